@@ -1,4 +1,4 @@
-"""Training text embeddings with angles.
+"""Train, evaluate, export and search with text-embedding models.
 
 >>> import aoe_train
 >>> run = aoe_train.train("pairs.tsv", backbone="model", out="trained", lr=1e-3, progress=False)

@@ -1,4 +1,4 @@
-"""`aoe`, and `python -m aoe_train`; so `torchrun -m aoe_train train …` trains in several processes."""
+"""Entry point of `aoe` and `python -m aoe_train`, which `torchrun -m aoe_train train …` needs."""
 
 import os
 
@@ -7,8 +7,8 @@ from pairkit.app.startup import start
 
 def main() -> None:
     """Run the command line."""
-    # Before torch is loaded. Threads otherwise wait in a loop, which on a busy machine takes many times the
-    # CPU time of the work itself.
+    # Must be set before torch is imported. By default idle threads spin, which multiplies CPU time on a busy
+    # machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     start("aoe_train.cli")
 

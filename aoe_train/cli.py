@@ -1,4 +1,4 @@
-"""The `aoe` command: each public function as a command. Heavy imports stay inside the functions."""
+"""The `aoe` command line. Heavy imports stay inside the functions."""
 
 from __future__ import annotations
 
@@ -28,13 +28,8 @@ from pairkit.app.terminal import print_json, run, say
 if TYPE_CHECKING:
     from aoe_train.searching.index import IndexHit
 
-_MOST_BYTES = 8 << 20  # of a text on standard input
-_SHOWN = 200  # characters of a text
-
-_OUT_PAIRS = Flag(
-    "--out -o", metavar="FILE", panel=OUTPUT, main=True, help="Write all pairs with their rows, as .parquet."
-)
-
+_MAX_STDIN_BYTES = 8 << 20
+_SHOWN = 200  # characters of a text in a table
 app = application(
     "aoe", "Train text embeddings with angles in complex space, encode with them, evaluate and export them."
 )
@@ -45,7 +40,7 @@ def _train(
     given: Any,
     *,
     dry_run: Annotated[
-        bool, Flag(panel=RUN, main=True, help="Show counts, memory and time, and stop.")
+        bool, Flag(panel=RUN, main=True, help="Estimate memory and time without training.")
     ] = False,
 ) -> Any:
     if dry_run:
@@ -58,29 +53,29 @@ def _evaluate(
     evaluate: Any,
     given: Any,
     *,
-    subsets: Annotated[bool, Flag(panel=OUTPUT, help="Show the parts of each task, too.")] = False,
+    subsets: Annotated[bool, Flag(panel=OUTPUT, help="Also show the parts of each task.")] = False,
     markdown: Annotated[
         Path | None, Flag(metavar="FILE", panel=OUTPUT, main=True, help="Write the tables as Markdown.")
     ] = None,
     out: Annotated[
         Path | None,
-        Flag("--out -o", metavar="FILE", panel=OUTPUT, help="Write the JSON object to a file."),
+        Flag("--out -o", metavar="FILE", panel=OUTPUT, help="Write the result as JSON."),
     ] = None,
     json: bool = False,
 ) -> None:
     from pairkit.system.files import write_json, write_text
 
-    found = evaluate(**given)
+    result = evaluate(**given)
     if out is not None:
-        write_json(Path(out), found.to_dict())
+        write_json(Path(out), result.to_dict())
     if markdown is not None:
-        write_text(Path(markdown), found.to_markdown())
+        write_text(Path(markdown), result.to_markdown())
     if json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
         return
-    for table in found.tables(subsets=subsets):
+    for table in result.tables(subsets=subsets):
         stdout.print(table)
-    for name, gain in found.gains.items():
+    for name, gain in result.gains.items():
         stdout.print(f"{gain.word}: {name}: {gain}", markup=False)
 
 
@@ -90,23 +85,23 @@ def _search(
     *,
     every: Annotated[
         bool,
-        Flag(panel=INPUT, help="Search for every text of the index instead, and write all hits to --out."),
+        Flag(panel=INPUT, help="Search for each text of the index itself and write the hits to --out."),
     ] = False,
     out: Annotated[
         str | None,
-        Flag("--out -o", metavar="FILE", panel=OUTPUT, help="Where --every writes, as .parquet."),
+        Flag("--out -o", metavar="FILE", panel=OUTPUT, help="Output of --every: a .parquet file."),
     ] = None,
     json: bool = False,
     quiet: bool = False,
 ) -> Any:
     where, before, text = given["where"] or [], given["before"] or [], given["text"]
     if every != (text is None) or every != (out is not None):
-        raise ConfigError("expected a text to search for, or --every and --out for all texts of the index")
+        raise ConfigError("expected a TEXT to search for, or both --every and --out")
     if not every:
         given |= {"where": _conditions("--where", where), "before": _conditions("--before", before)}
         return _Hits(search(**given | {"text": _read_stdin() if text == "-" else text}))
     if where or len(before) > 1 or any("=" in name for name in before):
-        raise ConfigError("--every: takes --before COLUMN once, and no --where")
+        raise ConfigError("--every: allows one --before COLUMN and no --where")
     return _search_every(given, Path(out or ""), json=json, quiet=quiet)
 
 
@@ -115,19 +110,17 @@ def _search_every(given: Any, out: Path, *, json: bool, quiet: bool) -> None:
 
     column = given["before"][0] if given["before"] else None
     check_free(out)
-    kept = {name: given[name] for name in ("folder", "top", "by", "weight", "model")}
-    found = search_every(**kept, before=column, progress=not quiet)
-    found.write(out)
+    options = {name: given[name] for name in ("folder", "top", "by", "weight", "model")}
+    result = search_every(**options, before=column, progress=not quiet)
+    result.write(out)
     if json:
-        print_json(found.to_dict())
-    left = f"; {found.undated:,} rows without a value in {column} left out" if found.undated else ""
-    say(f"{found.hits.height:,} hits of {found.texts:,} texts{left}", quiet=quiet or json)
+        print_json(result.to_dict())
+    left_out = f"; {result.undated:,} rows without a value in {column} left out" if result.undated else ""
+    say(f"{result.hits.height:,} hits of {result.texts:,} texts{left_out}", quiet=quiet or json)
 
 
 @dataclass(frozen=True)
 class _Hits:
-    """What a search finds."""
-
     hits: list[IndexHit]
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,42 +137,50 @@ class _Hits:
 
 
 def _read_stdin() -> str:
-    data = sys.stdin.buffer.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise ConfigError(f"standard input: more than {_MOST_BYTES >> 20} MiB; give a shorter text")
+    data = sys.stdin.buffer.read(_MAX_STDIN_BYTES + 1)
+    if len(data) > _MAX_STDIN_BYTES:
+        raise ConfigError(f"stdin: more than {_MAX_STDIN_BYTES >> 20} MiB; give a shorter text")
     return data.decode("utf-8", "replace")
 
 
-def _conditions(flag: str, where: list[str]) -> dict[str, str]:
-    found = {}
-    for condition in where:
+def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
+    values = {}
+    for condition in conditions:
         name, mark, value = condition.partition("=")
         if not mark or not name:
             raise ConfigError(f"{flag} {one_line(condition)}: expected COLUMN=VALUE, such as state=open")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
-def _duplicates(duplicates: Any, given: Any, *, out: Annotated[Path | None, _OUT_PAIRS] = None) -> Any:
-    found = duplicates(**given)
+def _duplicates(
+    duplicates: Any,
+    given: Any,
+    *,
+    out: Annotated[
+        Path | None,
+        Flag("--out -o", metavar="FILE", panel=OUTPUT, main=True, help="Write all pairs as .parquet."),
+    ] = None,
+) -> Any:
+    result = duplicates(**given)
     if out is not None:
-        found.write(out)
-    return found
+        result.write(out)
+    return result
 
 
 def _serve(serve: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
-    ended = threading.Event()
+    stop = threading.Event()
     running = serve(**given)
     for kind in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(kind, lambda *_: ended.set())
+        signal.signal(kind, lambda *_: stop.set())
     with running as server:
         if json:
             print_json({"url": server.url, "model": server.model})
         else:
             stdout.print(server.url, markup=False)
-            say(f"serving {server.model} at {server.url}/v1 (Ctrl-C ends it)", quiet=quiet)
-        ended.wait()
-        say("finishing what is being worked on", quiet=quiet)
+            say(f"serving {server.model} at {server.url}/v1 (Ctrl-C stops it)", quiet=quiet)
+        stop.wait()
+        say("finishing the requests in progress", quiet=quiet)
 
 
 add_command(

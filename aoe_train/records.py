@@ -1,4 +1,4 @@
-"""What passes between the steps of training: examples on the host, packed batches on the device."""
+"""Data passed between the stages of training: examples in host memory, packed batches on the device."""
 
 from __future__ import annotations
 
@@ -21,78 +21,77 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ColumnVectors:
-    """An adviser's vectors of one column's texts."""
+    """A guide's or teacher's vectors of one column: row r has `vectors[indices[r]]`."""
 
     vectors: np.ndarray
-    places: np.ndarray
+    indices: np.ndarray
 
 
 @dataclass(frozen=True)
-class AdviserVectors:
-    """An adviser's vectors of all columns."""
+class TeacherVectors:
+    """A guide's or teacher's vectors of all columns."""
 
     columns: Sequence[ColumnVectors]
 
     @property
     def dim(self) -> int:
-        """Numbers in a vector."""
+        """Size of a vector."""
         return int(self.columns[0].vectors.shape[1])
 
-    def of_rows(self, rows: np.ndarray) -> Float[Tensor, "row column adviser"]:
+    def of_rows(self, rows: np.ndarray) -> Float[Tensor, "row column teacher"]:
         """The vectors of these rows."""
         import torch  # not at the top: settings and commands start without it
 
-        found = [column.vectors[column.places[rows]] for column in self.columns]
+        found = [column.vectors[column.indices[rows]] for column in self.columns]
         return torch.from_numpy(np.stack(found, axis=1))
 
 
 @dataclass(frozen=True)
-class AdviceStore:
-    """The vectors and scores of a run's advisers."""
+class TeacherOutputs:
+    """Vectors and scores of a run's guide and teacher."""
 
-    vectors: dict[str, AdviserVectors] = field(default_factory=dict)
+    vectors: dict[str, TeacherVectors] = field(default_factory=dict)
     scores: np.ndarray | None = None
 
     @property
-    def teacher(self) -> AdviserVectors | None:
+    def teacher(self) -> TeacherVectors | None:
         """The teacher's vectors, if there are any."""
         return self.vectors.get("teacher")
 
     def batch(self, rows: np.ndarray) -> dict[str, Tensor]:
-        """What the advisers say of these rows, by the names in `records.Batch`."""
-        found = {role: told.of_rows(rows) for role, told in self.vectors.items()}
+        """The vectors and scores of these rows, under the keys of `Batch`."""
+        batch = {role: vectors.of_rows(rows) for role, vectors in self.vectors.items()}
         if self.scores is not None:
             import torch
 
-            found["scores"] = torch.from_numpy(self.scores[rows])
-        return found
+            batch["scores"] = torch.from_numpy(self.scores[rows])
+        return batch
 
 
-NO_ADVICE = AdviceStore()
+NO_OUTPUTS = TeacherOutputs()
+
+_MAX_CELLS = 1 << 27  # 1 GiB of text indices
+_MAX_WIDTH_RATIO = 4  # widest row by the mean row
 
 
-_MOST_CELLS, _WIDER = 1 << 27, 4  # 1 GiB of texts' numbers; so many times as many texts as rows have
-
-
-def check_width(widths: np.ndarray, place: Callable[[int], str]) -> None:
-    """Refuse a few rows of so many negatives that room for as many in all rows would be mostly empty."""
-    most, mean = int(widths.max()), float(widths.mean())
-    cells = len(widths) * most
-    if cells > _MOST_CELLS and most > _WIDER * mean:
+def check_row_width(widths: np.ndarray, place: Callable[[int], str]) -> None:
+    """Refuse outliers in the number of negatives: all rows are padded to the widest one."""
+    widest, mean = int(widths.max()), float(widths.mean())
+    cells = len(widths) * widest
+    if cells > _MAX_CELLS and widest > _MAX_WIDTH_RATIO * mean:
         raise DataError(
-            f"{place(int(widths.argmax()))}: has {most - 2:,} negatives, where rows have {mean - 2:.1f} on"
-            f" average; as much room in each of {len(widths):,} rows takes {8 * cells / 2**30:.1f} GiB: leave"
-            " some out"
+            f"{place(int(widths.argmax()))}: has {widest - 2:,} negatives, the average row {mean - 2:.1f};"
+            f" padding all {len(widths):,} rows to that many takes {8 * cells / 2**30:.1f} GiB: remove some"
         )
 
 
 Kind = Literal["binary", "graded", "positive", "triplet", "single"]
-_BLOCK = 1 << 16  # rows of a round
-ABSENT = -1  # in the place of a negative that a row lacks and others have
+_BLOCK = 1 << 16  # rows processed at once
+ABSENT = -1  # pads rows with fewer negatives than others
 
 
 def kind_of(columns: Collection[str], *, binary: bool) -> Kind:
-    """What rows mean: of text1, text2, label, of anchor, positive and perhaps negatives, or of text."""
+    """The kind of rows with these columns."""
     if "label" in columns:
         return "binary" if binary else "graded"
     if "text" in columns:
@@ -100,22 +99,22 @@ def kind_of(columns: Collection[str], *, binary: bool) -> Kind:
     return "triplet" if len(columns) > 2 else "positive"
 
 
-def no_rows(labels: LabelsRead | None, where: str) -> DataError:
-    """What is wrong with a source that has no rows, or none that its labels leave."""
-    told = f" ({labels})" if labels and labels.skipped else ""
-    return DataError(f"no rows; expected at least one{told}", path=where)
+def no_rows_error(labels: LabelsRead | None, where: str) -> DataError:
+    """The error for a source without rows, or whose rows were all skipped by their labels."""
+    reason = f" ({labels})" if labels and labels.skipped else ""
+    return DataError(f"no rows; expected at least one{reason}", path=where)
 
 
 @dataclass(frozen=True)
 class ReadingReport:
-    """What was made of a source's rows.
+    """How the rows of a source were read.
 
     Attributes:
-        labels: What labels count as, and how many rows were left out by theirs; None for rows without.
-        conflicts: How many pairs of texts have different labels.
-        conflicting_rows: How many rows were left out for that.
-        written: How many rows hold a text that LLMs or rules wrote, as the rows themselves say.
-        bad_rows: The rows that were left out for lack of a text or label.
+        labels: Meaning of the labels, and counts of rows skipped by label; None without labels.
+        conflicts: Number of pairs with different labels.
+        conflicting_rows: Number of rows left out because of such conflicts.
+        written: Number of rows marked as having a text written by an LLM or by rules.
+        bad_rows: Rows left out because they lack a text or label.
     """
 
     labels: LabelsRead | None = None
@@ -125,14 +124,13 @@ class ReadingReport:
     bad_rows: pl.DataFrame | None = field(default=None, compare=False)
 
     def record(self) -> dict[str, Any]:
-        """The same for a run's record: what labels count as, and counts by reason of what was left out."""
+        """The meaning of labels and the counts of rows left out by reason, for run.json."""
         from pairkit.dataset.bad_rows import by_reason
 
         skipped = {} if self.labels is None else dict(self.labels.skipped)
         dropped = {CONFLICT: self.conflicting_rows} if self.conflicting_rows else {}
-        bad = (
-            {} if self.bad_rows is None else {reason: count for reason, count, _ in by_reason(self.bad_rows)}
-        )
+        reasons = [] if self.bad_rows is None else by_reason(self.bad_rows)
+        bad = {reason: count for reason, count, _ in reasons}
         return {
             "labels": self.labels and self.labels.meaning,
             "conflicts": self.conflicts,
@@ -144,23 +142,23 @@ EMPTY_REPORT = ReadingReport()
 
 
 class TextSelection(Sequence[str]):
-    """Some texts of others, by number; they may come more than once."""
+    """A view of `values` at these indices, which may repeat."""
 
-    def __init__(self, values: Sequence[str], numbers: np.ndarray) -> None:
-        """Pick the texts."""
-        self.values, self.numbers = values, numbers
+    def __init__(self, values: Sequence[str], indices: np.ndarray) -> None:
+        """Select texts without copying them."""
+        self.values, self.indices = values, indices
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self.indices)
 
     @overload
-    def __getitem__(self, place: int) -> str: ...
+    def __getitem__(self, key: int) -> str: ...
     @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return [self.values[number] for number in self.numbers[place].tolist()]
-        return self.values[int(self.numbers[place])]
+    def __getitem__(self, key: slice) -> list[str]: ...
+    def __getitem__(self, key: int | slice) -> str | list[str]:
+        if isinstance(key, slice):
+            return [self.values[index] for index in self.indices[key].tolist()]
+        return self.values[int(self.indices[key])]
 
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), _BLOCK):
@@ -172,15 +170,14 @@ class Examples:
     """Distinct texts, and training rows that refer to them.
 
     Attributes:
-        texts: Each text once, or once with each of its prompts.
-        rows: int64 (row, column), indices into `texts`: two columns for pairs, three and more for (anchor,
-            positive, negatives), one where a text is its own positive. `ABSENT` fills up the rows that have
-            fewer negatives than others.
-        labels: float32 (row,) for `binary` (0 or 1) and `graded` (larger = more alike) pairs, else None.
-        kind: What a row means.
-        reading: What was made of the source's rows.
-        prompts: The prompt of all texts, or of each.
-        said: int64 (text,), where a text may stand twice: equal numbers are equal texts, their prompts aside.
+        texts: Each text once, or once for each of its prompts.
+        rows: int64 (row, column), indices into `texts`: two columns for pairs, three or more for (anchor,
+            positive, negatives), one for single texts. `ABSENT` pads rows with fewer negatives.
+        labels: float32 (row,) for `binary` (0 or 1) and `graded` (larger = more similar) pairs, else None.
+        kind: Meaning of a row.
+        reading: How the rows of the source were read.
+        prompts: One prompt for all texts, or one for each text.
+        content_ids: int64 (text,) if a text may occur with several prompts: equal ids are equal texts.
     """
 
     texts: Sequence[str]
@@ -189,35 +186,36 @@ class Examples:
     kind: Kind
     reading: ReadingReport = EMPTY_REPORT
     prompts: str | Sequence[str] = ""
-    said: np.ndarray | None = None
+    content_ids: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def token_counts(self, lengths: np.ndarray, some: np.ndarray | slice) -> np.ndarray:
-        """Tokens of some rows' texts, int64 (row, column): 0 for a negative that a row lacks."""
-        rows = self.rows[some]
+    def token_counts(self, lengths: np.ndarray, chosen: np.ndarray | slice) -> np.ndarray:
+        """Token counts of the chosen rows' texts, int64 (row, column); 0 for an absent negative."""
+        rows = self.rows[chosen]
         counts: np.ndarray = lengths[rows] * (rows != ABSENT)
         return counts
 
     def row_lengths(self, lengths: np.ndarray) -> np.ndarray:
-        """Tokens of each row, int64 (row,); `lengths` are those of each text."""
-        found = np.empty(len(self), np.int64)
+        """Token count of each row, int64 (row,), from the token count of each text."""
+        totals = np.empty(len(self), np.int64)
         for start in range(0, len(self), _BLOCK):
             block = slice(start, start + _BLOCK)
-            found[block] = self.token_counts(lengths, block).sum(axis=1)
-        return found
+            totals[block] = self.token_counts(lengths, block).sum(axis=1)
+        return totals
 
 
 class TokenBatch(TypedDict):
-    """Texts as one row of tokens without padding: all pieces of the first text, then the next text's.
+    """Texts packed into one row of tokens without padding, text by text and piece by piece.
+
+    Counts stay on the host, so that planning by them doesn't wait for the device.
 
     Attributes:
-        input_ids: Special tokens and prompt included.
-        lengths: Tokens of each piece; on the host, which plans by them and must not wait for a device.
-        pieces: Pieces of each text, on the host; 1 but for long texts that are read window by window.
-        prompt_lengths: The first tokens of each piece, which pooling leaves out; on the host. Absent where it
-            takes all tokens in.
+        input_ids: Tokens, including special tokens and prompts.
+        lengths: Number of tokens of each piece.
+        pieces: Number of pieces of each text; above 1 only for long texts that are read in windows.
+        prompt_lengths: Number of leading tokens of each piece that pooling ignores. Absent if it uses all.
     """
 
     input_ids: Int[Tensor, " token"]
@@ -227,16 +225,16 @@ class TokenBatch(TypedDict):
 
 
 class Batch(TokenBatch):
-    """Rows to train on together, each distinct text once.
+    """A batch of rows, with each distinct text once.
 
     Attributes:
         rows: Indices into the batch's texts, or `ABSENT`.
-        texts: The texts' numbers in `Examples`: equal numbers are equal texts, on any rank.
+        texts: Number of each text in `Examples`: equal numbers are equal texts, on any rank.
         labels: Absent for kinds without labels.
-        guide: A guide's vectors of the rows' texts; absent without one.
-        teacher: A teacher's.
-        scores: A teacher's score of each row's first text with each of its others, where rows bring them.
-        dataset: Which of several the rows are of, on all ranks; absent where there is one.
+        guide: The guide's vectors of the rows' texts, if there is a guide.
+        teacher: The teacher's vectors of the rows' texts, if there is a teacher.
+        scores: The teacher's score of each row's first text with each other text, if given in a file.
+        dataset: Index of the rows' dataset, the same on all ranks; absent if there is only one.
     """
 
     rows: Int[Tensor, "row column"]

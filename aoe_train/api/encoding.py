@@ -1,4 +1,4 @@
-"""Encode texts and files: the function behind `aoe encode`."""
+"""The function behind `aoe encode`."""
 
 from __future__ import annotations
 
@@ -104,37 +104,35 @@ def encode(
     """Write the vector of each text, in order. Run it again to continue.
 
     To continue with a pipe, send the same texts again; finished ones are not encoded twice. In Python, texts
-    return an array; a file needs `out` and writes a file.
+    in memory return an array; a file needs `out`.
 
     Args:
         texts: A txt (one text per line), csv, tsv, jsonl or parquet file, also .gz; - for a pipe. In Python
-            also texts: a list, a column of a DataFrame; a file needs `out`.
+            also texts in memory, such as a list or a column of a DataFrame.
         model: A folder, a Hub id, minilm or smollm2. In Python also an `Encoder`.
-        out: .npy, or .parquet with the input's columns and `vector`.
-        text_column: A table's column. Default: text, or the only one.
+        out: Output file: .npy, or .parquet with the input's columns and `vector`.
+        text_column: Column with the text. Default: text, or the only column.
         prompt_name: Name of one of the model's prompts, such as query. Default: its default prompt.
-        prompt: Words before each text, or around {text}, instead; '' for none.
+        prompt: Prompt before each text, or around {text}; '' for none. Default: `prompt_name`.
         normalize: Scale vectors to length 1. Default: the model's setting.
-        layers: Use the first N layers of the model. For a model trained with `layers`. Default: all.
-        dim: Keep the first N numbers of each vector. For a model trained with `dims`. Default: all.
-        quantize: float32, int8, binary or ubinary (bits). int8 takes a byte for each number, binary or
-            ubinary a bit, eight of them in an int8 or uint8, as sentence-transformers packs them. Default:
-            float32.
-        calibration: Vectors, or an int8 output, that give int8 its ranges. Vectors (any, dim) or a .npy of
-            them; or an int8 output of `encode`, to get vectors of its ranges. Default: the vectors
-            themselves.
-        precision: See `serve`.
-        device: cpu, cuda:1, or several such as cuda:0,cuda:1. Several are for a file, and get a worker each.
-            Default: the best.
-        batch_tokens: Tokens of a batch; fewer need less memory.
-        workers: Processes that encode a file together. They take turns on `device`, or share the threads of a
-            CPU, and give the same vectors as one process. A script that starts workers needs `if __name__ ==
-            "__main__":`. On a cluster they are Ray actors, one for each GPU if there is any. Default: one for
-            each device, or each machine of a cluster.
-        engine: local, or ray for a file to be encoded on a Ray cluster.
+        layers: Use only the first N layers of a model trained with `layers`. Default: all.
+        dim: Keep the first N numbers of each vector, for a model trained with `dims`. Default: all.
+        quantize: Format of the vectors: float32, int8, binary or ubinary. int8 takes a byte per number,
+            binary and ubinary a bit, packed as in sentence-transformers. Default: float32.
+        calibration: Vectors that set the ranges of int8: a .npy, or an int8 output to reuse its ranges. In
+            Python also an array (any, dim). Default: the encoded vectors themselves.
+        precision: Precision of the model; see `serve`.
+        device: cpu, cuda:1, or several such as cuda:0,cuda:1, each with its own worker. Several are for files
+            only. Default: the best.
+        batch_tokens: Maximum number of tokens in a batch; smaller batches need less memory.
+        workers: Number of processes that encode a file. The vectors are those of a single process. Workers
+            share `device` or the threads of the CPU. A script that starts workers needs `if __name__ ==
+            "__main__":`. On a cluster workers are Ray actors, one per GPU if there are any. Default: one per
+            device, or per machine of a cluster.
+        engine: Where to encode a file: local, or ray for a Ray cluster.
         address: Address of the Ray cluster, such as 10.0.0.1:6379.
         fresh: Replace `out`, and discard an unfinished earlier run.
-        progress: Whether to show progress on stderr, or a function to be told of it.
+        progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
         An array (text, dim), float32 unless quantised; for a file, a summary of the output. `OUT.run.json`
@@ -144,7 +142,7 @@ def encode(
         ConfigError: No such model, device, prompt or size; int8 of one text without calibration; `out` can't
             be written, or belongs to a run with other settings; a file without `out`; a worker was killed; no
             cluster can be joined.
-        DataError: A damaged model, a row without a text, a file that can't be read.
+        DataError: A damaged model, a row without text, or an unreadable file.
         RemoteError: The Hub could not be reached, or the cluster was lost.
 
     Example:
@@ -168,17 +166,15 @@ def encode(
     if not isinstance(texts, Iterable | Path):
         raise DataError(f"expected a text, a list of texts or a file; found {type(texts).__name__}")
     if isinstance(texts, Path) and out is None:
-        raise ConfigError(f"{texts}: a file of texts needs `out`, a file for its vectors")
+        raise ConfigError(f"{texts}: a file of texts needs `out`, the file for its vectors")
     if out is not None and not isinstance(texts, str | Path):
-        raise ConfigError(
-            f"{out}: vectors of texts in memory are returned; leave `out` out, or give a file of texts"
-        )
+        raise ConfigError(f"{out}: `out` is for a file of texts; leave it out to get an array")
     for name, number in (("dim", dim), ("workers", workers), ("batch_tokens", batch_tokens)):
         argument(name, number, PositiveInt | None)
-    how = named_quantize(quantize)
-    if calibration is not None and how != "int8":
-        raise ConfigError(f"--calibration is for --quantize int8, not {how}; leave it out")
-    wanted = EncodingRequest(prompt_name, prompt, normalize, dim, batch_tokens)
+    vector_format = named_quantize(quantize)
+    if calibration is not None and vector_format != "int8":
+        raise ConfigError(f"--calibration is for --quantize int8, not {vector_format}; leave it out")
+    request = EncodingRequest(prompt_name, prompt, normalize, dim, batch_tokens)
     devices = between_commas(device)
     if out is None:
         for name, value in (
@@ -187,36 +183,29 @@ def encode(
             ("engine", engine.removeprefix("local")),
         ):
             if value:
-                raise ConfigError(f"{name} {value}: for a file of texts with `out`; leave it out")
+                raise ConfigError(f"{name} {value}: only for a file of texts with `out`; leave it out")
         with Display(progress) as show:
-            described, make = model_info(
-                loaded(model, precision, show, notes(progress), *devices, layers=layers), wanted
-            )
-            ranges = _ranges(calibration, described.dim)
-            given = texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)]
-            return make(given, quantize=how, calibration=ranges, progress=show)
+            encoder = loaded(model, precision, show, notes(progress), *devices, layers=layers)
+            info, encode_texts = model_info(encoder, request)
+            ranges = _ranges(calibration, info.dim)
+            in_memory = texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)]
+            return encode_texts(in_memory, quantize=vector_format, calibration=ranges, progress=show)
     cluster = address_of(engine, address)
-    given_devices = workers_devices(workers, devices) if cluster is None else [checked_device(devices)]
+    worker_devices = workers_devices(workers, devices) if cluster is None else [checked_device(devices)]
+    spec = WorkerSpec("", precision, request, worker_devices, layers)
     with (
         Display(progress) as show,
-        _embedder(
-            model,
-            WorkerSpec("", precision, wanted, given_devices, layers),
-            cluster,
-            workers,
-            show,
-            notes(progress),
-        ) as (described, embed),
+        _embedder(model, spec, cluster, workers, show, notes(progress)) as (info, embed),
     ):
         return encode_file(
             str(texts),
             out,
             embed,
-            described.dim,
-            described.settings,
+            info.dim,
+            info.settings,
             text_column=text_column,
-            quantize=how,
-            ranges=_ranges(calibration, described.dim),
+            quantize=vector_format,
+            ranges=_ranges(calibration, info.dim),
             fresh=fresh,
             advance=lambda done, total: show(Progress("encode", done, total)),
         )
@@ -225,42 +214,42 @@ def encode(
 @contextmanager
 def _embedder(
     model: str | Path | Encoder,
-    orders: WorkerSpec,
+    spec: WorkerSpec,
     cluster: str | None,
     workers: int | None,
     show: Listener,
     say: Callable[[str], None],
 ) -> Iterator[tuple[ModelInfo, Embed]]:
-    """A loaded model, or workers that load it, here or on a cluster; fills in the model of `orders`."""
+    """A loaded model, or local or remote workers that load it; fills in the model of `spec`."""
     from aoe_train.encoding.on_ray import ActorPool
     from aoe_train.encoding.workers import WorkerPool, model_info
     from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Progress
     from pairkit.system.cluster import joined
 
-    devices = orders.devices
+    devices = spec.devices
     if cluster is None and len(devices) == 1:
-        encoder = loaded(model, orders.precision, show, say, devices[0], layers=orders.layers)
-        described, make = model_info(encoder, orders.wanted)
-        yield described, partial(map, make)
+        encoder = loaded(model, spec.precision, show, say, devices[0], layers=spec.layers)
+        info, encode_texts = model_info(encoder, spec.wanted)
+        yield info, partial(map, encode_texts)
         return
     if not isinstance(model, str | Path):
-        whose = "--engine ray" if cluster else f"{len(devices)} workers"
-        raise ConfigError(f"{whose}: each loads the model, so give its folder or name")
+        option = "--engine ray" if cluster else f"{len(devices)} workers"
+        raise ConfigError(f"{option}: each worker loads the model, so give its folder or name")
     show(Progress(name := f"load {model}"))
-    # An absolute path, which is valid on all machines whatever their working folder is.
+    # Workers on other machines may have another working folder.
     path = str(Path(model).absolute()) if cluster and Path(model).exists() else str(model)
-    orders = replace(orders, model=path)
+    spec = replace(spec, model=path)
     with ExitStack() as stack:
-        team: WorkerPool | ActorPool
+        pool: WorkerPool | ActorPool
         if cluster is None:
-            team = stack.enter_context(WorkerPool(orders))
+            pool = stack.enter_context(WorkerPool(spec))
         else:
-            team = ActorPool(stack.enter_context(joined(cluster)), orders, workers, say)
+            pool = ActorPool(stack.enter_context(joined(cluster)), spec, workers, say)
         show(Progress(name, ended=True))
-        if team.described.slow:
-            say(team.described.slow)
-        yield team.described, team.vectors
+        if pool.described.slow:
+            say(pool.described.slow)
+        yield pool.described, pool.vectors
 
 
 def _ranges(calibration: str | Path | np.ndarray | None, dim: int) -> np.ndarray | None:

@@ -1,9 +1,8 @@
-"""Evaluate models: the function behind `aoe evaluate`."""
+"""The function behind `aoe evaluate`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -74,54 +73,53 @@ def evaluate(
     cache: Annotated[bool, Flag(panel=RUN)] = True,
     progress: bool | Listener = True,
 ) -> Evaluation:
-    """Measure how good a model is, on pairs of your own or on STS test sets.
+    """Measure the quality of models on your own pairs or on STS test sets.
 
-    In Python also on tasks of your own. Tables show figures times 100, as papers do, with 95 % bootstrap
-    intervals in brackets. The JSON object has unscaled figures: {task: {spearman, pearson, n, ci95,
-    overlap}}, with the parts of a task under `subsets` and the other model's figures under `against`. With
-    --data and --against a last line says whether to ship the model: ship, not shown or worse (`gain` in the
-    JSON). With --layers, --dim or --quantize it is {sizes: [{model, layers, dim, quantize, bytes, tasks}]},
-    where `tasks` is such an object.
+    Tables show scores times 100, as papers do, with 95 % bootstrap intervals in brackets. The JSON object has
+    unscaled scores: {task: {spearman, pearson, n, ci95, overlap}}, with the parts of a task under `subsets`
+    and the other model's scores under `against`. With --data and --against the last line is a recommendation:
+    ship, not shown or worse (`gain` in the JSON). With --layers, --dim or --quantize the JSON object is
+    {sizes: [{model, layers, dim, quantize, bytes, tasks}]}, with the object above as `tasks`.
 
     Args:
         model: A folder, a Hub id, minilm, smollm2 or a name at --endpoint; repeatable. In Python
             also an `Encoder`, a function from a list of texts to an array (text, dim), or a list of names.
-            Several names make one table.
-        suite: sts, gis or duplicates. Default: sts; of --data with labels 0 and 1: gis.
-        data_dir: The folder with the STS test sets: sts/, stsb/ and sick/. Or some of them, such as
-            sts/STS12.tsv and stsb/stsb-test.tsv.
-        tasks: Only this task, such as STS-B; repeatable. In Python a list of them, or tasks of your own, see
-            `aoe_train.tasks`.
+            Several models share one table.
+        suite: Test suite: sts, gis or duplicates. Default: sts, or gis for --data with labels 0 and 1.
+        data_dir: Folder with the STS test sets in sts/, stsb/ and sick/. Missing files are left out; their
+            names are such as sts/STS12.tsv and stsb/stsb-test.tsv.
+        tasks: Evaluate only this task, such as STS-B; repeatable. In Python a list, which may have your own
+            tasks; see `aoe_train.tasks`. Default: all of the suite.
         data: Your own pairs instead of test sets: a folder, a file or a Hub id. In Python also rows in
             memory.
-        reports: All reports of the tracker, for --suite duplicates: a table.
-        columns: See `train`. Beside `reports` they are duplicate and canonical.
-        labels: See `train`.
-        label_range: See `train`.
-        split: test or dev. Default: test.
-        against: Another model, to test the difference. For `data`, `gains` then says whether to ship `model`
-            in its place.
-        endpoint: A server with OpenAI's /embeddings that has --model.
+        reports: Table of all reports of the tracker, for --suite duplicates.
+        columns: Roles of the columns; see `train`. With `reports` the roles are duplicate and canonical.
+        labels: Values of the labels; see `train`.
+        label_range: Lowest and highest score; see `train`.
+        split: Split to evaluate on: test or dev. Default: test.
+        against: Another model to compare with. With `data`, `gains` then recommends whether to replace it by
+            `model`.
+        endpoint: URL of a server with OpenAI's /embeddings that serves --model.
         api_key_env: Environment variable with the endpoint's key. Default: OPENAI_API_KEY at OpenAI.
         against_endpoint: Like --endpoint, for --against.
         against_api_key_env: Like --api-key-env, for --against.
-        plain_http: Send keys to other machines unencrypted.
-        prompt_name: See `encode`. Not for `against`.
-        prompt: See `encode`.
-        precision: See `serve`.
-        layers: Evaluate the model with its first N layers; a row for each number. Such as 6,4,2: each with
-            every size and precision.
-        dim: Evaluate the first N numbers of vectors; a row for each size. Such as 384,128.
-        quantize: float32, int8, binary, ubinary; a row for each. The ranges of int8 are those of the suite's
-            texts.
-        resamples: Bootstrap resamples for intervals and tests; 0: none.
-        seed: Decides every random choice.
-        cache: Keep vectors on disk for the next run.
-        progress: Whether to show progress on stderr, or a function to be told of it.
+        plain_http: Allow sending keys to other machines unencrypted.
+        prompt_name: Name of the prompt; see `encode`. Not used for `against`.
+        prompt: Prompt of the texts; see `encode`. Not used for `against`.
+        precision: Precision of the model; see `serve`.
+        layers: Numbers of layers to evaluate, such as 6,4,2; one row each. Combined with each size and
+            precision.
+        dim: Vector sizes to evaluate, such as 384,128; one row each.
+        quantize: Formats of vectors to evaluate: float32, int8, binary, ubinary; one row each. int8 is
+            calibrated on the suite's texts.
+        resamples: Bootstrap resamples for intervals and tests; 0 turns them off.
+        seed: Random seed.
+        cache: Cache vectors on disk for the next run.
+        progress: Whether to show progress on stderr, or a function that receives it.
 
     Raises:
         ConfigError: Unknown model, suite or task, or contradictory options.
-        DataError: Missing or damaged data, or vectors on which no metric is defined.
+        DataError: Missing or damaged data, or no metric is defined for the vectors.
         RemoteError: The Hub or an endpoint failed or could not be reached.
 
     Example:
@@ -146,7 +144,7 @@ def evaluate(
     from aoe_train.evaluation.score import Resampling, score
     from aoe_train.evaluation.suites import DUPLICATES, TaskRequest
     from aoe_train.settings.training import named_precision
-    from pairkit.app.errors import ConfigError
+    from pairkit.app.errors import ConfigError, DataError
     from pairkit.app.progress import Display, stage
     from pairkit.app.settings import argument
     from pairkit.dataset.labels import label_rules
@@ -154,91 +152,89 @@ def evaluate(
     models = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
     if not models:
         raise ConfigError("no model to evaluate; give a folder, a Hub id or an Encoder")
-    sampled = Resampling(argument("resamples", resamples, int), argument("seed", seed, NonNegativeInt))
-    say, numbers, rules = notes(progress), named_precision(precision), label_rules(labels, label_range)
-    depths, dims, hows = _sizes(layers, dim, quantize)
+    resampling = Resampling(argument("resamples", resamples, int), argument("seed", seed, NonNegativeInt))
+    say, checked_precision = notes(progress), named_precision(precision)
+    rules = label_rules(labels, label_range)
+    depths, dims, formats = _sizes(layers, dim, quantize)
     is_sized = layers is not None or dim is not None or quantize is not None
-    _check_models(models, against=against, here=endpoint is None, there=against_endpoint is None)
+    _check_models(models, against, local=endpoint is None, local_against=against_endpoint is None)
     if against_endpoint is not None and against is None:
-        raise ConfigError("--against-endpoint: no --against, the name of the model there; give it too")
+        raise ConfigError("--against-endpoint without --against; give --against the model's name there")
     if is_sized and against is not None:
         raise ConfigError(
-            "--against is for vectors as they are; leave it out, or --layers, --dim and --quantize"
+            "--against compares full vectors; leave it out, or leave out --layers, --dim and --quantize"
         )
-    wanted = TaskRequest(suite, data_dir, tuple(tasks or ()), data, reports, split, columns)
-    wanted.check({"--labels": labels, "--label-range": label_range})
-    here, there = (
+    request = TaskRequest(suite, data_dir, tuple(tasks or ()), data, reports, split, columns)
+    request.check({"--labels": labels, "--label-range": label_range})
+    model_endpoint, against_server = (
         None if url is None else Endpoint(url, variable, plain_http)
         for url, variable in ((endpoint, api_key_env), (against_endpoint, against_api_key_env))
     )
     with Display(progress) as show:
 
-        def opened(one: Any, at: Endpoint | None, depth: int | None = None) -> Embedder:
-            named = str(one) if isinstance(one, str | Path) else one
-            with stage(f"load {one}", show):
+        def load(source: Any, server: Endpoint | None, depth: int | None = None) -> Embedder:
+            with stage(f"load {source}", show):
                 return open_embedder(
-                    named, endpoint=at, precision=numbers, layers=depth, cache=cache, progress=show, say=say
+                    str(source) if isinstance(source, str | Path) else source,
+                    endpoint=server,
+                    precision=checked_precision,
+                    layers=depth,
+                    cache=cache,
+                    progress=show,
+                    say=say,
                 )
 
-        chosen = wanted.read(rules, say)
-        for name, reason in chosen.missing.items():
+        read = request.read(rules, say)
+        for name, reason in read.missing.items():
             say(f"left out {name}: {reason}")
         rival = None
         if against is not None:
-            rival = opened(against, there)
-            seen = None if against_endpoint else _trained(against)
-            if seen is not None:  # which flatters a rival as it would the model
-                _warn(rival.name, {task.name: overlap(task, seen) for task in chosen.tasks}, say)
+            rival = load(against, against_server)
+            hashes = None if against_endpoint else _training_hashes(against)
+            if hashes is not None:
+                _warn_overlap(rival.name, {task.name: overlap(task, hashes) for task in read.tasks}, say)
 
         def each_model() -> Iterator[tuple[int | None, str, Embedder, np.ndarray | None]]:
-            for one, depth in product(models, depths):
-                embedder = opened(one, here, depth)
+            for source, depth in product(models, depths):
+                embedder = load(source, model_endpoint, depth)
                 if prompt is not None or prompt_name is not None:
                     embedder = PromptedEmbedder(embedder, prompt=prompt, prompt_name=prompt_name)
-                is_named = len(models) > 1 and isinstance(one, str | Path)
-                name = str(one) if is_named else embedder.name
-                yield depth, name, embedder, None if endpoint else _trained(one)
+                is_named = len(models) > 1 and isinstance(source, str | Path)
+                name = str(source) if is_named else embedder.name
+                yield depth, name, embedder, None if endpoint else _training_hashes(source)
 
         if suite == DUPLICATES and not is_sized and rival is None:
-            task = cast("DuplicatesTask", chosen.tasks[0])
-            rows = score_rows(task, (each[1:] for each in each_model()), resamples=sampled, progress=show)
+            task = cast("DuplicatesTask", read.tasks[0])
+            rows = score_rows(task, (each[1:] for each in each_model()), resamples=resampling, progress=show)
             for name, row in rows.items():
                 if row.weight is None:
-                    _warn(name, {task.name: row.overlap}, say)
+                    _warn_overlap(name, {task.name: row.overlap}, say)
             ranked = {name: {task.name: row} for name, row in rows.items()}
-            return Evaluation(DUPLICATES, ranked, _resampling=sampled, _rankings=True)
+            return Evaluation(DUPLICATES, ranked, _resampling=resampling, _rankings=True)
         scores: dict[str, Mapping[str, Score]] = {}
         sizes: dict[str, VectorSize] = {}
         for depth, name, embedder, trained in each_model():
-            made = in_sizes(embedder, name, dims, hows, depth) if is_sized else {name: embedder}
-            for key, each in made.items():
-                with _named(key if is_sized else None):
+            variants = in_sizes(embedder, name, dims, formats, depth) if is_sized else {name: embedder}
+            for key, variant in variants.items():
+                try:
                     scores[key] = score(
-                        each,
-                        chosen.tasks,
+                        variant,
+                        read.tasks,
                         rival=rival,
                         trained=trained,
-                        resamples=sampled,
+                        resamples=resampling,
                         gains=data is not None,
                         progress=show,
                     )
-                sizes |= {key: each.size()} if isinstance(each, QuantizedEmbedder) else {}
-            _warn(embedder.name, {task: one.overlap for task, one in scores[next(iter(made))].items()}, say)
-        result = Evaluation(chosen.suite, scores, chosen.missing, sizes=sizes, _resampling=sampled)
+                except DataError as error:
+                    if not is_sized:
+                        raise
+                    raise DataError(f"{key}: {error}") from error
+                sizes |= {key: variant.size()} if isinstance(variant, QuantizedEmbedder) else {}
+            overlaps = {task: each.overlap for task, each in scores[next(iter(variants))].items()}
+            _warn_overlap(embedder.name, overlaps, say)
+        result = Evaluation(read.suite, scores, read.missing, sizes=sizes, _resampling=resampling)
         return result if rival is None else replace(result, against=rival.name)
-
-
-@contextmanager
-def _named(key: str | None) -> Iterator[None]:
-    """Name the size in errors about its vectors."""
-    from pairkit.app.errors import DataError
-
-    try:
-        yield
-    except DataError as error:
-        if key is None:
-            raise
-        raise DataError(f"{key}: {error}") from error
 
 
 def _sizes(
@@ -246,7 +242,7 @@ def _sizes(
     dim: int | Sequence[int] | str | None,
     quantize: str | Sequence[str] | None,
 ) -> tuple[list[int | None], list[int | None], list[Quantize]]:
-    """The requested depths, sizes and precisions, at least one of each."""
+    """The requested depths, sizes and formats, at least one of each."""
     from pydantic import PositiveInt
 
     from aoe_train.evaluation.embedders.embedder import check_sizes
@@ -258,32 +254,33 @@ def _sizes(
         return [None] if parts is None else argument(name, [*parts], list[PositiveInt])
 
     depths, dims = numbers("layers", layers), numbers("dim", dim)
-    hows = [named_quantize(name) for name in between_commas(quantize) or ["float32"]]
-    check_sizes(dims, hows, depths)
-    return depths, dims, hows
+    formats = [named_quantize(name) for name in between_commas(quantize) or ["float32"]]
+    check_sizes(dims, formats, depths)
+    return depths, dims, formats
 
 
-def _check_models(models: Sequence[Any], *, against: object, here: bool, there: bool) -> None:
-    """Refuse options for one model only, and missing models, before the first model is evaluated."""
+def _check_models(models: Sequence[Any], against: object, *, local: bool, local_against: bool) -> None:
+    """Refuse missing models before the first one is evaluated, and options for a single model."""
     from aoe_train.model.backbones.load import check_name, find_folder
     from pairkit.app.errors import ConfigError
 
-    for one in (*(models if here else ()), *([against] if there else [])):
-        if isinstance(one, str | Path):
-            check_name(one)
+    local_models = [model for model in models if local and isinstance(model, str | Path)]
+    for model in [*local_models, *([against] if local_against else [])]:
+        if isinstance(model, str | Path):
+            check_name(model)
     if len(models) == 1:
         return
-    names = [str(one) for one in models]
+    names = [str(model) for model in models]
     if len(set(names)) < len(names):
-        raise ConfigError(f"--model: one is given twice among {', '.join(names)}")
+        raise ConfigError(f"--model: a duplicate among {', '.join(names)}; give each model once")
     if against is not None:
-        raise ConfigError("--against is for one --model; leave it out, or run each model by itself")
-    for one in models if here else ():
-        if isinstance(one, str | Path):
-            find_folder(one)
+        raise ConfigError("--against: found several --model, expected one; run once for each model")
+    for model in local_models:
+        find_folder(model)
 
 
-def _trained(model: object) -> np.ndarray | None:
+def _training_hashes(model: object) -> np.ndarray | None:
+    """Hashes of the texts that a model was trained on, if it has them."""
     from aoe_train.evaluation.overlap import read_digests
     from aoe_train.model.backbones.load import find_folder
 
@@ -292,7 +289,7 @@ def _trained(model: object) -> np.ndarray | None:
     return read_digests(find_folder(model))
 
 
-def _warn(model: str, overlaps: Mapping[str, Overlap | None], say: Callable[[str], None]) -> None:
-    for name, found in overlaps.items():
+def _warn_overlap(model: str, overlaps: Mapping[str, Overlap | None], say: Callable[[str], None]) -> None:
+    for task, found in overlaps.items():
         if found is not None and found.texts:
-            say(f"warning: {name}: {model} was {found}")
+            say(f"warning: {task}: {model} was {found}")

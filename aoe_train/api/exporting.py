@@ -30,30 +30,27 @@ def export(
     data: Annotated[Source | None, Flag("--data -d", metavar="DATA", panel=INPUT)] = None,
     progress: bool | Listener = True,
 ) -> Exported:
-    """Write a model as a folder that needs no other files.
+    """Write a model as a self-contained folder.
 
-    LoRA is merged, and the folder is checked to give the same vectors.
+    LoRA adapters are merged, and the export's vectors are compared with the model's.
 
     Args:
         model: A folder, a Hub id, minilm or smollm2.
         out: A folder that doesn't exist yet.
-        format: sentence-transformers, onnx or onnx-int8. The latter two write a graph beside config and
-            tokenizer: `onnx/model.onnx`, as sentence-transformers' `backend="onnx"`, transformers.js and
-            fastembed load it, or `onnx/model_qint8.onnx`. What int8 loses is measured, and the card has the
-            figures.
-        dtype: Store weights as fp32, bf16 or fp16. Graphs are fp32 or int8 by their format.
-        layers: Use the first N layers of the model. The export is then checked against the model cut to
-            these. Default: all.
-        weight_mix: Weight of the trained model when averaged with its backbone (0 to 1). Above 0 (WiSE-FT).
-            Several exports of one model show which weight suits best. Default: 1.
-        backbone: The backbone that the model was trained from, for averaging. Default: the recorded one.
-        data: Pairs with labels to measure int8's loss on: a folder, a file or a Hub id. In Python also rows
-            in memory. Of several splits, test is used. Default: none; cosines of built-in sentences are
-            compared.
-        progress: Whether to show progress on stderr, or a function to be told of it.
+        format: sentence-transformers, onnx or onnx-int8. `onnx/model.onnx` is for sentence-transformers
+            (`backend="onnx"`), transformers.js and fastembed; int8 is `onnx/model_qint8.onnx`, and the card
+            has its measured loss of quality.
+        dtype: Data type of the weights: fp32, bf16 or fp16. ONNX graphs are fp32 or int8.
+        layers: Export only the first N layers of the model. Default: all.
+        weight_mix: Weight of the trained model when averaged with its backbone, above 0 to 1 (WiSE-FT).
+            Several exports of one model show the best weight. Default: 1.
+        backbone: The model's backbone, for averaging. Default: the recorded one.
+        data: Labelled pairs to measure int8's loss on: a folder, a file or a Hub id. In Python also rows in
+            memory. Of several splits, test is used. Default: cosines of built-in sentences are compared.
+        progress: Whether to show progress on stderr, or a function that receives it.
 
     Raises:
-        ConfigError: `out` exists, or the model can't be exported in this form.
+        ConfigError: `out` exists, or the model can't be exported in this format.
         DataError: The export's vectors differ from the model's (int8: by too much); nothing is written.
         RemoteError: The Hub could not be reached.
 
@@ -63,26 +60,26 @@ def export(
         'bf16'
     """
     from aoe_train.evaluation.pairs import read_pair_task
-    from aoe_train.exporting import export as use_case
+    from aoe_train.exporting import export as exporting
     from aoe_train.model.backbones.load import find_folder
     from aoe_train.model.encoder import Encoder
     from pairkit.app.progress import Display, Progress, stage
 
-    use_case.check(Path(out), format, dtype, measured=data is not None)
+    exporting.check(Path(out), format, dtype, measured=data is not None)
     if backbone is not None and weight_mix is None:
-        raise ConfigError("--backbone: is only used with --weight-mix; give that too")
+        raise ConfigError("--backbone without --weight-mix has no effect; add --weight-mix")
     task = None if data is None else read_pair_task(data)
     with Display(progress) as show:
         with stage(f"load {model}", show):
             encoder = Encoder.load(model, device="cpu", precision="fp32", layers=layers)
         merged = False
         if weight_mix is not None:
-            first = backbone or use_case.backbone_of(model, Path(find_folder(model)))
+            first = backbone or exporting.backbone_of(model, Path(find_folder(model)))
             with stage(f"load {first}", show):
                 start = Encoder.load(first, device="cpu", precision="fp32", layers=layers)
-                merged = use_case.mix(encoder, start, weight_mix)
+                merged = exporting.mix(encoder, start, weight_mix)
         show(Progress(f"write and check {out}"))
-        return use_case.export(
+        return exporting.export(
             encoder,
             out,
             source=find_folder(model),
@@ -102,28 +99,28 @@ def distill(
     dim: Annotated[int | None, Flag(metavar="N", panel=OUTPUT, main=True)] = None,
     progress: bool | Listener = True,
 ) -> Distilled:
-    """Distil a model into a static one, which has a vector for each token and runs no network.
+    """Distil a model into a static one, which looks up one vector per token instead of running a network.
 
     A text's vector is the mean of its token vectors: hundreds of times faster, but without word order. The
     token vectors are fitted by least squares to the model's vectors of the texts, starting from Model2Vec's
-    (each token encoded alone, weighted by its rarity). Neither labels nor an accelerator are needed.
-    sentence-transformers loads the folder, and so does `evaluate`. The model's vectors are cached in
+    (each token encoded on its own, weighted by its rarity). No labels and no GPU are needed.
+    sentence-transformers and `evaluate` load the folder. The model's vectors are cached in
     `$AOE_CACHE/vectors`, so a killed call continues.
 
     Args:
-        texts: Texts without labels: a file, a folder or a Hub id. In Python also rows in memory. They should
-            resemble the texts that the static model is for; all texts of a row are used. About 20,000 make a
-            good model; more make a better one.
+        texts: Unlabelled texts: a file, a folder or a Hub id. In Python also rows in memory. They should
+            resemble the texts that the static model will encode. All texts of a row are used. About 20,000
+            texts make a good model; more are better.
         model: A folder, a Hub id, minilm or smollm2. In Python also an `Encoder`.
         out: A folder that doesn't exist yet.
-        dim: Size of a vector. Fewer numbers are the principal axes. Default: the model's.
-        progress: Whether to show progress on stderr, or a function to be told of it.
+        dim: Size of a vector, reduced to principal axes. Default: the model's.
+        progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
         Counts, and the similarity to the model's vectors on held-out texts.
 
     Raises:
-        ConfigError: `out` exists, or the model can't be distilled, or has fewer numbers than `dim`.
+        ConfigError: `out` exists, `dim` exceeds the model's, or the model can't be distilled.
         DataError: Too few texts.
         RemoteError: The Hub could not be reached.
     """
@@ -144,17 +141,17 @@ def distill(
         if isinstance(model, str | Path):
             from aoe_train.model.backbones.load import find_folder
 
-            source, named = Path(find_folder(str(model))), str(model)
+            source, name = Path(find_folder(str(model))), str(model)
             with stage(f"load {model}", show):
                 encoder = Encoder.load(source, precision="fp32", inference_only=True)
         else:
-            encoder, source, named = model, Path(), "encoder"
-        wide = encoder.dim
-        if dim is not None and not 1 <= dim <= wide:
-            raise ConfigError(f"--dim {dim}: the model's vectors have {wide} numbers")
-        embedder = LocalEmbedder(encoder, named)
+            encoder, source, name = model, Path(), "encoder"
+        full_dim = encoder.dim
+        if dim is not None and not 1 <= dim <= full_dim:
+            raise ConfigError(f"--dim {dim}: the model's vectors have {full_dim} numbers")
+        embedder = LocalEmbedder(encoder, name)
         store = VectorStore(cache_dir("vectors"), embedder.identity)
         cached = CachedEmbedder(embedder, store, progress=show)
-        static, done = distil(encoder, cached.encode, rows, folder, dim or wide, show)
-        write(static, done, model=embedder.name, source=source, wide=wide, texts=rows)
-    return done
+        static, result = distil(encoder, cached.encode, rows, folder, dim or full_dim, show)
+        write(static, result, model=embedder.name, source=source, wide=full_dim, texts=rows)
+    return result

@@ -1,4 +1,4 @@
-"""Parameters that several public functions share, as flags of `aoe`, and what they load and print."""
+"""Flags, loading and notes that several public functions share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pairkit.dataset.in_memory import Source
 
 MODEL = "Model"
-_OF_COLUMN = re.compile(r"(text[12]?|anchor|positive|negative(?:_\d+)?|query|document)=(.*)", re.DOTALL)
+_COLUMN_PROMPT = re.compile(r"(text[12]?|anchor|positive|negative(?:_\d+)?|query|document)=(.*)", re.DOTALL)
 
 Model = Flag("--model -m", metavar="MODEL", panel=INPUT, main=True)
 Data = Flag("--data -d", metavar="DATA", panel=INPUT, main=True)
@@ -38,29 +38,29 @@ IndexModel = Annotated["str | Path | Encoder | None", Flag("--model -m", metavar
 
 
 def named_sources(given: list[str]) -> Any:
-    """One source, or several by name; None if nothing was given."""
-    from pairkit.dataset.named_sources import named_words  # imports polars, which --help must not load
+    """One source, or several by name; None without any."""
+    from pairkit.dataset.named_sources import named_words  # imports polars, too slow for --help
 
     return named_words(given) if given else None
 
 
 def one_or_several(names: list[str]) -> Any:
-    """A name, a list of several, or None if nothing was given."""
+    """A name, a list of several, or None without any."""
     return names if len(names) > 1 else next(iter(names), None)
 
 
 def column_prompts(given: list[str]) -> str | dict[str, str] | None:
-    """One prompt for all texts, or a mapping from `column=prompt` items; None if nothing was given."""
-    found = [(text, _OF_COLUMN.fullmatch(text)) for text in given]
-    by_column = {match[1]: match[2] for _, match in found if match is not None}
-    if len(by_column) == len(found):
+    """One prompt for all texts, or a mapping from `column=prompt` items; None without any."""
+    matches = [(text, _COLUMN_PROMPT.fullmatch(text)) for text in given]
+    by_column = {match[1]: match[2] for _, match in matches if match is not None}
+    if len(by_column) == len(matches):
         return by_column or None
-    if len(found) > 1:
+    if len(matches) > 1:
         raise ConfigError(
-            f"--prompts {next(text for text, match in found if match is None)}: several prompts; expected"
-            " one for each column, such as anchor='query: '"
+            f"--prompts {next(text for text, match in matches if match is None)}: one of several prompts"
+            " without a column; expected each as COLUMN=PROMPT, such as anchor='query: '"
         )
-    return found[0][0]
+    return given[0]
 
 
 def loaded(
@@ -72,7 +72,7 @@ def loaded(
     *,
     layers: int | None = None,
 ) -> Encoder:
-    """The given encoder, or one that is loaded for encoding only."""
+    """The encoder itself, or one loaded for inference."""
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.precision import slow_precision
     from aoe_train.settings.training import named_precision
@@ -80,26 +80,26 @@ def loaded(
 
     if isinstance(model, Encoder):
         if layers is not None:
-            raise ConfigError("layers: this Encoder is loaded already; use Encoder.load(folder, layers=...)")
-        if device is not None:
             raise ConfigError(
-                f"device {device}: the Encoder that was given is on {model.device}; leave it out"
+                "layers: can't cut an Encoder that is already loaded; use Encoder.load(folder, layers=...)"
             )
+        if device is not None:
+            raise ConfigError(f"device {device}: the Encoder is already on {model.device}; leave device out")
         return model
     if not isinstance(model, str | Path):
         raise ConfigError(
-            f"model = {model!r}: expected a folder, a Hub id or an Encoder, such as a run's `encoder`"
+            f"model = {model!r}: expected a folder, a Hub id or an Encoder (a run has one as `encoder`)"
         )
-    wanted = named_precision(precision)
+    checked = named_precision(precision)
     with stage(f"load {model}", show):
-        encoder = Encoder.load(model, device=device, precision=wanted, inference_only=True, layers=layers)
-    if slow := slow_precision(wanted, encoder.device):
-        say(slow)
+        encoder = Encoder.load(model, device=device, precision=checked, inference_only=True, layers=layers)
+    if warning := slow_precision(checked, encoder.device):
+        say(warning)
     return encoder
 
 
 def notes(progress: bool | Listener) -> Callable[[str], None]:
-    """A function that prints notes to stderr if progress is shown there, else does nothing."""
+    """A function that prints notes to stderr if progress is shown there."""
     from pairkit.app.terminal import say
 
     return lambda message: say(message, quiet=progress is not True)

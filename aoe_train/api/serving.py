@@ -1,4 +1,4 @@
-"""Serve a model over HTTP: the function behind `aoe serve`."""
+"""The function behind `aoe serve`."""
 
 from __future__ import annotations
 
@@ -38,25 +38,26 @@ def serve(
     SIGTERM or Ctrl-C `aoe serve` finishes the requests in progress.
 
     Args:
-        model: A folder, a Hub id, minilm or smollm2. A static model too; in Python also an `Encoder`.
-        index: What `aoe index` made with this model, for /search.
+        model: A folder, a Hub id, minilm or smollm2. Static models work, too; in Python also an `Encoder`.
+        index: Index for /search, built by `aoe index` with this model.
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one.
-        name: What clients call the model. Default: its own name.
+        name: Model name for clients. Default: the model's own name.
         key_env: Environment variable with the key that clients must send.
-        no_key: Listen on another host than 127.0.0.1 without a key.
-        precision: fp32, bf16, fp16, int8 or auto: bf16 on a GPU that has it. int8 is for a CPU. Default:
-            auto.
-        layers: Use the first N layers of the model. Default: all.
-        batch_tokens: Tokens of a batch; fewer need less memory, and small requests wait less. Default: 8192.
+        no_key: Allow other hosts than 127.0.0.1 without a key.
+        precision: Precision of the model: fp32, bf16, fp16, int8 (CPU only) or auto. auto is bf16 on a GPU
+            that supports it, else fp32. Default: auto.
+        layers: Use only the first N layers of the model. Default: all.
+        batch_tokens: Maximum number of tokens in a batch. Smaller batches need less memory and answer short
+            requests sooner. Default: 8192.
         max_texts: Maximum number of texts of a request. Default: 2048.
         max_queue: Maximum number of texts in progress or waiting; further requests get 429. Default: 16384.
         max_body: Maximum size of a request, in MiB. Default: 8.
-        progress: Whether a precision that is slow here is reported on stderr.
+        progress: Whether to warn on stderr if the precision is slow on this device.
 
     Raises:
-        ConfigError: No such model, index, address or key, a number out of its range, or a host that others
-            can reach without `key_env` or `no_key`.
+        ConfigError: No such model, index, address or key, a number out of range, or a public host without
+            `key_env` or `no_key`.
         DataError: A damaged model or index.
         RemoteError: The Hub could not be reached.
 
@@ -84,12 +85,12 @@ def serve(
     limits = load_settings(Limits, flags=given)
     check_open(host, has_key=key_env is not None, no_key=no_key)
     key = None if key_env is None else find_key("aoe serve", key_env, os.environ, f"set {key_env}").secret
-    named = str(model) if isinstance(model, Path) else model
-    embedder = open_model(named, precision=named_precision(precision), layers=layers, say=notes(progress))
+    source = str(model) if isinstance(model, Path) else model
+    embedder = open_model(source, precision=named_precision(precision), layers=layers, say=notes(progress))
     return EmbeddingServer(
         embedder,
         name=name or embedder.name,
-        search=None if index is None else _searching(argument("index", index, Path), embedder),
+        search=None if index is None else _search_with(argument("index", index, Path), embedder),
         host=host,
         port=port,
         key=key,
@@ -97,11 +98,14 @@ def serve(
     )
 
 
-def _searching(folder: Path, embedder: Embedder) -> Search:
+def _search_with(folder: Path, embedder: Embedder) -> Search:
     from aoe_train.searching.index import SearchIndex, SearchQuery
 
     index = SearchIndex(folder, embedder)
-    return lambda asked: index.search_together(
-        [SearchQuery(one.text, one.top, one.where, one.before, one.by, one.weight) for one, _ in asked],
-        [vector for _, vector in asked],
+    return lambda requests: index.search_together(
+        [
+            SearchQuery(each.text, each.top, each.where, each.before, each.by, each.weight)
+            for each, _ in requests
+        ],
+        [vector for _, vector in requests],
     )

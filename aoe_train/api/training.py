@@ -1,4 +1,4 @@
-"""Train models: the functions behind `aoe train`."""
+"""The functions behind `aoe train`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aoe_train.api.trained import Plan, Trained
     from aoe_train.data.run_data import Sources
     from aoe_train.model.encoder import Encoder
-    from aoe_train.objectives.objective import OwnObjective
+    from aoe_train.objectives.objective import LossFunction
     from aoe_train.settings.training import TrainSettings
     from pairkit.app.progress import Listener
     from pairkit.dataset.in_memory import Source
@@ -82,7 +82,7 @@ def train(
     seed: Annotated[int | None, replace(Seed, setting="seed")] = None,
     revision: Annotated[str | None, Flag(metavar="COMMIT", panel=MODEL)] = None,
     trust_remote_code: Annotated[bool, Flag(panel=MODEL)] = False,
-    objective: Annotated[OwnObjective | Mapping[str, OwnObjective] | None, PYTHON_ONLY] = None,
+    objective: Annotated[LossFunction | Mapping[str, LossFunction] | None, PYTHON_ONLY] = None,
     dev_metric: Annotated[Callable[[Encoder], float] | None, PYTHON_ONLY] = None,
     callbacks: Annotated[Sequence[TrainerCallback], PYTHON_ONLY] = (),
     config: Config = None,
@@ -92,92 +92,93 @@ def train(
 ) -> Trained:
     """Train a text-embedding model on pairs. Run it again to continue.
 
-    `seconds` and `pairs_per_s` in the JSON count the training steps only, without loading, tokenising,
-    evaluation on dev data and checkpoints.
+    `seconds` and `pairs_per_s` in the JSON cover the training steps only, without loading, tokenising,
+    evaluation and checkpoints.
 
     Args:
-        data: A dataset's folder, a file or a Hub id; repeatable, with names as nli=FILE. Pairs, triplets or
-            single texts; in Python also a DataFrame, a `Dataset`, a list of dicts, a list of texts or a
-            `PairDataset`. Several datasets are a mapping from names to these, such as `{"nli": "nli.tsv",
-            "stsb": rows}`, or a list of paths or tables: each batch has rows of one, and the settings
-            `datasets.NAME` and `mix` configure the rest. None takes the settings' `datasets.NAME.data`.
-        backbone: A folder, a Hub id, minilm or smollm2. minilm is all-MiniLM-L6-v2 from the package index,
-            smollm2 SmolLM2-135M-Instruct.
-        out: The model's folder.
-        preset: angle, aoe, cosent, sbert or simcse; angle-paper: with the paper's other settings, too;
-            domain: for triplets of `label`. Also a baseline for texts without labels, such as ct. Default: by
+        data: Training data: a folder, a file or a Hub id; repeatable, as NAME=DATA. Pairs, triplets or single
+            texts; in Python also a DataFrame, a `Dataset`, a list of dicts or texts, or a `PairDataset`.
+            Several datasets are a mapping such as `{"nli": "nli.tsv", "stsb": rows}`, or a list of paths or
+            tables. A batch has rows of one dataset; the settings `datasets.NAME` and `mix` configure the
+            mixture. Default: `datasets.NAME.data` in the settings.
+        backbone: The model to start from: a folder, a Hub id, minilm or smollm2. minilm is all-MiniLM-L6-v2
+            from the package index, smollm2 is SmolLM2-135M-Instruct.
+        out: Folder for the trained model.
+        preset: Training objective: angle, aoe, cosent, sbert, simcse or domain. With the suffix -paper, such
+            as angle-paper, also the paper's other settings. domain is for triplets of `label`. Default: by
             kind of rows.
-        dims: Sizes that vectors may be cut to, such as 384,128,32. They include the full size; the
-            model is trained at each (Matryoshka). Default: none.
-        layers: Earlier layers to train as outputs, such as 2,4, or all. The model may then be cut to these
-            depths (2D Matryoshka, Espresso). Default: none.
-        top_layers: Train the last N layers only. The others and the embeddings stay as they are. Default:
-            all.
-        weight_mix: Weight of the trained model when averaged with its backbone (0 to 1). The smaller, the
-            more is kept of what the backbone can do (WiSE-FT); 0 keeps the backbone.
-        dev_data: Held-out rows that choose the weights; repeatable. Or several dev sets, given as `data`. The
-            setting `mix.dev` says which of them chooses, by default their mean. Default: the validation
-            split.
-        accept_on: Pairs on which the model must beat its backbone, such as those of `label judge`. They must
-            not be in the training data. If the model is not shown to be better, the backbone's weights are
-            saved and the run reports it.
-        if_not_better: backbone or model: whose weights are saved if the model is not shown to be better on
-            --accept-on.
-        columns: Roles of columns, such as text1=title,label=same or anchor=q,negative=n; 1,2,3 without a
-            header line. In Python a mapping of roles to names, such as `{"text1": "title", "text2": "body",
-            "label": "same"}`.
-        labels: Values of labels, such as 0=1,1=skip,2=0. In Python also a mapping of labels to numbers or
-            "skip", which leaves rows out, such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}`.
-            Labels that are not named keep their usual meaning, such as 1 and 0 for yes and no.
-        label_range: The lowest and highest score, such as 0,100. They become 0 and 1; needed if scores are
-            neither from 0 to 1 nor from 0 to 5.
-        bad_rows: error or skip: for rows that lack a text or label. skip leaves them out and counts them on
-            stderr; OUT.bad-rows.jsonl lists them with their reasons. Default: error.
-        conflicts: keep, drop, first or error: for rows of one pair with different labels. first keeps rows
-            that agree with the first one. Such rows are always counted and reported.
-        epochs: Number of times that each row is seen. Default: by number of rows.
-        batch_size: Rows of each process. Default: 16.
-        lr: Highest learning rate. Default: by rows and backbone.
-        max_length: Maximum number of tokens of a text. Default: the backbone's, at most 512.
-        pooling: cls, avg, max, last, cls-avg, first-last-avg, weighted-mean or mask. Default: the backbone's.
-        prompts: Words before each text, or around {text}; of one column as anchor='query: ', repeatable. In
-            Python one prompt, or a mapping of columns to prompts, such as `{"anchor": "query: ", "positive":
-            "passage: "}`. The model stores them by name: a prompt for all texts is its default, those of
-            columns are `query`, `document` and so on.
-        lora: Train low-rank adapters only, or all weights. See the settings `lora.*`. Default: on for
-            decoders.
-        precision: fp32, bf16, fp16 or auto: bf16 on a GPU that has it.
+        dims: Train for truncation to these vector sizes, such as 384,128,32 (Matryoshka). They must include
+            the full size. Default: full size only.
+        layers: Also train earlier layers as outputs, such as 2,4, or all. The model can then be cut to these
+            depths (2D Matryoshka, Espresso). Default: last layer only.
+        top_layers: Train the last N layers only and freeze the rest. Default: all layers.
+        weight_mix: Weight of the trained model when averaged with its backbone, 0 to 1 (WiSE-FT). Smaller
+            values keep more of the backbone's abilities; 0 keeps the backbone. Default: 1, or by rows for
+            domain.
+        dev_data: Held-out rows that choose the best weights; repeatable, as NAME=DATA. With several dev sets,
+            the setting `mix.dev` names the deciding one; otherwise their mean decides. Default: the
+            validation split.
+        accept_on: Judged pairs on which the model must beat its backbone to be saved. They must not be in the
+            training data; `label judge` makes such pairs. Unless the model is shown to be better, the
+            backbone's weights are saved and the run reports it.
+        if_not_better: Weights to save if --accept-on shows no improvement: backbone or model. Default:
+            backbone.
+        columns: Roles of the columns, such as text1=title,label=same or anchor=q,negative=n. Without a header
+            line, columns are 1,2,3. In Python a mapping, such as `{"text1": "title", "text2": "body",
+            "label": "same"}`. Default: recognised by name.
+        labels: Values of the labels, such as 0=1,1=skip,2=0. "skip" leaves rows out. In Python also a
+            mapping, such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}`. Labels that are not
+            named keep their usual meaning. Default: recognised.
+        label_range: Lowest and highest score, such as 0,100, which become 0 and 1. Default: 0 to 1 or 0 to 5,
+            as recognised.
+        bad_rows: Rows without a text or label: error or skip. Skipped rows are counted on stderr and listed
+            with their reasons in OUT.bad-rows.jsonl. Default: error.
+        conflicts: Pairs with different labels: keep, drop, first or error. first keeps the rows that agree
+            with the first one. Conflicts are always counted and reported. Default: keep.
+        epochs: Number of passes over the training rows. Default: by number of rows.
+        batch_size: Rows in a batch of each process. Default: 16.
+        lr: Peak learning rate. Default: by rows and backbone.
+        max_length: Maximum number of tokens of a text. Default: the backbone's limit, at most 512.
+        pooling: cls, avg, max, last, cls-avg, first-last-avg or weighted-mean. Default: the backbone's.
+        prompts: Prompt before each text, or around {text}; for one column as anchor='query: ', repeatable. In
+            Python one prompt or a mapping, such as `{"anchor": "query: ", "positive": "passage: "}`. The
+            model stores them: one prompt for all texts becomes its default, those of columns are named
+            `query`, `document` and so on. Default: the backbone's default prompt.
+        lora: Train low-rank adapters (LoRA) instead of all weights. See the settings `lora.*`. Default: on
+            for decoders.
+        precision: Precision of training: fp32, bf16, fp16 or auto. Default: auto, which is bf16 on a GPU that
+            supports it and fp32 elsewhere.
         guide: A model that filters likely false negatives (GISTEmbed). See the settings `guide.*` and
-            `objective.guide_margin`.
+            `objective.guide_margin`. Default: none.
         teacher: A model yours should imitate, or a file of its vectors. A folder, a Hub id, minilm, smollm2,
-            or a file of texts and vectors as `aoe encode` writes it. The loss parts that use it are
-            `embed_distill`, `score_distill` and `margin_mse`.
-        teacher_scores: A file of the rows with a teacher's scores. They are in a column `teacher_scores`, or
-            the file has pairs with scores, from a cross-encoder for instance; `score_distill` and
-            `margin_mse` learn them.
-        seed: Decides every random choice.
-        revision: The backbone's commit on the Hub.
-        trust_remote_code: Run the backbone's code; needs --revision.
-        objective: A loss of your own in place of the preset's: `(vectors, labels) -> scalar`, with float32
-            vectors (row, column, dim) of the whole batch and labels (row,), or None if there are none.
-            A missing negative is a vector of zeros. A module's own weights are trained, too. Or a
-            `TextObjective`, which gets the model and the tokens. Or a mapping of datasets to objectives.
-        dev_metric: A function of the encoder that chooses the best weights, in place of the dev data's
-            metric. Larger is better. It is called before training and at each evaluation.
-        callbacks: Callbacks of transformers (`TrainerCallback`), called at each event of the training.
-        config: A TOML file of settings. Others have their defaults.
+            or a file that `aoe encode` wrote. The loss parts that use it are `embed_distill`, `score_distill`
+            and `margin_mse`. Default: none.
+        teacher_scores: A file with a teacher's scores of the training rows, for instance a cross-encoder's.
+            Either the rows with a column `teacher_scores`, or pairs with a score. `score_distill` and
+            `margin_mse` learn them. Default: none.
+        seed: Random seed. Default: 42.
+        revision: Commit of the backbone on the Hub.
+        trust_remote_code: Run the backbone's own Python code; requires --revision.
+        objective: Your own loss instead of the preset's: `(vectors, labels) -> scalar`. It gets float32
+            vectors (row, column, dim) of the whole batch, zeros for absent negatives, and labels (row,) or
+            None. The weights of an `nn.Module` are trained, too. A `TextObjective` instead gets the model and
+            the tokens. A mapping assigns objectives to datasets.
+        dev_metric: A function of the encoder that replaces the dev data's metric; larger is better. It is
+            called before training and at each evaluation.
+        callbacks: transformers callbacks (`TrainerCallback`).
+        config: A TOML file of settings. Default: built-in settings.
         settings: One setting, such as objective.tau.angle=0.05; repeatable. In Python also a mapping of
-            dotted keys to values. They override `config`, and the arguments above override them.
-        fresh: Start again; replace the output of another run.
-        progress: Whether to show progress on stderr, or a function to be told of it.
+            dotted keys to values. Settings override `config`; the arguments above override both.
+        fresh: Start from scratch and replace the output of another run.
+        progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
-        The run: `.encoder`, `.dev`, `.history`, `.out`.
+        The run, with `.encoder`, `.dev`, `.history` and `.out`.
 
     Raises:
-        ConfigError: Settings, data and backbone don't go together, memory is short, another run is in the
-            way, or training diverged: the message has the learning rate and the path of the best weights.
-        DataError: Unusable rows, or a first loss that is not finite.
+        ConfigError: Settings, data and backbone don't fit together, memory ran out, another run uses the
+            folder, or training diverged; then the message has the learning rate and the best weights' path.
+        DataError: Unusable rows, or the first loss is not finite.
         RemoteError: The Hub could not be reached.
 
     Example:
@@ -186,7 +187,7 @@ def train(
         >>> run.encoder.encode(["A plane is taking off."]).shape == (1, run.encoder.dim)
         True
 
-        Two datasets, of which one is seen twice as often:
+        Two datasets, the first seen twice as often:
 
         >>> run = aoe_train.train(
         ...     {"pairs": "pairs.tsv", "more": [{"anchor": "A plane.", "positive": "A jet."}] * 8},
@@ -201,17 +202,17 @@ def train(
     given = locals()
     from aoe_train.api.trained import Trained
 
-    merged = settings_of(train, given)
-    sources = sources_of(given, merged)
-    own = _own(objective, sources)
-    _check_inputs(sources, merged, own)
+    resolved = settings_of(train, given)
+    sources = sources_of(given, resolved)
+    custom_losses = _custom_losses(objective, sources)
+    _check_inputs(sources, resolved, custom_losses)
     from aoe_train.training import train as _train
     from aoe_train.training.processes import is_main, leave_group
 
     record = _train.train(
         sources,
-        merged,
-        own=own,
+        resolved,
+        custom_losses=custom_losses,
         fresh=fresh,
         say=notes(progress),
         progress=progress,
@@ -225,9 +226,7 @@ def train(
 
 @same_arguments(train)
 def plan(given: dict[str, Any]) -> Plan:
-    """Estimate the memory and time of `train` from a few steps on a temporary model; nothing is written.
-
-    It takes the arguments of `train`.
+    """Estimate the memory and time of `train`, whose arguments it takes, from a few steps; writes nothing.
 
     Raises:
         ConfigError: See `train`.
@@ -238,33 +237,33 @@ def plan(given: dict[str, Any]) -> Plan:
 
     settings = settings_of(train, given)
     sources = sources_of(given, settings)
-    own = _own(given["objective"], sources)
-    _check_inputs(sources, settings, own)
+    custom_losses = _custom_losses(given["objective"], sources)
+    _check_inputs(sources, settings, custom_losses)
     from aoe_train.training import plan as _plan
 
-    return Plan(_plan.plan(sources, settings, own=own, progress=given["progress"]))
+    return Plan(_plan.plan(sources, settings, custom_losses=custom_losses, progress=given["progress"]))
 
 
 def sources_of(given: Mapping[str, Any], settings: TrainSettings) -> Sources:
-    """Inputs and output of a run: the arguments, which override the settings."""
+    """The inputs and output of a run, from the arguments or else the settings."""
     from aoe_train.data.run_data import Sources
     from pairkit.app.errors import ConfigError
     from pairkit.app.settings import argument
     from pairkit.dataset.named_sources import named_sources
 
-    def named(key: str) -> dict[str, Source]:
+    def by_name(key: str) -> dict[str, Source]:
         sections = settings.datasets.items()
-        below = {name: source for name, own in sections if (source := getattr(own, key)) is not None}
-        return {**below, **({} if given[key] is None else named_sources(given[key]))}
+        from_settings = {name: source for name, own in sections if (source := getattr(own, key)) is not None}
+        return {**from_settings, **({} if given[key] is None else named_sources(given[key]))}
 
-    found = named("data")
-    if not found:
-        raise ConfigError("there is no data to train on; give --data, or datasets.NAME.data in a file")
+    data = by_name("data")
+    if not data:
+        raise ConfigError("no training data; give --data, or datasets.NAME.data in the settings")
     return Sources(
-        found,
+        data,
         str(argument("backbone", given["backbone"], str | Path)),
         argument("out", given["out"], Path),
-        dev_data=named("dev_data") or None,
+        dev_data=by_name("dev_data") or None,
         columns=given["columns"],
         judged=given["accept_on"],
         revision=given["revision"],
@@ -272,21 +271,23 @@ def sources_of(given: Mapping[str, Any], settings: TrainSettings) -> Sources:
     )
 
 
-def _check_inputs(sources: Sources, settings: TrainSettings, own: Mapping[str, OwnObjective]) -> None:
-    """Refuse names, folders and files that can't be used, before torch is loaded."""
+def _check_inputs(
+    sources: Sources, settings: TrainSettings, custom_losses: Mapping[str, LossFunction]
+) -> None:
+    """Refuse unusable names, folders and files before torch is imported, which takes seconds."""
     from aoe_train.data.run_data import check_files
     from aoe_train.model.backbones.load import check_name
     from aoe_train.model.run_folder import work_beside
 
     check_name(sources.backbone)
-    for adviser in (settings.guide.model, settings.teacher.model):
-        if adviser is not None and not Path(adviser).is_file():  # a file of its vectors
-            check_name(adviser)
+    for teacher in (settings.guide.model, settings.teacher.model):
+        if teacher is not None and not Path(teacher).is_file():  # not a file of vectors
+            check_name(teacher)
     work_beside(sources.out)
-    check_files(sources, settings, own=own.keys())
+    check_files(sources, settings, custom=custom_losses.keys())
 
 
-def _own(objective: Any, sources: Sources) -> dict[str, OwnObjective]:
+def _custom_losses(objective: Any, sources: Sources) -> dict[str, LossFunction]:
     """The user's own loss of each dataset that has one."""
     from pairkit.app.errors import ConfigError
 
@@ -295,18 +296,18 @@ def _own(objective: Any, sources: Sources) -> dict[str, OwnObjective]:
     if not isinstance(objective, Mapping):
         return dict.fromkeys(sources.data, objective)
     if unknown := objective.keys() - sources.data.keys():
-        raise ConfigError(f"objective: no dataset {min(unknown)!r}; there are {', '.join(sources.data)}")
+        raise ConfigError(f"objective: no dataset {min(unknown)!r}; expected {', '.join(sources.data)}")
     return dict(objective)
 
 
 def settings_of(function: Callable[..., Any], given: Mapping[str, Any]) -> TrainSettings:
-    """The settings that result from the arguments of a function."""
+    """The settings that a function's arguments result in."""
     from aoe_train.settings.training import LoraSettings, TrainSettings
     from pairkit.app.settings import merge
 
     keys = setting_keys(function)
     settings = merge(TrainSettings, keys, given, config=given["config"], settings=given["settings"])
-    wanted = given["lora"]
-    if wanted is None or (wanted and settings.lora is not None):
+    lora = given["lora"]
+    if lora is None or (lora and settings.lora is not None):
         return settings
-    return settings.model_copy(update={"lora": LoraSettings.model_validate({}) if wanted else None})
+    return settings.model_copy(update={"lora": LoraSettings() if lora else None})

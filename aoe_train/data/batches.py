@@ -1,6 +1,6 @@
-"""Which rows train together, and the tensors of a step.
+"""Grouping of rows into batches, and the tensors of a batch.
 
-Each row comes once an epoch, in batches that seed and epoch alone decide.
+Each row occurs once per epoch, in batches that depend only on the seed and the epoch.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ import torch
 from torch.utils.data import DataLoader, Sampler
 
 from aoe_train.model.tokens.tokens import TokenStore
-from aoe_train.records import ABSENT, NO_ADVICE, AdviceStore, Batch, Examples
+from aoe_train.records import ABSENT, NO_OUTPUTS, Batch, Examples, TeacherOutputs
 from pairkit.app.errors import ConfigError, DataError
 
 
 def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
-    """Exchange single rows, in place, so that as many batches as can be hold more than one label.
+    """Swap rows in place so that as many batches as possible have more than one label.
 
-    A batch of one label takes an unlike row from the nearest batch that has two: batches in order of length
-    stay so, give or take a row. Sizes never change.
+    A batch with one label gets a row from the nearest batch that can spare one, so batches sorted by length
+    stay nearly sorted. Batch sizes never change.
     """
-    alike = {batch: labels[rows[0]] for batch, rows in enumerate(batches) if _one_label(labels[rows])}
-    for label in sorted(set(alike.values())):
-        unlike = np.array([np.count_nonzero(labels[rows] != label) for rows in batches])
-        for batch in (number for number, own in alike.items() if own == label):
-            donors = np.flatnonzero(unlike >= 2)
-            if unlike[batch]:  # it has been given one already
+    label_of = {batch: labels[rows[0]] for batch, rows in enumerate(batches) if _one_label(labels[rows])}
+    for label in sorted(set(label_of.values())):
+        other_labels = np.array([np.count_nonzero(labels[rows] != label) for rows in batches])
+        for batch in (batch for batch, own in label_of.items() if own == label):
+            donors = np.flatnonzero(other_labels >= 2)
+            if other_labels[batch]:  # an earlier swap has changed it
                 continue
             if not len(donors):
                 break
             donor = donors[np.argmin(np.abs(donors - batch))]
-            _exchange(batches[batch], batches[donor], labels, label, later=bool(donor > batch))
-            unlike[batch] += 1
-            unlike[donor] -= 1
+            _swap_row(batches[batch], batches[donor], labels, label, later=bool(donor > batch))
+            other_labels[batch] += 1
+            other_labels[donor] -= 1
 
 
 def one_label_batches(batches: list[np.ndarray], labels: np.ndarray) -> int:
-    """Number of batches of at least two rows that have a single label."""
+    """Number of batches of two or more rows with a single label."""
     return sum(_one_label(labels[rows]) for rows in batches)
 
 
@@ -47,32 +47,31 @@ def _one_label(labels: np.ndarray) -> bool:
     return len(labels) > 1 and bool((labels == labels[0]).all())
 
 
-def _exchange(own: np.ndarray, donor: np.ndarray, labels: np.ndarray, label: float, *, later: bool) -> None:
-    """The rows that are nearest to the other batch change places."""
-    unlike = np.flatnonzero(labels[donor] != label)
-    give, take = (-1, unlike[0]) if later else (0, unlike[-1])
-    own[give], donor[take] = donor[take], own[give]
+def _swap_row(batch: np.ndarray, donor: np.ndarray, labels: np.ndarray, label: float, *, later: bool) -> None:
+    """Swap the rows that are closest to the other batch."""
+    candidates = np.flatnonzero(labels[donor] != label)
+    give, take = (-1, candidates[0]) if later else (0, candidates[-1])
+    batch[give], donor[take] = donor[take], batch[give]
 
 
 Strategy = Literal["shuffle", "length", "tokens"]
 
-_MEGA_BATCH = 50  # batches whose rows are sorted by length together
+_MEGA_BATCH = 50  # batches whose rows are sorted by length at once
 
 
 class Batches(Sampler[list[int]]):
     """Row numbers of each batch of an epoch.
 
-    `shuffle` takes rows as they come. `length` shuffles, sorts within runs of 50 batches, and so has rows of
-    like length together. `tokens` sorts all rows (equal lengths in random order) and fills each batch up to a
-    number of tokens. The last two then shuffle the batches, but for the one with most tokens, which comes
-    first: if memory is short, that shows at once. Where rows have labels, no batch is left with a single one
-    that could have two, see `mix_labels`; in `tokens` that may put a batch over its budget by the difference
-    of two rows.
+    `shuffle` takes rows in random order. `length` shuffles rows and sorts them by length within 50 batches.
+    `tokens` sorts all rows by length (ties in random order) and fills each batch up to a number of tokens.
+    The last two then shuffle the batches, except that the one with most tokens comes first, so that a lack of
+    memory shows at once. `mix_labels` avoids batches with a single label; with `tokens` this can exceed a
+    batch's budget by the difference of two rows.
 
-    A batch is one of all ranks together and cuts into equal slices, rank by rank: so many processes see just
-    what one process with the whole batches sees. Rows that cannot be dealt out evenly (fewer than there are
-    ranks) sit out: others each epoch, or the shortest with `tokens`; see `left_out`. Only the last batch may
-    be smaller (`shuffle`, `length`). Every epoch has equally many batches, which resuming relies on.
+    A batch is split into equal slices, one per rank, so several processes see the same batches as one
+    process. The remainder of rows that can't be split equally is left out (`left_out`): different rows each
+    epoch, or the shortest with `tokens`. With `shuffle` and `length` only the last batch can be smaller.
+    Every epoch has the same number of batches, which resuming relies on.
     """
 
     def __init__(
@@ -120,11 +119,11 @@ class Batches(Sampler[list[int]]):
             yield own.tolist()
 
     def rows_seen(self, epochs: int) -> int:
-        """Rows in the batches of so many epochs."""
+        """Number of rows in this many epochs."""
         return epochs * (len(self.examples) - self.left_out)
 
     def most_tokens(self) -> int:
-        """Tokens of the largest batch of the first epoch; a text counts each time it occurs."""
+        """Number of tokens of the first epoch's largest batch, counting repeated texts each time."""
         return max(int(self._lengths[batch].sum()) for batch in self.plan(0))
 
     def plan(self, epoch: int) -> list[np.ndarray]:
@@ -143,7 +142,7 @@ class Batches(Sampler[list[int]]):
             mix_labels(batches, self.examples.labels)
         if self._strategy == "shuffle":
             return batches
-        # Neighbours in length go to different ranks, so that none has the longest rows.
+        # Rows of similar length go to different ranks, so that no rank has all the long ones.
         turns = self._turns(batches, random)
         return [batches[turn].reshape(-1, self._world).T.ravel() for turn in turns]
 
@@ -151,7 +150,7 @@ class Batches(Sampler[list[int]]):
         return rows[np.argsort(self._lengths[rows], kind="stable")]
 
     def _turns(self, batches: list[np.ndarray], random: np.random.Generator) -> np.ndarray:
-        """Batches in random order, the one with most tokens first."""
+        """A random order of the batches with the largest one first."""
         turns = random.permutation(len(batches))
         first = int(np.argmax([self._lengths[batches[turn]].sum() for turn in turns]))
         turns[[0, first]] = turns[[first, 0]]
@@ -159,15 +158,15 @@ class Batches(Sampler[list[int]]):
 
 
 def rank_slice(rows: np.ndarray, rank: int, world: int) -> np.ndarray:
-    """A rank's part of a batch: the `rank`th of `world` equal, contiguous slices."""
-    share = len(rows) // world
-    return rows[rank * share : (rank + 1) * share]
+    """A rank's slice of a batch."""
+    size = len(rows) // world
+    return rows[rank * size : (rank + 1) * size]
 
 
 def budget_cuts(lengths: np.ndarray, max_tokens: int, max_rows: int, step: int) -> np.ndarray:
-    """Where to cut rows into batches of at most `max_tokens` tokens and `max_rows` rows.
+    """Indices that split rows into batches of at most `max_tokens` tokens and `max_rows` rows.
 
-    A batch's rows are a multiple of `step`; it has `step` rows even if they have too many tokens.
+    The size of a batch is a multiple of `step`; `step` rows form a batch even if they exceed the budget.
     """
     tokens = 0
     start = 0
@@ -185,24 +184,24 @@ def _check_sizes(
 ) -> None:
     if batch_size < 1 or batch_size % world:
         raise ConfigError(
-            f"batch size {batch_size}: expected a multiple of the {world} processes, from {world}"
+            f"batch size {batch_size}: expected a multiple of the {world} processes, at least {world}"
         )
     if (strategy == "tokens") != (max_tokens is not None):
         raise ConfigError(
-            f"batches by {strategy!r} with max_tokens {max_tokens}: 'tokens' needs a number of"
-            " tokens, and nothing else takes one"
+            f"batches.strategy {strategy} with batches.max_tokens {max_tokens}: the strategy tokens needs"
+            " max_tokens, and only it uses max_tokens"
         )
     if max_tokens is not None and max_tokens < 1:
         raise ConfigError(f"max_tokens {max_tokens}: expected 1 or more")
     if drop_last and strategy == "tokens":
-        raise ConfigError("drop_last with batches by 'tokens': those differ in size anyway; leave it out")
+        raise ConfigError("batches.drop_last has no effect with the strategy tokens; leave it out")
 
 
 class Collate:
-    """Makes the batch of given rows: its texts from short to long, so that like lengths lie together.
+    """Makes the tensors of a batch, with texts sorted by length.
 
-    A text that occurs several times is encoded once, unless `dedup` is off. Where a text is its own positive
-    (kind `single`) both columns hold it and it is encoded twice, as only dropout tells the two apart.
+    A repeated text is encoded once unless `dedup` is off. A single text is encoded twice if the objective
+    compares two `views` of it, which differ by dropout.
     """
 
     def __init__(
@@ -212,10 +211,10 @@ class Collate:
         *,
         dedup: bool = True,
         views: bool = True,
-        advice: AdviceStore = NO_ADVICE,
+        teacher_outputs: TeacherOutputs = NO_OUTPUTS,
     ) -> None:
-        """Collate rows of `examples`, whose texts are those of `store` in the same order."""
-        self._examples, self._store, self._advice = examples, store, advice
+        """Collate rows of `examples`; `store` has the tokens of their texts."""
+        self._examples, self._store, self._teacher_outputs = examples, store, teacher_outputs
         self._dedup = not views if examples.kind == "single" else dedup
 
     def __call__(self, rows: Sequence[int]) -> Batch:
@@ -224,34 +223,34 @@ class Collate:
         columns = self._examples.rows[chosen]
         if self._examples.kind == "single":
             columns = np.repeat(columns, 2, axis=1)
-        there = columns != ABSENT
-        texts = columns[there]
-        places = np.arange(len(texts))
+        present = columns != ABSENT
+        texts = columns[present]
+        indices = np.arange(len(texts))
         if self._dedup:
-            texts, places = np.unique(texts, return_inverse=True)
+            texts, indices = np.unique(texts, return_inverse=True)
         order = np.argsort(self._store.lengths[texts], kind="stable")
-        moved = np.empty_like(order)
-        moved[order] = np.arange(len(order))
+        new_index = np.empty_like(order)
+        new_index[order] = np.arange(len(order))
         texts = texts[order]
-        numbered = np.full_like(columns, ABSENT)
-        numbered[there] = moved[places]
-        tokens = self._store.batch(texts)
+        in_batch = np.full_like(columns, ABSENT)
+        in_batch[present] = new_index[indices]
+        tokens, content_ids = self._store.batch(texts), self._examples.content_ids
         batch = Batch(
             input_ids=tokens["input_ids"],
             lengths=tokens["lengths"],
             pieces=tokens["pieces"],
-            rows=torch.from_numpy(numbered),
-            texts=torch.from_numpy(texts if self._examples.said is None else self._examples.said[texts]),
+            rows=torch.from_numpy(in_batch),
+            texts=torch.from_numpy(texts if content_ids is None else content_ids[texts]),
         )
         if "prompt_lengths" in tokens:
             batch["prompt_lengths"] = tokens["prompt_lengths"]
         if self._examples.labels is not None:
             batch["labels"] = torch.from_numpy(self._examples.labels[chosen])
-        return cast("Batch", {**batch, **self._advice.batch(chosen)})
+        return cast("Batch", {**batch, **self._teacher_outputs.batch(chosen)})
 
 
 class PlannedLoader(DataLoader[int]):
-    """Batches of a plan, epoch by epoch, each with its rows' numbers: an error can then name them."""
+    """Loads the planned batches of each epoch, with their row numbers for error messages."""
 
     def __init__(
         self,
@@ -268,5 +267,5 @@ class PlannedLoader(DataLoader[int]):
         )
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch to iterate over, from 0; transformers calls it."""
+        """Choose the epoch to iterate over, from 0."""
         self.batch_sampler.set_epoch(epoch)  # type: ignore[union-attr]

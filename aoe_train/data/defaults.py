@@ -1,49 +1,49 @@
-"""What `aoe train` takes where nothing is given: by the kind of the rows, their number, and the backbone.
+"""Defaults of `aoe train`, chosen by the kind and number of rows and by the backbone.
 
-| rows | parts, of weight 1 | learning rate | epochs |
+| rows | loss parts, each of weight 1 | learning rate | epochs |
 |---|---|---|---|
-| binary or graded pairs | cosine, ibn, angle | 5e-5 | as many as show 16,000 rows, 1 to 3 |
-| triplets | contrastive, angle | 5e-5 | the same |
-| positives | contrastive | 2e-5 | as many as show 16,000 rows, 1 to 8 |
-| single texts | contrastive: unsupervised SimCSE | 1e-5 | 1 |
-| single texts with a teacher | embed_distill | 3e-4 | as of positives |
-| others with a teacher | as above, and embed_distill | as above | as above |
-| with a teacher's scores alone | triplets: margin_mse; pairs: score_distill | as above | as above |
+| binary or graded pairs | cosine, ibn, angle | 5e-5 | enough to process 16,000 rows, 1 to 3 |
+| triplets | contrastive, angle | 5e-5 | enough to process 16,000 rows, 1 to 3 |
+| positives | contrastive | 2e-5 | enough to process 16,000 rows, 1 to 8 |
+| single texts | contrastive (unsupervised SimCSE) | 1e-5 | 1 |
+| single texts with a teacher | embed_distill | 3e-4 | enough to process 16,000 rows, 1 to 8 |
+| other rows with a teacher | as without it, plus embed_distill | as without it | the same |
+| with only a teacher's scores | triplets: margin_mse; pairs: score_distill | as without them | the same |
 | a dataset of `label`, of any kind | as above | 5e-6 | 1 |
-| pairs of labels 0 and 1 that the backbone ranks right already | as above | 5e-6 | 1 |
-| any, with the preset `domain` | as above, contrastive both ways | 1e-4 | 12 steps of 32 rows, 1 at most |
-| the same, with `data.author` people | as above | 1e-4 | 36 steps of 32 rows, 2 at most |
+| pairs labelled 0 and 1, backbone's AUC at least 0.98 | as above | 5e-6 | 1 |
+| any, with the preset `domain` | as above, symmetric | 1e-4 | 12 steps of 32 rows, at most 1 |
+| the same, with `data.author` people | as above, symmetric | 1e-4 | 36 steps of 32 rows, at most 2 |
 
-Batches have 16 rows, the mean of the weights over the run is kept, at a constant learning rate, and labelled
-pairs are ranked with similarities divided by 0.2 if they are graded, else by 0.05. For embeddings of 768 and
-more the learning rate is 2e-5 at most; adapters (`--lora`) take 3e-4. A decoder that is no encoder yet is
-trained by adapters, and each text stands in the papers' prompt. Values were chosen on dev data by
-`benchmarks/aoe_defaults.py`:
+Batches have 16 rows. The learning rate is constant after the warm-up, and the mean of the weights over the
+run is saved. Rankings of graded pairs have a temperature of 0.2, those of binary pairs 0.05. For embeddings
+of size 768 or more the learning rate is at most 2e-5; adapters (`--lora`) have 3e-4. A decoder that isn't an
+encoder yet is trained with adapters and the papers' prompt. `benchmarks/aoe_defaults.py` chose the values on
+dev data:
 
-- At the papers' 0.05 a ranking loss cares about the pairs alone that are nearest to being in the wrong order.
-  With two labels these are what there is to learn; with scores a backbone that is good already ends where it
-  began.
-- The mean of the weights is steadier than the last ones, and needs no dev data to say when to stop.
-- Of few labelled pairs a backbone learns nothing more after three epochs, and forgets what it knew; of
-  triplets it learns a little more, and forgets more than that.
-- A decoder's vector is that of the last token, where it is about to write the next word. Asked for a word
-  that sums the text up, it has the text's meaning there; without a prompt, whatever may follow the text.
-- What LLMs or rules wrote is soon told apart by how they write. Steps as large as for people's labels then
-  cost what the backbone knew: 14 points of STS-B in three epochs.
-- Of pairs that the backbone ranks right already, an AUC of 98 or more on up to 1,000 of them, there is
-  nothing to learn, and it forgets. MiniLM's AUC on RQE's test set is 89.3. After 250 rows of RQE's training
-  set (AUC 99.2 to 100 before training) it was 87.2 to 88.0 with the values of binary pairs, and 89.2 to
-  89.4 with these; after 1,000 rows 87.4, and 89.1. Pairs of banking77, and titles of bug reports with random
-  negatives, had 93 to 96 before training.
-- The preset `domain` takes 36 steps and keeps all of them on triplets that people wrote by hand. On pairs of
-  people with mined negatives 36 steps are worse than 12 mixed at 0.7 in each of three domains, so that they
-  are taken on request only. In the first person, a denied sentence still makes the same request ("my card
-  does not work"): on banking77 such triplets of rules cost MiniLM 2 points of P@1, so the backbone is kept.
+- At the papers' temperature of 0.05 a ranking loss depends almost only on the pairs that are closest to the
+  wrong order. That suits two labels; on graded scores a good backbone then learns nothing.
+- The mean of the weights is steadier than the last weights, and needs no dev data to stop in time.
+- On few labelled pairs a backbone learns nothing after three epochs, and forgets. On triplets it learns a
+  little more, and forgets more.
+- A decoder's vector comes from the last token, where it predicts the next word. The prompt asks for a word
+  that summarises the text; without it, the vector represents any continuation.
+- Texts by LLMs or rules are soon recognised by their style. Steps as large as for human labels then cost
+  prior knowledge: 14 points on STS-B in three epochs.
+- Pairs that the backbone already ranks right (AUC of 98 or more on up to 1,000 pairs) teach it nothing, and
+  it forgets. MiniLM's AUC on RQE's test set is 89.3. After training on 250 rows of RQE (AUC 99.2 to 100
+  before training) it is 87.2 to 88.0 with the values of binary pairs, and 89.2 to 89.4 with these; after
+  1,000 rows 87.4 and 89.1. On pairs of banking77, and on titles of bug reports with random negatives, it is
+  93 to 96 before training.
+- The preset `domain` takes 36 steps, without averaging with the backbone, on triplets written by hand. On
+  people's pairs with mined negatives 36 steps are worse than 12 steps averaged at 0.7 in each of three
+  domains, so these values apply only on request. In the first person a negated sentence still makes the same
+  request ("my card does not work"). On banking77 such triplets by rules cost MiniLM 2 points of P@1, so the
+  backbone is kept.
 
-The papers' own values are the presets that end in `-paper`. They leave nothing to choose.
+Presets that end in `-paper` have the papers' values for everything.
 
-A run on several datasets has an objective for each, by its rows, and for the rest the most careful of what
-each would have: the lowest learning rate and the fewest epochs, which are counted over the rows of all.
+With several datasets, each has its own objective. The run has the lowest learning rate and the fewest epochs
+of all, with epochs counted over all rows.
 """
 
 from __future__ import annotations
@@ -87,21 +87,20 @@ _LR: Mapping[Kind, float] = {
     "positive": 2e-5,
     "single": 1e-5,
 }
-_TAUGHT: Tree = {"embed_distill": 1}
-_LR_WIDE, _LR_GENTLE, _LR_ADAPTERS, _LR_TAUGHT = 2e-5, 5e-6, 3e-4, 3e-4
-# The papers' for LLaMA.
-_PROMPT = f"Summarize sentence {PLACE} in one word:"
-_WIDE = 768  # the embedding of a BERT-base
-_LAST = "auto", "last"  # poolings of a decoder by its last token
-_BATCH, _SEEN = 16, 16_000
-_MOST_EPOCHS: Mapping[Kind, int] = {"binary": 3, "graded": 3, "triplet": 3, "positive": 8, "single": 8}
-RANKED_RIGHT = 0.98  # the AUC of a backbone that has nothing to learn of its pairs
+_LR_LARGE_DIM, _LR_GENTLE, _LR_ADAPTERS, _LR_DISTILL = 2e-5, 5e-6, 3e-4, 3e-4
+_PROMPT = f"Summarize sentence {PLACE} in one word:"  # the papers' prompt for LLaMA
+_LARGE_DIM = 768  # the embedding size of BERT-base
+_LAST_TOKEN = "auto", "last"  # poolings that take a decoder's last token
+_BATCH_SIZE = 16
+_ROWS_TO_PROCESS = 16_000
+_MAX_EPOCHS: Mapping[Kind, int] = {"binary": 3, "graded": 3, "triplet": 3, "positive": 8, "single": 8}
+RANKED_RIGHT = 0.98  # AUC from which pairs have nothing to teach their backbone
 _FIRST_PERSON = re.compile(r"\b(?:I|i|[Mm]y|[Mm]e|[Ww]e|[Oo]ur)\b")
-FIRST_PERSON_SHARE = 0.5  # from which share of the anchors on rules' negatives do harm
+FIRST_PERSON_SHARE = 0.5  # share of first-person anchors from which rules' negatives do harm
 
 
 class _Budget(NamedTuple):
-    """How far the preset domain trains: rows seen in all, epochs at most, weight of the trained model."""
+    """Limits of the preset domain: rows in all, maximum epochs, weight of the trained model."""
 
     rows: int
     epochs: int
@@ -114,10 +113,10 @@ _NO_BUDGET = _GENTLE_BUDGET._replace(weight_mix=0.0)
 
 
 class DatasetFacts(NamedTuple):
-    """What defaults depend on.
+    """Properties of a dataset that its defaults depend on.
 
-    `written` are pairs that LLMs or rules wrote, by `author` if known. `auc` is how well the backbone ranks
-    pairs before training, `first_person` the share of anchors in the first person.
+    `written`: LLMs or rules wrote the texts. `author`: who wrote the rows, if known. `auc`: the backbone's
+    AUC on the pairs before training. `first_person`: share of anchors in the first person.
     """
 
     kind: Kind
@@ -129,26 +128,26 @@ class DatasetFacts(NamedTuple):
 
     @property
     def gentle(self) -> bool:
-        """Whether there is so little to learn that small steps, each row once, keep what a model can do."""
+        """Whether there is so little to learn that small steps and one epoch are safest."""
         return self.written or (self.auc is not None and self.auc >= RANKED_RIGHT)
 
     @property
     def unsuited(self) -> bool:
-        """Whether rules wrote triplets of requests, which a negation leaves the same."""
+        """Whether rules wrote the negatives of requests, whose meaning negation doesn't change."""
         return self.author == "rules" and self.kind == "triplet" and self.first_person >= FIRST_PERSON_SHARE
 
     @property
     def domain_budget(self) -> _Budget:
-        """How far the preset domain trains on these rows."""
+        """Limits of the preset domain for these rows."""
         if self.unsuited:
             return _NO_BUDGET
         return _FULL_BUDGET if self.author == "people" else _GENTLE_BUDGET
 
 
 UNSUITED = (
-    "warning: rules wrote these triplets of texts in the first person, where a denial is still the same"
-    " request; they would make the model worse, so the backbone's weights are kept (--weight-mix 0.7 takes"
-    " what was learnt)"
+    "warning: rules wrote the negatives of these first-person texts, where a negation is still the same"
+    " request; training on them makes the model worse, so the backbone's weights are kept (--weight-mix 0.7"
+    " overrides this)"
 )
 
 
@@ -158,69 +157,69 @@ def first_person_share(texts: Sequence[str]) -> float:
 
 
 def with_decoder_defaults(settings: TrainSettings) -> TrainSettings:
-    """The settings given, over what suits a decoder that is no encoder yet; before its weights are read."""
+    """Fill unset settings with defaults for a decoder that isn't an encoder yet."""
     if settings.preset.endswith(PAPERS):
         return settings
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     if "lora" not in settings.model_fields_set and settings.optim.top_layers is None:
-        found["lora"] = {}
-    if not (settings.prompts or settings.encoder.prompts) and settings.encoder.pooling in _LAST:
-        found["prompts"] = _PROMPT
-    return _over(settings, found)
+        defaults["lora"] = {}
+    if not (settings.prompts or settings.encoder.prompts) and settings.encoder.pooling in _LAST_TOKEN:
+        defaults["prompts"] = _PROMPT
+    return _fill_unset(settings, defaults)
 
 
 def with_defaults(settings: TrainSettings, facts: DatasetFacts, *, dim: int) -> TrainSettings:
-    """The settings given, over what suits the rows and the backbone."""
+    """Fill unset settings with defaults for the rows and the backbone."""
     optim = _optim(settings, [facts], facts.rows, dim)
-    return _over(settings, {"objective": _objective(settings, facts.kind), "optim": optim})
+    return _fill_unset(settings, {"objective": _objective(settings, facts.kind), "optim": optim})
 
 
 def with_defaults_for_all(
     settings: TrainSettings, datasets: Mapping[str, DatasetFacts], *, dim: int
 ) -> TrainSettings:
-    """The same for several datasets by name: each has its objective in its own section then."""
-    numbers = [facts.rows for facts in datasets.values()]
-    seen = float(np.dot(epoch_passes(settings.mix, dataset_weights(settings, datasets), numbers), numbers))
-    made = _over(settings, {"optim": _optim(settings, datasets.values(), seen, dim)})
-    own = {
+    """Fill unset settings for several datasets, and put each one's objective into its own section."""
+    sizes = [facts.rows for facts in datasets.values()]
+    passes = epoch_passes(settings.mix, dataset_weights(settings, datasets), sizes)
+    filled = _fill_unset(settings, {"optim": _optim(settings, datasets.values(), float(passes @ sizes), dim)})
+    sections = {
         name: settings.section(name).model_copy(
             update={"objective": default_objective(settings.of(name), facts.kind)}
         )
         for name, facts in datasets.items()
     }
-    return made.model_copy(update={"datasets": {**settings.datasets, **own}})
+    return filled.model_copy(update={"datasets": {**settings.datasets, **sections}})
 
 
 def depends_on_auc(settings: TrainSettings) -> bool:
-    """Whether it matters how well the backbone ranks pairs: nobody gave how far to train it."""
-    given = settings.optim.model_fields_set & {"lr", "epochs", "weight_mix"}
-    beside = settings.lora is not None or settings.encoder.dense or settings.teacher.model
-    return not (given or beside or settings.teacher.scores)
+    """Whether defaults depend on the backbone's AUC."""
+    is_set = settings.optim.model_fields_set & {"lr", "epochs", "weight_mix"}
+    teacher = settings.teacher.model or settings.teacher.scores
+    return not (is_set or settings.lora is not None or settings.encoder.dense or teacher)
 
 
 def dataset_weights(settings: TrainSettings, names: Iterable[str]) -> list[float]:
-    """How often rows of each dataset are seen, against those of the others."""
+    """Relative frequency of each dataset's rows."""
     return [settings.section(name).weight for name in names]
 
 
 def epoch_passes(mix: MixSettings, weights: Sequence[float], sizes: Sequence[int]) -> np.ndarray:
-    """How often an epoch goes through each dataset, float64 (dataset,)."""
-    number = np.asarray(sizes, np.float64)
+    """Passes over each dataset in an epoch, float64 (dataset,)."""
+    rows = np.asarray(sizes, np.float64)
     if mix.until == "once":
-        return np.ones_like(number)
+        return np.ones_like(rows)
     power = -1.0 if mix.order == "round-robin" else 1 / mix.temperature - 1
-    found = np.asarray(weights, np.float64) * number**power
-    limit: float = found.max() if mix.until == "shortest" else found.min()
-    return found / limit
+    passes = np.asarray(weights, np.float64) * rows**power
+    limit: float = passes.max() if mix.until == "shortest" else passes.min()
+    return passes / limit
 
 
 def default_objective(settings: TrainSettings, kind: Kind) -> ObjectiveSettings:
-    """The objective of `with_defaults`, which does not depend on the backbone."""
-    return _over(settings, {"objective": _objective(settings, kind)}).objective
+    """The objective of `with_defaults`, which doesn't depend on the backbone."""
+    return _fill_unset(settings, {"objective": _objective(settings, kind)}).objective
 
 
 def format_choices(settings: TrainSettings, kind: Kind, *, rows: int, seen: int, parts: Iterable[str]) -> str:
-    """One line on what was chosen for a run that learns from `parts` and sees `seen` rows in all."""
+    """One line on the settings of a run that trains `parts` on `seen` rows."""
     optim = settings.optim
     used = f"{seen:,} of {rows:,}" if seen < rows else f"{rows:,}"
     return (
@@ -230,70 +229,69 @@ def format_choices(settings: TrainSettings, kind: Kind, *, rows: int, seen: int,
 
 
 def format_decoder_choices(given: TrainSettings, made: TrainSettings) -> str | None:
-    """One line on what `with_decoder_defaults` changed; None if nothing."""
-    found = []
+    """One line on the changes of `with_decoder_defaults`; None without any."""
+    changes = []
     if made.lora is not None and given.lora is None:
-        found.append(f"adapters of rank {made.lora.rank} learn (--no-lora: all weights)")
+        changes.append(f"only adapters of rank {made.lora.rank} are trained (--no-lora trains all weights)")
     if made.prompts != given.prompts:
-        found.append(f"each text stands in {made.prompts!r} (--prompts '{PLACE}': bare)")
-    return f"a decoder: {', and '.join(found)}" if found else None
+        changes.append(f"texts get the prompt {made.prompts!r} (--prompts '{PLACE}' turns it off)")
+    return f"the backbone is a decoder: {', and '.join(changes)}" if changes else None
 
 
 def unused_lengths_warning(settings: TrainSettings, kind: Kind, encoder: EncoderSettings) -> str | None:
-    """Warn of a model that compares vectors by more than their directions, which is all that is trained.
-
-    The parts that learn from pairs compare directions. Those that learn from a teacher follow the model.
-    """
-    measure = encoder.similarity_fn_name
-    if encoder.normalize or measure == "cosine":
+    """Warn if the model's similarity depends on vector lengths, but no loss part trains them."""
+    similarity = encoder.similarity_fn_name
+    if encoder.normalize or similarity == "cosine":
         return None
-    parts = [part for part in settings.objective.weights.wanted if part in RANKED | IN_BATCH]
-    if kind != "graded":  # SBERT tells classes by whole vectors
+    parts = [part for part in settings.objective.weights.active if part in RANKED | IN_BATCH]
+    if kind != "graded":  # SBERT's classifier sees whole vectors
         parts = [part for part in parts if part != "sbert"]
     if not parts:
         return None
     return (
-        f"this model compares vectors by {measure}, but {', '.join(parts)} train their directions alone and"
-        " leave their lengths to chance; --set encoder.similarity_fn_name=cosine compares by what is trained"
+        f"this model compares vectors by {similarity}, but {', '.join(parts)} train only their directions,"
+        " not their lengths; --set encoder.similarity_fn_name=cosine ignores lengths"
     )
 
 
 def format_epochs(count: float) -> str:
-    """A number of epochs, in words."""
+    """Format a number of epochs."""
     return f"{count:g} epoch{'' if count == 1 else 's'}"
 
 
-def _lr(kind: Kind, dim: int, *, adapters: bool, gentle: bool, taught: bool) -> float:
-    if adapters:
+def _lr(settings: TrainSettings, facts: DatasetFacts, dim: int) -> float:
+    if settings.lora is not None:
         return _LR_ADAPTERS
-    if taught:  # a small model, most often, that has far to go
-        return _LR_TAUGHT
-    if gentle:
+    if _is_distilled(settings, facts):
+        return _LR_DISTILL
+    if facts.gentle:
         return _LR_GENTLE
-    return min(_LR[kind], _LR_WIDE) if dim >= _WIDE else _LR[kind]
+    lr = _LR[facts.kind]
+    return min(lr, _LR_LARGE_DIM) if dim >= _LARGE_DIM else lr
 
 
-def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], seen: float, dim: int) -> Tree:
-    """What is chosen of `optim`; `seen` are the rows of an epoch."""
+def _is_distilled(settings: TrainSettings, facts: DatasetFacts) -> bool:
+    """Whether a teacher is the only source of learning; usually of a small model that has far to go."""
+    return facts.kind == "single" and settings.teacher.model is not None
+
+
+def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows: float, dim: int) -> Tree:
+    """Defaults of `optim`."""
     each = list(datasets)
-    adapters = settings.lora is not None
-    has_teacher = settings.teacher.model is not None
-    taught = {facts: facts.kind == "single" and has_teacher for facts in each}
-    once = any(facts.gentle or (facts.kind == "single" and not taught[facts]) for facts in each)
-    most = min(_MOST_EPOCHS[facts.kind] for facts in each)
-    times: float = 1 if once else min(max(round(_SEEN / seen), 1), most)
+    once = any(
+        facts.gentle or (facts.kind == "single" and not _is_distilled(settings, facts)) for facts in each
+    )
+    max_epochs = min(_MAX_EPOCHS[facts.kind] for facts in each)
+    epochs: float = 1 if once else min(max(round(_ROWS_TO_PROCESS / epoch_rows), 1), max_epochs)
     domain: Tree = {}
     if settings.preset == DOMAIN:
-        least = min(facts.domain_budget for facts in each)
-        times = min(least.rows / seen, least.epochs)
-        domain = {"weight_mix": least.weight_mix}
-    lr = min(
-        _lr(facts.kind, dim, adapters=adapters, gentle=facts.gentle, taught=taught[facts]) for facts in each
-    )
+        budget = min(facts.domain_budget for facts in each)
+        epochs = min(budget.rows / epoch_rows, budget.epochs)
+        domain = {"weight_mix": budget.weight_mix}
     return {
-        "lr": lr,
-        "epochs": float(times),
-        "batch_size": _BATCH,
+        "lr": min(_lr(settings, facts, dim) for facts in each),
+        "epochs": float(epochs),
+        "batch_size": _BATCH_SIZE,
         "average": 1.0,
         "scheduler": "constant_with_warmup",
         **domain,
@@ -306,15 +304,15 @@ def _objective(settings: TrainSettings, kind: Kind) -> Tree:
 
 
 def _weights(settings: TrainSettings, kind: Kind) -> Tree:
-    teacher, named = settings.teacher, TAUGHT & settings.objective.weights.model_fields_set
+    teacher, has_taught_part = settings.teacher, TAUGHT & settings.objective.weights.model_fields_set
     if teacher.model is None and teacher.scores is None:
         return _WEIGHTS[kind]
     if teacher.model is None:
-        return {} if named else {"margin_mse" if kind == "triplet" else "score_distill": 1}
-    own = {} if kind == "single" else _WEIGHTS[kind]
-    return own if named else {**own, **_TAUGHT}
+        return {} if has_taught_part else {"margin_mse" if kind == "triplet" else "score_distill": 1}
+    weights = {} if kind == "single" else _WEIGHTS[kind]
+    return weights if has_taught_part else {**weights, "embed_distill": 1}
 
 
-def _over(settings: TrainSettings, below: Tree) -> TrainSettings:
+def _fill_unset(settings: TrainSettings, defaults: Tree) -> TrainSettings:
     given: dict[str, Any] = settings.model_dump(exclude_unset=True)
-    return TrainSettings.model_validate(merged(below, given))
+    return TrainSettings.model_validate(merged(defaults, given))

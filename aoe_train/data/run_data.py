@@ -1,9 +1,9 @@
-"""From the sources of a run to its rows, with the prompt of each column.
+"""Loading of a run's rows, and the prompt of each column.
 
-Prompts are as sentence-transformers' trainer takes them: one for all texts, or columns to prompts. `query`
-stands for the first column, `document` for all others, unless a column is named itself. The value may also
-be the name of a prompt that the model has. Columns without a prompt have the model's default one, as texts
-that are encoded. Of several datasets each may have prompts of its own in place of the run's.
+As in sentence-transformers' trainer, there is one prompt for all texts, or one for each column. The key
+`query` means the first column and `document` all others, unless a column's own name is given. A value can
+also be the name of one of the model's prompts. Other columns have the model's default prompt, as in encoding.
+Each of several datasets can override the run's prompts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sources:
-    """What a run is made from, and where its model goes."""
+    """The inputs of a run, and the folder for its model."""
 
     data: Mapping[str, Source]
     backbone: str
@@ -57,28 +57,28 @@ class Sources:
     judged: Source | None = None
 
     def __post_init__(self) -> None:
-        """Name what has no name, in the order of names: the order in which datasets are given has no say."""
+        """Name all datasets and sort them by name, so that results don't depend on their order."""
         dev = None if self.dev_data is None else named_sources(self.dev_data)
-        named = dict(sorted(named_sources(self.data).items()))
-        for name, value in {"data": named, "dev_data": dev, "out": Path(self.out)}.items():
+        data = dict(sorted(named_sources(self.data).items()))
+        for name, value in {"data": data, "dev_data": dev, "out": Path(self.out)}.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "backbone", str(self.backbone))
 
     @property
     def several(self) -> bool:
-        """Whether there is more than one dataset to train on."""
+        """Whether there are several training datasets."""
         return len(self.data) > 1
 
     def names(self) -> dict[str, str | dict[str, str] | None]:
-        """What messages and records call them: a table by name where there are several."""
-        dev = None if self.dev_data is None else one_or_all(_source_names(self.dev_data))
+        """Names of the inputs for run.json; by dataset if there are several."""
+        dev = None if self.dev_data is None else unwrap_single(_source_names(self.dev_data))
         judged = {} if self.judged is None else {"judged": source_name(self.judged)}
-        found = {"data": one_or_all(_source_names(self.data)), "backbone": self.backbone, "dev_data": dev}
-        return found | judged
+        data = unwrap_single(_source_names(self.data))
+        return {"data": data, "backbone": self.backbone, "dev_data": dev} | judged
 
 
-def one_or_all(by_name: Mapping[str, Any]) -> Any:
-    """The one value where there is one, else all by name; a record of one dataset has no names in it."""
+def unwrap_single(by_name: Mapping[str, Any]) -> Any:
+    """The only value without its name, or all values by name."""
     return next(iter(by_name.values())) if len(by_name) == 1 else dict(by_name)
 
 
@@ -86,36 +86,36 @@ def _source_names(sources: Mapping[str, Source]) -> dict[str, str]:
     return {name: source_name(source) for name, source in sources.items()}
 
 
-_SMALL = 1 << 20  # bytes of files that are read once more, which takes milliseconds
+_SMALL = 1 << 20  # bytes of files that are read twice, which takes milliseconds
 
 
-def check_files(sources: Sources, settings: TrainSettings, *, own: Collection[str] = ()) -> None:
-    """Refuse missing, empty and, if all are small, unusable files before torch is loaded.
+def check_files(sources: Sources, settings: TrainSettings, *, custom: Collection[str] = ()) -> None:
+    """Refuse missing and empty files, and small unusable ones, before torch is imported.
 
-    Datasets named in `own` have a loss of the user's.
+    Datasets named in `custom` have the user's own loss.
     """
-    given = [*sources.data.values(), *(sources.dev_data or {}).values()]
-    read_again = all(isinstance(source, str | Path) for source in given)
-    given += [] if sources.judged is None else [sources.judged]
+    every = [*sources.data.values(), *(sources.dev_data or {}).values()]
+    read_twice = all(isinstance(source, str | Path) for source in every)
+    every += [] if sources.judged is None else [sources.judged]
     total = 0
-    for source in given:
+    for source in every:
         files = files_of(source)
         is_on_hub = isinstance(source, str) and not files and is_hub_name(source)
         if isinstance(source, str | Path) and not files and not is_on_hub:
-            parts_of(source)  # says that it is not there, unless it has the name of a table
+            parts_of(source)  # has a better message, but accepts names of tables
             raise DataError("no such file", path=source)
-        read_again &= not is_on_hub or source is sources.judged
+        read_twice &= not is_on_hub or source is sources.judged
         sizes = [file.stat().st_size for file in files]
-        if files and not any(sizes):  # of several, the empty ones may be of another split
+        if files and not any(sizes):  # some may be empty, such as those of another split
             raise DataError("is empty (0 bytes); expected rows", path=files[0])
         total += sum(sizes)
-    if read_again and total <= _SMALL:
-        read_data(sources, settings, ranked=sources.data.keys() - own)
+    if read_twice and total <= _SMALL:
+        read_data(sources, settings, ranked=sources.data.keys() - custom)
 
 
 @dataclass(frozen=True)
 class Data:
-    """Rows to train on, and rows to choose the best weights by; each by name."""
+    """Training rows and held-out rows by name."""
 
     train: Mapping[str, Examples]
     dev: Mapping[str, Examples]
@@ -128,89 +128,85 @@ def read_data(
     *,
     ranked: Collection[str] | None = None,
 ) -> Data:
-    """Read the rows of all."""
+    """Read the rows of all datasets; checks the labels of those in `ranked` (all if None)."""
     check_names(settings, sources)
     train: dict[str, Examples] = {}
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     for name, source in sources.data.items():
+        say_of = _named_say(name, sources, say)
         with _named_errors(name, sources):
-            train[name], told[name] = _read_train(name, sources, settings, _named_say(name, sources, say))
-            objective = default_objective(settings.of(name), train[name].kind)
-            if (ranked is None or name in ranked) and RANKED & objective.weights.wanted.keys():
-                check_labels(train[name], source)
-    return Data(train, _read_dev(sources, settings, told, say))
-
-
-def _read_train(name: str, sources: Sources, settings: TrainSettings, say: Say) -> tuple[Examples, str]:
-    """A dataset's rows, and what was told of their labels."""
-    source = sources.data[name]
-    rows = _reader(name, sources, settings, say)(source)
-    if len(counts := negative_counts(rows)) > 1:
-        say(f"{source_name(source)}: negatives: {negatives_in_words(counts)}")
-    return rows, _tell_labels(rows, source, say)
+            rows = train[name] = _reader(name, sources, settings, say_of)(source)
+            if len(counts := negative_counts(rows)) > 1:
+                say_of(f"{source_name(source)}: negatives: {negatives_in_words(counts)}")
+            reported[name] = _report_labels(rows, source, say_of)
+            objective = default_objective(settings.of(name), rows.kind)
+            if (ranked is None or name in ranked) and RANKED & objective.weights.active.keys():
+                check_labels(rows, source)
+    return Data(train, _read_dev(sources, settings, reported, say))
 
 
 def _read_dev(
-    sources: Sources, settings: TrainSettings, told: Mapping[str, str], say: Say
+    sources: Sources, settings: TrainSettings, reported: Mapping[str, str], say: Say
 ) -> dict[str, Examples]:
-    """The held-out rows that were given, or the validation splits that can be used."""
+    """The given held-out rows, or else the usable validation splits."""
     dev: dict[str, Examples] = {}
     for name, source in (sources.data if sources.dev_data is None else sources.dev_data).items():
-        tell = _named_say(name, sources, say)
+        say_of = _named_say(name, sources, say)
         with _named_errors(name, sources):
-            read = _reader(name, sources, settings, tell)
+            read = _reader(name, sources, settings, say_of)
             if sources.dev_data is not None:
                 rows = read(source, split=_dev_split(source))
-                _tell_labels(rows, source, tell, told.get(name, next(iter(told.values()))))
+                _report_labels(rows, source, say_of, reported.get(name, next(iter(reported.values()))))
                 if reason := _not_scorable(rows):
                     raise DataError(f"{reason}; give other --dev-data, or none", path=source_name(source))
                 dev[name] = rows
             elif "validation" in (splits := split_names(source)) and len(splits) > 1:
                 rows = read(source, split="validation")
                 if reason := _not_scorable(rows):
-                    tell(f"{source_name(source)}: its validation split is left out: {reason}")
+                    say_of(f"{source_name(source)}: its validation split is left out: {reason}")
                 else:
                     dev[name] = rows
     if settings.mix.dev is not None and settings.mix.dev not in dev:
         raise ConfigError(
             f"mix.dev: no dev set {one_line(settings.mix.dev, 80)!r}; "
-            + (f"there are {', '.join(dev)}" if dev else "there is none: give --dev-data")
+            + (f"expected {', '.join(dev)}" if dev else "there is none: give --dev-data")
         )
     return dev
 
 
 def _reader(name: str, sources: Sources, settings: TrainSettings, say: Say) -> Callable[..., Examples]:
-    """Reads the rows of a dataset or dev set as its settings say; a dev set may be called otherwise."""
+    """A function that reads the rows of a dataset or dev set with its settings."""
     (first, *others) = sources.data
-    like = first if name not in {*sources.data, *settings.datasets} and not others else name
-    own, section = settings.of(like).data, settings.datasets.get(like)
+    if name not in {*sources.data, *settings.datasets} and not others:
+        name = first  # a dev set with another name than the only dataset
+    data, section = settings.of(name).data, settings.datasets.get(name)
     columns = sources.columns if section is None or section.columns is None else section.columns
-    rules = LabelRules(own.labels, own.label_range, own.bad_rows)
-    return partial(read_examples, columns=columns, rules=rules, conflicts=own.conflicts, say=say)
+    rules = LabelRules(data.labels, data.label_range, data.bad_rows)
+    return partial(read_examples, columns=columns, rules=rules, conflicts=data.conflicts, say=say)
 
 
 def check_names(settings: TrainSettings, sources: Sources) -> None:
-    """See that settings are for datasets that there are, and mean something for them."""
-    held_out = sources.dev_data or {}
-    known = dict.fromkeys([*sources.data, *held_out])
-    for name, own in settings.datasets.items():
+    """Refuse settings for unknown datasets, and settings that have no effect."""
+    known = dict.fromkeys([*sources.data, *(sources.dev_data or {})])
+    for name, section in settings.datasets.items():
         if name not in known:
-            raise ConfigError(f"datasets.{one_line(name, 80)}: no such dataset; there are {', '.join(known)}")
-        only = sorted(own.model_fields_set & {"weight", "batch_size", "preset", "objective"})
-        if name not in sources.data and only:
+            raise ConfigError(f"datasets.{one_line(name, 80)}: no such dataset; expected {', '.join(known)}")
+        for_training = sorted(section.model_fields_set & {"weight", "batch_size", "preset", "objective"})
+        if name not in sources.data and for_training:
             raise ConfigError(
-                f"datasets.{name}.{only[0]}: {name} is held out; it is for {', '.join(sources.data)}"
+                f"datasets.{name}.{for_training[0]}: has no effect, as {name} is only held out; expected"
+                f" {', '.join(sources.data)}"
             )
-        if "weight" in only and settings.mix.until == "once":
+        if "weight" in for_training and settings.mix.until == "once":
             raise ConfigError(
-                f"datasets.{name}.weight: has no say where each row is seen once an epoch; leave it out, or"
+                f"datasets.{name}.weight: has no effect if each row is seen once an epoch; leave it out, or"
                 " set mix.epoch to longest or shortest"
             )
 
 
 @contextmanager
 def _named_errors(name: str, sources: Sources) -> Iterator[None]:
-    """Where there are several datasets, an error says which it is about."""
+    """Name the dataset in errors if there are several."""
     try:
         yield
     except (ConfigError, DataError) as error:
@@ -223,8 +219,8 @@ def _named_say(name: str, sources: Sources, say: Say) -> Say:
     return (lambda words: say(f"{name}: {words}")) if sources.several else say
 
 
-def _tell_labels(examples: Examples, source: Source, say: Say, before: str = "") -> str:
-    """Say what was made of labels that are not 0 and 1 as they come, unless that was said before."""
+def _report_labels(examples: Examples, source: Source, say: Say, before: str = "") -> str:
+    """Report how labels other than 0 and 1 were read, unless `before` has reported the same."""
     labels = examples.reading.labels
     words = describe_labels(labels)
     if labels is not None and words != before:
@@ -233,11 +229,11 @@ def _tell_labels(examples: Examples, source: Source, say: Say, before: str = "")
 
 
 def _not_scorable(dev: Examples) -> str | None:
-    """Why a model can't be scored on these held-out rows; None where it can."""
+    """Why these held-out rows can't score a model; None if they can."""
     if dev.kind == "single":
-        return "single texts tell nothing that a model could be scored by"
+        return "single texts can't score a model"
     if dev.labels is not None and (dev.labels == dev.labels[0]).all():
-        return f"all {len(dev)} labels are {dev.labels[0]:g}, which ranks nothing"
+        return f"all {len(dev)} labels are {dev.labels[0]:g}, so there is nothing to rank"
     return None
 
 
@@ -246,15 +242,15 @@ def _dev_split(source: Source) -> str | None:
     return "validation" if "validation" in splits else splits[0] if len(splits) == 1 else None
 
 
-_BLOCK = 1 << 16  # rows of a round
+_BLOCK = 1 << 16  # rows processed at once
 _DOCUMENT, _NEGATIVE = DOCUMENTS[0], "negative"
 _PAIR = "text1", "text2"
 _COLUMNS = {"binary": _PAIR, "graded": _PAIR, "single": ("text",)}
-_KNOWN_AS = {"anchor": QUERY, "positive": _DOCUMENT}
+_PROMPT_NAMES = {"anchor": QUERY, "positive": _DOCUMENT}
 
 
 def column_names(examples: Examples) -> list[str]:
-    """What the columns of rows are called; negatives have numbers where there are several."""
+    """The names of the columns; several negatives are numbered."""
     columns = _COLUMNS.get(examples.kind, ("anchor", "positive"))
     negatives = examples.rows.shape[1] - len(columns)
     if negatives == 1:
@@ -264,72 +260,70 @@ def column_names(examples: Examples) -> list[str]:
 
 @dataclass(frozen=True)
 class ColumnPrompts:
-    """The prompts of a run."""
+    """The prompts of one dataset's columns, and the encoder's settings with these prompts."""
 
-    given: Mapping[str, str]
-    others: str
-    kept: EncoderSettings
+    by_key: Mapping[str, str]
+    default: str
+    encoder: EncoderSettings
 
     def by_column(self, examples: Examples) -> list[str]:
-        """The words for each column of rows."""
+        """The prompt of each column."""
         columns = column_names(examples)
-        if self.given and not any(self.given.keys() & _keys(column, columns) for column in columns):
+        if self.by_key and not any(self.by_key.keys() & _column_keys(column, columns) for column in columns):
             raise ConfigError(
-                f"prompts are for {', '.join(self.given)}, but there are rows of {', '.join(columns)}: give"
-                f" these prompts too, or name them {QUERY} (the first column) and {_DOCUMENT} (the others)"
+                f"prompts: found {', '.join(self.by_key)}, but no prompt for rows of {', '.join(columns)}:"
+                f" add one, or name them {QUERY} (the first column) and {_DOCUMENT} (the others)"
             )
-        return [self._words(column, columns) for column in columns]
+        return [self._prompt(column, columns) for column in columns]
 
     def applied(self, examples: Examples) -> Examples:
-        """The rows with the prompt of each text; one that has two prompts is two texts."""
-        words = self.by_column(examples)
-        distinct = list(dict.fromkeys(words))
+        """The rows with a prompt for each text; a text with two prompts becomes two texts."""
+        prompts = self.by_column(examples)
+        distinct = list(dict.fromkeys(prompts))
         if len(distinct) == 1:
             return replace(examples, prompts=distinct[0])
-        numbers, rows = _numbered(examples, [distinct.index(one) for one in words], len(distinct))
-        said, prompts = np.divmod(numbers, len(distinct))
+        codes, rows = _encode_pairs(examples, [distinct.index(each) for each in prompts], len(distinct))
+        content_ids, prompt_ids = np.divmod(codes, len(distinct))
         return replace(
             examples,
-            texts=TextSelection(examples.texts, said),
+            texts=TextSelection(examples.texts, content_ids),
             rows=rows,
-            prompts=TextSelection(distinct, prompts),
-            said=said,
+            prompts=TextSelection(distinct, prompt_ids),
+            content_ids=content_ids,
         )
 
-    def _words(self, column: str, columns: list[str]) -> str:
-        return next((self.given[key] for key in _keys(column, columns) if key in self.given), self.others)
+    def _prompt(self, column: str, columns: list[str]) -> str:
+        keys = _column_keys(column, columns)
+        return next((self.by_key[key] for key in keys if key in self.by_key), self.default)
 
 
-def _numbered(examples: Examples, prompts: list[int], count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The texts with their prompts that there are, and rows of places among these.
-
-    Text t with prompt p has the number t * `count` + p.
-    """
+def _encode_pairs(examples: Examples, prompts: list[int], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct codes text * `count` + prompt that occur, and rows of their indices."""
     used = np.zeros(len(examples.texts) * count, np.bool_)
     rows = np.full(examples.rows.shape, ABSENT, np.int64)
     blocks = [slice(start, start + _BLOCK) for start in range(0, len(examples), _BLOCK)]
     for block in blocks:
-        own = examples.rows[block]
-        used[(own * count + prompts)[own != ABSENT]] = True
-    places = np.cumsum(used) - 1
+        texts = examples.rows[block]
+        used[(texts * count + prompts)[texts != ABSENT]] = True
+    indices = np.cumsum(used) - 1
     for block in blocks:
-        own = examples.rows[block]
-        there = own != ABSENT
-        rows[block][there] = places[(own * count + prompts)[there]]
+        texts = examples.rows[block]
+        present = texts != ABSENT
+        rows[block][present] = indices[(texts * count + prompts)[present]]
     return np.flatnonzero(used), rows
 
 
 @dataclass(frozen=True)
 class RunPrompts:
-    """The prompts of a run on one dataset or several."""
+    """The prompts of all datasets of a run."""
 
-    all: ColumnPrompts
-    own: Mapping[str, ColumnPrompts]
-    kept: EncoderSettings
+    shared: ColumnPrompts
+    by_dataset: Mapping[str, ColumnPrompts]
+    encoder: EncoderSettings
 
     def of(self, name: str) -> ColumnPrompts:
-        """Those of a dataset or dev set."""
-        return self.own.get(name, self.all)
+        """The prompts of a dataset or dev set."""
+        return self.by_dataset.get(name, self.shared)
 
 
 def run_prompts(
@@ -339,67 +333,68 @@ def run_prompts(
     dev: Mapping[str, Examples],
 ) -> RunPrompts:
     """Resolve the prompts of all datasets."""
-    found = column_prompts(settings.prompts, encoder, [*train.values(), *dev.values()])
-    kept, own = found.kept, {}
+    shared = column_prompts(settings.prompts, encoder, [*train.values(), *dev.values()])
+    encoder, by_dataset = shared.encoder, {}
     for name, section in settings.datasets.items():
         if section.prompts is not None:
-            kinds = [rows[name] for rows in (train, dev) if name in rows]
-            own[name] = column_prompts(section.prompts, kept, kinds, dataset=name)
-            kept = own[name].kept
-    return RunPrompts(found, own, kept)
+            examples = [rows[name] for rows in (train, dev) if name in rows]
+            by_dataset[name] = column_prompts(section.prompts, encoder, examples, dataset=name)
+            encoder = by_dataset[name].encoder
+    return RunPrompts(shared, by_dataset, encoder)
 
 
 def column_prompts(
-    given: str | Mapping[str, str] | None,
+    prompts: str | Mapping[str, str] | None,
     encoder: EncoderSettings,
-    kinds: Iterable[Examples],
+    examples: Iterable[Examples],
     *,
     dataset: str = "",
 ) -> ColumnPrompts:
-    """Resolve the prompts of a run."""
-    own = encoder.named_prompts
-    if not given:
-        if given is not None:
+    """Resolve the prompts of a run, or those that a dataset has instead."""
+    of_model = encoder.named_prompts
+    if not prompts:
+        if prompts is not None:
             raise ConfigError("prompts: empty; leave it out, or give words such as 'query: '")
-        return ColumnPrompts({}, own.chosen(), encoder)
-    if given == PLACE:  # the text alone
+        return ColumnPrompts({}, of_model.chosen(), encoder)
+    if prompts == PLACE:  # no prompt
         return ColumnPrompts({}, "", encoder.model_copy(update={"default_prompt_name": None}))
-    if isinstance(given, str):
-        words = _meant(given, own)
+    if isinstance(prompts, str):
+        words = _words(prompts, of_model)
         if dataset:
-            return ColumnPrompts({}, words, _named(encoder, {dataset: words}))
-        return ColumnPrompts({}, words, _named(encoder, {DEFAULT: words}, default=True))
-    columns = [column_names(examples) for examples in kinds]
-    known = {key for names in columns for column in names for key in _keys(column, names)}
-    for key in given:
+            return ColumnPrompts({}, words, _with_prompts(encoder, {dataset: words}))
+        return ColumnPrompts({}, words, _with_prompts(encoder, {DEFAULT: words}, default=True))
+    columns = [column_names(each) for each in examples]
+    known = {key for names in columns for column in names for key in _column_keys(column, names)}
+    for key in prompts:
         if key not in known:
             raise ConfigError(
-                f"prompts: no column {one_line(key, 80)!r}; there are {', '.join(columns[0])}, and {QUERY}"
-                f" stands for the first, {_DOCUMENT} for the others"
+                f"prompts: no column {one_line(key, 80)!r}; expected {', '.join(columns[0])}, {QUERY} (the"
+                f" first) or {_DOCUMENT} (the others)"
             )
-    meant = {key: _meant(words, own) for key, words in given.items()}
-    names = {_KNOWN_AS.get(key, key): words for key, words in meant.items()}
+    by_key = {key: _words(prompt, of_model) for key, prompt in prompts.items()}
+    names = {_PROMPT_NAMES.get(key, key): words for key, words in by_key.items()}
     if dataset:
-        taken = encoder.prompts
         names = {
-            name if taken.get(name, words) == words else f"{name}-{dataset}": words
+            name if encoder.prompts.get(name, words) == words else f"{name}-{dataset}": words
             for name, words in names.items()
         }
-    return ColumnPrompts(meant, own.chosen(), _named(encoder, names))
+    return ColumnPrompts(by_key, of_model.chosen(), _with_prompts(encoder, names))
 
 
-def _meant(words: str, own: NamedPrompts) -> str:
-    """The words, or those of the prompt that they name."""
-    if words in own.known:
-        if words not in own.own:
-            raise ConfigError(f"prompts: the model has no prompt {words!r} of its own; give its words")
-        return own.own[words]
-    read_prompt(words)
-    return words
+def _words(prompt: str, of_model: NamedPrompts) -> str:
+    """The words of the model's prompt with this name, or the prompt itself."""
+    if prompt in of_model.known:
+        if prompt not in of_model.own:
+            raise ConfigError(f"prompts: the model doesn't define a prompt {prompt!r}; give its words")
+        return of_model.own[prompt]
+    read_prompt(prompt)
+    return prompt
 
 
-def _named(encoder: EncoderSettings, names: Mapping[str, str], *, default: bool = False) -> EncoderSettings:
-    """The settings with these prompts; words that have a name keep it."""
+def _with_prompts(
+    encoder: EncoderSettings, names: Mapping[str, str], *, default: bool = False
+) -> EncoderSettings:
+    """The settings with these prompts added; words that have a name keep it."""
     prompts = dict(encoder.prompts)
     for name, words in names.items():
         if words not in prompts.values():
@@ -407,11 +402,11 @@ def _named(encoder: EncoderSettings, names: Mapping[str, str], *, default: bool 
     changed: dict[str, object] = {"prompts": prompts}
     if default:
         (words,) = names.values()
-        changed["default_prompt_name"] = next(name for name, own in prompts.items() if own == words)
+        changed["default_prompt_name"] = next(name for name, known in prompts.items() if known == words)
     return encoder.model_copy(update=changed)
 
 
-def _keys(column: str, columns: list[str]) -> list[str]:
-    """All by which a column can be named, the one that names fewest columns first."""
+def _column_keys(column: str, columns: list[str]) -> list[str]:
+    """The keys that can mean a column, the most specific first."""
     negative = [_NEGATIVE] if column.startswith(_NEGATIVE) else []
     return [column, *negative, QUERY if column == columns[0] else _DOCUMENT]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from aoe_train.data.examples import Say, distinct, settle, silent
+from aoe_train.data.examples import Say, distinct, resolve_conflicts, silent
 from aoe_train.evaluation.pair_metrics import binary, correlation
 from aoe_train.evaluation.resample import Metrics
 from aoe_train.evaluation.tasks import Split, TaskMetrics, TaskVectors
@@ -155,10 +155,10 @@ def noted_pairs(
     for name, frame in pairs.splits.items():
         if frame.height:
             examples = distinct(frame.select("text1", "text2", "label"))
-            settle(
+            resolve_conflicts(
                 examples,
                 "keep",
-                place=lambda number, split=name: f"row {number + 1:,} of {split}",  # type: ignore[misc]
+                locate=lambda number, split=name: f"row {number + 1:,} of {split}",  # type: ignore[misc]
                 say=lambda words: say(f"{pairs.source}: {words}"),
             )
     return pairs

@@ -1,10 +1,6 @@
-"""What training minimises: pure losses on vectors, and the `Objective` that mixes them.
+"""Losses on vectors, and the objective that combines them.
 
-```
-matryoshka ──► objective (weighted sum), or own     at several sizes of the vectors, and layers of the model
-objective  ──► kinds ──► settings ──► parts         what is wanted, and if the data can give it (no torch)
-  └──► ranking, contrastive, sbert, distillation    one file a family of losses: formula, source, maths
-                └──► similarity, pairs
-losses ──► objective                                the same for sentence-transformers' Trainer
-```
+`settings` lists the loss parts and presets, `kinds` checks them against the data (both without torch).
+`ranking`, `contrastive` and `distillation` compute the parts on `pairs`, and `objective` sums them, also over
+sizes and layers. `losses` offers them to sentence-transformers' Trainer.
 """

@@ -1,6 +1,6 @@
 """Distillation losses, which make a model imitate its teacher.
 
-Shapes of a teacher's vectors say `teacher`, those of the model that is trained `dim`.
+In shapes, `teacher` is the size of the teacher's vectors and `dim` that of the trained model's.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from aoe_train.objectives.pairs import Pairs, Sides, unit
 from aoe_train.objectives.ranking import ranking_loss
 from aoe_train.objectives.settings import Loss
 
-_RIDGE = 1e-3  # of the mean square of a dimension; keeps a map from few texts from being wild
+_RIDGE = 1e-3  # times the mean square of a dimension; regularises maps from few texts
 
 
 def margin_mse_part(context: LossContext) -> Loss:
     """The part `margin_mse`."""
 
     def loss(pairs: Pairs) -> Tensor:
-        scores = _scores(Sides(pairs.first, pairs.second), dot=context.advisers.dot)
-        taught, known = _taught(pairs, dot=context.advisers.dot)
+        scores = _scores(Sides(pairs.first, pairs.second), dot=context.teachers.dot)
+        taught, known = _taught(pairs, dot=context.teachers.dot)
         rows = pairs.anchors
         return margin_mse_loss(scores, taught, known & known[:rows].repeat(len(known) // rows), rows)
 
@@ -38,11 +38,12 @@ def margin_mse_loss(
 ) -> Float[Tensor, ""]:
     """MarginMSE (Hofstätter et al., 2020, arXiv 2010.02666, Eq. 6), as a mean over all negatives.
 
-    Mean square of (score of the positive - score of a negative) less the same difference by the teacher.
+    The margin is the positive's score minus a negative's. The loss is the mean squared difference between
+    the model's and the teacher's margins.
     """
-    beyond, counted = scores - taught, known[rows:]
-    differences = beyond[:rows].repeat(len(counted) // rows) - beyond[rows:]
-    return _mean(differences.square(), counted)
+    errors, counted = scores - taught, known[rows:]
+    differences = errors[:rows].repeat(len(counted) // rows) - errors[rows:]
+    return _masked_mean(differences.square(), counted)
 
 
 def embed_distill_part(context: LossContext) -> Loss:
@@ -51,15 +52,15 @@ def embed_distill_part(context: LossContext) -> Loss:
 
 
 class EmbedDistillation(nn.Module):
-    """How far a text's vector is from its teacher's, as a mean over the rows' texts.
+    """Distance between the model's and the teacher's vectors, as a mean over the rows' texts.
 
-    Where sizes differ, either a linear map without bias takes the vectors to the teacher's; it learns with
-    the model and is thrown away with the objective. It begins as the least-squares map of a sample of texts:
-    from random weights the model would first have to follow it around. Or the teacher's vectors are turned
-    to their principal axes, by the same sample and without centring, so that dot products stay what they are
-    as far as so few numbers can hold them; then the first so many are compared as they are.
+    If sizes differ, a linear map without bias (`learned`) takes the model's vectors to the teacher's. It
+    trains with the model and is discarded afterwards. It starts as the least-squares map of a sample of
+    texts, since the model would first adapt to random weights. Or the teacher's vectors are reduced to their
+    principal axes (`principal`), found on the same sample without centring, which preserves dot products as
+    well as possible.
 
-    Reimers and Gurevych (2020, arXiv 2004.09813) take the mean square; Kim et al. (EmbedDistill, 2023) also
+    Reimers and Gurevych (2020, arXiv 2004.09813) use the mean square; Kim et al. (EmbedDistill, 2023) also
     other distances.
     """
 
@@ -69,8 +70,8 @@ class EmbedDistillation(nn.Module):
         self._axes: Tensor | None
         self.register_buffer("_axes", None)
         self._projection: nn.Linear | None = None
-        dim, advisers = context.dim, context.advisers
-        teacher, sample = advisers.teacher_dim or dim, advisers.sample
+        dim, teachers = context.dim, context.teachers
+        teacher, sample = teachers.teacher_dim or dim, teachers.sample
         if context.settings.projection == "principal" and sample is not None:
             self._axes = principal_axes(sample.teacher)[:, :dim]
         elif dim != teacher:
@@ -81,37 +82,37 @@ class EmbedDistillation(nn.Module):
     def forward(self, pairs: Pairs) -> Float[Tensor, ""]:
         """The loss of the batch's texts."""
         if pairs.teacher is None:
-            raise RuntimeError("a batch without the teacher's vectors")
+            raise RuntimeError("the batch has no teacher's vectors")
         rows = pairs.anchors
         own = torch.cat([pairs.first[:rows], pairs.second])
         teacher = torch.cat([pairs.teacher.first[:rows], pairs.teacher.second])
-        there = torch.cat([torch.ones_like(pairs.present[:rows]), pairs.present])
+        present = torch.cat([torch.ones_like(pairs.present[:rows]), pairs.present])
         if self._axes is not None:
             teacher = teacher @ self._axes.to(teacher.dtype)
         if self._projection is not None:
             own = F.linear(own, self._projection.weight.to(own.dtype))
         if self._form == "mse":
-            return _mean((own - teacher).square().mean(-1), there)
-        return _mean(1 - (unit(own) * unit(teacher)).sum(-1), there)
+            return _masked_mean((own - teacher).square().mean(-1), present)
+        return _masked_mean(1 - (unit(own) * unit(teacher)).sum(-1), present)
 
 
 def principal_axes(vectors: Float[Tensor, "text teacher"]) -> Float[Tensor, "teacher axis"]:
-    """Orthogonal axes, those first along which the vectors are longest."""
-    wide = vectors.double()
-    axes: Tensor = torch.linalg.eigh(wide.T @ wide).eigenvectors.flip(-1)
-    # Either direction of an axis would do: the largest number decides, as algorithms choose at will.
+    """Orthogonal axes in descending order of the vectors' mean square along them."""
+    exact = vectors.double()
+    axes: Tensor = torch.linalg.eigh(exact.T @ exact).eigenvectors.flip(-1)
+    # The sign of an axis is arbitrary. Its largest number becomes positive, for reproducibility.
     signs = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()
     return (axes * signs).float()
 
 
 def least_squares(sample: TeacherSample, dim: int) -> Float[Tensor, "teacher dim"]:
-    """The linear map of the model's first `dim` numbers that comes nearest to the teacher's vectors."""
+    """The least-squares map from the model's first `dim` numbers to the teacher's vectors."""
     own, teacher = sample.own[:, :dim].double(), sample.teacher.double()
     square = own.T @ own
     ridge = _RIDGE * square.diagonal().mean().clamp_min(1e-12)
     square.diagonal().add_(ridge)
-    there: Tensor = torch.linalg.solve(square, own.T @ teacher)
-    return there.T.float()
+    solution: Tensor = torch.linalg.solve(square, own.T @ teacher)
+    return solution.T.float()
 
 
 def score_distill_part(context: LossContext) -> Loss:
@@ -119,10 +120,10 @@ def score_distill_part(context: LossContext) -> Loss:
     scale = 1 / context.tau("score_distill")
 
     def loss(pairs: Pairs) -> Tensor:
-        scores, taught, known = _compared(pairs, dot=context.advisers.dot)
+        scores, taught, known = _compared(pairs, dot=context.teachers.dot)
         if context.settings.score_form == "ranking":
             return ranking_loss(scores, taught, scale, present=known)
-        return _mean((scores - taught).square(), known)
+        return _masked_mean((scores - taught).square(), known)
 
     return loss
 
@@ -130,10 +131,10 @@ def score_distill_part(context: LossContext) -> Loss:
 def _compared(
     pairs: Pairs, *, dot: bool
 ) -> tuple[Float[Tensor, " compared"], Float[Tensor, " compared"], Bool[Tensor, " compared"]]:
-    """Scores by the model and by the teacher, and which of them count.
+    """Scores by the model and by the teacher, and a mask of those that count.
 
-    A teacher that gives vectors scores the first text of every row with the second texts of all rows. Of a
-    teacher whose scores come with the rows these are all that is known.
+    With a teacher's vectors, the first text of every row is scored with the second texts of all rows. Given
+    scores exist only for the rows' own pairs.
     """
     if pairs.scores is not None or pairs.teacher is None:
         taught, known = _taught(pairs, dot=dot)
@@ -146,12 +147,12 @@ def _compared(
 
 
 def _taught(pairs: Pairs, *, dot: bool) -> tuple[Float[Tensor, " pair"], Bool[Tensor, " pair"]]:
-    """The teacher's score of each pair, and for which there is one."""
+    """The teacher's score of each pair, and a mask of the pairs that have one."""
     if pairs.scores is not None:
         known = pairs.scores.isfinite() & pairs.present
         return pairs.scores.masked_fill(~known, 0).to(pairs.first.dtype), known
     if pairs.teacher is None:
-        raise RuntimeError("a batch without the teacher's vectors or scores")
+        raise RuntimeError("the batch has no teacher's vectors or scores")
     return _scores(pairs.teacher, dot=dot), pairs.present
 
 
@@ -166,6 +167,6 @@ def _all_scores(
     return first @ second.T if dot else unit(first) @ unit(second).T
 
 
-def _mean(values: Float[Tensor, " any"], counted: Bool[Tensor, " any"]) -> Float[Tensor, ""]:
-    """Of those that count; what the others hold may be no number. None gives 0."""
+def _masked_mean(values: Float[Tensor, " any"], counted: Bool[Tensor, " any"]) -> Float[Tensor, ""]:
+    """Mean of the counted values; 0 if there are none. The others may be NaN."""
     return values.masked_fill(~counted, 0).sum() / counted.sum().clamp_min(1)

@@ -1,22 +1,21 @@
-"""What each part of the objective means for each kind of data; what has no meaning is refused.
+"""The meaning of each loss part for each kind of data, and checks that refuse other combinations.
 
 | part | binary | graded | triplet | positive | single |
 |---|---|---|---|---|---|
-| cosine, angle | 1 ranks above 0 | a larger label ranks above a smaller | any (anchor, positive) ranks above any (anchor, negative), of all negatives of all rows | – | – |
-| ibn | anchors: first texts of rows labelled 1; candidates: all second texts | the same, positive from `positive_from` on | anchors with positives; candidates: all positives and all negatives of all rows | every row is positive | the other view of the text |
-| contrastive | as ibn; without `hard_negatives` only second texts of positive rows are candidates | the same | as ibn; without `hard_negatives` negatives are left out | as ibn | as ibn: unsupervised SimCSE |
-| sbert | softmax over two classes | cosine regressed on the label, scaled from `label_range` to [0, 1] | softmax: (anchor, positive) is 1, (anchor, negative) is 0 | – | – |
-| embed_distill | the vector of each text, as near as can be to its teacher's | the same | the same | the same | the same |
-| score_distill | scores of each row's first text with the second texts of all rows; where the rows bring scores, these | the same | the same, with positives and negatives | as binary | of each text with all others of the batch |
-| margin_mse | – | – | by how much a row's positive is above each of its negatives | – | – |
+| cosine, angle | 1 ranks above 0 | a larger label ranks above a smaller one | all (anchor, positive) rank above all (anchor, negative) | – | – |
+| ibn | anchors: first texts of rows labelled 1; candidates: all second texts | the same, positive from `positive_from` on | candidates: positives and negatives of all rows | every row is positive | the positive is another view of the text |
+| contrastive | as ibn; without `hard_negatives`, candidates are second texts of positive rows | the same | as ibn; without `hard_negatives`, only positives are candidates | as ibn | as ibn: unsupervised SimCSE |
+| sbert | softmax over two classes | regression of the cosine on the label, scaled from `label_range` to [0, 1] | softmax: (anchor, positive) is 1, (anchor, negative) is 0 | – | – |
+| embed_distill | distance of each text's vector from the teacher's | the same | the same | the same | the same |
+| score_distill | scores of each row's first text with all second texts, or the given scores | the same | the same, with positives and negatives | as binary | scores of each text with all others |
+| margin_mse | – | – | difference of the scores of positive and negative | – | – |
 
-`–` is a ConfigError: without negatives there is nothing to rank or contrast. Further conditions: `angle`
-needs an even embedding size (two halves, the real and the imaginary parts); `positive_from` is for graded
-labels only; where ibn or contrastive meet graded labels, it defaults to POSITIVE_SHARE of the way up the
-label range (4 of 0 to 5: "mostly equivalent" in STS-B). `margin` is a difference of cosines over the whole
-label range (0 to 1 for labels that are not graded); the part cosine alone has it. The last three need a
-teacher. Nothing here imports torch,
-so a command can refuse before it loads a model.
+`–` raises a ConfigError: without negatives there is nothing to rank. `angle` needs an even embedding size, as
+it halves vectors into real and imaginary parts. `positive_from` is only for graded labels. For ibn and
+contrastive it defaults to POSITIVE_SHARE of the label range (4 of 0 to 5, "mostly equivalent" in STS-B).
+`margin`, only for cosine, is the difference of cosines over the whole label range (0 to 1 unless graded). The
+last three parts need a teacher. This module doesn't import torch, so commands can check before loading a
+model.
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TeacherSample:
-    """Some texts' vectors by the model as it is before training, and by its teacher, to begin maps with."""
+    """Vectors of a sample of texts by the model before training, and by its teacher."""
 
     own: Float[Tensor, "text dim"]
     teacher: Float[Tensor, "text teacher"]
 
 
 @dataclass(frozen=True)
-class Advisers:
-    """What the run's guide and teacher provide, before the first batch."""
+class TeacherInfo:
+    """What the guide and teacher of a run provide."""
 
     guide: bool = False
     teacher_dim: int | None = None
@@ -52,7 +51,7 @@ class Advisers:
     sample: TeacherSample | None = None
 
 
-NO_ADVISERS = Advisers()
+NO_TEACHERS = TeacherInfo()
 
 
 POSITIVE_SHARE = 0.8
@@ -63,107 +62,100 @@ def check_objective(
     settings: ObjectiveSettings, *, dim: int, kind: Kind, label_range: LabelRange | None = None
 ) -> None:
     """Refuse combinations that the table above marks with –."""
-    wanted = settings.weights.wanted
-    ranked = sorted(RANKED & wanted.keys())
+    active = settings.weights.active
+    ranked = sorted(RANKED & active.keys())
     if ranked and kind in ("positive", "single"):
         raise ConfigError(
-            f"objective {', '.join(ranked)}: found {kind} data, where no pair is less alike than another; "
-            "expected labelled pairs or triplets, or only the parts ibn and contrastive (preset simcse)"
+            f"objective {', '.join(ranked)}: found {kind} data without negatives, so there is nothing to"
+            " rank; expected labelled pairs or triplets, or only ibn and contrastive (preset simcse)"
         )
-    if "angle" in wanted and dim % 2:
+    if "angle" in active and dim % 2:
         raise ConfigError(
-            f"objective angle: found an embedding of odd size {dim}, expected an even one (it is halved into "
-            "real and imaginary parts); take another backbone or leave angle out (preset cosent or simcse)"
+            f"objective angle: found an odd embedding size {dim}, expected an even one (halved into real and"
+            " imaginary parts); use another backbone, or no angle (preset cosent or simcse)"
         )
     if settings.positive_from is not None and kind != "graded":
         raise ConfigError(
-            f"positive_from = {settings.positive_from:g}: found {kind} data, where the positives are known; "
-            "it is for graded labels: leave it out"
+            f"positive_from = {settings.positive_from:g}: found {kind} data, expected graded labels; leave it"
+            " out"
         )
-    if kind == "graded" and "sbert" in wanted:
+    if kind == "graded" and "sbert" in active:
         _bounds(label_range, "objective sbert")
-    if "margin_mse" in wanted and kind != "triplet":
+    if "margin_mse" in active and kind != "triplet":
         raise ConfigError(
-            f"objective margin_mse: found {kind} data, expected triplets, whose positives are above their"
-            " negatives by a margin; take score_distill, or mine negatives with `aoe mine`"
+            f"objective margin_mse: found {kind} data, expected triplets; use score_distill, or mine"
+            " negatives with `aoe mine`"
         )
-    if (settings.contrast_anchors or settings.contrast_positives) and not _has_candidates(settings):
+    if (settings.contrast_anchors or settings.contrast_positives) and not IN_BATCH & active.keys():
         raise ConfigError(
-            "contrast_anchors and contrast_positives are for ibn and contrastive; give"
-            " one of them a weight, or leave them out"
+            "contrast_anchors and contrast_positives need the part ibn or contrastive; give one of these a"
+            " weight, or leave them out"
         )
-    if settings.margin and "cosine" not in wanted:
+    if settings.margin and "cosine" not in active:
         raise ConfigError(
-            f"margin = {settings.margin:g}: only the part cosine has one; give it a weight, or leave it out"
+            f"margin = {settings.margin:g}: only the part cosine has a margin; give it a weight, or leave the"
+            " margin out"
         )
     if settings.margin and kind == "graded":
         _bounds(label_range, "margin")
-    if IN_BATCH & wanted.keys():
+    if IN_BATCH & active.keys():
         positive_threshold(settings, kind, label_range)
 
 
-def check_advisers(settings: ObjectiveSettings, *, dim: int, kind: Kind, advisers: Advisers) -> None:
+def check_teacher_use(settings: ObjectiveSettings, *, dim: int, kind: Kind, teachers: TeacherInfo) -> None:
     """Refuse a guide or teacher that no part uses, and parts that lack theirs."""
-    wanted = settings.weights.wanted
-    taught = [part for part in wanted if part in TAUGHT]
-    teacher = advisers.teacher_dim is not None
-    if taught and not (teacher or advisers.scores):
-        raise ConfigError(f"objective {', '.join(taught)}: learns from a teacher; give one by --teacher")
-    if (teacher or advisers.scores) and not taught:
+    active = settings.weights.active
+    taught = [part for part in active if part in TAUGHT]
+    teacher = teachers.teacher_dim is not None
+    if taught and not (teacher or teachers.scores):
+        raise ConfigError(f"objective {', '.join(taught)}: needs a teacher; give --teacher")
+    if (teacher or teachers.scores) and not taught:
         raise ConfigError(
-            f"a teacher is given, and no part of the objective ({', '.join(wanted)}) learns from one; add"
-            " one, such as --set objective.weights.embed_distill=1, or leave the teacher out"
+            f"found a teacher, but no part of the objective ({', '.join(active)}) learns from one; add one,"
+            " such as --set objective.weights.embed_distill=1, or leave the teacher out"
         )
-    if "embed_distill" in wanted and not teacher:
+    if "embed_distill" in active and not teacher:
         raise ConfigError(
-            "objective embed_distill: the rows bring a teacher's scores, and no vectors; give a --teacher"
-            " too, or take score_distill"
+            "objective embed_distill: found a teacher's scores, expected its vectors; give --teacher, or use"
+            " score_distill"
         )
-    if advisers.teacher_dim is not None and settings.projection == "principal" and dim > advisers.teacher_dim:
+    if teachers.teacher_dim is not None and settings.projection == "principal" and dim > teachers.teacher_dim:
         raise ConfigError(
-            f"objective.projection principal: the teacher's vectors have {advisers.teacher_dim} numbers,"
-            f" fewer than the {dim} of this backbone's; take learned"
+            f"objective.projection principal: the teacher's vectors have {teachers.teacher_dim} numbers,"
+            f" fewer than the backbone's {dim}; use learned"
         )
-    if not advisers.guide:
+    if not teachers.guide:
         return
-    if not _has_candidates(settings):
+    if not IN_BATCH & active.keys():
         raise ConfigError(
-            f"a guide is given, and no part of the objective ({', '.join(wanted)}) has candidates that it"
-            " could leave out; add contrastive, or ibn in the form paper, or leave the guide out"
+            f"found a guide, but no part of the objective ({', '.join(active)}) has in-batch negatives to"
+            " filter; add contrastive or ibn, or leave the guide out"
         )
     if kind == "single" and settings.guide_margin <= 0:
         raise ConfigError(
-            "a guide for single texts: nothing is nearer to a text than itself; say how much farther a"
-            " negative has to be, such as --set objective.guide_margin=0.3"
+            "a guide for single texts needs a margin, as a text's positive is the text itself; give one, such"
+            " as --set objective.guide_margin=0.3"
         )
 
 
-def _has_candidates(settings: ObjectiveSettings) -> bool:
-    """Whether a part compares an anchor with candidates that may be left out or added."""
-    return bool({"contrastive", "ibn"} & settings.weights.wanted.keys())
-
-
-def check_dims(settings: ObjectiveSettings, dim: int, *, own: bool = False) -> None:
+def check_dims(settings: ObjectiveSettings, dim: int, *, custom: bool = False) -> None:
     """Refuse sizes that vectors can't be cut to."""
     for size in settings.dims:
         if size > dim:
             raise ConfigError(
                 f"objective.dims {size}: this backbone's vectors have {dim} numbers; leave it out"
             )
-        if size % 2 and not own and "angle" in settings.weights.wanted:
+        if size % 2 and not custom and "angle" in settings.weights.active:
             raise ConfigError(
-                f"objective.dims {size}: expected even sizes, as the angle halves the first {size} numbers"
-                " into real and imaginary parts; change it, or leave angle out (preset cosent or simcse)"
+                f"objective.dims {size}: expected even sizes, as angle halves vectors into real and imaginary"
+                " parts; change it, or leave angle out (preset cosent or simcse)"
             )
     if settings.dims and dim not in settings.dims:
-        raise ConfigError(
-            f"objective.dims: {dim}, the whole vector, is not among them, and its last numbers would learn"
-            " nothing; add it"
-        )
+        raise ConfigError(f"objective.dims: lacks the full size {dim}; add it")
 
 
 def positive_threshold(settings: ObjectiveSettings, kind: Kind, label_range: LabelRange | None) -> float:
-    """The label from which on a row counts as positive; triplets and positives count as labelled 1 and 0."""
+    """The lowest label of a positive row."""
     if kind != "graded":
         return 0.5
     if settings.positive_from is None:
@@ -173,15 +165,15 @@ def positive_threshold(settings: ObjectiveSettings, kind: Kind, label_range: Lab
         low, high = _bounds(label_range, "positive_from")
         if not low < settings.positive_from <= high:
             raise ConfigError(
-                f"positive_from = {settings.positive_from:g}: the labels go from {low:g} to {high:g}; "
-                "expected a value above the lowest and not above the highest"
+                f"positive_from = {settings.positive_from:g}: found labels from {low:g} to {high:g}; expected"
+                f" a value above {low:g}, at most {high:g}"
             )
     return settings.positive_from
 
 
 def _bounds(label_range: LabelRange | None, who: str) -> LabelRange:
     if label_range is None:
-        raise ConfigError(f"{who}: the range of graded labels is not known; give their lowest and highest")
+        raise ConfigError(f"{who}: the range of graded labels is unknown; give the lowest and highest label")
     low, high = label_range
     if not low < high:
         raise ConfigError(f"{who}: found labels from {low:g} to {high:g}, expected at least two values")
@@ -190,7 +182,7 @@ def _bounds(label_range: LabelRange | None, who: str) -> LabelRange:
 
 @dataclass(frozen=True)
 class LossContext:
-    """What a part is made for."""
+    """The inputs from which a loss part is made."""
 
     settings: ObjectiveSettings
     dim: int
@@ -198,7 +190,7 @@ class LossContext:
     label_range: tuple[float, float]
     margin: float
     positive_from: float
-    advisers: Advisers = NO_ADVISERS
+    teachers: TeacherInfo = NO_TEACHERS
 
     def tau(self, part: str) -> float:
         """A part's temperature."""

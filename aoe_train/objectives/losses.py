@@ -1,8 +1,8 @@
-"""This package's objectives as losses of sentence-transformers' `SentenceTransformerTrainer`.
+"""The loss parts as losses for sentence-transformers' `SentenceTransformerTrainer`.
 
-Pairs with labels (0 and 1, or scores from 0 to 1, larger = more alike), or triplets: anchor, positive and
-one or more negatives, a column each. Contrastive losses also take positive pairs without labels. Rows are
-compared with those of the same batch in one process; `aoe_train.train` compares them over all processes.
+They take pairs with labels (0 and 1, or scores from 0 to 1), or triplets: columns for anchor, positive and
+one or more negatives. Contrastive losses also take unlabelled positive pairs. In-batch negatives come from
+one process, while in `aoe_train.train` they come from all processes.
 
 Example:
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from aoe_train.objectives.kinds import POSITIVE_SHARE, Advisers
+from aoe_train.objectives.kinds import POSITIVE_SHARE, TeacherInfo
 from aoe_train.objectives.objective import Objective
-from aoe_train.objectives.pairs import Advice
+from aoe_train.objectives.pairs import BatchTeachers
 from aoe_train.objectives.settings import RANKED, ObjectiveSettings
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import load_settings
@@ -39,11 +39,11 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_LONGEST = 1 << 16  # tokens whose places are told apart
+_MAX_POSITIONS = 1 << 16  # token positions with distinct hash factors
 
 
 class _Loss(nn.Module):
-    """An objective over what a SentenceTransformer makes of a batch."""
+    """An objective on a SentenceTransformer's vectors of a batch."""
 
     def __init__(
         self,
@@ -55,13 +55,13 @@ class _Loss(nn.Module):
         super().__init__()
         self.model = model
         self.guide = guide
-        self._reads_alike = guide is not None and _read_alike(model, guide)
+        self._shares_tokens = guide is not None and _share_tokens(model, guide)
         self.objective = Objective(
             settings,
             dim=int(model.get_embedding_dimension() or 0),
-            kind="graded",  # whatever it is: labels of 0 and 1 are graded ones, too
+            kind="graded",  # labels 0 and 1 are a special case
             label_range=(0.0, 1.0),
-            advisers=Advisers(guide=guide is not None),
+            teachers=TeacherInfo(guide=guide is not None),
         )
         self._config = config if guide is None else {**config, "guide": guide}
 
@@ -74,14 +74,18 @@ class _Loss(nn.Module):
 
     @torch.no_grad()
     def _guide_vectors(self, guide: SentenceTransformer, features: list[dict[str, Tensor]]) -> Tensor:
-        """The guide's vectors (row, column, its dim); it reads the tokens where both have the same ones."""
-        if self._reads_alike:
-            columns = [dict(column) for column in features]  # into which it writes
+        """The guide's vectors (row, column, guide), from the model's tokens if both tokenise the same way."""
+        if self._shares_tokens:
+            columns = [dict(column) for column in features]  # copies, since the guide adds keys
         else:
             decode = self.model.tokenizer.batch_decode
             texts = [decode(column["input_ids"], skip_special_tokens=True) for column in features]
             columns = [
-                {name: _moved(value, guide) for name, value in guide.preprocess(own).items()} for own in texts
+                {
+                    name: value.to(guide.device) if isinstance(value, Tensor) else value
+                    for name, value in guide.preprocess(column).items()
+                }
+                for column in texts
             ]
         return torch.stack([guide(column)["sentence_embedding"] for column in columns], dim=1)
 
@@ -94,7 +98,7 @@ class _Loss(nn.Module):
     ) -> Tensor:
         """The loss of vectors (row, column, dim)."""
         rows, columns, _ = vectors.shape
-        ranks = RANKED & self.objective.settings.weights.wanted.keys()
+        ranks = RANKED & self.objective.settings.weights.active.keys()
         if columns < 2 or (columns == 2 and labels is None and ranks):
             found = "1 column" if columns == 1 else f"{columns} columns"
             raise ConfigError(
@@ -103,22 +107,22 @@ class _Loss(nn.Module):
             )
         if texts is None:
             texts = torch.arange(rows * columns, device=vectors.device).view(rows, columns)
-        given = None if labels is None or columns > 2 else labels.view(-1).float()
-        loss: Tensor = self.objective(vectors, given, texts, Advice(guide=guided))["loss"]
+        pair_labels = None if labels is None or columns > 2 else labels.view(-1).float()
+        loss: Tensor = self.objective(vectors, pair_labels, texts, BatchTeachers(guide=guided))["loss"]
         return loss
 
     def get_config_dict(self) -> dict[str, Any]:
-        """What it was made with, for the model card."""
+        """The options, for the model card."""
         return dict(self._config)
 
     @property
     def citation(self) -> str:
-        """In BibTeX, for the model card."""
+        """BibTeX entry for the model card."""
         return _ANGLE
 
 
 class AoELoss(_Loss):
-    """Angle and contrastive loss together: AoE (ACL 2024), Eq. 5."""
+    """Angle and contrastive loss: AoE (ACL 2024), Eq. 5."""
 
     def __init__(
         self,
@@ -131,7 +135,7 @@ class AoELoss(_Loss):
         hard_negatives: bool = True,
         positive_from: float = POSITIVE_SHARE,
     ) -> None:
-        """Mix them."""
+        """Set weights and temperatures."""
         config = {
             "angle_weight": angle_weight,
             "contrastive_weight": contrastive_weight,
@@ -150,7 +154,7 @@ class AoELoss(_Loss):
 
 
 class AngleLoss(_Loss):
-    """Rank pairs by angles in complex space: AnglE (arXiv 2309.12871), Eq. 7."""
+    """Ranking of pairs by angles in complex space: AnglE (arXiv 2309.12871), Eq. 7."""
 
     def __init__(self, model: SentenceTransformer, *, tau: float = 1.0) -> None:
         """Set the temperature."""
@@ -159,21 +163,21 @@ class AngleLoss(_Loss):
 
 
 class CosineLoss(_Loss):
-    """Rank pairs by cosine: CoSENT, the first part of AnglE."""
+    """Ranking of pairs by cosine: CoSENT, the first part of AnglE."""
 
     def __init__(self, model: SentenceTransformer, *, tau: float = 0.05, margin: float = 0.0) -> None:
-        """Set the temperature."""
+        """Set temperature and margin."""
         settings = _settings(weights={"cosine": 1}, tau={"cosine": tau}, margin=margin)
         super().__init__(model, settings, {"tau": tau, "margin": margin})
 
     @property
     def citation(self) -> str:
-        """In BibTeX."""
+        """BibTeX entry for the model card."""
         return _COSENT
 
 
 class ContrastiveLoss(_Loss):
-    """Supervised InfoNCE with in-batch negatives, of which equal texts are none: AoE, Eq. 4; SimCSE."""
+    """Supervised InfoNCE with in-batch negatives, except equal texts: AoE, Eq. 4; SimCSE."""
 
     def __init__(
         self,
@@ -189,7 +193,7 @@ class ContrastiveLoss(_Loss):
         contrast_anchors: bool = False,
         contrast_positives: bool = False,
     ) -> None:
-        """Say what is a negative."""
+        """Set the temperature and the choice of negatives."""
         config: dict[str, Any] = {
             "hard_negatives": hard_negatives,
             "symmetric": symmetric,
@@ -204,27 +208,23 @@ class ContrastiveLoss(_Loss):
 
     @property
     def citation(self) -> str:
-        """In BibTeX."""
+        """BibTeX entry for the model card."""
         return _SIMCSE
 
 
-def _settings(**given: Any) -> ObjectiveSettings:
-    return load_settings(ObjectiveSettings, flags=given)
+def _settings(**options: Any) -> ObjectiveSettings:
+    return load_settings(ObjectiveSettings, flags=options)
 
 
-def _read_alike(model: SentenceTransformer, guide: SentenceTransformer) -> bool:
-    """Whether the guide may read the model's tokens: the same words, and none cut off that it would read."""
+def _share_tokens(model: SentenceTransformer, guide: SentenceTransformer) -> bool:
+    """Whether the guide can read the model's tokens: same vocabulary and same truncation."""
     if model.tokenizer.get_vocab() != guide.tokenizer.get_vocab():
         return False
     return bool(guide.max_seq_length == model.max_seq_length)
 
 
-def _moved(value: Any, guide: SentenceTransformer) -> Any:
-    return value.to(guide.device) if isinstance(value, Tensor) else value
-
-
 def _numbers(features: list[dict[str, Tensor]]) -> Int[Tensor, "row column"] | None:
-    """Numbers of the texts, by a hash of their tokens; None where features are not padded tokens."""
+    """Text numbers, a hash of the tokens; None if the features aren't padded tokens."""
     if not all(_is_padded(column) for column in features):
         return None
     return torch.stack([_hashes(column["input_ids"], column["attention_mask"]) for column in features], dim=1)
@@ -236,16 +236,16 @@ def _is_padded(column: Mapping[str, Any]) -> bool:
 
 
 def _hashes(ids: Int[Tensor, "row token"], mask: Int[Tensor, "row token"]) -> Int[Tensor, " row"]:
-    """A number a text, whatever its padding: tokens times fixed random numbers by place, modulo 2^64."""
-    places = (mask.cumsum(1) - 1).clamp(0, _LONGEST - 1)
-    return ((ids + 1) * mask * _factors(ids.device)[places]).sum(1)
+    """A hash of each text that ignores padding: the sum of token * factor of its position, modulo 2^64."""
+    positions = (mask.cumsum(1) - 1).clamp(0, _MAX_POSITIONS - 1)
+    return ((ids + 1) * mask * _factors(ids.device)[positions]).sum(1)
 
 
 @cache
 def _factors(device: torch.device) -> Int[Tensor, " token"]:
-    """An odd number for each place, always the same ones; drawn once, as each batch asks for them."""
-    drawn = torch.randint(1, 2**62, (_LONGEST,), generator=torch.Generator().manual_seed(0))
-    return (2 * drawn + 1).to(device)
+    """A fixed odd random number for each position."""
+    random = torch.randint(1, 2**62, (_MAX_POSITIONS,), generator=torch.Generator().manual_seed(0))
+    return (2 * random + 1).to(device)
 
 
 _ANGLE = """

@@ -1,4 +1,4 @@
-"""Rows as pairs with labels, which is all that the losses see, and their cosines."""
+"""Conversion of rows to labelled pairs, the only input of the losses; lengths and cosines of vectors."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from torch import Tensor
 from aoe_train.records import ABSENT
 
 
-class Advice(NamedTuple):
-    """Vectors and scores of guide and teacher for a batch; vector sizes differ from the model's."""
+class BatchTeachers(NamedTuple):
+    """Vectors and scores of guide and teacher for a batch."""
 
     guide: Float[Tensor, "row column guide"] | None = None
     teacher: Float[Tensor, "row column teacher"] | None = None
     scores: Float[Tensor, "row other"] | None = None
 
-    def each(self, change: Callable[[Tensor], Tensor]) -> Advice:
-        """The same, with what there is changed."""
-        return Advice(*(None if told is None else change(told) for told in self))
+    def map(self, function: Callable[[Tensor], Tensor]) -> BatchTeachers:
+        """Apply a function to each tensor."""
+        return BatchTeachers(*(None if output is None else function(output) for output in self))
 
 
-NO_ADVICE = Advice()
+NO_BATCH_TEACHERS = BatchTeachers()
 
 
 class Sides(NamedTuple):
-    """An adviser's vectors of first and second texts, in the order of `Pairs`."""
+    """A guide's or teacher's vectors of first and second texts, in the order of `Pairs`."""
 
-    first: Float[Tensor, "pair adviser"]
-    second: Float[Tensor, "pair adviser"]
+    first: Float[Tensor, "pair teacher"]
+    second: Float[Tensor, "pair teacher"]
 
 
 class Pairs(NamedTuple):
@@ -48,9 +48,9 @@ class Pairs(NamedTuple):
 
     @property
     def present(self) -> Bool[Tensor, " pair"]:
-        """Pairs that there are: a row may have fewer negatives than others. Vectors of the rest mean nothing.
+        """Mask of the pairs without absent negatives, whose vectors are arbitrary.
 
-        It is a mask, since leaving them out would wait for the device.
+        Selecting pairs instead would wait for the device.
         """
         return self.texts[:, 1] != ABSENT
 
@@ -59,20 +59,23 @@ def as_pairs(
     vectors: Float[Tensor, "row column dim"],
     labels: Float[Tensor, " row"] | None,
     texts: Int[Tensor, "row column"],
-    advice: Advice = NO_ADVICE,
+    batch_teachers: BatchTeachers = NO_BATCH_TEACHERS,
 ) -> Pairs:
-    """Cut (anchor, positive, negatives) into (anchor, positive) labelled 1 and (anchor, negative) labelled 0.
+    """Split rows into pairs: (anchor, positive) is labelled 1 and (anchor, negative) 0.
 
-    The positives come first, then each row's first negative, then each row's second one, and so on. Pairs
-    without labels are all labelled 1.
+    All positives come first, then the first negative of each row, then the second, and so on. Pairs without
+    labels are labelled 1.
     """
     rows, columns, _ = vectors.shape
     pairs = rows * (columns - 1)
     numbers = torch.stack([texts[:, 0].repeat(columns - 1), texts[:, 1:].T.flatten()], dim=1)
     if labels is None:
         labels = (torch.arange(pairs, device=vectors.device) < rows).to(vectors.dtype)
-    guide, teacher = (None if told is None else _sides(told) for told in (advice.guide, advice.teacher))
-    scores = None if advice.scores is None else advice.scores.T.flatten()
+    guide, teacher = (
+        None if output is None else _sides(output)
+        for output in (batch_teachers.guide, batch_teachers.teacher)
+    )
+    scores = None if batch_teachers.scores is None else batch_teachers.scores.T.flatten()
     return Pairs(*_sides(vectors), labels, numbers, rows, guide, teacher, scores)
 
 
@@ -81,23 +84,20 @@ def _sides(vectors: Float[Tensor, "row column dim"]) -> Sides:
     return Sides(vectors[:, 0].repeat(others, 1), vectors[:, 1:].transpose(0, 1).flatten(0, 1))
 
 
-TINY = 1e-6  # lengths below it count as zero: dividing by them would only blow up rounding errors
+TINY = 1e-6  # shorter vectors aren't normalised, which would only amplify rounding errors
 
 
 def wide(values: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
-    """In float32, or in float64 where that is what they are: half precision is too coarse for a loss."""
+    """The values in float32 or wider: half precision is too coarse for a loss."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def unit(vectors: Float[Tensor, "*n dim"]) -> Float[Tensor, "*n dim"]:
-    """Vectors of length 1, in the direction of `vectors`."""
-    return vectors / _divisor(torch.linalg.vector_norm(vectors, dim=-1, keepdim=True))
+    """Vectors scaled to length 1."""
+    lengths = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
+    return vectors / torch.where(lengths < TINY, torch.ones_like(lengths), lengths)
 
 
 def cosine(first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"]) -> Float[Tensor, " pair"]:
-    """Cosine of each pair, in [-1, 1]."""
+    """Cosine of each pair."""
     return (unit(first) * unit(second)).sum(-1)
-
-
-def _divisor(lengths: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
-    return torch.where(lengths < TINY, torch.ones_like(lengths), lengths)

@@ -1,4 +1,4 @@
-"""Losses of labelled pairs: ranking by cosine (CoSENT) or by angle, and the two of Sentence-BERT."""
+"""Losses of labelled pairs: ranking by cosine (CoSENT) or angle, and Sentence-BERT's two losses."""
 
 from __future__ import annotations
 
@@ -33,22 +33,16 @@ def angle_part(context: LossContext) -> Loss:
 def angle_reference(
     first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"]
 ) -> Float[Tensor, " pair"]:
-    """The measure behind the papers' tables, in [0, sqrt(2)]; larger for more similar texts; not symmetric.
+    """The similarity behind the papers' results, in [0, sqrt(2)]; it is not symmetric.
 
-    A vector of 2d numbers is read as d complex ones: the first half holds the real parts, the second half the
-    imaginary parts (arXiv Eq. 3).
-
-    With z = a + bi and w = c + di the papers divide z by w and normalise (arXiv Eq. 5 and 6). What their code
-    ranks by is |sum(ac + bd) + sum(bc - ad)| / (|X| |Y|), the sum of all real *and* imaginary parts, larger
-    for pairs that are more alike. That is sqrt(2) |cos(X, Y turned by 45 degrees)|: 1 for X = Y, no angle.
+    A vector of 2d numbers is d complex numbers, with the real parts in its first half and the imaginary parts
+    in its second (arXiv Eq. 3). With z = a + bi and w = c + di the papers divide z by w and normalise (arXiv
+    Eq. 5 and 6). Their code computes |sum(ac + bd) + sum(bc - ad)| / (|X| |Y|), the sum of all real *and*
+    imaginary parts. That is sqrt(2) |cos(X, Y rotated by 45 degrees)|, which is 1 for X = Y.
     """
-    real, imaginary = _halves(unit(second)).unbind(-2)
-    turned = torch.cat([real - imaginary, real + imaginary], dim=-1)  # by 45 degrees, times sqrt(2)
-    return (unit(first) * turned).sum(-1).abs()
-
-
-def _halves(vectors: Float[Tensor, "pair dim"]) -> Float[Tensor, "pair 2 half"]:
-    return torch.stack(vectors.chunk(2, dim=-1), dim=-2)
+    real, imaginary = unit(second).chunk(2, dim=-1)
+    rotated = torch.cat([real - imaginary, real + imaginary], dim=-1)  # by 45 degrees, times sqrt(2)
+    return (unit(first) * rotated).sum(-1).abs()
 
 
 def ranking_loss(
@@ -58,25 +52,23 @@ def ranking_loss(
     margin: float = 0.0,
     present: Bool[Tensor, " pair"] | None = None,
 ) -> Float[Tensor, ""]:
-    """Penalise every pair that scores above, or not far below, a pair of a larger label.
+    """Penalise each pair that scores above, or not far below, a pair with a larger label.
 
-    log(1 + sum over label_i > label_j of exp(scale * (score_j - score_i))): arXiv Eq. 1 and 7, ACL Eq. 3.
-    With a margin m, which is ours, scores shall also differ as labels do: m * (label_i - label_j) is added to
-    the difference, so a ranking that holds by less still costs.
+    log(1 + sum over label_i > label_j of exp(scale * (score_j - score_i))): arXiv Eq. 1 and 7, ACL Eq. 3. Our
+    margin m adds m * (label_i - label_j) to each difference, so that rankings with a smaller distance cost.
 
-    The sum over j depends on i only by how many labels are smaller. So with the pairs in order of their
-    labels it is a running sum, and B^2 terms take O(B log B) time and O(B) memory, exactly. Computed in
-    logarithms, in float32 or wider.
+    With pairs sorted by label, the sum over j is a cumulative sum, so the B^2 terms take O(B log B) time and
+    O(B) memory without approximation.
     """
     ordered, order = labels.sort()
     scores = wide(scores)[order]
-    # The margin parts into what belongs to i and what belongs to j, so the running sum stays one.
+    # The margin splits into a term of i and a term of j, so the sum over j stays cumulative.
     scaled = scale * (scores - margin * ordered.to(scores.dtype))
-    smaller = torch.searchsorted(ordered, ordered)  # how many labels are strictly smaller
-    away = torch.zeros_like(order, dtype=torch.bool) if present is None else ~present[order]
-    counted = scaled.masked_fill(away, -torch.inf)
+    smaller = torch.searchsorted(ordered, ordered)  # number of strictly smaller labels
+    absent = torch.zeros_like(order, dtype=torch.bool) if present is None else ~present[order]
+    counted = scaled.masked_fill(absent, -torch.inf)
     below = F.pad(counted.logcumsumexp(0), (1, 0), value=-torch.inf)  # [n]: over the n smallest labels
-    terms = (below[smaller] - scaled).masked_fill(away, -torch.inf)
+    terms = (below[smaller] - scaled).masked_fill(absent, -torch.inf)
     return F.pad(terms, (1, 0)).logsumexp(0)  # the padding is the 1 in the logarithm
 
 
@@ -84,7 +76,7 @@ IGNORED = -100
 
 
 def sbert_part(context: LossContext) -> Loss:
-    """The part `sbert`: graded labels are regressed on, others are classes."""
+    """The part `sbert`: regression on graded labels, classification of others."""
     low, high = context.label_range
     if context.kind != "graded":
         return Classifier(context.dim)
@@ -92,7 +84,7 @@ def sbert_part(context: LossContext) -> Loss:
 
 
 class Classifier(nn.Module):
-    """A linear head over two classes, which learns with the model."""
+    """A linear classifier of two classes, trained with the model."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -111,7 +103,7 @@ def softmax_loss(
     weight: Float[Tensor, "class features"],
     bias: Float[Tensor, " class"],
 ) -> Float[Tensor, ""]:
-    """Classification of (u, v, |u - v|) by a linear head; mean cross-entropy."""
+    """Mean cross-entropy of a linear classifier on (u, v, |u - v|)."""
     features = torch.cat([first, second, (first - second).abs()], dim=-1)
     logits = F.linear(features, weight.to(features.dtype), bias.to(features.dtype))
     return F.cross_entropy(logits, classes, ignore_index=IGNORED)
@@ -120,5 +112,5 @@ def softmax_loss(
 def regression_loss(
     first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"], targets: Float[Tensor, " pair"]
 ) -> Float[Tensor, ""]:
-    """Mean squared difference of the cosine and a target in [0, 1]."""
+    """Mean squared error of the cosine against targets in [0, 1]."""
     return F.mse_loss(cosine(first, second), targets.to(first.dtype))

@@ -1,7 +1,7 @@
-"""The parts that an objective may have, its settings, and the presets that carry the papers' names.
+"""The loss parts of an objective, its settings, and the presets named after the papers.
 
-A further part is a function that makes a `Loss`, and its line in `PARTS`: it then has a weight and a
-temperature, and is checked against the data, as the others. torch is loaded with the parts that are wanted.
+A new part needs a function that makes a `Loss`, and an entry in `PARTS`, which gives it a weight and a
+temperature. torch is only imported with the parts in use.
 """
 
 from __future__ import annotations
@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from aoe_train.objectives.pairs import Pairs
 
 Loss = Callable[["Pairs"], "Tensor"]
-Make = Callable[[Any], Loss]  # of a `LossContext`
-"""Gives the loss of labelled pairs, a scalar; an `nn.Module` where it has weights of its own."""
-
+"""The loss of labelled pairs, a scalar; an `nn.Module` if it has trainable weights."""
 
 LearnsFrom = Literal["ranking", "batch", "teacher"]
 
 
 class LossPart(NamedTuple):
-    """A line of the table."""
+    """A loss part: its function, what it learns from, its default temperature, and its name in help texts."""
 
     made_by: str
     learns_from: LearnsFrom
@@ -36,21 +34,21 @@ class LossPart(NamedTuple):
     about: str
 
     def make(self, context: Any) -> Loss:
-        """The loss."""
+        """The loss for a `LossContext`."""
         module, _, name = self.made_by.partition(".")
-        make: Make = getattr(import_module(f"{__package__}.{module}"), name)
+        make: Callable[[Any], Loss] = getattr(import_module(f"{__package__}.{module}"), name)
         return make(context)
 
 
 PARTS: Mapping[str, LossPart] = {
     "cosine": LossPart("ranking.cosine_part", "ranking", 0.05, "the cosine ranking (CoSENT)"),
     "ibn": LossPart("contrastive.ibn_part", "batch", 0.05, "in-batch negatives"),
-    # The reference library has a temperature of 0.05 since 2024.
+    # The reference library uses a temperature of 0.05 since 2024.
     "angle": LossPart("ranking.angle_part", "ranking", 1.0, "the angle ranking"),
     "contrastive": LossPart("contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"),
     "sbert": LossPart("ranking.sbert_part", "ranking", None, "SBERT's softmax or regression"),
     "embed_distill": LossPart(
-        "distillation.embed_distill_part", "teacher", None, "nearness to the teacher's vectors"
+        "distillation.embed_distill_part", "teacher", None, "the distance from the teacher's vectors"
     ),
     "score_distill": LossPart(
         "distillation.score_distill_part", "teacher", 0.05, "the teacher's scores of pairs"
@@ -63,31 +61,29 @@ PARTS: Mapping[str, LossPart] = {
     ),
 }
 
-
-def _that_learn_from(what: LearnsFrom) -> frozenset[str]:
-    return frozenset(name for name, part in PARTS.items() if part.learns_from == what)
-
-
-RANKED, IN_BATCH, TAUGHT = (_that_learn_from(what) for what in ("ranking", "batch", "teacher"))
+RANKED, IN_BATCH, TAUGHT = (
+    frozenset(name for name, part in PARTS.items() if part.learns_from == source)
+    for source in ("ranking", "batch", "teacher")
+)
 
 
 class _Weights(Settings):
-    """The weight of each part in the sum; a part of weight 0 is not computed."""
+    """Weight of each part in the sum; parts with weight 0 are not computed."""
 
     @model_validator(mode="after")
-    def _any(self) -> _Weights:
-        if not self.wanted:
-            raise ValueError("all weights are 0; at least one part must have a weight above 0")
+    def _check_any(self) -> _Weights:
+        if not self.active:
+            raise ValueError("all weights are 0; expected at least one above 0")
         return self
 
     @property
-    def wanted(self) -> dict[str, float]:
-        """The parts of weight above 0."""
+    def active(self) -> dict[str, float]:
+        """The parts with a weight above 0."""
         return {part: weight for part in PARTS if (weight := getattr(self, part)) > 0}
 
 
 class _Taus(Settings):
-    """Each part's own temperature: similarities are divided by it. The defaults are the papers'."""
+    """Temperature of each part, by which similarities are divided. The defaults are the papers'."""
 
 
 if TYPE_CHECKING:
@@ -117,7 +113,7 @@ else:
 
 
 def _numbers(value: object) -> object:
-    """One number or several; separated by commas on a command line."""
+    """One or several numbers, separated by commas on a command line."""
     return [value] if isinstance(value, int | float) else split_at_commas(value)
 
 
@@ -126,41 +122,41 @@ def _numbers_or_word(value: object) -> object:
 
 
 class ObjectiveSettings(Settings):
-    """Which losses to mix, and how."""
+    """The loss parts of the objective and their options."""
 
     weights: Weights = Weights(cosine=1, ibn=1, angle=1)
     tau: Taus = Taus()
-    # minimum difference of cosine between the highest and the lowest label; others in proportion
+    # cosine: minimum difference of cosines between the highest and lowest label, others in proportion
     margin: float = Field(default=0.0, ge=0, le=2)
-    positive_from: float | None = None  # graded: lowest label of a positive in ibn, contrastive
-    hard_negatives: bool = True  # contrastive: put negative texts among the candidates
-    symmetric: bool = False  # contrastive: also compare the second text with the first ones
-    # ibn, contrastive: other rows' first texts are negatives of the first text, too
+    positive_from: float | None = None  # ibn, contrastive: lowest graded label of a positive
+    hard_negatives: bool = True  # contrastive: include negative texts in the candidates
+    symmetric: bool = False  # contrastive: also rank the first texts for each second text
+    # ibn, contrastive: use other rows' first texts as additional negatives of the first text
     contrast_anchors: bool = False
-    # ibn, contrastive: other positives are negatives of the positive, too
+    # ibn, contrastive: use other rows' positives as negatives of the positive
     contrast_positives: bool = False
-    # a negative's similarity by the guide must be below its positive's by this margin
+    # minimum margin, by the guide, between the similarity of a positive and of a negative
     guide_margin: float = Field(default=0.0, ge=-2, le=2)
     # the margin is a difference (absolute) or a share of the positive's similarity (relative)
     guide_margin_strategy: Literal["absolute", "relative"] = "absolute"
-    # embed_distill: 1 - cosine with the teacher's vector, or the mean square of their differences
+    # embed_distill: 1 - cosine with the teacher's vector, or the mean squared error
     embed_form: Literal["cosine", "mse"] = "cosine"
     # embed_distill, if sizes differ: train a linear map to the teacher's vectors (learned), or reduce the
     # teacher's vectors to their principal axes (principal)
     projection: Literal["learned", "principal"] = "learned"
-    # score_distill: the mean square of the differences, or a ranking as by graded labels
+    # score_distill: mean squared error, or a ranking loss with the scores as graded labels
     score_form: Literal["mse", "ranking"] = "mse"
-    # sizes that vectors may be cut to, including the full one; losses are summed over sizes (Matryoshka);
-    # unset: the full size only
+    # train for truncation to these vector sizes, including the full size (Matryoshka); unset: full size only
     dims: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)] = ()
-    # weight of each of `dims` in the sum; unset: 1
+    # weight of each size's loss in the sum; unset: 1
     dim_weights: Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_numbers)] = ()
-    # earlier layers, counted from 1, that are trained with the same losses so that the model may be cut there
+    # earlier layers, counted from 1, to train with the same losses, so that the model can be cut there
     # (2D Matryoshka, Espresso); all: every layer
     layers: Annotated[
         Literal["all"] | tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers_or_word)
     ] = ()
-    # weight of the loss of each of `layers`: falling (layer n: 1 / (1 + ln n)), equal (1), or one number each
+    # weight of each of these layers' losses: falling (1 / (1 + ln n) for layer n), equal (1), or one number
+    # each
     layer_weights: Annotated[
         Literal["falling", "equal"] | tuple[Annotated[float, Field(gt=0)], ...],
         BeforeValidator(_numbers_or_word),
@@ -169,19 +165,17 @@ class ObjectiveSettings(Settings):
     align_tau: float = Field(default=0.3, gt=0)  # temperature of that divergence
 
     @model_validator(mode="after")
-    def _layers(self) -> ObjectiveSettings:
+    def _check_layers(self) -> ObjectiveSettings:
         if len(set(self.layers)) < len(self.layers) and self.layers != "all":
-            raise ValueError(f"layers: a duplicate in {', '.join(map(str, self.layers))}")
+            raise ValueError(f"layers: found a duplicate in {', '.join(map(str, self.layers))}")
         if self.align and not self.layers:
-            raise ValueError(
-                "align: there are no layers to draw to the last one; give layers, or leave it out"
-            )
+            raise ValueError("align: has no effect without layers; give layers, or leave it out")
         return self
 
     @model_validator(mode="after")
-    def _sizes(self) -> ObjectiveSettings:
+    def _check_dims(self) -> ObjectiveSettings:
         if len(set(self.dims)) < len(self.dims):
-            raise ValueError(f"dims: a duplicate in {', '.join(map(str, self.dims))}")
+            raise ValueError(f"dims: found a duplicate in {', '.join(map(str, self.dims))}")
         if self.dim_weights and len(self.dim_weights) != len(self.dims):
             raise ValueError(
                 f"dim_weights: found {len(self.dim_weights)} for {len(self.dims)} dims; expected one each"
@@ -190,12 +184,12 @@ class ObjectiveSettings(Settings):
 
 
 PRESETS: dict[str, ObjectiveSettings] = {
-    # arXiv Eq. 8. The authors name weights 1 for cosine and angle; for ibn 0.5, 1, or 35 (LLaMA on NLI).
+    # arXiv Eq. 8. The authors use weight 1 for cosine and angle, and 0.5, 1, or 35 (LLaMA on NLI) for ibn.
     "angle": ObjectiveSettings(weights=Weights(cosine=1, ibn=1, angle=1)),
     # ACL Eq. 5
     "aoe": ObjectiveSettings(weights=Weights(angle=1, contrastive=1)),
     "cosent": ObjectiveSettings(weights=Weights(cosine=1)),
     "sbert": ObjectiveSettings(weights=Weights(sbert=1)),
-    # Unsupervised when each text is its own positive.
+    # Unsupervised on single texts.
     "simcse": ObjectiveSettings(weights=Weights(contrastive=1)),
 }

@@ -1,11 +1,10 @@
-"""Prompts: words that go with a text and say what it is for, which a model knows by name.
+"""Prompts: words that a model was trained to read with a text, stored in the model by name.
 
-A prompt stands before the text, as in sentence-transformers: `query: `. Where it holds `{text}`, the text
-stands there, and words may follow it: `Summarize sentence {text} in one word:`. What braces a text holds does
-not matter.
+A prompt is put before the text, as in sentence-transformers: `query: `. If it contains `{text}`, the text
+replaces that: `Summarize sentence {text} in one word:`. Braces within texts have no meaning.
 
-Every model knows `query` and `document`, as in sentence-transformers. Where it has no such prompts of its
-own, they are empty, unless its default prompt has words after the text: that one goes around every text.
+As in sentence-transformers, every model has the prompts `query` and `document`. They are empty unless the
+model defines them, or its default prompt has words after the text; then they are that prompt.
 """
 
 from __future__ import annotations
@@ -18,54 +17,51 @@ from pairkit.app.printable import one_line
 
 PLACE = "{text}"
 DEFAULT = "default"
-"""The name of a prompt for all texts that nobody gave a name."""
+"""Name of an unnamed prompt for all texts."""
 QUERY = "query"
 DOCUMENTS = ("document", "passage", "corpus")
-"""Names of the prompt for what is searched; the first that has words is meant."""
+"""Names of the prompt for searched texts; the first non-empty one is used."""
 
 
 class Prompt(NamedTuple):
-    """The words before a text and those after it."""
+    """The words before and after a text."""
 
     before: str
     after: str = ""
 
 
 def read_prompt(words: str) -> Prompt:
-    """A prompt from how it is written."""
-    if words.count(PLACE) > 1:
-        raise ConfigError(
-            f"prompt {one_line(words, 80)!r}: expected {PLACE} in it once at most, where the text goes; found"
-            f" {words.count(PLACE)}"
-        )
+    """Split a prompt at `{text}`."""
+    if (count := words.count(PLACE)) > 1:
+        raise ConfigError(f"prompt {one_line(words, 80)!r}: has {PLACE} {count} times; expected once at most")
     try:
         words.encode()
     except UnicodeEncodeError as error:
-        raise ConfigError(f"prompt {words!r} holds half a surrogate pair; expected valid Unicode") from error
+        raise ConfigError(f"prompt {words!r}: has a lone surrogate; expected valid Unicode") from error
     before, _, after = words.partition(PLACE)
     return Prompt(before, after)
 
 
 def written_out(words: str, text: str) -> str:
-    """The text with its prompt, as one who has no tokenizer of the model's would send it."""
+    """The text with its prompt, for models that we don't tokenise for."""
     before, after = read_prompt(words)
     return f"{before}{text}{after}"
 
 
 class NamedPrompts:
-    """A model's prompts, and which of them is meant."""
+    """A model's prompts by name, and the name of its default."""
 
     def __init__(self, own: Mapping[str, str], default: str | None = None) -> None:
-        """Check them."""
+        """Check the prompts."""
         for name, words in own.items():
             if not name.strip():
-                raise ConfigError(f"prompt {one_line(words, 80)!r}: its name is empty")
+                raise ConfigError(f"prompt {one_line(words, 80)!r}: has an empty name")
             read_prompt(words)
         implied = own.get(default or "", "")
         implied = implied if read_prompt(implied).after else ""
         self.own, self.default = own, default
         self.known = {QUERY: implied, DOCUMENTS[0]: implied, **own}
-        """What can be asked for by name."""
+        """All prompts that can be used by name."""
         if default is not None:
             self.named(default)
 
@@ -76,29 +72,26 @@ class NamedPrompts:
         return self.known[name]
 
     def chosen(self, *, prompt: str | None = None, name: str | None = None) -> str:
-        """The words for texts: `prompt` itself, else the prompt of this name, else the default one."""
+        """The words to use: `prompt` itself, else the prompt with this name, else the default."""
         if prompt is not None:
             read_prompt(prompt)
             return prompt
-        asked = self.default if name is None else name
-        return "" if asked is None else self.named(asked)
+        name = self.default if name is None else name
+        return "" if name is None else self.named(name)
 
     @property
     def query(self) -> str:
-        """The words for what is searched with."""
+        """The words for queries."""
         return self.known[QUERY]
 
     @property
     def document(self) -> str:
-        """The words for what is searched."""
+        """The words for searched texts."""
         return next((words for name in DOCUMENTS if (words := self.known.get(name))), "")
 
     @property
     def around_all(self) -> str | None:
-        """The only prompt, if it is the default one and has words after the text; None else.
-
-        A tokenizer can hold it, as no other prompt is asked for.
-        """
+        """The only prompt, if it is the default and has words after the text; a tokenizer can then add it."""
         if self.default is None or self.own.keys() != {self.default}:
             return None
         words = self.own[self.default]
@@ -106,7 +99,7 @@ class NamedPrompts:
 
     @property
     def after_text(self) -> str | None:
-        """The name of a prompt with words after the text; None where there is none."""
+        """The name of a prompt with words after the text, if there is one."""
         return next((name for name, words in self.own.items() if read_prompt(words).after), None)
 
 

@@ -1,4 +1,4 @@
-"""Our settings as `TrainingArguments` of transformers; accelerate, the optimiser and its schedule."""
+"""Conversion of settings to transformers' `TrainingArguments`; accelerate, the optimiser and its schedule."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from aoe_train.settings.training import OptimSettings, TrainSettings
 
 
-METRIC = "dev"  # of callbacks: the figure that chooses the best weights
-# TrainingArguments that work with our own loop; the others are settings of ours, or have no effect in it.
+METRIC = "dev"  # the score that chooses the best weights
+# TrainingArguments that users can set. Others are settings of ours, or have no effect in our loop.
 _PASSED_ON = {
     *("optim", "optim_args", "adam_beta1", "adam_beta2", "adam_epsilon", "lr_scheduler_kwargs"),
     *("ddp_backend", "ddp_bucket_cap_mb", "ddp_timeout", "tf32", "torch_empty_cache_steps"),
@@ -40,26 +40,23 @@ _PASSED_ON = {
 }
 _SHARDING = {"fsdp", "fsdp_config", "deepspeed", "parallelism_config"}
 _SHARDING_LAUNCHED = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED", "ACCELERATE_USE_PARALLELISM_CONFIG")
-_BY_SHARD = (
-    "FSDP is asked for by --set run.shard=true, under torchrun; DeepSpeed and other ways to share a model out"
-    " are not there"
-)
-_SHARDED_OPTIMISERS = ("adamw_torch", "adamw_torch_fused")  # which take sharded weights
-_OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")  # the others want more than to be named
+_USE_SHARD = "not supported; use FSDP with --set run.shard=true under torchrun"
+_SHARDED_OPTIMISERS = ("adamw_torch", "adamw_torch_fused")  # optimisers that support sharded weights
+_OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")  # others need more arguments than a name
 
 
 def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
-    """The arguments without those that need the data; joins the process group where there is one.
+    """Join the process group, if any, and return the arguments that don't depend on data and model.
 
-    `set_chosen` and `set_evaluation` add what is chosen once data and model are loaded.
+    `set_optim` and `set_evaluation` add the others.
     """
     from transformers import TrainingArguments
 
     optim, run, log = settings.optim, settings.run, settings.log
     _check_launch()
-    _check_further(run.trainer)
+    _check_trainer(run.trainer)
     check_reports(log.report_to)
-    if run.deterministic:  # cuBLAS reads it at its first product, which is before Trainer would set it
+    if run.deterministic:  # cuBLAS reads it at its first product
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     try:
         args = TrainingArguments(
@@ -68,46 +65,46 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
                 "seed": settings.seed,
                 "full_determinism": run.deterministic,
                 "gradient_accumulation_steps": optim.accumulation,
-                "lr_scheduler_type": optim.scheduler,  # a name that nobody knows is refused at once
+                "lr_scheduler_type": optim.scheduler,  # refuses unknown names
                 "warmup_steps": optim.warmup,
                 "weight_decay": optim.weight_decay,
                 "max_grad_norm": optim.max_grad_norm,
                 "optim": "adamw_torch_fused",
                 "torch_compile": run.compile,
-                "use_cpu": not torch.accelerator.is_available(),  # else accelerate joins no group on CPUs
+                "use_cpu": not torch.accelerator.is_available(),  # or accelerate joins no group on CPUs
                 "logging_steps": log.steps,
                 "logging_first_step": True,
-                "logging_nan_inf_filter": False,  # it would wait for each step's loss; see LossLog
+                "logging_nan_inf_filter": False,  # would wait for each step's loss; see LossLog
                 "report_to": list(log.report_to) or "none",
                 "project": PROJECT,
                 "save_strategy": "no",  # CheckpointCallback decides
                 "restore_callback_states_from_checkpoint": True,
                 "remove_unused_columns": False,
-                "ddp_find_unused_parameters": False,  # loading freezes what no text goes through
-                "ddp_broadcast_buffers": False,  # every process loaded the same
+                "ddp_find_unused_parameters": False,  # unused weights are frozen at loading
+                "ddp_broadcast_buffers": False,  # all processes load the same buffers
                 "disable_tqdm": True,
                 "log_level": "error",
                 **run.trainer,
             }
         )
     except (ValueError, ImportError) as error:
-        raise ConfigError(f"transformers refuses these settings: {error}") from error
+        raise ConfigError(f"transformers rejects these settings: {error}") from error
     _check_shard(settings, args)
-    _ = args.device  # asking for it joins the process group
+    _ = args.device  # joins the process group
     exit_cleanly()
     return args
 
 
 def idle_gpus(args: TrainingArguments) -> str | None:
-    """What to tell where one process sees several GPUs, of which it uses one; else None."""
+    """A note if a single process uses one of several GPUs."""
     count = torch.cuda.device_count()
     if args.world_size > 1 or count < 2:
         return None
-    return f"1 of {count} GPUs is used; start with torchrun --nproc-per-node {count}"
+    return f"1 of {count} GPUs is used; to use all, start with torchrun --nproc-per-node {count}"
 
 
-def set_chosen(args: TrainingArguments, optim: OptimSettings, precision: Computed) -> None:
-    """Add what depends on rows, model and device."""
+def set_optim(args: TrainingArguments, optim: OptimSettings, precision: Computed) -> None:
+    """Add the arguments that depend on rows, model and device."""
     from transformers import SchedulerType
 
     args.per_device_train_batch_size, args.num_train_epochs = optim.batch_size, optim.epochs
@@ -117,22 +114,19 @@ def set_chosen(args: TrainingArguments, optim: OptimSettings, precision: Compute
 
 
 def autocast(args: TrainingArguments) -> AbstractContextManager[object]:
-    """The run's precision, as training has it."""
+    """The precision of training."""
     if not (args.bf16 or args.fp16):
         return nullcontext()
     return torch.autocast(args.device.type, torch.bfloat16 if args.bf16 else torch.float16)
 
 
 def evaluation_precision(args: TrainingArguments) -> AbstractContextManager[object]:
-    """Held-out texts are embedded in the run's precision on an accelerator, where the model will be used so.
-
-    On a CPU it is float32 there, and so it is here.
-    """
+    """The precision of evaluation: that in which the finished model will encode, float32 on a CPU."""
     return nullcontext() if args.device.type == "cpu" else autocast(args)
 
 
 def set_evaluation(args: TrainingArguments, settings: TrainSettings, batches: int, *, evaluate: bool) -> None:
-    """Add when to evaluate, which depends on the number of batches."""
+    """Add the interval of evaluations, which depends on the number of batches."""
     if evaluate:
         steps = math.ceil(batches / settings.optim.accumulation)
         every = max(1, math.ceil(steps / settings.optim.evaluations))
@@ -143,37 +137,36 @@ def set_evaluation(args: TrainingArguments, settings: TrainSettings, batches: in
 def _check_launch() -> None:
     for name in _SHARDING_LAUNCHED:
         if os.environ.get(name, "").lower() in ("1", "true", "yes"):
-            raise ConfigError(f"{name} is set: {_BY_SHARD}")
+            raise ConfigError(f"{name} is set: {_USE_SHARD}")
 
 
 def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
-    """What goes with shared-out weights: all processes have to gather each layer's equally often."""
+    """Refuse settings that don't work with sharded weights."""
     run, lora = settings.run, settings.lora
     if not run.shard:
         return
     if args.world_size == 1:
-        raise ConfigError(
-            "run.shard: a single process has nothing to share with; start with torchrun --nproc-per-node 2"
-        )
-    hindrances = {
-        "run.chunk, as processes may cut their batches into different numbers of chunks": run.chunk,
+        raise ConfigError("run.shard: needs several processes; start with torchrun --nproc-per-node 2")
+    unsupported = {
+        "run.chunk, as processes may have different numbers of chunks": run.chunk,
         "run.compile": run.compile,
-        "lora.four_bit, whose weights can't be cut up": lora is not None and lora.four_bit,
+        "lora.four_bit": lora is not None and lora.four_bit,
         f"the optimiser {args.optim}": args.optim not in _SHARDED_OPTIMISERS,
     }
-    for hindrance in (name for name, is_there in hindrances.items() if is_there):
-        raise ConfigError(f"run.shard does not go with {hindrance}; leave one of them out")
+    for option, is_set in unsupported.items():
+        if is_set:
+            raise ConfigError(f"run.shard doesn't support {option}; leave one of them out")
 
 
-def _check_further(given: dict[str, Any]) -> None:
-    if sharding := sorted(given.keys() & _SHARDING):
-        raise ConfigError(f"run.trainer.{sharding[0]}: {_BY_SHARD}")
-    if unknown := sorted(given.keys() - _PASSED_ON):
+def _check_trainer(options: dict[str, Any]) -> None:
+    if sharding := sorted(options.keys() & _SHARDING):
+        raise ConfigError(f"run.trainer.{sharding[0]}: {_USE_SHARD}")
+    if unknown := sorted(options.keys() - _PASSED_ON):
         raise ConfigError(f"run.trainer.{unknown[0]}: expected one of {', '.join(sorted(_PASSED_ON))}")
-    optimiser = str(given.get("optim", _OPTIMISERS[0]))
+    optimiser = str(options.get("optim", _OPTIMISERS[0]))
     if not optimiser.startswith(_OPTIMISERS):
         raise ConfigError(
-            f"run.trainer.optim {optimiser!r}: expected a name of transformers' that begins with "
+            f"run.trainer.optim {optimiser!r}: expected a name in transformers that starts with "
             f"{', '.join(_OPTIMISERS)}"
         )
 
@@ -182,7 +175,7 @@ _NO_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\
 
 
 def make_optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimizer:
-    """The optimiser; biases and the weights of norms don't decay, as with transformers' Trainer."""
+    """The optimiser; biases and norms have no weight decay, as in transformers' Trainer."""
     norms = {name for name, module in model.named_modules() if isinstance(module, nn.LayerNorm)}
     decaying: list[nn.Parameter] = []
     others: list[nn.Parameter] = []
@@ -200,14 +193,14 @@ def make_optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Opt
         import bitsandbytes  # type: ignore[import-not-found]
 
         manager = bitsandbytes.optim.GlobalOptimManager.get_instance()
-        for module in model.modules():  # 8 bits are too few for embeddings
+        for module in model.modules():  # 8 bits are too coarse for embeddings
             if isinstance(module, nn.Embedding):
                 manager.register_module_override(module, "weight", {"optim_bits": 32})
     return optimiser
 
 
 class Wrapped(NamedTuple):
-    """What accelerate makes of a model and its optimiser."""
+    """A model, its optimiser and schedule, prepared by accelerate."""
 
     model: nn.Module
     optimiser: Any
@@ -215,12 +208,12 @@ class Wrapped(NamedTuple):
 
 
 def wrap(model: nn.Module, accelerator: Accelerator, args: TrainingArguments, steps: int) -> Wrapped:
-    """The model with the run's precision and processes around it, and what moves its weights."""
+    """Prepare the model for the run's precision and processes, with its optimiser and schedule."""
     optimiser = make_optimiser(model, args)
     wrapped: nn.Module
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)  # accelerate's to change
-        if is_sharded(model):  # which gathers its weights and gradients itself
+        warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)  # a matter for accelerate
+        if is_sharded(model):  # gathers weights and gradients itself
             wrapped = accelerator.prepare_model(model, device_placement=False, evaluation_mode=True)
             optimiser = accelerator.prepare(optimiser)
         else:
@@ -237,7 +230,7 @@ def wrap(model: nn.Module, accelerator: Accelerator, args: TrainingArguments, st
 
 
 def make_accelerator(args: TrainingArguments) -> Accelerator:
-    """Accelerate for the processes, the precision and the compiler of a run."""
+    """The accelerator with a run's precision, DDP options and compiler."""
     ddp: dict[str, Any] = {
         "find_unused_parameters": args.ddp_find_unused_parameters,
         "broadcast_buffers": args.ddp_broadcast_buffers,
@@ -246,7 +239,7 @@ def make_accelerator(args: TrainingArguments) -> Accelerator:
         ddp["bucket_cap_mb"] = args.ddp_bucket_cap_mb
     return Accelerator(
         mixed_precision=args.mixed_precision,
-        gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=1),  # the loop adds up itself
+        gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=1),  # our loop accumulates
         dynamo_plugin=TorchDynamoPlugin(backend=args.torch_compile_backend, mode=args.torch_compile_mode),
         kwargs_handlers=[DistributedDataParallelKwargs(**ddp)],
     )

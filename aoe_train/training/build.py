@@ -1,4 +1,4 @@
-"""Build what a training loop needs from rows and a backbone: tokens, batches, objectives, one model."""
+"""Build the inputs of the training loop from rows and a backbone: tokens, batches, objectives, the model."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from aoe_train.model.memory import keep_freed_memory
 from aoe_train.model.packing.layers import train_used_rows
 from aoe_train.model.packing.run import use_fast_layers
 from aoe_train.model.run_folder import cache_dir
-from aoe_train.objectives.kinds import Advisers, TeacherSample
-from aoe_train.objectives.objective import OwnObjective, make_objective
+from aoe_train.objectives.kinds import TeacherInfo, TeacherSample
+from aoe_train.objectives.objective import LossFunction, make_objective
 from aoe_train.objectives.settings import TAUGHT
-from aoe_train.records import ABSENT, NO_ADVICE, AdviceStore, AdviserVectors
+from aoe_train.records import ABSENT, NO_OUTPUTS, TeacherOutputs, TeacherVectors
 from aoe_train.training.pair_model import PairModel, TextObjective, TextObjectiveModel, prepare_objective
 from aoe_train.training.processes import on_main
 from aoe_train.training.teachers import Teacher, check_teachers, teachers_of
@@ -43,25 +43,25 @@ if TYPE_CHECKING:
     from aoe_train.training.load import Loaded, ResolvedSettings
     from pairkit.app.progress import Listener
 
-_SAMPLE = 2048  # texts by which a map to a teacher's vectors begins, or their axes are found
-_AT_ONCE = 1 << 20  # tokens that are looked at in one go
+_SAMPLE = 2048  # texts for the initial map to a teacher's vectors, or for their principal axes
+_BLOCK = 1 << 20  # tokens processed at once
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """One dataset to train on."""
+    """A training dataset; `views`: whether its objective compares two views of single texts."""
 
     name: str
     examples: Examples
     store: TokenStore
     batches: Batches
     views: bool = True
-    advice: AdviceStore = NO_ADVICE
+    teacher_outputs: TeacherOutputs = NO_OUTPUTS
 
 
 @dataclass(frozen=True)
 class TrainingSetup:
-    """What the training loop takes; `data` and `datasets` have the prompts of texts."""
+    """The inputs of the training loop; `data` and `datasets` include prompts."""
 
     encoder: Encoder
     data: Data
@@ -75,22 +75,24 @@ def build(
     loaded: Loaded,
     resolved: ResolvedSettings,
     args: TrainingArguments,
-    own: Mapping[str, OwnObjective],
-    advice: Mapping[str, AdviceStore],
+    custom_losses: Mapping[str, LossFunction],
+    teacher_outputs: Mapping[str, TeacherOutputs],
     progress: Listener | None = None,
 ) -> TrainingSetup:
-    """Tokenise, plan batches, and put backbone and objectives together."""
+    """Tokenise, plan batches, and combine backbone and objectives."""
     encoder, settings = loaded.encoder, resolved.run
     data, encoder.settings = _with_prompts(loaded.data, settings, encoder.settings)
-    views = {name: _compares_views(resolved.datasets[name], own.get(name)) for name in data.train}
+    views = {name: _compares_views(resolved.datasets[name], custom_losses.get(name)) for name in data.train}
     _set_trained_weights(encoder, settings)
     if any(rows.kind == "single" and views[name] for name, rows in data.train.items()):
         _check_dropout(encoder.model.backbone)
     datasets = [
-        _dataset(name, rows, encoder, resolved, args, progress, views[name], advice.get(name, NO_ADVICE))
+        _dataset(
+            name, rows, encoder, resolved, args, progress, views[name], teacher_outputs.get(name, NO_OUTPUTS)
+        )
         for name, rows in data.train.items()
     ]
-    model = _model(encoder, datasets, resolved, args, own)
+    model = _model(encoder, datasets, resolved, args, custom_losses)
     batches, collate = _batches(datasets, settings, args)
     rows = sum(len(dataset.examples) for dataset in datasets)
     loader = PlannedLoader(batches, collate, rows, pin_memory=args.device.type == "cuda")
@@ -98,32 +100,31 @@ def build(
 
 
 def _set_trained_weights(encoder: Encoder, settings: TrainSettings) -> None:
-    """Leave gradients to the weights that learn: adapters, the top layers or all."""
+    """Freeze all weights but the trained ones: adapters, the top layers or all."""
     backbone = encoder.model.backbone
     if settings.run.shard and hasattr(backbone, "forward_packed"):
         raise ConfigError(
-            "run.shard: a Recurrent Attention Network runs its layers as often as its texts have windows, in"
-            " each process differently; leave it out"
+            "run.shard: not supported for a Recurrent Attention Network, whose processes run different"
+            " numbers of windows; leave it out"
         )
     if settings.lora is not None:
         add_lora(backbone, settings.lora)
         use_fast_layers(backbone)
     if settings.optim.top_layers is not None:
         train_top_layers(backbone, settings.optim.top_layers)
-    if encoder.model.pooling == "cells":  # which never pass through it
+    if encoder.model.pooling == "cells":  # doesn't use the last layer's review
         cast("Any", backbone).layers[-1].review.requires_grad_(requires_grad=False)
 
 
 def _check_dropout(backbone: PreTrainedModel) -> None:
-    """The two views of a single text differ by dropout alone."""
+    """Refuse single texts without dropout, which makes the two views of a text different."""
     if any(isinstance(module, nn.Dropout) and module.p > 0 for module in backbone.modules()):
         return
-    named = backbone.config.to_dict().items()  # attention dropout is no module in many models
-    if not any(value for name, value in named if name.startswith("att") and "drop" in name):
+    config = backbone.config.to_dict().items()  # in many models attention dropout isn't a module
+    if not any(value for name, value in config if name.startswith("att") and "drop" in name):
         raise ConfigError(
-            "data of single texts: the two views of a text differ by dropout alone, and the backbone has "
-            "none; set its dropout in config.json, such as hidden_dropout_prob 0.1, use --lora, or give "
-            "pairs"
+            "single texts need a backbone with dropout, which makes the two views of a text different; set it"
+            " in config.json, such as hidden_dropout_prob 0.1, use --lora, or train on pairs"
         )
 
 
@@ -132,13 +133,13 @@ def _model(
     datasets: Sequence[Dataset],
     resolved: ResolvedSettings,
     args: TrainingArguments,
-    own: Mapping[str, OwnObjective],
+    custom_losses: Mapping[str, LossFunction],
 ) -> PairModel:
     """The text model with the objective of each dataset."""
     backbone, settings = encoder.model.backbone, resolved.run
-    reads_texts = any(isinstance(one, TextObjective) for one in own.values())
-    # Rows that are sharded cost little, and an embedding in two parts can't be gathered as one. A
-    # TextObjective may show the model other tokens than the texts have.
+    reads_texts = any(isinstance(loss, TextObjective) for loss in custom_losses.values())
+    # Only embeddings of occurring tokens are trained. Not with sharding, which can't gather an embedding in
+    # two parts, nor with a TextObjective, which may use other tokens than those of the texts.
     if (
         not reads_texts
         and settings.optim.weight_decay == 0
@@ -147,13 +148,15 @@ def _model(
     ):
         train_used_rows(backbone, _used_tokens(backbone, [dataset.store for dataset in datasets]))
     keep_freed_memory()
-    layers = _learn_layers(encoder, _same_layers(resolved))
-    losses = [_loss(dataset, resolved, encoder, own.get(dataset.name), layers) for dataset in datasets]
+    layers = _train_layers(encoder, _shared_objective(resolved))
+    losses = [
+        _loss(dataset, resolved, encoder, custom_losses.get(dataset.name), layers) for dataset in datasets
+    ]
     several = len(datasets) > 1
-    # PairTrainer moves it too, but a dry run has no trainer, and sharding comes before the trainer.
+    # PairTrainer moves it, too, but a dry run has no trainer, and sharding comes before the trainer.
     loss = (nn.ModuleList(losses) if several else losses[0]).to(args.device)
-    # A TextObjective may leave weights out, RAN passes its memory on only if a text has a second window, and
-    # a batch has one dataset's objective.
+    # A TextObjective may not use all weights, RAN uses its memory only if a text has a second window, and a
+    # batch uses one dataset's objective.
     args.ddp_find_unused_parameters = (
         reads_texts
         or hasattr(backbone, "forward_packed")
@@ -172,7 +175,7 @@ def _with_prompts(
         {name: prompts.of(name).applied(rows) for name, rows in examples.items()}
         for examples in (data.train, data.dev)
     )
-    return Data(train, dev), prompts.kept
+    return Data(train, dev), prompts.encoder
 
 
 def _dataset(
@@ -183,7 +186,7 @@ def _dataset(
     args: TrainingArguments,
     progress: Listener | None,
     views: bool,
-    advice: AdviceStore,
+    teacher_outputs: TeacherOutputs,
 ) -> Dataset:
     settings = resolved.datasets[name]
     store = encoder.tokens(examples.texts, examples.prompts, cache_dir=cache_dir("tokens"), progress=progress)
@@ -199,23 +202,23 @@ def _dataset(
         drop_last=settings.batches.drop_last,
         views=views,
     )
-    return Dataset(name, examples, store, batches, views, advice)
+    return Dataset(name, examples, store, batches, views, teacher_outputs)
 
 
-def _compares_views(settings: TrainSettings, own: OwnObjective | None) -> bool:
+def _compares_views(settings: TrainSettings, custom_loss: LossFunction | None) -> bool:
     """Whether the objective compares two views of a single text."""
-    if own is not None:
-        return not isinstance(own, TextObjective)
-    return not settings.objective.weights.wanted.keys() <= TAUGHT
+    if custom_loss is not None:
+        return not isinstance(custom_loss, TextObjective)
+    return not settings.objective.weights.active.keys() <= TAUGHT
 
 
-def _same_layers(resolved: ResolvedSettings) -> ObjectiveSettings:
-    """The objective of the first dataset, whose layers are those of all: a model has them once."""
+def _shared_objective(resolved: ResolvedSettings) -> ObjectiveSettings:
+    """The first dataset's objective, after checking that all have the same layers."""
     first, *others = (settings.objective for settings in resolved.datasets.values())
     if any(other.layers != first.layers for other in others):
         raise ConfigError(
-            "objective.layers differs between datasets: a model has its layers for all of them; give it for"
-            " the run, not in datasets.NAME"
+            "objective.layers: differs between datasets, which share one model; set it for the run, not in"
+            " datasets.NAME"
         )
     return first
 
@@ -224,21 +227,21 @@ def _loss(
     dataset: Dataset,
     resolved: ResolvedSettings,
     encoder: Encoder,
-    own: OwnObjective | None,
+    custom_loss: LossFunction | None,
     layers: tuple[int, ...],
 ) -> nn.Module:
-    examples, wanted = dataset.examples, resolved.datasets[dataset.name]
-    if isinstance(own, TextObjective):
-        return prepare_objective(own, encoder, examples.kind, wanted.seed)
+    examples, settings = dataset.examples, resolved.datasets[dataset.name]
+    if isinstance(custom_loss, TextObjective):
+        return prepare_objective(custom_loss, encoder, examples.kind, settings.seed)
     labels = examples.labels
     try:
         return make_objective(
-            wanted.objective,
+            settings.objective,
             dim=encoder.dim,
             kind=examples.kind,
             label_range=None if labels is None else score_scale(float(labels.min()), float(labels.max())),
-            own=own,
-            advisers=_known_of_teachers(wanted, encoder, dataset.advice, examples),
+            custom_loss=custom_loss,
+            teachers=_teacher_info(settings, encoder, dataset.teacher_outputs, examples),
             layers=layers,
         )
     except ConfigError as error:
@@ -257,7 +260,7 @@ def _batches(
             dataset.store,
             dedup=settings.batches.dedup,
             views=dataset.views,
-            advice=dataset.advice,
+            teacher_outputs=dataset.teacher_outputs,
         )
         for dataset in datasets
     ]
@@ -274,79 +277,90 @@ def _batches(
     return mixture, MixedCollate(mixture, collates)
 
 
-def _known_of_teachers(
-    settings: TrainSettings, encoder: Encoder, advice: AdviceStore, examples: Examples
-) -> Advisers:
-    """What the objective needs of guide and teacher before the first batch."""
-    teacher, objective = advice.teacher, settings.objective
+def _teacher_info(
+    settings: TrainSettings, encoder: Encoder, teacher_outputs: TeacherOutputs, examples: Examples
+) -> TeacherInfo:
+    """Information about guide and teacher for the objective."""
+    teacher, objective = teacher_outputs.teacher, settings.objective
     sample = None
-    if teacher is not None and "embed_distill" in objective.weights.wanted:
+    if teacher is not None and "embed_distill" in objective.weights.active:
         sizes = {encoder.dim, *objective.dims}
         if sizes != {teacher.dim} or objective.projection == "principal":
             sample = _sample(encoder, teacher, examples)
-    return Advisers(
-        guide="guide" in advice.vectors,
+    return TeacherInfo(
+        guide="guide" in teacher_outputs.vectors,
         teacher_dim=None if teacher is None else teacher.dim,
-        scores=advice.scores is not None,
+        scores=teacher_outputs.scores is not None,
         dot=encoder.settings.similarity_fn_name == "dot" and not encoder.settings.normalize,
         sample=sample,
     )
 
 
-def _sample(encoder: Encoder, teacher: AdviserVectors, examples: Examples) -> TeacherSample:
+def _sample(encoder: Encoder, teacher: TeacherVectors, examples: Examples) -> TeacherSample:
     """Vectors of some texts by both models, evenly spread over the rows."""
     columns = examples.rows.shape[1]
     count = min(len(examples), -(-_SAMPLE // columns))
     rows = np.unique(np.linspace(0, len(examples) - 1, count).astype(np.int64))
-    there = examples.rows[rows] != ABSENT
-    numbers = examples.rows[rows][there].tolist()
+    present = examples.rows[rows] != ABSENT
+    texts = examples.rows[rows][present].tolist()
     prompts = examples.prompts
     own = encoder.encode(
-        [examples.texts[number] for number in numbers],
-        prompt=prompts if isinstance(prompts, str) else [prompts[number] for number in numbers],
+        [examples.texts[text] for text in texts],
+        prompt=prompts if isinstance(prompts, str) else [prompts[text] for text in texts],
         normalize=False,
     )
-    wanted = teacher.of_rows(rows)[:, :columns]
-    return TeacherSample(torch.from_numpy(own), wanted[torch.from_numpy(there)])
+    targets = teacher.of_rows(rows)[:, :columns]
+    return TeacherSample(torch.from_numpy(own), targets[torch.from_numpy(present)])
 
 
-def _learn_layers(encoder: Encoder, settings: ObjectiveSettings) -> tuple[int, ...]:
-    """Numbers of the earlier layers to train; the text model gets what follows a layer."""
+def _train_layers(encoder: Encoder, settings: ObjectiveSettings) -> tuple[int, ...]:
+    """Let the text model return the earlier layers to train, and return their numbers."""
     if not settings.layers:
         return ()
     backbone = encoder.model.backbone
-    whole = count_layers(backbone)
-    layers = tuple(range(1, whole)) if settings.layers == "all" else settings.layers
-    if not layers or max(layers) >= whole:
+    depth = count_layers(backbone)
+    layers = tuple(range(1, depth)) if settings.layers == "all" else settings.layers
+    if not layers or max(layers) >= depth:
         raise ConfigError(
-            f"objective.layers {', '.join(map(str, layers)) or 'all'}: this backbone has {whole} layers, of"
-            " which the last learns in any case; expected earlier ones"
+            f"objective.layers {', '.join(map(str, layers)) or 'all'}: this backbone has {depth} layers;"
+            " expected numbers below that, as the last layer is always trained"
         )
     encoder.model.learn_layers(after_layers(backbone))
     return layers
 
 
 def _used_tokens(backbone: PreTrainedModel, stores: Iterable[TokenStore]) -> np.ndarray:
-    """The ids that occur, ascending, with the padding's for batches that are padded."""
+    """The token ids that occur, ascending, including the padding token."""
     used = np.zeros(cast("Any", backbone).get_input_embeddings().num_embeddings, dtype=np.bool_)
     for store in stores:
-        for start in range(0, len(store.ids), _AT_ONCE):
-            used[store.ids[start : start + _AT_ONCE]] = True
+        for start in range(0, len(store.ids), _BLOCK):
+            used[store.ids[start : start + _BLOCK]] = True
     used[getattr(backbone.config, "pad_token_id", None) or 0] = True
     return np.flatnonzero(used)
 
 
 def load_teachers(
-    resolved: ResolvedSettings, loaded: Loaded, own: Collection[str], show: Listener, *, identify: bool = True
+    resolved: ResolvedSettings,
+    loaded: Loaded,
+    custom: Collection[str],
+    show: Listener,
+    *,
+    identify: bool = True,
 ) -> list[Teacher]:
-    """The guide and teacher of a run, checked against its rows; to `identify` them, rank 0 loads them."""
-    found = teachers_of(resolved.run)
+    """The guide and teacher of a run, checked against its rows; `identify` loads them on rank 0."""
+    teachers = teachers_of(resolved.run)
     if identify:
-        with stage("load advisers", show) if found else nullcontext():
-            known: list[Mapping[str, Any]] = on_main(lambda: [teacher.identity for teacher in found])
-        for teacher, identity in zip(found, known, strict=True):
+        with stage("load guide and teacher", show) if teachers else nullcontext():
+            identities: list[Mapping[str, Any]] = on_main(lambda: [teacher.identity for teacher in teachers])
+        for teacher, identity in zip(teachers, identities, strict=True):
             teacher.set_identity(identity)
     for name, rows in loaded.data.train.items():
-        wanted, given = resolved.datasets[name].objective, resolved.run.teacher
-        check_teachers(found, wanted, loaded.encoder, rows, given, own=name in own)
-    return found
+        check_teachers(
+            teachers,
+            resolved.datasets[name].objective,
+            loaded.encoder,
+            rows,
+            resolved.run.teacher,
+            custom=name in custom,
+        )
+    return teachers

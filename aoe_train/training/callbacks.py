@@ -1,15 +1,15 @@
-"""What watches a run: the clock, checkpoints and stops, progress, the mean of the weights, and reports.
+"""Callbacks of a run: clock, checkpoints and stops, progress, weight average, and reports.
 
-A run also reports to what `log.report_to` names, in the words of transformers' callbacks:
+`log.report_to` names trackers to report to, through transformers' callbacks:
 
-| name | its files | a resumed run has |
+| name | files | a resumed run continues |
 |---|---|---|
-| tensorboard | `OUT.runs/NAME-TIME`, or TENSORBOARD_LOGGING_DIR | the same folder, from its checkpoint on |
-| wandb | `OUT.runs/wandb`, or WANDB_DIR; offline with WANDB_MODE=offline | the same id |
-| trackio | trackio's own folder, or TRACKIO_DIR | the same name |
+| tensorboard | `OUT.runs/NAME-TIME`, or TENSORBOARD_LOGGING_DIR | in the same folder |
+| wandb | `OUT.runs/wandb`, or WANDB_DIR; offline with WANDB_MODE=offline | with the same id |
+| trackio | trackio's own folder, or TRACKIO_DIR | with the same name |
 
-The others that transformers knows are set up as transformers does it. The mean of the weights that a run
-passes through often does better than any of them (Izmailov et al., UAI 2018).
+Other trackers are set up by transformers. The average of the weights of a run is often better than the last
+weights (Izmailov et al., UAI 2018).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from aoe_train.settings.training import LogSettings
 
 
-SCHEDULERS = (signal.SIGTERM, signal.SIGUSR1)  # they send the first, or what a job asks them for
+SCHEDULERS = (signal.SIGTERM, signal.SIGUSR1)  # signals of job schedulers before they end a job
 _UNHANDLED = (signal.SIG_DFL, signal.default_int_handler)
 
 
@@ -60,7 +60,7 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """Up to now."""
+        """The time counted so far."""
         return self._stopped + (0.0 if self._since is None else time.perf_counter() - self._since)
 
     @contextmanager
@@ -74,7 +74,7 @@ class Stopwatch:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave out the time inside."""
+        """Don't count the time inside."""
         running = self._since is not None
         self._stopped, self._since = self.seconds, None
         try:
@@ -84,7 +84,7 @@ class Stopwatch:
 
 
 class Stopped(KeyboardInterrupt):
-    """A run was asked to end, and has left a checkpoint; the same command continues."""
+    """A run stopped on request, with a checkpoint; the same command continues it."""
 
     def __init__(self, step: int) -> None:
         self.step = step
@@ -93,53 +93,53 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stop_signals(*kinds: signal.Signals) -> Iterator[Callable[[], bool]]:
-    """Whether one of these signals has come since; the first of them does not end the process.
+    """Yield a function that returns whether one of these signals has come; they don't end the process.
 
-    A second SIGINT raises KeyboardInterrupt, as ever. A signal that others handle already, or that is
-    ignored, is left to them; so are all signals outside the main thread, which alone can handle any.
+    A second SIGINT raises KeyboardInterrupt. Signals that are ignored or have other handlers are left alone,
+    as are all signals outside the main thread, the only one that can handle them.
     """
-    asked = False
+    received = False
 
-    def ask(kind: int, _: object) -> None:
-        nonlocal asked
-        if asked and kind == signal.SIGINT:
+    def receive(kind: int, _: object) -> None:
+        nonlocal received
+        if received and kind == signal.SIGINT:
             raise KeyboardInterrupt
-        asked = True
+        received = True
 
     is_main = threading.current_thread() is threading.main_thread()
     before = {kind: signal.getsignal(kind) for kind in kinds if is_main}
     ours = {kind: handler for kind, handler in before.items() if handler in _UNHANDLED}
     for kind in ours:
-        signal.signal(kind, ask)
+        signal.signal(kind, receive)
     try:
-        yield lambda: asked
+        yield lambda: received
     finally:
         for kind, handler in ours.items():
             signal.signal(kind, handler)
 
 
 class CheckpointCallback(TrainerCallback):
-    """Asks for a log entry at the end, and for a checkpoint every so many steps or minutes, or before a stop.
+    """Requests a last log entry, and checkpoints every N steps or minutes and before a stop.
 
-    Several processes agree with each log entry on the time and on whether to stop; one alone stops after any
+    Several processes agree on the time and on a stop at each log entry; a single process stops after any
     step.
     """
 
-    def __init__(self, settings: LogSettings, asked: Callable[[], bool]) -> None:
+    def __init__(self, settings: LogSettings, stop_requested: Callable[[], bool]) -> None:
         self._steps = settings.checkpoint_steps
         self._seconds = 60 * settings.checkpoint_minutes
         self._last = time.monotonic()
-        self._asked = asked
+        self._stop_requested = stop_requested
         self._stops = False
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """Decide; all ranks alike."""
+        """Decide the same on all ranks."""
         control.should_log |= state.global_step >= state.max_steps
         due = False
         if not is_distributed():
-            due, self._stops = self._is_due(), self._asked()
+            due, self._stops = self._is_due(), self._stop_requested()
         elif control.should_log:
             due, self._stops = self._agreed(args.device)
         if self._steps is not None:
@@ -151,7 +151,7 @@ class CheckpointCallback(TrainerCallback):
             self._last = time.monotonic()
 
     def on_save(self, args: Any, state: TrainerState, control: TrainerControl, **_: Any) -> None:  # noqa: ARG002
-        """End the run where it is asked to, unless it is over anyway."""
+        """Stop the run if requested, unless it is over anyway."""
         if self._stops and not control.should_training_stop:
             wait_for_all()
             raise Stopped(state.global_step)
@@ -160,8 +160,8 @@ class CheckpointCallback(TrainerCallback):
         return time.monotonic() - self._last >= self._seconds
 
     def _agreed(self, device: torch.device) -> tuple[bool, bool]:
-        """Whether a checkpoint is due, by one clock, and whether any process is asked to stop."""
-        own = (is_main() and self._is_due(), self._asked())
+        """Whether a checkpoint is due by rank 0's clock, and whether any process was requested to stop."""
+        own = (is_main() and self._is_due(), self._stop_requested())
         flags = torch.tensor(own, device=device, dtype=torch.int32)
         torch.distributed.all_reduce(flags, torch.distributed.ReduceOp.MAX)
         due, stops = flags.tolist()
@@ -169,79 +169,75 @@ class CheckpointCallback(TrainerCallback):
 
 
 class ProgressCallback(TrainerCallback):
-    """Tells steps, the loss and the dev score."""
+    """Shows steps, loss and dev score."""
 
     def __init__(self, show: Listener) -> None:
         self._show = show
         self._notes: dict[str, str] = {}
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Begin at the step that a resumed run goes on from."""
-        self._tell(state)
+        """Show the first step, which in a resumed run isn't 0."""
+        self._update(state)
 
     def on_step_end(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Move on; where the log comes next, with the loss that it tells."""
+        """Show the step, unless the log entry that follows does."""
         if not control.should_log:
-            self._tell(state)
+            self._update(state)
 
     def on_log(self, args: Any, state: Any, control: Any, **seen: Any) -> None:  # noqa: ARG002
-        """Take the newest figures."""
-        names = {"loss": "loss", "eval_dev": "dev"}
-        self._note(**{names[name]: value for name, value in seen["logs"].items() if name in names})
+        """Show the newest loss and dev score."""
+        for key, name in (("loss", "loss"), ("eval_dev", "dev")):
+            if key in seen["logs"]:
+                self._notes[name] = f"{name} {seen['logs'][key]:.4f}"
         if "loss" in seen["logs"]:
-            self._tell(state)
+            self._update(state)
 
     def on_train_end(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Say that it is over."""
-        self._tell(state, ended=True)
+        """Finish the progress."""
+        self._update(state, ended=True)
 
-    def _note(self, **figures: float) -> None:
-        self._notes |= {name: f"{name} {value:.4f}" for name, value in figures.items()}
-
-    def _tell(self, state: TrainerState, *, ended: bool = False) -> None:
+    def _update(self, state: TrainerState, *, ended: bool = False) -> None:
         if state.is_world_process_zero:
             note = ", ".join(self._notes.values())
             self._show(Progress("train", state.global_step, state.max_steps, note, ended=ended))
 
 
-_ADAPTER_IN = ".lora_A."  # an adapter's product is 0 before training, and as linear in the other factor alone
+# An adapter's product B A is 0 before training, so scaling B alone averages the product.
+_ADAPTER_A = ".lora_A."
 
 
 class WeightMix:
-    """Mixes trained weights with those that a model has when this is made."""
+    """Averages trained weights with the model's initial weights."""
 
-    def __init__(self, model: nn.Module, share: float) -> None:
-        self._share = share
-        self._first = {name: weight.clone() for name, weight in trained_weights(model).items()}
+    def __init__(self, model: nn.Module, weight: float) -> None:
+        self._weight = weight
+        self._initial = {name: weight.clone() for name, weight in trained_weights(model).items()}
 
     @torch.no_grad()
     def mixed(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Weights `share` of the way from those before training; of adapters, their products are mixed."""
+        """The average of trained and initial weights."""
         return {
-            name: weight if _ADAPTER_IN in name else self._first[name].lerp(weight, self._share)
+            name: weight if _ADAPTER_A in name else self._initial[name].lerp(weight, self._weight)
             for name, weight in weights.items()
         }
 
 
-_SAMPLES = 100  # of a run at most: more would say the same and take time
+_MAX_SAMPLES = 100  # more would cost time without changing the average
 
 
 class WeightAverage(TrainerCallback):
-    """The mean over the last `share` of a run's steps, in as many samples as pay; the last is at its end.
-
-    A share of 0 takes none.
-    """
+    """The average of the weights over the last `share` of a run's steps; a share of 0 averages nothing."""
 
     def __init__(self, share: float, mix: WeightMix | None = None) -> None:
         self._share, self._mix = share, mix
         self.mean: dict[str, Tensor] | None = None
 
     def samples(self, step: int, steps: int) -> int:
-        """How many have been taken after `step` of `steps` steps."""
+        """Number of samples after `step` of `steps` steps; the last step is always a sample."""
         if not self._share:
             return 0
         window = max(1, round(self._share * steps))
-        every = math.ceil(window / _SAMPLES)
+        every = math.ceil(window / _MAX_SAMPLES)
         first = steps - (window - 1) // every * every
         return 0 if step < first else (step - first) // every + 1
 
@@ -249,19 +245,19 @@ class WeightAverage(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **seen: Any
     ) -> None:
-        """Take a sample where this step has one."""
+        """Add this step's weights if it is a sample."""
         del args, control
-        taken = self.samples(state.global_step, state.max_steps)
-        if taken == self.samples(state.global_step - 1, state.max_steps):
+        count = self.samples(state.global_step, state.max_steps)
+        if count == self.samples(state.global_step - 1, state.max_steps):
             return
         weights = trained_weights(seen["model"])
         if self.mean is None:
             self.mean = {name: weight.clone() for name, weight in weights.items()}
         else:
-            torch._foreach_lerp_([self.mean[name] for name in weights], list(weights.values()), 1 / taken)
+            torch._foreach_lerp_([self.mean[name] for name in weights], list(weights.values()), 1 / count)
 
     def chosen(self, model: nn.Module) -> dict[str, Tensor] | None:
-        """The weights to judge and keep in place of the model's own; None where these are."""
+        """The weights to evaluate and save instead of the model's current ones; None for the latter."""
         if self.mean is None and self._mix is None:
             return None
         weights = self.mean or trained_weights(model)
@@ -269,7 +265,7 @@ class WeightAverage(TrainerCallback):
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
-        """The model has the weights to keep here, and its own again afterwards, to the bit."""
+        """Give the model the chosen weights inside, and restore its own exactly."""
         chosen = self.chosen(model)
         if chosen is None:
             yield
@@ -283,24 +279,24 @@ class WeightAverage(TrainerCallback):
 
 @torch.no_grad()
 def _swap(weights: dict[str, Tensor], model: nn.Module) -> None:
-    """Let them and the model's change places, one by one, so that no third copy of a model is held."""
+    """Swap the weights with the model's one by one, to avoid a third copy of the model."""
     for name, weight in trained_weights(model).items():
         own = weight.clone()
         weight.copy_(weights[name])
         weights[name] = own
 
 
-PROJECT = "aoe"  # where runs of several models stand together
+PROJECT = "aoe"  # the trackers' project for all runs
 
 
 def report_callbacks(names: Sequence[str] | str | None) -> list[TrainerCallback]:
-    """The callbacks of what a run reports to."""
+    """The callbacks of the trackers to report to."""
     kinds = get_reporting_integration_callbacks(names)  # type: ignore[no-untyped-call]
     return [kind() for kind in kinds]
 
 
 def check_reports(names: Sequence[str]) -> None:
-    """Refuse what can't be reported to, before anything is loaded."""
+    """Refuse unknown or uninstalled trackers before anything is loaded."""
     for name in names:
         try:
             callbacks = get_reporting_integration_callbacks([name])  # type: ignore[no-untyped-call]
@@ -311,24 +307,24 @@ def check_reports(names: Sequence[str]) -> None:
                 callback()
             except (RuntimeError, ImportError) as error:
                 raise ConfigError(
-                    f"log.report_to {name!r} needs a package that is not installed: pip install {name}"
+                    f"log.report_to {name!r}: its package is not installed; pip install {name}"
                 ) from error
 
 
 def new_name(work: Path) -> str:
-    """What a run that begins now is called where it reports to."""
+    """The trackers' name of a run that starts now."""
     return f"{work.stem}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 class Reports:
-    """What one run reports to, on the first process."""
+    """The trackers of a run, on rank 0."""
 
     def __init__(self, callbacks: Sequence[TrainerCallback], args: TrainingArguments, work: Path) -> None:
         self._callbacks, self._args = callbacks, args
-        self._home = work.with_suffix(".runs")
+        self._root = work.with_suffix(".runs")
 
     def begin(self, name: str, *, step: int, say: Say) -> None:
-        """Open them, and say where each is."""
+        """Open the trackers, and print the location of each."""
         openers = {
             TensorBoardCallback: self._tensorboard,
             WandbCallback: self._wandb,
@@ -339,33 +335,33 @@ class Reports:
                 say(opener(callback, name, step))
 
     def _tensorboard(self, callback: Any, name: str, step: int) -> str:
-        folder = callback.logging_dir or str(self._home / name)
-        # What was written after the checkpoint comes again.
+        folder = callback.logging_dir or str(self._root / name)
+        # Steps after the checkpoint will be written again.
         callback.tb_writer = callback._SummaryWriter(log_dir=folder, purge_step=step + 1 if step else None)
-        return f"tensorboard: reports to {folder}; see it by tensorboard --logdir {self._home}"
+        return f"tensorboard: reporting to {folder}; view it with tensorboard --logdir {self._root}"
 
     def _wandb(self, callback: Any, name: str, _: int) -> str:
         from wandb.errors import Error
 
-        if callback._wandb.run is None:  # else a person's own, in the same process
-            home = Path(os.environ.get("WANDB_DIR") or self._home)
-            home.mkdir(parents=True, exist_ok=True)
+        if callback._wandb.run is None:  # unless the user has started one in this process
+            folder = Path(os.environ.get("WANDB_DIR") or self._root)
+            folder.mkdir(parents=True, exist_ok=True)
             project = os.environ.get("WANDB_PROJECT") or self._args.project
-            known = {"id": name, "name": self._args.run_name or name, "project": project, "dir": str(home)}
+            options = {"name": self._args.run_name or name, "project": project, "dir": str(folder)}
             try:
-                callback._wandb.init(**known, resume="allow")
+                callback._wandb.init(id=name, resume="allow", **options)
             except Error as error:
-                found = one_line(str(error), 200).rstrip(".")
+                reason = one_line(str(error), 200).rstrip(".")
                 raise ConfigError(
-                    f"log.report_to 'wandb': {found}; run `wandb login`, or set WANDB_MODE=offline"
+                    f"log.report_to 'wandb': {reason}; run `wandb login`, or set WANDB_MODE=offline"
                 ) from error
         run = callback._wandb.run
         folder = Path(run.dir).parent
-        return f"wandb: reports to {run.url or f'{folder}, offline; send it by wandb sync {folder}'}"
+        return f"wandb: reporting to {run.url or f'{folder}, offline; upload it with wandb sync {folder}'}"
 
     def _trackio(self, _: Any, name: str, __: int) -> str:
         from trackio.utils import TRACKIO_DIR
 
-        self._args.run_name = self._args.run_name or name  # by which the callback finds it again
+        self._args.run_name = self._args.run_name or name  # the callback resumes the run of this name
         project = self._args.project
-        return f"trackio: reports to {TRACKIO_DIR}; see it by trackio show --project {project}"
+        return f"trackio: reporting to {TRACKIO_DIR}; view it with trackio show --project {project}"

@@ -1,4 +1,4 @@
-"""The model card: the README.md that model hubs read, and people."""
+"""The model card: README.md of a trained model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aoe_train.data.examples import negatives_in_words
-from aoe_train.data.mixture import seen_in_words
+from aoe_train.data.mixture import format_epoch_share
 from aoe_train.model.backbones.packaged import PACKAGED, Packaged
 from aoe_train.settings.prompts import NamedPrompts
 from aoe_train.settings.training import CardSettings
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
 _TAGS = ("sentence-transformers", "feature-extraction", "sentence-similarity", "angle", "aoe")
-# What dev figures are called on the Hub, as sentence-transformers' evaluators write them.
+# Names of dev metrics on the Hub, as in sentence-transformers' evaluators.
 _HUB_METRICS = {"spearman": "spearman_cosine", "triplet_accuracy": "cosine_accuracy", "mrr": "cosine_mrr"}
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _NUMBERS = {"binary": "pairs labelled 0 or 1", "graded": "graded pairs", "positive": "positive pairs"}
@@ -45,7 +45,7 @@ def model_card(name: str, record: Mapping[str, Any], dim: int, *, about: CardSet
     )
     sections = [
         *([("", _BACKBONE)] if _kept_backbone(record) else []),
-        ("", f"Maps a text to {dim} numbers, so that texts of like meaning get vectors of like direction."),
+        ("", f"Maps a text to a vector of {dim} numbers; texts with similar meaning have similar vectors."),
         ("Use", _use(record)),
         ("Training data", _data(record)),
         ("Objective", "\n\n".join([_objectives(record), *_teachers(record)])),
@@ -58,8 +58,8 @@ def model_card(name: str, record: Mapping[str, Any], dim: int, *, about: CardSet
 
 
 _BACKBONE = (
-    "**These are the backbone's own weights.** Training as below was not shown to make it better on judged"
-    " pairs, so what was learnt is not in them."
+    "**These are the backbone's own weights.** The training below was not shown to improve them on judged"
+    " pairs, so the trained weights were discarded."
 )
 
 
@@ -78,7 +78,7 @@ def card_head(
     datasets: Iterable[str] = (),
     results: Iterable[EvalResult] = (),
 ) -> str:
-    """The YAML before a card, by which hubs find and show a model."""
+    """The YAML header of a card for model hubs."""
     from huggingface_hub import ModelCardData
 
     data = ModelCardData(
@@ -96,7 +96,7 @@ def card_head(
 
 
 def hub_id(source: str) -> str | None:
-    """The source, if it is a Hub id and no path here."""
+    """The source, if it is a Hub id and not a local path."""
     return source if _HUB_ID.fullmatch(source) and not Path(source).exists() else None
 
 
@@ -107,7 +107,7 @@ def _measured(record: Mapping[str, Any]) -> list[EvalResult]:
         EvalResult(
             task_type="sentence-similarity",
             task_name="Sentence similarity",
-            dataset_type=hub_id(held_out) or kind,  # results of one type pass for those of one dataset
+            dataset_type=hub_id(held_out) or kind,  # the Hub merges results of the same type
             dataset_name=f"{held_out}, {what}",
             metric_type=_HUB_METRICS.get(metric, metric),
             metric_name=metric,
@@ -118,13 +118,13 @@ def _measured(record: Mapping[str, Any]) -> list[EvalResult]:
 
 
 def _dev_figures(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str, float]]:
-    """Each dev set's source, its type, what it was for, its metric and its figure."""
+    """Each dev set's source, type, purpose, metric and score."""
     result, sources = record["result"], record["sources"]
     if result["dev"] is None:
         return
     held_out = _named(sources.get("dev_data") or sources["data"])
     if "dev_sets" not in result:
-        # One dev set of several datasets is the validation split of one of them.
+        # A single dev set of several datasets is the validation split of one of them.
         names = [name for name in record.get("dev_sets", {}) if name in held_out] or [*held_out]
         chose = "held-out rows that chose the weights"
         yield _base(held_out[names[0]]), "held-out", chose, str(result["dev_metric"]), float(result["dev"])
@@ -136,18 +136,17 @@ def _dev_figures(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str
 
 
 def _named(sources: str | Mapping[str, str]) -> Mapping[str, str]:
-    """Sources by name, as the record has them where there are several."""
+    """Sources by name; a single source has no name in run.json."""
     return {"": sources} if isinstance(sources, str) else sources
 
 
 def _licence(given: str, backbone: Packaged | None) -> str:
     known = f" The backbone's is `{backbone.license}`." if backbone else ""
     if given != "unknown":
-        return f"`{given}`, as whoever trained the model says.{known}"
+        return f"`{given}`, as stated by the model's trainer.{known}"
     return (
-        "Unknown: nobody stated one. The weights derive from the backbone and the data named above: look up"
-        " what their licences ask for before you pass the model on, then set `license:` in the head of this"
-        f" file.{known}"
+        "Unknown. The weights derive from the backbone and the data named above: check their licences before"
+        f" you share the model, and set `license:` in the header of this file.{known}"
     )
 
 
@@ -165,17 +164,16 @@ def _use(record: Mapping[str, Any]) -> str:
 
 
 def prompts_note(prompts: NamedPrompts) -> str:
-    """What a reader has to know of a model's prompts; nothing where there are none."""
+    """A note on a model's prompts; empty without any."""
     if (words := prompts.around_all) is not None:
-        return f"The tokenizer puts the prompt `{words}` around each text; don't add it."
+        return f"The tokenizer adds the prompt `{words}` to each text; don't add it yourself."
     if not any(prompts.own.values()):
         return ""
     rows = [(f"`{name}`", f"`{words}`" if words else "(none)") for name, words in prompts.own.items()]
-    default = f" Texts for which none is asked have `{prompts.default}`." if prompts.default else ""
+    default = f" The default is `{prompts.default}`." if prompts.default else ""
     return (
-        "The model was made for texts with a prompt: `encode(texts, prompt_name=...)` puts it before each,"
-        f" and `encode_query` and `encode_document` choose by themselves.{default}\n\n"
-        + table(("name", "prompt"), rows)
+        "The model was trained with prompts: choose one with `encode(texts, prompt_name=...)`; `encode_query`"
+        f" and `encode_document` use their own.{default}\n\n" + table(("name", "prompt"), rows)
     )
 
 
@@ -188,17 +186,17 @@ def _data(record: Mapping[str, Any]) -> str:
     if "dev_sets" in record["result"]:
         sizes = ", ".join(f"`{name}` {size:,}" for name, size in record["dev_sets"].items())
         chosen = record["result"]["dev_set"]
-        by = "the mean over them" if chosen is None else f"`{chosen}`"
+        by = "their mean score" if chosen is None else f"`{chosen}`"
         lines.append(f"Held-out rows: {sizes}; {by} chose the best weights.")
     elif "dev" in rows:
         lines.append(f"{rows['dev']:,} held-out rows chose the best weights.")
     truncated = record["batches"]["truncated_texts"]
     if truncated:
         lines.append(
-            f"{truncated:,} texts were longer than {record['encoder']['max_length']} tokens and were cut."
+            f"{truncated:,} texts longer than {record['encoder']['max_length']} tokens were truncated."
         )
     if record["training_texts"]:
-        lines.append(_DIGESTS)
+        lines.append(_HASHES)
     return " ".join(lines)
 
 
@@ -210,55 +208,55 @@ def _of_rows(rows: Mapping[str, Any], source: str) -> str:
 
 
 def _datasets(record: Mapping[str, Any]) -> str:
-    """A list of the datasets; what comes after it is a paragraph of its own."""
+    """A list of the datasets, followed by an empty line."""
     mix = record["origin"]["settings"]["mix"]
-    told = [
+    items = [
         f"- **{name}**: {_of_rows(own, record['sources']['data'][name])} In an epoch:"
-        f" {seen_in_words(own['epoch'])}."
+        f" {format_epoch_share(own['epoch'])}."
         for name, own in record["datasets"].items()
     ]
-    begun = f"Several datasets, each batch of rows of one; their order is {mix['order']}:"
-    return "\n".join([begun, "", *told, "", ""])
+    head = f"Several datasets; each batch has rows of one, in {mix['order']} order:"
+    return "\n".join([head, "", *items, "", ""])
 
 
 def _reading(reading: Mapping[str, Any]) -> list[str]:
-    """What labels count as, and what was left out; a record of an earlier version does not say it."""
+    """Meaning of labels and rows left out; records of earlier versions lack them."""
     lines = [f"Labels: {_code(reading['labels'])}."] if reading.get("labels") else []
     if left_out := reading.get("left_out"):
-        told = ", ".join(f"{count:,} {_code(why.replace('_', ' '))}" for why, count in left_out.items())
-        lines.append(f"Rows left out: {told}.")
+        reasons = ", ".join(f"{count:,} {_code(why.replace('_', ' '))}" for why, count in left_out.items())
+        lines.append(f"Rows left out: {reasons}.")
     if reading.get("conflicts"):
         lines.append(f"{reading['conflicts']:,} pairs had different labels.")
     return lines
 
 
 def _code(words: str) -> str:
-    """Words of others, which Markdown is to leave as they are."""
+    """Untrusted words as code, which Markdown doesn't interpret."""
     return f"`{one_line(words, 200).replace('`', chr(39))}`"
 
 
-_DIGESTS = (
-    "`training_texts.npy` holds a 64-bit digest of each text, by which `aoe evaluate` tells what a test set "
-    "shares with them. No text can be read from it, but whoever has a text can ask whether it was among "
-    "them: delete the file where that must not be known."
+_HASHES = (
+    "`training_texts.npy` has a 64-bit hash of each text, with which `aoe evaluate` reports overlaps with"
+    " test sets. Texts can't be read from it, but anyone who has a text can check whether it is among them."
+    " Delete the file if that must stay private."
 )
 
 
 def _objectives(record: Mapping[str, Any]) -> str:
-    """The objective, or that of each dataset."""
-    settings, own = record["origin"]["settings"], record["origin"].get("objective")
+    """The objective, or the objectives of all datasets."""
+    settings, custom = record["origin"]["settings"], record["origin"].get("objective")
     if "datasets" not in record:
-        return _objective(settings["objective"], own)
+        return _objective(settings["objective"], custom)
     return "\n\n".join(
-        f"### {name}\n\n{_objective(settings['datasets'][name]['objective'], (own or {}).get(name))}"
+        f"### {name}\n\n{_objective(settings['datasets'][name]['objective'], (custom or {}).get(name))}"
         for name in record["datasets"]
     )
 
 
-def _objective(objective: Mapping[str, Any], own: str | None) -> str:
+def _objective(objective: Mapping[str, Any], custom: str | None) -> str:
     sizes = [*_sizes(objective), *_layers(objective)]
-    if own:
-        return "\n\n".join([f"A loss of its maker's own: {_code(own)}.", *sizes])
+    if custom:
+        return "\n\n".join([f"A custom loss: {_code(custom)}.", *sizes])
     parts = {part: weight for part, weight in objective["weights"].items() if weight}
     rows = [(part, f"{weight:g}", _tau(objective, part)) for part, weight in parts.items()]
     forms = [
@@ -270,66 +268,64 @@ def _objective(objective: Mapping[str, Any], own: str | None) -> str:
 
 
 def _teachers(record: Mapping[str, Any]) -> list[str]:
-    """Who was asked beside the model, and what for."""
+    """The guide and teacher."""
     objective = record["origin"]["settings"]["objective"]
-    told = []
-    for role, who in (record.get("advisers") or {}).items():
+    lines = []
+    for role, teacher in (record.get("advisers") or {}).items():
         if role == "teacher_scores":
-            told.append(f"Scores of a teacher: {_code(who['file'])}.")
+            lines.append(f"Scores of a teacher: {_code(teacher['file'])}.")
             continue
-        revision = f" at {_code(who['revision'])}" if who["revision"] else ""
-        known = f"SHA-256 of its {'weights' if 'weights' in who else 'file'} `{_digest(who)}…`"
-        line = f"{role.capitalize()}: {_code(_base(who['model']))}{revision}, {who['dim']} numbers, {known}."
-        prompts = {column: words for column, words in who.get("prompts", {}).items() if words}
+        revision = f" at {_code(teacher['revision'])}" if teacher["revision"] else ""
+        hashed = "weights" if "weights" in teacher else "file"
+        line = (
+            f"{role.capitalize()}: {_code(_base(teacher['model']))}{revision}, {teacher['dim']} numbers,"
+            f" SHA-256 of its {hashed} `{str(teacher[hashed])[:16]}…`."
+        )
+        prompts = {column: words for column, words in teacher.get("prompts", {}).items() if words}
         if prompts:
-            given = ", ".join(f"{column} {_code(words)}" for column, words in prompts.items())
-            line += f" Its prompts: {given}."
-        told.append(line + (_left_out(objective) if role == "guide" else _SILENT))
-    return told
+            listed = ", ".join(f"{column} {_code(words)}" for column, words in prompts.items())
+            line += f" Its prompts: {listed}."
+        if role == "guide":
+            line += _guide_effect(objective)
+        else:
+            line += " Its vectors were computed before training; the model does not need it."
+        lines.append(line)
+    return lines
 
 
-def _digest(who: Mapping[str, Any]) -> str:
-    return str(who.get("weights") or who.get("file"))[:16]
-
-
-def _left_out(objective: Mapping[str, Any]) -> str:
+def _guide_effect(objective: Mapping[str, Any]) -> str:
     margin, strategy = objective["guide_margin"], objective["guide_margin_strategy"]
-    less = f", less a margin of {margin:g} ({strategy})" if margin else ""
-    return (
-        f" In-batch candidates that it puts nearer to the anchor than the positive{less}, are no negatives."
-    )
-
-
-_SILENT = " Its vectors were made once; the model does not need it."
+    minus = f" minus a margin of {margin:g} ({strategy})" if margin else ""
+    return f" Candidates that it finds more similar to the anchor than the positive{minus} are not negatives."
 
 
 def _sizes(objective: Mapping[str, Any]) -> list[str]:
-    """Which sizes vectors may be cut to; a record of an earlier version does not say it."""
+    """Vector sizes for truncation; records of earlier versions lack them."""
     dims = objective.get("dims") or ()
     if not dims:
         return []
     weights = objective["dim_weights"] or [1] * len(dims)
-    told = ", ".join(
+    sizes = ", ".join(
         str(dim) if weight == 1 else f"{dim} (weight {weight:g})"
         for dim, weight in zip(dims, weights, strict=True)
     )
     smallest = min(dims)
     return [
-        f"Sizes (Matryoshka): {told}. The first so many numbers of a vector are a vector of that size:"
+        f"Vector sizes (Matryoshka): {sizes}. Vectors can be truncated to these sizes:"
         f" `encode(texts, dim={smallest})`, in sentence-transformers"
         f" `SentenceTransformer(folder, truncate_dim={smallest})`."
     ]
 
 
 def _layers(objective: Mapping[str, Any]) -> list[str]:
-    """How many layers the model may be cut to; a record of an earlier version does not say it."""
+    """Numbers of layers that the model can be cut to; records of earlier versions lack them."""
     layers = objective.get("layers") or ()
     if not layers:
         return []
-    told = "all of them" if layers == "all" else ", ".join(map(str, layers))
+    listed = "all" if layers == "all" else ", ".join(map(str, layers))
     return [
-        f"Layers that learnt the objective besides the last one: {told}. The first so many layers are a model"
-        " of that depth: `Encoder.load(folder, layers=…)`, `aoe export --layers …`."
+        f"Earlier layers trained as outputs: {listed}. The model can be cut to these depths:"
+        " `Encoder.load(folder, layers=…)`, `aoe export --layers …`."
     ]
 
 
@@ -352,7 +348,7 @@ def _settings(record: Mapping[str, Any]) -> str:
         ("seed", str(record["origin"]["settings"]["seed"])),
         ("LoRA", "yes" if record["origin"]["settings"]["lora"] else "no"),
     ]
-    return table(("setting", "value"), rows) + "\n\nAll of them, and hashes of what went in: `run.json`."
+    return table(("setting", "value"), rows) + "\n\n`run.json` has all settings and the hashes of all inputs."
 
 
 def _results(record: Mapping[str, Any]) -> str:
@@ -362,20 +358,20 @@ def _results(record: Mapping[str, Any]) -> str:
 
 def _judged(record: Mapping[str, Any], judged: Mapping[str, Any]) -> str:
     low, high = judged["ci95"]
-    doubts = "" if judged["reliability"] == 1 else ", allowing for the doubts of whoever labelled them"
+    corrected = "" if judged["reliability"] == 1 else ", including the uncertainty of the labels"
     kept = "the model's" if judged["kept"] == "model" else "the backbone's"
     return (
         f"On {judged['pairs']:,} judged pairs of `{_base(record['sources']['judged'])}`: {judged['metric']}"
         f" {judged['before']:.4f} before training and {judged['after']:.4f} after it, a gain of"
-        f" {judged['difference']:+.4f} (95 % interval {low:.4f} to {high:.4f}{doubts}). The weights"
-        f" are {kept}."
+        f" {judged['difference']:+.4f} (95 % interval {low:.4f} to {high:.4f}{corrected}). The weights are"
+        f" {kept}."
     )
 
 
 def _dev_results(record: Mapping[str, Any]) -> str:
     result = record["result"]
     if result["dev"] is None:
-        return "No held-out data was given."
+        return "There was no held-out data."
     sets = result.get("dev_sets", {})
     before = [dev["before"] for dev in sets.values()]
     rows = [_figures("before training", [result["dev_before"], *before])]
@@ -383,10 +379,10 @@ def _dev_results(record: Mapping[str, Any]) -> str:
         _figures(f"step {entry['step']}", [entry["eval_dev"], *(entry[f"eval_dev.{name}"] for name in sets)])
         for entry in record["dev_history"][-10:]
     ]
-    what = "on held-out rows" if result.get("dev_set") is None else f"on {result['dev_set']}"
+    rows_name = result.get("dev_set") or "held-out rows"
     head = [
         "weights",
-        f"{result['dev_metric']} {what}",
+        f"{result['dev_metric']} on {rows_name}",
         *(f"{name}: {dev['metric']}" for name, dev in sets.items()),
     ]
     if _kept_backbone(record):
@@ -400,5 +396,5 @@ def _figures(weights: str, figures: Iterable[float]) -> list[str]:
 
 
 def _base(source: str) -> str:
-    """A path's last part: the rest is this machine's business."""
+    """The last part of a path, since the rest is private to this machine."""
     return source.rstrip("/").rpartition("/")[2] if source.startswith(("/", "./", "../", "~")) else source

@@ -1,11 +1,10 @@
-"""Checkpoints of a run: folders `step-<n>`, each whole or absent; the newest is enough to go on from.
+"""Checkpoints of a run: folders `step-<n>`, each complete or absent. The newest one suffices to resume.
 
 ```
 step-120/checkpoint-120/     trained weights, optimiser, schedule, random states, history
-step-120/best.safetensors    the best weights so far, where there is dev data
-step-120/average.safetensors the mean of the weights so far, where one is asked for
-step-120/clock.json          how long training took up to here, the run's name in reports, and the losses of
-                             the batches that the log has no entry of yet
+step-120/best.safetensors    the best weights so far, with dev data
+step-120/average.safetensors the average of the weights so far, if there is one
+step-120/clock.json          training time, the run's name in reports, and losses that aren't logged yet
 ```
 """
 
@@ -42,7 +41,7 @@ _PREFIX = "step-"
 BEST_FILE = "best.safetensors"
 AVERAGE_FILE = "average.safetensors"
 CLOCK_FILE = "clock.json"
-_REMEDY = "begin anew with --fresh"
+_REMEDY = "start again with --fresh"
 
 
 @dataclass(frozen=True)
@@ -53,28 +52,28 @@ class Checkpoint:
 
     @property
     def step(self) -> int:
-        """Optimiser steps done."""
+        """Number of optimiser steps done."""
         return int(self.folder.name.removeprefix(_PREFIX))
 
     @property
     def trainer_folder(self) -> Path:
-        """Weights that learn, optimiser, schedule, random states and history."""
+        """Folder with trained weights, optimiser, schedule, random states and history."""
         return self.folder / f"checkpoint-{self.step}"
 
     def best(self) -> dict[str, Tensor] | None:
-        """The best weights so far; None where nothing was evaluated."""
+        """The best weights so far; None before the first evaluation."""
         return _load(self.folder / BEST_FILE)
 
     def average(self) -> dict[str, Tensor] | None:
-        """The mean of the weights so far; None where there is none yet."""
+        """The average of the weights so far, if there is one."""
         return _load(self.folder / AVERAGE_FILE)
 
     def seconds(self) -> float:
-        """How long training took up to here."""
+        """The training time so far."""
         return float(read_json(self.folder / CLOCK_FILE, _REMEDY)["seconds"])
 
     def name(self) -> str | None:
-        """What the run is called where it reports to."""
+        """The run's name in reports."""
         name: str | None = read_json(self.folder / CLOCK_FILE, _REMEDY)["name"]
         return name
 
@@ -85,7 +84,7 @@ class Checkpoint:
 
 
 def check_state_files(folder: Path) -> None:
-    """Refuse states that can't be read, or hold more than tensors and numbers; nothing of them runs."""
+    """Refuse damaged states, and states with other objects than tensors and numbers; runs no code."""
     for path in sorted(folder.iterdir()):
         try:
             if path.suffix in (".pt", ".pth"):
@@ -96,25 +95,23 @@ def check_state_files(folder: Path) -> None:
                     weights.keys()
             elif path.suffix == ".json":
                 json.loads(path.read_text(encoding="utf-8"))
-        except Exception as error:  # whatever a damaged or foreign file makes torch raise
-            text = f"{type(error).__name__}: {one_line(str(error), 120)}"
-            raise DataError(
-                f"no state from which a run can continue ({text}); {_REMEDY}", path=path
-            ) from error
+        except Exception as error:  # torch raises various errors
+            reason = f"{type(error).__name__}: {one_line(str(error), 120)}"
+            raise DataError(f"can't continue from this file ({reason}); {_REMEDY}", path=path) from error
 
 
 def newest_checkpoint(work: Path) -> Checkpoint | None:
-    """The checkpoint to go on from; None to begin."""
-    named = [path for path in work.glob(f"{_PREFIX}*") if path.name.removeprefix(_PREFIX).isdecimal()]
-    found = [Checkpoint(path) for path in named if path.is_dir()]
-    return max(found, key=lambda checkpoint: checkpoint.step, default=None)
+    """The newest checkpoint, if there is one."""
+    folders = [path for path in work.glob(f"{_PREFIX}*") if path.name.removeprefix(_PREFIX).isdecimal()]
+    checkpoints = [Checkpoint(path) for path in folders if path.is_dir()]
+    return max(checkpoints, key=lambda checkpoint: checkpoint.step, default=None)
 
 
 @contextmanager
 def checkpoint_folder(work: Path, step: int, *, main: bool) -> Iterator[Path]:
-    """Yield the folder to fill for a step; every rank may write into it, rank 0 (`main`) puts it in place.
+    """Yield a temporary folder for all ranks to write to; rank 0 (`main`) then moves it into place.
 
-    Only once it stands there are older ones removed.
+    Older checkpoints are removed after that.
     """
     folder = work / f"{_PREFIX}{step}"
     if not main:
@@ -140,7 +137,7 @@ def write_extras(
     name: str | None = None,
     losses: Sequence[dict[str, Any]] = (),
 ) -> None:
-    """Write the best and the mean weights, the time, the name in reports and the losses to log."""
+    """Write the best and average weights, the time, the name in reports, and pending losses."""
     write_json(folder / CLOCK_FILE, {"seconds": seconds, "name": name, "losses": [*losses]})
     for weights, file in ((best, BEST_FILE), (average, AVERAGE_FILE)):
         if weights is not None:
@@ -155,22 +152,22 @@ def _load(path: Path) -> dict[str, Tensor] | None:
 
 
 def wait_for_all() -> None:
-    """Wait until every rank is here."""
+    """Wait for all ranks."""
     if is_distributed():
         torch.distributed.barrier()
 
 
 def trained_weights(model: nn.Module) -> dict[str, Tensor]:
-    """The weights that learn, by name: all that a checkpoint needs, as the others come with the backbone."""
+    """The trained weights by name; frozen ones come with the backbone."""
     return {name: weight.detach() for name, weight in model.named_parameters() if weight.requires_grad}
 
 
 @torch.no_grad()
 def restore_weights(model: nn.Module, weights: dict[str, Tensor], source: Path | str) -> None:
-    """Put `weights` in the place of those that learn."""
+    """Copy `weights` into the model's trained weights."""
     own = trained_weights(model)
     if own.keys() != weights.keys() or any(own[name].shape != weights[name].shape for name in own):
-        raise DataError(f"weights of another model; {_REMEDY}", path=source)
+        raise DataError(f"has the weights of another model; {_REMEDY}", path=source)
     for name, weight in own.items():
         weight.copy_(shard_like(weights[name], weight))
 
@@ -182,14 +179,14 @@ if TYPE_CHECKING or torch.distributed.is_available():
         set_optimizer_state_dict,
     )
 
-# Named as transformers' Trainer names them.
+# File names of transformers' Trainer.
 _OPTIMISER, _SCHEDULE, _SCALER, _HISTORY = "optimizer.pt", "scheduler.pt", "scaler.pt", "trainer_state.json"
 
 
 def save_optimiser(
     model: nn.Module, optimiser: Any, schedule: Any, scaler: Any, folder: Path, *, main: bool
 ) -> None:
-    """Write the whole state; all processes must call it."""
+    """Write optimiser, schedule and scaler; all processes must call it."""
     if is_sharded(model):
         state = get_optimizer_state_dict(
             model, optimiser.optimizer, options=StateDictOptions(full_state_dict=True, cpu_offload=True)
@@ -199,12 +196,12 @@ def save_optimiser(
     if main:
         torch.save(state, folder / _OPTIMISER)
         torch.save(schedule.state_dict(), folder / _SCHEDULE)
-        if scaler is not None:  # fp16's
+        if scaler is not None:  # with fp16
             torch.save(scaler.state_dict(), folder / _SCALER)
 
 
 def load_optimiser(model: nn.Module, optimiser: Any, schedule: Any, scaler: Any, folder: Path) -> None:
-    """Give each process the state that `save_optimiser` wrote, or its shard; all processes must call it."""
+    """Load the state that `save_optimiser` wrote, or its shard; all processes must call it."""
     if scaler is not None:
         scaler.load_state_dict(torch.load(folder / _SCALER, weights_only=True))
     schedule.load_state_dict(torch.load(folder / _SCHEDULE, map_location="cpu", weights_only=True))
@@ -217,7 +214,7 @@ def load_optimiser(model: nn.Module, optimiser: Any, schedule: Any, scaler: Any,
 
 
 def save_random_state(folder: Path, args: TrainingArguments) -> None:
-    """Write where this process's random numbers are."""
+    """Write this process's random states."""
     states: dict[str, Any] = {
         "python": random.getstate(),
         "numpy": np.random.get_state(),
@@ -231,15 +228,15 @@ def save_random_state(folder: Path, args: TrainingArguments) -> None:
 
 
 def load_random_state(folder: Path, args: TrainingArguments) -> None:
-    """Go on with the random numbers that `save_random_state` noted."""
+    """Restore the random states that `save_random_state` wrote."""
     with safe_globals():  # type: ignore[no-untyped-call]
         states = torch.load(_random_file(folder, args), map_location="cpu", weights_only=True)
     random.setstate(states["python"])
     np.random.set_state(states["numpy"])
     torch.random.set_rng_state(states["cpu"])
     if args.device.type != "cpu":
-        device, found = torch.get_device_module(args.device), states[args.device.type]
-        (device.set_rng_state_all if isinstance(found, list) else device.set_rng_state)(found)
+        device, state = torch.get_device_module(args.device), states[args.device.type]
+        (device.set_rng_state_all if isinstance(state, list) else device.set_rng_state)(state)
 
 
 def _random_file(folder: Path, args: TrainingArguments) -> Path:
@@ -247,18 +244,18 @@ def _random_file(folder: Path, args: TrainingArguments) -> Path:
 
 
 def save_history(folder: Path, state: TrainerState, callbacks: Sequence[TrainerCallback]) -> None:
-    """Write the log, and what callbacks remember."""
+    """Write the log and the callbacks' states."""
     stateful: Any = [callback for callback in callbacks if isinstance(callback, ExportableState)]
     replace(state, stateful_callbacks=stateful).save_to_json(str(folder / _HISTORY))
 
 
 def load_history(folder: Path, callbacks: Sequence[TrainerCallback]) -> TrainerState:
-    """The state that `save_history` wrote; callbacks remember again."""
+    """Load the state that `save_history` wrote, and restore the callbacks' states."""
     state: TrainerState = TrainerState.load_from_json(str(folder / _HISTORY))
-    remembered: Any = state.stateful_callbacks
-    for name, saved in remembered.items():
-        own = (callback for callback in callbacks if type(callback).__name__ == name)
-        for callback, one in zip(own, saved if isinstance(saved, list) else [saved], strict=False):
-            for attribute, value in one.get("attributes", {}).items():
+    states: Any = state.stateful_callbacks
+    for name, saved in states.items():
+        same_type = (callback for callback in callbacks if type(callback).__name__ == name)
+        for callback, each in zip(same_type, saved if isinstance(saved, list) else [saved], strict=False):
+            for attribute, value in each.get("attributes", {}).items():
                 setattr(callback, attribute, value)
     return state

@@ -1,4 +1,4 @@
-"""The guard of a run: judged pairs on which a model has to beat its backbone, or the backbone is kept."""
+"""Judged pairs on which a model must beat its backbone; otherwise the backbone's weights are saved."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ RESAMPLES = 1000
 
 
 class JudgedPairs:
-    """Pairs with labels of judges or of people, and what the backbone makes of them."""
+    """Judged pairs, and the backbone's scores on them."""
 
     def __init__(self, source: Source, say: Say) -> None:
         self._task = read_pair_task(source, say=say)
         self._source = source_name(source)
         if len(set(self._task.labels.tolist())) < 2:
-            raise DataError("all labels are alike; a model can't be judged by them", path=self._source)
+            raise DataError("all labels are equal; expected different labels", path=self._source)
         self._before: Metrics | None = None
         self._weights: dict[str, Tensor] = {}
 
@@ -43,7 +43,7 @@ class JudgedPairs:
 
     @property
     def identity(self) -> str:
-        """SHA-256 of the pairs, their labels and how likely these are."""
+        """SHA-256 of the pairs, their labels and the labels' probabilities."""
         digest = hashlib.sha256()
         for text in self._task.texts:
             digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
@@ -51,54 +51,54 @@ class JudgedPairs:
             digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
-    def warn(self, trained: Iterable[str], say: Say) -> None:
-        """Say so if texts to train on are among those that judge."""
-        found = overlap(self._task, digests(trained))
+    def warn(self, training_texts: Iterable[str], say: Say) -> None:
+        """Warn if training texts are among the judged texts."""
+        found = overlap(self._task, digests(training_texts))
         if found.texts:
-            say(f"warning: {self._source}: the model is {found}, which flatters it")
+            say(f"warning: {self._source}: the model is {found}, so its score is too high")
 
     def remember(self, model: nn.Module, encode: Encode, similarity: Similarity) -> None:
-        """Judge the backbone, and keep its weights that will learn, in host memory."""
-        self._before = self._judged(encode, similarity)
+        """Score the backbone, and copy the weights to train into host memory."""
+        self._before = self._score(encode, similarity)
         self._weights = {name: weight.cpu().clone() for name, weight in trained_weights(model).items()}
 
     def gain(self, encode: Encode, similarity: Similarity, *, seed: int) -> Gain:
-        """How far the model is ahead of the backbone."""
+        """The model's gain over the backbone."""
         if self._before is None:
-            raise RuntimeError("the backbone was not judged")
-        found = gain(self._judged(encode, similarity), self._before, resamples=RESAMPLES, seed=seed)
+            raise RuntimeError("the backbone was not scored")
+        found = gain(self._score(encode, similarity), self._before, resamples=RESAMPLES, seed=seed)
         if found is None:
-            raise DataError("its judges are sure of nothing; ask others", path=self._source)
+            raise DataError(
+                "its labels are too uncertain to compare models; use other pairs", path=self._source
+            )
         return found
 
     def restore(self, model: nn.Module) -> None:
-        """Give a model the backbone's weights back."""
+        """Copy the backbone's weights back into the model."""
         restore_weights(model, self._weights, self._source)
 
-    def _judged(self, encode: Encode, similarity: Similarity) -> Metrics:
+    def _score(self, encode: Encode, similarity: Similarity) -> Metrics:
         task = self._task
-        cosines = task.similarities(TaskVectors(encode, [task.texts], similarity=similarity))
+        similarities = task.similarities(TaskVectors(encode, [task.texts], similarity=similarity))
         if np.isin(task.labels, (0, 1)).all():
-            return binary(cosines, task.labels, self._source, likely=task.likely)
-        return correlation(cosines, task.labels, self._source)
+            return binary(similarities, task.labels, self._source, likely=task.likely)
+        return correlation(similarities, task.labels, self._source)
 
 
 def check_judged(source: Source | None, settings: TrainSettings) -> None:
-    """Refuse runs whose backbone can't be judged or restored, and a choice that no pairs can decide."""
+    """Refuse settings with which the backbone can't be scored or restored."""
     if source is None:
         if "if_not_better" in settings.optim.model_fields_set:
             raise ConfigError(
-                "--if-not-better without --accept-on: there are no pairs to compare the model with its"
-                " backbone on; give --accept-on PAIRS, or leave --if-not-better out"
+                "--if-not-better without --accept-on has no effect; give --accept-on PAIRS, or leave it out"
             )
         return
+    reason = ""
     if settings.run.shard:
+        reason = "run.shard: no process has the whole model"
+    elif settings.encoder.dense:
+        reason = "encoder.dense: randomly initialised layers have no backbone to compare with"
+    if reason:
         raise ConfigError(
-            "--accept-on with run.shard: no process has the whole model; leave it out, and compare afterwards"
-            " by aoe evaluate --against"
-        )
-    if settings.encoder.dense:
-        raise ConfigError(
-            "--accept-on with encoder.dense: layers that begin at random leave no backbone to compare with;"
-            " leave it out, and compare afterwards by aoe evaluate --against"
+            f"--accept-on with {reason}; leave it out, and compare afterwards with aoe evaluate --against"
         )

@@ -1,4 +1,4 @@
-"""Load the rows and backbone of a run, and resolve its settings once by what they are."""
+"""Load the rows and backbone of a run, and choose the settings that depend on them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.records import TextSelection
-from aoe_train.training.arguments import set_chosen
+from aoe_train.training.arguments import set_optim
 from aoe_train.training.processes import on_main
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import stage
@@ -46,48 +46,48 @@ if TYPE_CHECKING:
     from aoe_train.settings.training import Author, TrainSettings
     from pairkit.app.progress import Listener
 
-_SAMPLE = 1000  # pairs by which the backbone is scored before training
+_SAMPLE = 1000  # pairs on which the backbone is scored before training
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """Rows, the backbone, and the settings with what suits a decoder."""
+    """Rows, the backbone, and the settings with defaults for decoders."""
 
     data: Data
     encoder: Encoder
     settings: TrainSettings
-    auc: float | None = None  # of the backbone on the pairs to train on, where defaults depend on it
+    auc: float | None = None  # the backbone's, on the training pairs; only if defaults depend on it
 
 
 def load(
-    sources: Sources, settings: TrainSettings, own: Collection[str], device: Any, say: Say, show: Listener
+    sources: Sources, settings: TrainSettings, custom: Collection[str], device: Any, say: Say, show: Listener
 ) -> Loaded:
-    """Read the rows and load the backbone; datasets named in `own` have a loss of the user's."""
+    """Read the rows and load the backbone; datasets named in `custom` have the user's own loss."""
     with stage(f"read {', '.join(map(source_name, sources.data.values()))}", show):
-        data = read_data(sources, settings, say, ranked=sources.data.keys() - own)
+        data = read_data(sources, settings, say, ranked=sources.data.keys() - custom)
     with stage(f"load {sources.backbone}", show):
-        encoder, found = load_backbone(sources, settings, device)
-    if line := format_decoder_choices(settings, found):
+        encoder, filled = load_backbone(sources, settings, device)
+    if line := format_decoder_choices(settings, filled):
         say(line)
     auc = None
-    if not (sources.several or own) and depends_on_auc(found):
-        auc = _backbone_auc(sources, data, encoder, found, say, show)
-    return Loaded(data, encoder, found, auc)
+    if not (sources.several or custom) and depends_on_auc(filled):
+        auc = _backbone_auc(sources, data, encoder, filled, say, show)
+    return Loaded(data, encoder, filled, auc)
 
 
 def _backbone_auc(
     sources: Sources, data: Data, encoder: Encoder, settings: TrainSettings, say: Say, show: Listener
 ) -> float | None:
-    """How well the backbone ranks pairs of labels 0 and 1 before training, by a sample of them."""
+    """The backbone's AUC on a sample of the pairs, if their labels are 0 and 1."""
     ((name, rows),) = data.train.items()
     if rows.kind != "binary":
         return None
     chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE)).astype(np.int64))
-    used, numbers = np.unique(rows.rows[chosen], return_inverse=True)
+    used, indices = np.unique(rows.rows[chosen], return_inverse=True)
     sample = replace(
         rows,
         texts=TextSelection(rows.texts, used),
-        rows=numbers.reshape(len(chosen), -1),
+        rows=indices.reshape(len(chosen), -1),
         labels=None if rows.labels is None else rows.labels[chosen],
     )
     sample = run_prompts(settings, encoder.settings, {name: sample}, data.dev).of(name).applied(sample)
@@ -96,25 +96,25 @@ def _backbone_auc(
 
     def score() -> float:
         vectors = encoder.encode([*sample.texts], prompt=sample.prompts)
-        alike = pair_similarities(vectors, sample.rows, encoder.settings.similarity_fn_name)
-        return binary(alike, np.asarray(sample.labels), name).scores()["roc_auc"]
+        similarities = pair_similarities(vectors, sample.rows, encoder.settings.similarity_fn_name)
+        return binary(similarities, np.asarray(sample.labels), name).scores()["roc_auc"]
 
-    with stage(f"score {sources.backbone} on the rows to train on", show):
+    with stage(f"score {sources.backbone} on training pairs", show):
         auc: float = on_main(score)
-    line = f"AUC of {sources.backbone} on {len(sample):,} of the rows before training: {100 * auc:.2f}"
+    line = f"AUC of {sources.backbone} on {len(sample):,} training pairs before training: {100 * auc:.2f}"
     if auc >= RANKED_RIGHT:
         line += (
-            "; it ranks them right already, so the learning rate is small, to keep what it can do (--lr,"
-            " --epochs or --weight-mix overrides that)"
+            "; there is little to learn, so the learning rate is small (--lr, --epochs or --weight-mix"
+            " overrides this)"
         )
     say(line)
     return auc
 
 
 def load_backbone(sources: Sources, settings: TrainSettings, device: Any) -> tuple[Encoder, TrainSettings]:
-    """The backbone to train, and the settings with what suits a decoder.
+    """The backbone to train, and the settings with defaults for decoders.
 
-    Weights that learn are float32; those frozen under adapters have the precision that the run computes in.
+    Trained weights are float32; weights frozen under adapters have the run's precision.
     """
     check_pin(sources.backbone, sources.revision, trust_remote_code=sources.trust_remote_code)
     folder = find_folder(sources.backbone, revision=sources.revision)
@@ -133,8 +133,8 @@ def load_backbone(sources: Sources, settings: TrainSettings, device: Any) -> tup
     if has_lora(backbone):
         if settings.lora and settings.lora.four_bit:
             raise ConfigError(
-                f"{sources.backbone}: has adapters, which 4-bit weights can't take in; `aoe export` it to a "
-                "whole model first, or set lora.four_bit=false"
+                f"{sources.backbone}: has adapters, which can't be merged into 4-bit weights; merge them with"
+                " `aoe export` first, or set lora.four_bit=false"
             )
         absorb_lora(backbone)
     if settings.run.gradient_checkpointing:
@@ -143,12 +143,9 @@ def load_backbone(sources: Sources, settings: TrainSettings, device: Any) -> tup
 
 
 def _for_decoder(settings: TrainSettings, folder: Path, *, trust_remote_code: bool) -> TrainSettings:
-    """Defaults for a decoder are known before its weights are read.
-
-    A folder with a stored pooling is an encoder already, and a configuration with code of its own is unknown.
-    """
-    encodes = is_static(folder) or "pooling" in stored_settings(folder)
-    if encodes or trust_remote_code or not is_causal(outline(folder)):
+    """Defaults for a decoder, before its weights are read; remote code can't be recognised as a decoder."""
+    is_encoder = is_static(folder) or "pooling" in stored_settings(folder)
+    if is_encoder or trust_remote_code or not is_causal(outline(folder)):
         return settings
     return with_decoder_defaults(settings)
 
@@ -159,22 +156,21 @@ def _recompute_layers(encoder: Encoder) -> None:
         recompute_layers(backbone)
     except ValueError as error:
         raise ConfigError(
-            f"run.gradient_checkpointing: {type(backbone).__name__} can't recompute its layers; use run.chunk"
+            f"run.gradient_checkpointing: {type(backbone).__name__} doesn't support it; use run.chunk"
         ) from error
-    if (
-        encoder.model.packed
-    ):  # layers run again in the backward pass, outside the code that sets the attention
+    if encoder.model.packed:
+        # The backward pass runs layers outside the code that sets the attention.
         backbone.config._attn_implementation = PACKED_ATTENTION
 
 
 @dataclass(frozen=True)
 class ResolvedSettings:
-    """The settings of a run with nothing left open.
+    """The complete settings of a run.
 
     Attributes:
-        run: What holds for the whole run; of a single dataset, that dataset's.
-        datasets: What holds for each dataset.
-        precision: What the run computes in.
+        run: Settings of the run; with a single dataset, that dataset's.
+        datasets: Settings of each dataset.
+        precision: Precision of the computation.
     """
 
     run: TrainSettings
@@ -183,36 +179,35 @@ class ResolvedSettings:
 
 
 def resolve(sources: Sources, loaded: Loaded, args: TrainingArguments) -> ResolvedSettings:
-    """Choose what was not given, and put it into the arguments too."""
-    given, dim = loaded.settings, loaded.encoder.dim
+    """Fill unset settings with defaults for the rows and the backbone, and update `args`."""
+    settings, dim = loaded.settings, loaded.encoder.dim
     facts = {}
     for name, rows in loaded.data.train.items():
         written, author = read_authorship(sources.data[name])
-        author = given.data.author or author
+        author = settings.data.author or author
         written = (written and author != "people") or 2 * rows.reading.written > len(rows)
         anchors = [rows.texts[int(text)] for text in rows.rows[:, 0]] if author == "rules" else []
         facts[name] = DatasetFacts(
             rows.kind, len(rows), written, loaded.auc, author, first_person_share(anchors)
         )
     if sources.several:
-        chosen = with_defaults_for_all(given, facts, dim=dim)
+        resolved = with_defaults_for_all(settings, facts, dim=dim)
     else:
-        ((name, one),) = facts.items()
-        chosen = with_defaults(given.of(name), one, dim=dim)
-    precision = choose_precision(chosen.run.precision, args.device)
-    set_chosen(args, chosen.optim, precision)
-    return ResolvedSettings(chosen, {name: chosen.of(name) for name in facts}, precision)
+        ((name, only),) = facts.items()
+        resolved = with_defaults(settings.of(name), only, dim=dim)
+    precision = choose_precision(resolved.run.precision, args.device)
+    set_optim(args, resolved.optim, precision)
+    return ResolvedSettings(resolved, {name: resolved.of(name) for name in facts}, precision)
 
 
 def read_authorship(source: Source) -> tuple[bool, Author | None]:
-    """Whether `label` made the dataset, by its run.json, and whether rules alone wrote its rows."""
-    folder = Path(source_name(source))
-    for place in (folder, folder.parent):  # `triplet` and `positive` are folders within the dataset's
-        with suppress(DataError, OSError, ValueError):  # a run.json of others; a name that is no path
-            run = read_object(place / "run.json")
-            maker = str(run.get("made_by"))
-            if maker.startswith("label "):
+    """Whether a dataset's run.json is from `label`, and whether only rules wrote its rows."""
+    path = Path(source_name(source))
+    for folder in (path, path.parent):  # `triplet` and `positive` are subfolders of the dataset
+        with suppress(DataError, OSError, ValueError):  # not a path, or another program's run.json
+            run = read_object(folder / "run.json")
+            if str(run.get("made_by")).startswith("label "):
                 llms = run.get("llms")
-                kinds = {one.get("kind") for one in llms.values()} if isinstance(llms, dict) else set()
+                kinds = {llm.get("kind") for llm in llms.values()} if isinstance(llms, dict) else set()
                 return True, "rules" if kinds == {"wordnet"} else None
     return False, None

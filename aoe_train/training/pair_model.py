@@ -1,4 +1,4 @@
-"""What is trained: a text model with its objective in one module, or an objective that runs the model."""
+"""The trained module: a text model with its objective, or with an objective that runs the model itself."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch.utils.checkpoint import checkpoint
 
 from aoe_train.model.device import only_callees_compiled, uncompiled
 from aoe_train.model.text_model import TextBatch
-from aoe_train.objectives.objective import check_own_objective
-from aoe_train.objectives.pairs import Advice
+from aoe_train.objectives.objective import check_loss_function
+from aoe_train.objectives.pairs import BatchTeachers
 from aoe_train.records import ABSENT
 from aoe_train.training.processes import gather_rows
 from pairkit.app.errors import ConfigError
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class PairModel(nn.Module):
-    """Packed texts in, the loss and its parts out.
+    """A text model with its objective; `forward` returns the loss and its parts.
 
-    The loss is computed inside `forward`: DistributedDataParallel synchronises gradients only for what went
-    through the module that it wraps.
+    The loss is part of `forward`, because DistributedDataParallel only synchronises gradients of the module
+    that it wraps.
     """
 
     def __init__(
@@ -70,19 +70,19 @@ class PairModel(nn.Module):
         scores: Float[Tensor, "row other"] | None = None,
         dataset: int | None = None,
     ) -> dict[str, Tensor]:
-        """The objective's parts over the rows of all ranks, `loss` among them; see `records.Batch`."""
-        numbers = texts[rows].masked_fill(rows == ABSENT, ABSENT)  # whose vector is any
-        left_out = () if prompt_lengths is None else (prompt_lengths,)
-        vectors = self.embed(input_ids, lengths, pieces, *left_out)[..., : self.dim]
-        return self._loss(vectors[rows], labels, numbers, Advice(guide, teacher, scores), dataset)
+        """The "loss" and its parts over the rows of all ranks; see `records.Batch`."""
+        numbers = texts[rows].masked_fill(rows == ABSENT, ABSENT)  # absent texts have arbitrary vectors
+        prompts = () if prompt_lengths is None else (prompt_lengths,)
+        vectors = self.embed(input_ids, lengths, pieces, *prompts)[..., : self.dim]
+        return self._loss(vectors[rows], labels, numbers, BatchTeachers(guide, teacher, scores), dataset)
 
-    @uncompiled  # little work, which differs with the batch and between processes
+    @uncompiled  # cheap, and different for each batch and process
     def _loss(
         self,
         vectors: Tensor,
         labels: Tensor | None,
         texts: Tensor,
-        advice: Advice,
+        batch_teachers: BatchTeachers,
         dataset: int | None,
     ) -> dict[str, Tensor]:
         objective = self.objective if dataset is None else cast("nn.ModuleList", self.objective)[dataset]
@@ -90,7 +90,7 @@ class PairModel(nn.Module):
             gather_rows(vectors),
             None if labels is None else gather_rows(labels),
             gather_rows(texts),
-            advice.each(gather_rows),
+            batch_teachers.map(gather_rows),
         )
 
     def embed(
@@ -98,16 +98,16 @@ class PairModel(nn.Module):
         input_ids: Int[Tensor, " token"],
         lengths: Int[np.ndarray, " piece"],
         pieces: Int[np.ndarray, " text"],
-        *left_out: Int[np.ndarray, " piece"],
+        *prompt_lengths: Int[np.ndarray, " piece"],
     ) -> Float[Tensor, "text *layer dim"]:
-        """One vector a text, or one for each layer, chunk by chunk where a chunk is set."""
-        wanted: dict[str, Any] = {"layers": self.layers} if self.layers else {}
+        """One vector per text, or one per text and layer; computed in chunks if a chunk size is set."""
+        options: dict[str, Any] = {"layers": self.layers} if self.layers else {}
         if self.chunk is None or len(pieces) <= self.chunk:
-            return self.text_model(input_ids, lengths, pieces, *left_out, **wanted)  # type: ignore[no-any-return]
+            return self.text_model(input_ids, lengths, pieces, *prompt_lengths, **options)  # type: ignore[no-any-return]
         return torch.cat(
             [
-                checkpoint(self.text_model, *part, use_reentrant=False, **wanted)
-                for part in split_texts(input_ids, lengths, pieces, self.chunk, *left_out)
+                checkpoint(self.text_model, *part, use_reentrant=False, **options)
+                for part in split_texts(input_ids, lengths, pieces, self.chunk, *prompt_lengths)
             ]
         )
 
@@ -119,7 +119,7 @@ def split_texts(
     size: int,
     *by_piece: Int[np.ndarray, " piece"],
 ) -> Iterator[tuple[Any, ...]]:
-    """Cut a batch of packed texts into batches of `size` texts; the last may be smaller."""
+    """Split a batch of packed texts into batches of `size` texts; the last may be smaller."""
     token = piece = 0
     for first in range(0, len(pieces), size):
         counts = pieces[first : first + size]
@@ -130,27 +130,26 @@ def split_texts(
 
 
 class TextObjective(nn.Module, ABC):
-    """An objective for `train(objective=...)` that reads the texts of a batch itself.
+    """An objective for `train(objective=...)` that runs the model on the texts of a batch itself.
 
-    It may show the model other tokens, run it twice, or put a decoder behind it. Its own weights learn with
-    the model. Randomness has to come from torch's generator, so that a resumed run draws the same numbers. It
-    trains on one dataset, without a guide, a teacher, `dims`, `layers`, `run.chunk`, `run.shard` and texts in
-    chunks.
+    It can change the tokens, run the model twice, or add a decoder. Its own weights are trained with the
+    model. Random numbers must come from torch's generator, so that a resumed run repeats them. It supports a
+    single dataset, and no guide, teacher, `dims`, `layers`, `run.chunk`, `run.shard` or texts in chunks.
     """
 
     def begin(self, encoder: Encoder, kind: Kind) -> None:
-        """Get ready to train `encoder` on rows of a kind: binary, graded, positive, triplet or single."""
+        """Prepare for an encoder and a kind of rows: binary, graded, positive, triplet or single."""
 
     @abstractmethod
     def forward(self, model: TextModel, batch: TextBatch) -> Tensor | dict[str, Tensor]:
-        """The loss, or the loss as "loss" with its parts, detached, which the log then has too."""
+        """The loss, or a dict of "loss" and detached parts for the log."""
 
     def save(self, folder: Path) -> None:
-        """Write what the vectors need besides the model into its folder."""
+        """Write additional files of the model into its folder."""
 
 
 class TextObjectiveModel(PairModel):
-    """Packed texts in, the objective's loss out."""
+    """A text model with a `TextObjective`."""
 
     @only_callees_compiled
     def forward(
@@ -167,31 +166,31 @@ class TextObjectiveModel(PairModel):
         scores: Float[Tensor, "row other"] | None = None,
         dataset: int | None = None,
     ) -> dict[str, Tensor]:
-        """The loss and its parts over this rank's rows, of which DistributedDataParallel takes the mean."""
-        del pieces, guide, teacher, scores, dataset  # one piece a text, and nothing else
+        """The loss and its parts over this rank's rows; DistributedDataParallel averages the gradients."""
+        del pieces, guide, teacher, scores, dataset  # refused by check_loss_functions
         batch = TextBatch(input_ids, lengths, prompt_lengths, texts, rows, labels)
-        found: Tensor | dict[str, Tensor] = self.objective(self.text_model, batch)
-        return {"loss": found} if isinstance(found, Tensor) else found
+        loss: Tensor | dict[str, Tensor] = self.objective(self.text_model, batch)
+        return {"loss": loss} if isinstance(loss, Tensor) else loss
 
 
 def prepare_objective(objective: TextObjective, encoder: Encoder, kind: Kind, seed: int) -> TextObjective:
-    """The objective, ready to train an encoder."""
-    with torch.random.fork_rng():  # the weights that it draws leave the run's dropout as it would be
+    """Prepare the objective for an encoder."""
+    with torch.random.fork_rng():  # its initial weights must not change the run's dropout
         torch.manual_seed(seed)
         objective.begin(encoder, kind)
     return objective.to(encoder.device).train()
 
 
-def check_own_objectives(
-    own: Mapping[str, Callable[..., Tensor]], sources: Sources, settings: TrainSettings
+def check_loss_functions(
+    custom_losses: Mapping[str, Callable[..., Tensor]], sources: Sources, settings: TrainSettings
 ) -> None:
-    """Refuse what is no loss, and what no `TextObjective` goes with, before anything is read or loaded."""
-    for one in own.values():
-        if not isinstance(one, TextObjective):
-            check_own_objective(one)
-    if not any(isinstance(one, TextObjective) for one in own.values()):
+    """Refuse invalid losses and unsupported settings before anything is read or loaded."""
+    for loss in custom_losses.values():
+        if not isinstance(loss, TextObjective):
+            check_loss_function(loss)
+    if not any(isinstance(loss, TextObjective) for loss in custom_losses.values()):
         return
-    beside = {
+    unsupported = {
         "several datasets": sources.several,
         "a guide or teacher": bool(settings.guide.model or settings.teacher.model or settings.teacher.scores),
         "dims and layers": bool(settings.objective.dims or settings.objective.layers),
@@ -199,6 +198,6 @@ def check_own_objectives(
         "run.shard": settings.run.shard,
         "encoder.long_text=chunks": settings.encoder.long_text == "chunks",
     }
-    for what, asked in beside.items():
-        if asked:
-            raise ConfigError(f"objective: a TextObjective does not go with {what}; leave one of them out")
+    for option, is_set in unsupported.items():
+        if is_set:
+            raise ConfigError(f"objective: a TextObjective doesn't support {option}; leave one of them out")

@@ -1,4 +1,4 @@
-"""What a run will take, before it takes it: nothing is written but the tokens' cache."""
+"""Estimate of a run's memory and time; writes only to the cache of tokens."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from transformers import set_seed
 
 from aoe_train.data.defaults import format_epochs
 from aoe_train.data.examples import negative_counts, negatives_in_words, silent
-from aoe_train.data.mixture import Mixture, distinct_texts, epoch_of, seen_in_words
+from aoe_train.data.mixture import Mixture, distinct_texts, format_epoch_share
 from aoe_train.data.run_data import Sources
 from aoe_train.model.device import upload_batch
 from aoe_train.model.memory import memory_errors
 from aoe_train.model.precision import training_note
 from aoe_train.model.run_folder import cache_dir
-from aoe_train.objectives.objective import OwnObjective, trained_by
+from aoe_train.objectives.objective import LossFunction, loss_weights
 from aoe_train.training.arguments import autocast, start_processes
 from aoe_train.training.build import TrainingSetup, build, load_teachers
 from aoe_train.training.keep_if_better import JudgedPairs, check_judged
 from aoe_train.training.load import load, resolve
-from aoe_train.training.pair_model import check_own_objectives, split_texts
+from aoe_train.training.pair_model import check_loss_functions, split_texts
 from aoe_train.training.record import batches_of
-from aoe_train.training.teachers import placeholder_vectors
+from aoe_train.training.teachers import precompute_vectors
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
 from pairkit.app.progress import Display, Listener
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from aoe_train.settings.training import TrainSettings
     from aoe_train.training.pair_model import PairModel
 
-_PROBES = 4  # timed steps, after one that warms up
+_PROBES = 4  # timed steps, after a warm-up step
 _MIB = 1 << 20
 
 
@@ -50,50 +50,55 @@ def plan(
     sources: Sources,
     settings: TrainSettings,
     *,
-    own: Mapping[str, OwnObjective] | None = None,
+    custom_losses: Mapping[str, LossFunction] | None = None,
     progress: bool | Listener = True,
 ) -> dict[str, Any]:
-    """Prepare everything, train a few steps on a model that is then thrown away, and report.
+    """Prepare a run, train a few steps on a temporary model, and return the record of `Plan`.
 
-    Time is the mean of a few steps evenly spaced over the first epoch, times the number of steps. Memory is
-    that of weights, gradients, AdamW's two moments and the copies of weights that a run keeps, plus what the
-    forward pass over the batch with most tokens keeps for the backward pass, which is measured.
+    Time is the mean of a few steps spread over the first epoch, times the number of steps. Memory is that of
+    weights, gradients, AdamW's two moments, copies of weights, and the measured activations of the batch with
+    most tokens.
     """
     check_judged(sources.judged, settings)
     if settings.run.shard:
         raise ConfigError(
-            "--dry-run with run.shard: it measures whole models; leave run.shard out, and divide the memory"
-            " of weights, gradients and optimiser by the number of processes"
+            "--dry-run doesn't support run.shard; leave run.shard out, and divide the memory of weights,"
+            " gradients and optimiser by the number of processes"
         )
 
     def advice() -> str:
         return f"lower --batch-size (now {settings.optim.batch_size}), --max-length or run.chunk"
 
-    own = own or {}
+    custom_losses = custom_losses or {}
     with memory_errors(advice), TemporaryDirectory() as scratch, Display(progress) as show:
         args = start_processes(settings, Path(scratch))
         set_seed(settings.seed)
-        check_own_objectives(own, sources, settings)
-        loaded = load(sources, settings, own.keys(), args.device, silent, show)
+        check_loss_functions(custom_losses, sources, settings)
+        loaded = load(sources, settings, custom_losses.keys(), args.device, silent, show)
         resolved = resolve(sources, loaded, args)
-        teachers = load_teachers(resolved, loaded, own.keys(), show, identify=False)
+        teachers = load_teachers(resolved, loaded, custom_losses.keys(), show, identify=False)
         data, settings = loaded.data, resolved.run
-        zeros = placeholder_vectors(teachers, data.train, settings.teacher, cache_dir("vectors"), show)
-        setup = build(loaded, resolved, args, own, zeros, show)
+        zeros = precompute_vectors(
+            teachers, data.train, settings.teacher, cache_dir("vectors"), show, placeholders=True
+        )
+        setup = build(loaded, resolved, args, custom_losses, zeros, show)
         judged = None if sources.judged is None else JudgedPairs(sources.judged, silent)
         memory = _memory(setup, settings, args, copies=0 if judged is None else 1)
         seconds_a_batch = _probe(setup, settings, args)
     planned = batches_of(setup)
     batches = math.ceil(planned["steps"] * settings.optim.epochs)
-    each = {name: _rows(rows, resolved.datasets[name], own.get(name)) for name, rows in data.train.items()}
+    datasets = {
+        name: _dataset(rows, resolved.datasets[name], custom_losses.get(name))
+        for name, rows in data.train.items()
+    }
     if isinstance(setup.batches, Mixture):
-        for number, row in enumerate(each.values()):
-            row["epoch"] = epoch_of(setup.batches, number)
-        found: dict[str, Any] = {"rows": sum(map(len, data.train.values())), "datasets": each}
+        for number, dataset in enumerate(datasets.values()):
+            dataset["epoch"] = setup.batches.epoch_share(number)
+        head: dict[str, Any] = {"rows": sum(map(len, data.train.values())), "datasets": datasets}
     else:
-        (found,) = each.values()
+        (head,) = datasets.values()
     return {
-        **found,
+        **head,
         "optim": settings.optim.model_dump(include={"lr", "epochs", "batch_size"}),
         "precision": resolved.precision,
         "precision_note": training_note(settings.run.precision, args.device),
@@ -111,13 +116,13 @@ def plan(
 
 
 def plan_table(record: Mapping[str, Any]) -> ResultTable:
-    """The same for people."""
+    """Format the record of `plan`."""
     batches, memory, weights = record["batches"], record["memory_mb"], record["parameters"]
     optim = record["optim"]
     table = ResultTable("", "plan", left=("plan",))
     rows = {
-        **_of_datasets(record),
-        **_dev_rows(record),
+        **_dataset_lines(record),
+        **_dev_lines(record),
         "training": f"{format_epochs(optim['epochs'])}, learning rate {optim['lr']:g}, "
         f"{optim['batch_size']} rows a batch",
         "precision": "; ".join(filter(None, (record["precision"], record["precision_note"]))),
@@ -125,52 +130,52 @@ def plan_table(record: Mapping[str, Any]) -> ResultTable:
         "batches an epoch": f"{batches['steps']:,} of {batches['rows_mean']:.1f} rows, "
         f"{batches['tokens_mean']:,.0f} tokens (at most {batches['tokens_max']:,})",
         "padding avoided": f"{batches['padding_share']:.0%}",
-        "parameters": f"{weights['total']:,}, of which {weights['trained']:,} learn",
+        "parameters": f"{weights['total']:,}, of which {weights['trained']:,} are trained",
         "memory": f"{sum(memory.values()):,.0f} MiB ("
         + ", ".join(f"{name} {size:,.0f}" for name, size in memory.items())
         + ")",
         "steps": f"{record['steps']:,}",
-        "time": f"{record['seconds']:,.0f} s by a short probe, {record['pairs_per_s']:,.1f} rows a second",
+        "time": f"{record['seconds']:,.0f} s, estimated; {record['pairs_per_s']:,.1f} rows a second",
     }
     for name, value in rows.items():
         table.add_row(name, value)
     return table
 
 
-def _of_datasets(record: Mapping[str, Any]) -> dict[str, str]:
-    """The lines on rows and objective; of several datasets, each under its name."""
+def _dataset_lines(record: Mapping[str, Any]) -> dict[str, str]:
+    """Lines on rows and objective, prefixed with the dataset's name if there are several."""
     if "datasets" not in record:
-        return _of_rows(record)
-    found = {"rows": f"{record['rows']:,} of {len(record['datasets'])} datasets"}
-    for name, own in record["datasets"].items():
-        lines = _of_rows(own) | {"share": seen_in_words(own["epoch"])}
-        found |= {f"{name}: {line}": words for line, words in lines.items()}
-    return found
+        return _row_lines(record)
+    lines = {"rows": f"{record['rows']:,} of {len(record['datasets'])} datasets"}
+    for name, dataset in record["datasets"].items():
+        of_dataset = _row_lines(dataset) | {"share": format_epoch_share(dataset["epoch"])}
+        lines |= {f"{name}: {line}": value for line, value in of_dataset.items()}
+    return lines
 
 
-def _of_rows(record: Mapping[str, Any]) -> dict[str, str]:
+def _row_lines(record: Mapping[str, Any]) -> dict[str, str]:
     labels = ", ".join(f"{label}: {count:,}" for label, count in record["labels"].items())
     reading = record["reading"]
-    left_out = ", ".join(f"{count:,} {one_line(why, 40)}" for why, count in reading["left_out"].items())
+    left_out = ", ".join(f"{count:,} {one_line(reason, 40)}" for reason, count in reading["left_out"].items())
     return {
         "rows": f"{record['rows']:,} ({record['kind']}), {record['texts']:,} distinct texts",
         "labels": labels or "none",
         "read as": reading["labels"] or "no labels",
         "rows left out": left_out or "none",
-        "pairs with two labels": f"{reading['conflicts']:,}",
+        "pairs with different labels": f"{reading['conflicts']:,}",
         **({"negatives": negatives_in_words(counts)} if (counts := record["negatives"]) else {}),
         "objective": " + ".join(f"{weight:g} {part}" for part, weight in record["objective"].items()),
     }
 
 
-def _dev_rows(record: Mapping[str, Any]) -> dict[str, str]:
+def _dev_lines(record: Mapping[str, Any]) -> dict[str, str]:
     sets = ", ".join(f"{name} {count:,}" for name, count in record.get("dev_sets", {}).items())
     judged = {"judged pairs": f"{record['judged_pairs']:,}"} if "judged_pairs" in record else {}
     return {"dev rows": f"{record['dev_rows']:,}" + (f" ({sets})" if sets else ""), **judged}
 
 
-def _rows(rows: Examples, settings: TrainSettings, own: OwnObjective | None) -> dict[str, Any]:
-    """What is known of a dataset's rows, and what they are trained by."""
+def _dataset(rows: Examples, settings: TrainSettings, custom_loss: LossFunction | None) -> dict[str, Any]:
+    """A dataset's rows and objective for the record."""
     return {
         "rows": len(rows),
         "kind": rows.kind,
@@ -178,16 +183,16 @@ def _rows(rows: Examples, settings: TrainSettings, own: OwnObjective | None) -> 
         "labels": _labels(rows.labels),
         "negatives": negative_counts(rows),
         "reading": rows.reading.record(),
-        "objective": trained_by(settings.objective, own),
+        "objective": loss_weights(settings.objective, custom_loss),
     }
 
 
 def _labels(labels: np.ndarray | None) -> dict[str, int]:
-    """How many rows have each label; graded labels are rounded down to whole numbers."""
+    """Number of rows with each label; graded labels are rounded down."""
     if labels is None:
         return {}
-    found, counts = np.unique(np.floor(labels).astype(np.int64), return_counts=True)
-    return {str(label): count for label, count in zip(found.tolist(), counts.tolist(), strict=True)}
+    distinct, counts = np.unique(np.floor(labels).astype(np.int64), return_counts=True)
+    return {str(label): count for label, count in zip(distinct.tolist(), counts.tolist(), strict=True)}
 
 
 def _parameters(model: torch.nn.Module) -> dict[str, int]:
@@ -200,7 +205,7 @@ def _parameters(model: torch.nn.Module) -> dict[str, int]:
 def _memory(
     setup: TrainingSetup, settings: TrainSettings, args: TrainingArguments, *, copies: int
 ) -> dict[str, float]:
-    """MiB by use; beside `copies` there may be one for the mix, the mean, and the best weights so far."""
+    """MiB by use; weight mix, average and best weights add to the `copies` of weights."""
     model = setup.model
     weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
     trained = sum(weight.nbytes for weight in model.parameters() if weight.requires_grad)
@@ -208,42 +213,41 @@ def _memory(
     batch = _batch(setup, largest, args)
     model.train()
     with autocast(args):
-        kept = saved_bytes(model, batch)
-    optim, here = settings.optim, args.device.type == "cpu"
-    copies = (copies + bool(setup.data.dev)) * here  # of a run on a GPU they lie in host memory
+        activations = saved_bytes(model, batch)
+    optim, on_cpu = settings.optim, args.device.type == "cpu"
+    copies = (copies + bool(setup.data.dev)) * on_cpu  # in a run on a GPU these are in host memory
     copies += (optim.weight_mix != 1) + (optim.average > 0)
     sizes = {"weights": weights, "gradients": trained, "optimiser": 2 * trained, "copies": copies * trained}
-    sizes["activations"] = kept
+    sizes["activations"] = activations
     return {name: round(size / _MIB, 1) for name, size in sizes.items()}
 
 
 def _tokens(setup: TrainingSetup, rows: list[int]) -> int:
     mixture = setup.batches
-    number, own = mixture.place(rows) if isinstance(mixture, Mixture) else (0, rows)
+    number, own = mixture.locate(rows) if isinstance(mixture, Mixture) else (0, rows)
     dataset = setup.datasets[number]
     return int(dataset.store.lengths[distinct_texts(dataset.examples.rows[own])].sum())
 
 
 def _probe(setup: TrainingSetup, settings: TrainSettings, args: TrainingArguments) -> float:
-    """Seconds a batch takes, learning included."""
+    """Seconds per training batch."""
     model = setup.model
-    learned = [weight for weight in model.parameters() if weight.requires_grad]
-    optimiser = torch.optim.AdamW(learned, lr=settings.optim.lr, fused=True)
-    places = [int(place) for place in np.linspace(0, len(setup.batches) - 1, _PROBES + 1)]
-    batches = {place: rows for place, rows in enumerate(setup.batches) if place in places}
-    picked = [batches[place] for place in places]
-    took = []
-    for rows in [picked[-1], *picked[:-1]]:
-        begun = time.perf_counter()
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    optimiser = torch.optim.AdamW(trained, lr=settings.optim.lr, fused=True)
+    steps = [int(step) for step in np.linspace(0, len(setup.batches) - 1, _PROBES + 1)]
+    batches = {step: rows for step, rows in enumerate(setup.batches) if step in steps}
+    durations = []
+    for step in [steps[-1], *steps[:-1]]:
+        start = time.perf_counter()
         with autocast(args):
-            loss = model(**_batch(setup, rows, args))["loss"]
+            loss = model(**_batch(setup, batches[step], args))["loss"]
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(learned, max_norm=1.0)
+        torch.nn.utils.clip_grad_norm_(trained, max_norm=1.0)
         optimiser.step()
         optimiser.zero_grad()
         loss.item()  # wait for the device
-        took.append(time.perf_counter() - begun)
-    return sum(took[1:]) / _PROBES
+        durations.append(time.perf_counter() - start)
+    return sum(durations[1:]) / _PROBES
 
 
 def _batch(setup: TrainingSetup, rows: list[int], args: TrainingArguments) -> dict[str, Any]:
@@ -253,29 +257,29 @@ def _batch(setup: TrainingSetup, rows: list[int], args: TrainingArguments) -> di
 
 
 def saved_bytes(model: PairModel, batch: Mapping[str, Any]) -> int:
-    """What a forward pass keeps for the backward pass, weights left out.
+    """Bytes that a forward pass saves for the backward pass, without weights.
 
-    With chunks it keeps only each chunk's input; what one chunk needs when it is embedded again is added.
+    With chunks only their inputs are saved, but the backward pass needs the activations of one chunk.
     """
     weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
-    kept = _saved(lambda: model(**batch), weights)
+    saved = _saved(lambda: model(**batch), weights)
     if model.chunk is not None and len(batch["pieces"]) > model.chunk:
-        left_out = [batch["prompt_lengths"]] if "prompt_lengths" in batch else []
-        parts = split_texts(batch["input_ids"], batch["lengths"], batch["pieces"], model.chunk, *left_out)
-        *_, longest = parts  # batches go from short to long
-        kept += _saved(lambda: model.text_model(*longest), weights)
-    return kept
+        prompts = [batch["prompt_lengths"]] if "prompt_lengths" in batch else []
+        chunks = split_texts(batch["input_ids"], batch["lengths"], batch["pieces"], model.chunk, *prompts)
+        *_, longest = chunks  # texts are sorted by length
+        saved += _saved(lambda: model.text_model(*longest), weights)
+    return saved
 
 
-def _saved(forward: Callable[[], object], without: set[int]) -> int:
+def _saved(forward: Callable[[], object], exclude: set[int]) -> int:
     sizes: dict[int, int] = {}
 
-    def note(tensor: Tensor) -> Tensor:
+    def record(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in without:
+        if storage.data_ptr() not in exclude:
             sizes[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        _ = forward()  # held, so that no address is given out twice
+    with torch.autograd.graph.saved_tensors_hooks(record, lambda tensor: tensor):
+        _ = forward()  # keeps tensors alive, so that no address is reused
     return sum(sizes.values())

@@ -1,10 +1,9 @@
-"""Several processes: rows of all ranks in one tensor, and weights that the ranks share out.
+"""Training in several processes: gathering of rows, and sharding of weights.
 
-The loss of every rank is that of the whole batch. Weights, gradients and optimiser state may be shared out
-by PyTorch's FSDP (Zhao et al., VLDB 2023), one unit a layer; here its second version, `fully_shard`, in
-which a shared weight is a DTensor and keeps its name. What it does not save: each process loads the whole
-model before it is cut, and under autocast the backward pass keeps a layer's weights in half precision,
-unless layers are recomputed (`run.gradient_checkpointing`).
+Every rank computes the loss of the whole batch. Weights, gradients and optimiser state can be sharded by
+PyTorch's FSDP (Zhao et al., VLDB 2023) with one unit per layer: `fully_shard`, with weights as DTensors.
+Still, each process loads the whole model first, and under autocast the backward pass keeps a layer's weights
+in half precision unless layers are recomputed (`run.gradient_checkpointing`).
 """
 
 from __future__ import annotations
@@ -22,62 +21,60 @@ from torch import Tensor, nn
 
 from pairkit.app.errors import ConfigError
 
-_LET_GO_S = 0.2  # long for a thread, short for a run
+_EXIT_DELAY_S = 0.2
 
 
 def is_distributed() -> bool:
-    """Whether this process is one of several that train together."""
+    """Whether several processes train together."""
     return _is_in_group() and dist.get_world_size() > 1
 
 
 def is_main() -> bool:
-    """Whether this process is the one that writes and prints."""
+    """Whether this process writes and prints."""
     return not is_distributed() or dist.get_rank() == 0
 
 
 def on_main(action: Callable[[], Any]) -> Any:
-    """The result of `action`, which rank 0 alone calls, on every rank."""
-    found = [action() if is_main() else None]
+    """The result of `action` on every rank; only rank 0 calls it."""
+    result = [action() if is_main() else None]
     if is_distributed():
-        dist.broadcast_object_list(found, src=0)
-    return found[0]
+        dist.broadcast_object_list(result, src=0)
+    return result[0]
 
 
 def exit_cleanly() -> None:
-    """Leave the threads of the process group, where there is one, time to finish once this process ends.
+    """Delay the exit, so that the process group's threads can finish.
 
-    One of gloo's lets go of an exchange's tensors a moment after the exchange, for which it needs the
-    interpreter; where that is ending already, the whole process aborts (PyTorch pull request 179291).
+    A thread of gloo needs the interpreter to release tensors shortly after an exchange. If the interpreter is
+    shutting down already, the process aborts (PyTorch pull request 179291).
     """
     if _is_in_group():
-        atexit.unregister(_let_go)  # once is enough
-        atexit.register(_let_go)
+        atexit.unregister(_delay_exit)  # register it once only
+        atexit.register(_delay_exit)
 
 
 def leave_group() -> None:
-    """Part from the other processes, at the end of what went well; each must call it.
+    """Leave the process group after success; each process must call it.
 
-    After an error nobody should: it would wait for exchanges that the others never join.
+    After an error none should: it would wait for exchanges that the others never join.
     """
     if _is_in_group():
         dist.destroy_process_group()
 
 
 def gather_rows(values: Shaped[Tensor, "row *rest"]) -> Shaped[Tensor, "all *rest"]:  # noqa: F821, UP037
-    """The rows of every rank, in order of the ranks; each rank must hold as many rows as the others.
+    """The rows of all ranks in order of ranks; each rank must have the same number of rows.
 
-    All ranks then compute one and the same loss. A rank's rows get back their share of its gradient times the
-    number of ranks: DistributedDataParallel takes the *mean* of the ranks' gradients, and each rank holds the
-    only copy of its texts' graph, so the mean is exactly the gradient of one process with the whole batch
-    (but for dropout, which each rank draws for its own rows).
-    What comes after the gathering (a loss's own weights) has the same gradient on every rank, and keeps it.
-    Nothing needs to be sent in the backward pass.
+    All ranks then compute the same loss. In the backward pass each rank takes the gradient of its own rows,
+    times the number of ranks: DistributedDataParallel averages the gradients, and only one rank has the graph
+    of a row, so the average is the gradient of one process with the whole batch (except for dropout). Weights
+    of the loss itself have the same gradient on every rank. The backward pass sends nothing.
     """
     return _Gather.apply(values) if is_distributed() else values  # type: ignore[no-untyped-call]
 
 
 def gather_numbers(numbers: Sequence[int]) -> list[int]:
-    """The numbers of every rank on the host; each rank must call it."""
+    """The numbers of all ranks; each rank must call it."""
     parts: list[Any] = [numbers]
     if is_distributed():
         parts = [None] * dist.get_world_size()
@@ -104,30 +101,27 @@ def _is_in_group() -> bool:
     return dist.is_available() and dist.is_initialized()
 
 
-def _let_go() -> None:
-    time.sleep(_LET_GO_S)  # the interpreter is free meanwhile
+def _delay_exit() -> None:
+    time.sleep(_EXIT_DELAY_S)  # releases the interpreter
 
 
 if TYPE_CHECKING or torch.distributed.is_available():
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import FSDPModule, fully_shard
     from torch.distributed.tensor import DTensor, distribute_tensor
-else:  # some builds of torch know one process only, in which nothing is ever shared out
+else:  # builds of torch for a single process, where nothing is sharded
 
     class DTensor:
-        """No tensor is one."""
+        """Placeholder: no tensor is an instance."""
 
     class FSDPModule:
-        """No module is one."""
+        """Placeholder: no module is an instance."""
 
 
 def shard(model: nn.Module) -> None:
-    """Leave each process its share of every weight, in place; each layer's are gathered while it runs.
-
-    All processes must call it; they all get rank 0's weights.
-    """
+    """Shard every weight in place, starting from rank 0's; all processes must call it."""
     for weight in model.parameters():
-        if weight.requires_grad:  # the others came from the same file
+        if weight.requires_grad:  # frozen weights are equal already
             torch.distributed.broadcast(weight.data, src=0)
     device = next(model.parameters()).device
     mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
@@ -136,34 +130,33 @@ def shard(model: nn.Module) -> None:
             fully_shard(layer, mesh=mesh)
         whole_model = fully_shard(model, mesh=mesh)
     except ValueError as error:
-        raise ConfigError(f"run.shard: this model can't be shared ({error}); leave it out") from error
+        raise ConfigError(f"run.shard: this model can't be sharded ({error}); leave it out") from error
     if hasattr(whole_model, "set_reduce_scatter_unused_params"):  # newer releases of torch
-        # A weight that only some processes used this time, such as an expert's, is reduced by all of them.
+        # All processes must reduce a weight even if only some used it, such as an expert's.
         whole_model.set_reduce_scatter_unused_params(True)
 
 
 def repeated_layers(model: nn.Module) -> list[nn.Module]:
-    """The members of the outermost lists of modules, and of lists within them: what a model has many of."""
-    found: list[nn.Module] = []
+    """The members of the outermost module lists, and of lists within these."""
+    layers: list[nn.Module] = []
     for child in model.children():
         if not isinstance(model, nn.ModuleList) or isinstance(child, nn.ModuleList):
-            found += repeated_layers(child)
+            layers += repeated_layers(child)
         else:
-            found.append(child)
-    return found
+            layers.append(child)
+    return layers
 
 
 def is_sharded(model: nn.Module) -> bool:
-    """Whether `shard` was called."""
+    """Whether the model is sharded."""
     return isinstance(model, FSDPModule)
 
 
 @contextmanager
 def unsharded_root(model: nn.Module) -> Iterator[None]:
-    """Parts of the model may be called here by themselves, by all processes together, once the whole has run.
+    """Allow all processes to call parts of a sharded model, once the whole model has run.
 
-    A part's layers gather their weights; those that belong to no layer are gathered when the whole is called,
-    or here.
+    Layers gather their own weights; the weights outside layers are gathered here.
     """
     if not isinstance(model, FSDPModule):
         yield
@@ -176,7 +169,7 @@ def unsharded_root(model: nn.Module) -> Iterator[None]:
 
 
 def copy_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A copy: of shares where they are, of whole weights in host memory."""
+    """Copies of the weights: shards in place, whole weights in host memory."""
     return {
         name: weight.clone() if isinstance(weight, DTensor) else weight.cpu().clone()
         for name, weight in weights.items()
@@ -184,20 +177,17 @@ def copy_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def gather_weights(weights: dict[str, Tensor], *, main: bool) -> dict[str, Tensor]:
-    """The weights in host memory, put together again.
-
-    All processes must call it; `main` ones get the weights, and the others nothing.
-    """
-    found = {}
+    """The unsharded weights in host memory if `main`, else nothing; all processes must call it."""
+    whole = {}
     for name, weight in weights.items():
-        together = weight.full_tensor() if isinstance(weight, DTensor) else weight
+        tensor = weight.full_tensor() if isinstance(weight, DTensor) else weight
         if main:
-            found[name] = together.detach().cpu()
-    return found
+            whole[name] = tensor.detach().cpu()
+    return whole
 
 
 def shard_like(value: Tensor, weight: Tensor) -> Tensor:
-    """`value` where `weight` is, and this process's share of it where `weight` is shared out."""
+    """`value` on the device of `weight`, sharded if `weight` is."""
     value = value.to(weight.device)
     if isinstance(weight, DTensor) and not isinstance(value, DTensor):
         return distribute_tensor(value, weight.device_mesh, weight.placements, src_data_rank=None)
@@ -206,13 +196,13 @@ def shard_like(value: Tensor, weight: Tensor) -> Tensor:
 
 @torch.no_grad()
 def unshard(model: nn.Module) -> None:
-    """Give every process the whole weights again, in host memory; the model is only to be saved after it."""
-    again: dict[int, nn.Parameter] = {}  # a weight that two modules share stays one
+    """Gather the whole weights on every process, in host memory; afterwards the model can only be saved."""
+    whole: dict[int, nn.Parameter] = {}  # by id, since modules can share a weight
     for module in model.modules():
         for name, weight in module.named_parameters(recurse=False):
             if isinstance(weight, DTensor):
-                if id(weight) not in again:
-                    again[id(weight)] = nn.Parameter(
+                if id(weight) not in whole:
+                    whole[id(weight)] = nn.Parameter(
                         weight.full_tensor().cpu(), requires_grad=weight.requires_grad
                     )
-                setattr(module, name, again[id(weight)])
+                setattr(module, name, whole[id(weight)])

@@ -1,4 +1,4 @@
-"""Training, from data and backbone to a model folder."""
+"""The steps of a run, from data and backbone to a model folder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from aoe_train.model.run_folder import (
     work_beside,
     working_folder,
 )
-from aoe_train.objectives.objective import OwnObjective, qualified_name
+from aoe_train.objectives.objective import LossFunction, qualified_name
 from aoe_train.training.arguments import (
     evaluation_precision,
     idle_gpus,
@@ -58,9 +58,9 @@ from aoe_train.training.checkpoints import newest_checkpoint, wait_for_all
 from aoe_train.training.keep_if_better import JudgedPairs, check_judged
 from aoe_train.training.load import Loaded, ResolvedSettings, load, resolve
 from aoe_train.training.loss_log import CollapseCheck, Diverged
-from aoe_train.training.pair_model import TextObjective, check_own_objectives
+from aoe_train.training.pair_model import TextObjective, check_loss_functions
 from aoe_train.training.processes import on_main, shard
-from aoe_train.training.record import choices_in_words, run_record
+from aoe_train.training.record import format_run_choices, run_record
 from aoe_train.training.teachers import Teacher, precompute_vectors, scores_identity
 from aoe_train.training.trainer import PairTrainer
 from pairkit.app.errors import ConfigError
@@ -77,55 +77,57 @@ if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from aoe_train.settings.training import TrainSettings
 
-BEFORE_DIVERGENCE = "before-divergence"  # the folder of a model, in the working folder of a run that diverged
+BEFORE_DIVERGENCE = "before-divergence"  # folder of the last sound model, in the working folder
 
 
 def train(
     sources: Sources,
     settings: TrainSettings,
     *,
-    own: Mapping[str, OwnObjective] | None = None,
+    custom_losses: Mapping[str, LossFunction] | None = None,
     fresh: bool = False,
     say: Say = print,
     progress: bool | Listener = True,
     callbacks: Sequence[TrainerCallback] = (),
     dev_metric: Callable[[Encoder], float] | None = None,
 ) -> dict[str, Any]:
-    """Train a model, or go on with it, or find it finished; returns the record that run.json has.
+    """Start or continue a run, unless it is finished, and return the contents of its run.json.
 
-    Under torchrun every process calls this; rank 0 alone writes and prints. `own` has losses of one's own by
-    dataset, in place of the settings' parts.
+    Under torchrun every process calls this; only rank 0 writes and prints. `custom_losses` replace the
+    settings' loss parts, by dataset.
     """
-    disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' own, at each saving
-    check_own_objectives(own or {}, sources, settings)
+    disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' bar when saving
+    check_loss_functions(custom_losses or {}, sources, settings)
     check_judged(sources.judged, settings)
     work = work_beside(sources.out)
     args = start_processes(settings, work)
     main = args.process_index == 0
     with working_folder(work) if main else nullcontext():
-        if main and (idle := idle_gpus(args)):
-            say(idle)
+        if main and (note := idle_gpus(args)):
+            say(note)
         with Display(progress if main else False) as show:
-            run = _Run(sources, own or {}, work, args, say if main else silent, show, callbacks, dev_metric)
-            with memory_errors(lambda: _less_memory(run.resolved.run if run.resolved else settings)):
+            losses = custom_losses or {}
+            run = _Run(sources, losses, work, args, say if main else silent, show, callbacks, dev_metric)
+            with memory_errors(lambda: _memory_advice(run.resolved.run if run.resolved else settings)):
                 return run.run(settings, fresh=fresh)
 
 
-def _less_memory(settings: TrainSettings) -> str:
-    optim, run = settings.optim, settings.run
-    chunk = f"embed fewer texts at once with the same result: --set run.chunk=16 (now {run.chunk or 'all'})"
-    slower = "slower, --set run.gradient_checkpointing=true"
-    ways = slower if run.shard else f"{chunk}, or, {slower}"
-    return f"lower --batch-size (now {optim.batch_size}) or --max-length, or {ways}"
+def _memory_advice(settings: TrainSettings) -> str:
+    run = settings.run
+    chunk = f" --set run.chunk=16 (now {run.chunk or 'off'}; same result) or"
+    return (
+        f"lower --batch-size (now {settings.optim.batch_size}) or --max-length, or use"
+        f"{'' if run.shard else chunk} --set run.gradient_checkpointing=true (slower)"
+    )
 
 
 class _Run:
-    """One process's part of a run; the attributes are what its steps share."""
+    """The run of one process, with the state that its steps share."""
 
     def __init__(
         self,
         sources: Sources,
-        own: Mapping[str, OwnObjective],
+        custom_losses: Mapping[str, LossFunction],
         work: Path,
         args: TrainingArguments,
         say: Say,
@@ -133,37 +135,37 @@ class _Run:
         callbacks: Sequence[TrainerCallback],
         dev_metric: Callable[[Encoder], float] | None,
     ) -> None:
-        self.sources, self.own, self.work, self.args = sources, own, work, args
+        self.sources, self.custom_losses, self.work, self.args = sources, custom_losses, work, args
         self.say, self.show, self.callbacks, self.dev_metric = say, show, callbacks, dev_metric
         self.main = args.process_index == 0
-        self.begun = time.perf_counter()
+        self.start = time.perf_counter()
         self.resolved: ResolvedSettings | None = None
 
     def run(self, settings: TrainSettings, *, fresh: bool) -> dict[str, Any]:
-        """Load, choose, look for what an earlier run left, and train on."""
+        """Load everything, and train unless the run is finished."""
         sources, args = self.sources, self.args
         set_seed(settings.seed)
-        loaded = load(sources, settings, self.own.keys(), args.device, self.say, self.show)
+        loaded = load(sources, settings, self.custom_losses.keys(), args.device, self.say, self.show)
         self.resolved = resolved = resolve(sources, loaded, args)
-        teachers = load_teachers(resolved, loaded, self.own.keys(), self.show)
+        teachers = load_teachers(resolved, loaded, self.custom_losses.keys(), self.show)
         judged = self._judged(loaded)
         self.origin: dict[str, Any] = on_main(lambda: self._origin(loaded, resolved, teachers, judged))
-        finished: dict[str, Any] | None = on_main(
+        record: dict[str, Any] | None = on_main(
             lambda: begin_or_go_on(sources.out, self.work, self.origin, fresh=fresh)
         )
-        if finished is not None:
-            self.say(f"{sources.out}: is finished already; give --fresh to train anew")
+        if record is not None:
+            self.say(f"{sources.out}: already finished; give --fresh to train again")
         else:
             if self.main and (note := training_note(resolved.run.run.precision, args.device)):
                 self.say(note)
             for note in self._warnings(loaded, resolved):
                 self.say(note)
             self.setup, self.teachers = self._build(loaded, resolved, teachers)
-            with stop_signals(*SCHEDULERS) as asked:
-                finished = self._train(resolved.run, judged, asked)
+            with stop_signals(*SCHEDULERS) as stop_requested:
+                record = self._train(resolved.run, judged, stop_requested)
         if self.main:
             clear(self.work)
-        return finished
+        return record
 
     def _judged(self, loaded: Loaded) -> JudgedPairs | None:
         if self.sources.judged is None:
@@ -180,7 +182,7 @@ class _Run:
         teachers: Sequence[Teacher],
         judged: JudgedPairs | None,
     ) -> dict[str, Any]:
-        """What tells this run from another; a run goes on only with what was begun from the same."""
+        """The identity of the run's inputs and settings; only a run with the same origin is continued."""
         encoder = loaded.encoder
         return origin(
             resolved.run,
@@ -191,7 +193,7 @@ class _Run:
             prompts=encoder.settings,
             precision=self.args.mixed_precision,
             processes=self.args.world_size,
-            own={name: qualified_name(function) for name, function in self.own.items()},
+            own={name: qualified_name(function) for name, function in self.custom_losses.items()},
             advisers={teacher.role: teacher.identity for teacher in teachers}
             | scores_identity(resolved.run.teacher)
             | ({} if self.dev_metric is None else {"dev_metric": {"name": qualified_name(self.dev_metric)}}),
@@ -199,35 +201,34 @@ class _Run:
         )
 
     def _warnings(self, loaded: Loaded, resolved: ResolvedSettings) -> Iterator[str]:
-        """Warn of a model whose vectors are compared by more than the objectives train."""
+        """Warn of settings that give a worse model or train only a part of the similarity."""
         if not resolved.run.optim.weight_mix and "weight_mix" not in loaded.settings.optim.model_fields_set:
             yield UNSUITED
         for name, rows in loaded.data.train.items():
             note = unused_lengths_warning(resolved.datasets[name], rows.kind, loaded.encoder.settings)
-            if note is not None and name not in self.own:
+            if note is not None and name not in self.custom_losses:
                 yield f"{name}: {note}" if self.sources.several else note
 
     def _build(
         self, loaded: Loaded, resolved: ResolvedSettings, teachers: Sequence[Teacher]
     ) -> tuple[TrainingSetup, dict[str, Any]]:
-        """What the loop takes, and what the record has of guide and teacher, by role."""
-        data, given = loaded.data, resolved.run.teacher
-        with self.args.main_process_first(local=False):  # the others find tokens and vectors in the cache
-            advice = precompute_vectors(teachers, data.train, given, cache_dir("vectors"), self.show)
-            setup = build(loaded, resolved, self.args, self.own, advice, self.show)
-        for line in choices_in_words(setup, resolved, self.own):
+        """The inputs of the training loop, and the record of guide and teacher by role."""
+        data, teacher = loaded.data, resolved.run.teacher
+        with self.args.main_process_first(local=False):  # fills the cache for the others
+            outputs = precompute_vectors(teachers, data.train, teacher, cache_dir("vectors"), self.show)
+            setup = build(loaded, resolved, self.args, self.custom_losses, outputs, self.show)
+        for line in format_run_choices(setup, resolved, self.custom_losses):
             self.say(line)
         first, rows = next(iter(data.train.items()))
-        known: dict[str, Any] = {
-            teacher.role: teacher.record(rows, advice[first].vectors[teacher.role].dim)
-            for teacher in teachers
+        record: dict[str, Any] = {
+            each.role: each.record(rows, outputs[first].vectors[each.role].dim) for each in teachers
         }
-        if given.scores is not None:
-            known["teacher_scores"] = {"file": Path(given.scores).name}
-        return setup, known
+        if teacher.scores is not None:
+            record["teacher_scores"] = {"file": Path(teacher.scores).name}
+        return setup, record
 
     def _train(
-        self, settings: TrainSettings, judged: JudgedPairs | None, asked: Callable[[], bool]
+        self, settings: TrainSettings, judged: JudgedPairs | None, stop_requested: Callable[[], bool]
     ) -> dict[str, Any]:
         setup, optim = self.setup, settings.optim
         score = self._scorer(settings)
@@ -242,7 +243,7 @@ class _Run:
         if settings.run.shard:
             shard(setup.model)
         mix = None if optim.weight_mix == 1 else WeightMix(setup.model, optim.weight_mix)
-        with stop_signals(signal.SIGINT) as interrupted:  # before and after, there is no step to save
+        with stop_signals(signal.SIGINT) as interrupted:  # outside there is no step to save
             trainer = PairTrainer(
                 setup.model,
                 self.args,
@@ -254,22 +255,22 @@ class _Run:
                 average=WeightAverage(optim.average, mix),
                 collapse=collapse,
                 callbacks=[
-                    CheckpointCallback(settings.log, lambda: asked() or interrupted()),
+                    CheckpointCallback(settings.log, lambda: stop_requested() or interrupted()),
                     *_early_stopping(optim.patience, has_dev=score is not None),
                     *self.callbacks,
                     ProgressCallback(self.show),
                 ],
             )
             self._fit(trainer)
-        ahead: dict[str, Any] | None = None
-        few = sum(map(len, setup.data.dev.values())) <= MOST_RESAMPLED
-        if score is not None and few and self.dev_metric is None and not settings.run.shard:
-            ahead = on_main(lambda: score().ahead_of(before, seed=settings.seed))
+        dev_gain: dict[str, Any] | None = None
+        can_resample = sum(map(len, setup.data.dev.values())) <= MOST_RESAMPLED
+        if score is not None and can_resample and self.dev_metric is None and not settings.run.shard:
+            dev_gain = on_main(lambda: score().ahead_of(before, seed=settings.seed))
         gain: Gain | None = None
         if judged is not None:
             gain = on_main(lambda: judged.gain(encode, similarity, seed=settings.seed))
-        keeps = gain is None or optim.if_not_better == "model" or gain.word == "ship"
-        if judged is not None and self.main and not keeps:
+        keeps_model = gain is None or optim.if_not_better == "model" or gain.word == "ship"
+        if judged is not None and self.main and not keeps_model:
             judged.restore(setup.model)
         record = run_record(
             self.sources,
@@ -279,10 +280,10 @@ class _Run:
             trainer,
             teachers=self.teachers,
             before=before,
-            ahead=ahead,
+            dev_gain=dev_gain,
             gain=gain,
-            keeps=keeps,
-            wall_s=time.perf_counter() - self.begun,
+            keeps_model=keeps_model,
+            wall_s=time.perf_counter() - self.start,
         )
         if self.main:
             self._write(record, settings)
@@ -290,34 +291,34 @@ class _Run:
         return record
 
     def _fit(self, trainer: PairTrainer) -> None:
-        """Train to the end, from the newest checkpoint if there is one."""
+        """Train to the end, from the newest checkpoint if one exists."""
         resume = newest_checkpoint(self.work)
         if resume is not None:
-            self.say(f"{self.work}: continues after step {resume.step}")
+            self.say(f"{self.work}: continuing after step {resume.step}")
         try:
             trainer.fit(resume, self.say)
         except Diverged as error:
             raise self._diverged(trainer, error) from error
         except Stopped as stopped:
-            self.say(f"{self.work}: {stopped}, as asked; its checkpoint is there")
+            self.say(f"{self.work}: {stopped} with a checkpoint")
             raise
 
     def _scorer(self, settings: TrainSettings) -> Callable[[], DevScores] | None:
-        sets, encoder, own = self.setup.data.dev, self.setup.encoder, self.dev_metric
-        if own is not None:
+        sets, encoder, custom_metric = self.setup.data.dev, self.setup.encoder, self.dev_metric
+        if custom_metric is not None:
 
-            def own_score() -> DevScores:
+            def custom_score() -> DevScores:
                 with evaluation_precision(self.args):
-                    return DevScores({"dev": own_metric(own, encoder)})
+                    return DevScores({"dev": own_metric(custom_metric, encoder)})
 
-            return own_score
+            return custom_score
         if not sets:
             return None
 
         def progress(at: Progress) -> None:
             self.show(replace(at, stage="evaluate on dev data"))
 
-        # A process that begins a batch anew would take part in what the others do later.
+        # Processes of a sharded model must run the same batches, so none may halve one after an error.
         encode = partial(encoder.encode, halve=not settings.run.shard, progress=progress)
 
         def score() -> DevScores:
@@ -334,7 +335,7 @@ class _Run:
         return encode
 
     def _diverged(self, trainer: PairTrainer, error: Diverged) -> ConfigError:
-        """Leave weights from before as a usable model, and name its folder."""
+        """Save the last sound weights as a model, and name its folder in the error."""
         restored = trainer.restore_sound()
         message = str(error)
         if restored is not None:
@@ -345,7 +346,7 @@ class _Run:
                     self._save(partial)
         if self.main:
             mark_diverged(self.work, self.origin, message)
-        wait_for_all()  # torchrun ends all processes with the first
+        wait_for_all()  # the first process that exits ends the others
         return ConfigError(message)
 
     def _write(self, record: dict[str, Any], settings: TrainSettings) -> None:
@@ -365,17 +366,17 @@ class _Run:
         encoder = self.setup.encoder
         backbone = encoder.model.backbone
         train_all_rows(backbone)
-        if has_lora(backbone) and not backbone.name_or_path:  # adapters need their backbone beside them
+        if has_lora(backbone) and not backbone.name_or_path:  # adapters would refer to no backbone
             merge_lora(backbone)
         encoder.save(folder)
-        for own in self.own.values():
-            if isinstance(own, TextObjective):
-                own.save(folder)
+        for loss in self.custom_losses.values():
+            if isinstance(loss, TextObjective):
+                loss.save(folder)
 
 
 def _early_stopping(patience: int | None, *, has_dev: bool) -> list[TrainerCallback]:
     if patience is None:
         return []
     if not has_dev:
-        raise ConfigError("optim.patience: there is no held-out data to judge by; give --dev-data")
+        raise ConfigError("optim.patience: needs dev data; give --dev-data")
     return [EarlyStoppingCallback(patience)]

@@ -1,4 +1,4 @@
-"""The training loop, on accelerate: planned batches go in, the best weights are left in the model."""
+"""The training loop, based on accelerate: trains on planned batches and restores the best weights."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 Evaluate = Callable[[], Sequence[float]]
 _WEIGHTS = "model.safetensors"
-# What a callback asks for holds until the loop comes to the next of these events.
+# Requests of callbacks that are reset before each event, as in transformers' Trainer.
 _RESET = {
     "on_train_begin": ["should_training_stop"],
     "on_epoch_begin": ["should_epoch_stop"],
@@ -77,20 +77,19 @@ _RESET = {
 
 
 class PairTrainer:
-    """Trains a PairModel on batches that are already planned, and keeps the best weights.
+    """Trains a PairModel on planned batches, and keeps the best weights.
 
-    Callbacks are those of transformers: each event has the arguments that its `Trainer` gives.
+    Callbacks are transformers callbacks and get the arguments of its `Trainer`.
 
-    * Batches come from the plan as they are: accelerate would share them out among the ranks once more.
-    * A run that has diverged ends (`divergence`).
-    * Evaluation calls `evaluate_dev` on rank 0 and sends its figures to the others: one for each of
-      `dev_sets` after the one that chooses the best weights. All ranks evaluate a sharded model together.
-    * The weights that `average` chooses, such as the mean so far, are evaluated and kept.
-    * The log has the parts of each of `datasets` under its name, if there are several.
-    * The best weights stay in memory (whole ones in the host's) and are written with each checkpoint. So
-      evaluating costs no writing, and one folder holds all that a killed run needs.
-    * A checkpoint holds the weights that learn, and is whole or absent.
-    * Time spent on evaluation and checkpoints is not counted as training.
+    * The batches are already split among the ranks, so accelerate doesn't prepare the loader.
+    * `evaluate_dev` runs on rank 0, or on all ranks if the model is sharded. Its first score chooses the best
+      weights; the others are those of `dev_sets`.
+    * Evaluated and kept are the weights that `average` chooses, such as the mean so far.
+    * With several `datasets`, the log has the loss parts of each.
+    * The best weights stay in memory and are written with each checkpoint, so that evaluation writes nothing
+      and one folder has everything to resume from.
+    * A checkpoint has only the trained weights, and is complete or absent.
+    * The clock excludes evaluation and checkpoints.
     """
 
     def __init__(
@@ -118,7 +117,7 @@ class PairTrainer:
         self.reports = Reports(self.callbacks, args, work)
         self.name = new_name(work)
         self.evaluate_dev = evaluate_dev
-        self.dev_figures = [METRIC, *(f"{METRIC}.{name}" for name in dev_sets)]
+        self.dev_metrics = [METRIC, *(f"{METRIC}.{name}" for name in dev_sets)]
         self.datasets, self.average, self.collapse = datasets, average, collapse
         self.losses = LossLog(args.learning_rate)
         self.best: dict[str, Tensor] | None = None
@@ -128,12 +127,12 @@ class PairTrainer:
         self.state, self.control = self._state(TrainerState()), TrainerControl()
         self.optimizer: Any = None
         self.lr_scheduler: Any = None
-        self._logged = 0  # the step of the last log entry
-        self._sound: Checkpoint | None = None  # the newest that was seen not to have diverged
+        self._logged = 0  # step of the last log entry
+        self._sound: Checkpoint | None = None  # the newest checkpoint that has not diverged
         self._call("on_init_end")
 
     def _state(self, state: TrainerState) -> TrainerState:
-        """A new state, or that of a checkpoint, as this run has it."""
+        """Complete a new state or that of a checkpoint."""
         args = self.args
         if not state.global_step:
             state.logging_steps, state.eval_steps = int(args.logging_steps), int(args.eval_steps or 1)
@@ -144,7 +143,7 @@ class PairTrainer:
         return state
 
     def fit(self, resume: Checkpoint | None = None, say: Say = silent) -> None:
-        """Train to the end, and leave the best weights in the model if there is dev data."""
+        """Train to the end, and restore the best weights if there is dev data."""
         if resume is not None:
             self._restore(resume)
         if self.is_main:
@@ -162,28 +161,28 @@ class PairTrainer:
         unshard(self.model)
 
     def restore_sound(self) -> str | None:
-        """Put weights from before the run diverged into the model, and name them; None if there are none.
+        """Restore the best weights, or else those of the newest sound checkpoint, and return their name.
 
-        They are the best ones, or those of the newest checkpoint. All processes must call it.
+        All processes must call it.
         """
         if self.best is not None:
-            step, found = self.state.best_global_step, "the best weights"
+            step, name = self.state.best_global_step, "the best weights"
             restore_weights(self.model, self.best, self.work)
         elif self._sound is not None:
-            step, found = self._sound.step, "the weights"
+            step, name = self._sound.step, "the weights"
             path = self._sound.trainer_folder / _WEIGHTS
             restore_weights(self.model, load_file(path), path)
         else:
             return None
         unshard(self.model)
-        return f"{found} of step {step:,}" if step else found
+        return f"{name} of step {step:,}" if step else name
 
     # The loop
 
     def _run(self, wrapped: nn.Module, resume: Checkpoint | None) -> None:
         self._logged = first = self.state.global_step
         wrapped.zero_grad()
-        begun = time.perf_counter()
+        start = time.perf_counter()
         self._call("on_train_begin")
         for epoch in range(first // self.steps_an_epoch, self.state.num_train_epochs):
             self._call("on_epoch_begin")
@@ -192,21 +191,21 @@ class PairTrainer:
             resume = None
             if self.control.should_training_stop:
                 break
-        runtime, steps = time.perf_counter() - begun, self.state.global_step - first
+        runtime, steps = time.perf_counter() - start, self.state.global_step - first
         self.log({"train_runtime": runtime, "train_steps_per_second": steps / runtime})
         self._call("on_train_end")
 
     def _epoch(self, wrapped: nn.Module, epoch: int, resume: Checkpoint | None) -> None:
-        """The steps of an epoch, or the rest of them; random numbers go on where the checkpoint left them."""
+        """Run the steps of an epoch, or its remaining steps with the checkpoint's random state."""
         accumulation, count = self.args.gradient_accumulation_steps, len(self.batches)
         done = self.state.global_step % self.steps_an_epoch if resume is not None else 0
         if resume is not None and not done:
             load_random_state(resume.trainer_folder, self.args)
         self.batches.set_epoch(epoch)
-        coming = iter(skip_first_batches(self.batches, done * accumulation) if done else self.batches)
+        upcoming = iter(skip_first_batches(self.batches, done * accumulation) if done else self.batches)
         for step in range(done, self.steps_an_epoch):
-            group = list(islice(coming, accumulation))
-            if resume is not None and step == done != 0:  # beginning an epoch draws a number
+            group = list(islice(upcoming, accumulation))
+            if resume is not None and step == done != 0:  # starting an epoch draws a random number
                 load_random_state(resume.trainer_folder, self.args)
             norm, lr = self._step(wrapped, group)
             self.state.global_step += 1
@@ -219,10 +218,10 @@ class PairTrainer:
         self._log_evaluate_save(norm, lr)
 
     def _step(self, wrapped: nn.Module, group: list[dict[str, Any]]) -> tuple[Tensor | None, float]:
-        """One step of the optimiser over some batches: the norm of the gradient, and the learning rate."""
+        """Run one optimiser step on a group of batches; returns the gradient norm and the learning rate."""
         self._call("on_step_begin")
         for inputs in group[:-1]:
-            # Gradients of a sharded model add up as shards: whole ones would take a whole model's memory.
+            # Accumulating unsharded gradients would take a whole model's memory.
             sharded = is_sharded(self.model)
             with nullcontext() if sharded else self.accelerator.no_sync(wrapped):
                 self.training_step(wrapped, inputs, len(group))
@@ -241,10 +240,9 @@ class PairTrainer:
         return norm, lr
 
     def training_step(self, wrapped: nn.Module, inputs: dict[str, Any], batches: int) -> None:
-        """Forward and backward pass of one of the `batches` of a step."""
+        """Forward and backward pass of one batch, in a step of this many `batches`."""
         wrapped.train()
-        # Sent from pinned memory while the device still computes.
-        inputs = upload_batch(inputs, self.args.device)
+        inputs = upload_batch(inputs, self.args.device)  # while the device still computes
         rows, dataset = inputs.pop("numbers"), inputs.get("dataset")
         parts = wrapped(**inputs)
         name = None if dataset is None else self.datasets[dataset]
@@ -256,16 +254,16 @@ class PairTrainer:
         self.accelerator.backward(parts["loss"] / batches)
 
     def clip_gradients(self, wrapped: nn.Module) -> Tensor:
-        """Clip the gradient to `max_grad_norm`; its norm before that."""
+        """Clip the gradient to `max_grad_norm`, and return its norm before clipping."""
         norm: Any = self.accelerator.clip_grad_norm_(wrapped.parameters(), self.args.max_grad_norm)
         return norm.full_tensor() if hasattr(norm, "full_tensor") else norm  # type: ignore[no-any-return]
 
     def _call(self, event: str, **seen: Any) -> None:
-        """Let all callbacks hear of an event."""
+        """Call all callbacks for an event."""
         for flag in _RESET.get(event, ()):
             setattr(self.control, flag, False)
         for callback in self.callbacks:
-            found = getattr(callback, event)(
+            control = getattr(callback, event)(
                 self.args,
                 self.state,
                 self.control,
@@ -277,12 +275,12 @@ class PairTrainer:
                 eval_dataloader=None,
                 **seen,
             )
-            self.control = self.control if found is None else found
+            self.control = self.control if control is None else control
 
     # Log and evaluation
 
     def _log_evaluate_save(self, norm: Tensor | None, lr: float) -> None:
-        """What callbacks asked for."""
+        """Log, evaluate and save as callbacks have requested."""
         if self.control.should_log and self.state.global_step > self._logged:
             self._logged = self.state.global_step
             parts = self.losses.drain()
@@ -297,44 +295,44 @@ class PairTrainer:
             self._call("on_save")
 
     def log(self, logs: dict[str, float]) -> None:
-        """Note an entry, and end a run whose gradient shows that it diverged."""
+        """Add a log entry, and stop a run whose gradient shows divergence."""
         logs["epoch"] = self.state.epoch or 0.0
         self.state.log_history.append({**logs, "step": self.state.global_step})
         self._call("on_log", logs=logs)
-        # Under fp16's loss scaling, a gradient beyond its range is skipped and means nothing.
+        # fp16's loss scaling skips steps with an infinite gradient, which is no sign of divergence.
         norms = [] if self.args.fp16 else [entry.get("grad_norm") for entry in self.state.log_history]
         self._stop_if(gradient_problem([norm for norm in norms if norm is not None]), self.state.global_step)
 
     def _check(self, step: int) -> None:
-        """Look for all signs of divergence that the steps so far may have left; all ranks alike."""
+        """Stop a run that has diverged, with the same result on all ranks."""
         self.losses.check()
         with self.clock.paused():
-            found = torch.zeros((), dtype=torch.float64)
+            spread = torch.zeros((), dtype=torch.float64)
             if self.is_main or is_sharded(self.model):
                 with unsharded_root(self.model):
-                    found += self.collapse.spread()
-            self._stop_if(self.collapse.problem(float(self._from_main(found))), step)
+                    spread += self.collapse.spread()
+            self._stop_if(self.collapse.problem(float(self._from_main(spread))), step)
 
     def _stop_if(self, problem: str | None, step: int) -> None:
         if problem is not None:
             raise Diverged(problem, step=step, lr=self.args.learning_rate)
 
     def evaluate(self) -> dict[str, float]:
-        """Score the dev data on rank 0, or, if the model is sharded, on all ranks; all get the figures."""
+        """Score the dev data on rank 0, or on all ranks if the model is sharded; all get the scores."""
         if self.evaluate_dev is None:
             return {}
         self._check(self.state.global_step)
         with self.clock.paused():
             self.model.eval()
-            scores = torch.zeros(len(self.dev_figures), dtype=torch.float64)
+            scores = torch.zeros(len(self.dev_metrics), dtype=torch.float64)
             if self.is_main or is_sharded(self.model):
                 with self.average.applied(self.model), unsharded_root(self.model):
                     scores += torch.tensor(self.evaluate_dev(), dtype=torch.float64)
-            found = self._from_main(scores).tolist()
-            metrics = {f"eval_{name}": score for name, score in zip(self.dev_figures, found, strict=True)}
+            values = self._from_main(scores).tolist()
+            metrics = {f"eval_{name}": value for name, value in zip(self.dev_metrics, values, strict=True)}
             self.log(metrics)
             self._call("on_evaluate", metrics=metrics)
-        self._keep_best(found[0])
+        self._keep_best(values[0])
         return metrics
 
     def _from_main(self, value: Tensor) -> Tensor:
@@ -356,7 +354,7 @@ class PairTrainer:
 
     def _save_checkpoint(self) -> None:
         if self.control.should_training_stop:
-            return  # the model itself comes next
+            return  # the finished model is saved next
         step, main = self.state.global_step, self.is_main
         self._check(step)
         with self.clock.paused():
@@ -384,7 +382,7 @@ class PairTrainer:
             save_history(folder, self.state, self.callbacks)
 
     def _restore(self, resume: Checkpoint) -> None:
-        """Take up all that a checkpoint has but the optimiser, which is made later."""
+        """Restore a checkpoint except for the optimiser, which is created later."""
         check_state_files(resume.trainer_folder)
         self.best, self.clock = resume.best(), Stopwatch(resume.seconds())
         self.name = resume.name() or self.name
@@ -396,7 +394,7 @@ class PairTrainer:
             self.average.mean = {name: shard_like(weight, own[name]) for name, weight in mean.items()}
         path = resume.trainer_folder / _WEIGHTS
         restore_weights(self.model, load_file(path), path)
-        if not is_sharded(self.model):  # whose parts can't run by themselves yet
+        if not is_sharded(self.model):  # parts of a sharded model can't run before the whole
             self._check(resume.step)
             self._sound = resume
         self.state = self._state(load_history(resume.trainer_folder, self.callbacks))

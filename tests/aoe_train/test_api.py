@@ -1,4 +1,4 @@
-"""What `aoe_train` offers in Python: the same as its commands, from what is in memory too."""
+"""Public Python functions, including inputs in memory."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Scaled(nn.Module):
         return (self.scale * cosines - labels / 5).square().mean()
 
 
-def test_rows_in_memory_train_what_their_file_trains(
+def test_rows_in_memory_and_their_file_give_the_same_model(
     train_file: Path, dev_file: Path, bert: Path, tmp_path: Path
 ):
     kept = aoe_train.train(train_file, backbone=bert, dev_data=dev_file, out=tmp_path / "file", **HOW)
@@ -98,7 +98,7 @@ def test_rows_in_memory_train_what_their_file_trains(
     assert again.record == record  # finished already
 
 
-def test_classes_given_as_numbers_are_trained_only_with_an_explicit_mapping(bert: Path, tmp_path: Path):
+def test_numeric_classes_need_an_explicit_mapping(bert: Path, tmp_path: Path):
     nli = [
         {"sentence1": f"the man {row}", "sentence2": f"a man {row % 7}", "label": row % 3}
         for row in range(48)
@@ -124,7 +124,7 @@ def test_classes_given_as_numbers_are_trained_only_with_an_explicit_mapping(bert
     assert scores["n"] == 33
 
 
-def test_progress_goes_to_a_function_with_a_loss_from_the_first_step_on(
+def test_progress_function_gets_a_loss_from_the_first_step(
     train_file: Path, dev_file: Path, bert: Path, tmp_path: Path, capfd, monkeypatch
 ):
     seen: list[Progress] = []
@@ -140,7 +140,7 @@ def test_progress_goes_to_a_function_with_a_loss_from_the_first_step_on(
     assert capfd.readouterr() == ("", "")
 
 
-def test_keyword_arguments_are_over_settings_and_those_over_a_file(
+def test_arguments_override_settings_and_settings_override_the_file(
     train_file: Path, bert: Path, tmp_path: Path, capsys
 ):
     (tmp_path / "c.toml").write_text("[optim]\nlr = 1.0\nbatch_size = 8\nepochs = 2.0\n")
@@ -154,7 +154,7 @@ def test_keyword_arguments_are_over_settings_and_those_over_a_file(
         aoe_train.plan(train_file, backbone=bert, settings={"optim.speed": 3})
 
 
-def test_a_loss_of_ones_own_is_trained_by_and_recorded(train_file: Path, bert: Path, tmp_path: Path, capsys):
+def test_custom_loss_is_used_and_recorded(train_file: Path, bert: Path, tmp_path: Path, capsys):
     how = {**HOW, "progress": True}
     run = aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", objective=squared, **how)
     told = capsys.readouterr().err
@@ -166,7 +166,7 @@ def test_a_loss_of_ones_own_is_trained_by_and_recorded(train_file: Path, bert: P
     with pytest.raises(ConfigError, match="differs in objective"):
         aoe_train.train(train_file, backbone=bert, out=run.out, **HOW)
     card = (run.out / "README.md").read_text()
-    assert f"## Objective\n\nA loss of its maker's own: `{__name__}.squared`.\n" in card
+    assert f"## Objective\n\nA custom loss: `{__name__}.squared`.\n" in card
     # One label for all rows ranks nothing, but one's own loss may well learn from it; a module learns, too.
     alike, own = [{**row, "score": 5.0} for row in rows(train_file)], Scaled()
     aoe_train.train(alike, backbone=bert, out=tmp_path / "alike", objective=own, **HOW)
@@ -180,19 +180,17 @@ def test_a_loss_of_ones_own_is_trained_by_and_recorded(train_file: Path, bert: P
 @pytest.mark.parametrize(
     ("own", "message"),
     [
-        (lambda vectors, labels: 3.0, "gave float; expected one number"),
-        (lambda vectors, labels: vectors.sum(-1), "gave a torch.float32 tensor of shape"),
+        (lambda vectors, labels: 3.0, "returned float; expected one number"),
+        (lambda vectors, labels: vectors.sum(-1), "returned a torch.float32 tensor of shape"),
         (lambda vectors, labels: vectors.sum().detach(), "does not depend on the vectors"),
     ],
 )
-def test_what_is_no_loss_is_refused(own: Any, message: str, train_file: Path, bert: Path, tmp_path: Path):
+def test_invalid_losses_are_refused(own: Any, message: str, train_file: Path, bert: Path, tmp_path: Path):
     with pytest.raises(ConfigError, match=message):
         aoe_train.train(train_file, backbone=bert, out=tmp_path / "m", objective=own, **HOW)
 
 
-def test_a_precision_that_is_slow_on_this_machine_is_reported(
-    train_file: Path, bert: Path, monkeypatch, capsys
-):
+def test_slow_precision_is_reported(train_file: Path, bert: Path, monkeypatch, capsys):
     monkeypatch.setattr(_precision, "product_time", lambda _: 4.6)
     plan = aoe_train.plan(train_file, backbone=bert, **{**HOW, "precision": "bf16"})
     assert "bf16; matrix products take 4.6 times as long" in str(plan).replace("\n", " ")
@@ -209,7 +207,7 @@ def test_a_precision_that_is_slow_on_this_machine_is_reported(
 
 
 @pytest.mark.parametrize("suite", ["sts", "gis"])
-def test_pairs_to_judge_by_are_read_as_those_to_train_on(suite: str, train_file: Path, bert: Path, capsys):
+def test_evaluation_pairs_are_read_like_training_pairs(suite: str, train_file: Path, bert: Path, capsys):
     pairs = rows(train_file)
     pairs.append({**pairs[3], "score": 0.0 if pairs[3]["score"] else 5.0})
     if suite == "gis":
@@ -228,7 +226,7 @@ def test_pairs_to_judge_by_are_read_as_those_to_train_on(suite: str, train_file:
 
 
 @pytest.mark.parametrize("form", ["dataset", "csv", "mixed"])
-def test_what_llms_wrote_is_known_by_its_rows(form: str, bert: Path, tmp_path: Path):
+def test_rows_by_llms_are_recognised(form: str, bert: Path, tmp_path: Path):
     said = {"llms": ["chatgpt"], "prompt_hashes": ["a1"]}
     own = [{"text1": word, "text2": f"a {word}", "label": n % 2} for n, word in enumerate(WORDS[:40])]
     frame = pl.from_dicts([row | said for row in own])
@@ -241,7 +239,7 @@ def test_what_llms_wrote_is_known_by_its_rows(form: str, bert: Path, tmp_path: P
     assert plan.record["optim"]["lr"] == (5e-5 if form == "mixed" else 5e-6)
 
 
-def test_a_plan_reports_and_writes_nothing(train_file: Path, bert: Path, tmp_path: Path, monkeypatch):
+def test_plan_writes_nothing(train_file: Path, bert: Path, tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plan = aoe_train.plan(rows(train_file), backbone=bert, batch_size=8, epochs=1, progress=False)
     assert plan.to_dict()["steps"] == 6
@@ -251,7 +249,7 @@ def test_a_plan_reports_and_writes_nothing(train_file: Path, bert: Path, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
-def test_an_evaluation_is_a_table(dev_file: Path, bert: Path, tmp_path: Path):
+def test_evaluation_as_tables(dev_file: Path, bert: Path, tmp_path: Path):
     encoder, how = aoe_train.Encoder.load(bert), {"cache": False, "progress": False}
     found = aoe_train.evaluate(encoder, data=rows(dev_file), resamples=100, **how)
     scores = found.to_dict()["the list given"]
@@ -298,22 +296,22 @@ def test_sizes_are_rows_of_one_table(dev_file: Path, bert: Path):
         ({"quantize": "int4"}, "quantize 'int4': expected"),
         ({"dim": "x"}, "dim"),
         ({"dim": 64}, "dim 64: this model's vectors have 32 dimensions"),
-        ({"dim": 8, "against": "minilm"}, "--against is for vectors as they are"),
+        ({"dim": 8, "against": "minilm"}, "--against compares full vectors"),
     ],
 )
-def test_sizes_that_cannot_be_judged(dev_file: Path, bert: Path, given: dict[str, Any], message: str):
+def test_invalid_sizes_are_refused(dev_file: Path, bert: Path, given: dict[str, Any], message: str):
     with pytest.raises(ConfigError, match=message):
         aoe_train.evaluate(str(bert), **({"data": dev_file, "cache": False, "progress": False} | given))
 
 
-def test_one_own_split_is_judged_of_rows_in_memory(train_file: Path, dev_file: Path, bert: Path):
+def test_evaluation_of_one_split_in_memory(train_file: Path, dev_file: Path, bert: Path):
     splits = {"train": rows(train_file), "validation": rows(dev_file), "test": rows(dev_file)[:20]}
     how: dict[str, Any] = {"data": splits, "resamples": 0, "cache": False, "progress": False}
     assert aoe_train.evaluate(bert, **how).to_dict()["the dict given"]["n"] == 20
     assert aoe_train.evaluate(bert, split="dev", **how).to_dict()["the dict given"]["n"] == 30
 
 
-def test_rows_that_were_left_out_are_kept_beside_the_model(train_file: Path, bert: Path, tmp_path: Path):
+def test_bad_rows_are_written_next_to_the_model(train_file: Path, bert: Path, tmp_path: Path):
     data, out = tmp_path / "train.tsv", tmp_path / "model"
     lines = train_file.read_text().splitlines()
     data.write_text("\n".join([lines[0], "\t".join(" " * len(lines[0].split("\t"))), *lines[1:9], ""]))
@@ -325,7 +323,7 @@ def test_rows_that_were_left_out_are_kept_beside_the_model(train_file: Path, ber
     assert json.loads((tmp_path / "model.bad-rows.jsonl").read_text())["row"] == 2
 
 
-def test_texts_become_vectors_and_files_become_files(bert: Path, tmp_path: Path):
+def test_encode_returns_an_array_or_writes_a_file(bert: Path, tmp_path: Path):
     texts = ["the cat", "a dog", "the man on the road"]
     vectors = aoe_train.encode(texts, model=bert, progress=False)
     column = aoe_train.encode(pl.Series(texts), model=aoe_train.Encoder.load(bert), progress=False)
@@ -337,7 +335,7 @@ def test_texts_become_vectors_and_files_become_files(bert: Path, tmp_path: Path)
     assert Progress("encode", 3, 3) in seen
     with pytest.raises(ConfigError, match="needs `out`"):
         aoe_train.encode(tmp_path / "t.txt", model=bert)  # type: ignore[call-overload]
-    with pytest.raises(ConfigError, match="are returned"):
+    with pytest.raises(ConfigError, match="is for a file of texts"):
         aoe_train.encode(texts, model=bert, out=tmp_path / "w.npy")  # type: ignore[call-overload]
     with pytest.raises(ConfigError, match="--precision half: expected auto"):
         aoe_train.encode(texts, model=bert, precision="half")

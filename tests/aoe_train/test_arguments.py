@@ -1,4 +1,4 @@
-"""A mistake in a call from Python is one line that names it, not a traceback from deep inside."""
+"""Wrong arguments give a one-line error that names them."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ ROWS = [{"text1": "a man", "text2": f"a dog {word}", "label": place % 2} for pla
 
 
 @pytest.mark.parametrize("texts", [None, 5, {"a man"}, (text for text in ["a man"])])
-def test_only_a_list_of_texts_is_encoded(texts, bert):
+def test_encode_accepts_only_texts(texts, bert):
     encoder = aoe_train.Encoder.load(bert)
     with pytest.raises(DataError, match="expected a text, or a list of texts; found"):
         encoder.encode(texts)
@@ -38,13 +38,13 @@ def test_only_a_list_of_texts_is_encoded(texts, bert):
         (lambda: ANY.train(ROWS, out="m", backbone=None, progress=False), "backbone = None: "),
     ],
 )
-def test_a_wrong_argument_is_named(call, message):
+def test_errors_name_the_wrong_argument(call, message):
     with pytest.raises(ConfigError) as raised:
         call()
     assert str(raised.value).startswith(message)
 
 
-def test_a_plan_takes_no_unknown_keyword():
+def test_plan_refuses_unknown_arguments():
     with pytest.raises(TypeError, match="unexpected keyword argument 'batchsize'"):
         ANY.plan(ROWS, batchsize=2)
     with pytest.raises(ConfigError) as raised:
@@ -86,7 +86,7 @@ assert "torch" not in sys.modules
 """
 
 
-def test_names_folders_and_files_are_checked_before_torch_is_loaded(tmp_path):
+def test_inputs_are_checked_before_torch_is_imported(tmp_path):
     (tmp_path / "empty.tsv").touch()
     (tmp_path / "folder").mkdir()
     (tmp_path / "pairs.tsv").write_text("text1\ttext2\tlabel\na man\ta dog\t1\na cat\ta car\t0\n")
@@ -113,24 +113,24 @@ async def is_async(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     ("objective", "message"),
     [
         ("angle", "objective 'angle': expected a function"),
-        (torch.nn.MSELoss, "a module \\(not its class\\)"),
-        (lambda vectors, _: vectors.sum().to(torch.complex64), "gave a torch.complex64 tensor"),
-        (lambda vectors: vectors.sum(), r"takes \(vectors\), but is called with \(vectors, labels\)"),
-        (ForgetsLabels(), r"ForgetsLabels: takes \(vectors: .*\), but is called with"),
+        (torch.nn.MSELoss, "an instance, not a class"),
+        (lambda vectors, _: vectors.sum().to(torch.complex64), "returned a torch.complex64 tensor"),
+        (lambda vectors: vectors.sum(), r"found the parameters \(vectors\), expected \(vectors, labels\)"),
+        (ForgetsLabels(), r"ForgetsLabels: found the parameters \(vectors: .*\), expected"),
         (is_async, "is_async: is async; expected a plain function"),
     ],
 )
-def test_an_objective_that_is_none_is_refused(objective, message, bert, tmp_path):
+def test_invalid_objectives_are_refused(objective, message, bert, tmp_path):
     with pytest.raises(ConfigError, match=message):
         aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", objective=objective, **HOW)
 
 
-def test_an_error_of_ones_own_objective_says_what_it_was_called_with(bert, tmp_path):
+def test_error_in_a_custom_loss_gets_a_note_on_its_arguments(bert, tmp_path):
     def own(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.mse_loss(vectors[:, 0] @ vectors[:, 1], labels[:, None, None])
 
     with pytest.raises(RuntimeError) as raised:
         aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", objective=own, **HOW)
     (note,) = raised.value.__notes__
-    assert "own: called with vectors (2, 2, " in note
+    assert "own: called with vectors (row, column, dim) of shape (2, 2, " in note
     assert "and labels (2,); expected one number" in note

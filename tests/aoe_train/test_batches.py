@@ -1,4 +1,4 @@
-"""Which rows make a batch, and what the batch is made of."""
+"""Grouping of rows into batches, and the tensors of a batch."""
 
 from itertools import chain
 from typing import Any
@@ -34,7 +34,7 @@ def make(count: int, kind: Kind = "positive", seed: int = 0) -> tuple[Examples, 
 @given(
     st.integers(4, 90), st.integers(1, 3), st.integers(1, 4), st.sampled_from(STRATEGIES), st.integers(0, 9)
 )
-def test_every_row_once_an_epoch_and_ranks_take_slices(count, share, world, how, epoch):
+def test_each_row_once_per_epoch_and_equal_slices_per_rank(count, share, world, how, epoch):
     examples, lengths = make(count, "binary")
     how = {**how, "world": world, "seed": 3}
     whole, *ranks = (
@@ -56,7 +56,7 @@ def test_every_row_once_an_epoch_and_ranks_take_slices(count, share, world, how,
 
 
 @pytest.mark.parametrize("how", STRATEGIES)
-def test_seed_and_epoch_alone_decide(how):
+def test_plan_depends_only_on_seed_and_epoch(how):
     def plans(seed, epochs=range(3)):
         sampler = Batches(*make(300, "binary"), 8, seed=seed, **how)
         return [[rows.tolist() for rows in sampler.plan(epoch)] for epoch in epochs]
@@ -75,7 +75,7 @@ def one_could_give(batches: list[np.ndarray], labels: np.ndarray) -> bool:
 
 
 @given(st.integers(20, 120), st.integers(2, 9), st.sampled_from(STRATEGIES))
-def test_no_batch_of_one_label_that_could_have_two(count, size, how):
+def test_batches_have_two_labels_if_possible(count, size, how):
     examples, lengths = make(count, "binary")
     plan = Batches(examples, lengths, size, **how).plan(0)
     assert not one_could_give(plan, examples.labels)
@@ -83,7 +83,7 @@ def test_no_batch_of_one_label_that_could_have_two(count, size, how):
         assert min(np.ptp(examples.labels[rows]) for rows in plan if len(rows) > 1) == 1
 
 
-def test_lengths_lie_together_and_the_longest_comes_first():
+def test_batches_group_similar_lengths_and_the_largest_comes_first():
     examples, lengths = make(4000)
     tokens = lengths[examples.rows].sum(axis=1)
     plain, *grouped = (Batches(examples, lengths, 16, **how).plan(0) for how in STRATEGIES)
@@ -103,11 +103,11 @@ def test_lengths_lie_together_and_the_longest_comes_first():
     ("most", "rows", "world", "cuts"),
     [(9, 6, 1, [3, 4, 5]), (9, 2, 1, [2, 4, 5]), (14, 6, 2, [4]), (1, 6, 3, [3])],
 )
-def test_cuts_by_hand(most, rows, world, cuts):
+def test_budget_cuts_by_hand(most, rows, world, cuts):
     assert budget_cuts(np.array([2, 3, 4, 5, 9, 20]), most, rows, world).tolist() == cuts
 
 
-def test_a_budget_counts_the_texts_that_there_are():
+def test_budget_ignores_absent_negatives():
     rows = np.array([[0, 1, 2, 3], [4, 5, 6, ABSENT], [7, 8, 9, ABSENT]])
     wide = Examples([str(n) for n in range(10)], rows, None, "triplet")
     lengths = np.array([1, 2, 3, 4, 1, 1, 1, 2, 2, 9])  # rows of 10, 3 and 13 tokens
@@ -118,7 +118,7 @@ def test_a_budget_counts_the_texts_that_there_are():
     assert [len(rows) for rows in plan] == [2, 2]  # a single text counts twice
 
 
-def test_a_smaller_last_batch():
+def test_smaller_last_batch():
     examples, lengths = make(10)
     assert [len(rows) for rows in Batches(examples, lengths, 4, strategy="shuffle")] == [4, 4, 2]
     dropped = Batches(examples, lengths, 4, drop_last=True)
@@ -133,13 +133,13 @@ def test_a_smaller_last_batch():
     [
         ({"batch_size": 0}, "batch size 0: expected a multiple"),
         ({"batch_size": 3, "world": 2}, "a multiple of the 2 processes"),
-        ({"batch_size": 4, "strategy": "tokens"}, "needs a number of tokens"),
-        ({"batch_size": 4, "max_tokens": 5}, "nothing else takes one"),
+        ({"batch_size": 4, "strategy": "tokens"}, "needs max_tokens"),
+        ({"batch_size": 4, "max_tokens": 5}, "only it uses max_tokens"),
         ({"batch_size": 4, "strategy": "tokens", "max_tokens": 0}, "expected 1 or more"),
         ({"batch_size": 4, "strategy": "tokens", "max_tokens": 9, "drop_last": True}, "leave it out"),
     ],
 )
-def test_sizes_that_dont_fit(more, message):
+def test_invalid_batch_sizes_are_refused(more, message):
     examples, lengths = make(10)
     with pytest.raises(ConfigError, match=message):
         Batches(examples, lengths, **more)
@@ -151,25 +151,8 @@ def test_too_few_rows(more, least):
         Batches(*make(3), 8, **more)
 
 
-@pytest.mark.parametrize(
-    ("labels", "batches", "mixed"),
-    [
-        (
-            [1, 0, 0, 1, 1, 1, 0, 0, 0, 0],
-            [[0, 1, 2], [3, 4, 5], [6, 7], [8, 9]],
-            [[0, 1, 2], [3, 8, 6], [5, 7], [4, 9]],
-        ),
-        ([0, 0, 0, 1, 1, 0], [[0, 1, 2], [3, 4, 5]], [[0, 1, 3], [2, 4, 5]]),
-    ],
-)
-def test_the_nearest_batch_gives(labels, batches, mixed):
-    found = [np.array(batch) for batch in batches]
-    mix_labels(found, np.array(labels, np.float32))
-    assert [rows.tolist() for rows in found] == mixed
-
-
 @given(st.lists(st.lists(st.sampled_from([0, 1, 2.5]), min_size=1, max_size=6), min_size=1, max_size=12))
-def test_as_many_batches_as_can_be_hold_two_labels(wanted):
+def test_mix_labels_leaves_no_avoidable_single_label(wanted):
     labels = np.concatenate(wanted).astype(np.float32)
     cuts = np.cumsum([len(part) for part in wanted])[:-1]
     batches = np.split(np.arange(len(labels)), cuts)
@@ -206,7 +189,7 @@ def ids_of(batch: Batch) -> list[list[int]]:
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=8), st.booleans())
-def test_rows_lead_to_their_texts(store, rows, dedup):
+def test_rows_of_a_batch_index_its_texts(store, rows, dedup):
     batch = Collate(PAIRS, store, dedup=dedup)(rows)
     assert batch["texts"][batch["rows"]].tolist() == PAIRS.rows[rows].tolist()
     assert batch["labels"].tolist() == PAIRS.labels[rows].tolist()
@@ -221,7 +204,7 @@ def test_rows_lead_to_their_texts(store, rows, dedup):
 
 
 @pytest.mark.parametrize("dedup", [True, False])
-def test_a_negative_that_a_row_lacks_is_no_text_of_the_batch(store, *, dedup):
+def test_absent_negatives_are_not_in_the_batch(store, *, dedup):
     batch = Collate(WIDE, store, dedup=dedup)([1, 0])
     numbers = batch["texts"][batch["rows"]]
     assert numbers[batch["rows"] != ABSENT].tolist() == [3, 0, 5, 0, 1, 2, 1]
@@ -230,7 +213,7 @@ def test_a_negative_that_a_row_lacks_is_no_text_of_the_batch(store, *, dedup):
     assert ids_of(batch) == [IDS[n] for n in batch["texts"].tolist()]
 
 
-def test_a_plan_counts_the_texts_that_there_are(store):
+def test_statistics_ignore_absent_negatives(store):
     lengths = store.lengths
     plan = describe(Batches(WIDE, lengths, 2), store)
     assert plan["tokens_max"] == sum(lengths[[0, 1, 2, 3, 5]])
@@ -240,7 +223,7 @@ def test_a_plan_counts_the_texts_that_there_are(store):
     assert plan["padding_share"] == pytest.approx(1 - own / padded)
 
 
-def test_a_single_text_comes_twice(store):
+def test_single_texts_are_encoded_twice(store):
     single = Examples(WORDS, np.array([[4], [0], [4]]), None, "single")
     batch = Collate(single, store)([0, 1])
     assert batch["texts"].tolist() == [0, 0, 4, 4]
@@ -252,17 +235,3 @@ def test_a_single_text_comes_twice(store):
         ids = Collate(whole, store, views=views)(range(6))["input_ids"]
         assert plan["tokens_max"] == times * store.lengths.sum() == len(ids)
         assert plan["distinct_share"] == 1
-
-
-def test_a_plan_in_numbers(store):
-    plan = describe(Batches(PAIRS, store.lengths, 5), store)
-    columns = [[len(IDS[n]) for n in column] for column in PAIRS.rows.T]
-    padded = sum(5 * max(column) for column in columns)
-    counts = {"steps": 1, "rows_mean": 5, "rows_max": 5, "one_label_batches": 0, "left_out": 0}
-    assert plan == {
-        **counts,
-        **dict.fromkeys(("tokens_mean", "tokens_max"), store.lengths.sum()),
-        "distinct_share": 6 / 10,
-        "padding_share": pytest.approx(1 - sum(map(sum, columns)) / padded),
-        "truncated_texts": 0,
-    }

@@ -1,4 +1,4 @@
-"""The card's head is YAML that hubs know, its body tells what the record holds."""
+"""The YAML header and the text of a model card."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def record(**changes: Any) -> dict[str, Any]:
     ("metric", "on_the_hub"),
     [("spearman", "spearman_cosine"), ("triplet_accuracy", "cosine_accuracy"), ("mrr", "cosine_mrr")],
 )
-def test_head_is_what_hubs_read(metric, on_the_hub):
+def test_header_for_the_hub(metric, on_the_hub):
     measured = record(result={"dev": 0.87, "dev_before": 0.86, "dev_metric": metric})
     _, head, body = model_card("model", measured, 384).split("---\n", 2)
     found = yaml.safe_load(head)
@@ -58,7 +58,7 @@ NAMED = {"prompts": {"query": "q: ", "document": ""}, "default_prompt_name": "qu
         (
             *({}, {}),
             [
-                *("5,749 graded pairs from `pairs.tsv`", "3 texts were longer than 64 tokens"),
+                *("5,749 graded pairs from `pairs.tsv`", "3 texts longer than 64 tokens were truncated"),
                 *("| ibn | 1 | 0.05 |", "| batch size | 32 × 2 processes |", "| before training | 0.8600 |"),
                 *("those of step 40", "`license:`"),
             ],
@@ -69,17 +69,17 @@ NAMED = {"prompts": {"query": "q: ", "document": ""}, "default_prompt_name": "qu
         ),
         (
             *({}, {"dims": [384, 32], "dim_weights": [1.0, 0.5]}),
-            ["Sizes (Matryoshka): 384, 32 (weight 0.5).", "truncate_dim=32"],
+            ["Vector sizes (Matryoshka): 384, 32 (weight 0.5).", "truncate_dim=32"],
         ),
         (
             *({"encoder": {**ENCODER, **around("Say {text}:")}}, {}),
-            ["`Say {text}:` around each text; don't add it"],
+            ["`Say {text}:` to each text; don't add it"],
         ),
         (
             *({"encoder": {**ENCODER, **NAMED}}, {}),
-            ["| `query` | `q: ` |", "| `document` | (none) |", "none is asked have `query`"],
+            ["| `query` | `q: ` |", "| `document` | (none) |", "The default is `query`"],
         ),
-        ({"result": {"dev": None}, "dev_history": []}, {}, ["No held-out data was given."]),
+        ({"result": {"dev": None}, "dev_history": []}, {}, ["There was no held-out data."]),
         (
             *({}, {"weights": {"score_distill": 2.0}}),
             ["| score_distill | 2 | – |", "Form of score_distill: `mse`."],
@@ -88,14 +88,14 @@ NAMED = {"prompts": {"query": "q: ", "document": ""}, "default_prompt_name": "qu
             *({"advisers": advisers({"anchor": "query: ", "positive": ""})}, {"guide_margin": 0.05}),
             [
                 "Guide: `guide`, 384 numbers, SHA-256 of its weights `abababababababab…`.",
-                "nearer to the anchor than the positive, less a margin of 0.05 (absolute), are no negatives",
+                "than the positive minus a margin of 0.05 (absolute) are not negatives",
                 "Teacher: `someone/teacher` at `c0ffee`, 768 numbers",
                 "Its prompts: anchor `query:`.",
             ],
         ),
     ],
 )
-def test_body_tells_what_the_record_holds(changes, objective, words):
+def test_body_shows_the_record(changes, objective, words):
     found = record(**changes)
     found["origin"]["settings"]["objective"] |= objective
     card = model_card("model", found, 384)
@@ -106,7 +106,7 @@ def test_body_tells_what_the_record_holds(changes, objective, words):
 
 
 @pytest.mark.parametrize(("backbone", "model"), PACKAGED.items())
-def test_a_packaged_backbone_is_known_by_its_name_on_the_hub(backbone, model):
+def test_card_has_the_hub_id_of_a_packaged_backbone(backbone, model):
     sources = {"data": "pairs.tsv", "backbone": backbone}
     card = model_card("model", record(sources=sources), 384)
     head = yaml.safe_load(card.split("---\n", 2)[1])

@@ -1,9 +1,9 @@
-"""A model's prompts by name, and those of training rows' columns."""
+"""A model's prompts by name, and prompts of columns."""
 
 import numpy as np
 import pytest
 
-from aoe_train.data.run_data import column_names, column_prompts
+from aoe_train.data.run_data import column_prompts
 from aoe_train.records import ABSENT, Examples, Kind
 from aoe_train.settings.prompts import NamedPrompts, Prompt, read_prompt, written_out
 from aoe_train.settings.training import EncoderSettings
@@ -23,7 +23,7 @@ PAPERS = "Summarize sentence {text} in one word:"
         ("all of {this} and {{that}}", Prompt("all of {this} and {{that}}")),
     ],
 )
-def test_a_prompt_stands_before_the_text_or_around_its_place(words, expected):
+def test_prompt_before_or_around_the_text(words, expected):
     assert read_prompt(words) == expected
     assert written_out(words, "{text} {0}") == expected.before + "{text} {0}" + expected.after
 
@@ -37,7 +37,7 @@ def test_a_prompt_stands_before_the_text_or_around_its_place(words, expected):
         ({"prompt": ""}, ""),
     ],
 )
-def test_the_prompt_itself_goes_before_its_name_and_both_before_the_default(chosen, expected):
+def test_prompt_overrides_name_and_default(chosen, expected):
     prompts = {"q": "query: ", "d": "passage: "}
     assert NamedPrompts(prompts, "d").chosen(**chosen) == expected
     assert NamedPrompts(prompts).chosen() == ""
@@ -76,12 +76,12 @@ def test_prompts_of_queries_and_documents(own, default, query, document, around_
         ),
         (lambda: NamedPrompts({"q": ""}).chosen(name=""), "no prompt ''; this model has 'query', 'document'"),
         (lambda: NamedPrompts({"q": "query: "}, "x"), "no prompt 'x'; this model has"),
-        (lambda: NamedPrompts({" ": "query: "}), "its name is empty"),
-        (lambda: read_prompt("{text} or {text}"), r"expected \{text\} in it once at most, .* found 2"),
-        (lambda: read_prompt("find \ud800: "), "half a surrogate pair"),
+        (lambda: NamedPrompts({" ": "query: "}), "has an empty name"),
+        (lambda: read_prompt("{text} or {text}"), r"has \{text\} 2 times; expected once at most"),
+        (lambda: read_prompt("find \ud800: "), "lone surrogate"),
     ],
 )
-def test_prompts_and_names_that_are_none(call, message):
+def test_invalid_prompts_and_names_are_refused(call, message):
     with pytest.raises(ConfigError, match=message):
         call()
 
@@ -100,13 +100,6 @@ NEGATIVES = rows("triplet", [0, 1, 2, 3], [1, 0, 3, ABSENT])
 PAIRS = rows("graded", [0, 1], [1, 2])
 
 
-def test_columns_have_names():
-    assert column_names(TRIPLETS) == ["anchor", "positive", "negative"]
-    assert column_names(NEGATIVES) == ["anchor", "positive", "negative_1", "negative_2"]
-    assert column_names(PAIRS) == ["text1", "text2"]
-    assert column_names(rows("single", [0])) == ["text"]
-
-
 def said(
     given: dict[str, str], examples: Examples, encoder: EncoderSettings = PLAIN
 ) -> list[list[str | None]]:
@@ -117,7 +110,7 @@ def said(
     return [[None if place == ABSENT else whole[place] for place in row] for row in found.rows]
 
 
-def test_each_column_has_its_prompt_and_a_text_may_have_two():
+def test_text_in_two_columns_has_two_prompts():
     given = {"anchor": "q: ", "positive": "p: "}
     assert said(given, TRIPLETS)[:2] == [
         ["q: text 0", "p: text 1", "text 2"],
@@ -125,7 +118,7 @@ def test_each_column_has_its_prompt_and_a_text_may_have_two():
     ]
     found = column_prompts(given, PLAIN, [TRIPLETS]).applied(TRIPLETS)
     assert len(found.texts) == len({*zip(found.texts, found.prompts, strict=True)}) == 8
-    np.testing.assert_array_equal(found.said[found.rows], TRIPLETS.rows)
+    np.testing.assert_array_equal(found.content_ids[found.rows], TRIPLETS.rows)
     np.testing.assert_array_equal(np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows])
 
 
@@ -141,12 +134,12 @@ def test_each_column_has_its_prompt_and_a_text_may_have_two():
         ),
     ],
 )
-def test_names_stand_for_columns_and_the_nearest_one_counts(given, expected):
+def test_most_specific_column_key_wins(given, expected):
     assert said(given, NEGATIVES)[0] == expected
     assert said(given, NEGATIVES)[1][3] is None
 
 
-def test_other_columns_have_the_default_prompt_and_names_stand_for_prompts():
+def test_default_prompt_and_prompts_by_name():
     assert said({"anchor": "query", "positive": "passage"}, TRIPLETS, NAMED)[0] == [
         "q: text 0",
         "p: text 1",
@@ -165,21 +158,23 @@ def test_other_columns_have_the_default_prompt_and_names_stand_for_prompts():
         (None, NAMED, NAMED.prompts, "t"),
     ],
 )
-def test_one_prompt_for_all_is_the_default_one(given, encoder, prompts, default):
+def test_prompt_for_all_texts_becomes_the_default(given, encoder, prompts, default):
     found = column_prompts(given, encoder, [PAIRS])
-    assert (found.kept.prompts, found.kept.default_prompt_name) == (prompts, default)
+    assert (found.encoder.prompts, found.encoder.default_prompt_name) == (prompts, default)
     expected = "" if default is None else prompts[default]
     assert (found.applied(PAIRS).prompts, found.applied(PAIRS).texts) == (expected, PAIRS.texts)
 
 
-def test_the_model_knows_prompts_of_columns_by_name():
+def test_prompts_of_columns_are_stored_by_name():
     given = {"anchor": "query: ", "positive": "passage: ", "negative": "passage: "}
     expected = {"query": "query: ", "document": "passage: "}
-    assert column_prompts(given, PLAIN, [TRIPLETS]).kept.prompts == expected
-    kept = column_prompts({"anchor": "new: ", "positive": "p: ", "negative": "n: "}, NAMED, [TRIPLETS]).kept
+    assert column_prompts(given, PLAIN, [TRIPLETS]).encoder.prompts == expected
+    kept = column_prompts(
+        {"anchor": "new: ", "positive": "p: ", "negative": "n: "}, NAMED, [TRIPLETS]
+    ).encoder
     assert kept.prompts == {"query": "new: ", "passage": "p: ", "t": "title: ", "negative": "n: "}
     assert kept.default_prompt_name == "t"
-    assert column_prompts({"text1": "a: "}, PLAIN, [PAIRS]).kept.prompts == {"text1": "a: "}
+    assert column_prompts({"text1": "a: "}, PLAIN, [PAIRS]).encoder.prompts == {"text1": "a: "}
 
 
 @pytest.mark.parametrize(
@@ -189,18 +184,18 @@ def test_the_model_knows_prompts_of_columns_by_name():
         ({}, "prompts: empty"),
         ("{text} {text}", "once at most"),
         ({"anchor": "{text} {text}"}, "once at most"),
-        ({"question": "q: "}, "no column 'question'; there are anchor, positive, negative, and query stands"),
-        ({"anchor": "query"}, "the model has no prompt 'query' of its own; give its words"),
+        ({"question": "q: "}, "no column 'question'; expected anchor, positive, negative, query (the first)"),
+        ({"anchor": "query"}, "the model doesn't define a prompt 'query'; give its words"),
     ],
 )
-def test_what_is_wrong_with_them_is_told(given, told):
+def test_invalid_column_prompts_are_refused(given, told):
     with pytest.raises(ConfigError) as error:
         column_prompts(given, PLAIN, [TRIPLETS, PAIRS])
     assert told in str(error.value)
 
 
-def test_held_out_rows_without_any_of_the_prompts_are_refused():
+def test_dev_rows_without_a_prompt_are_refused():
     found = column_prompts({"anchor": "q: "}, PLAIN, [TRIPLETS, PAIRS])
-    with pytest.raises(ConfigError, match="prompts are for anchor, but there are rows of text1, text2"):
+    with pytest.raises(ConfigError, match="found anchor, but no prompt for rows of text1, text2"):
         found.applied(PAIRS)
-    assert column_prompts({"query": "q: "}, PLAIN, [TRIPLETS, PAIRS]).applied(PAIRS).said is not None
+    assert column_prompts({"query": "q: "}, PLAIN, [TRIPLETS, PAIRS]).applied(PAIRS).content_ids is not None

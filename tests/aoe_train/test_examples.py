@@ -1,4 +1,4 @@
-"""Rows read for training, and rows that contradict each other."""
+"""Reading of training rows, and conflicting rows."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ from aoe_train.data.examples import (
     negative_counts,
     negatives_in_words,
     read_examples,
-    settle,
+    resolve_conflicts,
 )
 from aoe_train.records import ABSENT, Examples
 from aoe_train.settings.training import Conflicts
@@ -57,7 +57,7 @@ def test_kinds_of_rows(tmp_path, content, kind, texts, rows):
         assert (examples.labels.tolist(), examples.labels.dtype) == ([1, 0, 0], np.float32)
 
 
-def test_other_columns_and_files_of_texts(tmp_path):
+def test_mapped_columns_and_text_files(tmp_path):
     mapped = read_examples(put(tmp_path / "d.csv", "id,title\n1,a\n"), columns={"text": "title"})
     assert (mapped.kind, mapped.texts) == ("single", ["a"])
     path = tmp_path / "a.txt.gz"
@@ -70,7 +70,7 @@ letters = st.sampled_from("abcde")
 
 
 @given(st.lists(st.tuples(letters, letters, st.lists(letters, min_size=1, max_size=4)), min_size=1))
-def test_rows_still_say_what_the_file_says(rows):
+def test_examples_reproduce_the_rows(rows):
     examples = distinct(pl.DataFrame(rows, schema=["anchor", "positive", "negatives"], orient="row"))
     expected = [[anchor, positive, *negatives] for anchor, positive, negatives in rows]
     assert columns_of(examples) == expected
@@ -79,20 +79,20 @@ def test_rows_still_say_what_the_file_says(rows):
     assert sum(negative_counts(examples).values()) == len(rows)
 
 
-def test_one_row_of_very_many_negatives_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(_records, "_MOST_CELLS", 1000)
+def test_row_with_far_too_many_negatives_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(_records, "_MAX_CELLS", 1000)
     rows = [{"anchor": f"a{n}", "positive": f"p{n}", "negatives": [f"n{n}"]} for n in range(100)]
     many = {"anchor": "a", "positive": "p", "negatives": [f"m{n}" for n in range(30)]}
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, [*rows[:7], many, *rows[7:]])))
-    with pytest.raises(DataError, match=r"rows.jsonl:8: has 30 negatives, where rows have 1.3 on average; "):
+    with pytest.raises(DataError, match=r"rows.jsonl:8: has 30 negatives, the average row 1.3; "):
         read_examples(str(path))
     assert len(read_examples(str(path), limit=7)) == 7
     path.write_text("\n".join(map(json.dumps, [many] * 100)))
     assert read_examples(str(path)).rows.shape == (100, 32)
 
 
-def test_rows_with_any_number_of_negatives(tmp_path):
+def test_different_numbers_of_negatives(tmp_path):
     text = "anchor,positive,negative_1,negative_2\na,b,c,d\ne,f,,g\nh,i,j,\n"
     examples = read_examples(put(tmp_path / "a.csv", text))
     assert examples.kind == "triplet"
@@ -106,7 +106,7 @@ def test_rows_with_any_number_of_negatives(tmp_path):
     assert negative_counts(read_examples(put(tmp_path / "b.csv", "anchor,positive\na,b\n"))) == {}
 
 
-def test_a_dataset_folder_its_splits_and_its_positives(tmp_path):
+def test_dataset_folder_with_splits_and_configs(tmp_path):
     rows = pl.DataFrame({"text1": ["a", "b"], "text2": ["c", "d"], "label": [1, 0]})
     positive = pl.DataFrame({"anchor": ["a"], "positive": ["c"]})
     for split, first in (("train", 0), ("validation", 1)):
@@ -120,32 +120,24 @@ def test_a_dataset_folder_its_splits_and_its_positives(tmp_path):
         read_examples(tmp_path, split="test")
 
 
-def test_without_a_training_split_one_must_be_named(tmp_path):
+def test_missing_training_split_is_refused(tmp_path):
     for name in ("dev", "test"):
         put(tmp_path / f"{name}.csv", "text1,text2,label\na,b,1\n")
-    with pytest.raises(ConfigError, match="has the splits validation, test; say which"):
+    with pytest.raises(ConfigError, match="found splits validation, test; expected train"):
         read_examples(tmp_path)
     assert len(read_examples(tmp_path / "dev.csv")) == 1
 
 
-def test_a_limit_takes_the_first_rows_and_keeps_the_kind(tmp_path):
-    path = put(tmp_path / "a.csv", "text1,text2,label\na,b,1\nc,d,0\ne,f,0.5\n")
-    examples = read_examples(path, limit=2)
-    assert (examples.kind, examples.texts) == ("graded", ["a", "b", "c", "d"])
-    with pytest.raises(ConfigError, match="limit 0"):
-        read_examples(path, limit=0)
-
-
 @pytest.mark.parametrize("name", ["a.csv", "a.txt", "a.jsonl"])
-def test_nothing_to_train_on(tmp_path, name):
+def test_empty_files_are_refused(tmp_path, name):
     path = put(tmp_path / name, "text1,text2,label\n" if name == "a.csv" else "")
     with pytest.raises(DataError, match=name):
         read_examples(path)
 
 
-def test_labels_that_rank_nothing(tmp_path):
+def test_equal_labels_are_refused(tmp_path):
     path = put(tmp_path / "a.csv", "text1,text2,label\na,b,1\nc,d,1\n")
-    with pytest.raises(DataError, match=r"a\.csv: all 2 labels are 1; this objective needs two"):
+    with pytest.raises(DataError, match=r"a\.csv: all 2 labels are 1; this objective needs different labels"):
         check_labels(read_examples(path), path)
     for text in ("text1,text2,label\na,b,1\nc,d,0\n", "anchor,positive\na,b\n"):
         check_labels(read_examples(put(tmp_path / "b.csv", text)), path)
@@ -167,7 +159,7 @@ CONTRADICTING = "text1,text2,label\na,b,1\nc,d,0\nb,a,0\na,b,1\ne,e,0\n"
         ("first", [("a", "b", 1), ("c", "d", 0), ("a", "b", 1)]),
     ],
 )
-def test_pairs_with_two_labels(tmp_path, conflicts, left):
+def test_conflicting_labels(tmp_path, conflicts, left):
     path, told = put(tmp_path / "a.csv", CONTRADICTING), list[str]()
     examples = read_examples(path, conflicts=conflicts, say=told.append)
     assert rows_of(examples) == [((one, other), label) for one, other, label in left]
@@ -180,7 +172,7 @@ def test_pairs_with_two_labels(tmp_path, conflicts, left):
     assert told == [f"2 pairs have different labels, {pair}; {done}"]
 
 
-def test_an_error_names_both_rows_and_the_remedy(tmp_path):
+def test_conflict_error_names_both_rows(tmp_path):
     path = put(tmp_path / "a.csv", CONTRADICTING)
     with pytest.raises(DataError, match=r"1 in .*a\.csv:2, 0 in .*a\.csv:4\); set conflicts to drop"):
         read_examples(path, conflicts="error")
@@ -192,7 +184,7 @@ def test_an_error_names_both_rows_and_the_remedy(tmp_path):
     assert found == [(("a", "b"), 4.5), (("c", "c"), 1.5), (("c", "d"), 1), (("c", "d"), 1)]
 
 
-def test_rows_are_named_as_the_file_has_them_though_some_were_skipped(tmp_path):
+def test_row_numbers_are_those_of_the_file(tmp_path):
     text = "premise,hypothesis,label\nx,y,neutral\na,b,entailment\nx,y,neutral\na,b,contradiction\n"
     told: list[str] = []
     for name in ("train-0.csv", "train-1.csv"):
@@ -203,7 +195,7 @@ def test_rows_are_named_as_the_file_has_them_though_some_were_skipped(tmp_path):
     assert examples.reading.record()["left_out"] == {"neutral": 3}
 
 
-def test_rows_without_a_text_or_label_can_be_left_out(tmp_path):
+def test_bad_rows_can_be_skipped(tmp_path):
     path, told = put(tmp_path / "a.csv", "text1,text2,label\na,b,yes\n,b,no\na,c,\nc,d,no\n"), list[str]()
     examples = read_examples(path, rules=LabelRules(bad_rows="skip"), say=told.append)
     assert rows_of(examples) == [(("a", "b"), 1), (("c", "d"), 0)]
@@ -214,7 +206,7 @@ def test_rows_without_a_text_or_label_can_be_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("conflicts", "left"), [("drop", [("a", "b", "c")]), ("first", [("a", "b", "c"), ("g", "h", "i")])]
 )
-def test_triplets_whose_texts_contradict(tmp_path, conflicts, left):
+def test_conflicting_triplets(tmp_path, conflicts, left):
     lines = ["a,b,c", "d,e,d", "f,g,g", "g,h,i", "i,g,x"]  # i is the negative of g, and its positive
     path = put(tmp_path / "a.csv", "\n".join(["anchor,positive,negative", *lines, ""]))
     told: list[str] = []
@@ -227,16 +219,16 @@ def test_triplets_whose_texts_contradict(tmp_path, conflicts, left):
 @pytest.mark.parametrize(
     "text", ["anchor,positive\na,b\nb,a\na,a\n", "text\na\na\n", "text1,text2,label\na,a,1\nb,c,0\nc,b,0\n"]
 )
-def test_rows_that_cannot_contradict(tmp_path, text):
+def test_rows_without_conflicts(tmp_path, text):
     path, told = put(tmp_path / "a.csv", text), []
     assert read_examples(path, conflicts="error", say=told.append).reading.conflicts == 0
     assert not told
 
 
-def test_a_negative_that_a_row_lacks_says_nothing():
+def test_absent_negatives_do_not_conflict():
     rows = np.array([[0, 1, 2, -1], [3, 4, -1, -1], [0, 3, 1, -1]])
     examples = Examples(list("abcde"), rows, None, "triplet")
-    found = settle(examples, "drop", place=str, say=lambda _: None)
+    found = resolve_conflicts(examples, "drop", locate=str, say=lambda _: None)
     assert ([*found.texts], found.rows.tolist()) == (["d", "e"], [[0, 1, -1, -1]])
 
 
@@ -244,7 +236,7 @@ def test_a_negative_that_a_row_lacks_says_nothing():
     st.sampled_from(["binary", "graded"]),
     st.lists(st.tuples(*[st.sampled_from("abc")] * 2, st.integers(0, 1)), min_size=1, max_size=8),
 )
-def test_what_is_left_agrees(kind, said):
+def test_remaining_rows_do_not_conflict(kind, said):
     rows = np.array([["abc".index(text) for text in pair] for *pair, _ in said])
     examples = Examples(list("abc"), rows, np.array([label for *_, label in said], np.float32), kind)
     labels: dict[frozenset[str], list[int]] = {}
@@ -255,7 +247,7 @@ def test_what_is_left_agrees(kind, said):
     first = [row for row in said if row[2] == labels[frozenset(row[:2])][0]]
 
     def left(conflicts: Conflicts) -> list[tuple[str, str, int]]:
-        found = settle(examples, conflicts, place=str, say=lambda _: None)
+        found = resolve_conflicts(examples, conflicts, locate=str, say=lambda _: None)
         assert found.reading.conflicts == len(labels) - len(agreed)
         return [(*texts, label) for texts, label in rows_of(found)]
 

@@ -1,4 +1,4 @@
-"""The guard of a run: what judged pairs keep, what they turn down, and what is told of it."""
+"""Comparison with the backbone on judged pairs (--accept-on)."""
 
 import json
 import random
@@ -64,7 +64,7 @@ def shuffled(path: Path) -> Rows:
     return [{**row, "label": 1 - row["label"]} for row in rows]
 
 
-def test_a_better_model_is_kept(train_file, bert, tmp_path):
+def test_better_model_is_saved(train_file, bert, tmp_path):
     found = run(train_file, bert, tmp_path / "m", accept_on=judged_rows(1), epochs=4, lr=4e-3)
     assert found.gain is not None
     assert (found.kept, found.gain.word, found.gain.pairs) == ("model", "ship", 120)
@@ -78,7 +78,7 @@ def test_a_better_model_is_kept(train_file, bert, tmp_path):
     assert "backbone's own weights" not in card
 
 
-def test_a_worse_model_leaves_the_backbone_and_says_so(few, bert, tmp_path, capsys):
+def test_backbone_is_saved_if_the_model_is_worse(few, bert, tmp_path, capsys):
     more: dict[str, Any] = {"accept_on": judged_rows(1), "dev_data": judged_rows(2, 24), "epochs": 1}
     found = run(shuffled(few), bert, tmp_path / "m", **more)
     assert found.gain is not None
@@ -98,7 +98,7 @@ def test_a_worse_model_leaves_the_backbone_and_says_so(few, bert, tmp_path, caps
     assert str(again.gain) == str(found.gain)
 
 
-def test_the_command_tells_and_ends_well(few, bert, tmp_path, capsys):
+def test_command_reports_the_gain(few, bert, tmp_path, capsys):
     for name, rows in (("judged", judged_rows(1)), ("wrong", shuffled(few))):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     flags = ["train", "-d", tmp_path / "wrong.jsonl", "-b", bert, "-o", tmp_path / "m", "--epochs", 1]
@@ -112,7 +112,7 @@ def test_the_command_tells_and_ends_well(few, bert, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["judged_pairs"] == 120
 
 
-def test_other_judged_pairs_are_another_run(few, bert, tmp_path, capsys):
+def test_changed_judged_pairs_are_refused(few, bert, tmp_path, capsys):
     run(few, bert, tmp_path / "m", epochs=1, accept_on=judged_rows(1))
     doubt = {"judged": "", "votes": []}
     doubted = [{**row, **doubt, "probability": 0.1 + 0.8 * row["label"]} for row in judged_rows(1)]
@@ -133,10 +133,10 @@ def told(capsys: pytest.CaptureFixture[str]) -> str:
     [
         ({"run.shard": True}, {}, ConfigError, "--accept-on with run.shard"),
         ({"encoder.dense": 16}, {}, ConfigError, "--accept-on with encoder.dense"),
-        ({}, {"label": 1}, DataError, "all labels are alike"),
+        ({}, {"label": 1}, DataError, "all labels are equal"),
     ],
 )
-def test_what_cannot_be_judged_is_refused(settings, change, error, message, train_file, bert, tmp_path):
+def test_unsupported_comparisons_are_refused(settings, change, error, message, train_file, bert, tmp_path):
     judges = [row | change for row in judged_rows(1)]
     with pytest.raises(error, match=message):
         run(train_file, bert, tmp_path / "m", accept_on=judges, settings=settings)
@@ -146,12 +146,14 @@ def test_what_cannot_be_judged_is_refused(settings, change, error, message, trai
     "given", [{"if_not_better": "model"}, {"settings": {"optim.if_not_better": "backbone"}}]
 )
 @pytest.mark.parametrize("function", [aoe_train.train, aoe_train.plan])
-def test_a_choice_without_judged_pairs_is_refused(function, given, tmp_path):
-    with pytest.raises(ConfigError, match=r"--if-not-better without --accept-on: .* give --accept-on PAIRS"):
+def test_if_not_better_needs_accept_on(function, given, tmp_path):
+    with pytest.raises(
+        ConfigError, match=r"--if-not-better without --accept-on has no effect; give --accept-on PAIRS"
+    ):
         function(judged_rows(1), backbone="none", out=tmp_path / "m", preset="angle-paper", **given)
 
 
-def test_the_end_names_the_rows_used_and_what_was_not_shown(few, bert, tmp_path, capsys):
+def test_notes_on_rows_and_missing_comparison(few, bert, tmp_path, capsys):
     found = run(few, bert, tmp_path / "m", epochs=0.3, progress=True)
     assert "32 of 96 binary rows: cosine" in told(capsys)
     said = [*found.notes()]
@@ -161,7 +163,7 @@ def test_the_end_names_the_rows_used_and_what_was_not_shown(few, bert, tmp_path,
     assert "not shown to be better" not in " ".join(judged.notes()).replace("the model was not shown", "")
 
 
-def test_adapters_that_are_turned_down_change_no_vector(few, bert, tmp_path):
+def test_rejected_adapters_are_reset(few, bert, tmp_path):
     found = run(shuffled(few), bert, tmp_path / "m", accept_on=judged_rows(1), lora=True, epochs=1)
     assert found.kept == "backbone"
     texts = [row["text1"] for row in judged_rows(1, 8)]
@@ -169,7 +171,7 @@ def test_adapters_that_are_turned_down_change_no_vector(few, bert, tmp_path):
     assert found.encoder.encode(texts) == pytest.approx(before, abs=1e-6)
 
 
-def test_a_plan_counts_the_copies_of_weights(train_file, bert):
+def test_plan_counts_copies_of_weights(train_file, bert):
     def copies(**more: Any) -> float:
         plan = aoe_train.plan(train_file, backbone=bert, progress=False, **more)
         return round(plan.record["memory_mb"]["copies"] / plan.record["memory_mb"]["gradients"], 1)
@@ -181,7 +183,7 @@ def test_a_plan_counts_the_copies_of_weights(train_file, bert):
     assert copies(settings={"optim.average": 0.5}, dev_data=train_file) == 2
 
 
-def test_a_killed_run_goes_on_to_the_same_gain(few, bert, tmp_path, kill_at):
+def test_resumed_run_has_the_same_gain(few, bert, tmp_path, kill_at):
     more: dict[str, Any] = {"epochs": 1, "accept_on": judged_rows(1), "settings": {"log.checkpoint_steps": 2}}
     straight = run(few, bert, tmp_path / "straight", **more)
     found = kill_at(5, lambda: run(few, bert, tmp_path / "m", **more))

@@ -1,4 +1,4 @@
-"""What can't be loaded is refused in one line, before anything of it runs."""
+"""Unusable or untrusted models are refused before any of their code runs."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ def cut_in_half(folder: Path) -> None:
         ([], None),
     ],
 )
-def test_the_author_of_a_dataset_of_label(tmp_path: Path, kinds: list[str], author: str | None) -> None:
+def test_authorship_from_run_json(tmp_path: Path, kinds: list[str], author: str | None) -> None:
     llms = {f"llm {number}": {"kind": kind} for number, kind in enumerate(kinds)}
     (tmp_path / "run.json").write_text(json.dumps({"made_by": "label (aoe-toolkit 0.1.0)", "llms": llms}))
     assert read_authorship(str(tmp_path / "triplet")) == (True, author)
@@ -50,7 +50,7 @@ def test_the_author_of_a_dataset_of_label(tmp_path: Path, kinds: list[str], auth
         ("nobody/nothing-of-this-name", RemoteError, "Hub could not be reached"),
     ],
 )
-def test_what_is_no_model(source, error, message):
+def test_invalid_model_names_are_refused(source, error, message):
     with pytest.raises(error, match=message):
         load_backbone(source)
 
@@ -71,13 +71,13 @@ def changed(**fields: object) -> Any:
         (changed(model_type="quantum"), ConfigError, "architecture"),
     ],
 )
-def test_a_damaged_folder(copy, harm, error, message):
+def test_damaged_folders_are_refused(copy, harm, error, message):
     harm(copy)
     with pytest.raises(error, match=message):
         load_backbone(copy)
 
 
-def test_a_pooler_takes_no_part_in_training(bert, copy):
+def test_pooler_is_not_trained(bert, copy):
     found = load_backbone(bert)
     assert (found.folder, next(found.backbone.parameters()).dtype) == (bert, torch.float32)
     assert found.backbone.pooler is None
@@ -122,7 +122,7 @@ def test_unpinned_code_is_refused_before_any_download(load, revision):
         load("org/m", trust_remote_code=True, revision=revision)
 
 
-def test_code_at_a_pinned_commit_and_in_a_folder_runs(own, monkeypatch):
+def test_pinned_or_local_code_runs(own, monkeypatch):
     monkeypatch.setattr("pairkit.dataset.hub.fetch_model", lambda *_, **__: own)
     for source, revision in ((own, None), ("org/m", "a" * 40)):
         encoder = Encoder.load(source, revision=revision, trust_remote_code=True)
@@ -156,7 +156,7 @@ def adapters(folder: Path, copy: Path, base: str) -> Path:
         ("", DataError, "base_model_name_or_path"),
     ],
 )
-def test_adapters_whose_base_is_out_of_reach(copy, tmp_path, base, expected, message):
+def test_missing_base_of_adapters(copy, tmp_path, base, expected, message):
     folder = adapters(tmp_path / "adapters", copy, base)
     with pytest.raises(expected, match=message) as caught:
         load_backbone(folder)
@@ -165,7 +165,7 @@ def test_adapters_whose_base_is_out_of_reach(copy, tmp_path, base, expected, mes
 
 
 @pytest.mark.usefixtures("offline")
-def test_the_base_of_adapters_is_no_pickle_and_runs_no_code_either(own, tmp_path):
+def test_base_of_adapters_is_checked_like_a_model(own, tmp_path):
     with pytest.raises(ConfigError, match="pin the commit"):
         load_backbone(adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
     edit(own / "config.json", auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})

@@ -1,4 +1,4 @@
-"""Whose batch comes next, how much of each dataset an epoch takes, and that nothing is left out for good."""
+"""The order of several datasets' batches, and their share of an epoch."""
 
 from collections import Counter
 from itertools import chain
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aoe_train.data.batches import Batches
 from aoe_train.data.defaults import epoch_passes
-from aoe_train.data.mixture import MixedCollate, Mixture, epoch_of, seen_in_words
+from aoe_train.data.mixture import MixedCollate, Mixture, format_epoch_share
 from aoe_train.settings.training import MixSettings
 from tests.aoe_train.test_batches import make
 
@@ -30,14 +30,14 @@ def whose(made: Mixture, epoch: int = 0) -> list[int]:
 
 
 @given(SIZES, ORDERS, st.integers(0, 9))
-def test_each_row_once_where_that_is_wanted_and_without_weights(rows, order, epoch):
+def test_each_row_once_per_epoch(rows, order, epoch):
     for made in (mixture(rows, order=order, epoch="once"), mixture(rows)):
         assert sorted(chain.from_iterable(made.plan(epoch))) == list(range(sum(rows)))
 
 
 @settings(max_examples=30)
 @given(SIZES, ORDERS, st.integers(1, 2), st.integers(0, 3))
-def test_a_batch_is_of_one_dataset_on_all_ranks(rows, order, share, epoch):
+def test_batch_has_one_dataset_on_all_ranks(rows, order, share, epoch):
     whole = mixture(rows, batch=2 * share, order=order, world=2)
     ranks = [mixture(rows, batch=2 * share, order=order, world=2, rank=rank) for rank in range(2)]
     for made in (whole, *ranks):
@@ -55,7 +55,7 @@ def test_a_batch_is_of_one_dataset_on_all_ranks(rows, order, share, epoch):
     st.sampled_from(["shortest", "longest"]),
     st.lists(st.floats(0.2, 5), min_size=4, max_size=4),
 )
-def test_an_epoch_goes_on_where_the_one_before_stopped(rows, order, until, weights):
+def test_epoch_continues_the_previous_pass(rows, order, until, weights):
     made = mixture(rows, order=order, epoch=until, weights=weights[: len(rows)])
     found: list[list[np.ndarray]] = [[] for _ in rows]
     for epoch in range(3):
@@ -82,7 +82,7 @@ def test_an_epoch_goes_on_where_the_one_before_stopped(rows, order, until, weigh
         ({"order": "round-robin", "epoch": "longest"}, [2, 1], [200, 1]),
     ],
 )
-def test_shares_worked_out_by_hand(how, weights, passes):
+def test_epoch_passes_by_hand(how, weights, passes):
     assert epoch_passes(MixSettings(**how), weights, [100, 10_000]) == pytest.approx(passes)
 
 
@@ -107,7 +107,7 @@ def test_turns():
 
 
 @pytest.mark.parametrize("order", ["proportional", "round-robin"])
-def test_the_largest_batch_comes_first(order):
+def test_largest_batch_comes_first(order):
     made = mixture([40, 44, 36], order=order, batch=8)
     lengths = [batches._lengths for batches in made.batches]
     sizes = [
@@ -117,16 +117,18 @@ def test_the_largest_batch_comes_first(order):
     assert sizes[0] == max(sizes)
 
 
-def test_what_repeats_and_what_waits_is_counted():
+def test_repeated_and_waiting_rows_are_counted():
     made = mixture([10, 30], weights=[2, 1], batch=5)
-    assert [epoch_of(made, dataset) for dataset in (0, 1)] == [
+    assert [made.epoch_share(dataset) for dataset in (0, 1)] == [
         {"batches": 4, "passes": 2, "rows_seen": 20, "rows_repeated": 10, "rows_waiting": 0},
         {"batches": 6, "passes": 1, "rows_seen": 30, "rows_repeated": 0, "rows_waiting": 0},
     ]
     assert made.rows_seen(3) == 3 * 50
     short = mixture([10, 30], batch=5, order="round-robin")
-    assert epoch_of(short, 1)["rows_waiting"] == 20
-    words = [seen_in_words(epoch_of(one, dataset)) for one, dataset in ((made, 0), (made, 1), (short, 1))]
+    assert short.epoch_share(1)["rows_waiting"] == 20
+    words = [
+        format_epoch_share(one.epoch_share(dataset)) for one, dataset in ((made, 0), (made, 1), (short, 1))
+    ]
     assert words == [
         "4 batches an epoch, 2 times each row (10 rows repeat)",
         "6 batches an epoch, each row once",
@@ -134,7 +136,7 @@ def test_what_repeats_and_what_waits_is_counted():
     ]
 
 
-def test_a_batch_says_whose_it_is():
+def test_batch_has_its_dataset():
     made = mixture([8, 12])
     collate = MixedCollate(made, [lambda rows: {"rows": ("a", *rows)}, lambda rows: {"rows": ("b", *rows)}])
     assert collate([8, 19]) == {"rows": ("b", 0, 11), "dataset": 1, "numbers": [0, 11]}

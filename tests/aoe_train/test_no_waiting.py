@@ -17,7 +17,7 @@ from aoe_train.model.packing import attention, sequences
 from aoe_train.model.packing.run import register, use_fast_layers
 from aoe_train.model.ran import RanConfig, RanModel
 from aoe_train.model.text_model import TextModel
-from aoe_train.objectives.kinds import Advisers, TeacherSample
+from aoe_train.objectives.kinds import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.settings import ObjectiveSettings, Weights
 from aoe_train.settings.training import TrainSettings
@@ -106,12 +106,12 @@ def test_guides_and_teachers(columns, projection):
         contrast_positives=True,
         symmetric=True,
     )
-    advisers = Advisers(
+    teachers = TeacherInfo(
         guide=True, teacher_dim=40, sample=TeacherSample(torch.randn(50, 32), torch.randn(50, 40))
     )
     kind = "triplet" if columns > 2 else "positive"
     trained = model()
-    trained.objective = make_objective(settings, dim=32, kind=kind, advisers=advisers).to(META)
+    trained.objective = make_objective(settings, dim=32, kind=kind, teachers=teachers).to(META)
     told = {name: torch.empty(8, columns, 40, device=META) for name in ("guide", "teacher")}
     made = {name: value for name, value in batch([3, 5, 9], columns).items() if name != "labels"}
     trained(**made, **told)["loss"].backward()

@@ -1,4 +1,4 @@
-"""What is learnt from a teacher: by hand, against sentence-transformers, and what is refused."""
+"""Distillation losses: by hand, against sentence-transformers, and refused settings."""
 
 import math
 
@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from aoe_train.objectives.distillation import least_squares, principal_axes
-from aoe_train.objectives.kinds import Advisers, TeacherSample, check_advisers
+from aoe_train.objectives.kinds import TeacherInfo, TeacherSample, check_teacher_use
 from aoe_train.objectives.objective import Objective, make_objective
-from aoe_train.objectives.pairs import Advice
+from aoe_train.objectives.pairs import BatchTeachers
 from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
 from aoe_train.records import ABSENT
 from pairkit.app.errors import ConfigError
@@ -21,7 +21,7 @@ theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses"
 util = pytest.importorskip("sentence_transformers.util")
 
 quick = settings(max_examples=25, deadline=None)
-TEACHER = Advisers(teacher_dim=3)
+TEACHER = TeacherInfo(teacher_dim=3)
 
 
 def drawn(seed: int, columns: int, dim: int = 3, rows: int = 5) -> tuple[Tensor, Tensor, Tensor]:
@@ -32,11 +32,13 @@ def drawn(seed: int, columns: int, dim: int = 3, rows: int = 5) -> tuple[Tensor,
     return own, teacher, torch.arange(rows * columns).view(rows, columns)
 
 
-def loss_of(part, kind, own, texts, advisers=TEACHER, *, teacher=None, scores=None, **more) -> Tensor:
+def loss_of(part, kind, own, texts, teachers=TEACHER, *, teacher=None, scores=None, **more) -> Tensor:
     objective = Objective(
-        only(part, **more), dim=own.shape[-1], kind=kind, label_range=(0.0, 1.0), advisers=advisers
+        only(part, **more), dim=own.shape[-1], kind=kind, label_range=(0.0, 1.0), teachers=teachers
     )
-    found: Tensor = objective.double()(own, None, texts, Advice(teacher=teacher, scores=scores))["loss"]
+    found: Tensor = objective.double()(own, None, texts, BatchTeachers(teacher=teacher, scores=scores))[
+        "loss"
+    ]
     return found
 
 
@@ -50,7 +52,7 @@ def test_margins_by_hand():
     """Own cosines 1, 0 and 0.6; the teacher's 0.5, 0.3 and 0.5. Margins 1 and 0.4, to be 0.2 and 0."""
     own = torch.tensor([[[1.0, 0], [1, 0], [0, 1], [0.6, 0.8]]])
     texts, scores = torch.tensor([[0, 1, 2, 3]]), torch.tensor([[0.5, 0.3, 0.5]])
-    found = loss_of("margin_mse", "triplet", own, texts, Advisers(scores=True), scores=scores)
+    found = loss_of("margin_mse", "triplet", own, texts, TeacherInfo(scores=True), scores=scores)
     assert float(found) == pytest.approx((0.8**2 + 0.4**2) / 2, abs=1e-6)
 
 
@@ -63,7 +65,7 @@ def test_scores_of_all_pairs_by_hand():
         ([[0, 1], [1, 3]], [0.4, 0.8, 1 - 0.96]),  # the second row's first text is the first row's second
     ):
         found = loss_of(
-            "score_distill", "positive", own, torch.tensor(texts), Advisers(teacher_dim=2), teacher=teacher
+            "score_distill", "positive", own, torch.tensor(texts), TeacherInfo(teacher_dim=2), teacher=teacher
         )
         expected = sum(square**2 for square in squares) / len(squares)
         assert float(found) == pytest.approx(expected, abs=1e-6)
@@ -73,28 +75,28 @@ def test_scores_of_all_pairs_by_hand():
 def test_vectors_by_hand(form, expected):
     own = torch.tensor([[[1.0, 0]], [[3, 4]]]).repeat(1, 2, 1)  # two single texts; cosines 0 and 1
     teacher = torch.tensor([[[0.0, 2]], [[3, 4]]]).repeat(1, 2, 1)
-    texts, advisers = torch.tensor([[0, 0], [1, 1]]), Advisers(teacher_dim=2)
-    found = loss_of("embed_distill", "single", own, texts, advisers, teacher=teacher, embed_form=form)
+    texts, teachers = torch.tensor([[0, 0], [1, 1]]), TeacherInfo(teacher_dim=2)
+    found = loss_of("embed_distill", "single", own, texts, teachers, teacher=teacher, embed_form=form)
     assert float(found) == pytest.approx(expected, abs=1e-6)
 
 
 @quick
 @given(seed=st.integers(0, 10**6), negatives=st.integers(1, 3), dot=st.booleans())
-def test_margins_are_those_of_sentence_transformers(seed, negatives, dot):
+def test_margin_mse_equals_sentence_transformers(seed, negatives, dot):
     own, teacher, texts = drawn(seed, 2 + negatives)
     score = util.pairwise_dot_score if dot else util.pairwise_cos_sim
     labels = torch.stack([score(teacher[:, 0], teacher[:, column]) for column in range(1, 2 + negatives)], 1)
     peer = theirs.MarginMSELoss(None, similarity_fct=score)
     expected = peer.compute_loss_from_embeddings(list(own.unbind(1)), labels)
-    whole, brought = Advisers(teacher_dim=3, dot=dot), Advisers(scores=True, dot=dot)
-    for advisers, advice in ((whole, {"teacher": teacher}), (brought, {"scores": labels})):
-        found = loss_of("margin_mse", "triplet", own, texts, advisers, **advice)
+    whole, brought = TeacherInfo(teacher_dim=3, dot=dot), TeacherInfo(scores=True, dot=dot)
+    for teachers, advice in ((whole, {"teacher": teacher}), (brought, {"scores": labels})):
+        found = loss_of("margin_mse", "triplet", own, texts, teachers, **advice)
         equal_with_gradient(found, expected, own)
 
 
 @quick
 @given(seed=st.integers(0, 10**6), columns=st.integers(2, 4), form=st.sampled_from(["cosine", "mse"]))
-def test_vectors_are_those_of_sentence_transformers(seed, columns, form):
+def test_embed_distill_equals_sentence_transformers(seed, columns, form):
     own, teacher, texts = drawn(seed, columns)
     peer = theirs.EmbedDistillLoss(None, distance_metric=form)
     expected = peer.compute_loss_from_embeddings(list(own.unbind(1)), list(teacher.unbind(1)))
@@ -102,22 +104,22 @@ def test_vectors_are_those_of_sentence_transformers(seed, columns, form):
     equal_with_gradient(found, expected, own)
 
 
-def test_a_learnt_map_is_that_of_sentence_transformers_and_learns():
+def test_learned_map_equals_sentence_transformers_and_is_trained():
     own, teacher, texts = drawn(1, 2, dim=5)
-    objective = Objective(only("embed_distill"), dim=5, kind="positive", advisers=TEACHER).double()
+    objective = Objective(only("embed_distill"), dim=5, kind="positive", teachers=TEACHER).double()
     (weight,) = objective.parameters()
     peer = theirs.EmbedDistillLoss(None)
     peer.projection = torch.nn.Linear(5, 3, bias=False).double()
     peer.projection.weight.data.copy_(weight)
     expected = peer.compute_loss_from_embeddings(list(own.unbind(1)), list(teacher.unbind(1)))
-    found = objective(own, None, texts, Advice(teacher=teacher))["loss"]
+    found = objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"]
     equal_with_gradient(found, expected, own)
-    objective(own, None, texts, Advice(teacher=teacher))["loss"].backward()
+    objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"].backward()
     assert weight.grad is not None
     assert weight.grad.abs().sum() > 0
 
 
-def test_a_learnt_map_begins_where_squares_are_least():
+def test_learned_map_starts_at_least_squares():
     generator = torch.Generator().manual_seed(0)
     own, there = torch.randn(400, 6, generator=generator), torch.randn(3, 6, generator=generator)
     found = least_squares(TeacherSample(own, own @ there.T), 6)
@@ -126,13 +128,13 @@ def test_a_learnt_map_begins_where_squares_are_least():
         only("embed_distill"),
         dim=4,
         kind="positive",
-        advisers=Advisers(teacher_dim=3, sample=TeacherSample(own, own[:, :4] @ there[:, :4].T)),
+        teachers=TeacherInfo(teacher_dim=3, sample=TeacherSample(own, own[:, :4] @ there[:, :4].T)),
     )
     (weight,) = objective.parameters()
     torch.testing.assert_close(weight.detach(), there[:, :4], rtol=0, atol=0.01)
 
 
-def test_principal_axes_hold_what_so_few_numbers_can():
+def test_principal_axes_preserve_dot_products():
     generator = torch.Generator().manual_seed(0)
     flat = torch.randn(50, 2, generator=generator) @ torch.randn(2, 6, generator=generator)
     axes = principal_axes(flat)
@@ -143,30 +145,30 @@ def test_principal_axes_hold_what_so_few_numbers_can():
     torch.testing.assert_close(principal_axes(flat.flip(0))[:, :2], axes[:, :2], rtol=0, atol=1e-4)
 
 
-def test_principal_axes_compare_without_a_map():
+def test_principal_projection_has_no_weights():
     _, teacher, texts = drawn(2, 2)
     sample = TeacherSample(torch.zeros(10, 2), teacher.flatten(0, 1).float())
-    advisers = Advisers(teacher_dim=3, sample=sample)
+    teachers = TeacherInfo(teacher_dim=3, sample=sample)
     objective = Objective(
-        only("embed_distill", projection="principal"), dim=2, kind="positive", advisers=advisers
+        only("embed_distill", projection="principal"), dim=2, kind="positive", teachers=teachers
     )
     assert not list(objective.parameters())
     own = teacher @ principal_axes(sample.teacher).double()[:, :2]
-    assert objective(own, None, texts, Advice(teacher=teacher))["loss"] == pytest.approx(0, abs=1e-6)
+    assert objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"] == pytest.approx(0, abs=1e-6)
 
 
-def test_each_size_learns_a_map_of_its_own_and_the_teacher_stays_whole():
+def test_each_size_has_its_own_map_to_the_full_teacher():
     own, teacher, texts = drawn(3, 2, dim=3)
     settings = only("embed_distill", dims=(3, 2))
-    objective = make_objective(settings, dim=3, kind="positive", advisers=TEACHER).double()
+    objective = make_objective(settings, dim=3, kind="positive", teachers=TEACHER).double()
     assert [tuple(weight.shape) for weight in objective.parameters()] == [(3, 2)]  # none at the full size
-    found = objective(own, None, texts, Advice(teacher=teacher))
+    found = objective(own, None, texts, BatchTeachers(teacher=teacher))
     torch.testing.assert_close(found["loss"], found["loss_3"] + found["loss_2"])
 
 
 @quick
 @given(seed=st.integers(0, 10**6), form=st.sampled_from(["mse", "ranking"]))
-def test_what_a_row_lacks_counts_nowhere(seed, form):
+def test_absent_negatives_do_not_count(seed, form):
     """In the place of a negative that a row lacks stands any number."""
     own, teacher, texts = drawn(seed, 4)
     texts[0, 3] = ABSENT
@@ -181,29 +183,29 @@ def test_what_a_row_lacks_counts_nowhere(seed, form):
             torch.testing.assert_close(broken, plain)
 
 
-def test_scores_of_rows_may_be_missing():
+def test_missing_scores_do_not_count():
     own, _, texts = drawn(4, 3)
-    scores, advisers = torch.rand(5, 2, dtype=torch.float64), Advisers(scores=True)
-    without = loss_of("margin_mse", "triplet", own[1:], texts[1:], advisers, scores=scores[1:])
+    scores, teachers = torch.rand(5, 2, dtype=torch.float64), TeacherInfo(scores=True)
+    without = loss_of("margin_mse", "triplet", own[1:], texts[1:], teachers, scores=scores[1:])
     scores[0, 0] = math.nan  # the first row's positive: none of its margins is known
-    found = loss_of("margin_mse", "triplet", own, texts, advisers, scores=scores)
+    found = loss_of("margin_mse", "triplet", own, texts, teachers, scores=scores)
     torch.testing.assert_close(found, without)
 
 
-def test_a_ranking_by_the_teacher_is_that_of_graded_labels():
+def test_ranking_by_teacher_equals_ranking_by_labels():
     own, _, texts = drawn(5, 2)
     scores, how = torch.rand(5, 1, dtype=torch.float64), {"tau": Taus(score_distill=0.1)}
-    found = loss_of("score_distill", "positive", own, texts, Advisers(scores=True), scores=scores,
+    found = loss_of("score_distill", "positive", own, texts, TeacherInfo(scores=True), scores=scores,
                     score_form="ranking", **how)  # fmt: skip
     graded = Objective(only("cosine", tau=Taus(cosine=0.1)), dim=3, kind="graded", label_range=(0.0, 1.0))
     torch.testing.assert_close(found, graded(own, scores[:, 0], texts)["loss"])
 
 
-def test_parts_of_teachers_mix_with_the_others():
+def test_teacher_parts_combine_with_others():
     own, teacher, texts = drawn(6, 3)
     weights = Weights(contrastive=2, embed_distill=0.5, margin_mse=3)
-    objective = Objective(ObjectiveSettings(weights=weights), dim=3, kind="triplet", advisers=TEACHER)
-    found = objective(own, None, texts, Advice(teacher=teacher))
+    objective = Objective(ObjectiveSettings(weights=weights), dim=3, kind="triplet", teachers=TEACHER)
+    found = objective(own, None, texts, BatchTeachers(teacher=teacher))
     whole = 2 * found["contrastive"] + 0.5 * found["embed_distill"] + 3 * found["margin_mse"]
     torch.testing.assert_close(found["loss"].detach(), whole)
 
@@ -212,19 +214,19 @@ PRINCIPAL = only("embed_distill", projection="principal")
 
 
 @pytest.mark.parametrize(
-    ("wanted", "kind", "advisers", "message"),
+    ("wanted", "kind", "teachers", "message"),
     [
         (
             only("margin_mse"),
             "triplet",
-            Advisers(),
-            "margin_mse: learns from a teacher; give one by --teacher",
+            TeacherInfo(),
+            "margin_mse: needs a teacher; give --teacher",
         ),
         (only("cosine"), "binary", TEACHER, r"no part of the objective \(cosine\) learns from one"),
-        (only("embed_distill"), "positive", Advisers(scores=True), "scores, and no vectors"),
-        (PRINCIPAL, "positive", TEACHER, "the teacher's vectors have 3 numbers, fewer than the 8"),
+        (only("embed_distill"), "positive", TeacherInfo(scores=True), "scores, expected its vectors"),
+        (PRINCIPAL, "positive", TEACHER, "the teacher's vectors have 3 numbers, fewer than the backbone's 8"),
     ],
 )
-def test_a_part_and_its_teacher_belong_together(wanted, kind, advisers, message):
+def test_a_part_and_its_teacher_belong_together(wanted, kind, teachers, message):
     with pytest.raises(ConfigError, match=message):
-        check_advisers(wanted, dim=8, kind=kind, advisers=advisers)
+        check_teacher_use(wanted, dim=8, kind=kind, teachers=teachers)

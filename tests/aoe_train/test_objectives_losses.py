@@ -1,4 +1,4 @@
-"""Our objectives as losses of sentence-transformers: the same values, and its Trainer trains with them."""
+"""Losses for sentence-transformers' Trainer."""
 
 import inspect
 from typing import Any
@@ -47,7 +47,7 @@ def vectors(model: Any, *columns: list[str]) -> torch.Tensor:
         (ContrastiveLoss, {}, PRESETS["simcse"]),
     ],
 )
-def test_a_loss_is_the_objective_of_the_same_vectors(kind, given, settings, model):
+def test_loss_equals_the_objective(kind, given, settings, model):
     loss = kind(model, **given)
     found = loss([model.preprocess(texts) for texts in (FIRST, SECOND)], LABELS)
     objective = Objective(settings, dim=32, kind="graded", label_range=(0.0, 1.0))
@@ -60,13 +60,13 @@ def test_a_loss_is_the_objective_of_the_same_vectors(kind, given, settings, mode
     assert loss.citation.strip().startswith("@")
 
 
-def test_cosine_is_their_cosent(model):
+def test_cosine_loss_equals_cosent(model):
     features = [model.preprocess(texts) for texts in (FIRST, SECOND)]
     theirs = st.sentence_transformer.losses.CoSENTLoss(model, scale=20)(features, LABELS)
     assert float(CosineLoss(model)(features, LABELS)) == pytest.approx(float(theirs), abs=1e-5)
 
 
-def test_triplets_are_positives_and_negatives(model):
+def test_triplets_equal_the_objective(model):
     negatives = ["a road", "a cat", "the dog", "the man"]
     columns = (FIRST, SECOND, negatives)
     found = AoELoss(model)([model.preprocess(texts) for texts in columns], None)
@@ -86,7 +86,7 @@ NEGATIVES = [
 
 
 @pytest.mark.parametrize("negatives", [1, 2, 3])
-def test_contrastive_is_their_multiple_negatives_ranking(negatives, model):
+def test_contrastive_loss_equals_multiple_negatives_ranking(negatives, model):
     columns = [ANCHORS, POSITIVES, *NEGATIVES[:negatives]]
     theirs = st.sentence_transformer.losses.MultipleNegativesRankingLoss(model, scale=20)
     values, gradients = [], []
@@ -100,7 +100,7 @@ def test_contrastive_is_their_multiple_negatives_ranking(negatives, model):
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
 
 
-def test_equal_texts_have_equal_numbers_whatever_the_padding(model):
+def test_text_hashes_ignore_padding(model):
     long = [*FIRST[:3], "the cat is running on the road in the city"]
     short, padded = (model.preprocess(texts) for texts in (FIRST, long))
     assert short["input_ids"].shape != padded["input_ids"].shape
@@ -113,7 +113,7 @@ def test_equal_texts_have_equal_numbers_whatever_the_padding(model):
 
 
 @pytest.mark.parametrize("kind", [AngleLoss, CosineLoss, AoELoss])
-def test_pairs_without_labels_rank_nothing(kind, model):
+def test_ranking_losses_need_labels(kind, model):
     features = [model.preprocess(texts) for texts in (FIRST, SECOND)]
     with pytest.raises(ConfigError, match=f"{kind.__name__}: found 2 columns and no label"):
         kind(model)(features, None)
@@ -130,7 +130,7 @@ def test_pairs_without_labels_rank_nothing(kind, model):
     ],
     ids=["pairs", "negatives"],
 )
-def test_their_trainer_trains_with_it(columns, seen, model, tmp_path):
+def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
     datasets = pytest.importorskip("datasets")
     shapes = []
 
@@ -159,7 +159,7 @@ def guide_folder(tmp_path_factory):
 
 @pytest.mark.parametrize("length", [None, 40], ids=["the same tokens", "tokens of its own"])
 @pytest.mark.parametrize("columns", [2, 3])
-def test_a_guide_is_that_of_their_gist_loss(columns, length, model, guide_folder):
+def test_guide_equals_gist_loss(columns, length, model, guide_folder):
     guide = st.SentenceTransformer(str(guide_folder), device="cpu").eval()
     if length is not None:
         guide.max_seq_length = length

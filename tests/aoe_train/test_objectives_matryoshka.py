@@ -1,4 +1,4 @@
-"""The objective at several sizes and layers, and compression: by hand, and beside sentence-transformers."""
+"""Objectives over sizes and layers: by hand, and against sentence-transformers."""
 
 import math
 import random
@@ -66,7 +66,7 @@ def test_divergence_by_hand():
 
 @pytest.mark.parametrize("dims", [(), (32, 8)])
 @pytest.mark.parametrize("align", [0.0, 0.7])
-def test_values_and_gradients_are_those_of_sentence_transformers(dims, align, tmp_path, monkeypatch):
+def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     """Of one earlier layer; of several, theirs adds up the divergences and ours takes their mean."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Transformer
@@ -112,7 +112,7 @@ def test_values_and_gradients_are_those_of_sentence_transformers(dims, align, tm
         ({"layers": (2, 2)}, "a duplicate in 2, 2"),
         ({"layers": (0,)}, "greater than or equal to 1"),
         ({"layers": "some"}, "all"),
-        ({"align": 1}, "align: there are no layers"),
+        ({"align": 1}, "align: has no effect without layers"),
         ({"layer_weights": "rising"}, "falling"),
         ({"dims": (4, 4)}, "a duplicate in 4, 4"),
         ({"dims": (4, 2), "dim_weights": (1,)}, "found 1 for 2 dims"),
@@ -121,25 +121,9 @@ def test_values_and_gradients_are_those_of_sentence_transformers(dims, align, tm
         ({"dims": "4,x"}, "valid integer"),
     ],
 )
-def test_settings_that_mean_nothing(given, message):
+def test_invalid_settings_are_refused(given, message):
     with pytest.raises(ConfigError, match=message):
         load_settings(ObjectiveSettings, flags=given)
-
-
-@pytest.mark.parametrize(
-    ("given", "name", "expected"),
-    [
-        *(
-            (["layers=all"], "layers", "all"),
-            (["layers=2,4"], "layers", (2, 4)),
-            (["layers=3"], "layers", (3,)),
-        ),
-        (["dims=384,128"], "dims", (384, 128)),
-        (["dims=2,1", "dim_weights=1, 0.5"], "dim_weights", (1.0, 0.5)),
-    ],
-)
-def test_a_command_line_has_commas_or_a_word(given, name, expected):
-    assert getattr(load_settings(ObjectiveSettings, assignments=given), name) == expected
 
 
 quick = settings(max_examples=10, deadline=None)
@@ -164,7 +148,7 @@ def test_cosines_by_hand():
     )
 
 
-def test_the_angle_halves_what_is_left():
+def test_angle_halves_the_truncated_vector():
     """First numbers (1, 0) and (0, 1) are the complex numbers 1 and i, of measure |-1|; whole ones differ."""
     pairs = torch.tensor([[[1.0, 0, 0, 0], [0, 1, 0, 0]], [[1, 0, 0, 0], [1, 0, 5, 0]]])
     objective = make_objective(only("angle", dims=(4, 2)), dim=4, kind="binary")
@@ -177,7 +161,7 @@ def test_the_angle_halves_what_is_left():
 @pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
 @quick
 @given(seed=seeds)
-def test_it_is_the_sum_of_the_objectives_of_cut_vectors(preset, kind, seed):
+def test_sum_of_objectives_of_truncated_vectors(preset, kind, seed):
     vectors, labels, texts = draw(seed, kind)
     how = {"kind": kind, "label_range": (0, 5)}
     torch.manual_seed(0)
@@ -192,7 +176,7 @@ def test_it_is_the_sum_of_the_objectives_of_cut_vectors(preset, kind, seed):
         assert found[name].item() == pytest.approx((value + cut[name] / 2).item())
 
 
-def test_a_loss_of_ones_own_is_given_the_first_numbers():
+def test_custom_loss_gets_truncated_vectors():
     seen = []
 
     class Mean(nn.Module):
@@ -204,19 +188,19 @@ def test_a_loss_of_ones_own_is_given_the_first_numbers():
             seen.append(vectors.shape[-1])
             return self.scale * vectors.sum()
 
-    objective = make_objective(wanted("angle", dims=(6, 3)), dim=6, kind="single", own=Mean())
+    objective = make_objective(wanted("angle", dims=(6, 3)), dim=6, kind="single", custom_loss=Mean())
     found = objective(torch.ones(1, 2, 6), None, torch.zeros(1, 2, dtype=torch.long))
     assert seen == [6, 3]
     assert found["loss"].item() == 2 * (12 + 6)
     assert len([*objective.parameters()]) == len(objective.state_dict()) == 1
 
 
-def test_each_size_has_an_objective_and_its_weights():
+def test_each_size_has_its_own_weights():
     objective = make_objective(wanted("sbert", dims=(6, 2)), dim=6, kind="binary")
     sizes = {weight.shape[-1] for name, weight in objective.named_parameters() if "weight" in name}
     assert sizes == {3 * 2, 3 * 6}
     assert type(make_objective(wanted(), dim=6, kind="binary")) is Objective
-    own = make_objective(wanted(), dim=6, kind="binary", own=lambda *_: torch.zeros(1))
+    own = make_objective(wanted(), dim=6, kind="binary", custom_loss=lambda *_: torch.zeros(1))
     assert type(own) is CustomObjective
 
 
@@ -224,11 +208,11 @@ def test_each_size_has_an_objective_and_its_weights():
     ("preset", "dims", "message"),
     [
         ("cosent", (8, 4), "dims 8: this backbone's vectors have 6 numbers"),
-        ("cosent", (4, 2), "6, the whole vector, is not among them"),
-        ("angle", (6, 3), "dims 3: expected even sizes, as the angle halves"),
+        ("cosent", (4, 2), "dims: lacks the full size 6"),
+        ("angle", (6, 3), "dims 3: expected even sizes, as angle halves"),
     ],
 )
-def test_sizes_that_cannot_be_had(preset, dims, message):
+def test_invalid_dims_are_refused(preset, dims, message):
     with pytest.raises(ConfigError, match=message):
         make_objective(wanted(preset, dims=dims), dim=6, kind="binary")
     make_objective(wanted("cosent", dims=(6, 3)), dim=6, kind="binary")  # which needs no halves

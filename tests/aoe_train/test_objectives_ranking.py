@@ -64,7 +64,7 @@ def test_equals_plain_form(seed, size, levels, scale, margin):
 
 @quick
 @given(seeds, st.integers(2, 512), st.sampled_from([2, 6, 1000]))
-def test_float32_is_as_good_as_plain_float32(seed, size, levels):
+def test_float32_is_accurate(seed, size, levels):
     scores, labels = draw(seed, size, levels)
     exact_value, exact_gradient = value_and_gradient(ranking_plain, scores, labels, 20.0)
     value, gradient = value_and_gradient(ranking_loss, scores.float(), labels.float(), 20.0)
@@ -73,26 +73,10 @@ def test_float32_is_as_good_as_plain_float32(seed, size, levels):
 
 
 @pytest.mark.parametrize("size", [1, 2, 7])
-def test_one_label_value_is_zero_with_zero_gradient(size):
+def test_equal_labels_give_zero_loss_and_gradient(size):
     value, gradient = value_and_gradient(ranking_loss, torch.linspace(-1, 1, size), torch.ones(size), 20.0)
     assert value == 0
     assert torch.equal(gradient, torch.zeros(size))
-
-
-@pytest.mark.parametrize("scale", [1e-3, 20.0, 1e4])
-def test_extreme_scales_stay_finite(scale):
-    scores, labels = draw(3, 64, 3)
-    found = value_and_gradient(ranking_loss, scores.float(), labels.float(), scale)
-    assert all(each.isfinite().all() for each in found)
-
-
-def test_bfloat16_is_computed_in_float32():
-    scores, labels = draw(5, 100, 6)
-    half = scores.bfloat16()
-    value, gradient = value_and_gradient(ranking_loss, half, labels, 20.0)
-    assert value.dtype == torch.float32
-    assert torch.equal(value, ranking_loss(half.float(), labels, 20.0))
-    assert gradient.isfinite().all()
 
 
 MEASURES = [cosine, angle_reference]
@@ -141,18 +125,8 @@ def test_against_complex_numbers(seed):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@settings(max_examples=6)
-@given(seed=seeds)
-def test_gradient_of_measures_against_finite_differences(measure, seed):
-    first, second = draw_vectors(seed)
-    assert torch.autograd.gradcheck(measure, (first.requires_grad_(), second.requires_grad_()))
-    same = first.detach().clone().requires_grad_()
-    assert torch.autograd.gradcheck(measure, (first, same))  # smooth where both are alike, too
-
-
-@pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("size", [0.0, 1e-30, 1e-7])
-def test_no_vector_is_too_short(measure, size):
+def test_short_vectors_give_bounded_gradients(measure, size):
     short = torch.full((1, 4), size, requires_grad=True)
     other = torch.tensor([[1.0, -2.0, 0.5, 3.0]], requires_grad=True)
     for pair in ((short, other), (other, short), (short, short)):
@@ -162,7 +136,7 @@ def test_no_vector_is_too_short(measure, size):
             assert gradient is None or (gradient.abs() < 10).all()
 
 
-def test_a_length_counts_from_the_smallest_on_along_the_last_axis():
+def test_unit_keeps_tiny_vectors():
     vectors = torch.tensor([[[TINY, 0.0], [0.0, TINY / 2]]], dtype=torch.float64)
     assert unit(vectors).tolist() == [[[1.0, 0.0], [0.0, TINY / 2]]]
 
@@ -192,19 +166,3 @@ def test_softmax_against_loops(seed):
         losses.append(math.log(sum(math.exp(s - scores[label]) for s in scores)))
     loss = softmax_loss(*map(torch.from_numpy, (u, v, labels, weight, bias)))
     assert loss.item() == pytest.approx(np.mean(losses))
-
-
-@quick
-@given(seeds)
-def test_gradients_against_finite_differences(seed):
-    generator = torch.Generator().manual_seed(seed)
-
-    def normal(*shape):
-        return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
-
-    labels = torch.tensor([0, 1, 1])
-    first, second = normal(3, 4), normal(3, 4)
-    assert torch.autograd.gradcheck(
-        lambda u, v, w, b: softmax_loss(u, v, labels, w, b), (first, second, normal(2, 12), normal(2))
-    )
-    assert torch.autograd.gradcheck(lambda u, v: regression_loss(u, v, labels.double()), (first, second))

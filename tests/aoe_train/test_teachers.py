@@ -1,4 +1,4 @@
-"""Guides and teachers from a run's settings to its model: made once, resumed, refused, and of use."""
+"""Guides and teachers in a run: vectors, scores, resuming and refused combinations."""
 
 import json
 import random
@@ -15,7 +15,7 @@ from aoe_train.data.batches import Collate
 from aoe_train.data.examples import read_examples
 from aoe_train.data.run_data import Sources
 from aoe_train.model.encoder import Encoder as Loaded
-from aoe_train.records import AdviceStore, Examples
+from aoe_train.records import Examples, TeacherOutputs
 from aoe_train.settings.training import TrainSettings
 from aoe_train.training.plan import plan
 from aoe_train.training.teacher_files import scores_from_file, vectors_from_file
@@ -51,7 +51,7 @@ def quiet(_: object) -> None:
     """Listens to no progress."""
 
 
-def asked_of(given: TrainSettings, examples: Examples, cache: Path) -> AdviceStore:
+def asked_of(given: TrainSettings, examples: Examples, cache: Path) -> TeacherOutputs:
     """What the advisers say of one dataset."""
     return precompute_vectors(teachers_of(given), {"": examples}, given.teacher, cache, quiet)[""]
 
@@ -87,7 +87,7 @@ def run(data: Path, backbone: Path, out: Path, *, fresh: bool = False, **flags: 
     return train(sources, settings(**flags), fresh=fresh, say=lambda _: None, progress=False)
 
 
-def test_vectors_are_those_of_encode_with_the_prompt_of_each_column(teacher, tmp_path):
+def test_vectors_equal_encode_with_column_prompts(teacher, tmp_path):
     examples = read_examples(triplets(tmp_path / "rows.jsonl"))
     found = asked_of(settings(teacher__model=str(teacher)), examples, tmp_path / "vectors")
     rows = np.array([5, 0, 1])
@@ -101,7 +101,7 @@ def test_vectors_are_those_of_encode_with_the_prompt_of_each_column(teacher, tmp
     assert len(list((tmp_path / "vectors").glob("*.npy"))) == 2  # a file a prompt
 
 
-def test_a_text_of_several_columns_has_each_columns_prompt(teacher, tmp_path):
+def test_text_in_several_columns_has_each_columns_prompt(teacher, tmp_path):
     examples = read_examples(put(tmp_path / "rows.jsonl", [{"anchor": "a dog", "positive": "a dog"}]))
     same = {"anchor": "the ", "positive": "the "}
     for prompts, equal in (({}, False), ({"teacher__prompts": same}, True)):
@@ -110,7 +110,7 @@ def test_a_text_of_several_columns_has_each_columns_prompt(teacher, tmp_path):
         assert bool((one - other).abs().max() < 1e-6) is equal
 
 
-def test_a_model_is_asked_once_and_not_again_by_the_next_run(teacher, tmp_path, monkeypatch):
+def test_texts_are_encoded_once_and_cached(teacher, tmp_path, monkeypatch):
     asked: list[int] = []
     original = Loaded.encode
 
@@ -130,17 +130,17 @@ def test_a_model_is_asked_once_and_not_again_by_the_next_run(teacher, tmp_path, 
     torch.testing.assert_close(first.batch(rows), again.batch(rows), rtol=0, atol=0)
 
 
-def test_a_batch_carries_them_and_single_texts_are_encoded_once(bert, teacher, tmp_path):
+def test_batch_has_the_teachers_vectors(bert, teacher, tmp_path):
     data = tmp_path / "texts.txt"
     data.write_text("\n".join(sentences(12)) + "\n")
     examples = read_examples(data)
-    advice = asked_of(settings(teacher__model=str(teacher)), examples, tmp_path)
+    outputs = asked_of(settings(teacher__model=str(teacher)), examples, tmp_path)
     store = Encoder.load(bert, device="cpu").tokens(examples.texts)
-    batch = Collate(examples, store, views=False, advice=advice)([3, 1])
+    batch = Collate(examples, store, views=False, teacher_outputs=outputs)([3, 1])
     assert len(batch["pieces"]) == 2
     assert batch["rows"].shape == (2, 2)
     assert batch["teacher"].shape == (2, 2, 16)
-    assert len(Collate(examples, store, advice=advice)([3, 1])["pieces"]) == 4
+    assert len(Collate(examples, store, teacher_outputs=outputs)([3, 1])["pieces"]) == 4
 
 
 EVERYTHING = {
@@ -150,7 +150,7 @@ EVERYTHING = {
 }
 
 
-def test_a_run_with_everything_resumes_with_the_same_bytes(bert, teacher, tmp_path, kill_at):
+def test_run_with_guide_and_teacher_resumes_with_the_same_bytes(bert, teacher, tmp_path, kill_at):
     """Guide, teacher, prompts by column, chunks, two sizes; killed after its second step."""
     data = triplets(tmp_path / "rows.jsonl")
     flags: dict[str, Any] = {
@@ -178,7 +178,7 @@ def test_a_run_with_everything_resumes_with_the_same_bytes(bert, teacher, tmp_pa
         run(data, bert, tmp_path / "whole", **{**flags, "teacher__model": str(other)})
 
 
-def test_vectors_of_a_file_are_a_teacher(bert, tmp_path):
+def test_vectors_from_a_file(bert, tmp_path):
     texts = [*sentences(16), *sentences(16, 1)]
     pairs = [{"anchor": a, "positive": b} for a, b in zip(texts[:16], texts[16:], strict=True)]
     data = put(tmp_path / "rows.jsonl", pairs)
@@ -188,7 +188,7 @@ def test_vectors_of_a_file_are_a_teacher(bert, tmp_path):
     pl.DataFrame({"text": texts, "vector": vectors}).write_parquet(brought)
     assert run(data, bert, tmp_path / "file", **flags)["advisers"]["teacher"]["file"]
     pl.DataFrame({"text": texts[:-1], "vector": vectors[:-1]}).write_parquet(brought)
-    message = r"vectors.parquet: has no vector for 1 of 32 texts of the data, such as"
+    message = r"vectors.parquet: has no vector for 1 of 32 training texts, such as"
     with pytest.raises(DataError, match=message):
         run(data, bert, tmp_path / "less", **flags)
 
@@ -196,13 +196,16 @@ def test_vectors_of_a_file_are_a_teacher(bert, tmp_path):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"sentence": ["a"], "vector": [[1.0]]}, "no column text; there are sentence, vector"),
-        ({"text": ["a"], "vector": ["b"]}, "vector holds no lists of numbers"),
-        ({"text": ["a", "b"], "vector": [[1.0, 2.0], [1.0]]}, "vector has 1 numbers, in the first row 2"),
-        ({"text": ["a", "b"], "vector": [[1.0], [None]]}, "holds NaN, infinity or nothing"),
+        (
+            {"sentence": ["a"], "vector": [[1.0]]},
+            "found the columns sentence, vector; expected text and vector",
+        ),
+        ({"text": ["a"], "vector": ["b"]}, "vector has no lists of numbers"),
+        ({"text": ["a", "b"], "vector": [[1.0, 2.0], [1.0]]}, "vector has 1 numbers; expected 2"),
+        ({"text": ["a", "b"], "vector": [[1.0], [None]]}, "has NaN, infinity or null"),
     ],
 )
-def test_a_file_that_is_none_is_refused(columns, message, tmp_path):
+def test_invalid_vector_files_are_refused(columns, message, tmp_path):
     pl.DataFrame(columns).write_parquet(tmp_path / "vectors.parquet")
     with pytest.raises(DataError, match=message):
         vectors_from_file(tmp_path / "vectors.parquet", ["a"])
@@ -211,26 +214,24 @@ def test_a_file_that_is_none_is_refused(columns, message, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"objective__weights__embed_distill": 1}, "embed_distill: learns from a teacher; give one by"),
+        ({"objective__weights__embed_distill": 1}, "embed_distill: needs a teacher"),
         ({"teacher__model": "TEACHER"}, r"no part of the objective \(contrastive\) learns from one"),
-        ({"guide__model": "TEACHER", "preset": "cosent"}, "has candidates that it could leave out"),
-        ({"guide__model": "DOT"}, "its vectors are compared by dot, and a guide is asked for cosines"),
+        ({"guide__model": "TEACHER", "preset": "cosent"}, "has in-batch negatives to filter"),
+        ({"guide__model": "DOT"}, "compared by dot; expected a model with cosine"),
         (
             {"teacher__model": "DOT", "objective__weights__score_distill": 1},
-            "compared by dot, those of the model by cosine; score_distill needs both",
+            "compared by dot, the model's by cosine, but score_distill needs both",
         ),
-        ({"teacher__model": "x.npy"}, "a .npy doesn't say of which texts"),
+        ({"teacher__model": "x.npy"}, "a .npy lacks the texts"),
         ({"teacher__model": "x.parquet", **EVERYTHING}, "no such file; give a model, or a file of vectors"),
-        ({"teacher__prompts": "q: "}, "teacher: there is none; name it by --teacher"),
+        ({"teacher__prompts": "q: "}, "teacher: has settings but no model; give --teacher"),
         (
             {"teacher__model": "TEACHER", "teacher__prompts": {"text": "q: "}, **EVERYTHING},
             "teacher.prompts: no column",
         ),
     ],
 )
-def test_what_does_not_go_together_is_one_line_before_anything_is_encoded(
-    flags, message, bert, teacher, tmp_path
-):
+def test_invalid_combinations_are_refused_before_encoding(flags, message, bert, teacher, tmp_path):
     Encoder.load(teacher, device="cpu", similarity_fn_name="dot").save(tmp_path / "dot")
     names = {"TEACHER": str(teacher), "DOT": str(tmp_path / "dot")}
     given = {key: names.get(str(value), value) for key, value in flags.items()}
@@ -240,17 +241,21 @@ def test_what_does_not_go_together_is_one_line_before_anything_is_encoded(
     assert not (tmp_path / "cache" / "vectors").exists()
 
 
-def test_a_loss_of_ones_own_hears_of_nobody_and_a_plan_asks_for_no_vectors(bert, teacher, tmp_path):
+def test_custom_loss_refuses_a_guide_and_plan_encodes_nothing(bert, teacher, tmp_path):
     sources = Sources(str(triplets(tmp_path / "rows.jsonl")), str(bert), tmp_path / "m")
-    with pytest.raises(ConfigError, match="a loss of one's own hears of no guide"):
-        train(sources, settings(guide__model=str(teacher)), own={"rows": lambda vectors, _: vectors.sum()})
+    with pytest.raises(ConfigError, match="a custom loss can't use a guide"):
+        train(
+            sources,
+            settings(guide__model=str(teacher)),
+            custom_losses={"rows": lambda vectors, _: vectors.sum()},
+        )
     both = {"guide__model": str(teacher), "teacher__model": str(teacher)}
     found = plan(sources, settings(**both, **EVERYTHING), progress=False)
     assert found["advisers"] == {"guide": str(teacher), "teacher": str(teacher)}
     assert not (tmp_path / "cache" / "vectors").exists()
 
 
-def test_scores_of_a_file_belong_to_the_pairs_whatever_its_order(tmp_path):
+def test_scores_are_matched_by_text(tmp_path):
     one = {"anchor": "a", "positive": "b", "negative_1": "c", "negative_2": "d"}
     rows = [
         {**one, "teacher_scores": [9.0, 1.0, 2.5]},
@@ -269,24 +274,24 @@ def test_scores_of_a_file_belong_to_the_pairs_whatever_its_order(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([{}], "no column teacher_scores; there are anchor, positive"),
-        ([{"positive": "x", "teacher_scores": 1}], "has no score for 1 pairs .* 'a' and 'b'"),
-        ([{"teacher_scores": [1, 2]}], ":1: 2 scores for 1 pairs"),
-        ([{"teacher_scores": "high"}], ":1: teacher_scores holds what is no number"),
+        ([{}], "found the columns anchor, positive; expected teacher_scores"),
+        ([{"positive": "x", "teacher_scores": 1}], "has no score for 1 training pairs, .* 'a' and 'b'"),
+        ([{"teacher_scores": [1, 2]}], ":1: found 2 scores for 1 pairs"),
+        ([{"teacher_scores": "high"}], ":1: teacher_scores is not a number"),
         (
             [{"teacher_scores": score} for score in (1, 2)],
             ":2: 'a' and 'b' have the scores 1 and 2; keep one",
         ),
     ],
 )
-def test_scores_that_are_none_are_refused(rows, message, tmp_path):
+def test_invalid_score_files_are_refused(rows, message, tmp_path):
     pair = {"anchor": "a", "positive": "b"}
     examples = read_examples(put(tmp_path / "data.jsonl", [pair]))
     with pytest.raises(DataError, match=message):
         scores_from_file(put(tmp_path / "scores.jsonl", [pair | row for row in rows]), examples, None)
 
 
-def test_scores_are_learnt_and_recorded(bert, tmp_path):
+def test_scores_are_trained_and_recorded(bert, tmp_path):
     drawn, texts = random.Random(1), sentences(30)
     names = ("anchor", "positive", "negative")
     rows = [
@@ -304,7 +309,7 @@ def test_scores_are_learnt_and_recorded(bert, tmp_path):
     assert record["advisers"] == {"teacher_scores": {"file": "rows.jsonl"}}
     assert "Scores of a teacher: `rows.jsonl`." in (tmp_path / "m" / "README.md").read_text()
     for more, message in (
-        ({"objective__weights__embed_distill": 1}, "scores, and no vectors"),
+        ({"objective__weights__embed_distill": 1}, "scores, expected its vectors"),
         ({"teacher__scores": str(tmp_path / "none.jsonl")}, r"--teacher-scores .*none.jsonl: no such file"),
     ):
         with pytest.raises(ConfigError, match=message):

@@ -57,7 +57,7 @@ Maker = Callable[[], PreTrainedTokenizerFast]
 
 @pytest.mark.parametrize("maker", SPACED)
 @pytest.mark.parametrize("prompt", [PROMPT, "{text} in one word:", "query: {text}", 'in {text}" word'])
-def test_the_tokens_are_those_of_the_written_out_prompt(maker, prompt):
+def test_tokens_equal_those_of_the_prompted_text(maker, prompt):
     plain = maker()
     prompted = with_prompt(plain, prompt)
     for text in TEXTS:
@@ -65,7 +65,7 @@ def test_the_tokens_are_those_of_the_written_out_prompt(maker, prompt):
         assert plain(text).input_ids != prompted(text).input_ids
 
 
-def test_byte_level_tokens_spell_the_written_out_prompt():
+def test_byte_level_tokens_decode_to_the_prompted_text():
     prompted = with_prompt(bytelevel(), PROMPT)
     for text in TEXTS:
         ids = prompted(text).input_ids
@@ -74,7 +74,7 @@ def test_byte_level_tokens_spell_the_written_out_prompt():
 
 
 @pytest.mark.parametrize("maker", MAKERS)
-def test_truncation_cuts_the_text_and_never_the_prompt(maker):
+def test_truncation_keeps_the_prompt(maker):
     prompted = with_prompt(maker(), PROMPT)
     before, after = special_tokens_of(raw_tokenizer(prompted))
     room = len(before) + len(after) + 2
@@ -95,7 +95,7 @@ def test_the_prompt_survives_saving(maker, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["BertTokenizer", "Qwen2Tokenizer"])
-def test_it_survives_a_class_that_would_drop_it(kind, minilm, tmp_path):
+def test_prompt_survives_tokenizer_classes_that_rebuild(kind, minilm, tmp_path):
     if kind == "BertTokenizer":
         plain = AutoTokenizer.from_pretrained(minilm)
         shutil.copy(minilm / "config.json", tmp_path)
@@ -112,14 +112,14 @@ def test_it_survives_a_class_that_would_drop_it(kind, minilm, tmp_path):
 
 
 @pytest.mark.parametrize("maker", MAKERS)
-def test_a_prompt_replaces_the_one_before(maker):
+def test_prompt_replaces_the_previous_one(maker):
     twice = with_prompt(with_prompt(maker(), PROMPT), "query: {text}")
     assert twice(TEXTS).input_ids == with_prompt(maker(), "query: {text}")(TEXTS).input_ids
     assert with_prompt(twice, "")(TEXTS).input_ids == maker()(TEXTS).input_ids
     assert [holds_prompt(one) for one in (maker(), twice, with_prompt(twice, ""))] == [False, True, False]
 
 
-def test_a_step_that_trims_offsets_stays():
+def test_offset_trimming_is_kept():
     prompted = with_prompt(roberta(), "in {text}")
     start, stop = prompted("a cat", return_offsets_mapping=True).offset_mapping[-2]
     assert "a cat"[start:stop] == "t"
@@ -128,7 +128,7 @@ def test_a_step_that_trims_offsets_stays():
 
 @settings(max_examples=40)
 @given(st.text("ab {}é", max_size=8), st.text("ab {}é", max_size=8), st.sampled_from(MAKERS))
-def test_joined_tokens_begin_with_the_prompts_own(words, text, maker):
+def test_prompt_tokens_are_a_prefix(words, text, maker):
     raw = raw_tokenizer(maker())
     if "{text}" in words:
         return
@@ -140,7 +140,7 @@ def test_joined_tokens_begin_with_the_prompts_own(words, text, maker):
     assert found.special == special_tokens_of(raw)
 
 
-def test_a_prompt_leaves_room_for_a_text():
+def test_too_long_prompt_is_refused():
     words = " ".join(["the"] * 61)
     assert len(with_prompt(wordpiece(), words + " {text}")("").input_ids) == 63
     with pytest.raises(ConfigError, match="max_length 64 leaves no room"):

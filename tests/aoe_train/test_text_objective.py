@@ -1,4 +1,4 @@
-"""Objectives that are given the model and a batch's tokens; batches of tokens for one's own pooling."""
+"""Objectives that run the model themselves, and batches of tokens."""
 
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ def train(shallow: Path, out: Path, objective: Any = None, **given: Any) -> aoe_
     return aoe_train.train(TEXTS, backbone=shallow, out=out, objective=objective or Halves(), **options)
 
 
-def test_its_weights_learn_and_are_saved_beside_the_model(shallow, tmp_path):
+def test_weights_are_trained_and_saved(shallow, tmp_path):
     objective = Halves()
     run = train(shallow, tmp_path / "m", objective, epochs=3)
     assert objective.kind == "single"
@@ -60,15 +60,15 @@ def test_its_weights_learn_and_are_saved_beside_the_model(shallow, tmp_path):
         ({"teacher": "minilm"}, "a guide or teacher"),
     ],
 )
-def test_what_it_does_not_go_with_is_named_before_a_model_is_loaded(given, named, tmp_path):
+def test_unsupported_settings_are_refused_before_loading(given, named, tmp_path):
     (tmp_path / "no-model").mkdir()
     (tmp_path / "no-model" / "config.json").write_text("{}")
-    with pytest.raises(ConfigError, match=f"a TextObjective does not go with .*{named}"):
+    with pytest.raises(ConfigError, match=f"a TextObjective doesn't support .*{named}"):
         train(tmp_path / "no-model", tmp_path / "m", **given)
 
 
 @pytest.mark.parametrize("prompt", [None, "q: "])
-def test_batches_of_tokens_give_the_encoders_vectors(prompt, shallow):
+def test_token_batches_give_the_encoders_vectors(prompt, shallow):
     encoder = Encoder.load(shallow, device="cpu", inference_only=True)
     found = np.empty((len(TEXTS), encoder.dim), np.float32)
     sizes = []

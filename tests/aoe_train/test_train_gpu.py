@@ -1,4 +1,4 @@
-"""What a GPU does with a run, which the rest of the suite shows on a processor."""
+"""Training and encoding on a GPU."""
 
 import math
 
@@ -25,7 +25,7 @@ def data(tmp_path):
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("name", ["bert", "llama"])
-def test_vectors_are_those_of_the_processor(request, name, precision):
+def test_vectors_equal_those_of_a_cpu(request, name, precision):
     folder = request.getfixturevalue(name)
     there, here = (
         Encoder.load(folder, device=device, precision=chosen).encode(TEXTS)
@@ -35,7 +35,7 @@ def test_vectors_are_those_of_the_processor(request, name, precision):
     assert cosines.min() > (1 - 1e-5 if precision == "fp32" else 0.999)
 
 
-def test_a_killed_run_of_deterministic_kernels_ends_as_the_whole_one(data, bert, tmp_path, kill_at):
+def test_deterministic_run_resumes_with_the_same_weights(data, bert, tmp_path, kill_at):
     flags = {"optim__epochs": 2, "run__deterministic": True, "run__precision": "bf16"}
     whole = run(data, bert, tmp_path / "a", **flags)
     resumed = kill_at(5, lambda: run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags))
@@ -44,7 +44,7 @@ def test_a_killed_run_of_deterministic_kernels_ends_as_the_whole_one(data, bert,
 
 
 @pytest.mark.parametrize("more", [{}, {"run__gradient_checkpointing": True}, {"run__chunk": 8}], ids=str)
-def test_adapters_of_a_decoder_learn(data, llama, tmp_path, more):
+def test_adapters_of_a_decoder_are_trained(data, llama, tmp_path, more):
     flags = {"lora": {"rank": 4, "alpha": 4}, "encoder__pooling": "last", "optim__lr": 1e-2}
     record = run(data, llama, tmp_path / "m", **flags, **more)
     found = load_file(tmp_path / "m" / "adapter_model.safetensors")
@@ -54,7 +54,7 @@ def test_adapters_of_a_decoder_learn(data, llama, tmp_path, more):
     assert Encoder.load(tmp_path / "m").encode(TEXTS).shape == (len(TEXTS), 32)
 
 
-def test_packed_and_padded_runs_are_alike(data, bert, tmp_path):
+def test_packed_and_padded_runs_agree(data, bert, tmp_path):
     flags = {"run__precision": "bf16", "encoder__pooling": "avg"}
     packed = run(data, bert, tmp_path / "a", **flags)
     padded = run(data, bert, tmp_path / "b", run__packing=False, **flags)

@@ -1,4 +1,4 @@
-"""The mean of a run's weights, and weights between the backbone's and the trained ones."""
+"""The average of a run's weights, and the average with the backbone."""
 
 from itertools import pairwise
 from types import SimpleNamespace
@@ -12,7 +12,6 @@ from torch import nn
 
 import aoe_train
 from aoe_train.training.callbacks import WeightAverage
-from pairkit.app.errors import ConfigError
 from tests.aoe_train.test_dense_layers import ROWS
 from tests.aoe_train.tiny import same_weights, save_bert, save_llama, weights
 
@@ -43,7 +42,7 @@ def test_the_mean_of_the_last_share(share, mean):
 
 
 @given(st.floats(0.001, 1), st.integers(1, 1000))
-def test_samples_are_few_and_the_last_is_at_the_end(share, steps):
+def test_number_of_samples_is_limited(share, steps):
     average = WeightAverage(share)
     counts = [average.samples(step, steps) for step in range(steps + 1)]
     taken = [step for step in range(1, steps + 1) if counts[step] > counts[step - 1]]
@@ -54,7 +53,7 @@ def test_samples_are_few_and_the_last_is_at_the_end(share, steps):
     assert steps - taken[0] < max(1, round(share * steps))
 
 
-def test_the_model_gets_its_own_weights_back_to_the_bit():
+def test_applied_restores_the_exact_weights():
     average, model = WeightAverage(1.0), nn.Linear(3, 2)
     with average.applied(model):  # before the first sample: its own
         own = model.weight.detach().clone()
@@ -65,7 +64,7 @@ def test_the_model_gets_its_own_weights_back_to_the_bit():
     assert torch.equal(model.weight.detach(), torch.full((2, 3), 0.7))
 
 
-def test_what_is_kept_lies_between_backbone_and_trained_weights(tmp_path, kill_at):
+def test_weight_mix_averages_backbone_and_trained_weights(tmp_path, kill_at):
     backbone = save_bert(tmp_path / "bert", layers=1)
 
     def train(name: str, share: float = 0.25) -> None:
@@ -81,7 +80,7 @@ def test_what_is_kept_lies_between_backbone_and_trained_weights(tmp_path, kill_a
     assert same_weights(tmp_path / "killed", tmp_path / "mixed")
 
 
-def test_adapters_are_mixed_by_their_products(tmp_path):
+def test_weight_mix_averages_products_of_adapters(tmp_path):
     backbone = save_llama(tmp_path / "llama", layers=1)
     how = {**RUN, "lora": True, "settings": {"lora.rank": 2, "lora.dropout": 0.0}}
     for share in (1.0, 0.5):
@@ -92,9 +91,3 @@ def test_adapters_are_mixed_by_their_products(tmp_path):
     assert any("mlp" in name for name in moved)
     for name in moved:
         torch.testing.assert_close(mixed[name], first[name].lerp(trained[name], 0.5))
-
-
-@pytest.mark.parametrize("share", [1.5, -0.1])
-def test_shares_that_are_none(tmp_path, share):
-    with pytest.raises(ConfigError, match=r"optim\.weight_mix"):
-        aoe_train.train(ROWS, backbone=tmp_path, out=tmp_path / "out", weight_mix=share)

@@ -1,4 +1,4 @@
-"""Chunks change memory, not gradients; two processes train as one with the doubled batch."""
+"""Chunks and two processes give the gradients of one whole batch."""
 
 import atexit
 import os
@@ -18,17 +18,8 @@ from aoe_train.objectives.settings import ObjectiveSettings, Weights
 from aoe_train.training.pair_model import PairModel, split_texts
 from aoe_train.training.plan import saved_bytes
 from aoe_train.training.processes import (
-    copy_weights,
     exit_cleanly,
-    gather_rows,
-    gather_weights,
-    is_main,
-    is_sharded,
-    leave_group,
     repeated_layers,
-    shard_like,
-    unshard,
-    unsharded_root,
 )
 from tests import forked
 from tests.aoe_train.two_ranks import WORDS, AllPairs, Bag, batch, deep_model, triplet_gradients
@@ -65,13 +56,13 @@ def of_three_sizes(chunk: int | None) -> PairModel:
 
 
 @pytest.mark.parametrize("make", [lambda chunk: models(Bag, chunk), of_three_sizes], ids=["one", "sizes"])
-def test_chunks_leave_the_gradients_as_they_are(make):
+def test_chunks_keep_gradients(make):
     whole = gradients(make(None))
     for chunk in (1, 5, 16, 99):
         torch.testing.assert_close(gradients(make(chunk)), whole)
 
 
-def test_chunks_leave_the_gradients_of_earlier_layers_as_they_are():
+def test_chunks_keep_gradients_of_earlier_layers():
     whole = triplet_gradients(deep_model(), 0, 1)
     for chunk in (1, 7):
         torch.testing.assert_close(triplet_gradients(deep_model(chunk), 0, 1), whole)
@@ -84,7 +75,7 @@ def test_the_backbone_runs_once_for_all_sizes():
     assert len(runs) == 1
 
 
-def test_a_chunk_is_embedded_again_with_the_same_dropout():
+def test_recomputed_chunks_have_the_same_dropout():
     class ByHand(PairModel):
         def embed(self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray) -> Tensor:
             parts = split_texts(input_ids, lengths, pieces, 5)
@@ -137,19 +128,12 @@ def test_saved_bytes_counts_what_backward_needs():
 ROOT = Path(__file__).parents[2]
 
 
-def test_two_ranks_are_one_with_the_doubled_batch(tmp_path):
+def test_two_ranks_equal_one_with_the_doubled_batch(tmp_path):
     environ = {**os.environ, "KEEP": str(tmp_path)}
     ranks = forked.begin_ranks("tests.aoe_train.two_ranks", cwd=ROOT, err=tmp_path, environ=environ)
     for number, rank in enumerate(ranks):
         rank.join(100)
         assert rank.exitcode == 0, (tmp_path / str(number)).read_text()
-
-
-def test_alone_nothing_changes():
-    values = torch.ones(3, 2)
-    assert gather_rows(values) is values
-    assert is_main()
-    leave_group()
 
 
 LATE = """
@@ -173,7 +157,7 @@ ready.wait()
 """
 
 
-def test_threads_finish_before_a_process_of_a_group_ends(tmp_path, monkeypatch):
+def test_exit_waits_for_threads_of_the_process_group(tmp_path, monkeypatch):
     subprocess.run([sys.executable, "-c", LATE, str(tmp_path / "found")], cwd=ROOT, check=True)
     assert (tmp_path / "found").exists()
     registered: list[object] = []
@@ -188,7 +172,7 @@ def stack(*members: nn.Module) -> nn.Module:
     return holder
 
 
-def test_layers_are_the_members_of_the_outermost_lists():
+def test_repeated_layers():
     experts = stack(nn.Linear(2, 2), nn.Linear(2, 2))
     inner = stack(experts, nn.ReLU())
     found = repeated_layers(nn.Sequential(nn.Embedding(3, 2), inner))
@@ -196,17 +180,3 @@ def test_layers_are_the_members_of_the_outermost_lists():
     assert repeated_layers(nn.Linear(2, 2)) == []
     blocks = [nn.ModuleList([nn.ReLU(), nn.Tanh()]), nn.ModuleList([nn.GELU()])]
     assert repeated_layers(stack(*blocks)) == [*blocks[0], *blocks[1]]
-
-
-def test_a_whole_model_is_left_as_it_is():
-    model = nn.Linear(3, 2)
-    before = model.weight
-    assert not is_sharded(model)
-    with unsharded_root(model):
-        pass
-    unshard(model)
-    assert model.weight is before
-    assert gather_weights({"weight": before}, main=True)["weight"].data_ptr() == before.data_ptr()
-    assert not gather_weights({"weight": before}, main=False)
-    assert copy_weights({"weight": before})["weight"].data_ptr() != before.data_ptr()
-    assert torch.equal(shard_like(torch.ones(2, 3), before), torch.ones(2, 3))

@@ -1,4 +1,4 @@
-"""A run that a scheduler asks to end: its checkpoint, and the script of the docs that queues it again."""
+"""Runs stopped by signals, and the documented Slurm script."""
 
 import os
 import re
@@ -65,7 +65,7 @@ def fit(bert, tmp_path_factory):
     return fit
 
 
-def test_asked_to_end_it_leaves_a_checkpoint_and_continues_to_the_same_weights(fit, tmp_path):
+def test_stopped_run_continues_to_the_same_weights(fit, tmp_path):
     fit(tmp_path / "whole")
     for kind in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
         before, out = signal.getsignal(kind), tmp_path / signal.Signals(kind).name
@@ -73,25 +73,25 @@ def test_asked_to_end_it_leaves_a_checkpoint_and_continues_to_the_same_weights(f
             fit(out, Signals(kind, 3))  # our callbacks come first, so it is seen a step later
         assert (out.with_name(out.name + ".work") / "step-4").is_dir()
         assert not out.exists()
-        assert "continues after step 4" in " ".join(fit(out))
+        assert "continuing after step 4" in " ".join(fit(out))
         assert same_weights(tmp_path / "whole", out)
         assert signal.getsignal(kind) == before
 
 
-def test_a_second_ctrl_c_ends_at_once(fit, tmp_path):
+def test_second_ctrl_c_stops_immediately(fit, tmp_path):
     with pytest.raises(KeyboardInterrupt) as ended:
         fit(tmp_path / "m", Signals(signal.SIGINT, 3), Signals(signal.SIGINT, 3))
     assert not isinstance(ended.value, Stopped)
     assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
 
 
-def test_asked_at_the_last_step_it_ends_as_ever(fit, tmp_path):
+def test_signal_at_the_last_step_finishes_the_run(fit, tmp_path):
     fit(tmp_path / "m", Signals(signal.SIGTERM, 5))
     assert (tmp_path / "m" / "model.safetensors").exists()
     assert not (tmp_path / "m.work").exists()
 
 
-def test_signals_of_others_are_left_to_them():
+def test_foreign_signal_handlers_are_kept():
     before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
         with stop_signals(*SCHEDULERS) as asked:
@@ -130,7 +130,7 @@ def stand_in(folder: Path, name: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(("ends_with", "queued"), [(130, "requeue 77\n"), (0, "")])
-def test_the_script_of_the_docs_hands_the_signal_on(job, tmp_path, ends_with, queued):
+def test_documented_slurm_script_forwards_the_signal(job, tmp_path, ends_with, queued):
     """A training that ends on its signal, stopped or finished."""
     bin_folder, log = tmp_path / "bin", tmp_path / "queued"
     log.touch()

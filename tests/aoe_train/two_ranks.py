@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
-from aoe_train.objectives.kinds import Advisers
+from aoe_train.objectives.kinds import TeacherInfo
 from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.settings import ObjectiveSettings, Weights
 from aoe_train.records import ABSENT
@@ -121,8 +121,8 @@ def triplet_model() -> PairModel:
     torch.manual_seed(1)
     weights = Weights(cosine=1, ibn=1, angle=1, contrastive=1, embed_distill=1, score_distill=1, margin_mse=1)
     wanted = ObjectiveSettings(weights=weights, dims=(DIM, 4, 2), dim_weights=(1, 0.5, 2))
-    advisers = Advisers(guide=True, teacher_dim=TAUGHT)
-    return PairModel(Bag(), make_objective(wanted, dim=DIM, kind="triplet", advisers=advisers)).double()
+    teachers = TeacherInfo(guide=True, teacher_dim=TAUGHT)
+    return PairModel(Bag(), make_objective(wanted, dim=DIM, kind="triplet", teachers=teachers)).double()
 
 
 def deep_model(chunk: int | None = None) -> PairModel:

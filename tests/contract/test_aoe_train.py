@@ -1,4 +1,4 @@
-"""What `aoe train` promises on its command line, with a tiny backbone."""
+"""The command line of `aoe train`, with a tiny backbone."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def test_json_ends_with_one_object(place: Path, trained: Done) -> None:
     assert run_record["files"]["data"].keys() == {"train.tsv"}
 
 
-def test_killed_it_goes_on_to_the_same_bytes(place: Path, trained: Done) -> None:
+def test_killed_run_continues_to_the_same_bytes(place: Path, trained: Done) -> None:
     arguments = (*DEV, "--json", "--set", "log.checkpoint_steps=2")
     killed_after(2, place, *arguments, out="killed")
     assert not (place / "killed").exists()
     done = run(place, *arguments, out="killed")
     assert done.code == 0, done.err
-    assert "killed.work: continues after step" in done.err
+    assert "killed.work: continuing after step" in done.err
     weights = [place / name / "model.safetensors" for name in ("killed", "model")]
     assert weights[0].read_bytes() == weights[1].read_bytes()
     assert done.result.keys() == trained.result.keys()
@@ -98,13 +98,13 @@ def test_killed_it_goes_on_to_the_same_bytes(place: Path, trained: Done) -> None
 
 
 @pytest.mark.slow
-def test_a_mixture_that_is_killed_goes_on_to_the_same_bytes(place: Path) -> None:
+def test_killed_mixture_continues_to_the_same_bytes(place: Path) -> None:
     arguments = (*MIXTURE, *DEV, "--dev-data", "other=triplets.jsonl", "--set", "log.checkpoint_steps=2")
     forked.run(*command(*arguments, out="mixed"), cwd=place, environ=environ())
     killed_after(2, place, *arguments, out="cut-mixture")
     assert not (place / "cut-mixture").exists()
     done = run(place, *arguments, out="cut-mixture")
-    assert "cut-mixture.work: continues after step" in done.err
+    assert "cut-mixture.work: continuing after step" in done.err
     assert difference(place, "cut-mixture", "mixed") == 0
 
 
@@ -140,7 +140,7 @@ def run_ranks(place: Path, *arguments: str, out: str) -> None:
     assert [rank.exitcode for rank in ranks] == [0, 0], (place / "0").read_text()
 
 
-def test_two_processes_that_diverge_both_end(place: Path, tmp_path: Path) -> None:
+def test_divergence_ends_both_processes(place: Path, tmp_path: Path) -> None:
     flags = (*DEV, "--lr", "0.1", "--epochs", "6", "--set", "optim.warmup=0.5")
     ranks = begin_ranks(place, *flags, out="far", err=tmp_path)
     for rank in ranks:
@@ -155,7 +155,7 @@ def test_two_processes_that_diverge_both_end(place: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_shared_out_weights_train_as_whole_ones_and_go_on_after_a_kill(place: Path) -> None:
+def test_sharded_training_equals_whole_and_resumes(place: Path) -> None:
     flags = (*DEV, "--lr", "1e-3", "--set", "optim.average=0.5", "--set", "log.checkpoint_steps=2")
     shard = ("--set", "run.shard=true")
     run_ranks(place, *flags, out="copies")
@@ -176,7 +176,7 @@ def test_shared_out_weights_train_as_whole_ones_and_go_on_after_a_kill(place: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mixture", [False, True])
-def test_two_processes_train_the_model_of_one(place: Path, *, mixture: bool) -> None:
+def test_two_processes_train_the_same_model(place: Path, *, mixture: bool) -> None:
     flags = ("--set", "batches.strategy=shuffle", "--lr", "2e-5", "--json", "--fresh")
     flags += MIXTURE if mixture else ()
     one = run(place, *flags, "--batch-size", "16", out="one")

@@ -30,7 +30,7 @@ def test_mixture_example(tmp_path: Path) -> None:
     config = tmp_path / "mixture.toml"
     config.write_text(_toml("howto/mixtures.md"), encoding="utf-8")
     settings = load_settings(TrainSettings, file=config)
-    assert settings.of("nli").objective.weights.wanted == {"contrastive": 1}
+    assert settings.of("nli").objective.weights.active == {"contrastive": 1}
     assert settings.of("stsb").objective.margin == 0.5
     assert settings.of("stsb").data.label_range == (0, 5)
     assert settings.datasets["faq"].columns == {"anchor": "question", "positive": "answer"}

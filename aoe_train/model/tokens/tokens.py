@@ -358,7 +358,7 @@ def _distinct_prompts(prompts: str | Sequence[str], count: int) -> tuple[list[st
     if len(prompts) != count:
         raise ConfigError(f"{len(prompts)} prompts for {count} texts; give one for all, or one for each")
     if isinstance(prompts, TextSelection):
-        return list(prompts.values), prompts.numbers
+        return list(prompts.values), prompts.indices
     index: dict[str, int] = {}
     numbers = np.fromiter((index.setdefault(words, len(index)) for words in prompts), np.int64, count)
     return list(index) or [""], numbers
