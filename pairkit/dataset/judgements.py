@@ -149,7 +149,7 @@ class ReviewStore:
         ]
         with database_errors(self.path), transaction(self._connection) as connection:
             for table in ("settings", "pairs", "strata"):
-                connection.execute(f"DELETE FROM {table}")  # noqa: S608 - ours
+                connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constant names
             connection.execute("INSERT INTO settings VALUES (?)", [settings.model_dump_json()])
             connection.executemany("INSERT INTO strata VALUES (?, ?)", strata.items())
             connection.executemany("INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?)", rows)

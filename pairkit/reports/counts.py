@@ -109,7 +109,7 @@ def _joined(dataset: PairDataset) -> pl.DataFrame:
     except pl.exceptions.PolarsError as error:
         reason = str(error).split("\n")[0][:200]
         raise DataError(
-            f"columns differ from split to split ({reason}); make them alike", path=dataset.source
+            f"splits have different columns ({reason}); give them the same columns", path=dataset.source
         ) from error
 
 
