@@ -194,11 +194,13 @@ def _decided(
 ) -> tuple[pl.DataFrame, int]:
     """All rows with their decision and drop reason; and the number of changed labels."""
     rows = dataset.rows
-    found = [decisions.get(pair_id(one, other)) for one, other in rows.select("text1", "text2").iter_rows()]
+    row_decisions = [
+        decisions.get(pair_id(one, other)) for one, other in rows.select("text1", "text2").iter_rows()
+    ]
     before = rows["label"].cast(pl.Float64).to_list()
     labels = [*before]
     reasons: list[str | None] = [None] * rows.height
-    for row, decision in enumerate(found):
+    for row, decision in enumerate(row_decisions):
         if decision is None or decision.value is None or is_right(labels[row], decision.value, settings):
             continue
         if relabel:
@@ -208,9 +210,11 @@ def _decided(
     changed = sum(new != old for new, old in zip(labels, before, strict=True))
     table = rows.with_columns(
         pl.Series("label", labels, pl.Float64).cast(rows["label"].dtype),
-        pl.Series("reviewed", [decision is not None for decision in found], pl.Boolean),
-        pl.Series("reviewers", [decision and len(decision.people) for decision in found], pl.Int64),
-        pl.Series("decision", [decision and _word(decision, settings) for decision in found], pl.String),
+        pl.Series("reviewed", [decision is not None for decision in row_decisions], pl.Boolean),
+        pl.Series("reviewers", [decision and len(decision.people) for decision in row_decisions], pl.Int64),
+        pl.Series(
+            "decision", [decision and _word(decision, settings) for decision in row_decisions], pl.String
+        ),
         pl.Series(DROPPED, reasons, pl.String),
     )
     return table, changed
@@ -230,6 +234,7 @@ def _word(decision: PairDecision, settings: ReviewSettings) -> str:
 
 def _digest(decisions: Mapping[str, PairDecision]) -> str:
     text = "\n".join(
-        f"{key} {found.state} {found.value} {len(found.people)}" for key, found in decisions.items()
+        f"{key} {decision.state} {decision.value} {len(decision.people)}"
+        for key, decision in decisions.items()
     )
     return hashlib.sha256(text.encode()).hexdigest()
