@@ -56,8 +56,8 @@ def log_to_stderr(package: str) -> None:
 def application(name: str, purpose: str) -> Typer:
     """The application of a console script, with `--version`."""
 
-    def show_version(*, wanted: bool) -> None:
-        if wanted:
+    def show_version(*, requested: bool) -> None:
+        if requested:
             from pairkit.app.version import __version__
 
             out.print(f"{name} (aoe-toolkit {__version__})", markup=False)
@@ -66,7 +66,7 @@ def application(name: str, purpose: str) -> Typer:
     option = Option(
         False,  # noqa: FBT003 - its default
         "--version",
-        callback=lambda wanted: show_version(wanted=wanted),
+        callback=lambda requested: show_version(requested=requested),
         is_eager=True,
         metavar="",
         help="Show the version.",
@@ -241,8 +241,8 @@ class _Command(TyperCommand):
         return [*self.params]
 
 
-def _show_all(context: Any, wanted: bool) -> None:
-    if wanted:
+def _show_all(context: Any, requested: bool) -> None:
+    if requested:
         context.meta["all"] = True
         context.get_help()
         raise Exit

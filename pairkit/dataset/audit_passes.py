@@ -76,14 +76,14 @@ class FirstPass:
         order = np.argsort(np.concatenate([2 * np.flatnonzero(one), 2 * np.flatnonzero(other) + 1]))
         known = np.concatenate([self._texts[:rows][one], self._texts[rows:][other]])[order]
         by_hash = np.argsort(known)
-        there = np.flatnonzero(self._texts)
-        text = by_hash[np.searchsorted(known[by_hash], self._texts[there])]
-        return text, self._split_of_texts[there].astype(np.int64)
+        present = np.flatnonzero(self._texts)
+        text = by_hash[np.searchsorted(known[by_hash], self._texts[present])]
+        return text, self._split_of_texts[present].astype(np.int64)
 
     def _new_texts(self) -> tuple[_Mask, _Mask]:
-        _, place = np.unique(self._texts, return_index=True)
+        _, index = np.unique(self._texts, return_index=True)
         new = np.zeros(len(self._texts), np.bool_)
-        new[place] = True
+        new[index] = True
         new &= self._texts != 0
         rows = len(new) // 2
         return new[:rows], new[rows:]
@@ -136,8 +136,8 @@ def hashes_of(rows: pl.DataFrame) -> dict[str, _Hashes]:
     """A hash of each key, cluster, pair and text; 0 for blank values."""
 
     def hashed(name: str) -> pl.Expr:
-        there = (pl.col(name).str.strip_chars() != "").fill_null(value=False)
-        return pl.when(there).then(pl.col(name).hash(_SEED)).otherwise(0).alias(name)
+        present = (pl.col(name).str.strip_chars() != "").fill_null(value=False)
+        return pl.when(present).then(pl.col(name).hash(_SEED)).otherwise(0).alias(name)
 
     columns = (*_KEYS, "cluster", *_TEXTS)
     found = rows.with_columns(unordered(*_KEYS)).select(
@@ -171,5 +171,5 @@ def _suspect(hashes: dict[str, _Hashes], suspects: dict[str, _Hashes]) -> _Mask:
 def _new_texts(rows: pl.DataFrame, first: _Mask, second: _Mask) -> Iterator[str]:
     """The new texts, row by row, the first before the second."""
     one, other = rows["text1"], rows["text2"]
-    places = np.sort(np.concatenate([2 * np.flatnonzero(first), 2 * np.flatnonzero(second) + 1]))
-    return ((other if place % 2 else one)[place // 2] for place in places.tolist())
+    indices = np.sort(np.concatenate([2 * np.flatnonzero(first), 2 * np.flatnonzero(second) + 1]))
+    return ((other if index % 2 else one)[index // 2] for index in indices.tolist())

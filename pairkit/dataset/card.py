@@ -21,9 +21,9 @@ def dataset_card(
     head += [f"- {tag}" for tag in ("sentence-pairs", *tags)]
     size = next((name for limit, name in _SIZES if rows < limit), "1M<n<10M")
     head += ["size_categories:", f"- {size}", "configs:"]
-    for place, (config, files) in enumerate(configs.items()):
+    for index, (config, files) in enumerate(configs.items()):
         head.append(f"- config_name: {config}")
-        if place == 0:
+        if index == 0:
             head.append("  default: true")
         head.append("  data_files:")
         for split, pattern in files.items():
@@ -38,11 +38,11 @@ def with_section(card: str, heading: str, text: str) -> str:
     """The card with this section, which replaces an earlier one or goes before `Limitations` or last."""
     parts = re.split(r"(?m)^(?=## )", card)
     section = f"## {heading}\n\n{text.strip()}\n\n"
-    places = [place for place, part in enumerate(parts) if part.startswith(f"## {heading}\n")]
-    if places:
-        parts[places[0]] = section
+    indices = [index for index, part in enumerate(parts) if part.startswith(f"## {heading}\n")]
+    if indices:
+        parts[indices[0]] = section
     else:
-        before = [place for place, part in enumerate(parts) if part.startswith("## Limitations")]
+        before = [index for index, part in enumerate(parts) if part.startswith("## Limitations")]
         parts.insert(before[0] if before else len(parts), section)
         if not before:
             parts[-2] = parts[-2].rstrip("\n") + "\n\n"
@@ -52,7 +52,7 @@ def with_section(card: str, heading: str, text: str) -> str:
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table with thousands separators; all columns but the first are right-aligned."""
     lines = [list(header)] + [[_cell(value) for value in row] for row in rows]
-    marks = ["---" if place == 0 else "---:" for place in range(len(header))]
+    marks = ["---" if index == 0 else "---:" for index in range(len(header))]
     return "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], marks, *lines[1:]])
 
 

@@ -19,7 +19,7 @@ _CLUSTERS = (("cluster", "text1"), ("cluster", "text2"))
 
 
 @dataclass(frozen=True, slots=True)
-class Ties:
+class ConnectedTexts:
     """The texts of rows as numbers, in groups that must stay in one split."""
 
     texts: list[str]
@@ -32,7 +32,7 @@ class Ties:
         return self.groups.find(self.one[row]), self.groups.find(self.other[row])
 
 
-def tie(rows: pl.DataFrame) -> Ties:
+def connect_texts(rows: pl.DataFrame) -> ConnectedTexts:
     """Group texts that are near-identical, of one page, or of one cluster."""
     rows = typed_rows(rows)  # columns of these names may have other types
     texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique().sort().to_list()
@@ -48,7 +48,7 @@ def tie(rows: pl.DataFrame) -> Ties:
             for key, number in zip(rows[column] if column in rows.columns else (), sides[text], strict=False):
                 if key:
                     groups.join(first.setdefault(key, number), number)
-    return Ties(texts, groups, sides["text1"], sides["text2"])
+    return ConnectedTexts(texts, groups, sides["text1"], sides["text2"])
 
 
 DROPPED = "why it is left out"  # a column, null for kept rows; unlikely to exist in a dataset
@@ -58,7 +58,7 @@ RANKS, OTHER_RANK = {"test": 0, "validation": 1, "train": 3}, 2  # rows stay in 
 
 def keep_apart(rows: pl.DataFrame) -> pl.DataFrame:
     """Drop rows that share a text, issue or cluster with a split of lower rank."""
-    ties = tie(rows)
+    connected = connect_texts(rows)
     of_split: defaultdict[str, list[int]] = defaultdict(list)
     for row, split in enumerate(rows["split"].to_list()):
         of_split[split].append(row)
@@ -66,12 +66,12 @@ def keep_apart(rows: pl.DataFrame) -> pl.DataFrame:
     reasons: list[str | None] = [None] * rows.height
     for split in sorted(of_split, key=_strength):
         for row in of_split[split]:
-            others = [owner[unit] for unit in ties.units(row) if owner.get(unit, split) != split]
+            others = [owner[unit] for unit in connected.units(row) if owner.get(unit, split) != split]
             if others:
                 reasons[row] = f"shared_with_{min(others, key=_strength)}"
         for row in of_split[split]:
             if reasons[row] is None:
-                owner |= dict.fromkeys(ties.units(row), split)
+                owner |= dict.fromkeys(connected.units(row), split)
     return rows.with_columns(pl.Series(DROPPED, reasons, pl.String))
 
 
@@ -84,15 +84,18 @@ def divide(
 ) -> pl.DataFrame:
     """Assign rows to new splits so that no text, issue or cluster is in two."""
     parts = _parts(split_sizes)
-    ties = tie(rows)
+    connected = connect_texts(rows)
     binding = _positive(rows) if cut_negatives else [True] * rows.height
     for row, binds in enumerate(binding):
         if binds:
-            ties.groups.join(ties.one[row], ties.other[row])
-    units = [ties.units(row) for row in range(rows.height)]
+            connected.groups.join(connected.one[row], connected.other[row])
+    units = [connected.units(row) for row in range(rows.height)]
     sizes = Counter(one for (one, _), binds in zip(units, binding, strict=True) if binds)
     loose = Counter({unit for pair in units for unit in pair if not sizes[unit]})  # only in negatives
-    split_of = {**_assign_groups(sizes, parts, ties, seed), **_assign_groups(loose, parts, ties, seed)}
+    split_of = {
+        **_assign_groups(sizes, parts, connected, seed),
+        **_assign_groups(loose, parts, connected, seed),
+    }
     splits = [split_of[one] for one, _ in units]
     reasons = [None if split_of[one] == split_of[other] else CROSSES for one, other in units]
     divided = rows.with_columns(pl.Series("split", splits, pl.String), pl.Series(DROPPED, reasons, pl.String))
@@ -119,10 +122,10 @@ def _positive(rows: pl.DataFrame) -> list[bool]:
 
 
 def _assign_groups(
-    sizes: Mapping[int, int], parts: Mapping[str, float], ties: Ties, seed: int
+    sizes: Mapping[int, int], parts: Mapping[str, float], connected: ConnectedTexts, seed: int
 ) -> dict[int, str]:
     """Assign groups to splits: small splits are filled first, the largest gets the rest."""
-    order = sorted(sizes, key=lambda name: (keyed_hash(seed, "group", ties.texts[name]), name))
+    order = sorted(sizes, key=lambda name: (keyed_hash(seed, "group", connected.texts[name]), name))
     small = sorted(parts, key=lambda split: (parts[split], split))
     split_of: dict[int, str] = {}
     for split in small[:-1]:

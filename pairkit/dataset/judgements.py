@@ -149,7 +149,7 @@ class ReviewStore:
         ]
         with database_errors(self.path), transaction(self._connection) as connection:
             for table in ("settings", "pairs", "strata"):
-                connection.execute(f"DELETE FROM {table}")  # noqa: S608 - ours
+                connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constant names
             connection.execute("INSERT INTO settings VALUES (?)", [settings.model_dump_json()])
             connection.executemany("INSERT INTO strata VALUES (?, ?)", strata.items())
             connection.executemany("INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
@@ -244,46 +244,46 @@ def _json(values: Mapping[str, str]) -> str:
 
 def decide(judgements: Iterable[ReviewJudgement]) -> dict[str, PairDecision]:
     """The decision on each judged pair by id: the majority or the mean grade, without skips."""
-    return {pair_id: _decision(given) for pair_id, given in sorted(_by_pair(judgements).items())}
+    return {pair_id: _decision(of_pair) for pair_id, of_pair in sorted(_by_pair(judgements).items())}
 
 
 def disputed(judgements: Iterable[ReviewJudgement]) -> set[str]:
     """Pairs with both yes and no, or with grades more than one apart."""
-    return {pair_id for pair_id, given in _by_pair(judgements).items() if _differ(given)}
+    return {pair_id for pair_id, of_pair in _by_pair(judgements).items() if _differ(of_pair)}
 
 
 def _by_pair(judgements: Iterable[ReviewJudgement]) -> dict[str, list[ReviewJudgement]]:
-    given = defaultdict[str, list[ReviewJudgement]](list)
+    of_pair = defaultdict[str, list[ReviewJudgement]](list)
     for judgement in judgements:
         if judgement.answer != SKIP:
-            given[judgement.pair_id].append(judgement)
-    return given
+            of_pair[judgement.pair_id].append(judgement)
+    return of_pair
 
 
-def _differ(given: Sequence[ReviewJudgement]) -> bool:
-    numbers = _numbers(given)
-    tolerance = _TOLERANCE if any(judgement.answer in GRADES for judgement in given) else 0
+def _differ(of_pair: Sequence[ReviewJudgement]) -> bool:
+    numbers = _numbers(of_pair)
+    tolerance = _TOLERANCE if any(judgement.answer in GRADES for judgement in of_pair) else 0
     return bool(numbers) and max(numbers) - min(numbers) > tolerance
 
 
-def _decision(given: Sequence[ReviewJudgement]) -> PairDecision:
-    people = tuple(sorted({judgement.person for judgement in given}))
-    relations = Counter(judgement.relation for judgement in given if judgement.relation)
+def _decision(of_pair: Sequence[ReviewJudgement]) -> PairDecision:
+    people = tuple(sorted({judgement.person for judgement in of_pair}))
+    relations = Counter(judgement.relation for judgement in of_pair if judgement.relation)
     relation = max(sorted(relations), key=relations.__getitem__, default="")
-    values = _numbers(given)
+    values = _numbers(of_pair)
     if not values:
         return PairDecision("unsure", None, people, relation)
     mean = fmean(values)
-    if any(judgement.answer in GRADES for judgement in given):
+    if any(judgement.answer in GRADES for judgement in of_pair):
         return PairDecision("decided", mean, people, relation)
     if mean == 0.5:
         return PairDecision("disputed", None, people, relation)
     return PairDecision("decided", float(mean > 0.5), people, relation)
 
 
-def _numbers(given: Sequence[ReviewJudgement]) -> list[float]:
+def _numbers(of_pair: Sequence[ReviewJudgement]) -> list[float]:
     numbers = {**LABELS, **GRADES}
-    return [numbers[judgement.answer] for judgement in given if judgement.answer in numbers]
+    return [numbers[judgement.answer] for judgement in of_pair if judgement.answer in numbers]
 
 
 def judged_pairs(path: Path) -> pl.DataFrame:

@@ -160,18 +160,18 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[La
     """The common meaning of the labels of several tables; distinct labels are sufficient."""
     for column in columns:
         column.refuse(column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}")
-    given = rules.values or {}
-    rest = [_without(column, given) for column in columns]
+    user_values = rules.values or {}
+    rest = [_without(column, user_values) for column in columns]
     is_words = any(column.numbers.is_null().any() for column in rest)
-    known = _certain_words(columns, rest, given) if is_words else {}
+    known = _certain_words(columns, rest, user_values) if is_words else {}
     if not is_words and rules.scale is None:
-        _check_beside_numbers(columns, rest, given)
+        _check_beside_numbers(columns, rest, user_values)
         _check_numbers(rest, [column.numbers for column in rest])
-    listed = _in_use(columns, {**given, **known})
-    skipped = _skipped(columns, {**given, **known})
+    listed = _in_use(columns, {**user_values, **known})
+    skipped = _skipped(columns, {**user_values, **known})
     if listed and not is_words:
         known = {as_word(word): float(word) for column in rest for word in column.words}
-    meaning = LabelMeaning({**known, **given} if listed else None, rules.scale)
+    meaning = LabelMeaning({**known, **user_values} if listed else None, rules.scale)
     labels = [meaning.of(column) for column in columns]
     if rules.scale is not None:
         scores = "scores from {:g} to {:g}, made 0 to 1".format(*rules.scale)
@@ -186,22 +186,24 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[La
     return meaning, LabelsRead(", ".join(parts), skipped, binary and not listed)
 
 
-def _without(column: LabelColumn, given: Mapping[str, Meaning]) -> LabelColumn:
+def _without(column: LabelColumn, user_values: Mapping[str, Meaning]) -> LabelColumn:
     """The labels without a user-defined meaning."""
-    if not given:
+    if not user_values:
         return column
-    kept = column.words.is_in([word for word in column.words.unique() if _name(column, word, given) is None])
+    kept = column.words.is_in(
+        [word for word in column.words.unique() if _name(column, word, user_values) is None]
+    )
     return column.filter(kept)
 
 
 def _check_beside_numbers(
-    columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], given: Mapping[str, Meaning]
+    columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], user_values: Mapping[str, Meaning]
 ) -> None:
     """If users gave a meaning to some numbers, refuse other numbers, even 0 and 1."""
-    used = {_name(column, word, given) for column in columns for word in column.words.unique()}
+    used = {_name(column, word, user_values) for column in columns for word in column.words.unique()}
     if any(name is not None and name.isdecimal() for name in used):
         for column in rest:
-            column.refuse(column.numbers.is_not_null(), _lacks(given))
+            column.refuse(column.numbers.is_not_null(), _lacks(user_values))
 
 
 _OUTSIDE = (
@@ -211,12 +213,12 @@ _OUTSIDE = (
 
 
 def _certain_words(
-    columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], given: Mapping[str, Meaning]
+    columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], user_values: Mapping[str, Meaning]
 ) -> Mapping[str, Meaning]:
     """The meaning of words without a user-defined one, if all are in one line of `_CERTAIN`."""
     found = [*dict.fromkeys(as_word(word) for column in rest for word in column.words.unique())]
     names = {word: _plain_name(word) for word in found}
-    declared = {_plain_name(name) for column in columns for name in (*column.classes, *given)}
+    declared = {_plain_name(name) for column in columns for name in (*column.classes, *user_values)}
     line = next((line for line in _CERTAIN if _fits(line, {*names.values()}, declared)), None)
     if line is None:
         raise _unknown_words(rest, found)

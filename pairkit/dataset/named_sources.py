@@ -20,14 +20,14 @@ _NAME = re.compile(r"[\w-]+")
 _NAMED = re.compile(r"([\w-]+)=(.+)", re.DOTALL)
 
 
-def named_sources(given: Given) -> dict[str, Source]:
+def named_sources(sources: Given) -> dict[str, Source]:
     """The sources by name: keys of a mapping, names of files and folders, or `data-N` for rows in memory."""
-    if isinstance(given, Mapping):
-        named = _by_name(given)
-    elif not isinstance(given, Sequence) or isinstance(given, str) or _is_table(given):
-        named = _with_names([(None, cast("Source", given))])
+    if isinstance(sources, Mapping):
+        named = _by_name(sources)
+    elif not isinstance(sources, Sequence) or isinstance(sources, str) or _is_table(sources):
+        named = _with_names([(None, cast("Source", sources))])
     else:
-        named = _with_names([(None, source) for source in given])
+        named = _with_names([(None, source) for source in sources])
     return {name: str(source) if isinstance(source, Path) else source for name, source in named.items()}
 
 
@@ -37,17 +37,17 @@ def named_words(words: Sequence[str]) -> dict[str, Source]:
     return _with_names([(named[1], named[2]) if named else (None, word) for word, named in named])
 
 
-def _by_name(given: Mapping[Any, Any]) -> dict[str, Source]:
-    splits = {split_name(name) for name in given if isinstance(name, str)} & {*SPLITS}
-    tables = not any(isinstance(source, str | Path | PairDataset | Mapping) for source in given.values())
-    if tables and ("train" in splits or all(split_name(str(name)) in SPLITS for name in given)):
-        return {"data-1": cast("Source", given)}
+def _by_name(sources: Mapping[Any, Any]) -> dict[str, Source]:
+    splits = {split_name(name) for name in sources if isinstance(name, str)} & {*SPLITS}
+    tables = not any(isinstance(source, str | Path | PairDataset | Mapping) for source in sources.values())
+    if tables and ("train" in splits or all(split_name(str(name)) in SPLITS for name in sources)):
+        return {"data-1": cast("Source", sources)}
     if "train" in splits and len(splits) > 1:
         raise ConfigError(
             f"{' and '.join(sorted(splits))} are names of splits: give held-out rows as dev_data, or other"
             " names to the datasets"
         )
-    return {_check_name(name): source for name, source in given.items()}
+    return {_check_name(name): source for name, source in sources.items()}
 
 
 def _check_name(name: Any) -> str:
@@ -74,14 +74,14 @@ def _with_names(sources: Sequence[tuple[str | None, Source]]) -> dict[str, Sourc
     return named
 
 
-def _is_table(given: Sequence[Any]) -> bool:
+def _is_table(sources: Sequence[Any]) -> bool:
     """Whether a list has rows, not sources."""
-    if not given or all(isinstance(item, Mapping) for item in given):
+    if not sources or all(isinstance(item, Mapping) for item in sources):
         return True
-    if not all(isinstance(item, str) for item in given):
+    if not all(isinstance(item, str) for item in sources):
         return False
-    missing = [path for path in given if not _exists(path)]
-    if missing and len(missing) < len(given):
+    missing = [path for path in sources if not _exists(path)]
+    if missing and len(missing) < len(sources):
         raise ConfigError(
             f"{one_line(missing[0], 80)!r}: no such file or folder, but others of the list exist; expected"
             " paths or single texts (give Hub ids by name: {'name': 'owner/dataset'})"

@@ -53,10 +53,10 @@ class ParquetBatches:
             for number in range(self._metadata.num_row_groups):
                 group = self._metadata.row_group(number)
                 chunks = (group.column(column) for column in range(group.num_columns))
-                wanted = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns]
-                size = sum(chunk.total_uncompressed_size for chunk in wanted)
+                selected = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns]
+                size = sum(chunk.total_uncompressed_size for chunk in selected)
                 average = max(average, size // max(1, group.num_rows))
-                longest = max(longest, *(_dictionary_bytes(file, chunk) for chunk in wanted), 0)
+                longest = max(longest, *(_dictionary_bytes(file, chunk) for chunk in selected), 0)
         return min(ROWS, max(1, _BATCH_BYTES // average), max(1, _REPEATED_BYTES // longest))
 
     def _check(self, batch: pa.RecordBatch, first_row: int) -> None:

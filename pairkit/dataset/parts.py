@@ -225,7 +225,7 @@ def _names(found: Any, where: Path) -> list[str]:
     names = _list(found, where)
     for name in names:
         if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
-            raise DataError(f"names {one_line(repr(name))}; expected a file or folder beside it", path=where)
+            raise DataError(f"names {one_line(repr(name))}; expected a file or folder next to it", path=where)
     return names
 
 

@@ -136,7 +136,7 @@ class UsableRows(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """The meaning of the labels of all tables, in words, too; and whether all are 0 or 1."""
+    """The meaning of the labels of all tables, also in words; and whether all are 0 or 1."""
 
     meaning: LabelMeaning
     read: LabelsRead | None

@@ -72,7 +72,7 @@ class ShownPair:
     _repr_html_ = to_svg
 
 
-def pick_pair(dataset: PairDataset, split: str | None, place: int, label: int | None) -> ShownPair:
+def pick_pair(dataset: PairDataset, split: str | None, number: int, label: int | None) -> ShownPair:
     """Row `place` of a split (default: the last split), counted among rows with `label` if given."""
     split = split or [*dataset.splits][-1]
     if split not in dataset.splits:
@@ -80,11 +80,11 @@ def pick_pair(dataset: PairDataset, split: str | None, place: int, label: int | 
     rows = with_provenance(dataset).splits[split]
     if label is not None:
         rows = rows.filter(pl.col("label") == label)
-    if not 0 <= place < rows.height:
+    if not 0 <= number < rows.height:
         raise ConfigError(
-            f"row = {place}: {split} of {dataset.source} has {rows.height} such rows, counted from 0"
+            f"row = {number}: {split} of {dataset.source} has {rows.height} such rows, counted from 0"
         )
-    return ShownPair(f"{split}, row {place}", rows.row(place, named=True))
+    return ShownPair(f"{split}, row {number}", rows.row(number, named=True))
 
 
 def _caption(row: dict[str, Any]) -> str:

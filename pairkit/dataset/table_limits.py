@@ -35,10 +35,10 @@ def check_parquet(file: IO[bytes], path: Path) -> Any:
                 chunk = group.column(column)
                 values[column] += chunk.num_values
                 unpacked += chunk.total_uncompressed_size
-    most = max(FREE_VALUES, MAX_VALUES_PER_BYTE * size)
-    if max(metadata.num_rows, sum(group.num_rows for group in groups), *values, 0) > most:
+    limit = max(FREE_VALUES, MAX_VALUES_PER_BYTE * size)
+    if max(metadata.num_rows, sum(group.num_rows for group in groups), *values, 0) > limit:
         raise DataError(
-            f"has more than {most:,} values in a column, which fit in {size:,} bytes only if all are"
+            f"has more than {limit:,} values in a column, which fit in {size:,} bytes only if all are"
             " equal; drop that column, or give CSV or JSON lines",
             path=path,
         )

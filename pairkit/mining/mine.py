@@ -179,8 +179,10 @@ def _divided(found: Sequence[tuple[MinedRows, str | None]], settings: Mapping[st
         rows.filter(pl.col(DROPPED).is_not_null()),
     )
     if not kept.height:
-        told = ", ".join(f"{reason} {count:,}" for reason, count in sorted(Counter(reasons).items(), key=str))
-        raise DataError(f"no pairs ({told or 'the strategies found none'}); choose other strategies")
+        counts = ", ".join(
+            f"{reason} {count:,}" for reason, count in sorted(Counter(reasons).items(), key=str)
+        )
+        raise DataError(f"no pairs ({counts or 'the strategies found none'}); choose other strategies")
     crosses = kept["url1"] != kept["url2"]
     divided = divide(
         kept.with_columns(label=pl.when(crosses).then(0).otherwise(1)),

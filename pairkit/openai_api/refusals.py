@@ -179,12 +179,12 @@ def _message(message: Any, inner: Any) -> str:
     return one_line(message)
 
 
-def _short(value: Any, most: int) -> str:
+def _short(value: Any, max_chars: int) -> str:
     """A text or number, cut; empty for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
     try:
-        return str(value)[:most] if value else ""
+        return str(value)[:max_chars] if value else ""
     except ValueError:  # a number of thousands of digits
         return ""
 

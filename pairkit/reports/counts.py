@@ -91,8 +91,8 @@ def collect_rows(dataset: PairDataset, show: Listener) -> ReportRows:
         _kind(frame).alias("kind"),
         _source(frame, source).alias("source"),
         *(
-            estimated_tokens(pl.col(f"text{place}")).cast(pl.Int64).alias(f"tokens{place}")
-            for place in (1, 2)
+            estimated_tokens(pl.col(f"text{index}")).cast(pl.Int64).alias(f"tokens{index}")
+            for index in (1, 2)
         ),
     )
     return ReportRows(_with_overlaps(frame, show), keys, names, cut, _NAMED_BY[source] if source else None)
@@ -109,7 +109,7 @@ def _joined(dataset: PairDataset) -> pl.DataFrame:
     except pl.exceptions.PolarsError as error:
         reason = str(error).split("\n")[0][:200]
         raise DataError(
-            f"columns differ from split to split ({reason}); make them alike", path=dataset.source
+            f"splits have different columns ({reason}); give them the same columns", path=dataset.source
         ) from error
 
 
@@ -266,12 +266,12 @@ def _of_side(part: pl.DataFrame, side: int, seed: int) -> list[ReportSample]:
     sizes = part.group_by("kind").len().sort("len", "kind", descending=[True, False])
     quotas = in_turns(dict(sizes.iter_rows()), max(_SAMPLES_PER_SIDE, sizes.height))
     return [
-        ReportSample(side, kind, _drawn(part.filter(pl.col("kind") == kind), wanted, seed))
-        for kind, wanted in quotas.items()
+        ReportSample(side, kind, _drawn(part.filter(pl.col("kind") == kind), quota, seed))
+        for kind, quota in quotas.items()
     ]
 
 
-def _drawn(part: pl.DataFrame, wanted: int, seed: int) -> list[dict[str, Any]]:
+def _drawn(part: pl.DataFrame, quota: int, seed: int) -> list[dict[str, Any]]:
     texts = part.select("text1", "text2").iter_rows()
-    keys = [(keyed_hash(seed, "sample", *pair), place) for place, pair in enumerate(texts)]
-    return [part.row(place, named=True) for _, place in heapq.nsmallest(wanted, keys)]
+    keys = [(keyed_hash(seed, "sample", *pair), index) for index, pair in enumerate(texts)]
+    return [part.row(index, named=True) for _, index in heapq.nsmallest(quota, keys)]

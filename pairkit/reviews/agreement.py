@@ -49,10 +49,10 @@ def weighted_share(right: Sequence[bool], weights: Sequence[float] | None = None
 def cohen_kappa(one: Sequence[float], other: Sequence[float], scale: Scale = "nominal") -> Figure:
     """Agreement of two judges beyond chance (at most 1); undefined if all answers are equal."""
     values = sorted({*one, *other})
-    place = {value: number for number, value in enumerate(values)}
+    index_of = {value: number for number, value in enumerate(values)}
     cells = np.zeros((len(one), len(values), len(values)))
     for pair, (first, second) in enumerate(zip(one, other, strict=True)):
-        cells[pair, place[first], place[second]] = 1
+        cells[pair, index_of[first], index_of[second]] = 1
     return _figure(cells, _distances(values, scale), _kappa)
 
 
@@ -60,10 +60,10 @@ def krippendorff_alpha(units: Sequence[Sequence[float]], scale: Scale = "nominal
     """Agreement of any number of judges beyond chance (at most 1); undefined if all answers are equal."""
     paired = [unit for unit in units if len(unit) > 1]
     values = sorted({value for unit in paired for value in unit})
-    place = {value: number for number, value in enumerate(values)}
+    index_of = {value: number for number, value in enumerate(values)}
     cells = np.zeros((len(paired), len(values), len(values)))
     for number, unit in enumerate(paired):
-        counts = np.bincount([place[value] for value in unit], minlength=len(values)).astype(float)
+        counts = np.bincount([index_of[value] for value in unit], minlength=len(values)).astype(float)
         cells[number] = (np.outer(counts, counts) - np.diag(counts)) / (len(unit) - 1)
     return _figure(cells, _distances(values, scale), _alpha)
 
@@ -125,8 +125,8 @@ def _figure(cells: _Array, distances: _Array, measure: Callable[[_Array, _Array]
 
 def _in_doubt(agreed: _Array, distances: _Array, n: int) -> _Array:
     """The table with as much disagreement as `n` agreeing pairs can't rule out (Wilson's lower bound)."""
-    least, _ = wilson(n, n) or (0.0, 1.0)
+    lower, _ = wilson(n, n) or (0.0, 1.0)
     one, other = np.argwhere(distances == distances[distances > 0].min())[0]
     doubt = np.zeros_like(agreed)
     doubt[[one, other], [other, one]] = agreed.sum() / 2
-    return least * agreed + (1 - least) * doubt
+    return lower * agreed + (1 - lower) * doubt

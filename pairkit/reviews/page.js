@@ -4,20 +4,20 @@ const at = (id) => document.getElementById(id);
 const PENDING = "pairs review pending ";
 
 const token = ownToken();
-let state = null; // what the server said last
-let relation = ""; // chosen for the pair in view
-let busy = true; // until the server has answered
-let seen = 0, since = performance.now(); // milliseconds that the pair was in view
+let state = null; // the last state from the server
+let relation = ""; // of the current pair
+let busy = true; // while a request is running
+let seen = 0, since = performance.now(); // milliseconds in which the pair was visible
 
 function ownToken() {
   const given = location.hash.slice(1);
-  if (given && keep(sessionStorage, "token", given)) { // of this tab alone, so that two people may have two tabs
+  if (given && keep(sessionStorage, "token", given)) { // only in this tab, so that two people can use two tabs
     history.replaceState(null, "", location.pathname);
   }
   return given || sessionStorage.getItem("token") || "";
 }
 
-// A browser may keep nothing for pages; then a judgement that is under way lives as long as its tab.
+// If the browser stores nothing, an unsent judgement exists only as long as the tab.
 function keep(where, key, value) {
   try {
     where.setItem(key, value);
@@ -39,9 +39,9 @@ function make(tag, looks, ...inside) {
 const wait = (seconds) => new Promise((go) => setTimeout(go, 1000 * seconds));
 
 async function ask(path, body) {
-  // Until there is an answer: a judgement has a key of its own, so that sending it again doubles nothing.
+  // Repeated until there is a response; judgements have keys, so that they are saved once.
   for (let tries = 0; ; tries += 1) {
-    let fault = "The server does not answer";
+    let fault = "The server doesn't respond";
     try {
       const answer = await fetch(path, {
         method: body === undefined ? "GET" : "POST",
@@ -55,8 +55,8 @@ async function ask(path, body) {
         return { status: answer.status, ...told };
       }
       fault = (await answer.json()).error || fault;
-    } catch { /* the server is gone, or restarts; or its fault is in no words */ }
-    trouble(fault + ". What you said last is kept here and sent again until it is saved.");
+    } catch { /* no server, or an error that is not JSON */ }
+    trouble(fault + ". Your last answer is kept here and sent again until it is saved.");
     await wait(Math.min(5, 0.5 * 2 ** tries));
   }
 }
@@ -74,7 +74,7 @@ async function turn(path, body) {
   busy = false;
   if (answer.progress) draw(answer);
   else {
-    // Such as a pair that went to somebody else meanwhile: see what is asked now.
+    // For example, the pair was assigned to another person: show the current one.
     if (answer.status === 422) draw(await ask("/api/state"));
     trouble(answer.error || "This can't be answered; reload the page.");
   }
@@ -83,13 +83,13 @@ async function turn(path, body) {
 
 async function begin() {
   const mine = PENDING + token.slice(0, 6) + " ";
-  const kept = Object.keys(localStorage).filter((key) => key.startsWith(mine)); // by a tab that was closed too early
+  const kept = Object.keys(localStorage).filter((key) => key.startsWith(mine)); // from a tab that was closed before they were sent
   for (const key of kept) forget(key, await ask("/api/judge", JSON.parse(localStorage.getItem(key))));
   await turn("/api/state");
 }
 
 function forget(key, answer) {
-  if (answer.status !== 401) localStorage.removeItem(key); // else it was not heard
+  if (answer.status !== 401) localStorage.removeItem(key); // otherwise it was not saved
 }
 
 async function judge(answer) {
@@ -176,13 +176,13 @@ document.addEventListener("visibilitychange", () => {
   since = performance.now();
 });
 
-// -- what was said last, and the end ------------------------------------------------------------------------
+// -- the last judgement, and the end ------------------------------------------------------------------------
 
 function drawLast() {
   const { last } = state;
   at("last").hidden = !last;
   if (!last) return;
-  at("said").textContent = `The pair before: you said ${last.answer}. Where it comes from`;
+  at("said").textContent = `Previous pair: you answered ${last.answer}. Its source`;
   const rows = [["label in the dataset", last.label], ...Object.entries(last.origin)];
   at("origin").replaceChildren(...rows.flatMap(([name, value]) => [make("dt", "", name), make("dd", "", linked(value))]));
 }
@@ -209,8 +209,8 @@ function drawEnd() {
 // -- buttons and keys ---------------------------------------------------------------------------------------
 
 const RELATION_KEYS = { duplicate: "d", superseded: "p", related: "r" };
-let keys = {}; // what each does
-let told = []; // key and words, for the list of keys
+let keys = {}; // action of each key
+let told = []; // key and meaning, for the list of keys
 
 function key(letter, words, act) {
   keys[letter] = act;
@@ -241,7 +241,7 @@ function drawButtons() {
   );
   at("answers").className = grades ? "grades" : "";
   at("scale").hidden = !grades;
-  if (!grades) Object.assign(keys, { 1: keys.y, 2: keys.n, 3: keys.u }); // as on the page of `label sample`
+  if (!grades) Object.assign(keys, { 1: keys.y, 2: keys.n, 3: keys.u }); // as in `label sample`
   at("relations").append(
     ...state.relations.map((kind) => button("relation-" + kind, name(kind), RELATION_KEYS[kind] || kind[0], () => choose(relation === kind ? "" : kind))),
   );
@@ -284,5 +284,5 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   act();
 });
-window.addEventListener("hashchange", () => location.reload()); // somebody else's link in this tab
+window.addEventListener("hashchange", () => location.reload()); // another person's link in this tab
 begin();

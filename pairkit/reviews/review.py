@@ -29,7 +29,7 @@ from pairkit.dataset.made import MadeDataset, build_result, check_out, run_recor
 from pairkit.dataset.reader import read_frames
 from pairkit.dataset.records import PairDataset
 from pairkit.reviews.report import HEADING, ReviewReport, is_right, make_review_report
-from pairkit.reviews.sample import Wanted, dataset_digest, draw_sample, pair_id, sample_size
+from pairkit.reviews.sample import ReviewOptions, dataset_digest, draw_sample, pair_id, sample_size
 from pairkit.reviews.server import ReviewServer
 from pairkit.system.folders import beside
 
@@ -87,11 +87,11 @@ class Review:
 
     def __repr__(self) -> str:
         with ReviewStore(self.path) as store:
-            pairs, said, people = len(store.pairs), len(store.judgements()), len(store.people())
-        return f"Review({str(self.path)!r}: {pairs:,} pairs, {said:,} judgements, {people:,} people)"
+            pairs, judgements, people = len(store.pairs), len(store.judgements()), len(store.people())
+        return f"Review({str(self.path)!r}: {pairs:,} pairs, {judgements:,} judgements, {people:,} people)"
 
 
-def begin(dataset: PairDataset, place: Path | None, options: Wanted) -> Review:
+def begin(dataset: PairDataset, place: Path | None, options: ReviewOptions) -> Review:
     """See `pairkit.review`."""
     path = place or review_beside(dataset.source)
     with ReviewStore(path, create=True) as store:
@@ -109,7 +109,9 @@ def review_beside(source: str) -> Path:
     return beside(source, ENDING.removeprefix("."))
 
 
-def _difference(store: ReviewStore, dataset: PairDataset, options: Wanted) -> ConfigError | DataError | None:
+def _difference(
+    store: ReviewStore, dataset: PairDataset, options: ReviewOptions
+) -> ConfigError | DataError | None:
     """The error if the pairs or a given option differ from the existing review."""
     begun, remedy = store.settings, "give another file (--store, store=)"
     if begun.digest != dataset_digest(dataset):
@@ -128,8 +130,8 @@ def _difference(store: ReviewStore, dataset: PairDataset, options: Wanted) -> Co
         asked["n"] = min(sample_size(options, begun.pairs), begun.pairs)
     for name, value in have.items():
         if asked[name] is not None and asked[name] != value:
-            told = f"{name} = {one_line(str(value))}, not {one_line(str(asked[name]))}"
-            return ConfigError(f"{store.path}: was begun with {told}; leave out {name}, or {remedy}")
+            difference = f"{name} = {one_line(str(value))}, not {one_line(str(asked[name]))}"
+            return ConfigError(f"{store.path}: was begun with {difference}; leave out {name}, or {remedy}")
     return None
 
 
@@ -168,8 +170,8 @@ def apply_review(
     """See `pairkit.apply`."""
     with ReviewStore(path) as store:
         settings, decisions, report = store.settings, decide(store.judgements()), make_review_report(store)
-    told = {"relabel": relabel, "review_sha256": _digest(decisions)}
-    run = run_record("apply", {"pairs": dataset}, told)
+    record = {"relabel": relabel, "review_sha256": _digest(decisions)}
+    run = run_record("apply", {"pairs": dataset}, record)
     check_out(out, run, [source], fresh=fresh)
     rows, relabelled = _decided(dataset, decisions, settings, relabel=relabel)
     if not rows["reviewed"].any():
@@ -192,11 +194,13 @@ def _decided(
 ) -> tuple[pl.DataFrame, int]:
     """All rows with their decision and drop reason; and the number of changed labels."""
     rows = dataset.rows
-    found = [decisions.get(pair_id(one, other)) for one, other in rows.select("text1", "text2").iter_rows()]
+    row_decisions = [
+        decisions.get(pair_id(one, other)) for one, other in rows.select("text1", "text2").iter_rows()
+    ]
     before = rows["label"].cast(pl.Float64).to_list()
     labels = [*before]
     reasons: list[str | None] = [None] * rows.height
-    for row, decision in enumerate(found):
+    for row, decision in enumerate(row_decisions):
         if decision is None or decision.value is None or is_right(labels[row], decision.value, settings):
             continue
         if relabel:
@@ -206,9 +210,11 @@ def _decided(
     changed = sum(new != old for new, old in zip(labels, before, strict=True))
     table = rows.with_columns(
         pl.Series("label", labels, pl.Float64).cast(rows["label"].dtype),
-        pl.Series("reviewed", [decision is not None for decision in found], pl.Boolean),
-        pl.Series("reviewers", [decision and len(decision.people) for decision in found], pl.Int64),
-        pl.Series("decision", [decision and _word(decision, settings) for decision in found], pl.String),
+        pl.Series("reviewed", [decision is not None for decision in row_decisions], pl.Boolean),
+        pl.Series("reviewers", [decision and len(decision.people) for decision in row_decisions], pl.Int64),
+        pl.Series(
+            "decision", [decision and _word(decision, settings) for decision in row_decisions], pl.String
+        ),
         pl.Series(DROPPED, reasons, pl.String),
     )
     return table, changed
@@ -227,7 +233,8 @@ def _word(decision: PairDecision, settings: ReviewSettings) -> str:
 
 
 def _digest(decisions: Mapping[str, PairDecision]) -> str:
-    told = "\n".join(
-        f"{key} {found.state} {found.value} {len(found.people)}" for key, found in decisions.items()
+    text = "\n".join(
+        f"{key} {decision.state} {decision.value} {len(decision.people)}"
+        for key, decision in decisions.items()
     )
-    return hashlib.sha256(told.encode()).hexdigest()
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -37,7 +37,7 @@ _ORIGIN_COLUMNS = (
 _AGREED = 0.8  # judges agree if at least this share of the votes is equal
 
 
-class Wanted(Settings):
+class ReviewOptions(Settings):
     """The arguments of `pairkit.review` for a new review; None if not given."""
 
     n: Annotated[int, Field(ge=1)] | None = None
@@ -57,7 +57,7 @@ class ReviewSample:
     pairs: Sequence[JudgedPair]
 
 
-def draw_sample(dataset: PairDataset, options: Wanted) -> ReviewSample:
+def draw_sample(dataset: PairDataset, options: ReviewOptions) -> ReviewSample:
     """Draw pairs: a few of every stratum, the rest in proportion to its size."""
     rows = _once(dataset)
     top = _top(dataset)
@@ -81,7 +81,7 @@ def draw_sample(dataset: PairDataset, options: Wanted) -> ReviewSample:
     return ReviewSample(_settings(dataset, rows, options, top=top, by=by, seed=seed), sizes, pairs)
 
 
-def sample_size(options: Wanted, pairs: int) -> int:
+def sample_size(options: ReviewOptions, pairs: int) -> int:
     """Size of the sample of a dataset with this number of pairs."""
     return options.n or math.ceil(_SHARE * pairs)
 
@@ -141,7 +141,13 @@ def _stratum(facts: Mapping[str, str], by: Sequence[str]) -> str:
 
 
 def _settings(
-    dataset: PairDataset, rows: pl.DataFrame, options: Wanted, *, top: float, by: tuple[str, ...], seed: int
+    dataset: PairDataset,
+    rows: pl.DataFrame,
+    options: ReviewOptions,
+    *,
+    top: float,
+    by: tuple[str, ...],
+    seed: int,
 ) -> ReviewSettings:
     has_relations = "relation" in rows.columns
     graded = dataset.label_kind == "graded" if options.grades is None else options.grades

@@ -94,8 +94,8 @@ def best(scores: Scores, count: int) -> npt.NDArray[np.intp]:
     """The indices of the `count` highest positive scores, best first; ties by index."""
     if 0 < count < len(scores):
         # All scores from the count-th best on, so that partition doesn't cut ties arbitrarily.
-        least = float(np.partition(scores, -count)[-count])
-        likely = np.flatnonzero((scores >= least) & (scores > 0))
+        threshold = float(np.partition(scores, -count)[-count])
+        likely = np.flatnonzero((scores >= threshold) & (scores > 0))
     else:
         likely = np.flatnonzero(scores > 0)
     return likely[np.lexsort((likely, -scores[likely]))][:count]

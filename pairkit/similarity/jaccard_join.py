@@ -53,8 +53,8 @@ def tied_sets(sets: Sequence[Hashes], threshold: float) -> Ints:
         items[start : start + _ENTRIES] = np.searchsorted(known, elements[start : start + _ENTRIES])
     weights = np.ones(len(known), np.int64)
     del elements, known
-    every = _Sets(np.arange(len(sets)), sizes, np.zeros(len(sets), np.int64), sizes, items, weights)
-    _join_similar(every, threshold, groups)
+    all_sets = _Sets(np.arange(len(sets)), sizes, np.zeros(len(sets), np.int64), sizes, items, weights)
+    _join_similar(all_sets, threshold, groups)
     return groups.label
 
 
@@ -69,8 +69,8 @@ class _Groups:
         """Merge the groups of these members."""
         labels = np.unique(self.label[members]).tolist()
         lists = [self._members.pop(label, [label]) for label in labels]
-        largest = max(range(len(lists)), key=lambda place: len(lists[place]))
-        moved = [member for place, some in enumerate(lists) if place != largest for member in some]
+        largest = max(range(len(lists)), key=lambda index: len(lists[index]))
+        moved = [member for index, batch in enumerate(lists) if index != largest for member in batch]
         self.label[moved] = labels[largest]
         lists[largest].extend(moved)
         self._members[labels[largest]] = lists[largest]
@@ -169,16 +169,16 @@ def _flipped(owners: Ints, items: Ints, is_common: npt.NDArray[np.bool_], count:
     column[common] = np.arange(len(common))
     columns = column[items]
     rest = columns < 0
-    found = [(owners[rest], items[rest])]
+    parts = [(owners[rest], items[rest])]
     holders, columns = owners[~rest], columns[~rest]
     step = max(1, _ENTRIES // len(common))
     for start in range(0, count, step):
         low, high = np.searchsorted(holders, [start, start + step])
         lacks = np.ones((min(step, count - start), len(common)), np.bool_)
         lacks[holders[low:high] - start, columns[low:high]] = False
-        places, which = np.nonzero(lacks)
-        found.append((places + start, common[which]))
-    return np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
+        indices, which = np.nonzero(lacks)
+        parts.append((indices + start, common[which]))
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in candidates])
 
 
 @dataclass
@@ -317,33 +317,33 @@ class _Search:
 
     def _compare_all(self, outside: Ints, inside: Ints) -> None:
         """Compare sets outside with each other and with those inside, by matrix products."""
-        every = np.concatenate([outside, inside])
+        all_sets = np.concatenate([outside, inside])
         wide, high = max(64, _ENTRIES // max(512, len(self.sets.weights))), 512
         rows, label = self.sets.rows, self.groups.label
         for left in range(0, len(outside), high):
-            some = outside[left : left + high]
-            twice = 2 * self._dense(some) * self.sets.weights.astype(np.float32)
-            for right in range(left, len(every), wide):
-                others = every[right : right + wide]
-                if self.groups.are_one(rows[np.concatenate([some, others])]):
+            batch = outside[left : left + high]
+            twice = 2 * self._dense(batch) * self.sets.weights.astype(np.float32)
+            for right in range(left, len(all_sets), wide):
+                others = all_sets[right : right + wide]
+                if self.groups.are_one(rows[np.concatenate([batch, others])]):
                     continue
                 common = twice @ self._dense(others).T
                 common -= self.excess[others].astype(np.float32)
-                maybe = common >= (self.excess[some] - 0.01).astype(np.float32)[:, None]
-                for place in np.flatnonzero(maybe.any(axis=1)).tolist():
-                    found = others[maybe[place]]
-                    found = found[label[rows[found]] != label[rows[some[place]]]]
-                    if len(found):
-                        one = np.full(len(found), some[place])
-                        tied = found[self._similar(one, found, self._common(one, found))]
-                        self.groups.join(rows[np.append(tied, some[place])])
+                maybe = common >= (self.excess[batch] - 0.01).astype(np.float32)[:, None]
+                for index in np.flatnonzero(maybe.any(axis=1)).tolist():
+                    candidates = others[maybe[index]]
+                    candidates = candidates[label[rows[candidates]] != label[rows[batch[index]]]]
+                    if len(candidates):
+                        one = np.full(len(candidates), batch[index])
+                        tied = candidates[self._similar(one, candidates, self._common(one, candidates))]
+                        self.groups.join(rows[np.append(tied, batch[index])])
 
-    def _dense(self, places: Ints) -> npt.NDArray[np.float32]:
+    def _dense(self, indices: Ints) -> npt.NDArray[np.float32]:
         sets = self.sets
         begins = np.cumsum(sets.counts) - sets.counts
-        table = np.zeros((len(places), len(sets.weights)), np.float32)
-        owners = np.repeat(np.arange(len(places)), sets.counts[places])
-        table[owners, sets.items[_ranges(begins[places], sets.counts[places])]] = 1
+        table = np.zeros((len(indices), len(sets.weights)), np.float32)
+        owners = np.repeat(np.arange(len(indices)), sets.counts[indices])
+        table[owners, sets.items[_ranges(begins[indices], sets.counts[indices])]] = 1
         return table
 
 

@@ -42,7 +42,7 @@ class TextSequence(Protocol):
     def __len__(self) -> int:
         """The number of texts."""
 
-    def __getitem__(self, place: int, /) -> str:
+    def __getitem__(self, index: int, /) -> str:
         """One text."""
 
 
@@ -70,8 +70,8 @@ class Shingler:
     def sets(self, texts: Iterable[str]) -> Iterator[Hashes]:
         """The set of each text."""
         remaining = iter(texts)
-        while some := list(islice(remaining, CHUNK)):
-            triples, ends = self.flat(some)
+        while batch := list(islice(remaining, CHUNK)):
+            triples, ends = self.flat(batch)
             yield from map(np.unique, np.split(triples, ends[:-1]))
 
     def flat(self, texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
@@ -85,9 +85,9 @@ class Shingler:
         ends = np.cumsum(found)
         first = np.arange(found.sum()) + np.repeat(np.cumsum(counts) - counts - ends + found, found)
         combined = np.zeros(len(first), np.uint64)
-        for place, multiplier in enumerate(MULTIPLIERS):
-            reaches = np.repeat(widths > place, found)
-            combined[reaches] += mixed(hashes + multiplier)[first[reaches] + place]
+        for index, multiplier in enumerate(MULTIPLIERS):
+            reaches = np.repeat(widths > index, found)
+            combined[reaches] += mixed(hashes + multiplier)[first[reaches] + index]
         return mixed(combined), ends
 
 
@@ -101,8 +101,8 @@ def families(texts: TextSequence, rows: Places, shingler: Shingler) -> Iterator[
     with write_errors(Path(gettempdir())), SpooledTemporaryFile(_IN_MEMORY) as file:
         bands = _Bands(file, len(rows))
         for start in range(0, len(rows), CHUNK):
-            some = [texts[row] for row in rows[start : start + CHUNK].tolist()]
-            bands.write(start, band_hashes(some, shingler))
+            batch = [texts[row] for row in rows[start : start + CHUNK].tolist()]
+            bands.write(start, band_hashes(batch, shingler))
         groups = join_bands(bands.read(band) for band in range(_BANDS)) if len(rows) else alone(0)
     for family in shared(groups):
         yield rows[family]
@@ -142,9 +142,9 @@ class _Bands:
 
     def write(self, start: int, hashes: Hashes) -> None:
         """Write the hashes (band, text) of texts from `start` on."""
-        for band, some in enumerate(hashes):
+        for band, batch in enumerate(hashes):
             self._file.seek(8 * (band * self._texts + start))
-            self._file.write(some.tobytes())
+            self._file.write(batch.tobytes())
 
     def read(self, band: int) -> Hashes:
         """The hashes of one band, (text,)."""
@@ -198,9 +198,9 @@ def jaccard(one: Hashes, other: Hashes) -> float:
 def _equal(texts: TextSequence) -> tuple[Places, npt.NDArray[np.bool_]]:
     """The index of the first equal text, and whether the text has words; (text,) both."""
     digests, start, remaining = np.empty((len(texts), 2), np.uint64), 0, iter(texts)
-    while some := [_text_hash(text) for text in islice(remaining, CHUNK)]:
-        digests[start : start + len(some)] = np.frombuffer(b"".join(some), np.uint64).reshape(-1, 2)
-        start += len(some)
+    while batch := [_text_hash(text) for text in islice(remaining, CHUNK)]:
+        digests[start : start + len(batch)] = np.frombuffer(b"".join(batch), np.uint64).reshape(-1, 2)
+        start += len(batch)
     has_words = (digests[:, 0] | digests[:, 1]) != 0
     order = np.argsort(digests[:, 0])
     ordered = digests[order, 0]
@@ -230,15 +230,15 @@ def _tied(sets: Sequence[Hashes], threshold: float) -> Iterator[tuple[int, int]]
                 yield one, other
         return
     distinct: dict[bytes, int] = {}
-    for place, elements in enumerate(sets):
-        first = distinct.setdefault(blake2b(elements.tobytes(), digest_size=16).digest(), place)
-        if first != place:
-            yield first, place
-    places = list(distinct.values())
+    for index, elements in enumerate(sets):
+        first = distinct.setdefault(blake2b(elements.tobytes(), digest_size=16).digest(), index)
+        if first != index:
+            yield first, index
+    indices = list(distinct.values())
     named: dict[int, int] = {}
-    for place, group in zip(
-        places, tied_sets([sets[place] for place in places], threshold).tolist(), strict=True
+    for index, group in zip(
+        indices, tied_sets([sets[index] for index in indices], threshold).tolist(), strict=True
     ):
-        first = named.setdefault(group, place)
-        if first != place:
-            yield first, place
+        first = named.setdefault(group, index)
+        if first != index:
+            yield first, index

@@ -74,14 +74,14 @@ def check_json(headers: Mapping[bytes, Sequence[bytes]]) -> None:
         raise RefusedError(415, "expected application/json")
 
 
-def check_length(headers: Mapping[bytes, Sequence[bytes]], most: int) -> None:
+def check_length(headers: Mapping[bytes, Sequence[bytes]], limit: int) -> None:
     """Refuse a too large Content-Length before the body is read."""
     length = headers.get(b"content-length", [b"0"])[0]
-    if not length.isdigit() or len(length) > _MAX_DIGITS or int(length) > most:
-        raise RefusedError(413, f"more than {most:,} bytes")
+    if not length.isdigit() or len(length) > _MAX_DIGITS or int(length) > limit:
+        raise RefusedError(413, f"more than {limit:,} bytes")
 
 
-async def body_of(receive: Receive, most: int) -> bytes:
+async def body_of(receive: Receive, limit: int) -> bytes:
     """The body of a request, up to a limit."""
     body = bytearray()
     while True:
@@ -89,8 +89,8 @@ async def body_of(receive: Receive, most: int) -> bytes:
         if message["type"] == "http.disconnect":
             raise RefusedError(400, "gone")
         body += message.get("body", b"")
-        if len(body) > most:
-            raise RefusedError(413, f"more than {most:,} bytes")
+        if len(body) > limit:
+            raise RefusedError(413, f"more than {limit:,} bytes")
         if not message.get("more_body"):
             return bytes(body)
 

@@ -129,14 +129,14 @@ def parse_json(text: str, path: Path, row: int = 1) -> Any:
 
 def read_whole(path: Path, max_bytes: int | None = None, *, remedy: str = "split the file") -> bytes:
     """The decompressed content of a file."""
-    most = MAX_WHOLE_BYTES if max_bytes is None else max_bytes
+    limit = MAX_WHOLE_BYTES if max_bytes is None else max_bytes
     whole = bytearray()
     try:
         with open_regular(path) as file:
             while block := file.read(_BLOCK_BYTES):
                 whole += block
-                if len(whole) > most:
-                    raise DataError(f"has more than {most >> 20} MiB; {remedy}", path=path)
+                if len(whole) > limit:
+                    raise DataError(f"has more than {limit >> 20} MiB; {remedy}", path=path)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
     except (OSError, EOFError, zlib.error, _TooLargeError) as error:

@@ -227,7 +227,7 @@ def test_datasets_that_cannot_be_reported() -> None:
         collected(PairDataset({"train": dataset().splits["train"].clear()}, "somewhere"))
     splits = dict(dataset().splits)
     splits["test"] = splits["test"].with_columns(pl.Series([[1], [2]]).alias("evidence"))
-    with pytest.raises(DataError, match="differ from split to split"):
+    with pytest.raises(DataError, match="splits have different columns"):
         collected(PairDataset(splits, "somewhere"))
 
 

@@ -9,12 +9,12 @@ import pytest
 
 import pairkit
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.reviews.sample import Wanted, dataset_digest, draw_sample, facts_of, origin_of, pair_id
+from pairkit.reviews.sample import ReviewOptions, dataset_digest, draw_sample, facts_of, origin_of, pair_id
 from tests.pairkit.review_material import rows
 
 
 def drawn(source: Any, **wanted: Any) -> Any:
-    return draw_sample(pairkit.read(source), Wanted(**wanted))
+    return draw_sample(pairkit.read(source), ReviewOptions(**wanted))
 
 
 def test_facts() -> None:
