@@ -13,28 +13,10 @@ import polars as pl
 from msgspec.json import Decoder
 
 from gis_builder.gh_archive import rows as r
-from gis_builder.store.decoding import (
-    DecimalId,
-    Id,
-    Malformed,
-    Node,
-    Number,
-    RepoName,
-    Time,
-    Word,
-    decode,
-    stamp,
-)
+from gis_builder.store import decoding
+from gis_builder.store.decoding import Malformed, Node, decode, stamp
 from gis_builder.store.records import Event
-from gis_builder.trackers.rest_records import (
-    Account,
-    CommentObject,
-    IssueObject,
-    account_name,
-    comment_record,
-    is_bot,
-    issue_record,
-)
+from gis_builder.trackers import rest_records
 from pairkit.app.errors import DataError
 from pairkit.system.lines import read_lines
 
@@ -51,33 +33,33 @@ _FULL = "the hour exceeds the size limit"
 
 
 class _Head(Node, frozen=True):
-    id: DecimalId
-    type: Word
+    id: decoding.DecimalId
+    type: decoding.Word
 
 
 class _Repo(Node, frozen=True):
     """A repository; its id is the same after a change of name."""
 
-    id: Id
-    name: RepoName
+    id: decoding.Id
+    name: decoding.RepoName
 
 
 class _Payload(Node, frozen=True):
     """The payload of any relevant event type."""
 
-    action: Word | None = None
-    issue: IssueObject | None = None
-    comment: CommentObject | None = None
-    number: Number | None = None
-    member: Account | None = None
+    action: decoding.Word | None = None
+    issue: rest_records.IssueObject | None = None
+    comment: rest_records.CommentObject | None = None
+    number: decoding.Number | None = None
+    member: rest_records.Account | None = None
 
 
 class _Event(Node, frozen=True):
-    id: DecimalId
+    id: decoding.DecimalId
     repo: _Repo
-    created_at: Time
+    created_at: decoding.Time
     payload: _Payload
-    actor: Account | None = None
+    actor: rest_records.Account | None = None
 
 
 _HEAD, _EVENT = Decoder(_Head), Decoder(_Event)
@@ -165,17 +147,17 @@ class _HourReader:
         if item.is_pull:
             return self._pull_rows(event, item.number)
         source, action = _source(event), event.payload.action
-        issue = issue_record(event.repo.name, item)
+        issue = rest_records.issue_record(event.repo.name, item)
         rows = [
             r.bare_row(source, r.REPO, name=event.repo.name),
             r.issue_row(source, issue, item.author_association),
         ]
         if comment is not None:
-            own = comment_record(comment)
+            own = rest_records.comment_record(comment)
             rows.append(r.comment_row(source, issue.number, own, comment.author_association))
         elif action in _ACTIONS:
             reason = issue.state_reason if action == "closed" else None
-            record = Event(action, account_name(event.actor), source.at, state_reason=reason)
+            record = Event(action, rest_records.account_name(event.actor), source.at, state_reason=reason)
             rows.append(r.event_row(source, issue.number, record))
         text = item if comment is None else comment
         self.tally.issue_events += 1
@@ -189,8 +171,8 @@ class _HourReader:
 
     def _member_rows(self, event: _Event) -> list[r.Row]:
         account = event.payload.member or event.actor
-        name = account_name(account)
-        if account is None or name is None or is_bot(account) or not self._is_new(event, name):
+        name = rest_records.account_name(account)
+        if account is None or name is None or rest_records.is_bot(account) or not self._is_new(event, name):
             return []
         return [r.bare_row(_source(event), r.MEMBER, name=name)]
 

@@ -13,29 +13,12 @@ from typing import Any
 import polars as pl
 
 from gis_builder.detection.detector import CODE, code_digest
+from gis_builder.gh_archive import maps, settle
 from gis_builder.gh_archive.extract import extract_hour
 from gis_builder.gh_archive.hours import HourFile, hour_files, span_of
 from gis_builder.gh_archive.judge import judge_bucket, pack
-from gis_builder.gh_archive.maps import (
-    FileTask,
-    Runner,
-    digest_of,
-    file_named,
-    is_done,
-    memory_for,
-    superseded,
-)
+from gis_builder.gh_archive.maps import FileTask, memory_for
 from gis_builder.gh_archive.rows import read_tallies, sort_month
-from gis_builder.gh_archive.settle import (
-    CombinedBuckets,
-    DrawnNegatives,
-    add_negatives,
-    assign_splits,
-    combine_buckets,
-    draw_inputs,
-    draw_negatives,
-    near_duplicate_groups,
-)
 from gis_builder.gh_archive.write import write_archive
 from gis_builder.pairing.build import check_missing, check_out, checked
 from gis_builder.pairing.dataset import drop_counts
@@ -85,13 +68,13 @@ class Job:
         return {
             **self.settings.model_dump(mode="json"),
             "hours": span_of(self.hours),
-            "hours_sha256": digest_of([[hour.hour, hour.identity] for hour in found]),
-            "excluded_sha256": digest_of(list(self.excluded)),
+            "hours_sha256": maps.digest_of([[hour.hour, hour.identity] for hour in found]),
+            "excluded_sha256": maps.digest_of(list(self.excluded)),
         }
 
 
 def build_archive(
-    job: Job, out: Path, runner: Runner, show: RunDisplay, *, fresh: bool = False
+    job: Job, out: Path, runner: maps.Runner, show: RunDisplay, *, fresh: bool = False
 ) -> ArchiveBuilt:
     """Make the dataset; the same call continues an interrupted run."""
     start = time.monotonic()
@@ -110,7 +93,7 @@ def build_archive(
 class _ArchiveRun:
     """A run of all maps."""
 
-    def __init__(self, job: Job, runner: Runner, show: RunDisplay) -> None:
+    def __init__(self, job: Job, runner: maps.Runner, show: RunDisplay) -> None:
         self._job, self._runner, self._show = job, runner, show
         self._settings, self._work = job.settings, job.work.resolve()
         self._used: list[Path] = []
@@ -121,7 +104,7 @@ class _ArchiveRun:
         judged = self._judge(rows)
         self._show.say("making pairs")
         with scratch_file(self._work) as texts, scratch_file(self._work) as pairs:
-            combined = combine_buckets(judged, texts, pairs, self._settings)
+            combined = settle.combine_buckets(judged, texts, pairs, self._settings)
             drawn = self._draw(judged, combined)
             dropped = pl.concat(combined.dropped).sort("label", "issue1", "issue2", "reason")
             write_parquet(self._work / DROPPED_FILE, dropped, private=True)
@@ -143,7 +126,7 @@ class _ArchiveRun:
         """Run the first map and sort its rows; returns the files of each bucket, one per month."""
         tasks, months = [], defaultdict(list)
         for hour in found:
-            out = file_named(self._work / "hours", hour.hour, "parquet", _code(EXTRACT), hour.identity)
+            out = maps.file_named(self._work / "hours", hour.hour, "parquet", _code(EXTRACT), hour.identity)
             tasks.append(FileTask((out,), extract_hour, (hour.path, hour.hour)))
             months[hour.hour[:7]].append(out)
         self._run("reading hours", tasks)
@@ -153,7 +136,7 @@ class _ArchiveRun:
         by_month, tasks = [], []
         for month, files in months.items():
             names = [path.name for path in files]
-            outs = [file_named(folder, month, "parquet", _code(SORT), names) for folder in folders]
+            outs = [maps.file_named(folder, month, "parquet", _code(SORT), names) for folder in folders]
             by_month.append(outs)
             parts = _power_of_two(sizes[month] / _SORT_BYTES, least=1, most=buckets)
             for part in range(parts):
@@ -178,33 +161,36 @@ class _ArchiveRun:
         tasks = []
         for bucket, files in enumerate(rows):
             stem, names = f"{bucket:04d}-of-{len(rows):04d}", [path.name for path in files]
-            out = file_named(self._work / "judged", stem, "zlib", code, names)
+            out = maps.file_named(self._work / "judged", stem, "zlib", code, names)
             tasks.append(
                 FileTask((out,), judge_bucket, (tuple(files), settings, excluded), memory_for(files))
             )
         self._run("detecting duplicates", tasks)
         return [task.out for task in tasks]
 
-    def _draw(self, judged: Sequence[Path], combined: CombinedBuckets) -> DrawnNegatives:
+    def _draw(self, judged: Sequence[Path], combined: settle.CombinedBuckets) -> settle.DrawnNegatives:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
         similar_at, code = self._settings.pair.similar_at, _code(DRAW)
         names = [path.name for path in judged]
-        groups = file_named(self._work / "ties", "ties", "zlib", code, names, similar_at)
+        groups = maps.file_named(self._work / "ties", "ties", "zlib", code, names, similar_at)
         self._used.append(groups)
-        assignment = assign_splits(combined, near_duplicate_groups(groups, combined.texts, similar_at))
+        assignment = settle.assign_splits(
+            combined, settle.near_duplicate_groups(groups, combined.texts, similar_at)
+        )
         settings = self._settings.model_dump_json(include={"pair", "seed"})
         tasks = []
-        for path, part in zip(judged, draw_inputs(combined, assignment), strict=True):
+        for path, part in zip(judged, settle.draw_inputs(combined, assignment), strict=True):
             draw_input = self._write_input("placed", path, pack(part))
             inputs = (path.name, draw_input.name)
-            out = file_named(self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs)
-            tasks.append(FileTask((out,), draw_negatives, (path, draw_input, settings), memory_for([path])))
+            out = maps.file_named(self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs)
+            arguments = (path, draw_input, settings)
+            tasks.append(FileTask((out,), settle.draw_negatives, arguments, memory_for([path])))
         self._run("drawing negatives", tasks)
-        return add_negatives(combined, assignment, (task.out for task in tasks))
+        return settle.add_negatives(combined, assignment, (task.out for task in tasks))
 
     def _write_input(self, folder: str, judged: Path, data: bytes) -> Path:
         """Write a file for a bucket, named by its content."""
-        path = file_named(self._work / folder, _stem(judged), "zlib", "", digest_of(data))
+        path = maps.file_named(self._work / folder, _stem(judged), "zlib", "", maps.digest_of(data))
         if not path.exists():
             write_bytes(path, data, private=True)
         self._used.append(path)
@@ -212,14 +198,14 @@ class _ArchiveRun:
 
     def _run(self, name: str, tasks: Sequence[FileTask]) -> None:
         """Run the tasks that are not done."""
-        remaining = [task for task in tasks if not is_done(task)]
+        remaining = [task for task in tasks if not maps.is_done(task)]
         for _ in self._show.counted(name, self._runner.run(remaining), len(remaining)):
             pass
         self._used += [out for task in tasks for out in task.outs]
 
     def clean(self) -> None:
         """Remove superseded files, and half-written ones of killed processes."""
-        for path in superseded(set(self._used)):
+        for path in maps.superseded(set(self._used)):
             path.unlink()
         for path in (path for folder in {path.parent for path in self._used} for path in folder.glob(".*")):
             with suppress(FileNotFoundError):

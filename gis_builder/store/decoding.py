@@ -26,9 +26,7 @@ _REPO = r"(?!\.+/)[A-Za-z0-9._-]+/(?!\.+(?:#|\Z))[A-Za-z0-9._-]+"  # without `.`
 RepoName = Annotated[str, Meta(pattern=rf"\A{_REPO}\Z", max_length=200)]
 Reference = Annotated[str, Meta(pattern=rf"\A{_REPO}#[0-9]{{1,8}}\Z", max_length=200)]
 Login = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f\x7f-\x9f\s]+\Z", max_length=200)]
-Word = Annotated[
-    str, Meta(pattern=r"\A[A-Za-z_]{1,50}\Z")
-]  # a value of an enumeration that GitHub may extend
+Word = Annotated[str, Meta(pattern=r"\A[A-Za-z_]{1,50}\Z")]  # of an enumeration that may grow
 Cursor = Annotated[str, Meta(max_length=2000)]
 Time = Annotated[datetime, Meta(tz=True)]
 
@@ -39,12 +37,7 @@ _PATH = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*)`", re.DOTALL)
 
 _REGEX = re.compile(r"str matching regex '(.*)'", re.DOTALL)
 # Names of the patterns, by a part of each that the patterns after it lack.
-_PATTERN_NAMES = {
-    "#[0-9]": "owner/name#number",
-    "]+/": "owner/name",
-    "[0-9]{1,18}": "digits",
-    "s]+": "a login",
-}
+_PATTERNS = {"#[0-9]": "owner/name#number", "]+/": "owner/name", "[0-9]{1,18}": "digits", "s]+": "a login"}
 
 EventKind = Literal["closed", "reopened", "marked_as_duplicate", "unmarked_as_duplicate"]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
@@ -123,4 +116,4 @@ def _explain(error: Exception) -> str:
 
 
 def _pattern_name(expression: re.Match[str]) -> str:
-    return next((name for part, name in _PATTERN_NAMES.items() if part in expression[1]), "a word")
+    return next((name for part, name in _PATTERNS.items() if part in expression[1]), "a word")

@@ -16,28 +16,10 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 from msgspec.json import Decoder
 
-from gis_builder.store.decoding import (
-    EVENT_KINDS,
-    Malformed,
-    Node,
-    Number,
-    Reference,
-    RepoName,
-    Time,
-    convert,
-    decode,
-    stamp_or_none,
-)
+from gis_builder.store import decoding
+from gis_builder.store.decoding import Malformed, Node, convert, decode, stamp_or_none
 from gis_builder.store.records import Comment, Event, Issue
-from gis_builder.trackers.rest_records import (
-    CommentObject,
-    EventObject,
-    IssueObject,
-    comment_record,
-    event_record,
-    issue_record,
-    reference,
-)
+from gis_builder.trackers import rest_records
 from gis_builder.trackers.saved import GIVE_REPO, Object, is_saved, read_saved, saved_files
 from pairkit.app.errors import DataError
 from pairkit.system.lines import read_objects, read_whole
@@ -56,19 +38,19 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class MissingObject(Node, frozen=True):
     """An issue that was deleted or transferred."""
 
-    number: Number
+    number: decoding.Number
     status: Literal["deleted", "transferred"]
-    to: Reference | None = None
+    to: decoding.Reference | None = None
 
 
 class RepoFile(Node, frozen=True):
     """A repo.json: GitHub's object, and the former names of the repository."""
 
-    full_name: RepoName
+    full_name: decoding.RepoName
     private: bool = False
     has_issues: bool = True
-    created_at: Time | None = None
-    previous_names: list[RepoName] | None = None
+    created_at: decoding.Time | None = None
+    previous_names: list[decoding.RepoName] | None = None
 
 
 _REPO_FILE = Decoder(RepoFile)
@@ -273,34 +255,34 @@ def _same_repo(expected: str | None, found: str | None, fallback: str | None) ->
         raise Malformed(f"no repository, and the folder has no repo.json; {GIVE_REPO}")
     if expected is not None and found is not None and expected.lower() != found.lower():
         raise Malformed(f"belongs to {found}, but repo.json says {expected}")
-    return convert(expected or found or fallback, RepoName)
+    return convert(expected or found or fallback, decoding.RepoName)
 
 
 def _check_issue(value: Object) -> tuple[str | None, int, Issue]:
-    item = convert(value, IssueObject)
-    record = issue_record("", item)
+    item = convert(value, rest_records.IssueObject)
+    record = rest_records.issue_record("", item)
     match = _REPOSITORY.search(item.repository_url or "")
     return (match[1] if match else None), item.number, record
 
 
 def _check_comment(value: Object) -> tuple[str | None, int, Comment]:
-    item = convert(value, CommentObject)
-    record = comment_record(item)
+    item = convert(value, rest_records.CommentObject)
+    record = rest_records.comment_record(item)
     return *_issue_of(item.issue_url), record
 
 
 def _check_event(value: Object) -> tuple[str | None, int, Event]:
-    item = convert(value, EventObject)
-    record = event_record(item)
+    item = convert(value, rest_records.EventObject)
+    record = rest_records.event_record(item)
     if record is None:
-        raise Malformed(f"event: expected one of {', '.join(EVENT_KINDS)}")
+        raise Malformed(f"event: expected one of {', '.join(decoding.EVENT_KINDS)}")
     return *_issue_of(item.issue_url), record
 
 
 def _check_missing(value: Object) -> tuple[str | None, int, MissingObject]:
     item = convert(value, MissingObject)
     if item.to is not None:
-        reference(item.to)
+        rest_records.reference(item.to)
     elif item.status == "transferred":
         raise Malformed("to: missing; expected owner/name#number")
     return None, item.number, item
@@ -310,4 +292,4 @@ def _issue_of(url: str | None) -> tuple[str, int]:
     match = _ISSUE.search(url or "")
     if match is None:
         raise Malformed("issue_url: expected …/repos/owner/name/issues/N")
-    return match[1], convert(int(match[2]), Number)
+    return match[1], convert(int(match[2]), decoding.Number)

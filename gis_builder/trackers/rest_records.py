@@ -7,21 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from gis_builder.store.decoding import (
-    EVENT_KINDS,
-    MAX_NUMBER,
-    Id,
-    Login,
-    Malformed,
-    Node,
-    Number,
-    Reference,
-    Time,
-    Word,
-    stamp,
-    stamp_or_none,
-    whole_text,
-)
+from gis_builder.store import decoding
+from gis_builder.store.decoding import Malformed, Node, stamp, stamp_or_none, whole_text
 from gis_builder.store.records import Comment, Event, Issue, IssueRef
 
 _GHOST = "ghost"  # REST's author of texts by deleted accounts; GraphQL returns null
@@ -32,7 +19,7 @@ Url = Annotated[str, Meta(max_length=2000)]
 class Account(Node, frozen=True):
     """A user or bot."""
 
-    login: Login
+    login: decoding.Login
     type: str | None = None
 
 
@@ -49,16 +36,16 @@ class _Present(Node, frozen=True):
 class IssueObject(Node, frozen=True):
     """An issue; a pull request if it has the key `pull_request`."""
 
-    number: Number
+    number: decoding.Number
     title: str
     state: Literal["open", "closed"]
-    created_at: Time
-    updated_at: Time
+    created_at: decoding.Time
+    updated_at: decoding.Time
     body: str | None = None
-    state_reason: Word | None = None
+    state_reason: decoding.Word | None = None
     user: Account | None = None
-    author_association: Word | None = None
-    closed_at: Time | None = None
+    author_association: decoding.Word | None = None
+    closed_at: decoding.Time | None = None
     closed_by: Account | None = None
     labels: list[Label] | None = None
     pull_request: _Present | UnsetType | None = UNSET
@@ -73,11 +60,11 @@ class IssueObject(Node, frozen=True):
 class CommentObject(Node, frozen=True):
     """A comment of an issue or pull request."""
 
-    id: Id
-    created_at: Time
+    id: decoding.Id
+    created_at: decoding.Time
     body: str | None = None
     user: Account | None = None
-    author_association: Word | None = None
+    author_association: decoding.Word | None = None
     issue_url: Url | None = None
 
 
@@ -85,10 +72,10 @@ class EventObject(Node, frozen=True):
     """An event. Kinds that we ignore may lack every other field."""
 
     event: str | None = None
-    created_at: Time | None = None
+    created_at: decoding.Time | None = None
     actor: Account | None = None
-    state_reason: Word | None = None
-    canonical: Reference | None = None  # only in dumps
+    state_reason: decoding.Word | None = None
+    canonical: decoding.Reference | None = None  # only in dumps
     issue_url: Url | None = None
 
 
@@ -143,7 +130,7 @@ def comment_record(item: CommentObject) -> Comment:
 
 def event_record(item: EventObject) -> Event | None:
     """Convert an event; None if its kind has nothing to do with duplicates."""
-    if item.event not in EVENT_KINDS:
+    if item.event not in decoding.EVENT_KINDS:
         return None
     if item.created_at is None:
         raise Malformed("created_at: missing")
@@ -159,8 +146,8 @@ def event_record(item: EventObject) -> Event | None:
 def reference(text: str) -> IssueRef:
     """Parse a `decoding.Reference`."""
     repo, _, number = text.partition("#")
-    if not 1 <= int(number) <= MAX_NUMBER:
-        raise Malformed(f"a number beyond {MAX_NUMBER}")
+    if not 1 <= int(number) <= decoding.MAX_NUMBER:
+        raise Malformed(f"a number beyond {decoding.MAX_NUMBER}")
     return IssueRef(repo, int(number))
 
 

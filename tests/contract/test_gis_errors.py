@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from tests.contract.conftest import SAMPLE, Done, Gis, environment
+from tests.gis_builder.conftest import closed, comment, issue, write_tracker
 from tests.support.github import FaultPlan, Rule, serve
 
 ONE = "quarryhq/quarry"
@@ -27,37 +28,22 @@ def write_repo(
     **info: object,
 ) -> None:
     """Write a tracker of closed issues with comments of the owner that close some as duplicates."""
-    at = folder / name
-    at.mkdir(parents=True)
-    (at / "repo.json").write_text(json.dumps({"full_name": name, **info}))
-    of_tracker = f"https://api.github.com/repos/{name}"
-    closed = {"closed_at": "2020-01-02T00:00:00Z", "closed_by": {"login": "owner"}, "state": "closed"}
-    by_ann = {"user": {"login": "ann", "type": "User"}, "author_association": "NONE"}
-    by_owner = {"user": {"login": "owner", "type": "User"}, "author_association": "OWNER"}
-    times = {"created_at": "2020-01-01T00:00:00Z", "updated_at": "2020-01-03T00:00:00Z"}
+
+    def at(day: int) -> str:
+        return f"2020-01-0{day}T00:00:00Z"
+
+    times = {"created_at": at(1), "updated_at": at(3)}
     issues = [
-        {
-            "repository_url": of_tracker,
-            "number": number,
-            "body": body,
-            "labels": [],
-            "title": f"The parser breaks in case {number}",
-            "state_reason": "completed",
-            **(closed | by_ann | times),
-        }
+        issue(name, 1, title=f"The parser breaks in case {number}", body=body, **closed("owner", 2))
+        | {"number": number, "closed_at": at(2), **times}
         for number, body in bodies.items()
     ]
     comments = [
-        {
-            "issue_url": f"{of_tracker}/issues/{number}",
-            "id": number,
-            "body": f"Closing as a duplicate of #{target}",
-            **(by_owner | times),
-        }
+        comment(name, number, number, f"Closing as a duplicate of #{target}", "owner")
+        | {"author_association": "OWNER", **times}
         for number, target in (duplicates or {}).items()
     ]
-    for stem, rows in (("issues", issues), ("comments", comments)):
-        (at / f"{stem}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_tracker(folder, name, info, issues=issues, comments=comments)
 
 
 def lorem(number: int) -> str:

@@ -35,6 +35,7 @@ MOST_REQUESTS = 4000
 _RIGHT_CODES = {3, 4}  # data errors and remote errors
 
 PLANS = ("search", "sweep", "update")
+Response = tuple[int, dict[str, str], bytes]
 
 
 class Wrong(AssertionError):  # noqa: N818
@@ -93,9 +94,9 @@ class World:
         self._service = Service(
             Catalogue([dump]), URL, options=options, faults=FaultPlan(), clock=lambda: 1_700_000_000.0
         )
-        self._known: dict[tuple[str, str, bytes], tuple[int, dict[str, str], bytes]] = {}
+        self._known: dict[tuple[str, str, bytes], Response] = {}
 
-    def answer(self, method: str, url: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
+    def answer(self, method: str, url: str, body: bytes) -> Response:
         """Status, headers and body of a request."""
         key = (method, url, body)
         if key not in self._known:
@@ -141,19 +142,26 @@ def fuzz_answers(world: World, folder: Path, seed: int) -> Ended:
     changer = Changer(draw)
     count = 0
 
-    def once(_self: Exchange, method: str, url: str, _headers: object, body: bytes | None) -> Raw:
+    def respond(method: str, url: str, body: bytes) -> Response:
         nonlocal count
         count += 1
         if count > MOST_REQUESTS:
             raise Wrong(f"seed {seed} ({plan}): more than {MOST_REQUESTS} requests")
-        status, headers, content = world.answer(method, url, body or b"")
-        if count > calm and draw.random() < share:
-            status, headers, content = changer.change(status, headers, content)
-        return Raw(status, headers, content)
+        response = world.answer(method, url, body)
+        return changer.change(*response) if count > calm and draw.random() < share else response
 
-    with patch.object(Exchange, "_send", once):
+    with patched_exchange(respond):
         how = _ended(lambda: crawl_into(plan, settings, folder), seed, plan, _RIGHT_CODES)
     return Ended(how, count)
+
+
+def patched_exchange(respond: Callable[[str, str, bytes], Response]) -> Any:
+    """Let this function respond to every request."""
+
+    def send(_self: Exchange, method: str, url: str, _headers: object, body: bytes | None) -> Raw:
+        return Raw(*respond(method, url, body or b""))
+
+    return patch.object(Exchange, "_send", send)
 
 
 def _ended(run: Callable[[], None], seed: int, plan: str, codes: set[int]) -> str:
@@ -239,7 +247,7 @@ class Changer:
         self._seen: list[Any] = []
         self._bodies: list[bytes] = []
 
-    def change(self, status: int, headers: dict[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
+    def change(self, status: int, headers: dict[str, str], body: bytes) -> Response:
         """Change a response."""
         draw = self._draw
         match draw.randrange(10):
@@ -318,13 +326,9 @@ class Changer:
 
     def _never_ending(self, value: Any) -> None:
         """Let every list announce another page and a wrong count."""
-        cursor = self._draw.choice((None, "", "same", f"c{self._draw.random()}"))
+        announce_pages(value, self._draw.choice((None, "", "same", f"c{self._draw.random()}")))
         for box, key in list(places(value)):
-            if key in ("hasNextPage", "hasPreviousPage"):
-                box[key] = True
-            elif key in ("endCursor", "startCursor"):
-                box[key] = cursor
-            elif key in ("totalCount", "issueCount"):
+            if key in ("totalCount", "issueCount"):
                 box[key] = self._draw.choice((2**31 - 1, 10**6, 0, 10**400))
 
     def _near(self, old: Any) -> Any:
@@ -336,6 +340,15 @@ class Changer:
         if isinstance(old, str):
             return self._draw.choice((old[::-1], old * 2, old.upper(), old + "\ud800"))
         return [old]
+
+
+def announce_pages(value: Any, cursor: str | None) -> None:
+    """Let every list of a response announce another page."""
+    for box, key in list(places(value)):
+        if key in ("hasNextPage", "hasPreviousPage"):
+            box[key] = True
+        elif key in ("endCursor", "startCursor"):
+            box[key] = cursor
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from typing import Any
 
 from gis_builder.crawling.github import GitHub, find_tokens
@@ -68,6 +72,16 @@ def open_github(
 ) -> GitHub:
     tokens = find_tokens(settings.api_url, environ={"GITHUB_TOKEN": token})
     return GitHub(settings, tokens, store, listener)
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Serve with this handler; yields the root URL."""
+    server = HTTPServer(("127.0.0.1", 0), handler)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
 
 
 def crawl_all(settings: CrawlSettings, store: Store, strategy: str) -> None:

@@ -225,16 +225,16 @@ def test_file_names_hash_all_imported_code(parts: Sequence[str], own: list[str])
     # Settings are hashed separately; `maps` does not affect contents.
     known = {part.removesuffix(".py") for part in parts} | {"settings", "gh_archive/maps"}
     trees = [ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text(encoding="utf-8")) for name in own]
-    taken = {
-        (node.module or "").removeprefix("gis_builder.").replace(".", "/")
+    imported = {
+        f"{path}/{alias.name}" if (PACKAGE / path / f"{alias.name}.py").exists() else path
         for tree in trees
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gis_builder.")
+        for path in [str(node.module).removeprefix("gis_builder.").replace(".", "/")]
+        for alias in node.names
     }
-    assert taken
-    assert not {
-        name for name in taken - {"gh_archive"} if not any(f"{name}/".startswith(f"{one}/") for one in known)
-    }
+    assert imported
+    assert not {name for name in imported if not any(f"{name}/".startswith(f"{one}/") for one in known)}
 
 
 def test_statistics_name_some_repositories_and_count_all(

@@ -6,14 +6,22 @@ import json
 import random
 import re
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
-from gis_builder.crawling.github.exchange import Exchange, Raw
 from pairkit.app.errors import BadReply, RemoteError
 
-from .crawl_fuzz import PLANS, World, crawl_into, fuzz_answers, places, settings_of, write_world
+from .crawl_fuzz import (
+    PLANS,
+    Response,
+    World,
+    announce_pages,
+    crawl_into,
+    fuzz_answers,
+    patched_exchange,
+    settings_of,
+    write_world,
+)
 
 _MOST_REQUESTS = 150
 _CURSOR = re.compile(rb', (?:after|before): \\"c[0-9]*\\"')  # cursors that the server does not know
@@ -30,17 +38,6 @@ def test_random_responses_end_in_success_or_a_one_line_error(world: World, tmp_p
     fuzz_answers(world, tmp_path, seed)
 
 
-def going_on(body: bytes, cursor: str) -> bytes:
-    """Let every list of a response announce another page."""
-    value = json.loads(body)
-    for box, key in list(places(value)):
-        if key in ("hasNextPage", "hasPreviousPage"):
-            box[key] = True
-        elif key in ("endCursor", "startCursor"):
-            box[key] = cursor
-    return json.dumps(value).encode()
-
-
 @pytest.mark.parametrize("cursors", ["the same", "always new"])
 @pytest.mark.parametrize("plan", PLANS)
 def test_lists_that_never_end_are_refused_after_a_few_pages(
@@ -48,16 +45,17 @@ def test_lists_that_never_end_are_refused_after_a_few_pages(
 ) -> None:
     count = 0
 
-    def once(_self: Exchange, method: str, url: str, _headers: object, body: bytes | None) -> Raw:
+    def respond(method: str, url: str, body: bytes) -> Response:
         nonlocal count
         count += 1
         assert count <= _MOST_REQUESTS
-        status, headers, content = world.answer(method, url, _CURSOR.sub(b"", body or b""))
-        cursor = "c" if cursors == "the same" else f"c{count}"
-        return Raw(status, headers, going_on(content, cursor))
+        status, headers, content = world.answer(method, url, _CURSOR.sub(b"", body))
+        value = json.loads(content)
+        announce_pages(value, "c" if cursors == "the same" else f"c{count}")
+        return status, headers, json.dumps(value).encode()
 
     settings = settings_of(random.Random(1), plan)
-    with patch.object(Exchange, "_send", once), pytest.raises(RemoteError) as caught:
+    with patched_exchange(respond), pytest.raises(RemoteError) as caught:
         crawl_into(plan, settings, tmp_path)
     assert "repeated a cursor" in str(caught.value) or "without new items" in str(caught.value)
     assert BadReply.exit_code == caught.value.exit_code == 4

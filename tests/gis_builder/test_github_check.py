@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 
 import pytest
@@ -12,8 +11,9 @@ import pytest
 from gis_builder.store import RepoOutcome, Store
 from gis_builder.store.records import IssueRef, Kind
 
-from .crawl_world import open_github, quick
+from .crawl_world import open_github, quick, serving
 
+LABELS = ('"dup"', "Resolution: Duplicate", "deduplication", "dupe", "duplicates")
 NODE = {
     "nameWithOwner": "acme/vault",
     "isPrivate": True,
@@ -22,12 +22,7 @@ NODE = {
     "newest": {"totalCount": 1, "nodes": [{"number": 5, "createdAt": "2020-01-02T00:00:00Z"}]},
     "fresh": {"nodes": [{"updatedAt": "2020-01-03T00:00:00Z"}]},
     "pulls": {"nodes": [{"number": 7}]},
-    "labels": {
-        "nodes": [
-            {"name": name}
-            for name in ('"dup"', "Resolution: Duplicate", "deduplication", "dupe", "duplicates")
-        ]
-    },
+    "labels": {"nodes": [{"name": name} for name in LABELS]},
 }
 
 
@@ -51,11 +46,8 @@ class Canned(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def canned():
-    server = HTTPServer(("127.0.0.1", 0), Canned)
-    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with serving(Canned) as url:
+        yield url
 
 
 SCHEMA = {"data": {"issue": None, "closed": None}}

@@ -5,11 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import ClassVar
 
 import pytest
@@ -25,6 +22,8 @@ from gis_builder.crawling.github.tokens import Token
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
 from pairkit.app.errors import AuthError, ConfigError, PairkitError
+
+from .crawl_world import serving
 
 SECRET = "ghp_thisIsNotARealTokenButMustNotShow00"
 API = "https://api.github.com"
@@ -101,15 +100,6 @@ def test_an_invalid_key_of_an_app_is_not_shown() -> None:
     with pytest.raises(AuthError, match="no token for the GitHub App's installation") as error:
         token.reveal()
     assert SECRET not in "".join(traceback.format_exception(error.value))
-
-
-@contextmanager
-def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), handler)
-    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
 
 
 class AppServer(BaseHTTPRequestHandler):

@@ -6,18 +6,8 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from msgspec import Meta, field
 
-from gis_builder.store.decoding import (
-    Count,
-    Cursor,
-    DecimalId,
-    Login,
-    Node,
-    Number,
-    NumberOrNone,
-    RepoName,
-    Time,
-    Word,
-)
+from gis_builder.store import decoding
+from gis_builder.store.decoding import Node
 
 T = TypeVar("T")
 
@@ -29,13 +19,13 @@ class GraphQLNode(Node, frozen=True, rename="camel"):
 class RepositoryName(GraphQLNode, frozen=True):
     """The repository of an issue."""
 
-    name_with_owner: RepoName
+    name_with_owner: decoding.RepoName
 
 
 class Actor(GraphQLNode, frozen=True):
     """An account; `kind` is queried only where it matters."""
 
-    login: Login
+    login: decoding.Login
     kind: str = field(name="__typename", default="")
 
 
@@ -43,20 +33,20 @@ class PreviousPage(GraphQLNode, frozen=True):
     """The cursor of the page before this one."""
 
     has_previous_page: bool
-    start_cursor: Cursor | None
+    start_cursor: decoding.Cursor | None
 
 
 class NextPage(GraphQLNode, frozen=True):
     """The cursor of the next page."""
 
     has_next_page: bool
-    end_cursor: Cursor | None
+    end_cursor: decoding.Cursor | None
 
 
 class NodeConnection(GraphQLNode, Generic[T], frozen=True):
     """The last page, or an earlier one, of a nested connection."""
 
-    total_count: Count
+    total_count: decoding.Count
     page_info: PreviousPage
     nodes: list[T | None] | None
 
@@ -69,17 +59,17 @@ class NodeConnection(GraphQLNode, Generic[T], frozen=True):
 class CommentNode(GraphQLNode, frozen=True):
     """A comment."""
 
-    full_database_id: DecimalId
+    full_database_id: decoding.DecimalId
     author: Actor | None
-    author_association: Word
-    created_at: Time
+    author_association: decoding.Word
+    created_at: decoding.Time
     body: str | None
 
 
 class Target(GraphQLNode, frozen=True):
     """The target of a duplicate mark or a closing."""
 
-    number: Number
+    number: decoding.Number
     repository: RepositoryName
     kind: str = field(name="__typename", default="Issue")
 
@@ -88,9 +78,9 @@ class EventNode(GraphQLNode, frozen=True):
     """An event; kinds that were not queried may lack every other field."""
 
     kind: str = field(name="__typename")
-    created_at: Time | None = None
+    created_at: decoding.Time | None = None
     actor: Actor | None = None
-    state_reason: Word | None = None
+    state_reason: decoding.Word | None = None
     canonical: Target | None = None
     duplicate_of: Target | None = None
 
@@ -104,17 +94,17 @@ class LabelNode(GraphQLNode, frozen=True):
 class IssueNode(GraphQLNode, frozen=True):
     """An issue, with its thread if that was queried."""
 
-    number: Number
+    number: decoding.Number
     repository: RepositoryName
     title: str
     body: str | None
     state: Literal["OPEN", "CLOSED"]
-    state_reason: Word | None
+    state_reason: decoding.Word | None
     author: Actor | None
-    author_association: Word
-    created_at: Time
-    updated_at: Time
-    closed_at: Time | None
+    author_association: decoding.Word
+    created_at: decoding.Time
+    updated_at: decoding.Time
+    closed_at: decoding.Time | None
     duplicate_of: Target | None = None
     comments: NodeConnection[CommentNode] | None = None
     events: NodeConnection[EventNode] | None = None
@@ -128,12 +118,12 @@ class FoundIssue(IssueNode, frozen=True, tag_field="__typename", tag="Issue"):
 class FoundPull(GraphQLNode, frozen=True, tag_field="__typename", tag="PullRequest"):
     """A pull request that was queried by number."""
 
-    number: Number
+    number: decoding.Number
     repository: RepositoryName
     title: str
     closed: bool
-    created_at: Time
-    updated_at: Time
+    created_at: decoding.Time
+    updated_at: decoding.Time
 
 
 Item = FoundIssue | FoundPull | str
@@ -143,7 +133,7 @@ IssuesByAlias = dict[str, Item | None]  # a text is the repository's name
 class Listing(GraphQLNode, frozen=True):
     """A page of a repository's issues."""
 
-    total_count: Count
+    total_count: decoding.Count
     page_info: NextPage
     nodes: list[IssueNode | None]
 
@@ -165,13 +155,13 @@ class Parts(GraphQLNode, frozen=True):
 class SearchNode(GraphQLNode, frozen=True):
     """A search result; it has a number only if it is an issue."""
 
-    number: Number | None = None
+    number: decoding.Number | None = None
 
 
 class SearchPage(GraphQLNode, frozen=True):
     """A page of search results."""
 
-    issue_count: Count
+    issue_count: decoding.Count
     page_info: NextPage
     nodes: list[SearchNode | None]
 
@@ -179,14 +169,14 @@ class SearchPage(GraphQLNode, frozen=True):
 class NewestNode(GraphQLNode, frozen=True):
     """The newest issue or pull request."""
 
-    number: Number
-    created_at: Time | None = None
+    number: decoding.Number
+    created_at: decoding.Time | None = None
 
 
 class UpdatedNode(GraphQLNode, frozen=True):
     """The issue that was updated last."""
 
-    updated_at: Time
+    updated_at: decoding.Time
 
 
 class FirstNodes(GraphQLNode, Generic[T], frozen=True):
@@ -198,17 +188,17 @@ class FirstNodes(GraphQLNode, Generic[T], frozen=True):
 class CountedIssues(GraphQLNode, frozen=True):
     """The newest issue, and the number of issues."""
 
-    total_count: NumberOrNone
+    total_count: decoding.NumberOrNone
     nodes: list[NewestNode]
 
 
 class RepositoryNode(GraphQLNode, frozen=True):
     """A repository's metadata."""
 
-    name_with_owner: RepoName
+    name_with_owner: decoding.RepoName
     is_private: bool
     has_issues_enabled: bool
-    created_at: Time | None
+    created_at: decoding.Time | None
     newest: CountedIssues
     fresh: FirstNodes[UpdatedNode]
     pulls: FirstNodes[NewestNode]

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from gis_builder.crawling.github.nodes import (
-    Actor,
-    CommentNode,
-    EventNode,
-    FoundPull,
-    IssueNode,
-    LabelNode,
-    NodeConnection,
-    Target,
-)
+from gis_builder.crawling.github import nodes
 from gis_builder.store import TopUp
 from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, Thread
@@ -46,7 +38,7 @@ def well_formed(name: str) -> Iterator[None]:
         raise BadReply(f"{name}: the reply does not match the query ({error})") from None
 
 
-def parse_thread(node: IssueNode) -> ParsedThread:
+def parse_thread(node: nodes.IssueNode) -> ParsedThread:
     """Convert an issue with the last pages of its nested connections."""
     ref = ref_of(node)
     with well_formed(str(ref)):
@@ -68,7 +60,7 @@ def parse_thread(node: IssueNode) -> ParsedThread:
         )
 
 
-def parse_issue(node: IssueNode, labels: tuple[str, ...] = (), closed_by: str | None = None) -> Issue:
+def parse_issue(node: nodes.IssueNode, labels: tuple[str, ...] = (), closed_by: str | None = None) -> Issue:
     """Convert an issue without its thread."""
     ref = ref_of(node)
     with well_formed(str(ref)):
@@ -91,7 +83,7 @@ def parse_issue(node: IssueNode, labels: tuple[str, ...] = (), closed_by: str | 
         )
 
 
-def parse_pull(node: FoundPull) -> Issue:
+def parse_pull(node: nodes.FoundPull) -> Issue:
     """Convert a pull request; only its title is kept, because only issues are in the dataset."""
     ref = ref_of(node)
     with well_formed(str(ref)):
@@ -112,12 +104,12 @@ def parse_pull(node: FoundPull) -> Issue:
         )
 
 
-def ref_of(node: IssueNode | FoundPull | Target) -> IssueRef:
+def ref_of(node: nodes.IssueNode | nodes.FoundPull | nodes.Target) -> IssueRef:
     """The present reference of a node; it differs from the queried one after a transfer."""
     return IssueRef(node.repository.name_with_owner, node.number)
 
 
-def parse_comments(connection: NodeConnection[CommentNode]) -> tuple[Comment, ...]:
+def parse_comments(connection: nodes.NodeConnection[nodes.CommentNode]) -> tuple[Comment, ...]:
     """Convert the comments of a connection, in its order."""
     return tuple(
         Comment(
@@ -132,22 +124,17 @@ def parse_comments(connection: NodeConnection[CommentNode]) -> tuple[Comment, ..
     )
 
 
-def parse_events(connection: NodeConnection[EventNode]) -> tuple[Event, ...]:
+def parse_events(connection: nodes.NodeConnection[nodes.EventNode]) -> tuple[Event, ...]:
     """Convert the events of a connection, in its order, without kinds that were not queried."""
     return tuple(_event(node) for node in connection.items if node.kind in _EVENT_KINDS)
 
 
-def parse_labels(connection: NodeConnection[LabelNode] | None) -> tuple[str, ...]:
+def parse_labels(connection: nodes.NodeConnection[nodes.LabelNode] | None) -> tuple[str, ...]:
     """The names of labels, sorted, because the server's order may change."""
     return tuple(sorted(node.name for node in connection.items)) if connection else ()
 
 
-def next_top_up(
-    ref: IssueRef,
-    part: str,
-    connection: NodeConnection[CommentNode] | NodeConnection[EventNode] | NodeConnection[LabelNode],
-    have: int,
-) -> TopUp | None:
+def next_top_up(ref: IssueRef, part: str, connection: nodes.NodeConnection[Any], have: int) -> TopUp | None:
     """The rest of a nested connection; a server under load may report it by only one of two fields."""
     count = len(connection.items)
     is_incomplete = connection.page_info.has_previous_page or have + count < connection.total_count
@@ -157,7 +144,7 @@ def next_top_up(
     return TopUp(ref, part, connection.page_info.start_cursor or "", have + count)
 
 
-def _event(node: EventNode) -> Event:
+def _event(node: nodes.EventNode) -> Event:
     if node.created_at is None:
         raise Malformed("an event without a time")
     target = node.canonical or node.duplicate_of
@@ -171,10 +158,10 @@ def _event(node: EventNode) -> Event:
     )
 
 
-def _login(actor: Actor | None) -> str | None:
+def _login(actor: nodes.Actor | None) -> str | None:
     """The login; None if the account was deleted."""
     return actor.login if actor else None
 
 
-def _is_bot(actor: Actor | None) -> bool:
+def _is_bot(actor: nodes.Actor | None) -> bool:
     return actor is not None and actor.kind == "Bot"

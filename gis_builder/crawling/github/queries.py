@@ -14,14 +14,7 @@ from typing import Generic, TypeVar
 
 from msgspec.json import Decoder
 
-from gis_builder.crawling.github.nodes import (
-    IssuesByAlias,
-    ListingRepository,
-    Parts,
-    RepositoryNode,
-    SearchPage,
-    TypeNode,
-)
+from gis_builder.crawling.github import nodes
 from gis_builder.settings.crawl import CrawlSettings
 from gis_builder.store import CrawlTask, TopUp
 from gis_builder.store.records import IssueRef
@@ -51,11 +44,15 @@ _BACKWARDS = "totalCount pageInfo { hasPreviousPage startCursor }"
 INTROSPECTION = GraphQuery(
     '{ issue: __type(name: "Issue") { fields { name args { name } } } '
     f'closed: __type(name: "ClosedEvent") {{ fields {{ name }} }} {_RATE} }}',
-    Decoder(TypeNode),
+    Decoder(nodes.TypeNode),
 )
 
-_REPOSITORY, _LISTING = Decoder(RepositoryNode), Decoder(ListingRepository)
-_SEARCH_PAGE, _ISSUES, _PARTS = Decoder(SearchPage), Decoder(IssuesByAlias), Decoder(dict[str, Parts | None])
+_REPOSITORY, _LISTING = Decoder(nodes.RepositoryNode), Decoder(nodes.ListingRepository)
+_SEARCH_PAGE, _ISSUES, _PARTS = (
+    Decoder(nodes.SearchPage),
+    Decoder(nodes.IssuesByAlias),
+    Decoder(dict[str, nodes.Parts | None]),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +77,7 @@ class Queries:
             "labels": "{ " + _BACKWARDS + " nodes { name } }",
         }
 
-    def repositories(self, names: Sequence[str]) -> GraphQuery[RepositoryNode]:
+    def repositories(self, names: Sequence[str]) -> GraphQuery[nodes.RepositoryNode]:
         """Query the metadata of repositories: 4 connections each."""
         dup = _quote(self._settings.label_query)
         parts = [
@@ -95,7 +92,7 @@ class Queries:
         ]
         return GraphQuery(_query(parts), _REPOSITORY)
 
-    def searches(self, tasks: Iterable[CrawlTask]) -> GraphQuery[SearchPage]:
+    def searches(self, tasks: Iterable[CrawlTask]) -> GraphQuery[nodes.SearchPage]:
         """Query several searches at once, only for numbers: 1 connection each."""
         parts = [
             f"s{index}: search(type: ISSUE, first: 100, query: {_quote(task.key)}{_after(task.cursor)}) "
@@ -104,7 +101,7 @@ class Queries:
         ]
         return GraphQuery(_query(parts), _SEARCH_PAGE)
 
-    def issues(self, refs: Sequence[IssueRef], *, with_thread: bool) -> GraphQuery[IssuesByAlias]:
+    def issues(self, refs: Sequence[IssueRef], *, with_thread: bool) -> GraphQuery[nodes.IssuesByAlias]:
         """Query issues of any repositories by number: 3 connections each with threads, else none."""
         # A fragment, because repeating the fields for each issue would make the query large.
         nested = f" {self._inline()}" if with_thread else ""
@@ -118,7 +115,7 @@ class Queries:
 
     def listing(
         self, repo: str, count: int, after: str | None, *, since: str | None = None
-    ) -> GraphQuery[ListingRepository]:
+    ) -> GraphQuery[nodes.ListingRepository]:
         """List the repository's issues with threads, oldest first, or by time of update from `since` on."""
         order = "CREATED_AT" if since is None else "UPDATED_AT"
         updated = "" if since is None else f", filterBy: {{since: {_quote(since)}}}"
@@ -131,7 +128,7 @@ class Queries:
         )
         return GraphQuery(text, _LISTING)
 
-    def top_ups(self, repo: str, top_ups: Iterable[TopUp]) -> GraphQuery[dict[str, Parts | None]]:
+    def top_ups(self, repo: str, top_ups: Iterable[TopUp]) -> GraphQuery[dict[str, nodes.Parts | None]]:
         """Query the items before the stored ones: 1 connection each, with aliases `t0` and so on."""
         inner = " ".join(
             f"t{index}: issueOrPullRequest(number: {top_up.ref.number}) "

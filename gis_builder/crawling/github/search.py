@@ -10,14 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 
-from gis_builder.crawling.github.batches import (
-    BatchSize,
-    Crawl,
-    Pages,
-    Window,
-    epoch,
-    split_window,
-)
+from gis_builder.crawling.github.batches import BatchSize, Crawl, Pages, Window, epoch, split_window
 from gis_builder.crawling.github.client import RequestRefused
 from gis_builder.crawling.github.fetch import failure_of, fetch_threads, fetch_top_ups
 from gis_builder.crawling.github.nodes import SearchPage
