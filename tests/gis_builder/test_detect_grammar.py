@@ -28,45 +28,27 @@ from gis_builder.store.records import IssueRef
 
 from .detect_threads import ref
 
+MASKED = [
+    *("> dup of #1", "  > dup of #1", "```\ndup of #1\n```", "~~~ text\ndup of #1\n~~~"),
+    *("```\ndup of #1 with no end", "`dup of #1`", "``dup ` of #1``", "<!-- dup of #1 -->"),
+    *("<pre>dup of #1</pre>", "- [x] dup of #1", "* [ ] dup of #1", "~~dup of #1~~", "    dup of #1"),
+    "\tdup of #1",
+]
+PLAIN = [
+    *("dup of #1", "a > b, dup of #1", "- one\n\n    dup of #1", "1. one\n\n    dup of #1"),
+    *("text goes on\n    dup of #1", "a ~ b dup of #1 ~ c", "it's `code` but dup of #1 and `more`"),
+    "`let x = [];` is enough, dup of #1",
+]
 
-@pytest.mark.parametrize(
-    "hidden",
-    [
-        "> dup of #1",
-        "  > dup of #1",
-        "```\ndup of #1\n```",
-        "~~~ text\ndup of #1\n~~~",
-        "```\ndup of #1 with no end",
-        "`dup of #1`",
-        "``dup ` of #1``",
-        "<!-- dup of #1 -->",
-        "<pre>dup of #1</pre>",
-        "- [x] dup of #1",
-        "* [ ] dup of #1",
-        "~~dup of #1~~",
-        "    dup of #1",
-        "\tdup of #1",
-    ],
-)
-def test_quotes_and_code_are_masked(hidden: str) -> None:
-    masked = mask(f"Before.\n\n{hidden}")
+
+@pytest.mark.parametrize("text", MASKED)
+def test_quotes_and_code_are_masked(text: str) -> None:
+    masked = mask(f"Before.\n\n{text}")
     assert "dup" not in masked
     assert "Before." in masked
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "dup of #1",
-        "a > b, dup of #1",
-        "- one\n\n    dup of #1",
-        "1. one\n\n    dup of #1",
-        "text goes on\n    dup of #1",
-        "a ~ b dup of #1 ~ c",
-        "it's `code` but dup of #1 and `more`",
-        "`let x = [];` is enough, dup of #1",
-    ],
-)
+@pytest.mark.parametrize("text", PLAIN)
 def test_plain_text_is_not_masked(text: str) -> None:
     assert "dup of #1" in mask(text)
 
@@ -104,38 +86,26 @@ def refs_in(text: str, *former: str) -> list[str]:
         ("https://github.com/former/launcher/issues/5", ["#5"]),
         ("issue 33 and bug 44", ["#33", "#44"]),
         ("dup of 55", ["#55"]),
+        ("&#39;quoted&#39;", []),
+        ("#0 and #012", []),
+        ("colour #12ab34", []),
+        ("#1.5", []),
+        ("RFC #12 says so", []),
+        ("rfcs issue #12", []),
+        ("issue 3.4", []),
+        ("https://example.org/a/b/issues/5", []),
+        ("path/to/file#L12", []),
+        ("50% of 120 files", []),
     ],
 )
 def test_references(text: str, refs: list[str]) -> None:
     assert refs_in(text) == refs
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "&#39;quoted&#39;",
-        "#0 and #012",
-        "colour #12ab34",
-        "#1.5",
-        "RFC #12 says so",
-        "rfcs issue #12",
-        "issue 3.4",
-        "https://example.org/a/b/issues/5",
-        "path/to/file#L12",
-        "50% of 120 files",
-    ],
-)
-def test_similar_texts_are_not_references(text: str) -> None:
-    assert refs_in(text) == []
-
-
-def test_a_noun_attached_to_the_number_is_not_a_repository() -> None:
+def test_names_of_the_repository() -> None:
     nouns = "issue issues bug bugs ticket pr pull no nr gh of see fixes PR"
-    for word in nouns.split():
+    for word in nouns.split():  # not a name
         assert refs_in(f"{word}#7") == ["#7"]
-
-
-def test_a_former_name_means_the_same_repository() -> None:
     url = "https://github.com/rocket/booster/issues/5"
     assert refs_in(url) == ["rocket/booster#5"]
     assert refs_in(url, "rocket/booster") == ["#5"]
