@@ -1,4 +1,4 @@
-"""Models in other forms and places: exported, distilled into static ones, sent to the Hub."""
+"""The functions behind `aoe export`, `aoe distill` and `aoe push`."""
 
 from __future__ import annotations
 
