@@ -59,7 +59,27 @@ Strategy = Literal["shuffle", "length", "tokens"]
 _MEGA_BATCH = 50  # batches whose rows are sorted by length at once
 
 
-class Batches(Sampler[list[int]]):
+class PlannedSampler(Sampler[list[int]]):
+    """Yields the row numbers of a rank's slice of each planned batch."""
+
+    def __init__(self, world: int, rank: int | None) -> None:
+        self._world, self._rank, self._epoch = world, rank, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch to iterate over, from 0."""
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for rows in self.plan(self._epoch):
+            own = rows if self._rank is None else rank_slice(rows, self._rank, self._world)
+            yield own.tolist()
+
+    def plan(self, epoch: int) -> list[np.ndarray]:
+        """The epoch's batches of all ranks, each an int64 array of row numbers."""
+        raise NotImplementedError
+
+
+class Batches(PlannedSampler):
     """Row numbers of each batch of an epoch.
 
     `shuffle` takes rows in random order. `length` shuffles rows and sorts them by length within 50 batches.
@@ -89,6 +109,7 @@ class Batches(Sampler[list[int]]):
         views: bool = True,
     ) -> None:
         """Plan batches."""
+        super().__init__(world, rank)
         _check_sizes(batch_size, strategy, max_tokens, world, drop_last=drop_last)
         if len(examples) < (least := batch_size if drop_last else world):
             raise DataError(f"{len(examples)} rows, expected at least {least}; lower batch size or processes")
@@ -97,8 +118,7 @@ class Batches(Sampler[list[int]]):
         self.copies = 2 if examples.kind == "single" and views else 1
         self._lengths *= self.copies
         self._batch_size, self._strategy = batch_size, strategy
-        self._seed, self._world, self._rank = seed, world, rank
-        self._epoch = 0
+        self._seed = seed
         self.left_out = len(examples) % (batch_size if drop_last else world)
         used = len(examples) - self.left_out
         if max_tokens is None:
@@ -106,17 +126,8 @@ class Batches(Sampler[list[int]]):
         else:
             self._cuts = budget_cuts(np.sort(self._lengths)[self.left_out :], max_tokens, batch_size, world)
 
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch to iterate over, from 0."""
-        self._epoch = epoch
-
     def __len__(self) -> int:
         return len(self._cuts) + 1
-
-    def __iter__(self) -> Iterator[list[int]]:
-        for rows in self.plan(self._epoch):
-            own = rows if self._rank is None else rank_slice(rows, self._rank, self._world)
-            yield own.tolist()
 
     def rows_seen(self, epochs: int) -> int:
         """Number of rows in this many epochs."""

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from torch.utils.data import Sampler
 
-from aoe_train.data.batches import Batches, one_label_batches, rank_slice
+from aoe_train.data.batches import Batches, PlannedSampler, one_label_batches
 from aoe_train.data.defaults import epoch_passes
 from aoe_train.model.tokens.tokens import TokenStore
 from aoe_train.records import ABSENT
@@ -23,7 +22,7 @@ _ORDER_STREAM = (
 )
 
 
-class Mixture(Sampler[list[int]]):
+class Mixture(PlannedSampler):
     """Row numbers of each batch of an epoch; a batch has rows of one dataset. See `Batches`.
 
     Rows are numbered consecutively over all datasets. Every epoch has the same number of batches of each
@@ -42,6 +41,7 @@ class Mixture(Sampler[list[int]]):
         rank: int | None = None,
     ) -> None:
         """Mix datasets."""
+        super().__init__(world, rank)
         self.batches = list(batches)
         by_rows = mix.order == "proportional"
         sizes = [len(each.examples) if by_rows else len(each) for each in batches]
@@ -49,21 +49,11 @@ class Mixture(Sampler[list[int]]):
         self.counts = np.maximum(1, np.round(counts)).astype(np.int64)
         self.starts = np.cumsum([0, *(len(each.examples) for each in batches)])
         self._round_robin, self._once = not by_rows, mix.until == "once"
-        self._seed, self._world, self._rank = seed, world, rank
+        self._seed = seed
         self._first = int(np.argmax([each.most_tokens() for each in batches]))
-        self._epoch = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch to iterate over, from 0."""
-        self._epoch = epoch
 
     def __len__(self) -> int:
         return int(self.counts.sum())
-
-    def __iter__(self) -> Iterator[list[int]]:
-        for rows in self.plan(self._epoch):
-            own = rows if self._rank is None else rank_slice(rows, self._rank, self._world)
-            yield own.tolist()
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""

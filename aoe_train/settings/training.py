@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast, get_args
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from aoe_train.objectives.settings import PRESETS as OBJECTIVES
 from aoe_train.objectives.settings import ObjectiveSettings
@@ -341,6 +341,16 @@ PRESETS: Mapping[str, Tree] = {
 }
 
 
+def _known_preset(name: str) -> str:
+    """Refuse a name that is not a preset's."""
+    if name not in PRESETS:
+        raise ValueError(f"expected one of {', '.join(PRESETS)}")
+    return name
+
+
+PresetName = Annotated[str, AfterValidator(_known_preset)]
+
+
 class DatasetSettings(Settings):
     """Settings of one dataset or dev set that differ from the run's."""
 
@@ -354,13 +364,8 @@ class DatasetSettings(Settings):
     weight: float = Field(default=1.0, gt=0)  # relative frequency of its rows; see `mix`
     batch_size: int | None = Field(default=None, ge=2)  # rows of each process; unset: optim.batch_size
     prompts: str | dict[str, str] | None = None  # like the run's `prompts`; also for its dev set
-    preset: str | None = None  # name of its objective; unset: the run's `preset`
+    preset: PresetName | None = None  # name of its objective; unset: the run's `preset`
     objective: ObjectiveSettings = ObjectiveSettings()  # its objective; unset keys are the run's
-
-    @field_validator("preset")
-    @classmethod
-    def _known(cls, value: str | None) -> str | None:
-        return value if value is None else known_preset(value)
 
 
 class TrainSettings(Settings):
@@ -371,7 +376,7 @@ class TrainSettings(Settings):
     prompts: str | dict[str, str] | None = None
     # objective by name: angle, aoe, cosent, sbert, simcse or domain; with the suffix -paper also the paper's
     # other settings; auto: by the kind of rows
-    preset: str = AUTO
+    preset: PresetName = AUTO
     seed: int = Field(default=42, ge=0, lt=2**32)  # random seed
     data: DataSettings = DataSettings()
     encoder: EncoderSettings = EncoderSettings()
@@ -395,11 +400,6 @@ class TrainSettings(Settings):
             return tree
         preset = PRESETS.get(str(tree.get("preset", cls.model_fields["preset"].default)))
         return tree if preset is None else merged(preset, tree)
-
-    @field_validator("preset")
-    @classmethod
-    def _known(cls, value: str) -> str:
-        return known_preset(value)
 
     @model_validator(mode="after")
     def _each_dataset(self) -> TrainSettings:
@@ -432,13 +432,6 @@ class TrainSettings(Settings):
         return TrainSettings.model_validate(
             merged(run, {"data": run.get("data", {}) | data, "objective": own.get("objective", {})})
         )
-
-
-def known_preset(name: str) -> str:
-    """Refuse a name that is not a preset's."""
-    if name not in PRESETS:
-        raise ValueError(f"expected one of {', '.join(PRESETS)}")
-    return name
 
 
 def merged(below: Tree, above: Tree) -> Tree:

@@ -8,7 +8,7 @@ import re
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import Accelerator  # type: ignore[import-untyped]
@@ -199,15 +199,9 @@ def make_optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Opt
     return optimiser
 
 
-class Wrapped(NamedTuple):
-    """A model, its optimiser and schedule, prepared by accelerate."""
-
-    model: nn.Module
-    optimiser: Any
-    schedule: Any
-
-
-def wrap(model: nn.Module, accelerator: Accelerator, args: TrainingArguments, steps: int) -> Wrapped:
+def wrap(
+    model: nn.Module, accelerator: Accelerator, args: TrainingArguments, steps: int
+) -> tuple[nn.Module, Any, Any]:
     """Prepare the model for the run's precision and processes, with its optimiser and schedule."""
     optimiser = make_optimiser(model, args)
     wrapped: nn.Module
@@ -226,7 +220,7 @@ def wrap(model: nn.Module, accelerator: Accelerator, args: TrainingArguments, st
         num_training_steps=steps,
         scheduler_specific_kwargs=options,
     )
-    return Wrapped(wrapped, optimiser, schedule)
+    return wrapped, optimiser, schedule
 
 
 def make_accelerator(args: TrainingArguments) -> Accelerator:

@@ -26,7 +26,7 @@ from aoe_train.objectives.kinds import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective import LossFunction, make_objective
 from aoe_train.objectives.settings import TAUGHT
 from aoe_train.records import ABSENT, NO_OUTPUTS, TeacherOutputs, TeacherVectors
-from aoe_train.training.pair_model import PairModel, TextObjective, TextObjectiveModel, prepare_objective
+from aoe_train.training.pair_model import PairModel, TextObjective, prepare_objective
 from aoe_train.training.processes import on_main
 from aoe_train.training.teachers import Teacher, check_teachers, teachers_of
 from pairkit.app.errors import ConfigError
@@ -162,8 +162,7 @@ def _model(
         or hasattr(backbone, "forward_packed")
         or (several and any(True for _ in loss.parameters()))
     )
-    kind = TextObjectiveModel if reads_texts else PairModel
-    return kind(encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim, layers=layers)
+    return PairModel(encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim, layers=layers)
 
 
 def _with_prompts(

@@ -289,12 +289,6 @@ def _swap(weights: dict[str, Tensor], model: nn.Module) -> None:
 PROJECT = "aoe"  # the trackers' project for all runs
 
 
-def report_callbacks(names: Sequence[str] | str | None) -> list[TrainerCallback]:
-    """The callbacks of the trackers to report to."""
-    kinds = get_reporting_integration_callbacks(names)  # type: ignore[no-untyped-call]
-    return [kind() for kind in kinds]
-
-
 def check_reports(names: Sequence[str]) -> None:
     """Refuse unknown or uninstalled trackers before anything is loaded."""
     for name in names:
@@ -309,11 +303,6 @@ def check_reports(names: Sequence[str]) -> None:
                 raise ConfigError(
                     f"log.report_to {name!r}: its package is not installed; pip install {name}"
                 ) from error
-
-
-def new_name(work: Path) -> str:
-    """The trackers' name of a run that starts now."""
-    return f"{work.stem}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 class Reports:

@@ -70,7 +70,15 @@ class PairModel(nn.Module):
         scores: Float[Tensor, "row other"] | None = None,
         dataset: int | None = None,
     ) -> dict[str, Tensor]:
-        """The "loss" and its parts over the rows of all ranks; see `records.Batch`."""
+        """The "loss" and its parts; see `records.Batch`.
+
+        They are over the rows of all ranks, or with a `TextObjective` over this rank's rows, of whose
+        gradients DistributedDataParallel takes the mean.
+        """
+        if isinstance(self.objective, TextObjective):
+            batch = TextBatch(input_ids, lengths, prompt_lengths, texts, rows, labels)
+            loss: Tensor | dict[str, Tensor] = self.objective(self.text_model, batch)
+            return {"loss": loss} if isinstance(loss, Tensor) else loss
         numbers = texts[rows].masked_fill(rows == ABSENT, ABSENT)  # absent texts have arbitrary vectors
         prompts = () if prompt_lengths is None else (prompt_lengths,)
         vectors = self.embed(input_ids, lengths, pieces, *prompts)[..., : self.dim]
@@ -146,31 +154,6 @@ class TextObjective(nn.Module, ABC):
 
     def save(self, folder: Path) -> None:
         """Write additional files of the model into its folder."""
-
-
-class TextObjectiveModel(PairModel):
-    """A text model with a `TextObjective`."""
-
-    @only_callees_compiled
-    def forward(
-        self,
-        input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " piece"],
-        pieces: Int[np.ndarray, " text"],
-        rows: Int[Tensor, "row column"],
-        texts: Int[Tensor, " text"],
-        labels: Float[Tensor, " row"] | None = None,
-        prompt_lengths: Int[np.ndarray, " piece"] | None = None,
-        guide: Float[Tensor, "row column guide"] | None = None,
-        teacher: Float[Tensor, "row column teacher"] | None = None,
-        scores: Float[Tensor, "row other"] | None = None,
-        dataset: int | None = None,
-    ) -> dict[str, Tensor]:
-        """The loss and its parts over this rank's rows; DistributedDataParallel averages the gradients."""
-        del pieces, guide, teacher, scores, dataset  # refused by check_loss_functions
-        batch = TextBatch(input_ids, lengths, prompt_lengths, texts, rows, labels)
-        loss: Tensor | dict[str, Tensor] = self.objective(self.text_model, batch)
-        return {"loss": loss} if isinstance(loss, Tensor) else loss
 
 
 def prepare_objective(objective: TextObjective, encoder: Encoder, kind: Kind, seed: int) -> TextObjective:

@@ -22,12 +22,13 @@ from transformers import (
     enable_full_determinism,
     set_seed,
 )
+from transformers.integrations.integration_utils import get_reporting_integration_callbacks
 from transformers.utils.logging import set_verbosity
 
 from aoe_train.data.examples import Say, silent
 from aoe_train.model.device import upload_batch
 from aoe_train.training.arguments import METRIC, make_accelerator, wrap
-from aoe_train.training.callbacks import Reports, Stopwatch, new_name, report_callbacks
+from aoe_train.training.callbacks import Reports, Stopwatch
 from aoe_train.training.checkpoints import (
     Checkpoint,
     check_state_files,
@@ -112,10 +113,11 @@ class PairTrainer:
         if not is_sharded(model):
             model.to(args.device)
         self.accelerator = make_accelerator(args)
-        reporting = report_callbacks(args.report_to)
-        self.callbacks: list[TrainerCallback] = [DefaultFlowCallback(), *reporting, average, *callbacks]
+        trackers = get_reporting_integration_callbacks(args.report_to)  # type: ignore[no-untyped-call]
+        self.callbacks: list[TrainerCallback] = [DefaultFlowCallback()]
+        self.callbacks += [*(tracker() for tracker in trackers), average, *callbacks]
         self.reports = Reports(self.callbacks, args, work)
-        self.name = new_name(work)
+        self.name = f"{work.stem}-{time.strftime('%Y%m%d-%H%M%S')}"  # in reports
         self.evaluate_dev = evaluate_dev
         self.dev_metrics = [METRIC, *(f"{METRIC}.{name}" for name in dev_sets)]
         self.datasets, self.average, self.collapse = datasets, average, collapse

@@ -464,7 +464,7 @@ def test_ran_cannot_be_sharded(data, ran, tmp_path):
         plan(sources, given)
     loaded = load(sources, given, set(), torch.device("cpu"), print, lambda _: None)
     resolved = ResolvedSettings(given, dict.fromkeys(loaded.data.train, given), "fp32")
-    with refusal(r"run.shard: a Recurrent Attention Network"):
+    with refusal(r"run.shard: not supported for a Recurrent Attention Network"):
         build(loaded, resolved, SimpleNamespace(optim="adamw"), {}, {})
 
 
