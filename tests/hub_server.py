@@ -1,4 +1,4 @@
-"""The Hub on this machine, as much of it as takes a commit of small files."""
+"""A test server for commits of small files to the Hub."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 
 class Hub(BaseHTTPRequestHandler):
-    """As much of the Hub as takes a commit of small files: it remembers what it was sent."""
+    """Accepts commits of small files and stores all requests."""
 
     def do_GET(self) -> None:
         server: Any = self.server
