@@ -72,7 +72,7 @@ def test_the_loss_falls_and_the_folder_is_a_model(texts: Path, bert: Path):
 )
 def test_a_run_that_diverges_is_ended(texts: Path, bert: Path, changes: dict[str, float], sign: str):
     run = settings(texts, bert, **changes)
-    with pytest.raises(ConfigError, match=rf"diverged at step \d+: {sign}.* lower --lr .*--fresh") as caught:
+    with pytest.raises(ConfigError, match=rf"diverged at step \d+: {sign}.* --fresh .* --set lr=") as caught:
         pretrain(run, progress=False)
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith(f"its newest checkpoint is {max(run.out.parent.glob('ran.work/c*-*'))}")
@@ -144,5 +144,5 @@ def test_bad_input_is_refused(texts: Path, bert: Path, tmp_path: Path):
         pretrain(settings(tmp_path / "blank.txt", bert, out=tmp_path / "other"), progress=False)
     with pytest.raises(ValidationError, match="expected `tokenizer`"):
         PretrainSettings(texts=(texts,), out=tmp_path)
-    with pytest.raises(ValidationError, match="more than all"):
+    with pytest.raises(ValidationError, match="expected at most 1"):
         MaskSettings(masked=0.8, random=0.3)

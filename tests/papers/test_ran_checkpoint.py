@@ -90,7 +90,7 @@ def copy(folder: Path) -> Path:
 def test_heads_must_be_known_and_fit(tmp_path: Path):
     for folder, heads, error, words in (
         (CHECKPOINT, None, ConfigError, "number of heads"),
-        (CHECKPOINT, 5, ConfigError, "5 heads don't divide an attention of 12"),
+        (CHECKPOINT, 5, ConfigError, "5 heads don't divide 12 dimensions"),
         (tmp_path, 3, DataError, "0 checkpoints"),
     ):
         with pytest.raises(error, match=words):
@@ -138,8 +138,8 @@ def checkpoint(tmp_path: Path) -> Path:
         (lambda index, data: data.unlink(), "data-00000-of-00001: not readable"),
         (lambda index, data: data.write_bytes(data.read_bytes()[:-1]), "not shape .* within the file"),
         (lambda index, data: index.unlink(), r"ran\.ckpt\.index: not readable"),
-        (lambda index, data: index.write_bytes(b""), "no index of a TensorFlow checkpoint"),
-        (lambda index, data: index.write_bytes(b"x" * 100), "no index of a TensorFlow checkpoint"),
+        (lambda index, data: index.write_bytes(b""), "not the index of a TensorFlow checkpoint"),
+        (lambda index, data: index.write_bytes(b"x" * 100), "not the index of a TensorFlow checkpoint"),
         (lambda index, data: os.truncate(index, 17 << 20), "larger than 16 MiB"),
     ],
 )

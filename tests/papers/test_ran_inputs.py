@@ -97,7 +97,7 @@ def test_lines_and_columns_are_texts(tmp_path: Path):
     assert list(read_texts(paths, "text")) == ["the dog", "the cat", "a boat", "a car"]
     assert list(read_texts([tmp_path / "d.parquet"], "body")) == ["a road"]
     for name, column, words in (
-        ("c.jsonl", "body", "no column 'body'; there are text"),
+        ("c.jsonl", "body", "no column 'body'; found text"),
         ("latin.txt", "text", "latin.txt:1: not UTF-8"),
         ("plain.gz", "text", "plain.gz:1: not readable"),
         ("missing.txt", "text", "missing.txt: no such"),
@@ -157,10 +157,10 @@ def test_bad_vocabularies_are_refused(tmp_path: Path):
     with pytest.raises(DataError, match=r"lacks \[UNK\], \[CLS\]"):
         load_tokenizer(file)
     file.write_text("\n".join([*ENTRIES, "cat"]))
-    with pytest.raises(DataError, match="1 entries are there twice"):
+    with pytest.raises(DataError, match="1 duplicate entries"):
         load_tokenizer(file)
     file.write_bytes(b"\xff")
-    with pytest.raises(DataError, match="not readable as a vocabulary"):
+    with pytest.raises(DataError, match="not readable as UTF-8"):
         load_tokenizer(file)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
-import json
 import re
 import warnings
 from collections.abc import Sequence
@@ -72,7 +70,7 @@ def test_train_and_test_choose_by_folds_of_train():
     expected = fit(chosen(WIDE, x, y), x, y).predict(test[0].astype(float))
     assert predict((x, y), test).tolist() == expected.tolist()
     nothing = np.zeros((60, 2), np.float32)
-    with pytest.raises(DataError, match="one class"):
+    with pytest.raises(DataError, match="all examples have one class"):
         predict((nothing, np.zeros(60, int)))
     with pytest.raises(DataError, match="only 5 examples of class 1; expected at least 20"):
         predict((nothing, np.array([0] * 55 + [1] * 5)), blobs(10))
@@ -195,7 +193,7 @@ def test_damaged_and_missing_files_of_transfer(tmp_path: Path):
     folder = tables(tmp_path)
     for lines, words in (
         (["1\tgood", "2\tbad"], r"CR\.tsv\.gz:3: class '2'; expected 0, 1"),
-        (["1\tgood"], r"CR\.tsv\.gz: 1 rows, but 7 are published"),
+        (["1\tgood"], r"CR\.tsv\.gz: 1 rows, expected 7"),
     ):
         write(folder / "senteval/CR.tsv.gz", ["label\ttext", *lines])
         with pytest.raises(DataError, match=words):
@@ -209,7 +207,7 @@ def test_damaged_and_missing_files_of_transfer(tmp_path: Path):
         with pytest.raises((DataError, ConfigError), match=message):
             find_tasks("transfer", folder, names, split)
     write(originals(tmp_path / "own") / "SST/binary/sentiment-dev", ["no class"])
-    with pytest.raises(DataError, match=r"sentiment-dev:1: not a line of SentEval's SST2"):
+    with pytest.raises(DataError, match=r"sentiment-dev:1: expected a line of SentEval's SST2"):
         find_tasks("transfer", tmp_path / "own", ["SST2"])
 
 
@@ -277,7 +275,7 @@ def test_a_suite_is_evaluated_and_stands_beside_the_papers(inference: Path, tmp_
     ):
         with pytest.raises(error, match=words):
             suites.evaluate(hinted, suite, tmp_path, progress=False)
-    with pytest.raises(ConfigError, match="go without data_dir"):
+    with pytest.raises(ConfigError, match="can't be combined with data_dir"):
         aoe_train.evaluate(hinted, tasks=[captions(3)], data_dir=tmp_path, progress=False)
 
 
@@ -350,7 +348,7 @@ def test_files_of_captions(tmp_path: Path):
         assert (len(task.texts), task.texts[5]) == (5 * images, '"1 0')
     path = tmp_path / "flickr30k/flickr30k-test.tsv.gz"
     for lines, message in (
-        ([head, *rows], "1,014 rows, but 1,000 are published"),
+        ([head, *rows], "1,014 rows, expected 1,000"),
         ([head.replace("5", "6"), *rows], "expected image, caption1"),
         ([head, *rows[:999], "999.jpg\ta\tb\t \td\te"], "gz:1001: an empty caption"),
     ):
@@ -369,21 +367,12 @@ def test_minilm_is_where_it_was_measured():
 
 TABLES = [(suite, table) for suite, tables in PUBLISHED.items() for table in tables]
 MISPRINTED = {"SBERT, BERT-base", "BERT, average"}  # their averages, by a few hundredths
-COMPARED = {  # digests of the tables as they were when each row was found in the papers' text
-    "AoE, Table 1": "f3383988507016f6",
-    "AnglE, Table 2": "d14bb4eacd2ec76b",
-    "AoE, Table 3": "c43a1437cd1f3c18",
-    "AnglE, Table 6": "f095d9d3f9bef66f",
-    "AoE, Table 5": "763ddd3de79eede1",
-}
 
 
 @pytest.mark.parametrize(("suite", "table"), TABLES, ids=lambda value: getattr(value, "source", value))
-def test_published_rows_have_their_mean_and_are_as_compared(suite: str, table: PublishedTable):
+def test_published_averages_are_the_means_of_their_rows(suite: str, table: PublishedTable):
     assert suite in {"sts", *SUITES}
     for model, (*figures, average) in table.rows.items():
         assert len(figures) == len(table.tasks)
         near = 0.04 if model in MISPRINTED else 0.011
         assert average == pytest.approx(sum(figures) / len(figures), abs=near)
-    text = json.dumps([suite, table.tasks, table.rows]).encode()
-    assert hashlib.sha256(text).hexdigest()[:16] == COMPARED[table.source]
