@@ -157,7 +157,10 @@ def noted_pairs(
         if frame.height:
             examples = distinct(frame.select("text1", "text2", "label"))
             resolve_conflicts(
-                examples, "keep", locate=partial(_row, name), say=lambda words: say(f"{pairs.source}: {words}")
+                examples,
+                "keep",
+                locate=partial(_row, name),
+                say=lambda words: say(f"{pairs.source}: {words}"),
             )
     return pairs
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aoe_train.data.run_data import column_prompts
+from aoe_train.data.column_prompts import column_prompts
 from aoe_train.records import ABSENT, Examples, Kind
 from aoe_train.settings.prompts import NamedPrompts, Prompt, read_prompt, written_out
 from aoe_train.settings.training import EncoderSettings
