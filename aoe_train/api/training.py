@@ -128,7 +128,7 @@ def train(
             "label": "same"}`. Default: recognised by name.
         labels: Values of the labels, such as 0=1,1=skip,2=0. "skip" leaves rows out. In Python also a
             mapping, such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}`. Labels that are not
-            named keep their usual meaning. Default: recognised.
+            named keep their usual meaning. Default: recognised by value.
         label_range: Lowest and highest score, such as 0,100, which become 0 and 1. Default: 0 to 1 or 0 to 5,
             as recognised.
         bad_rows: Rows without a text or label: error or skip. Skipped rows are counted on stderr and listed

@@ -12,9 +12,10 @@ import torch
 from torch import nn
 
 from aoe_train.data.batches import Batches, Collate, PlannedLoader
+from aoe_train.data.column_prompts import run_prompts
 from aoe_train.data.defaults import dataset_weights
 from aoe_train.data.mixture import MixedCollate, Mixture
-from aoe_train.data.run_data import Data, run_prompts
+from aoe_train.data.run_data import Data
 from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.backbones.depth import after_layers, count_layers, train_top_layers
 from aoe_train.model.encoder import Encoder

@@ -42,7 +42,7 @@ from pairkit.app.printable import one_line
 from pairkit.app.progress import Listener, Progress
 
 if TYPE_CHECKING:
-    from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+    from transformers import TrainerControl, TrainerState, TrainingArguments
 
     from aoe_train.settings.training import LogSettings
 

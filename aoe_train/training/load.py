@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aoe_train.data.column_prompts import run_prompts
 from aoe_train.data.defaults import (
     RANKED_RIGHT,
     DatasetFacts,
@@ -20,7 +21,7 @@ from aoe_train.data.defaults import (
     with_defaults,
     with_defaults_for_all,
 )
-from aoe_train.data.run_data import Data, Sources, read_data, run_prompts
+from aoe_train.data.run_data import Data, Sources, read_data
 from aoe_train.evaluation.pair_metrics import binary
 from aoe_train.model.backbones.decoder import absorb_lora, four_bit_config, has_lora, is_causal
 from aoe_train.model.backbones.load import check_pin, find_folder, outline, recompute_layers
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from transformers import TrainingArguments
 
     from aoe_train.data.examples import Say
-    from aoe_train.data.run_data import Sources
     from aoe_train.settings.training import Author, TrainSettings
     from pairkit.app.progress import Listener
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from aoe_train.data.run_data import column_names, column_prompts
+from aoe_train.data.column_prompts import column_names, column_prompts
 from aoe_train.encoding.text_vectors import TextVectors
 from aoe_train.model.encoder import Encoder
 from aoe_train.objectives.kinds import TeacherInfo, check_teacher_use
@@ -23,7 +23,7 @@ from pairkit.system.files import sha256
 if TYPE_CHECKING:
     from aoe_train.objectives.settings import ObjectiveSettings
     from aoe_train.records import Examples
-    from aoe_train.settings.training import TeacherSettings, TrainSettings
+    from aoe_train.settings.training import TrainSettings
     from pairkit.app.progress import Listener
 
 

@@ -1,4 +1,4 @@
-"""What the tests of training share."""
+"""Fixtures of the tests of aoe_train."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory):
-    """A tiny random BERT's folder; do not write into it."""
+    """A tiny random BERT's folder; don't write to it."""
     from tests.aoe_train.tiny import save_bert
 
     return save_bert(tmp_path_factory.mktemp("models") / "bert")
@@ -21,13 +21,13 @@ def bert(tmp_path_factory):
 
 @pytest.fixture
 def copy(bert, tmp_path):
-    """A folder of a tiny BERT that a test may damage."""
+    """A copy of the tiny BERT that a test can damage."""
     return Path(shutil.copytree(bert, tmp_path / "copy"))
 
 
 @pytest.fixture(scope="session")
 def shallow(tmp_path_factory):
-    """A BERT of one layer, for what takes seconds a layer, as tracing does; do not write into it."""
+    """A BERT of one layer, for slow operations such as tracing; don't write to it."""
     from tests.aoe_train.tiny import save_bert
 
     return save_bert(tmp_path_factory.mktemp("shallow") / "bert", layers=1)
@@ -35,7 +35,7 @@ def shallow(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def llama(tmp_path_factory):
-    """A tiny random LLaMA's folder; do not write into it."""
+    """A tiny random LLaMA's folder; don't write to it."""
     from tests.aoe_train.tiny import save_llama
 
     return save_llama(tmp_path_factory.mktemp("models") / "llama")
@@ -49,12 +49,12 @@ def minilm():
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL."""
+    """Simulates SIGKILL."""
 
 
 @pytest.fixture
 def kill_at(monkeypatch):
-    """Called with a number of steps, after which a run is killed once; a `train` given is run and resumed."""
+    """Returns a function that kills the next run after some steps, and resumes `train` if given."""
     from aoe_train.training.trainer import PairTrainer
 
     def arm(step: int, train: Callable[[], Any] | None = None) -> Any:

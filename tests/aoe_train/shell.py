@@ -1,4 +1,4 @@
-"""A command of `aoe` in this process."""
+"""Runs `aoe` commands in this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from aoe_train.cli import app
 
 
 def aoe(*arguments: object, stdin: str | bytes | None = None) -> str:
-    """What a command prints on stdout; its error is raised."""
+    """The stdout of a command; errors are raised."""
     done = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception

@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import nn
 
 import aoe_train
@@ -20,7 +19,7 @@ from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Progress
 from pairkit.dataset.records import PairDataset
 from tests.aoe_train.test_train import write_pairs
-from tests.aoe_train.tiny import WORDS
+from tests.aoe_train.tiny import WORDS, weights
 
 HOW: dict[str, Any] = {
     "lr": 1e-3,
@@ -33,7 +32,7 @@ HOW: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def bert(shallow: Path) -> Path:
-    """Of one layer: a run takes as long as there are layers, which are alike."""
+    """A BERT of one layer, for speed."""
     return shallow
 
 
@@ -51,19 +50,15 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return pl.read_csv(path, separator="\t", quote_char=None).to_dicts()
 
 
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
-
-
 def squared(vectors: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
-    """A loss of one's own: cosines regressed on scores from 0 to 5."""
+    """Regression of cosines on scores from 0 to 5."""
     assert labels is not None
     assert vectors.shape[1:] == (2, 32)
     return ((torch.cosine_similarity(vectors[:, 0], vectors[:, 1]) - labels / 5) ** 2).mean()
 
 
 class Scaled(nn.Module):
-    """A loss that learns, too."""
+    """A loss with a trained weight."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -167,7 +162,7 @@ def test_custom_loss_is_used_and_recorded(train_file: Path, bert: Path, tmp_path
         aoe_train.train(train_file, backbone=bert, out=run.out, **HOW)
     card = (run.out / "README.md").read_text()
     assert f"## Objective\n\nA custom loss: `{__name__}.squared`.\n" in card
-    # One label for all rows ranks nothing, but one's own loss may well learn from it; a module learns, too.
+    # A custom loss can learn from rows with equal labels, and a module's weights are trained.
     alike, own = [{**row, "score": 5.0} for row in rows(train_file)], Scaled()
     aoe_train.train(alike, backbone=bert, out=tmp_path / "alike", objective=own, **HOW)
     assert float(own.scale.detach()) != 1

@@ -69,7 +69,7 @@ def test_plan_depends_only_on_seed_and_epoch(how):
 
 
 def one_could_give(batches: list[np.ndarray], labels: np.ndarray) -> bool:
-    """Whether a batch could spare an unlike row for one that has one label, and stay mixed itself."""
+    """Whether a batch with two labels could give a row to a batch with one label."""
     alone = [rows for rows in batches if len(rows) > 1 and len(set(labels[rows])) == 1]
     return bool(alone) and max(np.count_nonzero(labels[rows] != labels[alone[0][0]]) for rows in batches) > 1
 

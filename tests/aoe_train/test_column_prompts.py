@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aoe_train.data.run_data import column_prompts
+from aoe_train.data.column_prompts import column_prompts
 from aoe_train.records import ABSENT, Examples, Kind
 from aoe_train.settings.prompts import NamedPrompts, Prompt, read_prompt, written_out
 from aoe_train.settings.training import EncoderSettings
@@ -100,10 +100,10 @@ NEGATIVES = rows("triplet", [0, 1, 2, 3], [1, 0, 3, ABSENT])
 PAIRS = rows("graded", [0, 1], [1, 2])
 
 
-def said(
+def prompted(
     given: dict[str, str], examples: Examples, encoder: EncoderSettings = PLAIN
 ) -> list[list[str | None]]:
-    """Each row's texts with their prompts, as they are written out."""
+    """The prompted texts of each row."""
     found = column_prompts(given, encoder, [examples]).applied(examples)
     prompts = [found.prompts] * len(found.texts) if isinstance(found.prompts, str) else found.prompts
     whole = [prompt + text for prompt, text in zip(prompts, found.texts, strict=True)]
@@ -112,7 +112,7 @@ def said(
 
 def test_text_in_two_columns_has_two_prompts():
     given = {"anchor": "q: ", "positive": "p: "}
-    assert said(given, TRIPLETS)[:2] == [
+    assert prompted(given, TRIPLETS)[:2] == [
         ["q: text 0", "p: text 1", "text 2"],
         ["q: text 1", "p: text 0", "text 3"],
     ]
@@ -135,17 +135,17 @@ def test_text_in_two_columns_has_two_prompts():
     ],
 )
 def test_most_specific_column_key_wins(given, expected):
-    assert said(given, NEGATIVES)[0] == expected
-    assert said(given, NEGATIVES)[1][3] is None
+    assert prompted(given, NEGATIVES)[0] == expected
+    assert prompted(given, NEGATIVES)[1][3] is None
 
 
 def test_default_prompt_and_prompts_by_name():
-    assert said({"anchor": "query", "positive": "passage"}, TRIPLETS, NAMED)[0] == [
+    assert prompted({"anchor": "query", "positive": "passage"}, TRIPLETS, NAMED)[0] == [
         "q: text 0",
         "p: text 1",
         "title: text 2",
     ]
-    assert said({"text2": "t"}, PAIRS, NAMED)[0] == ["title: text 0", "title: text 1"]
+    assert prompted({"text2": "t"}, PAIRS, NAMED)[0] == ["title: text 0", "title: text 1"]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def put(path: Path, text: str) -> Path:
 
 
 def columns_of(examples: Examples) -> list[list[str]]:
-    """The texts of each row; a negative that it lacks is left out."""
+    """The texts of each row without absent negatives."""
     return [[examples.texts[number] for number in row if number != ABSENT] for row in examples.rows]
 
 

@@ -17,7 +17,7 @@ Rows = list[dict[str, Any]]
 
 
 def judged_rows(seed: int, pairs: int = 120) -> Rows:
-    """Pairs that are the same where one word is; those that are not share other words, which misleads."""
+    """Pairs labelled 1 if they share a topic word; other shared words are misleading."""
     draw = random.Random(seed)
     rows = []
     for place in range(pairs):
@@ -47,7 +47,7 @@ def train_file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def few(train_file):
-    """Its first rows, where it is not the point that something is learnt."""
+    """The first rows, for tests that don't need a good model."""
     path = train_file.with_name("few.jsonl")
     path.write_text("".join(train_file.read_text().splitlines(keepends=True)[:96]))
     return path
@@ -59,7 +59,7 @@ def run(data: Any, bert: Path, out: Path, **more: Any) -> aoe_train.Trained:
 
 
 def shuffled(path: Path) -> Rows:
-    """The same texts with labels that say the opposite."""
+    """The same texts with inverted labels."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     return [{**row, "label": 1 - row["label"]} for row in rows]
 

@@ -100,7 +100,7 @@ OWN = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.FunctionEmbedder"}
 
 @pytest.fixture
 def own(copy, monkeypatch):
-    """A folder with code of its own."""
+    """A folder with its own Python code."""
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(copy.parent / "modules"))
     monkeypatch.syspath_prepend(copy.parent / "modules")
     (copy / "own.py").write_text(CODE)
@@ -110,7 +110,7 @@ def own(copy, monkeypatch):
 
 @pytest.fixture
 def offline(monkeypatch):
-    """The Hub must not even be asked."""
+    """Fail if anything is downloaded."""
     monkeypatch.setattr("pairkit.dataset.hub.fetch_model", lambda *_, **__: pytest.fail("downloaded"))
 
 

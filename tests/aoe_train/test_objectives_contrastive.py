@@ -28,7 +28,7 @@ seeds = st.integers(0, 10**6)
 
 
 def draw(seed: int, rows: int = 6, dim: int = 5, distinct: int = 7) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """A batch with few distinct texts, so that they repeat; equal texts have equal vectors."""
+    """A batch with repeated texts; equal texts have equal vectors."""
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn(distinct, dim, generator=generator, dtype=torch.float64)
     texts = torch.randint(distinct, (rows, 2), generator=generator)
@@ -37,7 +37,7 @@ def draw(seed: int, rows: int = 6, dim: int = 5, distinct: int = 7) -> tuple[Ten
 
 
 def plain(anchors, candidates, numbers, positive, tau, usable) -> float:
-    """One anchor and one candidate at a time; `numbers` are (anchor, candidate) texts of each row."""
+    """The loss in plain loops; `numbers` are the (anchor, candidate) texts of each row."""
     together = {frozenset(pair) for pair, good in zip(numbers, positive, strict=True) if good}
     losses = []
     for i, (anchor, own) in enumerate(zip(anchors, candidates, strict=True)):
@@ -181,7 +181,7 @@ def test_guide_by_hand(anchors, candidates, positive, margin, strategy, kept):
 
 
 def test_extra_candidates_by_hand():
-    """Anchors 0° and 90°, positives 60° and 90°, tau 1; every text differs from every other by number."""
+    """Anchors at 0° and 90°, positives at 60° and 90°, tau 1; all texts are different."""
     first = torch.tensor([angle(0), angle(90)])
     second = torch.tensor([angle(60), angle(90)])
     c = [math.cos(math.radians(d)) for d in (0, 30, 60, 90)]
@@ -192,7 +192,7 @@ def test_extra_candidates_by_hand():
 
 
 def test_equal_texts_are_not_extra_candidates():
-    """Rows 0 and 1 share their anchor, rows 1 and 2 their positive: nothing of them is anyone's negative."""
+    """Rows 0 and 1 share their anchor, rows 1 and 2 their positive, so there are no negatives."""
     vectors = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(0))
     texts = torch.tensor([[0, 1], [0, 2], [3, 2]])
     positive = torch.ones(3, dtype=torch.bool)
@@ -202,7 +202,7 @@ def test_equal_texts_are_not_extra_candidates():
 
 
 def drawn(seed: int, negatives: int, rows: int = 6) -> tuple[Tensor, Tensor]:
-    """The model's vectors (row, column, dim), and the guide's; of distinct texts."""
+    """The model's and the guide's vectors (row, column, dim) of distinct texts."""
     generator = torch.Generator().manual_seed(seed)
     shape = rows, 2 + negatives
     return (
@@ -215,7 +215,7 @@ def drawn(seed: int, negatives: int, rows: int = 6) -> tuple[Tensor, Tensor]:
 @given(
     seed=st.integers(0, 10**6),
     negatives=st.integers(0, 3),
-    margin=st.sampled_from([0.0, 0.1, 0.5]),  # below 0 theirs may take a positive for its own negative
+    margin=st.sampled_from([0.0, 0.1, 0.5]),  # below 0 theirs can filter the positive itself
     strategy=st.sampled_from(["absolute", "relative"]),
     anchors=st.booleans(),
     positives=st.booleans(),
@@ -257,7 +257,7 @@ def test_value_and_gradient_equal_sentence_transformers(
 @quick
 @given(seed=st.integers(0, 10**6), margin=st.sampled_from([0.0, 0.2]))
 def test_guide_filters_both_directions(seed, margin):
-    """Back from the positives is the loss of the swapped columns, with the thresholds of the same pairs."""
+    """The backward direction is the loss of swapped columns with the same thresholds."""
     vectors, told = drawn(seed, 0)
     texts = torch.arange(12).view(6, 2)
     positive = torch.ones(6, dtype=torch.bool)

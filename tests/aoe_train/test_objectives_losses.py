@@ -22,7 +22,7 @@ LABELS = torch.tensor([1.0, 0.0, 0.3, 1.0])
 
 @pytest.fixture(scope="module")
 def folder(bert, tmp_path_factory):
-    """The tiny BERT as a model that sentence-transformers loads."""
+    """The tiny BERT in sentence-transformers' format."""
     out = tmp_path_factory.mktemp("st") / "model"
     Encoder.load(bert, pooling="avg", device="cpu").save(out)
     return out
@@ -51,7 +51,7 @@ def test_loss_equals_the_objective(kind, given, settings, model):
     loss = kind(model, **given)
     found = loss([model.preprocess(texts) for texts in (FIRST, SECOND)], LABELS)
     objective = Objective(settings, dim=32, kind="graded", label_range=(0.0, 1.0))
-    texts = torch.tensor([[0, 1], [2, 3], [4, 5], [0, 1]])  # the last row is the first one once more
+    texts = torch.tensor([[0, 1], [2, 3], [4, 5], [0, 1]])  # the last row repeats the first
     expected = objective(vectors(model, FIRST, SECOND), LABELS, texts)["loss"]
     assert float(found) == pytest.approx(float(expected), abs=1e-5)
     found.backward()
@@ -76,7 +76,7 @@ def test_triplets_equal_the_objective(model):
     assert float(found) == pytest.approx(float(expected), abs=1e-5)
 
 
-# Texts that occur once, as theirs takes an anchor's own partner in another row for a negative.
+# Without repeated texts, which sentence-transformers uses as negatives.
 ANCHORS, POSITIVES = ["the cat is running", "a dog", "the man on the road"], ["a cat runs", "dogs", "a road"]
 NEGATIVES = [
     ["in the city", "the cat", "is"],
@@ -151,7 +151,7 @@ def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
 
 @pytest.fixture(scope="module")
 def guide_folder(tmp_path_factory):
-    """Another model of the same tokenizer."""
+    """Another model with the same tokenizer."""
     out = tmp_path_factory.mktemp("guide")
     Encoder.load(save_bert(out / "bert", dim=16, seed=5), pooling="avg", device="cpu").save(out / "model")
     return out / "model"

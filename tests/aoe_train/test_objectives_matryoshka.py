@@ -31,7 +31,7 @@ LABELS = [0.1, 0.9, 0.3]
 
 
 class Sum(nn.Module):
-    """A loss that is the sum of all numbers."""
+    """The sum of all numbers as a loss."""
 
     def forward(self, vectors: Tensor, *_: Any) -> dict[str, Tensor]:
         return {"loss": vectors.sum(), "part": vectors.sum()}
@@ -57,7 +57,7 @@ def test_weights(given, weights):
 
 
 def test_divergence_by_hand():
-    """Of (ln 3 t, 0) from (0, 0): halves against three quarters and one; absent texts count nothing."""
+    """From (0, 0), softmax (1/2, 1/2), to (tau ln 3, 0), softmax (3/4, 1/4); absent texts don't count."""
     tau = 0.5
     wanted = torch.tensor([[[tau * math.log(3), 0.0], [7.0, 8.0]]])
     found = divergence(torch.zeros(1, 2, 2), wanted, torch.tensor([[True, False]]), tau)
@@ -67,7 +67,7 @@ def test_divergence_by_hand():
 @pytest.mark.parametrize("dims", [(), (32, 8)])
 @pytest.mark.parametrize("align", [0.0, 0.7])
 def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
-    """Of one earlier layer; of several, theirs adds up the divergences and ours takes their mean."""
+    """With one earlier layer; for several, theirs sums the divergences and ours averages them."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Transformer
     from sentence_transformers.sentence_transformer import losses
@@ -110,15 +110,9 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     ("given", "message"),
     [
         ({"layers": (2, 2)}, "a duplicate in 2, 2"),
-        ({"layers": (0,)}, "greater than or equal to 1"),
-        ({"layers": "some"}, "all"),
         ({"align": 1}, "align: has no effect without layers"),
-        ({"layer_weights": "rising"}, "falling"),
         ({"dims": (4, 4)}, "a duplicate in 4, 4"),
         ({"dims": (4, 2), "dim_weights": (1,)}, "found 1 for 2 dims"),
-        ({"dims": (0,)}, "greater than or equal to 1"),
-        ({"dims": (4,), "dim_weights": (0,)}, "greater than 0"),
-        ({"dims": "4,x"}, "valid integer"),
     ],
 )
 def test_invalid_settings_are_refused(given, message):
@@ -135,7 +129,7 @@ def wanted(preset: str = "cosent", **changes: Any) -> ObjectiveSettings:
 
 
 def test_cosines_by_hand():
-    """Alike in their first two numbers, at right angles as a whole; so the ranking holds only at size 2."""
+    """The positive pair is equal in its first two numbers and orthogonal in all four."""
     alike = [[1.0, 0, 0, 1], [1, 0, 0, -1]]
     apart = [[1.0, 0, 0, 0], [0, 1, 0, 0]]
     settings = wanted(tau=Taus(cosine=1), dims=(4, 2), dim_weights=(1.0, 3.0))
@@ -149,7 +143,7 @@ def test_cosines_by_hand():
 
 
 def test_angle_halves_the_truncated_vector():
-    """First numbers (1, 0) and (0, 1) are the complex numbers 1 and i, of measure |-1|; whole ones differ."""
+    """Truncated to (1, 0) and (0, 1), the vectors are the complex numbers 1 and i, with similarity |-1|."""
     pairs = torch.tensor([[[1.0, 0, 0, 0], [0, 1, 0, 0]], [[1, 0, 0, 0], [1, 0, 5, 0]]])
     objective = make_objective(only("angle", dims=(4, 2)), dim=4, kind="binary")
     found = objective(pairs, torch.tensor([1.0, 0.0]), torch.tensor([[0, 1], [2, 3]]))

@@ -97,7 +97,7 @@ seeds = st.integers(0, 10**6)
 
 
 def draw(seed: int, kind: str, rows: int = 6, dim: int = 6, distinct: int = 9, columns: int | None = None):
-    """Vectors, labels and numbers of a batch in which texts repeat."""
+    """Vectors, labels and numbers of a batch with repeated texts."""
     generator = torch.Generator().manual_seed(seed)
     texts = torch.randint(distinct, (rows, columns or COLUMNS[kind]), generator=generator)
     if kind == "single":
@@ -226,7 +226,7 @@ def test_autocast_changes_nothing(preset, kind):
 
 
 def test_label_range_from_1_to_5_by_hand():
-    """By hand, on a scale from 1 to 5: the margin is of its width 4, and 1 is as far from alike as can be."""
+    """The margin is relative to the width 4, and label 1 is scaled to 0."""
     how = {"dim": 2, "kind": "graded", "label_range": (1.0, 5.0)}
     assert Objective(only("cosine", margin=0.8), **how).context.margin == pytest.approx(0.2)
     sbert = Objective(PRESETS["sbert"], **how)

@@ -95,7 +95,7 @@ def as_complex(vectors: Tensor) -> np.ndarray:
 
 
 def reference_by_division(first: Tensor, second: Tensor) -> np.ndarray:
-    """What the reference computes, step by step: (z / w) |w|^2 / |Y|^2, over |X| / |Y|, parts summed."""
+    """The reference's steps: (z / w) |w|^2 / |Y|^2, divided by |X| / |Y|, real and imaginary parts summed."""
     z, w = as_complex(first), as_complex(second)
     x, y = np.linalg.norm(z, axis=1, keepdims=True), np.linalg.norm(w, axis=1, keepdims=True)
     quotient = (z / w) * np.abs(w) ** 2 / y**2 / (x / y)

@@ -28,7 +28,7 @@ from tests.aoe_train.tiny import WORDS, save_bert
 
 @pytest.fixture(scope="module")
 def bert(shallow):
-    """Of one layer: a run takes as long as there are layers, which are alike."""
+    """A BERT of one layer, for speed."""
     return shallow
 
 
@@ -39,7 +39,7 @@ def _own_cache(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def teacher(tmp_path_factory):
-    """A model of another size, with prompts for queries and documents."""
+    """A model with another size and prompts for queries and documents."""
     folder = tmp_path_factory.mktemp("teacher")
     save_bert(folder / "bert", dim=16, layers=1, seed=7)
     prompts = {"query": "the ", "document": "a "}
@@ -48,11 +48,11 @@ def teacher(tmp_path_factory):
 
 
 def quiet(_: object) -> None:
-    """Listens to no progress."""
+    """Ignore progress."""
 
 
-def asked_of(given: TrainSettings, examples: Examples, cache: Path) -> TeacherOutputs:
-    """What the advisers say of one dataset."""
+def outputs_of(given: TrainSettings, examples: Examples, cache: Path) -> TeacherOutputs:
+    """Outputs of guide and teacher for one dataset."""
     return precompute_vectors(teachers_of(given), {"": examples}, given.teacher, cache, quiet)[""]
 
 
@@ -67,7 +67,7 @@ def put(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def triplets(path: Path, rows: int = 24) -> Path:
-    """Rows of one or two negatives, with texts that come again in other columns."""
+    """Rows with one or two negatives, and texts that repeat in other columns."""
     drawn, texts = random.Random(3), sentences(30)
     names = ("anchor", "positive", "negative_1")
     found = [dict(zip(names, drawn.sample(texts, 3), strict=True)) for _ in range(rows)]
@@ -89,7 +89,7 @@ def run(data: Path, backbone: Path, out: Path, *, fresh: bool = False, **flags: 
 
 def test_vectors_equal_encode_with_column_prompts(teacher, tmp_path):
     examples = read_examples(triplets(tmp_path / "rows.jsonl"))
-    found = asked_of(settings(teacher__model=str(teacher)), examples, tmp_path / "vectors")
+    found = outputs_of(settings(teacher__model=str(teacher)), examples, tmp_path / "vectors")
     rows = np.array([5, 0, 1])
     vectors = found.batch(rows)["teacher"]
     encoder = Encoder.load(teacher, device="cpu")
@@ -106,7 +106,7 @@ def test_text_in_several_columns_has_each_columns_prompt(teacher, tmp_path):
     same = {"anchor": "the ", "positive": "the "}
     for prompts, equal in (({}, False), ({"teacher__prompts": same}, True)):
         given = settings(teacher__model=str(teacher), **prompts)
-        one, other = asked_of(given, examples, tmp_path).batch(np.array([0]))["teacher"][0]
+        one, other = outputs_of(given, examples, tmp_path).batch(np.array([0]))["teacher"][0]
         assert bool((one - other).abs().max() < 1e-6) is equal
 
 
@@ -121,10 +121,10 @@ def test_texts_are_encoded_once_and_cached(teacher, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Loaded, "encode", encode)
     examples = read_examples(triplets(tmp_path / "rows.jsonl"))
-    first = asked_of(settings(teacher__model=str(teacher)), examples, tmp_path)
+    first = outputs_of(settings(teacher__model=str(teacher)), examples, tmp_path)
     once, parts = sum(asked), (examples.rows[:, :1], examples.rows[:, 1:])
     assert once == sum(len(np.unique(part[part >= 0])) for part in parts)
-    again = asked_of(settings(teacher__model=str(teacher)), examples, tmp_path)
+    again = outputs_of(settings(teacher__model=str(teacher)), examples, tmp_path)
     assert sum(asked) == once
     rows = np.arange(len(examples))
     torch.testing.assert_close(first.batch(rows), again.batch(rows), rtol=0, atol=0)
@@ -134,7 +134,7 @@ def test_batch_has_the_teachers_vectors(bert, teacher, tmp_path):
     data = tmp_path / "texts.txt"
     data.write_text("\n".join(sentences(12)) + "\n")
     examples = read_examples(data)
-    outputs = asked_of(settings(teacher__model=str(teacher)), examples, tmp_path)
+    outputs = outputs_of(settings(teacher__model=str(teacher)), examples, tmp_path)
     store = Encoder.load(bert, device="cpu").tokens(examples.texts)
     batch = Collate(examples, store, views=False, teacher_outputs=outputs)([3, 1])
     assert len(batch["pieces"]) == 2
@@ -151,7 +151,7 @@ EVERYTHING = {
 
 
 def test_run_with_guide_and_teacher_resumes_with_the_same_bytes(bert, teacher, tmp_path, kill_at):
-    """Guide, teacher, prompts by column, chunks, two sizes; killed after its second step."""
+    """Guide, teacher, column prompts, chunks and two sizes; killed after its second step."""
     data = triplets(tmp_path / "rows.jsonl")
     flags: dict[str, Any] = {
         **EVERYTHING,
@@ -216,6 +216,10 @@ def test_invalid_vector_files_are_refused(columns, message, tmp_path):
     [
         ({"objective__weights__embed_distill": 1}, "embed_distill: needs a teacher"),
         ({"teacher__model": "TEACHER"}, r"no part of the objective \(contrastive\) learns from one"),
+        (
+            {"teacher__model": "TEACHER", "objective__projection": "principal", **EVERYTHING},
+            "the teacher's vectors have 16 numbers, fewer than the backbone's 32",
+        ),
         ({"guide__model": "TEACHER", "preset": "cosent"}, "has in-batch negatives to filter"),
         ({"guide__model": "DOT"}, "compared by dot; expected a model with cosine"),
         (

@@ -27,14 +27,14 @@ def _pieces() -> dict[str, int]:
 
 
 def metaspace() -> PreTrainedTokenizerFast:
-    """A class of transformers' that makes its Rust part anew when loaded."""
+    """A tokenizer whose class rebuilds its Rust part when loaded."""
     tokenizer = LlamaTokenizer(vocab=_pieces(), merges=[], add_bos_token=True, model_max_length=64)
     assert tokenizer("a").input_ids[0] == tokenizer.bos_token_id
     return tokenizer
 
 
 def legacy_sentencepiece() -> PreTrainedTokenizerFast:
-    """LLaMA 2's tokenizer.json of old: the mark of a space is put in by normalising."""
+    """LLaMA 2's old tokenizer.json, whose normaliser inserts the marks of spaces."""
     tokenizer = Tokenizer(models.BPE(_pieces(), merges=[], unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])

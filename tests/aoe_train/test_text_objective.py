@@ -15,7 +15,7 @@ TEXTS = ["a plane", "the dog runs", "a dog", "two planes are taking off", "off",
 
 
 class Halves(TextObjective):
-    """Each text is near to its own tokens without the last one; a matrix of its own learns."""
+    """Compares each text, through a trained matrix, with itself without the last token."""
 
     def begin(self, encoder: Encoder, kind: str) -> None:
         self.kind = kind

@@ -51,7 +51,7 @@ SHARDING = ("fsdp", "fsdp_config", "deepspeed", "parallelism_config")
 
 @pytest.fixture(scope="module")
 def bert(shallow):
-    """Of one layer: a run takes as long as there are layers, which are alike."""
+    """A BERT of one layer, for speed."""
     return shallow
 
 
@@ -83,7 +83,7 @@ def run(sources: dict[str, str], backbone: Path, out: Path, *, fresh: bool = Fal
 
 
 def built(given: TrainSettings, data: dict[str, str], backbone: Path, out: Path, **elsewhere: Any) -> Any:
-    """What a run trains, and its arguments; as on a device elsewhere."""
+    """The setup and arguments of a run, optionally for another device."""
     sources = Sources(backbone=str(backbone), out=out / "m", **data)
     args: Any = start_processes(given, out)
     loaded = load(sources, given, set(), args.device, print, lambda _: None)
@@ -95,7 +95,7 @@ def built(given: TrainSettings, data: dict[str, str], backbone: Path, out: Path,
 
 @pytest.fixture(scope="module")
 def finished(data, bert, tmp_path_factory):
-    """A finished run of two epochs; do not change it."""
+    """A finished run of two epochs; don't change it."""
     folder = tmp_path_factory.mktemp("finished")
     run(data, bert, folder / "m", optim__epochs=2)
     return folder / "m"
@@ -112,7 +112,7 @@ def test_finished_model_loads_and_is_not_trained_again(data, bert, finished):
     assert Encoder.load(finished).encode(["the man is eating"]).shape == (1, 32)
     assert "# m\n" in (finished / "README.md").read_text()
     stamp = (finished / "model.safetensors").stat().st_mtime_ns
-    # Another log makes no other run.
+    # Settings of the log don't matter.
     assert run(data, bert, finished, optim__epochs=2, log__steps=7) == record
     assert (finished / "model.safetensors").stat().st_mtime_ns == stamp
 
@@ -137,7 +137,7 @@ def test_other_settings_or_inputs_are_refused(data, bert, finished, tmp_path):
 
 
 def test_best_weights_are_saved(data, bert, tmp_path):
-    # So high a rate makes it worse and worse.
+    # This learning rate is too high.
     record = run(data, bert, tmp_path / "m", optim__lr=0.01, optim__epochs=3, optim__warmup=0)
     scores = {entry["step"]: entry["eval_dev"] for entry in record["dev_history"]}
     assert record["best_step"] == max(scores, key=scores.get) != max(scores)
@@ -153,7 +153,7 @@ def test_custom_metric_and_callbacks(data, bert, tmp_path):
             steps.append(1)
 
     def fewest(encoder: Encoder) -> float:
-        """Best before the second evaluation, as it falls with each."""
+        """Falls with each evaluation."""
         calls.append(encoder.encode(["a text"]).shape)
         return -float(len(calls))
 
@@ -517,7 +517,7 @@ def test_single_texts_need_dropout(tmp_path):
     where = {"data": str(tmp_path / "texts.txt")}, save_bert(tmp_path / "bert", dropout=0.0), tmp_path / "m"
     with refusal(r"need a backbone with dropout.*--lora"):
         run(*where, preset="simcse-paper")
-    assert not (tmp_path / "m.work").exists()  # else another way would need --fresh
+    assert not (tmp_path / "m.work").exists()  # or the next run would need --fresh
     assert run(*where, preset="simcse-paper", lora={"rank": 2})["result"]["steps"] > 0
 
 
@@ -536,7 +536,7 @@ def test_embeddings_of_unused_tokens_are_not_trained(data, bert, tmp_path, flags
 
 
 def write_columns(path: Path, rows: int, seed: int) -> Path:
-    """Texts that stand in several columns, so that each has several prompts."""
+    """Rows whose texts occur in several columns."""
     words = random.Random(seed)
     texts = [" ".join(words.sample(WORDS, 4)) for _ in range(rows)]
     lines = ["\t".join(words.sample(texts, 3)) for _ in range(rows)]
@@ -553,7 +553,7 @@ def test_column_prompts_equal_prompted_texts(tmp_path):
     said = [line.split("\t") for line in lines]
     written = ["\t".join([f"the man: {one}", f"a road {two}", three]) for one, two, three in said]
     (tmp_path / "written.tsv").write_text("\n".join([header, *written]) + "\n")
-    # Detection of equal texts sees through prompts, and not through words.
+    # Equal texts are recognised in spite of prompts, but not of other words.
     how = {"preset": "cosent-paper", "batches__strategy": "shuffle"}
     base = save_bert(tmp_path / "bert", dropout=0)
     run({"data": str(plain)}, base, tmp_path / "a", prompts=BY_COLUMN, **how)
@@ -574,7 +574,7 @@ def test_trained_model_stores_its_prompts(tmp_path):
     for name in expected:
         found = theirs.encode(["a cat"], prompt_name=name)
         np.testing.assert_allclose(ours.encode(["a cat"], prompt_name=name), found, atol=1e-6)
-    # The kept weights are those that score best on texts with their prompts.
+    # The saved weights score best on texts with their prompts.
     scored = read_examples(dev)
     anchor, positive, negative = (
         ours.encode(scored.texts, prompt=words, normalize=True)[scored.rows[:, place]]

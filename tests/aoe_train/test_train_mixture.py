@@ -22,13 +22,13 @@ FAST: dict[str, Any] = {"lr": 1e-3, "epochs": 2, "batch_size": 16, "progress": F
 
 @pytest.fixture(scope="module")
 def bert(shallow):
-    """Of one layer: a run takes as long as there are layers, which are alike."""
+    """A BERT of one layer, for speed."""
     return shallow
 
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory):
-    """Graded pairs, triplets, positives, and held-out rows."""
+    """Graded pairs, triplets, positives and held-out rows."""
     folder = tmp_path_factory.mktemp("mixture")
     positives = [{"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"} for n in range(20)]
     (folder / "positives.jsonl").write_text("".join(json.dumps(row) + "\n" for row in positives))

@@ -23,7 +23,7 @@ def at(step: int, steps: int) -> Any:
 
 
 def pass_through(average: WeightAverage, model: nn.Module, values: list[float]) -> None:
-    """Let the model's weights be `values`, one after each step."""
+    """Set the model's weights to one of `values` after each step."""
     for step, value in enumerate(values, start=1):
         with torch.no_grad():
             for weight in model.parameters():

@@ -26,7 +26,7 @@ from tests.aoe_train.two_ranks import WORDS, AllPairs, Bag, batch, deep_model, t
 
 
 class Dropped(nn.Module):
-    """A text model whose vectors depend on random numbers."""
+    """A text model with dropout."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -195,7 +195,7 @@ def test_restore_weights_needs_the_same_model():
 
 
 def begun(callback, tmp_path):
-    """What a run says of where it reports to, and its arguments."""
+    """The printed line on a tracker, and the run's arguments."""
     said, given = [], SimpleNamespace(run_name=None, project="aoe")
     Reports([callback], given, tmp_path / "m.work").begin("m-1", step=0, say=said.append)
     (line,) = said
@@ -203,7 +203,7 @@ def begun(callback, tmp_path):
 
 
 class RefusedError(Exception):
-    """What wandb raises."""
+    """wandb's error."""
 
 
 def wandb(monkeypatch, init):

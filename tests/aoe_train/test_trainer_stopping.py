@@ -25,20 +25,20 @@ SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "howto" / "slurm.md"
 
 @pytest.fixture(scope="module")
 def bert(shallow):
-    """Of one layer: a run takes as long as there are layers, which are alike."""
+    """A BERT of one layer, for speed."""
     return shallow
 
 
 @pytest.fixture(autouse=True)
-def _nobody_listens_yet(interruptible):
-    """As in a process of its own: coverage listens to SIGTERM, and what others listen to is left to them."""
+def _default_sigterm(interruptible):
+    """Remove coverage's handler of SIGTERM, since runs keep foreign handlers."""
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGTERM, before)
 
 
 class Signals(TrainerCallback):
-    """Sends this process a signal at the end of a step."""
+    """Send this process a signal at the end of a step."""
 
     def __init__(self, kind: int, step: int) -> None:
         self._kind, self._step = kind, step
@@ -50,7 +50,7 @@ class Signals(TrainerCallback):
 
 @pytest.fixture(scope="module")
 def fit(bert, tmp_path_factory):
-    """Trains six steps; what is told meanwhile."""
+    """Train six steps, and return the printed lines."""
     data = write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 0)
     settings = load_settings(
         TrainSettings, flags={"preset": "angle-paper", "optim.batch_size": 16, "optim.epochs": 1}
@@ -116,7 +116,7 @@ def test_foreign_signal_handlers_are_kept():
 
 @pytest.fixture
 def job(tmp_path):
-    """The script of the docs as it stands there."""
+    """The documented script."""
     found = re.findall(r"```bash\n(#!/bin/bash\n.*?)```", SCRIPT.read_text(), re.DOTALL)
     (script,) = [block for block in found if "scontrol requeue" in block]
     (tmp_path / "job.sh").write_text(script)
@@ -131,7 +131,7 @@ def stand_in(folder: Path, name: str, line: str) -> None:
 
 @pytest.mark.parametrize(("ends_with", "queued"), [(130, "requeue 77\n"), (0, "")])
 def test_documented_slurm_script_forwards_the_signal(job, tmp_path, ends_with, queued):
-    """A training that ends on its signal, stopped or finished."""
+    """The training ends after its signal, stopped or finished."""
     bin_folder, log = tmp_path / "bin", tmp_path / "queued"
     log.touch()
     stand_in(bin_folder, "scontrol", f'echo "$@" >> {log}')
@@ -148,7 +148,7 @@ def test_documented_slurm_script_forwards_the_signal(job, tmp_path, ends_with, q
 
 @pytest.mark.slow
 def test_all_processes_of_torchrun_stop_at_one_step(bert, tmp_path):
-    """By the line of the docs; the signal comes to torchrun alone."""
+    """With the documented option; only torchrun gets the signal."""
     (handled,) = set(re.findall(r"--signals-to-handle \S+", SCRIPT.read_text()))
     data = write_pairs(tmp_path / "train.tsv", 90, 0)
     environment = {
@@ -183,7 +183,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def handles_the_signal(pid: int | None) -> bool:
-    """Whether training has begun: from then on SIGUSR1 is caught."""
+    """Whether training has started, which then catches SIGUSR1."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

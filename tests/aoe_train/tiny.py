@@ -1,4 +1,4 @@
-"""Small random models with real tokenizers, made on the spot: no weights need be fetched to train them."""
+"""Small random models with real tokenizers, and data to train them on."""
 
 import json
 import random
@@ -39,7 +39,7 @@ WORDS = [
 
 
 def write_pairs(path: Path, rows: int, seed: int) -> Path:
-    """Graded pairs: the share of words that two texts share."""
+    """Graded pairs: the score is the share of common words."""
     words = random.Random(seed)
     lines = ["sentence1\tsentence2\tscore"]
     for _ in range(rows):
@@ -52,7 +52,7 @@ def write_pairs(path: Path, rows: int, seed: int) -> Path:
 
 
 def write_triplets(path: Path, rows: int, seed: int) -> Path:
-    """Rows of one to three negatives."""
+    """Rows with one to three negatives."""
     words = random.Random(seed)
     with path.open("w") as file:
         for number in range(rows):
@@ -64,7 +64,7 @@ def write_triplets(path: Path, rows: int, seed: int) -> Path:
 
 
 def refusal(message: str | None) -> AbstractContextManager[Any]:
-    """Expects an error of this message, or none."""
+    """Expect a ConfigError with this message, or none."""
     return nullcontext() if message is None else pytest.raises(ConfigError, match=message)
 
 
@@ -77,7 +77,7 @@ def edit(path: Path, **fields: object) -> Path:
 
 
 def only(part: str, **others: Any) -> ObjectiveSettings:
-    """Settings of an objective of one part."""
+    """Settings of an objective with one part."""
     return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
 
 
@@ -91,7 +91,7 @@ def same_weights(one: Path, other: Path) -> bool:
 
 
 def write_texts(path: Path) -> Path:
-    """Ninety texts of a few of WORDS, a line each."""
+    """Ninety lines of some of WORDS."""
     choose = random.Random(0)
     path.write_text(
         "".join(" ".join(choose.choices(WORDS, k=choose.randint(1, 9))) + "\n" for _ in range(90))
@@ -100,7 +100,7 @@ def write_texts(path: Path) -> Path:
 
 
 def wordpiece(max_length: int = 64) -> PreTrainedTokenizerFast:
-    """A lower-casing WordPiece tokenizer as BERT's, over WORDS and single letters."""
+    """A lower-casing WordPiece tokenizer, like BERT's, with WORDS and single letters."""
     letters = [*"abcdefghijklmnopqrstuvwxyz0123456789.,!?'-"]
     entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *letters, *(f"##{c}" for c in letters)]
     vocabulary = {word: number for number, word in enumerate(dict.fromkeys(entries))}
@@ -125,7 +125,7 @@ def wordpiece(max_length: int = 64) -> PreTrainedTokenizerFast:
 
 
 def bytelevel(max_length: int = 64) -> PreTrainedTokenizerFast:
-    """A byte-level BPE tokenizer as LLaMA 3's (no merges), with a beginning token and no padding token."""
+    """A byte-level BPE tokenizer without merges, like LLaMA 3's: no padding token."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {word: number for number, word in enumerate(["<s>", "</s>", *alphabet])}
     tokenizer = Tokenizer(models.BPE(vocabulary, merges=[]))
@@ -142,10 +142,7 @@ def bytelevel(max_length: int = 64) -> PreTrainedTokenizerFast:
 def save_bert(
     folder: Path, *, dim: int = 32, layers: int = 2, dropout: float = 0.1, spread: float = 0.02, seed: int = 0
 ) -> Path:
-    """A BERT of `layers` layers with its tokenizer, as `from_pretrained` wants them.
-
-    Weights are as far apart as `spread` says: by BERT's own 0.02 all texts are nearly alike to it.
-    """
+    """A BERT with its tokenizer; with its default `spread` of weights all texts have similar vectors."""
     more = {
         "max_position_embeddings": 64,
         "hidden_dropout_prob": dropout,
@@ -173,14 +170,14 @@ def save_words(path: Path, *, dim: int = 5) -> Path:
 
 
 def save_llama(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0) -> Path:
-    """A LLaMA of `layers` layers with grouped queries, with its tokenizer."""
+    """A LLaMA with grouped queries, and its tokenizer."""
     more = {"max_position_embeddings": 128, "bos_token_id": 0, "eos_token_id": 1}
     sizes = {**_sizes(dim, layers), "num_key_value_heads": 2, **more}
     return _save(folder, LlamaModel, LlamaConfig, bytelevel(), seed, **sizes)
 
 
 def save_t5(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, decoder: bool = False) -> Path:
-    """The encoder of a T5, or with `decoder` all of it, with a tokenizer."""
+    """The encoder of a T5, or the whole model with `decoder`, and a tokenizer."""
     sizes = {"d_model": dim, "d_kv": dim // 4, "d_ff": 2 * dim, "num_layers": layers, "num_heads": 4}
     more = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 16}
     kind = T5Model if decoder else T5EncoderModel
@@ -196,7 +193,7 @@ def save_ran(folder: Path) -> Path:
 
 
 def save_gemma(folder: Path, *, dim: int = 32, layers: int = 3, seed: int = 0) -> Path:
-    """A Gemma 3 that reads in both directions, with a window, as EmbeddingGemma does."""
+    """A Gemma 3 with bidirectional attention and a window, like EmbeddingGemma."""
     attention = ["sliding_attention"] * (layers - 1) + ["full_attention"]
     more = {"num_key_value_heads": 2, "head_dim": dim // 4, "max_position_embeddings": 64, "pad_token_id": 0}
     more |= {"sliding_window": 4, "layer_types": attention, "use_bidirectional_attention": True}
@@ -211,7 +208,7 @@ def _sizes(dim: int, layers: int) -> dict[str, int]:
 def _save(
     folder: Path, kind: Any, config: Any, tokenizer: PreTrainedTokenizerFast, seed: int, **sizes: Any
 ) -> Path:
-    """A model with random weights, and its tokenizer beside it."""
+    """A model with random weights, and its tokenizer."""
     torch.manual_seed(seed)
     kind(config(vocab_size=len(tokenizer), **sizes)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -219,5 +216,5 @@ def _save(
 
 
 def around(words: str) -> dict[str, object]:
-    """Settings of an encoder that gives every text this prompt."""
+    """Encoder settings with this default prompt."""
     return {"prompts": {"default": words}, "default_prompt_name": "default"}

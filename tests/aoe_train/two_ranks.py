@@ -1,4 +1,4 @@
-"""Run by test_trainer_pair_model in two processes: DDP and sharded weights against one process (float64)."""
+"""Run by test_trainer_pair_model in two processes: DDP and sharding against one process (float64)."""
 
 import os
 from pathlib import Path
@@ -51,7 +51,7 @@ class Bag(nn.Module):
 
 
 class AllPairs(nn.Module):
-    """An objective in which every row depends on every other, with a weight of its own."""
+    """An objective in which all rows depend on each other, with a trained weight."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ def model(chunk: int | None) -> PairModel:
 
 
 def texts(seed: int, columns: int, rank: int, world: int) -> tuple[dict[str, Any], range]:
-    """A rank's slice of a batch of texts, and their places in it."""
+    """A rank's slice of a batch of texts, and its row numbers."""
     random = torch.Generator().manual_seed(seed)
     lengths = torch.randint(1, 5, (ROWS, columns), generator=random)
     ids = [torch.randint(WORDS, (int(n),), generator=random) for n in lengths.flatten()]
@@ -106,7 +106,7 @@ def steps(wrapped: nn.Module, rank: int, world: int) -> list[Tensor]:
 
 
 def triplet_gradients(wrapped: nn.Module, rank: int, world: int) -> Tensor:
-    """Of rows with one to three negatives, and what a guide and a teacher say of them."""
+    """Gradients on rows with one to three negatives, a guide and a teacher."""
     made, rows = texts(5, 5, rank, world)
     made["rows"][::2, 3:] = ABSENT
     made["rows"][1::4, 4] = ABSENT
@@ -138,18 +138,18 @@ def flat(weights: dict[str, Tensor]) -> Tensor:
 
 
 def name_the_rows_of_all_ranks() -> None:
-    ledger = LossLog(lr=0.1)
-    ledger.add({"loss": torch.tensor(float("nan"))}, [7 - dist.get_rank(), dist.get_rank()], 0)
+    log = LossLog(lr=0.1)
+    log.add({"loss": torch.tensor(float("nan"))}, [7 - dist.get_rank(), dist.get_rank()], 0)
     try:
-        ledger.check()
+        log.check()
     except DataError as error:
         if "rows 0, 1, 6, 7 " in str(error):
             return
     raise SystemExit("the rows of a bad batch are not those of both ranks")
 
 
-def share_out(alone: list[Tensor]) -> None:
-    """Shares of the weights take the steps of whole ones, and are put together again."""
+def check_sharding(alone: list[Tensor]) -> None:
+    """Sharded weights take the same steps as whole ones, and are gathered again."""
     rank = dist.get_rank()
     shared = model(None)
     if rank:
@@ -169,7 +169,7 @@ def share_out(alone: list[Tensor]) -> None:
     torch.testing.assert_close(gather_weights(trained_weights(shared), main=True), weights, rtol=0, atol=0)
     restore_weights(shared, {name: 0 * weight for name, weight in weights.items()}, "zeros")
     restore_weights(shared, weights, "a checkpoint")
-    keep_optimiser(shared)
+    check_optimiser(shared)
     with torch.inference_mode(), unsharded_root(shared):  # a part by itself, as dev data are scored
         vectors = shared.text_model(**text_batch(9))
     unshard(shared)
@@ -179,8 +179,8 @@ def share_out(alone: list[Tensor]) -> None:
     torch.testing.assert_close(shared.text_model(**text_batch(9)), vectors)
 
 
-def keep_optimiser(shared: PairModel) -> None:
-    """The optimiser's state is written whole and shared out again."""
+def check_optimiser(shared: PairModel) -> None:
+    """The optimiser's state is saved whole and sharded again."""
     folder, main = Path(os.environ["KEEP"]), dist.get_rank() == 0
     found = []
     for _ in range(2):
@@ -224,7 +224,7 @@ def main() -> None:
     for make, expected in zip((triplet_model, deep_model), triplets, strict=True):
         found = triplet_gradients(DistributedDataParallel(make()), dist.get_rank(), 2)
         torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
-    share_out(alone)
+    check_sharding(alone)
     leave_group()
 
 
