@@ -178,7 +178,7 @@ def _flipped(owners: Ints, items: Ints, is_common: npt.NDArray[np.bool_], count:
         lacks[holders[low:high] - start, columns[low:high]] = False
         indices, which = np.nonzero(lacks)
         parts.append((indices + start, common[which]))
-    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in candidates])
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 @dataclass

@@ -16,7 +16,6 @@ from pairkit.dataset.judgements import (
     ReviewSettings,
     ReviewStore,
     decide,
-    disputed,
 )
 
 SETTINGS = ReviewSettings(
@@ -79,14 +78,13 @@ def test_majority() -> None:
     assert found["0"].people == ("ann", "bob", "dan")
     assert found["2"].people == ("ann", "bob", "cid")
     assert found["2"].relation == "related"
-    assert disputed(judgements) == {"0", "1", "2"}
+    assert {pair for pair, one in found.items() if one.differs} == {"0", "1", "2"}
 
 
 def test_grades() -> None:
     judgements = [said("1", answer="3"), said("2", person="bob", answer="4")]
-    assert decide(judgements)["0"].value == 3.5
-    assert disputed(judgements) == set()
-    assert disputed([*judgements, said("3", person="dan", answer="1")]) == {"0"}
+    assert (decide(judgements)["0"].value, decide(judgements)["0"].differs) == (3.5, False)
+    assert decide([*judgements, said("3", person="dan", answer="1")])["0"].differs
 
 
 def test_read_a_review(store: ReviewStore) -> None:
