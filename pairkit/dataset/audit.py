@@ -187,11 +187,7 @@ def _shared(values: pl.DataFrame) -> AuditFinding:
 
 
 def _near_identical(
-    texts: TextSequence,
-    splits_of: tuple[Places, Places],
-    splits: Sequence[str],
-    *,
-    equal_too: bool,
+    texts: TextSequence, splits_of: tuple[Places, Places], splits: Sequence[str], *, equal_too: bool
 ) -> AuditFinding:
     """Groups of near-identical texts in several splits; with `equal_too` also equal texts."""
     group = near_identical_to(texts)

@@ -175,11 +175,7 @@ def test_other_labels_keep_their_meaning(
 @pytest.mark.parametrize(
     ("labels", "said", "says"),
     [
-        (
-            [0, 1, 2],
-            "2=0",
-            r":1: label 0 has no meaning among the given ones \(2\)",
-        ),  # may be classes of NLI
+        ([0, 1, 2], "2=0", r":1: label 0 has no meaning among the given ones \(2\)"),  # may be classes of NLI
         ([0, 2, -1], "-1=skip", r":2: label 2: 0, 2 may be classes"),
         (
             ["yes", "dup", "maybe"],

@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from pairkit.app.errors import DataError
 from pairkit.dataset.tables import read_table
 from pairkit.system import lines
-from pairkit.system.lines import (
-    read_lines,
-    read_objects,
-    read_text_lines,
-    read_whole,
-)
+from pairkit.system.lines import read_lines, read_objects, read_text_lines, read_whole
 from tests.pairkit.peak import peak_mib
 
 MIB = 1 << 20

@@ -98,8 +98,7 @@ def test_commands(home: Path) -> None:
     assert done.exit_code == 0, done.exception
     assert done.stderr.splitlines()[-1] == "  aoe train --data divided --backbone minilm --out model"
     done = run.invoke(
-        APP,
-        ["merge", "train.tsv", "divided", "--out", "both", "--dropped", "gone.parquet", "--json"],
+        APP, ["merge", "train.tsv", "divided", "--out", "both", "--dropped", "gone.parquet", "--json"]
     )
     assert done.exit_code == 0, done.exception
     told = json.loads(done.stdout)

@@ -15,13 +15,7 @@ from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.result_table import escape
 from pairkit.dataset.records import PairDataset
 from pairkit.reports import Report, make_report
-from pairkit.reports.counts import (
-    ReportRows,
-    choose_samples,
-    collect_rows,
-    count,
-    drop_reasons,
-)
+from pairkit.reports.counts import ReportRows, choose_samples, collect_rows, count, drop_reasons
 from pairkit.reports.report import link
 
 APP = application()

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from pairkit.app.printable import printable
 from pairkit.dataset.judgements import AnsweredError, JudgedPair, ReviewSettings, ReviewStore
-from pairkit.reviews.server import (
-    NotAskedError,
-    ReviewerSession,
-    SentJudgement,
-    pairs_of,
-    shown_pair,
-)
+from pairkit.reviews.server import NotAskedError, ReviewerSession, SentJudgement, pairs_of, shown_pair
 
 NUMBER = 6
 SETTINGS = ReviewSettings(
