@@ -277,9 +277,9 @@ def test_written_dataset(folder: Path, tmp_path: Path) -> None:
     assert json.loads((out / "run.json").read_text())["command"] == "mine"
     with pytest.raises(ConfigError, match="would replace"):
         mined(folder, out=folder)
-    told: list[str] = []
-    mined(folder, progress=lambda at: told.append(at.stage))
-    assert {"read documents", "mine", "divide into splits"} <= {*told}
+    output: list[str] = []
+    mined(folder, progress=lambda at: output.append(at.stage))
+    assert {"read documents", "mine", "divide into splits"} <= {*output}
 
 
 def test_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
