@@ -115,11 +115,7 @@ def application() -> Typer:
         "pairs report nli.tsv --labels entailment=1,neutral=0,contradiction=0",
     )
     add_command(
-        app,
-        api.show,
-        "pairs show gis-dataset",
-        "pairs show gis-dataset --row 3 --label 0",
-        json=False,
+        app, api.show, "pairs show gis-dataset", "pairs show gis-dataset --row 3 --label 0", json=False
     )
     add_command(
         app,

@@ -56,25 +56,21 @@ def log_to_stderr(package: str) -> None:
 def application(name: str, purpose: str) -> Typer:
     """The application of a console script, with `--version`."""
 
-    def show_version(*, requested: bool) -> None:
+    def show_version(requested: bool) -> None:
         if requested:
             from pairkit.app.version import __version__
 
             out.print(f"{name} (aoe-toolkit {__version__})", markup=False)
             raise Exit
 
-    option = Option(
-        False,  # noqa: FBT003 - its default
-        "--version",
-        callback=lambda requested: show_version(requested=requested),
-        is_eager=True,
-        metavar="",
-        help="Show the version.",
+    version_flag = Option(
+        "--version", callback=show_version, is_eager=True, metavar="", help="Show the version."
     )
 
-    def root(*, version: bool = option) -> None:
+    def root(*, version: Annotated[bool, version_flag] = False) -> None:
         """Declare `--version`, whose callback ends the run."""
 
+    root.__annotations__["version"] = Annotated[bool, version_flag]
     app = Typer(
         name=name,
         cls=Commands,

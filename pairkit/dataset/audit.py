@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from heapq import nsmallest
+from itertools import islice
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -148,8 +149,8 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
             )
             for split, sums in first.sums.items()
         },
-        shared_issues=_shared(_stacked(second.suspects, "key1", "key2")),
-        shared_clusters=_shared(second.suspects.select("split", pl.col("cluster").alias("key"))),
+        shared_issues=_shared(second.suspects, "key1", "key2"),
+        shared_clusters=_shared(second.suspects, "cluster"),
         near_identical=near_identical,
         repeated_pairs=repeated,
         contradictory_pairs=contradictory,
@@ -164,18 +165,12 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
     )
 
 
-def _stacked(frame: pl.DataFrame, one: str, other: str) -> pl.DataFrame:
-    """The distinct values of both columns in each split."""
-    return pl.concat([frame.select("split", pl.col(name).alias("key")) for name in (one, other)]).unique(
-        maintain_order=True
-    )
-
-
-def _shared(values: pl.DataFrame) -> AuditFinding:
-    """Values that are in more than one split."""
+def _shared(rows: pl.DataFrame, *columns: str) -> AuditFinding:
+    """Values of these columns that are in more than one split."""
     shared = (
-        values.filter(pl.col("key").is_not_null() & (pl.col("key").str.strip_chars() != ""))
-        .group_by("key", maintain_order=True)
+        pl.concat([rows.select("split", pl.col(name).alias("key")) for name in columns])
+        .filter(pl.col("key").str.strip_chars() != "")
+        .group_by("key")
         .agg(pl.col("split").unique())
         .filter(pl.col("split").list.len() > 1)
         .sort("key")
@@ -187,11 +182,7 @@ def _shared(values: pl.DataFrame) -> AuditFinding:
 
 
 def _near_identical(
-    texts: TextSequence,
-    splits_of: tuple[Places, Places],
-    splits: Sequence[str],
-    *,
-    equal_too: bool,
+    texts: TextSequence, splits_of: tuple[Places, Places], splits: Sequence[str], *, equal_too: bool
 ) -> AuditFinding:
     """Groups of near-identical texts in several splits; with `equal_too` also equal texts."""
     group = near_identical_to(texts)
@@ -243,7 +234,7 @@ def _listed(splits: Iterable[str]) -> str:
 
 
 def _finding(count: int, examples: Iterable[str]) -> AuditFinding:
-    return AuditFinding(count, tuple(example for _, example in zip(range(_EXAMPLES), examples, strict=False)))
+    return AuditFinding(count, tuple(islice(examples, _EXAMPLES)))
 
 
 def _short(text: str) -> str:

@@ -35,8 +35,7 @@ class SplitSums:
     def add(self, rows: pl.DataFrame) -> None:
         """Add rows."""
         long, same = rows.select(
-            count_long(*_TEXTS).sum().alias("long"),
-            (pl.col("text1") == pl.col("text2")).sum().alias("same"),
+            count_long(*_TEXTS).sum().alias("long"), (pl.col("text1") == pl.col("text2")).sum().alias("same")
         ).row(0)
         self.pairs += rows.height
         self.labels += float(rows["label"].sum())

@@ -13,13 +13,7 @@ from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.label_meaning import LabelColumn
 from pairkit.dataset.labels import LEAVE_OUT
-from pairkit.dataset.negatives import (
-    NEGATIVES,
-    by_number,
-    lists_of_negatives,
-    negative_columns,
-    negatives_of,
-)
+from pairkit.dataset.negatives import NEGATIVES, by_number, lists_of_negatives, negative_columns, negatives_of
 
 _PAIR_NAMES = (
     ("text1", "text2"),
@@ -149,12 +143,7 @@ def label_column(
 
 
 def to_pairs(
-    frame: pl.DataFrame,
-    roles: Roles,
-    where: str,
-    labels: pl.Series | None = None,
-    *,
-    first_row: int = 1,
+    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None, *, first_row: int = 1
 ) -> pl.DataFrame:
     """Rows with text1, text2, label and other columns; a triplet becomes a positive and its negatives."""
     frame = _with_texts(frame.drop(roles.unwanted), roles, where, first_row)
@@ -179,12 +168,7 @@ def to_pairs(
 
 
 def to_rows(
-    frame: pl.DataFrame,
-    roles: Roles,
-    where: str,
-    labels: pl.Series | None = None,
-    *,
-    first_row: int = 1,
+    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None, *, first_row: int = 1
 ) -> pl.DataFrame:
     """Rows as in the source: pairs with labels, positives with negatives, or single texts."""
     if labels is not None:

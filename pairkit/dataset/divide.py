@@ -45,7 +45,8 @@ def connect_texts(rows: pl.DataFrame) -> ConnectedTexts:
     for columns in (_PAGES, _CLUSTERS):
         first: dict[str, int] = {}
         for column, text in columns:
-            for key, number in zip(rows[column] if column in rows.columns else (), sides[text], strict=False):
+            keys = rows[column].to_list() if column in rows.columns else ()
+            for key, number in zip(keys, sides[text], strict=False):
                 if key:
                     groups.join(first.setdefault(key, number), number)
     return ConnectedTexts(texts, groups, sides["text1"], sides["text2"])

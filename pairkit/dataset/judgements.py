@@ -108,6 +108,7 @@ class PairDecision(NamedTuple):
     value: float | None
     people: tuple[str, ...]
     relation: str
+    differs: bool  # yes and no, or grades more than one apart
 
 
 class AnsweredError(PairkitError):
@@ -244,46 +245,28 @@ def _json(values: Mapping[str, str]) -> str:
 
 def decide(judgements: Iterable[ReviewJudgement]) -> dict[str, PairDecision]:
     """The decision on each judged pair by id: the majority or the mean grade, without skips."""
-    return {pair_id: _decision(of_pair) for pair_id, of_pair in sorted(_by_pair(judgements).items())}
-
-
-def disputed(judgements: Iterable[ReviewJudgement]) -> set[str]:
-    """Pairs with both yes and no, or with grades more than one apart."""
-    return {pair_id for pair_id, of_pair in _by_pair(judgements).items() if _differ(of_pair)}
-
-
-def _by_pair(judgements: Iterable[ReviewJudgement]) -> dict[str, list[ReviewJudgement]]:
-    of_pair = defaultdict[str, list[ReviewJudgement]](list)
+    by_pair = defaultdict[str, list[ReviewJudgement]](list)
     for judgement in judgements:
         if judgement.answer != SKIP:
-            of_pair[judgement.pair_id].append(judgement)
-    return of_pair
+            by_pair[judgement.pair_id].append(judgement)
+    return {pair_id: _decision(by_pair[pair_id]) for pair_id in sorted(by_pair)}
 
 
-def _differ(of_pair: Sequence[ReviewJudgement]) -> bool:
-    numbers = _numbers(of_pair)
-    tolerance = _TOLERANCE if any(judgement.answer in GRADES for judgement in of_pair) else 0
-    return bool(numbers) and max(numbers) - min(numbers) > tolerance
-
-
-def _decision(of_pair: Sequence[ReviewJudgement]) -> PairDecision:
-    people = tuple(sorted({judgement.person for judgement in of_pair}))
-    relations = Counter(judgement.relation for judgement in of_pair if judgement.relation)
+def _decision(judgements: Sequence[ReviewJudgement]) -> PairDecision:
+    people = tuple(sorted({judgement.person for judgement in judgements}))
+    relations = Counter(judgement.relation for judgement in judgements if judgement.relation)
     relation = max(sorted(relations), key=relations.__getitem__, default="")
-    values = _numbers(of_pair)
-    if not values:
-        return PairDecision("unsure", None, people, relation)
-    mean = fmean(values)
-    if any(judgement.answer in GRADES for judgement in of_pair):
-        return PairDecision("decided", mean, people, relation)
-    if mean == 0.5:
-        return PairDecision("disputed", None, people, relation)
-    return PairDecision("decided", float(mean > 0.5), people, relation)
-
-
-def _numbers(of_pair: Sequence[ReviewJudgement]) -> list[float]:
     numbers = {**LABELS, **GRADES}
-    return [numbers[judgement.answer] for judgement in of_pair if judgement.answer in numbers]
+    values = [numbers[judgement.answer] for judgement in judgements if judgement.answer in numbers]
+    if not values:
+        return PairDecision("unsure", None, people, relation, differs=False)
+    mean = fmean(values)
+    apart = max(values) - min(values)
+    if any(judgement.answer in GRADES for judgement in judgements):
+        return PairDecision("decided", mean, people, relation, differs=apart > _TOLERANCE)
+    if mean == 0.5:
+        return PairDecision("disputed", None, people, relation, differs=True)
+    return PairDecision("decided", float(mean > 0.5), people, relation, differs=apart > 0)
 
 
 def judged_pairs(path: Path) -> pl.DataFrame:

@@ -111,8 +111,15 @@ def _source(path: Path, suffix: str) -> Path | io.BytesIO:
     """The input for polars: the file, or its bytes within the limits."""
     if suffix == ".json":
         return io.BytesIO(read_whole(path, remedy="put an object on each line and name it .jsonl"))
-    if suffix in (".parquet", ".arrow"):
-        return _checked(path, suffix)
+    if suffix in (".parquet", ".arrow"):  # `_read_arrow` checks Arrow
+        whole = io.BytesIO(read_whole(path, remedy="decompress it")) if is_gzipped(path) else None
+        if suffix == ".parquet" and whole:
+            check_dictionaries(whole, path)
+            whole.seek(0)
+        elif suffix == ".parquet":
+            with path.open("rb") as file:
+                check_dictionaries(file, path)
+        return whole or path
     if suffix in _SEPARATED and not is_gzipped(path):
         with open_regular(path):
             return path
@@ -120,18 +127,6 @@ def _source(path: Path, suffix: str) -> Path | io.BytesIO:
     if suffix in (".jsonl", ".ndjson"):
         _check_keys(lines, path)
     return io.BytesIO(lines)
-
-
-def _checked(path: Path, suffix: str) -> Path | io.BytesIO:
-    """A Parquet or Arrow file after a check that its content fits in memory."""
-    whole = io.BytesIO(read_whole(path, remedy="unpack it")) if is_gzipped(path) else None
-    if suffix == ".parquet" and whole:
-        check_dictionaries(whole, path)
-        whole.seek(0)
-    elif suffix == ".parquet":
-        with path.open("rb") as file:
-            check_dictionaries(file, path)
-    return whole or path
 
 
 def _read_arrow(source: Path | io.BytesIO, path: Path) -> pl.DataFrame:

@@ -17,7 +17,7 @@ import polars as pl
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import holds_no_text
-from pairkit.app.progress import Display, Listener, Progress
+from pairkit.app.progress import Display, Listener, Progress, stage
 from pairkit.dataset.card import table
 from pairkit.dataset.divide import DROPPED, divide
 from pairkit.dataset.in_memory import Source, source_name
@@ -27,29 +27,20 @@ from pairkit.mining.sources import read_documents
 from pairkit.system.seeded import keyed_hash
 
 # Link texts without information on the target.
-_GENERIC_LINKS = {
-    "here",
-    "click here",
-    "this",
-    "link",
-    "this link",
-    "this page",
-    "more",
-    "read more",
-    "see also",
-    "next",
-}
+_GENERIC_LINKS = frozenset(
+    ("here", "click here", "this", "link", "this link", "this page", "more", "read more", "see also", "next")
+)
 _MIN_CHARS = 3  # of a text
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-def drop_unusable(found: Sequence[MinedRows], *, max_chars: int) -> list[tuple[MinedRows, str | None]]:
+def drop_unusable(pairs: Sequence[MinedPair], *, max_chars: int) -> list[tuple[MinedPair, str | None]]:
     """The rows with texts cut, each with the reason for leaving it out, or None."""
     cut = [
         replace(
             one, anchor=opening_text(one.anchor, max_chars), positive=opening_text(one.positive, max_chars)
         )
-        for one in found
+        for one in pairs
     ]
     reasons = [_why_unusable(one) for one in cut]
     targets: defaultdict[str, set[str]] = defaultdict(set)
@@ -70,7 +61,7 @@ def drop_unusable(found: Sequence[MinedRows], *, max_chars: int) -> list[tuple[M
     return list(zip(cut, reasons, strict=True))
 
 
-def _why_unusable(one: MinedRows) -> str | None:
+def _why_unusable(one: MinedPair) -> str | None:
     texts = (one.anchor, one.positive)
     if not all(texts):
         return "empty"
@@ -122,10 +113,9 @@ def make_mined(
         documents, unread = read_documents(source, columns, show)
         run = _run(documents, settings, columns)
         check_out(out, run, [source], fresh=fresh)
-        found = drop_unusable(_found(documents, chosen, settings, show), max_chars=settings["max_chars"])
-        show(Progress("divide into splits"))
-        rows = _divided(found, settings)
-        show(Progress("divide into splits", ended=True))
+        pairs = drop_unusable(_mine_pairs(documents, chosen, settings, show), max_chars=settings["max_chars"])
+        with stage("divide into splits", show):
+            rows = _divide_pairs(pairs, settings)
     made = build_result(rows, "binary", str(out or source_name(source)))
     statistics = {
         "documents": len(documents),
@@ -151,25 +141,25 @@ def _strategies(names: Sequence[str]) -> list[str]:
     return [name for name in STRATEGIES if name in names]
 
 
-def _found(
+def _mine_pairs(
     documents: Sequence[Document], chosen: Sequence[str], settings: Mapping[str, Any], show: Listener
-) -> list[MinedRows]:
+) -> list[MinedPair]:
     """The rows of all strategies, each in the order of documents."""
     corpus = Corpus({one.name: one for one in documents}, settings["max_chars"], settings["seed"])
-    found: list[MinedRows] = []
+    pairs: list[MinedPair] = []
     for done, name in enumerate(chosen):
         show(Progress("mine", done, len(chosen), name))
         for document in documents:
-            found += STRATEGIES[name](document, corpus)
+            pairs += STRATEGIES[name](document, corpus)
     show(Progress("mine", len(chosen), len(chosen), ended=True))
-    return found
+    return pairs
 
 
-def _divided(found: Sequence[tuple[MinedRows, str | None]], settings: Mapping[str, Any]) -> pl.DataFrame:
+def _divide_pairs(pairs: Sequence[tuple[MinedPair, str | None]], settings: Mapping[str, Any]) -> pl.DataFrame:
     """Rows with their split; links between splits are dropped, as they connect all documents."""
-    reasons = [reason for _, reason in found]
+    reasons = [reason for _, reason in pairs]
     rows = pl.DataFrame(
-        [(one.anchor, one.positive, one.strategy, one.document, one.other, one.place) for one, _ in found],
+        [(one.anchor, one.positive, one.strategy, one.document, one.other, one.place) for one, _ in pairs],
         schema=_COLUMNS,
         orient="row",
     ).rename({"anchor": "text1", "positive": "text2"})
@@ -204,7 +194,7 @@ def _run(
 
 
 @dataclass(frozen=True, slots=True)
-class MinedRows:
+class MinedPair:
     """A pair of texts from one or two documents."""
 
     strategy: str
@@ -233,41 +223,41 @@ class Corpus:
         return self._openings[name]
 
 
-Strategy = Callable[[Document, Corpus], Iterator[MinedRows]]
+Strategy = Callable[[Document, Corpus], Iterator[MinedPair]]
 
 
-def title_body(document: Document, _: Corpus) -> Iterator[MinedRows]:
+def title_body(document: Document, _: Corpus) -> Iterator[MinedPair]:
     """The title and the beginning of the text."""
     if document.title and (opening := document.opening):
         body, name = " ".join(block.text for block in opening), document.name
-        yield MinedRows("title-body", document.title, body, name, name, opening[0].place)
+        yield MinedPair("title-body", document.title, body, name, name, opening[0].place)
 
 
-def question_answer(document: Document, _: Corpus) -> Iterator[MinedRows]:
+def question_answer(document: Document, _: Corpus) -> Iterator[MinedPair]:
     """Question and answer columns, or a question (heading, paragraph or first line) and the text after it."""
     name = document.name
     if document.asked is not None:
-        yield MinedRows("question-answer", *document.asked, name, name, document.place)
+        yield MinedPair("question-answer", *document.asked, name, name, document.place)
     for block, following in zip_longest(document.blocks, document.blocks[1:]):
         first, _end, rest = block.text.partition("\n")
         if is_question(first) and rest.strip():
-            yield MinedRows("question-answer", first, rest, name, name, block.place)
+            yield MinedPair("question-answer", first, rest, name, name, block.place)
         elif (
             is_question(block.text)
             and following
             and following.kind == "paragraph"
             and not is_question(following.text)
         ):
-            yield MinedRows("question-answer", block.text, following.text, name, name, block.place)
+            yield MinedPair("question-answer", block.text, following.text, name, name, block.place)
 
 
-def section(document: Document, corpus: Corpus) -> Iterator[MinedRows]:
+def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
     """A heading with the paragraph below it, and two paragraphs of one section."""
     name = document.name
     for part in document.sections():
         if part.heading is not None and part.paragraphs and part.heading.text != document.title:
             first = part.paragraphs[0].text
-            yield MinedRows("section", part.heading.text, first, name, name, part.heading.place)
+            yield MinedPair("section", part.heading.text, first, name, name, part.heading.place)
         if part.heading is not None and len(part.paragraphs) > 1:
             order = sorted(
                 range(len(part.paragraphs)),
@@ -276,10 +266,10 @@ def section(document: Document, corpus: Corpus) -> Iterator[MinedRows]:
                 ),
             )
             one, other = (part.paragraphs[number] for number in sorted(order[:2]))
-            yield MinedRows("section", one.text, other.text, name, name, one.place, names=False)
+            yield MinedPair("section", one.text, other.text, name, name, one.place, names=False)
 
 
-def links(document: Document, corpus: Corpus) -> Iterator[MinedRows]:
+def links(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
     """The text of a link to another document, and the beginning of that document."""
     for block in document.blocks:
         for link in block.links:
@@ -287,7 +277,7 @@ def links(document: Document, corpus: Corpus) -> Iterator[MinedRows]:
             if target is None or target.name == document.name:
                 continue
             text = corpus.opening(target.name) or target.title or ""
-            yield MinedRows("links", link.words, text, document.name, target.name, block.place)
+            yield MinedPair("links", link.words, text, document.name, target.name, block.place)
 
 
 STRATEGIES: Mapping[str, Strategy] = {

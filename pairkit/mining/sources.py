@@ -143,10 +143,10 @@ def _roles(names: list[str], where: str, columns: Mapping[str, str] | None) -> d
         roles = dict(columns)
     else:
         known = {name.lower(): name for name in reversed(names)}
-        found = {
-            role: next((known[name] for name in own if name in known), None) for role, own in _NAMES.items()
-        }
-        roles = {role: name for role, name in found.items() if name is not None}
+        roles = {}
+        for role, usual in _NAMES.items():
+            if name := next((known[name] for name in usual if name in known), None):
+                roles[role] = name
     for one, other in (("question", "answer"), ("answer", "question")):
         if one in roles and other not in roles:
             if columns:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Callable, Coroutine, Mapping
-from concurrent.futures import Future
-from contextlib import suppress
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairkit.app.errors import ConfigError
@@ -148,22 +146,17 @@ async def _read(response: httpx2.Response, most_bytes: int) -> bytes:
 
 def trusted(ca_file: Path | None, environ: Mapping[str, str] = os.environ) -> ssl.SSLContext | bool:
     """The trusted certificates; True for those of the system."""
-    named = {
-        "ca_file": ca_file,
-        "SSL_CERT_FILE": environ.get("SSL_CERT_FILE"),
-        "SSL_CERT_DIR": environ.get("SSL_CERT_DIR"),
-    }
-    source, path = next(((source, path) for source, path in named.items() if path), ("", None))
-    if not path:
-        return True
-    try:
-        if source == "SSL_CERT_DIR":
-            return ssl.create_default_context(capath=path)
-        return ssl.create_default_context(cafile=path)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(
-            f"{source} names {path}, which has no readable certificates ({error}); fix or unset it"
-        ) from error
+    named = {"ca_file": ca_file} | {name: environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")}
+    for source, path in named.items():
+        if path:
+            where: dict[str, Any] = {"capath" if source == "SSL_CERT_DIR" else "cafile": path}
+            try:
+                return ssl.create_default_context(**where)
+            except (OSError, ssl.SSLError) as error:
+                raise ConfigError(
+                    f"{source} names {path}, which has no readable certificates ({error}); fix or unset it"
+                ) from error
+    return True
 
 
 T = TypeVar("T")
@@ -175,31 +168,21 @@ def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(main)
-    result: Future[T] = Future()
-    cancel: Future[Callable[[], object]] = Future()
-    interrupted = Event()
-
-    async def cancellable() -> T:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        cancel.set_result(lambda: loop.call_soon_threadsafe(task.cancel) if task else None)
-        if interrupted.is_set():  # before `cancel` was set
-            main.close()
-            raise asyncio.CancelledError
-        return await main
-
-    def run() -> None:
-        try:
-            result.set_result(asyncio.run(cancellable()))
-        except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
-            result.set_exception(error)
-
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever)
+    thread.start()
     try:
-        Thread(target=run).start()
-        return result.result()
-    except KeyboardInterrupt:
-        interrupted.set()
-        if cancel.done():
-            with suppress(RuntimeError):  # its loop has just closed
-                cancel.result()()
-            result.exception()  # wait until the task has ended
-        raise
+        return asyncio.run_coroutine_threadsafe(main, loop).result()
+    finally:
+        asyncio.run_coroutine_threadsafe(_cancel_tasks(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _cancel_tasks() -> None:
+    """Cancel the other tasks of the loop, as `asyncio.run` does, and wait for their ends."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -259,19 +259,15 @@ class ReportSample:
 
 def choose_samples(rows: ReportRows, seed: int) -> list[ReportSample]:
     """About ten positives and ten negatives, of every kind; positives first."""
-    return [sample for side in (1, 0) for sample in _of_side(rows.side(side), side, seed)]
-
-
-def _of_side(part: pl.DataFrame, side: int, seed: int) -> list[ReportSample]:
-    sizes = part.group_by("kind").len().sort("len", "kind", descending=[True, False])
-    quotas = in_turns(dict(sizes.iter_rows()), max(_SAMPLES_PER_SIDE, sizes.height))
-    return [
-        ReportSample(side, kind, _drawn(part.filter(pl.col("kind") == kind), quota, seed))
-        for kind, quota in quotas.items()
-    ]
-
-
-def _drawn(part: pl.DataFrame, quota: int, seed: int) -> list[dict[str, Any]]:
-    texts = part.select("text1", "text2").iter_rows()
-    keys = [(keyed_hash(seed, "sample", *pair), index) for index, pair in enumerate(texts)]
-    return [part.row(index, named=True) for _, index in heapq.nsmallest(quota, keys)]
+    samples = []
+    for side in (1, 0):
+        part = rows.side(side)
+        sizes = part.group_by("kind").len().sort("len", "kind", descending=[True, False])
+        quotas = in_turns(dict(sizes.iter_rows()), max(_SAMPLES_PER_SIDE, sizes.height))
+        for kind, quota in quotas.items():
+            of_kind = part.filter(pl.col("kind") == kind)
+            texts = of_kind.select("text1", "text2").iter_rows()
+            keys = ((keyed_hash(seed, "sample", *pair), row) for row, pair in enumerate(texts))
+            chosen = [of_kind.row(row, named=True) for _, row in heapq.nsmallest(quota, keys)]
+            samples.append(ReportSample(side, kind, chosen))
+    return samples

@@ -23,7 +23,6 @@ from pairkit.dataset.judgements import (
     ReviewSettings,
     ReviewStore,
     decide,
-    disputed,
 )
 from pairkit.reviews.agreement import Figure, Scale, cohen_kappa, krippendorff_alpha, weighted_share
 from pairkit.reviews.sample import FACTS
@@ -66,7 +65,7 @@ class ReviewerWork:
     unsure: int
     skipped: int
     minutes: float
-    seconds_each: float | None
+    seconds_each: float
 
 
 def agreement(
@@ -89,23 +88,21 @@ def agreement(
 
 
 def _reviewer_work(judgements: Iterable[ReviewJudgement]) -> dict[str, ReviewerWork]:
-    """What each reviewer did, by name."""
-    mine = defaultdict[str, list[ReviewJudgement]](list)
+    by_person = defaultdict[str, list[ReviewJudgement]](list)
     for judgement in judgements:
-        mine[judgement.person].append(judgement)
-    return {name: _work(answers) for name, answers in sorted(mine.items())}
-
-
-def _work(answers: Sequence[ReviewJudgement]) -> ReviewerWork:
-    judged = [judgement for judgement in answers if judgement.answer != SKIP]
-    seconds = sum(judgement.seconds for judgement in answers)
-    return ReviewerWork(
-        judged=len(judged),
-        unsure=sum(judgement.answer == UNSURE for judgement in judged),
-        skipped=len(answers) - len(judged),
-        minutes=round(seconds / 60, 1),
-        seconds_each=round(seconds / len(answers), 1) if answers else None,
-    )
+        by_person[judgement.person].append(judgement)
+    work = {}
+    for name, answers in sorted(by_person.items()):
+        judged = [judgement for judgement in answers if judgement.answer != SKIP]
+        seconds = sum(judgement.seconds for judgement in answers)
+        work[name] = ReviewerWork(
+            judged=len(judged),
+            unsure=sum(judgement.answer == UNSURE for judgement in judged),
+            skipped=len(answers) - len(judged),
+            minutes=round(seconds / 60, 1),
+            seconds_each=round(seconds / len(answers), 1),
+        )
+    return work
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -167,8 +164,8 @@ class ReviewReport(Printed):
             found.append(agreed)
         people = ResultTable("reviewer", "judged", "unsure", "skipped", "minutes", "s each")
         for name, work in self.people.items():
-            each = None if work.seconds_each is None else f"{work.seconds_each:.1f}"
-            people.add_row(name, work.judged, work.unsure, work.skipped, f"{work.minutes:.1f}", each)
+            times = f"{work.minutes:.1f}", f"{work.seconds_each:.1f}"
+            people.add_row(name, work.judged, work.unsure, work.skipped, *times)
         return [*found, people]
 
     def remarks(self) -> list[str]:
@@ -242,7 +239,8 @@ class ReviewReport(Printed):
 def make_review_report(store: ReviewStore) -> ReviewReport:
     """The report of a review; pairs are weighted by the size of their stratum."""
     settings, strata, pairs, judgements = store.settings, store.strata, store.pairs, store.judgements()
-    judged = [(pairs[pair_id], decision) for pair_id, decision in decide(judgements).items()]
+    decisions = decide(judgements)
+    judged = [(pairs[pair_id], decision) for pair_id, decision in decisions.items()]
     if not judged:
         raise DataError("no pair is judged yet; judge some with `pairs review`", path=store.path)
     decided = Counter(pair.stratum for pair, decision in judged if decision.value is not None)
@@ -274,7 +272,7 @@ def make_review_report(store: ReviewStore) -> ReviewReport:
         unseen={name: size for name, size in strata.items() if not decided[name]},
         kappa=kappa,
         alpha=alpha,
-        disputed=len(disputed(judgements)),
+        disputed=sum(decision.differs for decision in decisions.values()),
         people=_reviewer_work(judgements),
     )
 

@@ -159,13 +159,7 @@ _WORDS = {value: word for word, value in LABELS.items()}
 
 
 def apply_review(
-    dataset: PairDataset,
-    source: Source,
-    path: Path,
-    out: Path | None,
-    *,
-    relabel: bool,
-    fresh: bool,
+    dataset: PairDataset, source: Source, path: Path, out: Path | None, *, relabel: bool, fresh: bool
 ) -> MadeDataset:
     """See `pairkit.apply`."""
     with ReviewStore(path) as store:
@@ -186,11 +180,7 @@ def apply_review(
 
 
 def _decided(
-    dataset: PairDataset,
-    decisions: Mapping[str, PairDecision],
-    settings: ReviewSettings,
-    *,
-    relabel: bool,
+    dataset: PairDataset, decisions: Mapping[str, PairDecision], settings: ReviewSettings, *, relabel: bool
 ) -> tuple[pl.DataFrame, int]:
     """All rows with their decision and drop reason; and the number of changed labels."""
     rows = dataset.rows

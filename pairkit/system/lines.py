@@ -108,9 +108,7 @@ def _object(line: str, path: Path, row: int) -> dict[str, Any]:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
             raise DataError(
-                "not JSON (lone surrogate \\ud800 to \\udfff); fix the file",
-                path=path,
-                row=row,
+                "not JSON (lone surrogate \\ud800 to \\udfff); fix the file", path=path, row=row
             ) from error
     return value
 

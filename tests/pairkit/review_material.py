@@ -49,7 +49,7 @@ class Reviewer:
 
     def state(self) -> dict[str, Any]:
         """The state that the page shows."""
-        return self._told(self.session.get(f"{self.url}/api/state", timeout=30))
+        return self._checked(self.session.get(f"{self.url}/api/state", timeout=30))
 
     def post(self, path: str, body: dict[str, Any]) -> requests.Response:
         """Send a request as the page does."""
@@ -57,19 +57,19 @@ class Reviewer:
 
     def say(self, answer: str, **more: Any) -> dict[str, Any]:
         """Judge the current pair."""
-        return self._told(self.post("judge", self.said(self.state(), answer, **more)))
+        return self._checked(self.post("judge", self.judgement(self.state(), answer, **more)))
 
     @staticmethod
-    def said(state: dict[str, Any], answer: str, **more: Any) -> dict[str, Any]:
+    def judgement(state: dict[str, Any], answer: str, **more: Any) -> dict[str, Any]:
         """A judgement of the pair in a state."""
         pair = state["pair"]
         return {"key": str(uuid.uuid4()), "pair": pair["id"], "answer": answer, "seconds": 1} | more
 
     @staticmethod
-    def _told(answer: requests.Response) -> dict[str, Any]:
+    def _checked(answer: requests.Response) -> dict[str, Any]:
         answer.raise_for_status()
-        told: dict[str, Any] = answer.json()
-        return told
+        state: dict[str, Any] = answer.json()
+        return state
 
 
 def text_in(shown: dict[str, Any]) -> str:

@@ -164,10 +164,10 @@ def test_bad_rows_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None
         pairkit.write(path, out)
     made = pairkit.write(path, out, bad_rows="skip")
     assert made.statistics["dropped_pairs"] == {"empty_text1": 1, "empty_label": 1}
-    told = [record.getMessage() for record in caplog.records]
-    assert told[0] == f"rows left out: empty text1 in 1 ({path}:3); empty label in 1 ({path}:4)"
+    output = [record.getMessage() for record in caplog.records]
+    assert output[0] == f"rows left out: empty text1 in 1 ({path}:3); empty label in 1 ({path}:4)"
     kept = tmp_path / "out.bad-rows.jsonl"
-    assert told[1] == f"rows left out are in {kept}"
+    assert output[1] == f"rows left out are in {kept}"
     rows = [json.loads(line) for line in kept.read_text().splitlines()]
     assert [(row["row"], row["reason"], row["text2"]) for row in rows] == [
         (3, "empty_text1", "d"),

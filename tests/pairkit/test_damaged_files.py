@@ -67,6 +67,6 @@ def test_damaged_files_give_an_error_with_their_name(
         try:
             read(path)
         except PairkitError as error:
-            said = str(error)
-            if not said.startswith(str(path)) or "\n" in said:
-                pytest.fail(f"names no file, or has several lines: {said!r}")
+            message = str(error)
+            if not message.startswith(str(path)) or "\n" in message:
+                pytest.fail(f"names no file, or has several lines: {message!r}")

@@ -9,13 +9,7 @@ import pytest
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system import database
-from pairkit.system.database import (
-    Schema,
-    connect,
-    database_errors,
-    open_database,
-    prepare,
-)
+from pairkit.system.database import Schema, connect, database_errors, open_database, prepare
 
 SCHEMA = Schema("toy store", 0x544F5931, 2, "CREATE TABLE toys (name TEXT);")
 

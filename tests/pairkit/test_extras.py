@@ -15,10 +15,10 @@ def lacking(name: str) -> None:
     ("module", "extra"), [("matplotlib.figure", "figures"), ("torch", "train"), ("datasets", "hub")]
 )
 def test_error_names_the_extra(module: str, extra: str) -> None:
-    with pytest.raises(ConfigError) as told, needed_for("the picture"):
+    with pytest.raises(ConfigError) as caught, needed_for("the picture"):
         lacking(module)
     package = module.partition(".")[0]
-    assert str(told.value) == (
+    assert str(caught.value) == (
         f"the picture needs {package}, which is not installed: pip install 'aoe-toolkit[{extra}]'"
     )
 

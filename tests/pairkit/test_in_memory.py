@@ -51,7 +51,7 @@ def test_list_of_texts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "message"),
     [
         (7, "found int"),
         ([], "^the list given: is empty; expected a dict for each row"),
@@ -62,6 +62,6 @@ def test_list_of_texts() -> None:
         ({"train": ROWS, "test": b"x"}, "the dict given, test"),
     ],
 )
-def test_invalid_tables(source: Any, said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_invalid_tables(source: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         read_pairs(source)

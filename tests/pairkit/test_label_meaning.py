@@ -26,8 +26,8 @@ def pairs(
     return [{texts[0]: f"a{row}", texts[1]: f"b{row}", label: value} for row, value in enumerate(labels)]
 
 
-def read(labels: list[Any], *, said: Any = None, scale: Any = None, **names: Any) -> PairDataset:
-    return read_pairs(pairs(labels, **names), rules=label_rules(said, scale))
+def read(labels: list[Any], *, user_labels: Any = None, scale: Any = None, **names: Any) -> PairDataset:
+    return read_pairs(pairs(labels, **names), rules=label_rules(user_labels, scale))
 
 
 def values(found: PairDataset) -> list[float]:
@@ -130,23 +130,23 @@ def test_scores_of_a_pair_dataset_stay_scores(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "user_labels",
     [
         {"0": 1, "1": "skip", "2": 0, "-1": "skip"},
         {0: 1, 1: "skip", 2: 0, -1: "skip"},
         "0=1, 1=skip,2=0,-1=SKIP",
     ],
 )
-def test_labels_option_for_numbers(said: Any) -> None:
+def test_labels_option_for_numbers(user_labels: Any) -> None:
     for labels in ([0, 1, 2, -1, 1], [0.0, 1.0, 2.0, -1.0, 1.0], ["0", "1", " 2", "-1", "1.0"]):
-        found = read(labels, said=said)
+        found = read(labels, user_labels=user_labels)
         assert found.rows.select("text1", "label").rows() == [("a0", 1), ("a2", 0)]
         assert found.labels is not None
         assert found.labels.skipped == {"1": 2, "-1": 1}
 
 
 @pytest.mark.parametrize(
-    ("labels", "said", "expected", "meaning"),
+    ("labels", "user_labels", "expected", "meaning"),
     [
         (["Yes", "no", "maybe"], "maybe=skip", [1, 0], "maybe=skip, yes=1, no=0"),
         (
@@ -165,21 +165,17 @@ def test_labels_option_for_numbers(said: Any) -> None:
     ],
 )
 def test_other_labels_keep_their_meaning(
-    labels: list[Any], said: str, expected: list[float], meaning: str
+    labels: list[Any], user_labels: str, expected: list[float], meaning: str
 ) -> None:
-    found = read(labels, said=said)
+    found = read(labels, user_labels=user_labels)
     assert found.labels is not None
     assert (values(found), found.labels.meaning) == (expected, meaning)
 
 
 @pytest.mark.parametrize(
-    ("labels", "said", "says"),
+    ("labels", "user_labels", "says"),
     [
-        (
-            [0, 1, 2],
-            "2=0",
-            r":1: label 0 has no meaning among the given ones \(2\)",
-        ),  # may be classes of NLI
+        ([0, 1, 2], "2=0", r":1: label 0 has no meaning among the given ones \(2\)"),  # may be classes of NLI
         ([0, 2, -1], "-1=skip", r":2: label 2: 0, 2 may be classes"),
         (
             ["yes", "dup", "maybe"],
@@ -193,13 +189,13 @@ def test_other_labels_keep_their_meaning(
         ),
     ],
 )
-def test_other_uncertain_labels_are_refused(labels: list[Any], said: str | None, says: str) -> None:
+def test_other_uncertain_labels_are_refused(labels: list[Any], user_labels: str | None, says: str) -> None:
     with pytest.raises(DataError, match=says):
-        read(labels, said=said)
+        read(labels, user_labels=user_labels)
 
 
 @pytest.mark.parametrize(
-    ("said", "scale", "says"),
+    ("user_labels", "scale", "says"),
     [
         ("yes", None, "labels = 'yes': expected word=number or word=skip"),
         ("yes=high", None, "labels = .*: 'high' for 'yes'; expected a number or skip"),
@@ -212,9 +208,9 @@ def test_other_uncertain_labels_are_refused(labels: list[Any], said: str | None,
         (None, "a,b", "label_range"),
     ],
 )
-def test_invalid_labels_options(said: Any, scale: Any, says: str) -> None:
+def test_invalid_labels_options(user_labels: Any, scale: Any, says: str) -> None:
     with pytest.raises(ConfigError, match=says) as raised:
-        read([1, 0], said=said, scale=scale)
+        read([1, 0], user_labels=user_labels, scale=scale)
     assert "\n" not in str(raised.value)
 
 
@@ -225,13 +221,13 @@ def test_label_range() -> None:
     assert found.labels.meaning == "scores from 0 to 100, made 0 to 1"
     assert values(read([-1, 0, 0.5], scale=(-1, 1))) == [0, 0.5, 0.75]
     assert values(read([0, 1, 2], scale="0,2")) == [0, 0.5, 1]
-    assert values(read(["low", "high"], said="low=10,high=20", scale="0,20")) == [0.5, 1]
+    assert values(read(["low", "high"], user_labels="low=10,high=20", scale="0,20")) == [0.5, 1]
     with pytest.raises(
         DataError, match=r":2: label 101 is outside the label range 0,100; widen the range or drop"
     ):
         read([1, 101], scale="0,100")
     with pytest.raises(DataError, match=r":2: label 'high'; expected 0 or 1, or a score from 0 to 5"):
-        read(["low", "high"], said="low=0,high=20")
+        read(["low", "high"], user_labels="low=0,high=20")
 
 
 def test_labels_are_decided_over_all_tables(tmp_path: Path) -> None:
@@ -317,9 +313,9 @@ def test_many_distinct_labels() -> None:
 
 def test_skipped_rows_are_reported(tmp_path: Path) -> None:
     words = ["entailment", "contradiction", "neutral", "entailment"]
-    told = "labels: entailment=1, contradiction=0, neutral=skip; rows left out: 1 neutral"
+    output = "labels: entailment=1, contradiction=0, neutral=skip; rows left out: 1 neutral"
     audited = pairkit.audit(pairs(words))
-    assert told in str(audited)
+    assert output in str(audited)
     assert audited.to_dict()["labels"]["skipped"] == {"neutral": 1}
     written = pairkit.write(pairs(words), tmp_path / "out")
     assert written.statistics["dropped_pairs"] == {"skipped_label": 1}

@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from pairkit.app.errors import DataError
 from pairkit.dataset.tables import read_table
 from pairkit.system import lines
-from pairkit.system.lines import (
-    read_lines,
-    read_objects,
-    read_text_lines,
-    read_whole,
-)
+from pairkit.system.lines import read_lines, read_objects, read_text_lines, read_whole
 from tests.pairkit.peak import peak_mib
 
 MIB = 1 << 20
@@ -139,12 +134,12 @@ def test_long_lines_are_skipped(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "some.txt"
     path.write_bytes(b"".join(b"x" * length + b"\n" for length in lengths))
-    told: list[int] = []
+    output: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "MAX_LINE_BYTES", most)
-        found = list(read_lines(path, pass_over=told.append))
+        found = list(read_lines(path, pass_over=output.append))
     long = [row for row, length in enumerate(lengths, 1) if length + 1 > most]
-    assert told == long
+    assert output == long
     kept = [(row, length) for row, length in enumerate(lengths, 1) if row not in long]
     assert [(row, len(line) - 1) for row, line in found] == kept
     with pytest.MonkeyPatch.context() as patch:

@@ -98,14 +98,13 @@ def test_commands(home: Path) -> None:
     assert done.exit_code == 0, done.exception
     assert done.stderr.splitlines()[-1] == "  aoe train --data divided --backbone minilm --out model"
     done = run.invoke(
-        APP,
-        ["merge", "train.tsv", "divided", "--out", "both", "--dropped", "gone.parquet", "--json"],
+        APP, ["merge", "train.tsv", "divided", "--out", "both", "--dropped", "gone.parquet", "--json"]
     )
     assert done.exit_code == 0, done.exception
-    told = json.loads(done.stdout)
-    assert told["dropped_pairs"] == {"repeated": 5}
+    output = json.loads(done.stdout)
+    assert output["dropped_pairs"] == {"repeated": 5}
     assert pl.read_parquet("gone.parquet")["left_out"].to_list() == ["repeated"] * 5
-    assert told["splits"] == json.loads(Path("both/statistics.json").read_text())["splits"]
+    assert output["splits"] == json.loads(Path("both/statistics.json").read_text())["splits"]
     assert run.invoke(APP, ["audit", "both", "-q"]).exit_code == 0
     done = run.invoke(APP, ["split", "train.tsv", "--split-sizes", "most", "--out", "x"])
     assert "expected three numbers" in str(done.exception)
@@ -153,9 +152,9 @@ def test_kept_row_is_in_the_split_of_lowest_rank() -> None:
 
 def test_conflicts() -> None:
     one, other = pairs(train=[("k", "l", 1), ("a", "b", 1)]), pairs(test=[("b", "a", 0), ("m", "n", 0)])
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as caught:
         pairkit.merge({"one": one, "other": other})
-    assert str(told.value) == (
+    assert str(caught.value) == (
         "pairs with different labels (1): 'a' (one, train, row 2: label 1; other, test, row 1: label 0);"
         " set conflicts to drop to leave them out,"
         " or to first to take the label of the dataset that comes first"

@@ -188,11 +188,7 @@ def test_drop_reasons(tmp_path: Path) -> None:
     (tmp_path / "d" / "d.pdf").write_bytes(b"")
     statistics = mined(tmp_path / "d").statistics
     assert statistics["documents"] == 1
-    assert statistics["documents_dropped"] == {
-        "another_kind_of_file": 1,
-        "not_utf8": 1,
-        "too_large": 1,
-    }
+    assert statistics["documents_dropped"] == {"another_kind_of_file": 1, "not_utf8": 1, "too_large": 1}
 
 
 def collection(count: int) -> list[dict[str, str]]:
@@ -281,9 +277,9 @@ def test_written_dataset(folder: Path, tmp_path: Path) -> None:
     assert json.loads((out / "run.json").read_text())["command"] == "mine"
     with pytest.raises(ConfigError, match="would replace"):
         mined(folder, out=folder)
-    told: list[str] = []
-    mined(folder, progress=lambda at: told.append(at.stage))
-    assert {"read documents", "mine", "divide into splits"} <= {*told}
+    output: list[str] = []
+    mined(folder, progress=lambda at: output.append(at.stage))
+    assert {"read documents", "mine", "divide into splits"} <= {*output}
 
 
 def test_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,10 +299,7 @@ def test_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             mined(folder, strategies=strategies)
 
 
-@pytest.mark.parametrize(
-    "unit",
-    ["[a](b", "![", "*a_ ", "`", "> ", "<!", "[a]: b\n\n[a]\n", "|a"],
-)
+@pytest.mark.parametrize("unit", ["[a](b", "![", "*a_ ", "`", "> ", "<!", "[a]: b\n\n[a]\n", "|a"])
 def test_hostile_markdown_takes_linear_time(unit: str) -> None:
     assert_linear(markdown_blocks, repeated(unit), 16_000)
 

@@ -113,11 +113,7 @@ def test_files_with_different_numbers_of_negatives(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "row", "says"),
     [
-        (
-            "anchor,positive,negative",
-            "d,e,",
-            r"a\.csv:3: negative is empty; fill in a negative",
-        ),
+        ("anchor,positive,negative", "d,e,", r"a\.csv:3: negative is empty; fill in a negative"),
         (
             "anchor,positive,negative_1,negative_2",
             "d,e,, ",
@@ -209,9 +205,7 @@ texts = st.one_of(st.none(), st.sampled_from(["", " ", "x", "yy"]))
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(texts, texts, st.lists(texts, max_size=3)), min_size=1))
-def test_lists_have_all_texts(
-    rows: list[tuple[str | None, str | None, list[str | None]]],
-) -> None:
+def test_lists_have_all_texts(rows: list[tuple[str | None, str | None, list[str | None]]]) -> None:
     frame = pl.DataFrame(
         rows,
         schema={"negative_1": pl.String, "negative_2": pl.String, "negatives": pl.List(pl.String)},

@@ -196,9 +196,9 @@ def test_echoed_key_is_masked(status: int) -> None:
         return
     with pytest.raises(RefusedCall) as caught:
         exchange(echo)
-    told = f"{caught.value} {caught.value.refusal!r} {caught.value.headers}"
-    assert "0123456789" not in told
-    assert "[key]" in told
+    output = f"{caught.value} {caught.value.refusal!r} {caught.value.headers}"
+    assert "0123456789" not in output
+    assert "[key]" in output
 
 
 def test_traceback_has_no_key() -> None:

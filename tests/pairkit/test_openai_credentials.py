@@ -22,11 +22,7 @@ def test_default_keys_are_sent_only_to_their_provider() -> None:
 
 
 def test_openai_headers_are_sent_only_to_openai() -> None:
-    environ = {
-        "OPENAI_ORG_ID": "org",
-        "OPENAI_PROJECT_ID": "project",
-        "OPENAI_ADMIN_KEY": "sk-admin",
-    }
+    environ = {"OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": "project", "OPENAI_ADMIN_KEY": "sk-admin"}
     assert headers_for("api.openai.com", environ) == {
         "OpenAI-Organization": "org",
         "OpenAI-Project": "project",

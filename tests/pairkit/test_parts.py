@@ -101,7 +101,7 @@ def test_all_splits_or_one(saved: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("file", "content", "message"),
     [
         ("dataset_dict.json", {"splits": ["../one"]}, r"dataset_dict\.json: names '\.\./one'"),
         ("dataset_dict.json", {"splits": []}, "lists no data"),
@@ -112,7 +112,7 @@ def test_all_splits_or_one(saved: Path) -> None:
         ("train/state.json", {"_indices_data_files": [{"filename": "i.arrow"}]}, "selects rows by indices"),
     ],
 )
-def test_invalid_saved_datasets(saved: Path, file: str, content: Any, said: str) -> None:
+def test_invalid_saved_datasets(saved: Path, file: str, content: Any, message: str) -> None:
     (saved / "all" / file).write_text(json.dumps(content))
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         read_pairs(saved / "all")

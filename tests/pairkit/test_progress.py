@@ -30,10 +30,10 @@ def written(console: Console) -> str:
 
 
 def test_stage_without_steps() -> None:
-    heard: list[Progress] = []
-    with Display(heard.append) as show, stage("load minilm", show):
-        assert heard == [Progress("load minilm")]
-    assert heard == [Progress("load minilm"), Progress("load minilm", ended=True)]
+    received: list[Progress] = []
+    with Display(received.append) as show, stage("load minilm", show):
+        assert received == [Progress("load minilm")]
+    assert received == [Progress("load minilm"), Progress("load minilm", ended=True)]
 
 
 def test_lines_without_terminal(clock: Clock) -> None:

@@ -364,6 +364,8 @@ def test_files_with_different_column_types(tmp_path: Path, other: object) -> Non
     for number, page in enumerate((other, "u")):
         row = {"text1": ["a"], "text2": ["b"], "label": [1], "url1": [page]}
         pl.DataFrame(row).write_parquet(tmp_path / f"train-{number:05d}-of-00002.parquet")
-    with pytest.raises(DataError, match=r"the column url1 has String in .*00001-of.* and .*00000-of") as told:
+    with pytest.raises(
+        DataError, match=r"the column url1 has String in .*00001-of.* and .*00000-of"
+    ) as caught:
         read_pairs(tmp_path)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)

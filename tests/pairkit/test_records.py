@@ -90,7 +90,7 @@ def typed(**columns: object) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "expected"),
     [
         ("cluster", 7, "7"),
         ("cluster", None, None),
@@ -101,8 +101,8 @@ def typed(**columns: object) -> pl.DataFrame:
         ("evidence", WHOLE | {"who": 7, "more": 1}, WHOLE | {"who": "7"}),
     ],
 )
-def test_provenance_columns_are_typed(name: str, value: object, told: object) -> None:
-    assert typed(**{name: [value]})[name].to_list() == [told]
+def test_provenance_columns_are_typed(name: str, value: object, expected: object) -> None:
+    assert typed(**{name: [value]})[name].to_list() == [expected]
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,7 @@ from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.result_table import escape
 from pairkit.dataset.records import PairDataset
 from pairkit.reports import Report, make_report
-from pairkit.reports.counts import (
-    ReportRows,
-    choose_samples,
-    collect_rows,
-    count,
-    drop_reasons,
-)
+from pairkit.reports.counts import ReportRows, choose_samples, collect_rows, count, drop_reasons
 from pairkit.reports.report import link
 
 APP = application()
@@ -179,12 +173,12 @@ def test_command_line(tmp_path: Path) -> None:
     source = written(tmp_path / "acme")
     done = CliRunner().invoke(APP, ["report", str(source), "--json", "-q"])
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["page"] == str(tmp_path / "acme.report.html")
+    output = json.loads(done.stdout.splitlines()[-1])
+    assert output["page"] == str(tmp_path / "acme.report.html")
     done = CliRunner().invoke(APP, ["report", str(source), "-q"])
     lines = {line[:24].strip(): line[24:].split() for line in done.stdout.splitlines()}
     assert lines["total"] == ["14", "2", "16"]
-    assert lines["AUC of the gap in time"] == [f"{of['gap_auc']:.4f}" for of in told["splits"].values()]
+    assert lines["AUC of the gap in time"] == [f"{of['gap_auc']:.4f}" for of in output["splits"].values()]
     assert lines["> 512 tokens"] == ["0%", "0%", "0%"]
 
 

@@ -32,7 +32,7 @@ PAIRS = [
 ]
 
 
-def said(number: int, person: str, answer: str, **more: Any) -> ReviewJudgement:
+def judgement(number: int, person: str, answer: str, **more: Any) -> ReviewJudgement:
     key = f"{person}-{number}"
     return ReviewJudgement(key, f"p{number}", person, answer, "", "", 30.0, "2020")._replace(**more)
 
@@ -49,7 +49,7 @@ def judged(store: ReviewStore, ann: str, bob: str = "") -> ReviewStore:
     words = {"y": "yes", "n": "no", "u": "unsure", "s": "skip"}
     for person, answers in (("ann", ann), ("bob", bob)):
         for number, letter in enumerate(answers):
-            store.add(said(number, person, words[letter]))
+            store.add(judgement(number, person, words[letter]))
     return store
 
 
@@ -81,7 +81,7 @@ def test_unsure_and_disputed_pairs(store: ReviewStore) -> None:
 
 def test_kappa_interval_and_relations(store: ReviewStore) -> None:
     judged(store, "ynyyy", "ynyynn")
-    store.add(said(5, "ann", "yes", relation="related"))
+    store.add(judgement(5, "ann", "yes", relation="related"))
     found = make_review_report(store)
     assert found.by["relation that people gave"]["related"].judged == 1
     # 4 of 6 agree; by chance 5/6 * 3/6 + 1/6 * 3/6 = 1/2
@@ -128,10 +128,10 @@ def test_card_section(store: ReviewStore, tmp_path: Path) -> None:
 
 
 def test_to_dict_is_json(store: ReviewStore) -> None:
-    told = make_review_report(judged(store, "yyyn", "yyyy")).to_dict()
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
-    assert told["kappa"]["ann and bob"]["n"] == 4
-    assert "common" not in told["settings"]
+    output = make_review_report(judged(store, "yyyn", "yyyy")).to_dict()
+    assert json.loads(json.dumps(output, allow_nan=False)) == output
+    assert output["kappa"]["ann and bob"]["n"] == 4
+    assert "common" not in output["settings"]
 
 
 def test_no_judgements(store: ReviewStore) -> None:
@@ -143,7 +143,7 @@ def test_three_reviewers(store: ReviewStore) -> None:
     judged(store, "yynnyy", "yynyyy")
     store.invite(["dora"])
     for number, answer in enumerate(["yes", "no", "no", "no"]):
-        store.add(said(number, "dora", answer))
+        store.add(judgement(number, "dora", answer))
     found = make_review_report(store)
     assert [*found.kappa] == [("ann", "bob"), ("ann", "dora"), ("bob", "dora")]
     assert f"alpha {found.alpha.value:.2f} [" in found.words()
@@ -158,8 +158,8 @@ def test_report_on_grades(tmp_path: Path) -> None:
         store.begin(settings, STRATA, PAIRS)
         store.invite(["ann", "bob"])
         for number, (one, other) in enumerate(["12", "13", "51", "22"]):
-            store.add(said(number, "ann", one))
-            store.add(said(number, "bob", other))
+            store.add(judgement(number, "ann", one))
+            store.add(judgement(number, "bob", other))
         found = make_review_report(store)
     # scores of 1 against mean grades of 1.5, 2, 3 and 2
     assert found.words().startswith("inspected by hand: 4.0 %, right 0.75 [")

@@ -106,13 +106,7 @@ def test_settings_are_fixed_after_judgements(tmp_path: Path) -> None:
         Reviewer(server.links["ann"]).say("yes")
     pairkit.review(rows(), place)
     pairkit.review(rows(), place, n=12, seed=42)
-    for wrong in (
-        {"n": 9},
-        {"seed": 7},
-        {"grades": True},
-        {"strata": ["split"]},
-        {"each": 2},
-    ):
+    for wrong in ({"n": 9}, {"seed": 7}, {"grades": True}, {"strata": ["split"]}, {"each": 2}):
         with pytest.raises(ConfigError, match="was begun with"):
             pairkit.review(rows(), place, **wrong)
     with pytest.raises(DataError, match="a review of other pairs"):

@@ -55,8 +55,8 @@ def test_judging_all_pairs(server: ReviewServer, review: Review) -> None:
     seen = set()
     for number in range(12):
         assert state["progress"]["done"] == number
-        told = json.dumps(state["pair"])
-        assert not any(word in told for word in ("closer_comment", "example.org", "label", "random", "a/b"))
+        output = json.dumps(state["pair"])
+        assert not any(word in output for word in ("closer_comment", "example.org", "label", "random", "a/b"))
         seen.add(state["pair"]["id"])
         state = ann.say("yes" if number % 2 else "no", relation="related", note="why \u2028 \ud83d\ude00")
         assert state["last"]["origin"]["repo"] == "a/b"  # shown after the judgement
@@ -71,8 +71,8 @@ def test_judging_all_pairs(server: ReviewServer, review: Review) -> None:
 def test_two_tabs(server: ReviewServer, review: Review) -> None:
     ann, _ = people(server)
     one, other = ann.state(), ann.state()
-    assert ann.post("judge", first := ann.said(one, "yes")).status_code == 200
-    late = ann.post("judge", ann.said(other, "no"))
+    assert ann.post("judge", first := ann.judgement(one, "yes")).status_code == 200
+    late = ann.post("judge", ann.judgement(other, "no"))
     assert late.status_code == 409
     assert "another tab" in late.json()["error"]
     assert late.json()["pair"]["id"] != one["pair"]["id"]  # the tab shows the next pair
@@ -152,9 +152,9 @@ def test_other_requests_are_refused(
 ) -> None:
     server, review = lasting
     ann, _ = people(server)
-    said = json.dumps(ann.said(ann.state(), "yes"))
+    body = json.dumps(ann.judgement(ann.state(), "yes"))
     mine = {"Content-Type": "application/json", "Authorization": str(ann.session.headers["Authorization"])}
-    answer = requests.post(f"{server.url}/api/judge", data=said, headers=mine | headers, timeout=30)
+    answer = requests.post(f"{server.url}/api/judge", data=body, headers=mine | headers, timeout=30)
     assert answer.status_code == status
     assert answer.headers["x-frame-options"] == "DENY"
     assert review.judgements().is_empty()
@@ -241,8 +241,8 @@ def _started(dataset: Path, *more: str) -> tuple[subprocess.Popen[str], dict[str
     command = [sys.executable, "-m", "pairkit", "review", str(dataset), "--json", "--quiet", *more]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    told: dict[str, Any] = json.loads(process.stdout.readline())
-    return process, told
+    output: dict[str, Any] = json.loads(process.stdout.readline())
+    return process, output
 
 
 def _killed(process: subprocess.Popen[str]) -> None:
@@ -256,24 +256,24 @@ def test_killed_server_keeps_judgements(tmp_path: Path) -> None:
     dataset = tmp_path / "d"
     pairkit.write(rows(60), dataset)
     flags = ("--n", "30", "--reviewer", "ann", "--port", "0")
-    process, told = _started(dataset, *flags)
-    ann = Reviewer(told["links"]["ann"])
+    process, output = _started(dataset, *flags)
+    ann = Reviewer(output["links"]["ann"])
     acknowledged = []
     for _ in range(10):
-        said = ann.said(ann.state(), "yes")
-        assert ann.post("judge", said).status_code == 200
-        acknowledged.append(said["key"])
-    pending = ann.said(ann.state(), "no")
+        body = ann.judgement(ann.state(), "yes")
+        assert ann.post("judge", body).status_code == 200
+        acknowledged.append(body["key"])
+    pending = ann.judgement(ann.state(), "no")
     threading.Timer(0.002, process.kill).start()  # during judgements
     try:
         while True:
             ann.post("judge", pending)
             acknowledged.append(pending["key"])
-            pending = ann.said(ann.state(), "no")
+            pending = ann.judgement(ann.state(), "no")
     except requests.RequestException:  # refused or interrupted
         _killed(process)
     process, again = _started(dataset, *flags)
-    assert again["links"]["ann"].partition("#")[2] == told["links"]["ann"].partition("#")[2]
+    assert again["links"]["ann"].partition("#")[2] == output["links"]["ann"].partition("#")[2]
     ann = Reviewer(again["links"]["ann"])
     # The page repeats unanswered requests with the same key, which may have been saved.
     assert ann.post("judge", pending).status_code in (200, 422 if pending["key"] in acknowledged else 200)
@@ -291,9 +291,9 @@ def test_report_and_apply_commands(tmp_path: Path, capsys: pytest.CaptureFixture
     pairkit.write(rows(30), dataset)
     judge_all(pairkit.review(dataset, n=1000))
     app(["review", str(dataset), "--report", "--card"], standalone_mode=False)
-    told = capsys.readouterr().out
-    assert "inspected by hand: 100.0 %, precision 1.00 [" in told
-    assert "evidence: random negative" in told
+    output = capsys.readouterr().out
+    assert "inspected by hand: 100.0 %, precision 1.00 [" in output
+    assert "evidence: random negative" in output
     assert "## Inspected by hand" in (dataset / "README.md").read_text()
     app(["apply", str(dataset), "--out", str(tmp_path / "out"), "--quiet"], standalone_mode=False)
     assert "left out: rejected by people 10" in capsys.readouterr().out

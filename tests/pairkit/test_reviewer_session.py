@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from pairkit.app.printable import printable
 from pairkit.dataset.judgements import AnsweredError, JudgedPair, ReviewSettings, ReviewStore
-from pairkit.reviews.server import (
-    NotAskedError,
-    ReviewerSession,
-    SentJudgement,
-    pairs_of,
-    shown_pair,
-)
+from pairkit.reviews.server import NotAskedError, ReviewerSession, SentJudgement, pairs_of, shown_pair
 
 NUMBER = 6
 SETTINGS = ReviewSettings(
@@ -61,7 +55,7 @@ def test_any_sequence_of_actions(actions: list[tuple[str, bool]]) -> None:
                     pass
             elif action == "undo" and (last := session.state()["last"]):
                 session.undo(last["key"])
-                gone = next(said for said in sent if said.key == last["key"])
+                gone = next(judgement for judgement in sent if judgement.key == last["key"])
                 del stands[gone.pair]
             elif action == "take up":
                 session.take_up_skipped()
@@ -76,7 +70,7 @@ def test_any_sequence_of_actions(actions: list[tuple[str, bool]]) -> None:
                     raise AssertionError("an answer to no question was kept")
                 except NotAskedError:
                     pass
-            found = {said.pair_id: said.answer for said in store.judgements()}
+            found = {judgement.pair_id: judgement.answer for judgement in store.judgements()}
             assert found == stands
             assert len(store.judgements()) == len(stands)
             progress = session.state()["progress"]

@@ -52,7 +52,7 @@ def test_drawn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "stratum"),
+    ("votes", "stratum"),
     [
         (["same"] * 4 + ["opposite"], "judges agree"),
         (["same", "opposite"], "judges differ"),
@@ -62,5 +62,5 @@ def test_drawn() -> None:
         (None, "not judged"),
     ],
 )
-def test_judges_agree(said: list[str] | None, stratum: str) -> None:
-    assert judges_agree(None if said is None else [{"vote": vote} for vote in said]) == stratum
+def test_judges_agree(votes: list[str] | None, stratum: str) -> None:
+    assert judges_agree(None if votes is None else [{"vote": vote} for vote in votes]) == stratum

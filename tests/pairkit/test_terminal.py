@@ -54,7 +54,7 @@ run(app)
 
 
 @pytest.mark.parametrize(
-    ("body", "code", "said"),
+    ("body", "code", "message"),
     [
         (
             "import threading as t; t.Thread(target=t.Event().wait).start(); raise KeyboardInterrupt",
@@ -65,7 +65,7 @@ run(app)
         ("out.print('nobody reads this')", 141, ""),
     ],
 )
-def test_exit_codes_of_signals(body: str, code: int, said: str) -> None:
+def test_exit_codes_of_signals(body: str, code: int, message: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
@@ -76,7 +76,7 @@ def test_exit_codes_of_signals(body: str, code: int, said: str) -> None:
         check=False,
     )
     os.close(writer)
-    assert (done.returncode, done.stderr) == (code, said)
+    assert (done.returncode, done.stderr) == (code, message)
 
 
 def test_bugs_show_a_traceback() -> None:
