@@ -98,12 +98,7 @@ add_command(
     "label show 'Aspirin lowers fever.' --work pairs.work",
     json=False,
 )
-add_command(
-    app,
-    api.report,
-    "label report --work pairs.work",
-    run=_report,
-)
+add_command(app, api.report, "label report --work pairs.work", run=_report)
 add_command(app, api.llms, "label llms", "label llms --config llms.toml", json=False)
 
 

@@ -99,9 +99,9 @@ with the opposite meaning. Built with `label`.
         _PAIR_SCHEMA,
         _PAIR_LIMITS,
         """
-Sentence pairs made from unlabelled sentences by rules over a dictionary and not checked by people. **No LLM
-was used.** In a *positive* pair, words of the source sentence are replaced by synonyms; in a *negative* one,
-antonyms or a negation reverse its meaning. Built with `label`; meant as a baseline.
+Sentence pairs made from unlabelled sentences by rules over a dictionary and not checked by people.
+**No LLM was used.** In a *positive* pair, words of the source sentence are replaced by synonyms; in a
+*negative* one, antonyms or a negation reverse its meaning. Built with `label`; meant as a baseline.
 """,
     ),
     "triplet": CardWords(
@@ -135,8 +135,8 @@ the *positive*; it seems to answer the *negative*, but does not. Built with `lab
             flaw="A passage may not answer its positive in full, and may well answer its negative."
         ),
         """
-Passages with questions that rules made from their first sentences, not checked by people. **No LLM was
-used.** A *positive* asks for what the sentence states about an illness: what it is, its causes, symptoms,
+Passages with questions that rules made from their first sentences, not checked by people.
+**No LLM was used.** A *positive* asks for what the sentence states about an illness: what it is, its causes, symptoms,
 treatment, diagnosis or frequency; a *negative* asks for another of these, which the passage does not state.
 Built with `label`; meant as a baseline.
 """,
