@@ -118,9 +118,9 @@ meaning. Built with `label`.
             flaw="A positive may have lost or added a detail, and a negative may still say the same."
         ),
         """
-Sentence triplets made from unlabelled sentences by rules over a dictionary and not checked by people. **No
-LLM was used.** A *positive* has other words or another word order. A *hard negative* keeps most words and
-changes the meaning by a negation, an antonym, another thing of the same kind, another number, or swapped
+Sentence triplets made from unlabelled sentences by rules over a dictionary and not checked by people.
+**No LLM was used.** A *positive* has other words or another word order. A *hard negative* keeps most words
+and changes the meaning by a negation, an antonym, another thing of the same kind, another number, or swapped
 roles. Built with `label`; meant as a baseline.
 """,
     ),
@@ -136,9 +136,9 @@ the *positive*; it seems to answer the *negative*, but does not. Built with `lab
         ),
         """
 Passages with questions that rules made from their first sentences, not checked by people.
-**No LLM was used.** A *positive* asks for what the sentence states about an illness: what it is, its causes, symptoms,
-treatment, diagnosis or frequency; a *negative* asks for another of these, which the passage does not state.
-Built with `label`; meant as a baseline.
+**No LLM was used.** A *positive* asks for what the sentence states about an illness: what it is, its causes,
+symptoms, treatment, diagnosis or frequency; a *negative* asks for another of these, which the passage doesn't
+state. Built with `label`; meant as a baseline.
 """,
         size="Questions requested from each LLM for each passage and polarity",
     ),
