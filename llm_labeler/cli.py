@@ -18,7 +18,7 @@ app = application(
 
 def _generate(
     generate: Any,
-    given: Any,
+    arguments: Any,
     *,
     dry_run: Annotated[
         bool, Flag(panel=api.LIMITS, main=True, help="Estimate calls, tokens and money, and stop.")
@@ -28,30 +28,30 @@ def _generate(
 ) -> None:
     if dry_run:
         planned = inspect.signature(api.plan).parameters
-        plan = api.plan(**{name: value for name, value in given.items() if name in planned})
+        plan = api.plan(**{name: value for name, value in arguments.items() if name in planned})
         show(plan, json=json, quiet=quiet)
         next_step("start the run", "the same command without --dry-run", quiet=quiet)
         return
-    _complete(generate, given, json=json, quiet=quiet)
+    _complete(generate, arguments, json=json, quiet=quiet)
 
 
-def _complete(run: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
+def _complete(run: Any, arguments: Any, *, json: bool = False, quiet: bool = False) -> None:
     """Show the result, then exit with an error if LLMs or questions failed."""
-    result = run(**given)
+    result = run(**arguments)
     show(result, json=json, quiet=quiet)
     if result.problem is not None:
         raise result.problem
 
 
-def _score(score: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
-    show(score(**given), json=json, quiet=quiet)
-    parse = ["label", "parse", "--work", given["work"], "--aggregation", "weighted"]
+def _score(score: Any, arguments: Any, *, json: bool = False, quiet: bool = False) -> None:
+    show(score(**arguments), json=json, quiet=quiet)
+    parse = ["label", "parse", "--work", arguments["work"], "--aggregation", "weighted"]
     next_step("make the dataset with another aggregation", parse, quiet=quiet or json)
 
 
-def _report(report: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
-    show(report(**given), json=json, quiet=quiet)
-    next_step("look at one sentence", ["label", "show", "row:1", "--work", given["work"]], quiet=quiet)
+def _report(report: Any, arguments: Any, *, json: bool = False, quiet: bool = False) -> None:
+    show(report(**arguments), json=json, quiet=quiet)
+    next_step("look at one sentence", ["label", "show", "row:1", "--work", arguments["work"]], quiet=quiet)
 
 
 _SETTINGS = "llm_labeler.settings:LabelSettings"
@@ -98,12 +98,7 @@ add_command(
     "label show 'Aspirin lowers fever.' --work pairs.work",
     json=False,
 )
-add_command(
-    app,
-    api.report,
-    "label report --work pairs.work",
-    run=_report,
-)
+add_command(app, api.report, "label report --work pairs.work", run=_report)
 add_command(app, api.llms, "label llms", "label llms --config llms.toml", json=False)
 
 

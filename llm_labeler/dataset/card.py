@@ -99,9 +99,9 @@ with the opposite meaning. Built with `label`.
         _PAIR_SCHEMA,
         _PAIR_LIMITS,
         """
-Sentence pairs made from unlabelled sentences by rules over a dictionary and not checked by people. **No LLM
-was used.** In a *positive* pair, words of the source sentence are replaced by synonyms; in a *negative* one,
-antonyms or a negation reverse its meaning. Built with `label`; meant as a baseline.
+Sentence pairs made from unlabelled sentences by rules over a dictionary and not checked by people.
+**No LLM was used.** In a *positive* pair, words of the source sentence are replaced by synonyms; in a
+*negative* one, antonyms or a negation reverse its meaning. Built with `label`; meant as a baseline.
 """,
     ),
     "triplet": CardWords(
@@ -118,9 +118,9 @@ meaning. Built with `label`.
             flaw="A positive may have lost or added a detail, and a negative may still say the same."
         ),
         """
-Sentence triplets made from unlabelled sentences by rules over a dictionary and not checked by people. **No
-LLM was used.** A *positive* has other words or another word order. A *hard negative* keeps most words and
-changes the meaning by a negation, an antonym, another thing of the same kind, another number, or swapped
+Sentence triplets made from unlabelled sentences by rules over a dictionary and not checked by people.
+**No LLM was used.** A *positive* has other words or another word order. A *hard negative* keeps most words
+and changes the meaning by a negation, an antonym, another thing of the same kind, another number, or swapped
 roles. Built with `label`; meant as a baseline.
 """,
     ),
@@ -135,10 +135,10 @@ the *positive*; it seems to answer the *negative*, but does not. Built with `lab
             flaw="A passage may not answer its positive in full, and may well answer its negative."
         ),
         """
-Passages with questions that rules made from their first sentences, not checked by people. **No LLM was
-used.** A *positive* asks for what the sentence states about an illness: what it is, its causes, symptoms,
-treatment, diagnosis or frequency; a *negative* asks for another of these, which the passage does not state.
-Built with `label`; meant as a baseline.
+Passages with questions that rules made from their first sentences, not checked by people.
+**No LLM was used.** A *positive* asks for what the sentence states about an illness: what it is, its causes,
+symptoms, treatment, diagnosis or frequency; a *negative* asks for another of these, which the passage doesn't
+state. Built with `label`; meant as a baseline.
 """,
         size="Questions requested from each LLM for each passage and polarity",
     ),

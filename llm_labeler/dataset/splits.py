@@ -235,11 +235,7 @@ _MIN_GROUPS = 20  # with as many groups, no wanted split stays empty
 
 
 def split_texts(
-    ids: Sequence[str],
-    sentences: TextSequence,
-    text_indices: Places,
-    settings: TextSplitSettings,
-    seed: int,
+    ids: Sequence[str], sentences: TextSequence, text_indices: Places, settings: TextSplitSettings, seed: int
 ) -> list[str]:
     """The split of every text; `text_indices` has the text that each sentence belongs to."""
     groups = _groups(len(ids), sentences, text_indices)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from heapq import nsmallest
@@ -181,19 +181,11 @@ class InputTexts:
     """The usable texts of an input, in its order; dropped rows by reason, and an example row of each."""
 
     name: str
+    sha256: str  # of the texts in order, which doesn't depend on the file format
     texts: tuple[Text, ...]
     rows: int
     dropped: Mapping[str, int]
     examples: Mapping[str, str]
-
-    @property
-    def sha256(self) -> str:
-        """Hex SHA-256 of the usable texts in order, which doesn't depend on the file format."""
-        digest = sha256()
-        for text in self.texts:
-            data = text.text.encode()
-            digest.update(b"%d:%s" % (len(data), data))
-        return digest.hexdigest()
 
 
 def read_texts(source: Source, *, column: str | None, settings: InputSettings, seed: int = 0) -> InputTexts:
@@ -216,11 +208,14 @@ def read_texts(source: Source, *, column: str | None, settings: InputSettings, s
             examples.setdefault(reason, f"{where}:{row}")
     if not kept:
         raise DataError(_why_none(rows, dropped), path=source_name(source))
-    texts = InputTexts(
-        "", _sample([*kept.values()], settings.draw, seed), rows, dict(sorted(dropped.items())), examples
-    )
-    is_path = isinstance(source, str | Path)
-    return replace(texts, name=own_name(str(source)) if is_path else f"in memory, {texts.sha256[:16]}")
+    texts = _sample([*kept.values()], settings.draw, seed)
+    digest = sha256()
+    for text in texts:
+        data = text.text.encode()
+        digest.update(b"%d:%s" % (len(data), data))
+    hash_ = digest.hexdigest()
+    name = own_name(str(source)) if isinstance(source, str | Path) else f"in memory, {hash_[:16]}"
+    return InputTexts(name, hash_, texts, rows, dict(sorted(dropped.items())), examples)
 
 
 def _sample(texts: Sequence[Text], count: int | None, seed: int) -> tuple[Text, ...]:

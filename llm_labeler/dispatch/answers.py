@@ -57,56 +57,48 @@ FAILURE = f"{KEY}, reason, detail, attempts, final"
 SAME_KEY = " AND ".join(f"{column} = ?" for column in KEY.split(", "))
 
 
-def encode(text: str) -> bytes:
-    """UTF-8 that keeps lone surrogates."""
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def decode(data: bytes) -> str:
-    """Reverse `encode`."""
+def _decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogatepass")
 
 
-def key_row(key: AskKey) -> Row:
-    """The columns of `KEY`."""
+def _key_row(key: AskKey) -> Row:
     return (key.text_id, key.task, key.llm, key.prompt_hash, key.parameters)
 
 
-def row_key(row: Row) -> AskKey:
-    """The key of a row that begins with `KEY`."""
+def _row_key(row: Row) -> AskKey:
     text_id, task, llm, prompt_hash, parameters = row[:5]
     return AskKey(text_id, llm, task, prompt_hash, parameters)
 
 
-def answer_row(answer: StoredAnswer) -> Row:
-    """The columns of `ANSWER`."""
+def _answer_row(answer: StoredAnswer) -> Row:
     reply, usage = answer.reply, answer.reply.usage
     tokens = (None, None) if usage is None else (usage.prompt_tokens, usage.completion_tokens)
     return (
-        *key_row(answer.key),
-        *(encode(reply.raw), encode(reply.finish), *tokens, encode(reply.model)),
+        *_key_row(answer.key),
+        *(_encode(reply.raw), _encode(reply.finish), *tokens, _encode(reply.model)),
         *(answer.cost, int(answer.estimated)),
     )
 
 
-def row_answer(row: Row) -> StoredAnswer:
-    """The answer of a row with the columns of `ANSWER`."""
+def _row_answer(row: Row) -> StoredAnswer:
     raw, finish, prompt_tokens, completion_tokens, model, cost, estimated = row[5:]
     usage = None if prompt_tokens is None else TokenUsage(prompt_tokens, completion_tokens)
-    reply = LlmReply(decode(raw), decode(finish), usage, decode(model))
-    return StoredAnswer(row_key(row), reply, cost, bool(estimated))
+    reply = LlmReply(_decode(raw), _decode(finish), usage, _decode(model))
+    return StoredAnswer(_row_key(row), reply, cost, bool(estimated))
 
 
-def failure_row(failure: Failure) -> Row:
-    """The columns of `FAILURE`."""
-    detail, final = encode(failure.detail), int(failure.final)
-    return (*key_row(failure.key), failure.reason, detail, failure.attempts, final)
+def _failure_row(failure: Failure) -> Row:
+    detail, final = _encode(failure.detail), int(failure.final)
+    return (*_key_row(failure.key), failure.reason, detail, failure.attempts, final)
 
 
-def row_failure(row: Row) -> Failure:
-    """The failure of a row with the columns of `FAILURE`."""
+def _row_failure(row: Row) -> Failure:
     reason, detail, attempts, final = row[5:]
-    return Failure(row_key(row), reason, decode(detail), attempts, bool(final))
+    return Failure(_row_key(row), reason, _decode(detail), attempts, bool(final))
 
 
 _COLUMNS = "batch_id, llm, state, keys, requests, prompt_tokens, completion_tokens, picodollars"
@@ -134,7 +126,7 @@ def _batch(row: tuple[Any, ...]) -> SubmittedBatch:
     batch_id, name, state, keys, _, prompt_tokens, completion_tokens, money = row
     return SubmittedBatch(
         *(name, batch_id, state),
-        {custom_id: row_key(tuple(key)) for custom_id, key in json.loads(keys).items()},
+        {custom_id: _row_key(tuple(key)) for custom_id, key in json.loads(keys).items()},
         TokenUsage(prompt_tokens, completion_tokens),
         None if money is None else money / 1e12,
     )
@@ -248,14 +240,14 @@ class AnswerStore:
         for ask in asks:
             by_key.setdefault(ask.key, ask)
         distinct = list(by_key.values())
-        keys = json.dumps([key_row(ask.key) for ask in distinct])
+        keys = json.dumps([_key_row(ask.key) for ask in distinct])
         with database_errors(self.path):
             answered = {index for (index,) in self._connection.execute(_ANSWERED, (keys, not retry_final))}
         return [ask for index, ask in enumerate(distinct) if index not in answered]
 
     def usages(self, asks: Sequence[Ask]) -> list[tuple[Ask, TokenUsage]]:
         """The answered questions, with the token usage that the server reported."""
-        keys = json.dumps([key_row(ask.key) for ask in asks])
+        keys = json.dumps([_key_row(ask.key) for ask in asks])
         with database_errors(self.path):
             rows = self._connection.execute(_USAGES, (keys,)).fetchall()
         return [(asks[index], TokenUsage(*tokens)) for index, *tokens in rows]
@@ -263,7 +255,7 @@ class AnswerStore:
     def begin(self, key: AskKey, bound: TokenUsage, cost: float | None) -> int:
         """Record, before it is made, that a call begins; return the id of the attempt."""
         money = None if cost is None else picodollars(cost)
-        row = (*key_row(key), bound.prompt_tokens, bound.completion_tokens, money)
+        row = (*_key_row(key), bound.prompt_tokens, bound.completion_tokens, money)
         with database_errors(self.path):
             return int(self._connection.execute(_BEGIN, row).lastrowid or 0)
 
@@ -282,7 +274,7 @@ class AnswerStore:
     def save_failure(self, failure: Failure) -> None:
         """Record a question without an answer, replacing an earlier failure."""
         with database_errors(self.path):
-            self._connection.execute(_SAVE_FAILURE, failure_row(failure))
+            self._connection.execute(_SAVE_FAILURE, _failure_row(failure))
 
     def recover(self) -> int:
         """Charge the calls that an earlier process left unfinished at their bound; return their number."""
@@ -299,12 +291,12 @@ class AnswerStore:
         with database_errors(self.path):
             for chunk in chunks(sorted(set(text_ids)), _TEXTS):
                 rows = self._connection.execute(_OF_TEXTS, (json.dumps(chunk), task_list)).fetchall()
-                yield from map(row_answer, rows)
+                yield from map(_row_answer, rows)
 
     def answer(self, key: AskKey) -> StoredAnswer | None:
         """The answer to one question."""
-        row = self._one(f"SELECT {ANSWER} FROM answers WHERE {SAME_KEY}", *key_row(key))  # noqa: S608
-        return None if row is None else row_answer(row)
+        row = self._one(f"SELECT {ANSWER} FROM answers WHERE {SAME_KEY}", *_key_row(key))  # noqa: S608
+        return None if row is None else _row_answer(row)
 
     def has_answer(self, llm: str, parameters: str) -> bool:
         """Whether an LLM ever answered under these parameters."""
@@ -314,7 +306,7 @@ class AnswerStore:
         """Questions that failed, in the order of `answers`."""
         with database_errors(self.path):
             sql = f"SELECT {FAILURE} FROM failures ORDER BY {KEY}"  # noqa: S608 - constants
-            yield from map(row_failure, self._connection.execute(sql))
+            yield from map(_row_failure, self._connection.execute(sql))
 
     def spent(self) -> Spending:
         """The spending of all calls; unfinished calls and batches count at their upper bound."""
@@ -333,7 +325,7 @@ class AnswerStore:
             if replaces is not None:
                 connection.execute(_DELETE_BATCH, (replaces,))
             money = None if batch.cost is None else picodollars(batch.cost)
-            keys = json.dumps({name: key_row(key) for name, key in batch.keys.items()})
+            keys = json.dumps({name: _key_row(key) for name, key in batch.keys.items()})
             bound = (batch.bound.prompt_tokens, batch.bound.completion_tokens)
             row = (batch.batch_id, batch.llm, batch.state, keys, len(batch.keys), *bound, money)
             connection.execute(_SAVE_BATCH, row)
@@ -351,7 +343,7 @@ class AnswerStore:
             for answer in answers:
                 _save_answer(connection, answer)
             for failure in failures:
-                connection.execute(_SAVE_FAILURE, failure_row(failure))
+                connection.execute(_SAVE_FAILURE, _failure_row(failure))
                 _add_spending(connection, batch.llm, charge(None, None))
             connection.execute(_DELETE_BATCH, (batch.batch_id,))
 
@@ -378,8 +370,8 @@ class AnswerStore:
 
 
 def _save_answer(connection: sqlite3.Connection, answer: StoredAnswer) -> None:
-    connection.execute(_SAVE_ANSWER, answer_row(answer))
-    connection.execute(_DELETE_FAILURE, key_row(answer.key))
+    connection.execute(_SAVE_ANSWER, _answer_row(answer))
+    connection.execute(_DELETE_FAILURE, _key_row(answer.key))
     spent = charge(answer.reply.usage, answer.cost, estimated=answer.estimated)
     _add_spending(connection, answer.key.llm, spent)
 

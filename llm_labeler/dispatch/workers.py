@@ -52,8 +52,8 @@ class Meter:
         now = asyncio.get_running_loop().time()
         if last or now - self._reported_at >= _EVERY_S:
             self._reported_at = now
-            known = self.done + self.cached + self.failed
-            self._listener(Progress(self._stage, known, self._total, self._note(), ended=last))
+            processed = self.done + self.cached + self.failed
+            self._listener(Progress(self._stage, processed, self._total, self._note(), ended=last))
 
     def outcome(self, problems: Mapping[str, PairkitError]) -> AskOutcome:
         """The final counts."""

@@ -14,8 +14,8 @@ both confirm a negative and are added up, so that judges who differ only between
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from llm_labeler.judging.judges import CLASSES, Judges, share_of_votes
 from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Vote
@@ -24,16 +24,7 @@ from llm_labeler.settings import EnsembleSettings
 _OTHER: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
 
 
-class LabelDecision(NamedTuple):
-    """The label of a candidate, or the reason for its rejection."""
-
-    polarity: Polarity
-    label: float
-    reason: str | None
-
-
 _Probabilities = tuple[float, float, float]  # of same, opposite, unrelated
-Decide: TypeAlias = Callable[[Candidate, Mapping[str, Vote], EnsembleSettings, Judges | None], LabelDecision]
 
 
 def label(
@@ -43,12 +34,13 @@ def label(
     judges: Judges | None = None,
 ) -> list[LabelledPair]:
     """Label candidates with `settings.aggregation`, in their order."""
-    decide = _AGGREGATIONS[settings.aggregation]
     pairs = []
     for candidate in candidates:
         own = sorted(votes.get(candidate.candidate_id, ()), key=lambda vote: (vote.judge, vote.vote))
-        decision = decide(candidate, votes_by_judge(own), settings, judges)
-        pairs.append(LabelledPair(candidate, decision.polarity, decision.label, tuple(own), decision.reason))
+        if settings.aggregation == "union":
+            pairs.append(_pair(candidate, candidate.polarity, own, None))
+        else:
+            pairs.append(_judged(candidate, own, settings, judges))
     return pairs
 
 
@@ -60,42 +52,26 @@ def votes_by_judge(votes: Iterable[JudgeVote]) -> dict[str, Vote]:
     return {judge: vote for judge in sorted(by_judge) for vote in CLASSES if by_judge[judge] == {vote}}
 
 
-def union(
-    candidate: Candidate, _votes: Mapping[str, Vote], _settings: EnsembleSettings, _judges: Judges | None
-) -> LabelDecision:
-    """Keep every candidate."""
-    return _hard(candidate.polarity, None)
+def _pair(
+    candidate: Candidate, polarity: Polarity, votes: Sequence[JudgeVote], reason: str | None
+) -> LabelledPair:
+    return LabelledPair(candidate, polarity, float(polarity == "positive"), tuple(votes), reason)
 
 
-def vote(
-    candidate: Candidate, votes: Mapping[str, Vote], settings: EnsembleSettings, _judges: Judges | None
-) -> LabelDecision:
-    """Keep a candidate whose polarity has the most votes."""
-    if not votes:
-        return _hard(candidate.polarity, "undecided")
-    polarity, reason, _ = _decide(candidate.polarity, share_of_votes(votes), settings)
-    return _hard(polarity, reason)
-
-
-def weighted(
-    candidate: Candidate, votes: Mapping[str, Vote], settings: EnsembleSettings, judges: Judges | None
-) -> LabelDecision:
-    """Like `vote`, with votes weighted by the judges' accuracies and graded labels."""
-    probabilities = judges.probabilities(votes) if judges else share_of_votes(votes)
-    same = min(1.0, probabilities[0])
-    if not votes:
-        return LabelDecision(candidate.polarity, same, "undecided")
+def _judged(
+    candidate: Candidate, votes: Sequence[JudgeVote], settings: EnsembleSettings, judges: Judges | None
+) -> LabelledPair:
+    """Label a candidate by `vote` or `weighted`."""
+    is_weighted = settings.aggregation == "weighted"
+    by_judge = votes_by_judge(votes)
+    probabilities = judges.probabilities(by_judge) if is_weighted and judges else share_of_votes(by_judge)
     polarity, reason, confidence = _decide(candidate.polarity, probabilities, settings)
-    if confidence < settings.min_confidence:
-        return LabelDecision(candidate.polarity, same, "unsure")
-    return LabelDecision(polarity, same, reason)
-
-
-_AGGREGATIONS: Mapping[str, Decide] = {"union": union, "vote": vote, "weighted": weighted}
-
-
-def _hard(polarity: Polarity, reason: str | None) -> LabelDecision:
-    return LabelDecision(polarity, float(polarity == "positive"), reason)
+    if not by_judge:
+        polarity, reason = candidate.polarity, "undecided"
+    elif is_weighted and confidence < settings.min_confidence:
+        polarity, reason = candidate.polarity, "unsure"
+    pair = _pair(candidate, polarity, votes, reason)
+    return replace(pair, label=min(1.0, probabilities[0])) if is_weighted else pair
 
 
 def _decide(

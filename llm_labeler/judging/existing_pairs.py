@@ -48,11 +48,7 @@ class ExistingPairs:
 
 
 def read_existing_pairs(
-    source: Source,
-    columns: Mapping[str, str] | None,
-    rules: LabelRules,
-    settings: InputSettings,
-    seed: int,
+    source: Source, columns: Mapping[str, str] | None, rules: LabelRules, settings: InputSettings, seed: int
 ) -> ExistingPairs:
     """Read the usable pairs of a dataset."""
     dataset = read_pairs(source, columns=columns, rules=rules)

@@ -109,7 +109,8 @@ def fit(ballots: Ballots, *, smoothing: float = SMOOTHING, tolerance: float = _T
     accuracy, prior = _maximise(posterior, chosen, counts, smoothing)
     converged = False
     for _ in range(_MAX_ROUNDS):
-        posterior = _expect(accuracy, prior, chosen)
+        scores = np.einsum("bjk,j->bk", chosen, log_odds(accuracy, prior.size))
+        posterior = softmax(scores + np.log(np.maximum(prior, _MIN_ERROR)))
         old, (accuracy, prior) = (accuracy, prior), _maximise(posterior, chosen, counts, smoothing)
         change = max(float(np.abs(accuracy - old[0]).max()), float(np.abs(prior - old[1]).max()))
         if change < tolerance:
@@ -133,11 +134,6 @@ def smoothed_accuracy(right: Floats, votes: Floats, smoothing: float = SMOOTHING
     """Share of right votes, with `smoothing` pseudo-votes of either kind."""
     share = (right + smoothing) / np.maximum(votes + 2 * smoothing, _MIN_ERROR)
     return np.asarray(np.clip(share, _MIN_ERROR, 1 - _MIN_ERROR))
-
-
-def _expect(accuracy: Floats, prior: Floats, chosen: Floats) -> Floats:
-    scores = np.einsum("bjk,j->bk", chosen, log_odds(accuracy, prior.size))
-    return softmax(scores + np.log(np.maximum(prior, _MIN_ERROR)))
 
 
 def _maximise(posterior: Floats, chosen: Floats, counts: Floats, smoothing: float) -> tuple[Floats, Floats]:

@@ -160,19 +160,19 @@ def json_claims(text: str, size: int) -> list[Claim]:
     return [claim for value in _json_values(text) for claim in _value_claims(value, size, _MAX_DEPTH)]
 
 
-def listed_words(text: str, size: int, known: Words = VOTES) -> list[Claim]:
-    """The claims of a text that consists of exactly `size` known words."""
+def listed_words(text: str, size: int, vocabulary: Words = VOTES) -> list[Claim]:
+    """The claims of a text that consists of exactly `size` vocabulary words."""
     words = re.findall(r"[^\W_]+", text.lower())
-    return list(enumerate(words, 1)) if len(words) == size and set(words) <= set(known) else []
+    return list(enumerate(words, 1)) if len(words) == size and set(words) <= set(vocabulary) else []
 
 
-def line_claims(text: str, known: Words = VOTES) -> list[Claim]:
+def line_claims(text: str, vocabulary: Words = VOTES) -> list[Claim]:
     """The claims of lines of numbers and words, and of lines that begin with a number and a word."""
-    return [claim for line in text.splitlines() for claim in _claims_of_line(line, known)]
+    return [claim for line in text.splitlines() for claim in _claims_of_line(line, vocabulary)]
 
 
-def _claims_of_line(line: str, known: Words) -> Iterator[Claim]:
-    numbered, one_word = _patterns(known)
+def _claims_of_line(line: str, vocabulary: Words) -> Iterator[Claim]:
+    numbered, one_word = _patterns(vocabulary)
     pairs = [(int(number), word.lower()) for number, word in numbered.findall(line)]
     if not re.search(r"[^\W_]", numbered.sub("", line)):
         yield from pairs
@@ -182,9 +182,9 @@ def _claims_of_line(line: str, known: Words) -> Iterator[Claim]:
 
 
 @cache
-def _patterns(known: Words) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Patterns of a number followed by a known word, and of a known word."""
-    word = rf"(?:{'|'.join(known)})(?![^\W_])"
+def _patterns(vocabulary: Words) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Patterns of a number followed by a vocabulary word, and of a vocabulary word."""
+    word = rf"(?:{'|'.join(vocabulary)})(?![^\W_])"
     lead = r"(?<![^\W_])(?:(?:sentence|number|item|no)[\W_]{1,3})?"
     numbered = re.compile(rf"{lead}(\d{{1,4}})[\W_]{{1,12}}({word})", re.IGNORECASE)
     return numbered, re.compile(rf"(?<![^\W_])({word})", re.IGNORECASE)

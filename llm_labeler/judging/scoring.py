@@ -240,10 +240,7 @@ class _Labelled(NamedTuple):
 
 
 def score_candidates(
-    gold: pl.DataFrame,
-    candidates: pl.DataFrame,
-    settings: EnsembleSettings,
-    threshold: float | None = None,
+    gold: pl.DataFrame, candidates: pl.DataFrame, settings: EnsembleSettings, threshold: float | None = None
 ) -> ScoreReport:
     """Score every LLM and every aggregation on the candidates that match a gold pair."""
     gold_pairs = read_gold(gold, threshold)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
@@ -342,7 +342,10 @@ _WORD = re.compile(r"[^\W_]+")
 def parse_hard_negatives(raw: str, *, text: str, finish: str, size: int | None) -> list[Item]:
     """Like `parse_answer` for negatives; each item has the kind of change that its line begins with."""
     plain = _from_json(raw[:MAX_CHARS]) or raw
-    kinds = dict(_change_labels(plain))
+    kinds: dict[tuple[str, ...], str] = {}
+    for match in _CHANGE_LABEL.finditer(plain):
+        line = plain[match.end() : match.end() + _MAX_LINE].partition("\n")[0]
+        kinds[_words_of(line)] = match[2].lower()
     bare = _CHANGE_LABEL.sub(r"\1", plain)
     items = parse_answer(bare, text=text, finish=finish, size=size, polarity="negative")
     return [replace(item, change=kinds.get(_words_of(item.text))) for item in items]
@@ -356,12 +359,6 @@ def _from_json(raw: str) -> str | None:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
-
-
-def _change_labels(plain: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    for match in _CHANGE_LABEL.finditer(plain):
-        line = plain[match.end() : match.end() + _MAX_LINE].partition("\n")[0]
-        yield _words_of(line), match[2].lower()
 
 
 def _words_of(sentence: str) -> tuple[str, ...]:

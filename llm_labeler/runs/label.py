@@ -229,9 +229,7 @@ def generate(
             notes.add(f"{stopped}; the dataset has the answers so far")
         try:
             return assemble(
-                *(store, record, texts.texts, screened, out, work, asked, notes),
-                started=start,
-                show=show,
+                *(store, record, texts.texts, screened, out, work, asked, notes), started=start, show=show
             )
         except DataError as error:
             if not stopped:
@@ -255,12 +253,7 @@ def _stopped(asked: Asked, settings: LabelSettings, out: Path, work: Path) -> st
 
 
 def parse(
-    work: Path,
-    out: Path,
-    settings: LabelSettings,
-    *,
-    fresh: bool = False,
-    progress: bool | Listener = True,
+    work: Path, out: Path, settings: LabelSettings, *, fresh: bool = False, progress: bool | Listener = True
 ) -> Labelled:
     """See `llm_labeler.parse`."""
     start = time.monotonic()
@@ -268,16 +261,10 @@ def parse(
     recorded, texts = load_run(work)
     record = _with_settings(recorded, settings)
     check_out(out, record.run_json(), fresh=fresh)
-    with (
-        held_folder(work, IN_USE),
-        AnswerStore.open(work / STORE_FILE) as store,
-        Display(progress) as show,
-    ):
+    with held_folder(work, IN_USE), AnswerStore.open(work / STORE_FILE) as store, Display(progress) as show:
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts})
         return assemble(
-            *(store, record, texts, screened, out, work, Asked(), Notes(progress)),
-            started=start,
-            show=show,
+            *(store, record, texts, screened, out, work, Asked(), Notes(progress)), started=start, show=show
         )
 
 

@@ -1,4 +1,4 @@
-"""`label` from the command line: from sentences to a dataset, through emulated servers that misbehave."""
+"""`label` on the command line, with emulated servers that fail."""
 
 from __future__ import annotations
 
@@ -39,13 +39,12 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 def ensemble(
     folder: Path, faults: Faults | None = None, *, latency_s: float = 0.0
 ) -> Iterator[tuple[tuple[str, ...], list[Server]]]:
-    """The papers' three, each behind a server of its own; the flags for them."""
+    """Serve the papers' three LLMs, each on its own server; the flags for them."""
     with ExitStack() as stack:
         servers = [
             stack.enter_context(
                 serve(
-                    Options((name,), latency_s=latency_s),
-                    replace(faults, seed=seed) if faults else Faults(),
+                    Options((name,), latency_s=latency_s), replace(faults, seed=seed) if faults else Faults()
                 )
             )
             for seed, name in enumerate(MEMBERS)
@@ -58,8 +57,8 @@ def requests(servers: list[Server]) -> int:
     return sum(server.stats.requests for server in servers)
 
 
-def test_a_dead_member_does_not_keep_the_others_from_their_part(tmp_path: Path) -> None:
-    """Its account is exhausted from the first call on."""
+def test_an_unavailable_llm_does_not_stop_the_others(tmp_path: Path) -> None:
+    """A server with an exhausted account."""
     source, out = sentences(tmp_path / "s.txt", 10), tmp_path / "out"
     with ensemble(tmp_path) as (flags, servers), serve(faults=Faults(1.0, ("quota",))) as broke:
         config = Path(flags[-1])
@@ -76,12 +75,12 @@ def test_a_dead_member_does_not_keep_the_others_from_their_part(tmp_path: Path) 
         assert (kept.result["texts"], kept.result["cached"]) == (10, 40)
         assert [len(server.stats.answers) for server in servers] == [0, 20, 20]
     with ensemble(tmp_path) as (flags, servers):
-        # Another address is another LLM to the store, so all is asked once more.
+        # Another address counts as another LLM, so all questions are asked again.
         mended = generate(source, out, *flags, "--fresh")
         assert mended.code == 0, mended.err
 
 
-def test_judging_without_a_dead_member_exits_as_generating_does(tmp_path: Path) -> None:
+def test_judging_without_an_unavailable_llm_exits_with_4(tmp_path: Path) -> None:
     pairs, out = tmp_path / "p.csv", tmp_path / "out"
     pairs.write_text("text1,text2,label\n" + "".join(f"A cat {n}.,Cats {n}.,1\n" for n in range(6)))
     with serve() as good, serve(faults=Faults(1.0, ("quota",))) as broke:
@@ -94,7 +93,7 @@ def test_judging_without_a_dead_member_exits_as_generating_does(tmp_path: Path) 
     assert sum(split["pairs"] for split in kept.result["splits"].values()) > 0
 
 
-def test_what_was_rejected_for_good_is_asked_again_on_demand(tmp_path: Path) -> None:
+def test_rejected_questions_are_repeated_on_request(tmp_path: Path) -> None:
     source = tmp_path / "s.txt"
     source.write_text("The nurse is kind.\n" + "A very long story. " * 40 + "\n", encoding="utf-8")
     with serve(Options(context_chars=500)) as server:
@@ -107,7 +106,7 @@ def test_what_was_rejected_for_good_is_asked_again_on_demand(tmp_path: Path) -> 
             assert len([r for r in server.requests[before:] if r.method == "POST"]) == asked
 
 
-def test_an_ensemble_with_faults_loses_nothing_and_asks_nothing_twice(tmp_path: Path) -> None:
+def test_a_faulty_ensemble_loses_no_answer_and_repeats_no_question(tmp_path: Path) -> None:
     source = sentences(tmp_path / "s.txt", 12)
     with ensemble(tmp_path, PASSING) as (flags, servers):
         done = generate(source, tmp_path / "out", *flags)
@@ -150,7 +149,7 @@ def test_kills_lose_nothing(tmp_path: Path, kills: int, texts: int) -> None:
             )
         done = generate(source, tmp_path / "killed", *flags)
         assert done.code == 0, done.err
-        # An answer on its way when the process was killed was never committed; nothing else is asked again.
+        # Only answers that were in flight at a kill are requested again.
         assert sum(server.stats.asked_again for server in servers) <= kills * 3 * 16
         assert done.result["pairs"] == calm.result["pairs"]
     assert tree(tmp_path / "killed") == tree(tmp_path / "calm")
@@ -158,13 +157,13 @@ def test_kills_lose_nothing(tmp_path: Path, kills: int, texts: int) -> None:
 
 @pytest.mark.parametrize("aggregation", [pytest.param("vote", marks=pytest.mark.slow), "weighted"])
 def test_aggregations(tmp_path: Path, aggregation: str) -> None:
-    source = sentences(tmp_path / "s.txt", 40)  # with fewer, too little is known of the LLMs to weigh them
+    source = sentences(tmp_path / "s.txt", 40)  # enough to estimate accuracies
     with ensemble(tmp_path) as (flags, servers):
         done = generate(source, tmp_path / "out", *flags, "--aggregation", aggregation)
         assert done.code == 0, done.err
         asked = requests(servers)
-        assert asked > 240  # judging asks more
-        # Another ensemble of the same answers costs no call.
+        assert asked > 240  # including judging
+        # Another aggregation needs no call.
         places = ("--work", tmp_path / "out.work", "--out", tmp_path / "union")
         parsed = run_label("parse", *places, "--aggregation", "union", "--json")
         assert parsed.code == 0, parsed.err
@@ -198,7 +197,7 @@ def test_a_budget_is_kept_over_sessions(tmp_path: Path, limit: str, most: float)
         assert "not_answered" not in more.result["dropped"]
 
 
-def test_looking_at_the_work(tmp_path: Path) -> None:
+def test_show_and_report(tmp_path: Path) -> None:
     source = sentences(tmp_path / "s.txt", 8)
     with ensemble(tmp_path) as (flags, _):
         assert generate(source, tmp_path / "out", *flags, "--aggregation", "vote").code == 0

@@ -1,4 +1,4 @@
-"""`llm_labeler` from Python: what it takes, what it gives, and that it works where a loop runs already."""
+"""The public functions of `llm_labeler`: arguments, results and errors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def generate(source: Any, out: Path, asked: list[str] | None = None, **more: Any
     ],
     ids=lambda source: type(source).__name__,
 )
-def test_what_a_notebook_has_gives_what_a_file_gives(source: Any, tmp_path: Path) -> None:
+def test_sentences_in_memory_give_the_dataset_of_a_file(source: Any, tmp_path: Path) -> None:
     file = tmp_path / "s.txt"
     file.write_text("\n".join(TEXTS), encoding="utf-8")
     (tmp_path / "a").mkdir()
@@ -83,7 +83,7 @@ def test_sentences_in_memory_are_resumed_like_a_file(tmp_path: Path) -> None:
         generate(TEXTS[:1], tmp_path / "out")
 
 
-def test_where_a_loop_runs_already(tmp_path: Path) -> None:
+def test_generate_works_in_a_running_event_loop(tmp_path: Path) -> None:
     async def later(prompt: str) -> str:
         await asyncio.sleep(0)
         return counting([])(prompt)
@@ -96,7 +96,7 @@ def test_where_a_loop_runs_already(tmp_path: Path) -> None:
     assert made.pairs.splits["train"]["llms"].explode().unique().to_list() == ["later"]
 
 
-def test_what_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_results_and_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     made = generate(TEXTS, tmp_path / "out")
     assert repr(made).startswith(
         f"Labelled('{tmp_path}/out': 6 positive and 6 negative pairs of 3 texts; 6 calls"
@@ -139,7 +139,7 @@ def test_what_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
     assert llm_labeler.score(percent, work=made.work, label_range=(0, 100)).threshold == pytest.approx(0.5)
 
 
-def test_a_function_stands_in_the_run_by_its_qualified_name(tmp_path: Path) -> None:
+def test_run_json_has_the_qualified_name_of_a_function(tmp_path: Path) -> None:
     made = generate(TEXTS, tmp_path / "out", llms={"first": counting([])})
     run = json.loads((tmp_path / "out" / "run.json").read_text())
     assert run["llms"]["first"]["kind"] == "function"
@@ -159,7 +159,7 @@ def test_progress_goes_to_a_function_and_nothing_to_the_terminal(
     assert capsys.readouterr() == ("", "")
 
 
-def test_what_the_refusal_of_an_unknown_price_says_helps(tmp_path: Path) -> None:
+def test_the_error_on_unknown_prices_has_a_working_remedy(tmp_path: Path) -> None:
     asked: list[str] = []
     with pytest.raises(ConfigError, match="price of mine is unknown") as caught:
         generate(TEXTS, tmp_path / "out", asked, max_cost=5)
@@ -171,7 +171,7 @@ def test_what_the_refusal_of_an_unknown_price_says_helps(tmp_path: Path) -> None
 
 
 KEYS = setting_keys(api.generate)
-ANY: Any = llm_labeler  # called as no type checker lets one
+ANY: Any = llm_labeler  # without type checks
 
 
 def answer(prompt: str) -> str:
@@ -187,7 +187,7 @@ class Answering:
         return prompt
 
 
-def test_defaults_then_the_file_then_settings_then_keywords(tmp_path: Path) -> None:
+def test_precedence_of_settings(tmp_path: Path) -> None:
     config = tmp_path / "c.toml"
     config.write_text("size = 4\nseed = 4\n[input]\nlimit = 4\n")
     found, _ = read_arguments(
@@ -220,7 +220,7 @@ def test_llms_by_name_function_and_entry(llms: Any, names: tuple[str, ...]) -> N
         assert entry.concurrency == (16 if is_async(function) else 1)
 
 
-def test_a_function_may_be_called_more_often_at_a_time_if_settings_say_so() -> None:
+def test_settings_can_raise_the_concurrency_of_a_function() -> None:
     found, _ = read_arguments(KEYS, {"llms": answer}, settings=["llm.answer.concurrency=4"])
     assert found.llm["answer"].concurrency == 4
 
@@ -238,7 +238,7 @@ def test_a_function_may_be_called_more_often_at_a_time_if_settings_say_so() -> N
         ({"llms": "wordnet", "aggregation": "best"}, "expected 'union', 'vote' or 'weighted'"),
     ],
 )
-def test_what_can_not_be_meant_is_one_line(given: dict[str, Any], says: str) -> None:
+def test_invalid_arguments_give_one_line(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says) as caught:
         read_arguments(KEYS, given)
     assert "\n" not in str(caught.value)

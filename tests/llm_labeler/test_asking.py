@@ -1,4 +1,4 @@
-"""Asking in the order of its stages: what a failure of the first means for the second, and what is spent."""
+"""Proposing and judging: failures, budgets and estimates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water."]
 
 
 def answering(name: str, *failures: CallFailed) -> Callable[[str], str]:
-    """An LLM that proposes and confirms; the failures come first, in answer to the first sentence."""
+    """An LLM that proposes and confirms; its first calls on the first sentence raise `failures`."""
     left = [*failures]
 
     def llm(prompt: str) -> str:
@@ -47,7 +47,7 @@ def generate(out: Path, *failures: CallFailed, texts: list[str] = TEXTS, **more:
     return llm_labeler.generate(texts, llms=llms, out=out, aggregation="vote", **given)
 
 
-def test_judges_are_asked_though_a_question_was_rejected_for_good(tmp_path: Path) -> None:
+def test_a_rejected_question_does_not_stop_judging(tmp_path: Path) -> None:
     rejected = CallFailed("rejected", "against the rules", retry=False, final=True)
     made = generate(tmp_path / "out", rejected)
     assert made.dropped["answer_rejected"] == 1
@@ -55,7 +55,7 @@ def test_judges_are_asked_though_a_question_was_rejected_for_good(tmp_path: Path
     assert "not_judged" not in made.dropped
 
 
-def test_judges_wait_until_all_is_proposed(tmp_path: Path) -> None:
+def test_judging_waits_for_all_proposals(tmp_path: Path) -> None:
     passing = CallFailed("rejected", "not now", retry=False)
     with pytest.raises(RemoteError, match=r"no answer to 1 questions \(rejected 1: not now\)"):
         generate(tmp_path / "out", passing)
@@ -64,12 +64,12 @@ def test_judges_wait_until_all_is_proposed(tmp_path: Path) -> None:
     assert "not_judged" not in generate(tmp_path / "out").dropped
 
 
-def test_proposals_leave_judges_a_part_of_the_budget(tmp_path: Path) -> None:
+def test_part_of_the_budget_is_kept_for_judges(tmp_path: Path) -> None:
     texts = [f"The nurse takes pill number {number}." for number in range(20)]
     made = generate(tmp_path / "out", texts=texts, max_requests=40)
     assert made.asked.stopped == "max_requests"
     assert made.spent.requests >= 36
-    assert 36 <= made.positives <= 40  # 4 a text, for 2 questions and 2 to the judges
+    assert 36 <= made.positives <= 40  # 4 per text, for 2 questions and 2 to judges
     command = f"`label parse --work {made.work} --out {made.out}-unjudged --aggregation union`"
     assert any(command in line for line in made.messages)
     rest = generate(tmp_path / "out", texts=texts)
@@ -79,7 +79,7 @@ def test_proposals_leave_judges_a_part_of_the_budget(tmp_path: Path) -> None:
         generate(tmp_path / "few", texts=texts, max_requests=2, polarity="negative")
 
 
-def test_no_question_is_asked_beside_the_batch_that_holds_it(tmp_path: Path) -> None:
+def test_questions_in_a_pending_batch_are_not_asked(tmp_path: Path) -> None:
     made = generate(tmp_path / "out")
     with AnswerStore.open(made.work / "answers.sqlite") as store:
         (answer, *_) = answers_in(store)
@@ -100,7 +100,7 @@ def of_ensemble(out: Path, *members: str, **more: Any) -> llm_labeler.Labelled:
     return llm_labeler.generate(TEXTS, llms="ensemble", out=out, settings=settings, progress=False, **more)
 
 
-def test_the_ensemble_asks_those_that_can_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ensemble_leaves_out_unavailable_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     made = of_ensemble(tmp_path / "out", "chatgpt", "llama", "wordnet")
     assert made.positives > 0
@@ -110,7 +110,7 @@ def test_the_ensemble_asks_those_that_can_be_asked(tmp_path: Path, monkeypatch: 
     assert "start the server" in lines[1]
 
 
-def test_only_a_server_of_ones_own_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_private_servers_are_advised_to_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     async def get(*_: object) -> bytes:
         raise NoAnswer("connection", "no route to host", was_sent=False)
 
@@ -120,7 +120,9 @@ def test_only_a_server_of_ones_own_can_be_started(monkeypatch: pytest.MonkeyPatc
         asyncio.run(build("far", far).check())
 
 
-def test_an_ensemble_that_can_not_do_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ensemble_without_enough_members_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigError, match=r"2 LLMs can't be asked: .*OPENAI_API_KEY.*; llm llama"):
         of_ensemble(tmp_path / "none", "chatgpt", "llama")
@@ -130,7 +132,7 @@ def test_an_ensemble_that_can_not_do_its_work(tmp_path: Path, monkeypatch: pytes
         of_ensemble(tmp_path / "named", "wordnet", "chatgpt", judges="chatgpt", aggregation="vote")
 
 
-def test_an_error_of_one_llm_is_not_hidden_by_the_end_of_the_others(tmp_path: Path) -> None:
+def test_an_error_of_one_llm_is_reported_after_the_others_ended(tmp_path: Path) -> None:
     async def waits(prompt: str) -> str:
         await asyncio.sleep(60)
         return ""
@@ -156,10 +158,10 @@ def planned(**more: object):
     return estimate(RunRecord(settings, template, parameters, "s", "", {}), (TEXT,), providers, None)
 
 
-def test_by_hand() -> None:
+def test_an_estimate_computed_by_hand() -> None:
     (one,) = planned(llm={"a": {**SERVER, "price_in": 1.0, "price_out": 10.0}}).estimates
     assert (one.questions, one.missing) == (2, 2)
-    # A prompt of 45 bytes is 11 tokens; two sentences of 40 bytes, a third longer, are 26. Twice.
+    # A prompt of 45 bytes has 11 tokens, two sentences of 40 bytes times 1.3 have 26. Twice.
     assert one.tokens == 2 * (11 + 26)
     assert one.cost == pytest.approx((2 * 11 * 1.0 + 2 * 26 * 10.0) / 1e6)
     assert one.at_most > 2 * (45 + 100)
@@ -173,7 +175,7 @@ def test_an_unknown_price_is_not_zero() -> None:
     assert plan.to_dict()["llms"]["a"]["cost"] is None
 
 
-def test_judging_is_part_of_the_guess() -> None:
+def test_judging_is_estimated() -> None:
     three = {"llms": ["a", "b", "c"]}
     plain, judged = planned(**three), planned(**three, ensemble={"aggregation": "vote"})
     assert all(
@@ -181,7 +183,7 @@ def test_judging_is_part_of_the_guess() -> None:
     )
     only_judge = planned(llms=["a"], judge={"llms": ["b"]}, ensemble={"aggregation": "vote"}).estimates[1]
     assert (only_judge.questions, only_judge.missing) == (0, 0)
-    assert only_judge.tokens > 250  # one proposes to it: a judge's instructions at least
+    assert only_judge.tokens > 250  # at least the instructions of a judge
 
 
 @pytest.mark.parametrize(

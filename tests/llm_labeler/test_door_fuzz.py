@@ -1,4 +1,4 @@
-"""What servers send, mutated: every door gives a record or one of its own errors, and never a traceback."""
+"""Mutated responses of servers are parsed or raise known errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pairkit.openai_api.refusals import Refusal, RefusedCall
 from tests.llm_labeler.llm_server import an_ask, provider, run
 
 DEEP: Any = "deep"
-for _ in range(150):  # twice within itself it can still be copied
+for _ in range(150):  # can still be copied when nested twice
     DEEP = [DEEP] if _ % 2 else {"text": DEEP}
 JUNK: list[Any] = [
     *(None, True, False, 0, -1, 1, 2**63, -(2**63), 10**4000, 1e308, -0.5),
@@ -50,7 +50,7 @@ LINE = {"custom_id": "a", "response": {"status_code": 200, "body": REPLY}, "erro
 
 
 def as_bytes(value: Any, draw: random.Random) -> bytes:
-    """As JSON, and now and then with some bytes changed, cut off or too many."""
+    """JSON, sometimes with changed, missing or additional bytes."""
     body = bytearray(json.dumps(value, ensure_ascii=draw.random() < 0.5).encode("utf-8", "surrogatepass"))
     if draw.random() < 0.2:
         at = draw.randrange(len(body))
@@ -107,7 +107,7 @@ PROVIDER = provider("http://127.0.0.1:1/v1", kind="openai", temperature=1.0, pri
 
 
 class _Offline:
-    """A provider with a server that can't be asked for its models."""
+    """A provider whose server has no list of models."""
 
     prices, name = PROVIDER.prices, PROVIDER.name
 
@@ -119,7 +119,7 @@ class _Offline:
 
 @pytest.mark.parametrize("door", [reply, refusal, models, batches, lines], ids=lambda door: door.__name__)
 @pytest.mark.parametrize("inputs", [300, pytest.param(50_000, marks=pytest.mark.slow)])
-def test_no_door_gives_way(door: Callable[[random.Random], None], inputs: int) -> None:
+def test_hostile_input_raises_only_known_errors(door: Callable[[random.Random], None], inputs: int) -> None:
     for seed in range(inputs):
         try:
             door(random.Random(seed))

@@ -26,19 +26,19 @@ def screened(*answers: Answer) -> Screened:
     return screen(TEXT, answers, DEFAULT)
 
 
-def test_one_candidate_of_several_llms_has_them_all_for_sources() -> None:
+def test_a_candidate_has_all_its_proposers() -> None:
     found = screened(
         answer("llama", "positive", "someone plays a guitar", prompt="q"),
         answer("chatgpt", "positive", "Someone plays a guitar."),
         answer("chatglm", "positive", Item("Sure!", "preamble"), "SOMEONE plays a guitar!"),
     )
     (candidate,) = found.candidates
-    assert candidate.candidate == "SOMEONE plays a guitar!"  # chatglm is the first by name
+    assert candidate.candidate == "SOMEONE plays a guitar!"  # spelling of chatglm, the first by name
     assert (candidate.llms, candidate.prompt_hashes) == (("chatglm", "chatgpt", "llama"), ("p", "q"))
     assert [proposal.reason for proposal in found.proposals] == ["preamble", None, None, None]
 
 
-def test_a_repeat_of_one_llm_is_none() -> None:
+def test_repeats_of_one_llm_are_dropped() -> None:
     found = screened(
         answer("a", "positive", "Someone plays a guitar.", "someone plays a guitar"),
         answer("a", "positive", "Someone plays a guitar!", prompt="q"),
@@ -47,7 +47,7 @@ def test_a_repeat_of_one_llm_is_none() -> None:
     assert [(c.llms, c.prompt_hashes) for c in found.candidates] == [(("a",), ("p", "q"))]
 
 
-def test_what_is_said_to_be_both_is_neither() -> None:
+def test_sentences_of_both_polarities_are_dropped() -> None:
     strums, strums_too = "someone strums a guitar", "Someone strums a guitar!"
     found = screened(
         answer("a", "positive", "Someone strums a guitar.", "A guy plays a guitar."),
@@ -59,14 +59,14 @@ def test_what_is_said_to_be_both_is_neither() -> None:
     assert [(c.candidate, c.polarity) for c in found.candidates] == kept
 
 
-def test_a_failed_negative_does_not_cost_a_good_positive() -> None:
+def test_a_dropped_negative_does_not_contest_a_positive() -> None:
     near = "The man played a guitar."
     found = screened(answer("a", "positive", near), answer("b", "negative", near))
     assert [proposal.reason for proposal in found.proposals] == [None, "near_copy"]
     assert [candidate.polarity for candidate in found.candidates] == ["positive"]
 
 
-def test_answers_to_other_questions_are_a_mistake() -> None:
+def test_answers_about_other_texts_are_refused() -> None:
     with pytest.raises(ValueError, match="judge"):
         screen(TEXT, [answer("a", "judge", "same")], DEFAULT)
     with pytest.raises(ValueError, match=TEXT.text_id):
@@ -103,9 +103,7 @@ answers = st.lists(st.tuples(keys, items), max_size=8)
 
 @settings(max_examples=100)
 @given(answers, st.randoms(use_true_random=False))
-def test_nothing_is_lost_and_order_changes_nothing(
-    given_answers: list[Answer], chance: random.Random
-) -> None:
+def test_screening_keeps_every_item_in_any_order(given_answers: list[Answer], chance: random.Random) -> None:
     found = screened(*given_answers)
     assert Counter((p.llm, p.polarity, p.prompt_hash, p.candidate) for p in found.proposals) == Counter(
         (key.llm, key.task, key.prompt_hash, item.text) for key, items_ in given_answers for item in items_
@@ -115,7 +113,7 @@ def test_nothing_is_lost_and_order_changes_nothing(
     assert screened(*shuffled) == found
 
     kept = [p for p in found.proposals if p.reason is None]
-    # Each that is kept is a source of just one candidate, and each source of a candidate is kept once.
+    # Each kept proposal belongs to one candidate.
     assert sorted((p.llm, p.polarity, fold(p.candidate)) for p in kept) == sorted(
         (llm, c.polarity, fold(c.candidate)) for c in found.candidates for llm in c.llms
     )

@@ -51,7 +51,7 @@ def tidy(sentence: str) -> str:
 
 words = st.lists(st.sampled_from(SMALL), min_size=1, max_size=6).map(" ".join)
 middle = st.one_of(words, st.sampled_from(TRICKY))
-# A small word at the end keeps "Smith." from being an abbreviation's neighbour.
+# The last word keeps "Smith." from ending a sentence.
 english = st.builds(
     lambda first, parts, last, stop: f"{first} {' '.join(parts)} {last}{stop}",
     st.sampled_from(FIRST),
@@ -79,7 +79,7 @@ def lettered(form: str) -> Callable[[list[str]], str]:
 
 
 def wrapped(said: list[str]) -> str:
-    """Each sentence over two lines, the second indented, broken before its last word."""
+    """Sentences over two lines, broken before the last word."""
     return "\n".join(f"{n}. " + "\n   ".join(s.rsplit(" ", 1)) for n, s in enumerate(said, start=1))
 
 
@@ -139,7 +139,7 @@ SHAPES: dict[str, Callable[[list[str]], str]] = {
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=25)
 @given(sentences)
-def test_rendered_sentences_come_back(shape: str, said: list[str]) -> None:
+def test_rendered_sentences_are_parsed(shape: str, said: list[str]) -> None:
     found = [item.text for item in parse_answer(SHAPES[shape](said), text=TEXT) if item.reason is None]
     assert found == [tidy(sentence) for sentence in said]
 
@@ -147,7 +147,7 @@ def test_rendered_sentences_come_back(shape: str, said: list[str]) -> None:
 @pytest.mark.parametrize("shape", [name for name in SHAPES if name not in ("wrapped", "arrows", "two lines")])
 @settings(max_examples=15)
 @given(st.lists(chinese, min_size=2, max_size=5))
-def test_rendered_chinese_comes_back(shape: str, said: list[str]) -> None:
+def test_rendered_chinese_sentences_are_parsed(shape: str, said: list[str]) -> None:
     found = [
         item.text
         for item in parse_answer(SHAPES[shape](said), text="一个男人在弹吉他。")
@@ -182,7 +182,7 @@ anything = st.one_of(rubble, st.text(st.characters(), max_size=60))
     st.sampled_from(["stop", "length", "refusal", "content_filter", "x"]),
     st.one_of(st.none(), st.integers(1, 4)),
 )
-def test_any_string_is_read(raw: str, text: str, finish: str, size: int | None) -> None:
+def test_any_string_is_parsed(raw: str, text: str, finish: str, size: int | None) -> None:
     items = parse_answer(raw, text=text, finish=finish, size=size)
     assert items
     assert items == parse_answer(raw, text=text, finish=finish, size=size)
@@ -192,16 +192,16 @@ def test_any_string_is_read(raw: str, text: str, finish: str, size: int | None) 
     assert size is None or len(good) <= size
     assert finish != "refusal" or not good
     for item in items:
-        item.text.encode()  # it can be stored
+        item.text.encode()  # can be stored
 
 
 @settings(max_examples=150)
 @given(rubble)
 @example("**I'm sorry, but I can't generate that.** 1. ")
-def test_what_was_found_is_found_again(raw: str) -> None:
+def test_parsing_is_stable(raw: str) -> None:
     good = [item.text for item in parse_answer(raw, text=TEXT) if item.reason is None]
     again = parse_answer(json.dumps(good), text=TEXT)
-    # No label within a label, and not the source, which among others is an echo.
+    # Labels and echoes of the source would be removed.
     is_plain = all(":" not in said and "：" not in said and TEXT[:-1] not in said for said in good)
     assert not good or not is_plain or [item.text for item in again if item.reason is None] == good
 
@@ -284,12 +284,12 @@ def test_hostile_answers_take_linear_time(name: str) -> None:
         (_RULE, " -- ", ":"),
     ],
 )
-def test_a_repeat_within_a_repeat_takes_linear_time(pattern: re.Pattern[str], unit: str, end: str) -> None:
+def test_nested_repeats_take_linear_time(pattern: re.Pattern[str], unit: str, end: str) -> None:
     match = pattern.fullmatch if pattern is _RULE else pattern.match
     assert_linear(match, repeated(unit, after=end))
 
 
-def test_beyond_a_million_characters_nothing_is_read() -> None:
+def test_characters_beyond_a_million_are_ignored() -> None:
     items = parse_answer("1. One.\n2. Two.\n" + " " * MAX_CHARS + "3. Three.", text=TEXT)
     assert [(item.text, item.reason) for item in items] == [
         ("One.", None),

@@ -19,7 +19,7 @@ SPENT = ["limit_spent"] * 3
 def warnings(
     reasons: list[str], kept: int = 0, *, llm: str = "ann", polarity: Polarity = "positive", answers: int = 4
 ) -> list[str]:
-    """Of one text; what is kept has all words in common with it."""
+    """The warnings about one text; kept candidates equal it."""
     doubts = QualityWarnings(SETTINGS)
     said = [Proposal("t", llm, polarity, "", "A sentence.", reason) for reason in (*reasons, *[None] * kept)]
     doubts.add("A sentence.", said, Counter({llm: answers}))
@@ -39,7 +39,7 @@ def warnings(
         (warnings(SPENT, 1), "ann: 3 of 4 answers reached the token limit", "llm.ann.max_tokens"),
     ],
 )
-def test_what_people_should_know_of_an_llm(found: list[str], begins: str, says: str) -> None:
+def test_quality_warnings(found: list[str], begins: str, says: str) -> None:
     (warning,) = found
     assert warning.startswith(begins)
     assert says in warning
@@ -56,11 +56,11 @@ def test_what_people_should_know_of_an_llm(found: list[str], begins: str, says: 
         warnings(SPENT, 1, answers=6),
     ],
 )
-def test_half_and_a_few_are_no_cause(found: list[str]) -> None:
+def test_few_cases_give_no_warning(found: list[str]) -> None:
     assert found == []
 
 
-def test_positives_that_share_no_word_with_their_text_are_kept_and_counted() -> None:
+def test_unlike_positives_are_kept_and_counted() -> None:
     doubts = QualityWarnings(SETTINGS)
     said = [Proposal("t", llm, "positive", "", f"sentence {n}") for llm in ("bob", "ann") for n in range(3)]
     doubts.add("A plane is taking off.", said, Counter({"bob": 1, "ann": 1}))
@@ -69,7 +69,7 @@ def test_positives_that_share_no_word_with_their_text_are_kept_and_counted() -> 
     assert "no word in common" in doubts.warnings()[0]
 
 
-def test_the_card_warns() -> None:
+def test_the_card_has_the_warnings() -> None:
     counts = {"splits": {}, "llms": {}, "warnings": ["ann: look"]}
     ensemble = {"aggregation": "union"}
     run = {

@@ -1,4 +1,4 @@
-"""The tasks of `label`, from texts to datasets: what is asked, kept, written and refused."""
+"""The labelling tasks, from texts to datasets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SENTENCES = [
     "Stress can often cause insomnia in children.",
     "The doctor should often see the patients with asthma.",
     "Most of these lumps are usually benign.",
-    "Swelling of the knee",  # a heading: nothing comes of it
+    "Swelling of the knee",  # a heading without candidates
 ]
 FILTERS = FilterSettings()
 
@@ -37,7 +37,7 @@ def made(out: Path, **given: Any) -> llm_labeler.Labelled:
     return llm_labeler.generate(SENTENCES, **{"out": out, "llms": "wordnet", "progress": False} | given)
 
 
-def test_rules_make_triplets_that_training_reads_as_they_are(tmp_path: Path) -> None:
+def test_rules_make_triplets_for_training(tmp_path: Path) -> None:
     found = made(tmp_path / "out", task="triplet", settings={"split.validation": 0.0, "split.test": 0.0})
     rows = read_rows(tmp_path / "out")["train"]
     assert rows.columns == ["anchor", "positive", "negatives"]
@@ -53,7 +53,7 @@ def test_rules_make_triplets_that_training_reads_as_they_are(tmp_path: Path) -> 
     assert [path.name for path in sorted((tmp_path / "out").iterdir()) if path.is_dir()] == ["triplet"]
 
 
-def test_a_text_without_both_gives_no_triplet_and_is_counted(tmp_path: Path) -> None:
+def test_texts_without_both_polarities_are_counted(tmp_path: Path) -> None:
     def mine(prompt: str) -> str:
         return "" if "misled" in prompt else "1. In many people, stress can lead to insomnia."
 
@@ -76,7 +76,7 @@ def test_an_llm_names_the_kind_of_each_hard_negative(tmp_path: Path) -> None:
     assert found.dropped == {"few_words_kept": 1} or found.dropped == {"nothing_shared": 1}
 
 
-def test_kinds_that_nobody_asked_for_are_dropped(tmp_path: Path) -> None:
+def test_unwanted_kinds_are_dropped(tmp_path: Path) -> None:
     settings = {"prompt.changes": "negation"}
     found = made(tmp_path / "out", task="triplet", settings=settings)
     assert set(found.statistics["negative_kinds"]) == {"negation"}
@@ -87,14 +87,14 @@ def test_kinds_that_nobody_asked_for_are_dropped(tmp_path: Path) -> None:
     )
 
 
-def test_swapped_roles_are_no_copies() -> None:
+def test_swapped_roles_are_not_copies() -> None:
     text = "The red team of the small town beat the blue team of the large city in the end."
     swapped = "The blue team of the large city beat the red team of the small town in the end."
     assert reject_hard_negative(Item(swapped, change="role"), text, FILTERS, CHANGES) is None
     assert reject_hard_negative(Item(text, change="role"), text, FILTERS, CHANGES) == "copy"
 
 
-def test_a_query_has_to_ask() -> None:
+def test_a_query_must_be_a_question() -> None:
     passage = "The pump was tested in winter and leaked twice, so that it was sent back to the factory."
     assert reject_query("Why was the pump sent back?", passage, "positive", FILTERS) is None
     assert reject_query("The pump was sent back.", passage, "positive", FILTERS) == "asks_nothing"
@@ -121,7 +121,7 @@ def test_queries_become_triplets(tmp_path: Path) -> None:
         ({"task": "triplet", "settings": {"prompt.changes": "mood"}}, "negation"),
     ],
 )
-def test_what_no_task_can_do_is_refused_in_one_line(
+def test_impossible_settings_of_tasks_give_one_line(
     tmp_path: Path, given: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message) as error:
@@ -129,7 +129,7 @@ def test_what_no_task_can_do_is_refused_in_one_line(
     assert "\n" not in str(error.value)
 
 
-def test_the_papers_prompt_goes_alone_and_others_with_a_schema() -> None:
+def test_only_the_papers_prompt_has_no_schema() -> None:
     def schemas(**given: Any) -> list[Any]:
         found, functions = read_arguments(
             setting_keys(llm_labeler.generate),
@@ -148,7 +148,7 @@ def test_the_papers_prompt_goes_alone_and_others_with_a_schema() -> None:
 
 
 @pytest.mark.parametrize("task", ["triplet", "query"])
-def test_a_server_that_keeps_to_the_schema_is_understood(tmp_path: Path, task: str) -> None:
+def test_answers_with_a_schema_are_read(tmp_path: Path, task: str) -> None:
     with serve() as server:
         mine = {"mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}}
         found = made(tmp_path / "out", llms=mine, task=task, limit=2)
@@ -165,7 +165,7 @@ def sampled(out: Path, llm: Any, **given: Any) -> llm_labeler.Labelled:
     return llm_labeler.generate([TEXT], llms=llm, out=out, progress=False, **given)
 
 
-def test_each_sample_is_another_question_and_the_first_is_the_one_asked_before(tmp_path: Path) -> None:
+def test_samples_are_further_questions(tmp_path: Path) -> None:
     asked: Counter[str] = Counter()
 
     def mine(prompt: str) -> str:
@@ -190,20 +190,20 @@ def test_rules_are_asked_once(tmp_path: Path) -> None:
     assert "samples" not in json.loads((tmp_path / "1" / "run.json").read_text())["settings"]
 
 
-def test_samples_of_one_that_always_answers_alike_are_refused(tmp_path: Path) -> None:
+def test_samples_at_temperature_0_are_refused(tmp_path: Path) -> None:
     cold = {"llm.chatgpt.temperature": 0}
     with pytest.raises(ConfigError, match="all answers of chatgpt are equal at temperature 0; set llm"):
         sampled(tmp_path / "out", "chatgpt", samples=2, settings=cold)
 
 
-def test_each_sample_has_a_seed_of_its_own() -> None:
+def test_each_sample_has_its_own_seed() -> None:
     dialect = Dialect("x", LlmSettings(kind="openai", model="m", seed=7))
     key = AskKey("t", "x", "positive", "h", "p")
     asks = [Ask(key, (Message("user", "hello"),), sample=sample) for sample in range(3)]
     assert [dialect.body(ask, dialect.form)["seed"] for ask in asks] == [7, 8, 9]
 
 
-def test_examples_stand_before_the_question_as_turns(tmp_path: Path) -> None:
+def test_examples_are_messages_before_the_question(tmp_path: Path) -> None:
     file = tmp_path / "few.jsonl"
     cold = {"anchor": "It is hot.", "negative": "It is cold.", "negative_kind": "antonym"}
     rows = [cold | {"positive": positive} for positive in ("It is warm.", "Heat is felt.")]
@@ -226,7 +226,7 @@ def test_examples_stand_before_the_question_as_turns(tmp_path: Path) -> None:
     assert load_template(PromptSettings(examples=file)).examples == shots
 
 
-def test_a_run_remembers_its_examples_and_tells_no_more_than_their_digest(tmp_path: Path) -> None:
+def test_run_json_has_only_the_hash_of_examples(tmp_path: Path) -> None:
     file = tmp_path / "few.csv"
     file.write_text("text1,text2,label\nA secret text.,A hidden text.,1\n")
 
@@ -259,7 +259,7 @@ def test_too_many_examples_are_refused(tmp_path: Path, rows: str) -> None:
         read_examples(file)
 
 
-def test_an_example_is_one_line_and_has_no_kind_that_answers_have_not(tmp_path: Path) -> None:
+def test_examples_are_one_line_with_known_kinds(tmp_path: Path) -> None:
     file = tmp_path / "few.jsonl"
     row = {"anchor": "It is hot.", "positive": "It is\n2. warm.", "negative": "It is cold."}
     for kind in ("retrieved", ["antonym"], 7):

@@ -55,7 +55,7 @@ def test_tables(tmp_path: Path, name: str, column: str) -> None:
     else:
         text = table.write_csv(separator="\t" if ".tsv" in name else ",").encode()
         path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
-    # Of a table without types every column may be text, so an unusual name has to be told.
+    # Without column types, an unusual name must be given.
     told = column if column == "body" and (".csv" in name or ".tsv" in name) else None
     texts = read(path, told)
     assert said(texts) == PLAIN
@@ -64,14 +64,14 @@ def test_tables(tmp_path: Path, name: str, column: str) -> None:
     )
 
 
-def test_json_strings_need_no_column(tmp_path: Path) -> None:
+def test_json_strings_are_sentences(tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(json.dumps([*PLAIN, 7, None, [1]]))
     texts = read(tmp_path / "s.json")
     assert said(texts) == PLAIN
     assert texts.dropped == {"empty": 1, "not_text": 2}
 
 
-def test_a_column_is_told_or_recognised_by_name_first(tmp_path: Path) -> None:
+def test_the_column_is_given_or_recognised_by_name(tmp_path: Path) -> None:
     path = tmp_path / "s.csv"
     path.write_text("title,text,body\nA title,A text,A body\n")
     assert said(read(path)) == ["A text"]
@@ -85,7 +85,7 @@ def test_a_column_is_told_or_recognised_by_name_first(tmp_path: Path) -> None:
         read(path)
 
 
-def test_objects_may_lack_the_column_but_not_all_of_them(tmp_path: Path) -> None:
+def test_some_objects_may_lack_the_column(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text('{"id": 1}\n\n{"id": 2, "note": "Tea is hot."}\n')
     texts = read(path, "note")
@@ -94,7 +94,7 @@ def test_objects_may_lack_the_column_but_not_all_of_them(tmp_path: Path) -> None
         read(path, "notes")
 
 
-def test_a_sentence_is_no_header(tmp_path: Path) -> None:
+def test_a_sentence_as_header_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "s.csv"
     path.write_text("Tea is usually hot.\nIce is cold.\n")
     with pytest.raises(DataError, match="header line seems to be missing"):
@@ -102,7 +102,7 @@ def test_a_sentence_is_no_header(tmp_path: Path) -> None:
     assert said(read(path, "Tea is usually hot.")) == ["Ice is cold."]
 
 
-def test_a_pair_dataset_gives_the_first_texts_of_its_train_split(tmp_path: Path) -> None:
+def test_the_first_texts_of_a_pair_dataset_are_read(tmp_path: Path) -> None:
     (tmp_path / "set/data").mkdir(parents=True)
     for split, first in (
         ("train", ["Tea is hot.", "Tea is hot.", "Ice is cold."]),
@@ -184,7 +184,7 @@ def test_no_such_input(tmp_path: Path, name: str, match: str) -> None:
         ("s.txt", b"\n12\n \n", r"s\.txt: no usable text in 3 rows \(empty 2, no_letters 1\)"),
     ],
 )
-def test_unusable_inputs_say_so(tmp_path: Path, name: str, content: bytes, match: str) -> None:
+def test_unusable_inputs_are_refused(tmp_path: Path, name: str, content: bytes, match: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=match) as caught:
         read(tmp_path / name)
@@ -192,7 +192,7 @@ def test_unusable_inputs_say_so(tmp_path: Path, name: str, content: bytes, match
     assert caught.value.exit_code == 3
 
 
-def test_what_is_no_sentence_is_counted_with_its_place(tmp_path: Path) -> None:
+def test_unusable_rows_are_counted_with_an_example(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     rows = [
         "Tea is hot.",
@@ -215,13 +215,13 @@ def test_what_is_no_sentence_is_counted_with_its_place(tmp_path: Path) -> None:
     assert len(texts.texts) + sum(texts.dropped.values()) == texts.rows
 
 
-def test_the_limit_counts_usable_texts_and_reads_no_further(tmp_path: Path) -> None:
+def test_the_limit_counts_usable_texts(tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_bytes(b"\nTea is hot.\nTea is hot.\nIce is cold.\nIs it late?\n\xff\n")
     texts = read(tmp_path / "s.txt", limit=2)
     assert (said(texts), texts.rows) == (PLAIN[:2], 4)
 
 
-def test_the_digest_is_of_the_sentences_wherever_they_stand(tmp_path: Path) -> None:
+def test_the_hash_depends_only_on_the_sentences(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\n".join(PLAIN))
     frame(number=[1, 2, 3], text=PLAIN).write_parquet(tmp_path / "b.parquet")
     (tmp_path / "c.txt").write_text("\n".join(reversed(PLAIN)))
@@ -256,7 +256,7 @@ def test_every_row_is_kept_or_counted(tmp_path_factory: pytest.TempPathFactory, 
     assert set(texts.examples) == set(texts.dropped)
 
 
-def test_some_are_drawn_by_the_seed_and_keep_their_order(tmp_path: Path) -> None:
+def test_a_sample_depends_on_the_seed_and_keeps_the_order(tmp_path: Path) -> None:
     lines = [f"Sentence number {number} is here." for number in range(100)]
     path, turned = tmp_path / "s.txt", tmp_path / "t.txt"
     path.write_text("\n".join(lines))

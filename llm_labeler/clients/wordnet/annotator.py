@@ -42,7 +42,7 @@ def rephrased(text: str, table: str = "questions") -> Iterator[tuple[str, float]
 
 @cache
 def _rules(table: str) -> tuple[tuple[re.Pattern[str], str, float], ...]:
-    return tuple((_pattern(left), right, sure) for left, right, sure in parse(read_table(table)))
+    return tuple((_pattern(left), right, confidence) for left, right, confidence in parse(read_table(table)))
 
 
 def _pattern(left: str) -> re.Pattern[str]:
@@ -77,7 +77,7 @@ def candidates(text: str, polarity: Polarity, size: int) -> list[str]:
 
 def _paraphrases(sentence: TaggedSentence) -> Iterator[Change]:
     whole = (0, len(sentence.words))
-    yield from (Change(sure, (Edit(*whole, text),)) for text, sure in rephrased(sentence.text))
+    yield from (Change(confidence, (Edit(*whole, text),)) for text, confidence in rephrased(sentence.text))
     yield from reorderings(sentence)
     small = [*_table("paraphrases").changes(sentence), *synonym_changes(sentence)]
     yield from small

@@ -50,8 +50,8 @@ def inflected_verb(verb: str, code: str) -> str:
 def degree(adjective: str, ending: str) -> str:
     """The comparative (`er`) or superlative (`est`)."""
     tag, word = ("JJR", "more") if ending == "er" else ("JJS", "most")
-    known: tuple[str, ...] = lemminflect.getInflection(adjective, tag, inflect_oov=False)
-    return known[0] if known else f"{word} {adjective}"
+    forms: tuple[str, ...] = lemminflect.getInflection(adjective, tag, inflect_oov=False)
+    return forms[0] if forms else f"{word} {adjective}"
 
 
 def with_article_for(word: str) -> str:

@@ -91,14 +91,14 @@ def reorderings(sentence: TaggedSentence) -> Iterator[Change]:
     yield from _swapped_items(sentence)
     if sentence.codes.count(".") != 1 or not sentence.codes.endswith(".") or set(";:-") & set(sentence.words):
         return
-    for text, sure in (
+    for text, confidence in (
         (_front_to_end(sentence), 0.92),
         (_clause_to_front(sentence), 0.9),
         (to_active(sentence), 0.92),
         (to_passive(sentence), 0.9),
     ):
         if text:
-            yield Change(sure, (Edit(0, len(sentence.words), text),))
+            yield Change(confidence, (Edit(0, len(sentence.words), text),))
 
 
 def _swapped_items(sentence: TaggedSentence) -> Iterator[Change]:

@@ -61,8 +61,8 @@ def role_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
         or any(mark in sentence.words for mark in (":", ";", "-"))
     ):
         return
-    for text, sure in (*_swapped(sentence), *_compared(sentence), *_from_to(sentence)):
-        yield meaning_change("role", sure, Edit(0, len(sentence.words), text))
+    for text, confidence in (*_swapped(sentence), *_compared(sentence), *_from_to(sentence)):
+        yield meaning_change("role", confidence, Edit(0, len(sentence.words), text))
 
 
 def _swapped(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
@@ -94,7 +94,8 @@ def _swapped(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
 def _active(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[tuple[str, float]]:
     one, other, verb = match.span(1), match.span(5), match.start(3)
     lemma = _directed(sentence, verb)
-    if not lemma or not _preposition_fits(sentence, lemma, match) or not _can_swap(sentence, one, other):
+    preposition = sentence.slice(*match.span(4)).lower()
+    if not lemma or preposition != _WITH.get(lemma, "") or not _can_swap(sentence, one, other):
         return
     if sentence.codes[match.start(2) : match.end(2)].startswith("M"):
         middle = sentence.slice(one[1], other[0])
@@ -128,11 +129,6 @@ def _directed(sentence: TaggedSentence, verb: int) -> str:
     low = sentence.low[verb]
     lemma = low if sentence.codes[verb] == "v" else next(iter(lemmas(low, "v")), "")
     return lemma if lemma in _DIRECTED else ""
-
-
-def _preposition_fits(sentence: TaggedSentence, lemma: str, match: re.Match[str]) -> bool:
-    preposition = sentence.slice(*match.span(4)).lower()
-    return preposition == _WITH.get(lemma, "")
 
 
 def _can_swap(sentence: TaggedSentence, one: tuple[int, int], other: tuple[int, int]) -> bool:

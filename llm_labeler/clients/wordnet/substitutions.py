@@ -49,9 +49,12 @@ class PhraseTable:
     def __init__(self, text: str) -> None:
         self.rules = [
             PhraseRule(
-                tuple(left.removeprefix("^ ").split()), tuple(right.split()), left.startswith("^ "), sure
+                tuple(left.removeprefix("^ ").split()),
+                tuple(right.split()),
+                left.startswith("^ "),
+                confidence,
             )
-            for left, right, sure in parse(text)
+            for left, right, confidence in parse(text)
         ]
         self._by_word: dict[str, list[PhraseRule]] = defaultdict(list)
         for rule in self.rules:
