@@ -249,11 +249,11 @@ def draw_inputs(combined: CombinedBuckets, assignment: SplitAssignment) -> Itera
 
 def draw_negatives(judged: Path, draw_input: Path, settings_json: str) -> Iterator[bytes]:
     """Draw the negatives of a bucket; large repositories don't make up for missing ones of others."""
-    given, settings = unpack(draw_input, DrawInput), ArchiveSettings.model_validate_json(settings_json)
-    split_of = {ref: split for ref, split, _ in given.issues if split}
-    group = {ref: first for ref, _, first in given.issues}
+    inputs, settings = unpack(draw_input, DrawInput), ArchiveSettings.model_validate_json(settings_json)
+    split_of = {ref: split for ref, split, _ in inputs.issues if split}
+    group = {ref: first for ref, _, first in inputs.issues}
     drawn = BucketNegatives(
-        {split: [] for split in given.positives}, [], dict.fromkeys(given.positives, 0), 0
+        {split: [] for split in inputs.positives}, [], dict.fromkeys(inputs.positives, 0), 0
     )
     for repo in unpack(judged, Judged).with_duplicates():
         positives = {
@@ -261,14 +261,14 @@ def draw_negatives(judged: Path, draw_input: Path, settings_json: str) -> Iterat
                 (pair for pair in pairs if pair.first.repo == repo.name),
                 key=lambda pair: (pair.first, pair.second),
             )
-            for split, pairs in given.positives.items()
+            for split, pairs in inputs.positives.items()
         }
-        if repo.repo_id not in given.repos or not any(positives.values()):
+        if repo.repo_id not in inputs.repos or not any(positives.values()):
             continue
         texts = {text.ref: text for text in repo.texts}
         negatives = make_negatives(
             positives,
-            {split: wanted.get(repo.name, 0) for split, wanted in given.wanted.items()},
+            {split: wanted.get(repo.name, 0) for split, wanted in inputs.wanted.items()},
             {ref: split_of[ref] for ref in texts if ref in split_of},
             {ref: group[ref] for ref in texts},
             repo.clusters,

@@ -56,13 +56,13 @@ class Worker:
     def _server(self) -> Server:
         """The server's optional fields, queried once for each store, so that a whole crawl uses the same."""
         key = f"server {self._settings.api_url}"
-        known = self._store.meta_json(key, _SERVER)
-        if known is None:
+        stored = self._store.meta_json(key, _SERVER)
+        if stored is None:
             server = _probe(self.client, self._settings.attempts)
             self._store.save(Page(usage={"": self.client.take_usage()}))
             self._store.set_meta(key, json.dumps(asdict(server)))
             return server
-        return known
+        return stored
 
 
 def _probe(client: Client, attempts: int) -> Server:
