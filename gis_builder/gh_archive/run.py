@@ -166,7 +166,7 @@ class _ArchiveRun:
                 FileTask((out,), judge_bucket, (tuple(files), settings, excluded), memory_for(files))
             )
         self._run("detecting duplicates", tasks)
-        return [task.out for task in tasks]
+        return [task.outs[0] for task in tasks]
 
     def _draw(self, judged: Sequence[Path], combined: settle.CombinedBuckets) -> settle.DrawnNegatives:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
@@ -186,7 +186,7 @@ class _ArchiveRun:
             arguments = (path, draw_input, settings)
             tasks.append(FileTask((out,), settle.draw_negatives, arguments, memory_for([path])))
         self._run("drawing negatives", tasks)
-        return settle.add_negatives(combined, assignment, (task.out for task in tasks))
+        return settle.add_negatives(combined, assignment, (task.outs[0] for task in tasks))
 
     def _write_input(self, folder: str, judged: Path, data: bytes) -> Path:
         """Write a file for a bucket, named by its content."""

@@ -37,20 +37,8 @@ from pairkit.system.seeded import keyed_hash
 NAME_TAKEN, OVER_LIMIT = "name_taken_over", "per_repo_max"
 
 
-class Owners:
-    """The owner of each name: the latest repository, if one was deleted and created again."""
-
-    def __init__(self) -> None:
-        self._latest: dict[str, tuple[tuple[str, int], int]] = {}
-
-    def add(self, repo: JudgedRepo) -> None:
-        """Add a repository."""
-        name = repo.name.lower()
-        self._latest[name] = max(self._latest.get(name, (("", 0), 0)), (repo.named_at, repo.repo_id))
-
-    def includes(self, repo: JudgedRepo) -> bool:
-        """Whether a repository owns its name."""
-        return self._latest[repo.name.lower()][1] == repo.repo_id
+# The latest repository of each name (in lower case), if one was deleted and created again: time and id.
+Owners = dict[str, tuple[tuple[str, int], int]]
 
 
 class _Bucket(NamedTuple):
@@ -87,7 +75,7 @@ class CombinedBuckets:
         rejected: dict[IssueRef, str] = {}
         dropped: list[DroppedPair] = []
         for repo in judged.with_duplicates():
-            if owners.includes(repo):
+            if owners[repo.name.lower()][1] == repo.repo_id:
                 ids[repo.name] = repo.repo_id
                 rejected.update(repo.rejected)
                 dropped += self._add_repo(repo)
@@ -132,7 +120,7 @@ def combine_buckets(
     paths: Sequence[Path], texts: Scratch, pairs: Scratch, settings: ArchiveSettings
 ) -> CombinedBuckets:
     """Read the buckets one by one; texts and positives are written to disk."""
-    owners = Owners()
+    owners: Owners = {}
     refs = RefTable(_refs(paths, owners))
     combined = CombinedBuckets(
         *(settings, refs, Together(refs)),
@@ -149,7 +137,8 @@ def _refs(paths: Iterable[Path], owners: Owners) -> Iterator[IssueRef]:
     """Yield all issues of clusters or with texts; adds their repositories to the owners."""
     for path in paths:
         for repo in unpack(path, Judged).with_duplicates():
-            owners.add(repo)
+            name, claim = repo.name.lower(), (repo.named_at, repo.repo_id)
+            owners[name] = max(owners.get(name, claim), claim)
             for cluster in repo.clusters:
                 yield from cluster.members
             for text in repo.texts:

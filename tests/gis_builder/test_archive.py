@@ -340,7 +340,7 @@ def test_a_killed_worker_ends_the_run_but_keeps_finished_files(tmp_path: Path) -
         assert len(list(pool.run(tasks))) == 6
         with pytest.raises(DataError, match="fewer --workers"):
             list(pool.run([FileTask((tmp_path / "b.out",), die, ("",))]))
-    assert all(task.out.read_bytes() == b"done" for task in tasks)
+    assert all(task.outs[0].read_bytes() == b"done" for task in tasks)
 
 
 @pytest.mark.parametrize("places", [("judged",), pytest.param(("hours", "judged"), marks=pytest.mark.slow)])
