@@ -131,7 +131,7 @@ def build(
 
 
 @same_arguments(build)
-def plan(given: dict[str, Any]) -> Plan:
+def plan(arguments: dict[str, Any]) -> Plan:
     """Estimate the points, requests and hours of a crawl. The estimate costs one point per 25 repositories.
 
     The arguments and errors are as for `build`; nothing is written.
@@ -139,10 +139,11 @@ def plan(given: dict[str, Any]) -> Plan:
     from gis_builder.crawling.plan import plan as plan_crawl
     from gis_builder.store.repos import read_repos
 
-    merged = _merged(build, given)
-    names = read_repos(given["repos"])
-    with _display(given["progress"]) as show:
-        return plan_crawl(names, merged, _opener(merged, given["token"], given["token_file"], show))
+    merged = _merged(build, arguments)
+    names = read_repos(arguments["repos"])
+    with _display(arguments["progress"]) as show:
+        open_github = _opener(merged, arguments["token"], arguments["token_file"], show)
+        return plan_crawl(names, merged, open_github)
 
 
 def crawl(
@@ -544,13 +545,13 @@ def demo(out: Annotated[str | Path, Out] = "demo", *, progress: _Progress = True
     return pair(work, out, progress=progress)
 
 
-def _merged(function: Callable[..., Any], given: Mapping[str, Any]) -> BuildSettings:
+def _merged(function: Callable[..., Any], arguments: Mapping[str, Any]) -> BuildSettings:
     """Merge a function's arguments with `config` and `settings`."""
     from gis_builder.settings import BuildSettings
     from pairkit.app.settings import merge
 
-    keys = setting_keys(function)
-    return merge(BuildSettings, keys, given, config=given["config"], settings=given["settings"])
+    config, settings = arguments["config"], arguments["settings"]
+    return merge(BuildSettings, setting_keys(function), arguments, config=config, settings=settings)
 
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -121,29 +121,23 @@ def _read_missing(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> No
 
 def _read_comments(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
     for rows in _batches((row for dump in dumps for row in dump.comments()), _ROWS):
-        page = Page()
-        for row in rows:
-            if tracker := _tracker_of_issue(row, trackers):
-                page.comments.append((IssueRef(tracker.name, row.number), row.record))
-        store.save(page)
+        stored = ((_stored_issue(row, trackers), row.record) for row in rows)
+        store.save(Page(comments=[(ref, comment) for ref, comment in stored if ref]))
 
 
 def _read_events(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
-    position = 0  # order of the files; `_finish` sorts by time
+    positions = count()  # order of the files; `_finish` sorts by time
     for rows in _batches((row for dump in dumps for row in dump.events()), _ROWS):
-        page = Page()
-        for row in rows:
-            if tracker := _tracker_of_issue(row, trackers):
-                page.events.append((IssueRef(tracker.name, row.number), position, row.record))
-                position += 1
-        store.save(page)
+        stored = ((_stored_issue(row, trackers), row.record) for row in rows)
+        store.save(Page(events=[(ref, next(positions), event) for ref, event in stored if ref]))
 
 
-def _tracker_of_issue(row: Row[Any], trackers: Trackers) -> DumpTracker | None:
-    """The tracker of a comment or event; None if its issue isn't stored or is a pull request."""
+def _stored_issue(row: Row[Any], trackers: Trackers) -> IssueRef | None:
+    """The issue of a comment or event; None if it isn't stored or is a pull request."""
     tracker = trackers.get(row.repo)
     tracker.orphans += row.number not in tracker.is_pull
-    return tracker if tracker.has_issues and tracker.has_issue(row.number) else None
+    is_stored = tracker.has_issues and tracker.has_issue(row.number)
+    return IssueRef(tracker.name, row.number) if is_stored else None
 
 
 def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
@@ -221,7 +215,7 @@ class DumpTracker:
 
     def row(self) -> RepoRow:
         """The repository's row, with the fields that a crawl would store."""
-        count = sum(not is_pull for is_pull in self.is_pull.values())
+        issues = sum(not is_pull for is_pull in self.is_pull.values())
         if self.info.private:
             return RepoRow(self.name, RepoOutcome.PRIVATE, detail="private according to its repo.json")
         row = RepoRow(
@@ -229,14 +223,14 @@ class DumpTracker:
             RepoOutcome.OK,
             full_name=self.name,
             max_number=max(self.is_pull, default=0),
-            issue_count=count,
+            issue_count=issues,
             created_at=stamp_or_none(self.info.created_at) or "",
             newest_at=self.newest_at,
             as_of=self.as_of,
         )
         if not self.has_issues:
             return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="issues are disabled")
-        return row if count else replace(row, outcome=RepoOutcome.EMPTY, detail="no issues")
+        return row if issues else replace(row, outcome=RepoOutcome.EMPTY, detail="no issues")
 
     def former_rows(self) -> list[RepoRow]:
         """A row for each former name, so that references by that name are resolved."""

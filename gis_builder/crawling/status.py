@@ -30,9 +30,9 @@ class RepoStatus:
         """The current stage."""
         if not self.row.is_crawlable:
             return self.row.outcome.value.replace("_", " ")
-        for kind, words in (("update", "updating"), ("search", "searching"), ("sweep", "sweeping")):
+        for kind, stage in (("update", "updating"), ("search", "searching"), ("sweep", "sweeping")):
             if any(task.endswith(kind) for task in self.tally.left):
-                return words
+                return stage
         if self.tally.pending:
             return "reading threads"
         if self.tally.top_ups:
@@ -103,7 +103,7 @@ class Status:
             "points_left": limit and limit.remaining,
             "points_reset_at": limit and limit.reset,
             "eta_s": None if self.eta_s is None else round(self.eta_s, 1),
-            "warnings": [{"repository": repo, "words": words} for repo, words in self.warnings],
+            "warnings": [{"repository": repo, "words": text} for repo, text in self.warnings],
         }
 
     def totals(self, names: Collection[str] | None = None) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Status:
             lines.append(self.rate_limit.describe(time.time()))
         if self.warnings:
             lines.append(f"{len(self.warnings)} warnings:")
-            lines += [f"  {repo}: {words}" if repo else f"  {words}" for repo, words in self.warnings]
+            lines += [f"  {repo}: {text}" if repo else f"  {text}" for repo, text in self.warnings]
         return lines
 
     def __repr__(self) -> str:

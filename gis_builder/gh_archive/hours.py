@@ -54,14 +54,14 @@ def hour_files(folder: Path, hours: Sequence[str]) -> list[HourFile]:
     if not folder.is_dir():
         raise ConfigError(f"source = {folder}: no such folder; expected one with hours of GH Archive")
     paths = {hour: folder.resolve() / f"{hour}.json.gz" for hour in hours}
-    found = [
+    files = [
         HourFile(hour, path, identity)
         for hour, path in paths.items()
         if (identity := _identity(path)) is not None
     ]
-    if not found:
+    if not files:
         raise DataError(f"no files of these hours, such as {hours[0]}.json.gz; check hours", path=folder)
-    return found
+    return files
 
 
 def _identity(path: Path) -> str | None:

@@ -45,11 +45,6 @@ class FileTask(NamedTuple):
     arguments: tuple[Any, ...]
     memory: int = _BASE_BYTES  # estimated maximum, in bytes
 
-    @property
-    def out(self) -> Path:
-        """The first file."""
-        return self.outs[0]
-
 
 def is_done(task: FileTask) -> bool:
     """Whether all files of a task exist."""
@@ -114,7 +109,9 @@ class Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close()
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
 
     def run(self, tasks: Sequence[FileTask]) -> Iterator[None]:
         """Run tasks; if a worker is killed, a later run continues with the remaining ones."""
@@ -142,11 +139,6 @@ class Pool:
             if self._pool is None:
                 self._pool = ProcessPoolExecutor(self._workers, _CONTEXT, initializer=_start_worker)
             return self._pool.submit(do, task)
-
-    def _close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
 
 
 def _first_done(running: set[Future[None]]) -> tuple[set[Future[None]], set[Future[None]]]:
@@ -223,7 +215,7 @@ class OnRay:
                 raise DataError(
                     f"its worker was lost repeatedly ({error}), most likely for lack of memory;"
                     " use machines with more memory",
-                    path=task.out,
+                    path=task.outs[0],
                 ) from error
             yield
 

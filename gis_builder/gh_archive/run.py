@@ -63,12 +63,12 @@ class Job:
     settings: ArchiveSettings
     excluded: Sequence[str] = ()
 
-    def record(self, found: Sequence[HourFile]) -> dict[str, Any]:
+    def record(self, hours: Sequence[HourFile]) -> dict[str, Any]:
         """Everything that determines the content of the dataset."""
         return {
             **self.settings.model_dump(mode="json"),
             "hours": span_of(self.hours),
-            "hours_sha256": maps.digest_of([[hour.hour, hour.identity] for hour in found]),
+            "hours_sha256": maps.digest_of([[hour.hour, hour.identity] for hour in hours]),
             "excluded_sha256": maps.digest_of(list(self.excluded)),
         }
 
@@ -80,11 +80,11 @@ def build_archive(
     start = time.monotonic()
     check_apart(out, job.work)
     with working_folder(job.work):
-        found = hour_files(job.source, job.hours)
-        record = job.record(found)
+        hours = hour_files(job.source, job.hours)
+        record = job.record(hours)
         check_out(out, (), record, fresh=fresh)
         run = _ArchiveRun(job, runner, show)
-        statistics = run.dataset(found, out, record)
+        statistics = run.dataset(hours, out, record)
         run.clean()
     show.say("auditing")
     return ArchiveBuilt(out, job.work, statistics, checked(out), time.monotonic() - start)
@@ -98,9 +98,9 @@ class _ArchiveRun:
         self._settings, self._work = job.settings, job.work.resolve()
         self._used: list[Path] = []
 
-    def dataset(self, found: Sequence[HourFile], out: Path, record: dict[str, Any]) -> dict[str, Any]:
+    def dataset(self, hours: Sequence[HourFile], out: Path, record: dict[str, Any]) -> dict[str, Any]:
         """Make the dataset and return its statistics."""
-        rows = self._rows(found)
+        rows = self._rows(hours)
         judged = self._judge(rows)
         self._show.say("making pairs")
         with scratch_file(self._work) as texts, scratch_file(self._work) as pairs:
@@ -122,10 +122,10 @@ class _ArchiveRun:
                 detail=self._work / "repositories.parquet",
             )
 
-    def _rows(self, found: Sequence[HourFile]) -> list[list[Path]]:
+    def _rows(self, hours: Sequence[HourFile]) -> list[list[Path]]:
         """Run the first map and sort its rows; returns the files of each bucket, one per month."""
         tasks, months = [], defaultdict(list)
-        for hour in found:
+        for hour in hours:
             out = maps.file_named(self._work / "hours", hour.hour, "parquet", _code(EXTRACT), hour.identity)
             tasks.append(FileTask((out,), extract_hour, (hour.path, hour.hour)))
             months[hour.hour[:7]].append(out)
@@ -138,7 +138,7 @@ class _ArchiveRun:
             names = [path.name for path in files]
             outs = [maps.file_named(folder, month, "parquet", _code(SORT), names) for folder in folders]
             by_month.append(outs)
-            parts = _power_of_two(sizes[month] / _SORT_BYTES, least=1, most=buckets)
+            parts = _power_of_two(sizes[month] / _SORT_BYTES, minimum=1, maximum=buckets)
             for part in range(parts):
                 first, last = buckets * part // parts, buckets * (part + 1) // parts
                 arguments = (tuple(files), first, last, buckets)
@@ -152,7 +152,7 @@ class _ArchiveRun:
         """The number of buckets for rows of this size: that of an earlier run, if it suffices."""
         known = sorted(int(path.name.partition("-")[2]) for path in self._work.glob("rows-*"))
         sufficient = (count for count in known if size <= 2 * _BUCKET_BYTES * count)
-        return next(sufficient, _power_of_two(size / _BUCKET_BYTES, least=_MIN_BUCKETS))
+        return next(sufficient, _power_of_two(size / _BUCKET_BYTES, minimum=_MIN_BUCKETS))
 
     def _judge(self, rows: Sequence[Sequence[Path]]) -> list[Path]:
         """Run the second map; returns the file of each bucket."""
@@ -166,7 +166,7 @@ class _ArchiveRun:
                 FileTask((out,), judge_bucket, (tuple(files), settings, excluded), memory_for(files))
             )
         self._run("detecting duplicates", tasks)
-        return [task.out for task in tasks]
+        return [task.outs[0] for task in tasks]
 
     def _draw(self, judged: Sequence[Path], combined: settle.CombinedBuckets) -> settle.DrawnNegatives:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
@@ -186,7 +186,7 @@ class _ArchiveRun:
             arguments = (path, draw_input, settings)
             tasks.append(FileTask((out,), settle.draw_negatives, arguments, memory_for([path])))
         self._run("drawing negatives", tasks)
-        return settle.add_negatives(combined, assignment, (task.out for task in tasks))
+        return settle.add_negatives(combined, assignment, (task.outs[0] for task in tasks))
 
     def _write_input(self, folder: str, judged: Path, data: bytes) -> Path:
         """Write a file for a bucket, named by its content."""
@@ -221,9 +221,9 @@ def _stem(path: Path) -> str:
     return path.name.partition(".")[0]
 
 
-def _power_of_two(size: float, *, least: int, most: int = 1 << 30) -> int:
+def _power_of_two(size: float, *, minimum: int, maximum: int = 1 << 30) -> int:
     """Round up to a power of two, within bounds that are powers of two."""
-    count = least
-    while count < min(size, most):
+    count = minimum
+    while count < min(size, maximum):
         count *= 2
     return count

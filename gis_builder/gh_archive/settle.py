@@ -37,20 +37,8 @@ from pairkit.system.seeded import keyed_hash
 NAME_TAKEN, OVER_LIMIT = "name_taken_over", "per_repo_max"
 
 
-class Owners:
-    """The owner of each name: the latest repository, if one was deleted and created again."""
-
-    def __init__(self) -> None:
-        self._latest: dict[str, tuple[tuple[str, int], int]] = {}
-
-    def add(self, repo: JudgedRepo) -> None:
-        """Add a repository."""
-        name = repo.name.lower()
-        self._latest[name] = max(self._latest.get(name, (("", 0), 0)), (repo.named_at, repo.repo_id))
-
-    def includes(self, repo: JudgedRepo) -> bool:
-        """Whether a repository owns its name."""
-        return self._latest[repo.name.lower()][1] == repo.repo_id
+# The latest repository of each name (in lower case), if one was deleted and created again: time and id.
+Owners = dict[str, tuple[tuple[str, int], int]]
 
 
 class _Bucket(NamedTuple):
@@ -87,7 +75,7 @@ class CombinedBuckets:
         rejected: dict[IssueRef, str] = {}
         dropped: list[DroppedPair] = []
         for repo in judged.with_duplicates():
-            if owners.includes(repo):
+            if owners[repo.name.lower()][1] == repo.repo_id:
                 ids[repo.name] = repo.repo_id
                 rejected.update(repo.rejected)
                 dropped += self._add_repo(repo)
@@ -132,7 +120,7 @@ def combine_buckets(
     paths: Sequence[Path], texts: Scratch, pairs: Scratch, settings: ArchiveSettings
 ) -> CombinedBuckets:
     """Read the buckets one by one; texts and positives are written to disk."""
-    owners = Owners()
+    owners: Owners = {}
     refs = RefTable(_refs(paths, owners))
     combined = CombinedBuckets(
         *(settings, refs, Together(refs)),
@@ -149,7 +137,8 @@ def _refs(paths: Iterable[Path], owners: Owners) -> Iterator[IssueRef]:
     """Yield all issues of clusters or with texts; adds their repositories to the owners."""
     for path in paths:
         for repo in unpack(path, Judged).with_duplicates():
-            owners.add(repo)
+            name, claim = repo.name.lower(), (repo.named_at, repo.repo_id)
+            owners[name] = max(owners.get(name, claim), claim)
             for cluster in repo.clusters:
                 yield from cluster.members
             for text in repo.texts:
@@ -249,11 +238,11 @@ def draw_inputs(combined: CombinedBuckets, assignment: SplitAssignment) -> Itera
 
 def draw_negatives(judged: Path, draw_input: Path, settings_json: str) -> Iterator[bytes]:
     """Draw the negatives of a bucket; large repositories don't make up for missing ones of others."""
-    given, settings = unpack(draw_input, DrawInput), ArchiveSettings.model_validate_json(settings_json)
-    split_of = {ref: split for ref, split, _ in given.issues if split}
-    group = {ref: first for ref, _, first in given.issues}
+    inputs, settings = unpack(draw_input, DrawInput), ArchiveSettings.model_validate_json(settings_json)
+    split_of = {ref: split for ref, split, _ in inputs.issues if split}
+    group = {ref: first for ref, _, first in inputs.issues}
     drawn = BucketNegatives(
-        {split: [] for split in given.positives}, [], dict.fromkeys(given.positives, 0), 0
+        {split: [] for split in inputs.positives}, [], dict.fromkeys(inputs.positives, 0), 0
     )
     for repo in unpack(judged, Judged).with_duplicates():
         positives = {
@@ -261,14 +250,14 @@ def draw_negatives(judged: Path, draw_input: Path, settings_json: str) -> Iterat
                 (pair for pair in pairs if pair.first.repo == repo.name),
                 key=lambda pair: (pair.first, pair.second),
             )
-            for split, pairs in given.positives.items()
+            for split, pairs in inputs.positives.items()
         }
-        if repo.repo_id not in given.repos or not any(positives.values()):
+        if repo.repo_id not in inputs.repos or not any(positives.values()):
             continue
         texts = {text.ref: text for text in repo.texts}
         negatives = make_negatives(
             positives,
-            {split: wanted.get(repo.name, 0) for split, wanted in given.wanted.items()},
+            {split: wanted.get(repo.name, 0) for split, wanted in inputs.wanted.items()},
             {ref: split_of[ref] for ref in texts if ref in split_of},
             {ref: group[ref] for ref in texts},
             repo.clusters,

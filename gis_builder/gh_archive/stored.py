@@ -29,8 +29,8 @@ class IssueTextsOnDisk:
     def __len__(self) -> int:
         return len(self._texts)
 
-    def __getitem__(self, place: int) -> str:
-        return self._texts[place].text
+    def __getitem__(self, index: int) -> str:
+        return self._texts[index].text
 
     def extend(self, texts: Sequence[IssueText]) -> None:
         """Add texts."""

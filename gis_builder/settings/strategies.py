@@ -91,9 +91,9 @@ class Retriever:
         """The texts most similar to the one at `position`, best first."""
         return self.best(position, _RETRIEVED)
 
-    def share(self, one: int, other: int) -> float:
+    def share(self, first: int, second: int) -> float:
         """The larger of both directions' scores, each as a share of the query's score with itself."""
-        return max(self._relative_score(one, other), self._relative_score(other, one))
+        return max(self._relative_score(first, second), self._relative_score(second, first))
 
     def best(self, position: int, count: int) -> list[int]:
         """The `count` best other texts with scores above 0; ties in order of position."""

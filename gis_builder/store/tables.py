@@ -57,11 +57,11 @@ def threads(
     """Iterate over threads of at least `depth` by number, in one snapshot."""
     only = " AND number = ?" if number is not None else ""
     key: tuple[Any, ...] = (repo,) if number is None else (repo, number)
-    kept = "" if pulls else " AND NOT is_pull"
+    no_pulls = "" if pulls else " AND NOT is_pull"
     with database_errors(path), closing(connect(path, read_only=True)) as connection:
         connection.execute("BEGIN")  # one snapshot for the three cursors
         heads = connection.execute(
-            f"SELECT {_ISSUE} FROM issues WHERE repo = ?{only} AND depth >= ?{kept} ORDER BY number",  # noqa: S608
+            f"SELECT {_ISSUE} FROM issues WHERE repo = ?{only} AND depth >= ?{no_pulls} ORDER BY number",  # noqa: S608
             (*key, depth),
         )
         comments = _RowGroups(
@@ -94,15 +94,15 @@ def issues(path: Path, repo: str) -> Iterator[Issue]:
 def kinds(path: Path, repo: str) -> dict[int, Kind]:
     """The kind of each known number of a repository."""
     with database_errors(path), closing(connect(path, read_only=True)) as connection:
-        found = {
+        kinds_by_number = {
             number: Kind.MISSING
             for (number,) in connection.execute("SELECT number FROM missing WHERE repo = ?", (repo,))
         }
         for number, is_pull in connection.execute(
             "SELECT number, is_pull FROM issues WHERE repo = ?", (repo,)
         ):
-            found[number] = Kind.PULL if is_pull else Kind.ISSUE
-        return found
+            kinds_by_number[number] = Kind.PULL if is_pull else Kind.ISSUE
+        return kinds_by_number
 
 
 def repo_row(row: Sequence[Any]) -> RepoRow:
@@ -145,17 +145,17 @@ _TALLIES = {
 
 def tallies(path: Path) -> dict[str, Tally]:
     """Count the items of each repository in one snapshot; a crawl may be writing."""
-    found: defaultdict[str, Tally] = defaultdict(Tally)
+    by_repo: defaultdict[str, Tally] = defaultdict(Tally)
     with database_errors(path), closing(connect(path, read_only=True)) as connection:
         connection.execute("BEGIN")
         for name, sql in _TALLIES.items():
             for repo, count in connection.execute(sql):
-                setattr(found[repo], name, count)
+                setattr(by_repo[repo], name, count)
         tasks = "SELECT repo, kind, sum(done), sum(NOT done) FROM tasks WHERE kind <> ? GROUP BY repo, kind"
         for repo, kind, done, left in connection.execute(tasks, (_NEGATIVE_SAMPLE,)):
-            found[repo].done += Counter({kind: done})
-            found[repo].left += Counter({kind: left})
-    return found
+            by_repo[repo].done += Counter({kind: done})
+            by_repo[repo].left += Counter({kind: left})
+    return by_repo
 
 
 def content_hash(path: Path) -> str:

@@ -134,7 +134,7 @@ class Dump:
             for row, value in values:
                 try:
                     repo, number, record = check(value)
-                    yield Row(_same_repo(expected, repo, self.fallback), number, record, value)
+                    yield Row(_repo_of(expected, repo, self.fallback), number, record, value)
                 except Malformed as error:
                     self.broken(DataError(str(error), path=path, row=row))
         except DataError as error:
@@ -244,18 +244,18 @@ def _names(stem: str) -> tuple[str, ...]:
 
 
 def _file(folder: Path, stem: str) -> Path | None:
-    found = [folder / name for name in _names(stem) if os.path.lexists(folder / name)]
-    if len(found) > 1:
-        raise DataError(f"contains both {found[0].name} and {found[1].name}; keep one of them", path=folder)
-    return found[0] if found else None
+    files = [folder / name for name in _names(stem) if os.path.lexists(folder / name)]
+    if len(files) > 1:
+        raise DataError(f"contains both {files[0].name} and {files[1].name}; keep one of them", path=folder)
+    return files[0] if files else None
 
 
-def _same_repo(expected: str | None, found: str | None, fallback: str | None) -> str:
-    if not (expected or found or fallback):
+def _repo_of(expected: str | None, own: str | None, fallback: str | None) -> str:
+    if not (expected or own or fallback):
         raise Malformed(f"no repository, and the folder has no repo.json; {GIVE_REPO}")
-    if expected is not None and found is not None and expected.lower() != found.lower():
-        raise Malformed(f"belongs to {found}, but repo.json says {expected}")
-    return convert(expected or found or fallback, decoding.RepoName)
+    if expected is not None and own is not None and expected.lower() != own.lower():
+        raise Malformed(f"belongs to {own}, but repo.json has {expected}")
+    return convert(expected or own or fallback, decoding.RepoName)
 
 
 def _check_issue(value: Object) -> tuple[str | None, int, Issue]:

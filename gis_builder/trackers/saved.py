@@ -63,17 +63,17 @@ def read_saved(
 
 def values(path: Path) -> Iterator[tuple[int, Any]]:
     """Parse the values of a file, and of its arrays, one by one: only one is in memory."""
-    row, depth, place = 1, 0, 0
+    row, depth, position = 1, 0, 0
     decoder = json.JSONDecoder()
     try:
         text = replace_surrogates(read_whole(path)).decode("utf-8-sig")
-        while (found := _NEXT.search(text, place)) is not None:
-            place = found.start()
-            if found[0] in "[]":
-                depth += 1 if found[0] == "[" else -1
-                place += 1
+        while (match := _NEXT.search(text, position)) is not None:
+            position = match.start()
+            if match[0] in "[]":
+                depth += 1 if match[0] == "[" else -1
+                position += 1
             else:
-                value, place = decoder.raw_decode(text, place)
+                value, position = decoder.raw_decode(text, position)
                 yield row, value
                 row += 1
             if depth < 0:
@@ -81,12 +81,12 @@ def values(path: Path) -> Iterator[tuple[int, Any]]:
     except json.JSONDecodeError as error:
         raise DataError(f"not JSON ({error.msg}); fix the file", path=path, row=row) from error
     except (ValueError, RecursionError) as error:
-        words = (
+        fault = (
             "not UTF-8"
             if isinstance(error, UnicodeError)
             else "not JSON (nested too deep, or a number too large)"
         )
-        raise DataError(f"{words}; fix the file", path=path, row=row) from error
+        raise DataError(f"{fault}; fix the file", path=path, row=row) from error
     if depth:
         raise DataError("not JSON (unbalanced brackets of an array); fix the file", path=path, row=row)
 
@@ -144,12 +144,12 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
         "repository_url": _home(repo),
     }
     yield "issues", issue | {"pull_request": {}} if "/pull/" in _text(value.get("url")) else issue
-    for place, comment in enumerate(_dicts(value.get("comments")), start=1):
+    for index, comment in enumerate(_dicts(value.get("comments")), start=1):
         numbered = _COMMENT.search(_text(comment.get("url")))
         yield (
             "comments",
             {
-                "id": int(numbered[1]) if numbered else place,
+                "id": int(numbered[1]) if numbered else index,
                 "body": comment.get("body"),
                 "user": _account(comment.get("author")),
                 "author_association": comment.get("authorAssociation"),
@@ -168,8 +168,8 @@ def _account(author: Any) -> Object | None:
 
 def _repo_of(value: Object) -> str | None:
     for key in ("url", "html_url"):
-        if found := _ADDRESS.search(_text(value.get(key))):
-            return found[1]
+        if match := _ADDRESS.search(_text(value.get(key))):
+            return match[1]
     url = _text(value.get("repository_url"))
     return "/".join(url.rsplit("/", 2)[1:]) if "/repos/" in url else None
 

@@ -337,8 +337,8 @@ def _rich_text(tree: Any) -> Iterator[str]:
         if isinstance(node, list):
             stack += reversed(node)
         elif isinstance(node, dict):
-            words = (node.get("text"), _at(node, "attrs", "text"), _at(node, "attrs", "url"))
-            yield whole_text(next((one for one in words if one and isinstance(one, str)), ""))
+            texts = (node.get("text"), _at(node, "attrs", "text"), _at(node, "attrs", "url"))
+            yield whole_text(next((text for text in texts if text and isinstance(text, str)), ""))
             stack += ["\n" if _text(node.get("type")) in _BLOCKS else "", node.get("content")]
         elif node == "\n":
             yield node

@@ -25,7 +25,7 @@ from gis_builder.gh_archive.run import DRAW, EXTRACT, JUDGE, SORT
 from gis_builder.store import Store
 from gis_builder.store.records import Thread
 from pairkit.app.errors import ConfigError, DataError
-from tests.gis_builder.archive_world import SOURCES, events_of, files, lines_of, write_hours
+from tests.gis_builder.archive_world import SOURCES, events_of, files, lines_of, save_dump, write_hours
 from tests.two_nodes import two_nodes
 
 RANGE = "2015-01-01-0..2015-02-01-2"
@@ -107,35 +107,6 @@ def test_verdicts_and_pairs_equal_those_of_a_build(
     for key in both:
         for name in ("text1", "text2", "cluster", "relation", "reason", "evidence"):
             assert mine[key][name] == theirs[key][name]
-
-
-def save_dump(folder: Path, threads: list[Thread]) -> None:
-    folder.mkdir(parents=True)
-    lines: dict[str, list[dict[str, Any]]] = {"issues": [], "comments": [], "events": []}
-    for thread in threads:
-        issue = thread.issue
-        url = f"https://api.github.com/repos/{issue.repo}"
-        same = ("number", "title", "body", "state", "state_reason", "author_association")
-        times = ("created_at", "updated_at", "closed_at")
-        lines["issues"].append(
-            {name: getattr(issue, name) for name in (*same, *times)}
-            | {"repository_url": url, "user": {"login": issue.author or "ghost"}}
-            | {"labels": [{"name": name} for name in issue.labels]}
-        )
-        home = {"issue_url": f"{url}/issues/{issue.number}"}
-        for comment in thread.comments:
-            user = {"login": comment.author or "ghost", "type": "Bot" if comment.is_bot else "User"}
-            said = {
-                name: getattr(comment, name) for name in ("id", "author_association", "created_at", "body")
-            }
-            lines["comments"].append(home | said | {"user": user})
-        for event in thread.events:
-            if event.kind in ("closed", "reopened"):
-                done = {"event": event.kind, "actor": {"login": event.actor or "ghost"}}
-                at = {"created_at": event.created_at, "state_reason": event.state_reason}
-                lines["events"].append(home | done | at)
-    for name, values in lines.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(value) + "\n" for value in values))
 
 
 def test_workers_and_buckets_do_not_change_the_dataset(
@@ -340,7 +311,7 @@ def test_a_killed_worker_ends_the_run_but_keeps_finished_files(tmp_path: Path) -
         assert len(list(pool.run(tasks))) == 6
         with pytest.raises(DataError, match="fewer --workers"):
             list(pool.run([FileTask((tmp_path / "b.out",), die, ("",))]))
-    assert all(task.out.read_bytes() == b"done" for task in tasks)
+    assert all(task.outs[0].read_bytes() == b"done" for task in tasks)
 
 
 @pytest.mark.parametrize("places", [("judged",), pytest.param(("hours", "judged"), marks=pytest.mark.slow)])

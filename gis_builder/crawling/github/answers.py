@@ -47,7 +47,7 @@ class GraphQLError:
     @property
     def is_heavy(self) -> bool:
         """Whether the server dropped this part because of its size."""
-        return self.type in _HEAVY_TYPES or any(words in self.message.lower() for words in _HEAVY_WORDS)
+        return self.type in _HEAVY_TYPES or any(phrase in self.message.lower() for phrase in _HEAVY_WORDS)
 
     @property
     def needs_retry(self) -> bool:
@@ -165,7 +165,7 @@ def _classify_success(headers: Mapping[str, str], body: bytes) -> QueryAnswer:
     types = {error.type for error in errors}
     if types & _LIMIT_TYPES or "api rate limit exceeded" in joined.lower():
         return QueryAnswer(AnswerKind.RATE_LIMITED, wait_s=requested_wait_s(headers), message=joined)
-    if any(words in joined.lower() for words in _SECONDARY_WORDS):
+    if any(phrase in joined.lower() for phrase in _SECONDARY_WORDS):
         return QueryAnswer(AnswerKind.SECONDARY, wait_s=requested_wait_s(headers), message=joined)
     if data and any(bytes(value) != b"null" for value in data.values()):
         return QueryAnswer(AnswerKind.PARTIAL, data=data, errors=errors, message=joined)
@@ -195,7 +195,7 @@ def _classify_errors(errors: tuple[GraphQLError, ...], types: set[str], message:
 def _classify_refusal(status: int, headers: Mapping[str, str], message: str) -> QueryAnswer:
     """Classify 403 and 429: a primary or secondary rate limit, or no access."""
     low, wait = message.lower(), requested_wait_s(headers)
-    if any(words in low for words in _SECONDARY_WORDS):
+    if any(phrase in low for phrase in _SECONDARY_WORDS):
         return QueryAnswer(AnswerKind.SECONDARY, wait_s=wait, message=message)
     if headers.get("x-ratelimit-remaining", "").strip() == "0" or "rate limit exceeded" in low:
         return QueryAnswer(AnswerKind.RATE_LIMITED, wait_s=wait, message=message)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TypeVar
 
-from gis_builder.crawling.github.client import Client, HttpReply, TooHeavy
-from gis_builder.crawling.github.queries import GraphQuery, Queries
+from msgspec.json import Decoder
+
+from gis_builder.crawling.github.client import Client, HttpReply, RequestRefused, TooHeavy
+from gis_builder.crawling.github.queries import INTROSPECTION, GraphQuery, Queries, Server
 from gis_builder.progress import Advanced, CrawlListener
 from gis_builder.settings.crawl import CrawlSettings
 from gis_builder.store import Page, Store
@@ -111,20 +115,39 @@ class Pages:
 
 
 _LOG = logging.getLogger(__name__)
+_SERVER = Decoder(Server)
 
 ItemT = TypeVar("ItemT")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Crawl:
-    """The shared objects of one worker."""
+    """A worker: the client of one token, and the objects that all workers share."""
 
     settings: CrawlSettings
     client: Client
     store: Store
     listener: CrawlListener
-    queries: Queries
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The queries for the server's optional fields, which are looked up once for each store."""
+        key = f"server {self.settings.api_url}"
+        server = self.store.meta_json(key, _SERVER)
+        if server is None:
+            server = self._probe()
+            self.store.save(Page(usage={"": self.client.take_usage()}))
+            self.store.set_meta(key, json.dumps(asdict(server)))
+        return Queries(self.settings, server)
+
+    def _probe(self) -> Server:
+        """Query the server's schema; without introspection there are no optional fields."""
+        try:
+            reply, _ = ask_sized(self.client, BatchSize(1), lambda _: INTROSPECTION, self.settings.attempts)
+        except RequestRefused:
+            return Server()
+        return Server.of_schema(reply.data)
 
     def save(self, repo: str, page: Page) -> None:
         """Store a page with its cost, which is charged to the repository."""

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import queue
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Self
 
-from msgspec.json import Decoder
-
 from gis_builder.crawling.github import check, search, sweep
-from gis_builder.crawling.github.batches import BatchSize, Crawl, ask_sized
+from gis_builder.crawling.github.batches import Crawl
 from gis_builder.crawling.github.check import may_be_repository
-from gis_builder.crawling.github.client import Client, CrawlStopped, RequestRefused
+from gis_builder.crawling.github.client import Client, CrawlStopped
 from gis_builder.crawling.github.fetch import fetch
 from gis_builder.crawling.github.negative_sample import fetch_negative_sample
-from gis_builder.crawling.github.nodes import TypeNode
-from gis_builder.crawling.github.queries import INTROSPECTION, Queries, Server
 from gis_builder.crawling.github.tokens import Token
 from gis_builder.progress import Began, CrawlListener, Finished, ignore
 from gis_builder.settings.crawl import CrawlSettings
@@ -28,66 +23,9 @@ from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store
 from gis_builder.store.records import IssueRef, Kind
 from pairkit.app.errors import AuthError, ConfigError, RateLimited, RemoteError
 
-_SERVER = Decoder(Server)
-
-
-class Worker:
-    """One token's client, and the objects that its jobs need."""
-
-    def __init__(
-        self,
-        settings: CrawlSettings,
-        token: Token,
-        store: Store,
-        stop: threading.Event,
-        listener: CrawlListener,
-    ) -> None:
-        self._settings, self._store, self._listener = settings, store, listener
-        self.client = Client(settings, token, stop, listener)
-        self._crawl: Crawl | None = None
-
-    def crawl(self) -> Crawl:
-        """The objects that jobs need; created at first use, because queries depend on the server."""
-        if self._crawl is None:
-            queries = Queries(self._settings, self._server())
-            self._crawl = Crawl(self._settings, self.client, self._store, self._listener, queries)
-        return self._crawl
-
-    def _server(self) -> Server:
-        """The server's optional fields, queried once for each store, so that a whole crawl uses the same."""
-        key = f"server {self._settings.api_url}"
-        known = self._store.meta_json(key, _SERVER)
-        if known is None:
-            server = _probe(self.client, self._settings.attempts)
-            self._store.save(Page(usage={"": self.client.take_usage()}))
-            self._store.set_meta(key, json.dumps(asdict(server)))
-            return server
-        return known
-
-
-def _probe(client: Client, attempts: int) -> Server:
-    """Query the server's schema for newer fields; without introspection there are none."""
-    try:
-        data = ask_sized(client, BatchSize(1), lambda _: INTROSPECTION, attempts)[0].data
-    except RequestRefused:
-        return Server()
-    issue, closed = (_fields(data.get(name)) for name in ("issue", "closed"))
-    return Server(
-        duplicate_of="duplicateOf" in issue,
-        closed_duplicate_of="duplicateOf" in closed,
-        enable_duplicate="enableDuplicate" in issue.get("stateReason", ()),
-    )
-
-
-def _fields(kind: TypeNode | None) -> dict[str, list[str]]:
-    """The fields of a type, each with the names of its arguments."""
-    fields = (kind.fields or ()) if kind else ()
-    return {field.name: [argument.name for argument in field.args or ()] for field in fields}
-
-
 Job = Callable[[Crawl], None]
 Jobs = queue.SimpleQueue[tuple[str, Job]]
-Done = Callable[[str, Worker, RemoteError | None], None]
+Done = Callable[[str, Crawl, RemoteError | None], None]
 
 _POLL_S = 0.2
 
@@ -102,7 +40,8 @@ class GitHub:
             raise ConfigError("a crawl needs at least one GitHub token")
         self._store, self._listener = store, listener
         self._stop = threading.Event()
-        self._workers = [Worker(settings, token, store, self._stop, listener) for token in tokens]
+        clients = [Client(settings, token, self._stop, listener) for token in tokens]
+        self._workers = [Crawl(settings, client, store, listener) for client in clients]
 
     def check(self, repos: Sequence[str]) -> list[RepoRow]:
         """Look up the repositories and return their rows in this order."""
@@ -197,7 +136,7 @@ class GitHub:
     def _run(self, stage: str, jobs: Mapping[str, Job]) -> None:
         shared_failures: list[RemoteError] = []  # of jobs for several repositories
 
-        def done(name: str, worker: Worker, failure: RemoteError | None) -> None:
+        def done(name: str, worker: Crawl, failure: RemoteError | None) -> None:
             self._save_outcome(name, worker, failure)
             if failure and not name:
                 shared_failures.append(failure)
@@ -208,7 +147,7 @@ class GitHub:
         if shared_failures:
             raise shared_failures[0]
 
-    def _save_outcome(self, name: str, worker: Worker, failure: RemoteError | None) -> None:
+    def _save_outcome(self, name: str, worker: Crawl, failure: RemoteError | None) -> None:
         """Store the cost of a job's last requests, and mark its repository if it failed."""
         page = Page(usage={name: worker.client.take_usage()})
         if failure:
@@ -220,7 +159,7 @@ class GitHub:
         self._store.save(page)
 
 
-def run_jobs(jobs: Mapping[str, Job], workers: Sequence[Worker], stop: threading.Event, done: Done) -> None:
+def run_jobs(jobs: Mapping[str, Job], workers: Sequence[Crawl], stop: threading.Event, done: Done) -> None:
     """Distribute jobs to workers; only errors that concern every job stop the others."""
     todo: Jobs = queue.SimpleQueue()
     for job in jobs.items():
@@ -241,7 +180,7 @@ def run_jobs(jobs: Mapping[str, Job], workers: Sequence[Worker], stop: threading
         threads.shutdown(wait=not is_interrupted)  # after Ctrl-C, don't wait for a server that hangs
 
 
-def _work(worker: Worker, todo: Jobs, stop: threading.Event, done: Done) -> None:
+def _work(worker: Crawl, todo: Jobs, stop: threading.Event, done: Done) -> None:
     """Run jobs until there are none left."""
     while not stop.is_set():
         try:
@@ -250,7 +189,7 @@ def _work(worker: Worker, todo: Jobs, stop: threading.Event, done: Done) -> None
             return
         failure: RemoteError | None = None
         try:
-            job(worker.crawl())
+            job(worker)
         except (AuthError, RateLimited):
             done(name, worker, None)
             raise

@@ -62,13 +62,13 @@ def _next_kinds(crawl: Crawl, repo: str, order: Sequence[int], start: int, unkno
     return kinds
 
 
-def _fetch(crawl: Crawl, fetcher: Fetcher, repo: str, kinds: dict[int, Kind], wanted: int) -> list[int]:
+def _fetch(crawl: Crawl, fetcher: Fetcher, repo: str, kinds: dict[int, Kind], count: int) -> list[int]:
     """Fetch the unknown numbers, add their kinds, and store those in the sample."""
     unknown = [IssueRef(repo, number) for number, kind in kinds.items() if kind is Kind.UNKNOWN]
     page = fetcher.resolve(unknown, with_thread=False)
     kinds |= {issue.number: Kind.PULL if issue.is_pull else Kind.ISSUE for issue in page.issues}
     kinds |= {ref.number: Kind.MISSING for ref in page.missing}
-    used = _prefix(kinds, wanted)
+    used = _prefix(kinds, count)
     kept = {IssueRef(repo, number) for number in used}
     page.issues = [issue for issue in page.issues if issue.ref in kept]
     page.missing = {ref: reason for ref, reason in page.missing.items() if ref in kept}
@@ -76,14 +76,14 @@ def _fetch(crawl: Crawl, fetcher: Fetcher, repo: str, kinds: dict[int, Kind], wa
     return used
 
 
-def _prefix(kinds: Mapping[int, Kind], wanted: int) -> list[int]:
-    """The numbers up to the last wanted issue or the first unknown number."""
+def _prefix(kinds: Mapping[int, Kind], count: int) -> list[int]:
+    """The numbers up to the last count issue or the first unknown number."""
     prefix: list[int] = []
     for number, kind in kinds.items():
         if kind is Kind.UNKNOWN:
             break
         prefix.append(number)
-        wanted -= kind is Kind.ISSUE
-        if not wanted:
+        count -= kind is Kind.ISSUE
+        if not count:
             break
     return prefix

@@ -7,7 +7,7 @@ rounded, and at least one point. Scalars and lookups by number are free.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Generic, TypeVar
@@ -62,6 +62,20 @@ class Server:
     duplicate_of: bool = False  # Issue.duplicateOf
     closed_duplicate_of: bool = False  # ClosedEvent.duplicateOf
     enable_duplicate: bool = False  # Issue.stateReason(enableDuplicate:)
+
+    @classmethod
+    def of_schema(cls, types: Mapping[str, nodes.TypeNode | None]) -> Server:
+        """Read the reply to `INTROSPECTION`."""
+        fields = {
+            alias: {field.name: field.args or [] for field in (kind and kind.fields) or ()}
+            for alias, kind in types.items()
+        }
+        issue, closed = fields.get("issue", {}), fields.get("closed", {})
+        return cls(
+            duplicate_of="duplicateOf" in issue,
+            closed_duplicate_of="duplicateOf" in closed,
+            enable_duplicate="enableDuplicate" in [arg.name for arg in issue.get("stateReason", [])],
+        )
 
 
 class Queries:

@@ -99,12 +99,12 @@ def _save_page(
     total = listing.total_count
     _check_repo(task.repo, parsed)
     if more:
-        issues = [one.thread.issue for one in parsed]
+        issues = [item.thread.issue for item in parsed]
         pages.advance([(issue.number, issue.updated_at) for issue in issues], next_task.cursor)
     page = Page(
-        threads=[one.thread for one in parsed],
-        top_ups=[top for one in parsed for top in one.top_ups],
-        fetched=[one.thread.issue.ref for one in parsed],
+        threads=[item.thread for item in parsed],
+        top_ups=[top for item in parsed for top in item.top_ups],
+        fetched=[item.thread.issue.ref for item in parsed],
         tasks=[next_task],
     )
     if next_task.done and next_task.state["got"] < total:
@@ -115,8 +115,8 @@ def _save_page(
 
 
 def _check_repo(repo: str, threads: Sequence[ParsedThread]) -> None:
-    for one in threads:
-        ref = one.thread.issue.ref
+    for item in threads:
+        ref = item.thread.issue.ref
         if ref.repo.lower() != repo.lower():
             raise BadReply(f"{repo}: the reply contains {ref}; run the same command again to continue")
 
