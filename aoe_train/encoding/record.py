@@ -24,13 +24,7 @@ def record_path(out: Path) -> Path:
 
 
 def write_record(
-    out: Path,
-    made_of: Mapping[str, Any],
-    *,
-    texts: int,
-    dim: int,
-    size: int,
-    codes: Quantization,
+    out: Path, made_of: Mapping[str, Any], *, texts: int, dim: int, size: int, codes: Quantization
 ) -> None:
     """Write the record of an output of `size` bytes, just before the output appears."""
     counts = {"texts": texts, "dim": dim, "bytes": size, **codes.to_dict()}

@@ -35,9 +35,7 @@ def tsv_rows(path: Path) -> Iterator[Row]:
 
 def csv_rows(path: Path) -> Iterator[Row]:
     """Rows after a header line, with quoting; quoted fields may contain line breaks."""
-    csv.field_size_limit(
-        MAX_LINE_BYTES
-    )  # the default of 128 KiB is too low; still a limit for unclosed quotes
+    csv.field_size_limit(MAX_LINE_BYTES)  # not 128 KiB; still a limit for unclosed quotes
     return _named(csv.reader(_lines(path), strict=True), path)
 
 
@@ -215,8 +213,7 @@ def _text_column(names: list[str], wanted: str | None, path: Path) -> str:
         raise DataError("has no rows; expected at least one", path=path)
     if column not in names:
         raise DataError(
-            f"no column {column!r}; choose one of {one_line(', '.join(names))} with --text-column",
-            path=path,
+            f"no column {column!r}; choose one of {one_line(', '.join(names))} with --text-column", path=path
         )
     return column
 
@@ -229,6 +226,5 @@ def _type_errors(path: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, OverflowError) as error:
         raise DataError(
-            f"the values of a column have no common type ({error}); fix the column, or write .npy",
-            path=path,
+            f"the values of a column have no common type ({error}); fix the column, or write .npy", path=path
         ) from error

@@ -36,8 +36,7 @@ class Correlation(Metrics):
 
     def spearman(self, counts: np.ndarray) -> np.ndarray:
         """(draw,), with pairs weighted by `counts` (draw, pair)."""
-        ranks, label_ranks = (_weighted_ranks(order, counts) for order in self._orders)
-        return _weighted_pearson(ranks, label_ranks, counts)
+        return _weighted_pearson(*(order.ranks(counts) for order in self._orders), counts)
 
     @cached_property
     def _orders(self) -> tuple[_Order, _Order]:
@@ -71,18 +70,17 @@ class _Order(NamedTuple):
     order: np.ndarray
     starts: np.ndarray  # of each distinct value in the order
 
+    def ranks(self, counts: np.ndarray) -> np.ndarray:
+        """Ranks (draw, example) with example e repeated counts[d, e] times; ties share their mean rank."""
+        ties = np.add.reduceat(counts[:, self.order], self.starts, axis=1)
+        ranks: np.ndarray = np.cumsum(ties, axis=1) - (ties - 1) / 2
+        return ranks[:, self.dense_rank]
+
 
 def _order(values: np.ndarray) -> _Order:
     _, dense_rank = np.unique(values, return_inverse=True)
     order = np.argsort(dense_rank, kind="stable")
     return _Order(dense_rank, order, np.flatnonzero(np.diff(dense_rank[order], prepend=-1)))
-
-
-def _weighted_ranks(values: _Order, counts: np.ndarray) -> np.ndarray:
-    """Ranks (draw, example) with example e repeated counts[d, e] times; ties share their mean rank."""
-    ties = np.add.reduceat(counts[:, values.order], values.starts, axis=1)
-    ranks: np.ndarray = np.cumsum(ties, axis=1) - (ties - 1) / 2
-    return ranks[:, values.dense_rank]
 
 
 def _weighted_pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -84,19 +84,16 @@ def compare(one: Metrics, other: Metrics, *, resamples: int, seed: int) -> dict[
         raise DataError(f"{one.n} examples against {other.n}; a paired test needs the same examples")
     ours, theirs = _resampled((one, other), resamples, seed)
     here, there = one.scores(), other.scores()
-    return {
-        name: _comparison(here[name] - there[name], ours[name] - theirs[name])
-        for name in here
-        if (np.ptp(ours[name]) or np.ptp(theirs[name]))
-        and not np.isnan(here[name] - there[name])
-        and not np.isnan(ours[name] - theirs[name]).all()
-    }
-
-
-def _comparison(difference: float, resampled: np.ndarray) -> Comparison:
-    defined = resampled[~np.isnan(resampled)]
-    tail = min((defined <= 0).sum(), (defined >= 0).sum())
-    return Comparison(difference, _interval(resampled), float(min(1, 2 * (tail + 1) / (len(defined) + 1))))
+    found = {}
+    for name in here:
+        difference, resampled = here[name] - there[name], ours[name] - theirs[name]
+        defined = resampled[~np.isnan(resampled)]
+        if np.isnan(difference) or not len(defined) or not (np.ptp(ours[name]) or np.ptp(theirs[name])):
+            continue
+        tail = min((defined <= 0).sum(), (defined >= 0).sum())
+        p = float(min(1, 2 * (tail + 1) / (len(defined) + 1)))
+        found[name] = Comparison(difference, _interval(resampled), p)
+    return found
 
 
 def _interval(values: np.ndarray) -> Interval:

@@ -28,7 +28,6 @@ from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import whole_folder, write_json, write_text
 
 if TYPE_CHECKING:
-    import numpy as np
     from jaxtyping import Float
 
     from aoe_train.evaluation.pairs import PairTask
@@ -154,7 +153,11 @@ def export(
         for name in encoder.settings.prompts:
             prompted = encoder.encode(texts[:1], prompt_name=name)
             verify(partial(encode, prompt_name=name), texts[:1], prompted, path=out, within=within)
-        loss = _to_int8(encoder, folder, graph, task, out) if graph and graph.int8 else None
+        loss = None
+        if graph and graph.int8:  # replaces the verified float32 graph
+            quantize_onnx(folder)
+            encode = onnx_encoder(folder, encoder.settings.named_prompts, file=graph.file)
+            loss = measure(encoder.encode, encode, task, path=out)
         rounding = difference(expected, original)
         done = Exported(out, form, dtype, encoder.dim, merged, largest, rounding, reason, loss, weight_mix)
         _describe(done, encoder, source, folder)
@@ -226,13 +229,6 @@ def _write(
     encoder.save(folder)
     reason = needs_toolkit(folder, encoder.settings)
     return _their_encoder(folder, trust=reason is not None), reason
-
-
-def _to_int8(encoder: Encoder, folder: Path, graph: Graph, task: PairTask | None, out: Path) -> Loss:
-    """Replace the verified float32 graph by one in int8, and measure the loss."""
-    quantize_onnx(folder)
-    encode = onnx_encoder(folder, encoder.settings.named_prompts, file=graph.file)
-    return measure(encoder.encode, encode, task, path=out)
 
 
 def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., np.ndarray]:

@@ -227,7 +227,10 @@ def distil(
     axes = kept_axes(targets, dim)
     prior = np.zeros((len(token_texts), vectors.shape[1]), np.float32)
     prior[with_text] = of_tokens - of_tokens.mean(axis=0)
-    shares = token_shares(plain, fitted, _max_text_tokens(encoder))
+    longest = encoder.settings.max_length
+    if longest is not None:
+        longest = max(longest - encoder.tokenizer.num_special_tokens_to_add(), 1)
+    shares = token_shares(plain, fitted, longest)
     prior *= rarity(shares)[:, None].astype(np.float32)
     table = fit(shares, targets @ axes, prior @ axes, step=lambda: show(Progress("fit tokens")))
     show(Progress("fit tokens", ended=True))
@@ -254,10 +257,3 @@ def kept_axes(vectors: Float[np.ndarray, "text wide"], dim: int) -> Float[np.nda
         return np.eye(wide, dtype=np.float32)
     axes: np.ndarray = principal_axes(torch.from_numpy(vectors))[:, :dim].numpy()
     return axes
-
-
-def _max_text_tokens(encoder: Encoder) -> int | None:
-    """The model's maximum tokens of a text without special tokens; None for no limit."""
-    longest = encoder.settings.max_length
-    special = encoder.tokenizer.num_special_tokens_to_add()
-    return None if longest is None else max(longest - special, 1)

@@ -53,9 +53,7 @@ def upload_batch(batch: Mapping[str, Any], device: torch.device) -> dict[str, An
     }
 
 
-def downloaded(
-    batches: Iterable[tuple[np.ndarray, Tensor]],
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def downloaded(batches: Iterable[tuple[np.ndarray, Tensor]]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Copy vectors to the host; each batch is awaited only after the next one was started."""
     pending: list[tuple[np.ndarray, Callable[[], np.ndarray]]] = []
     for texts, vectors in batches:

@@ -14,13 +14,7 @@ import numpy as np
 import torch
 from torch.nn.functional import normalize as unit
 
-from aoe_train.model.backbones.decoder import (
-    add_padding,
-    has_lora,
-    make_bidirectional,
-    merge_lora,
-    name_base,
-)
+from aoe_train.model.backbones.decoder import add_padding, has_lora, make_bidirectional, merge_lora, name_base
 from aoe_train.model.backbones.depth import keep_layers
 from aoe_train.model.backbones.load import check_pin, find_folder, load_backbone
 from aoe_train.model.backbones.packaged import quietly

@@ -178,7 +178,12 @@ class PoolingConfig(Foreign):
         return [key.removeprefix(prefix) for key, value in self if key.startswith(prefix) and value is True]
 
 
-class DenseConfig(Foreign):
+class _NormalizeConfig(Foreign):
+    module_input_name: Key | None = None
+    module_output_name: Key | None = None
+
+
+class DenseConfig(_NormalizeConfig):
     """config.json of a dense layer."""
 
     in_features: Size
@@ -186,13 +191,6 @@ class DenseConfig(Foreign):
     bias: bool = True
     activation_function: _Activation = "torch.nn.modules.activation.Tanh"
     use_residual: bool = False
-    module_input_name: Key | None = None
-    module_output_name: Key | None = None
-
-
-class _NormalizeConfig(Foreign):
-    module_input_name: Key | None = None
-    module_output_name: Key | None = None
 
 
 class _LayerNormConfig(Foreign):

@@ -95,7 +95,10 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
     else:
         modules = [_Module("Transformer"), *_pooling(folder, settings, dim)]
         modules += [_Module("Dense", path=name) for name in dense_names(len(settings.dense))]
-        write_json(folder / "sentence_bert_config.json", _transformer(settings))
+        length = {} if settings.max_length is None else {"max_seq_length": settings.max_length}
+        states = {"config_args": {"output_hidden_states": True}}
+        states = states if settings.pooling == "first-last-avg" else {}
+        write_json(folder / "sentence_bert_config.json", {"do_lower_case": False, **length, **states})
     if settings.bidirectional:
         reason = "Older releases mask later tokens without a warning."
         requirements["transformers"] = {"specifier": ">=5.2", "reason": reason}
@@ -173,15 +176,6 @@ def _read_model(folder: Path) -> dict[str, Any]:
         "dim": model.truncate_dim,
     }
     return {name: value for name, value in stored.items() if value}
-
-
-def _transformer(settings: EncoderSettings) -> dict[str, Any]:
-    config: dict[str, Any] = {"do_lower_case": False}
-    if settings.max_length is not None:
-        config["max_seq_length"] = settings.max_length
-    if settings.pooling == "first-last-avg":
-        config["config_args"] = {"output_hidden_states": True}
-    return config
 
 
 def _pooling(folder: Path, settings: EncoderSettings, dim: int) -> list[_Module]:

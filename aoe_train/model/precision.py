@@ -24,7 +24,7 @@ from pairkit.app.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jaxtyping import Float, Int8, UInt8
+    from jaxtyping import Float, UInt8
     from torch import Tensor
 
     from aoe_train.settings.training import EncodingPrecision, Precision
@@ -62,10 +62,8 @@ def slow_precision(precision: EncodingPrecision, device: torch.device) -> str | 
 
 def training_note(precision: Precision, device: torch.device) -> str | None:
     """A note if training would be faster in another precision."""
-    return slow_precision(precision, device) or _unused_bf16(precision, device)
-
-
-def _unused_bf16(precision: Precision, device: torch.device) -> str | None:
+    if note := slow_precision(precision, device):
+        return note
     if device.type != "cpu" or precision != "auto" or (relative := product_time(torch.bfloat16)) > _FASTER:
         return None
     return (
@@ -173,13 +171,6 @@ def _scales(rows: Float[Tensor, "row in"], max_code: int) -> Float[Tensor, "row 
     return largest.clamp_(min=_MIN_SCALE).div_(max_code)
 
 
-def _weight_codes(weight: Float[Tensor, "out in"]) -> tuple[Int8[Tensor, "out in"], Float[Tensor, "out 1"]]:
-    """Signed codes of a weight with a scale for each output."""
-    rows = weight.float()
-    scales = _scales(rows, largest_weight_code())
-    return rows.div(scales).round_().to(torch.int8), scales
-
-
 @cache
 def largest_weight_code() -> int:
     """127, or 64 on x86 without VNNI, where sums of two products saturate at 16 bits."""
@@ -205,7 +196,9 @@ class Int8Linear(nn.Module):
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
         self.in_features, self.out_features = layer.in_features, layer.out_features
-        codes, scales = _weight_codes(layer.weight.detach())
+        rows = layer.weight.detach().float()
+        scales = _scales(rows, largest_weight_code())
+        codes = rows.div(scales).round_().to(torch.int8)
         self.weight = nn.Parameter(codes, requires_grad=False)
         self.scales = nn.Parameter(scales.flatten(), requires_grad=False)
         bias = layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias.detach()

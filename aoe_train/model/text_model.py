@@ -118,12 +118,7 @@ class TextModel(nn.Module):
     """The network that training optimises and encoding runs."""
 
     def __init__(
-        self,
-        backbone: PreTrainedModel,
-        pooling: str,
-        *,
-        packed: bool,
-        heads: DenseLayers | None = None,
+        self, backbone: PreTrainedModel, pooling: str, *, packed: bool, heads: DenseLayers | None = None
     ) -> None:
         super().__init__()
         self.backbone = backbone
@@ -168,11 +163,7 @@ class TextModel(nn.Module):
 
     @only_callees_compiled
     def states(
-        self,
-        input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " piece"],
-        *,
-        every: bool = False,
+        self, input_ids: Int[Tensor, " token"], lengths: Int[np.ndarray, " piece"], *, every: bool = False
     ) -> tuple[Float[Tensor, "token dim"], ...]:
         """The last layer's hidden states, or all layers' if the pooling or `every` needs them."""
         if hasattr(self.backbone, "forward_packed"):

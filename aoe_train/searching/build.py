@@ -119,7 +119,12 @@ def make(
     with whole_folder(out) as folder:
         write_parquet(folder / ROWS, rows.frame.with_columns(pl.Series(HASH, hashes)))
         np.save(folder / PROBE, probe, allow_pickle=False)
-        vectors = _save_vectors(matrix, quantize, folder)
+        ranges = value_ranges([matrix]) if quantize == "int8" else None
+        stored = matrix if ranges is None else quantized(matrix, "int8", ranges)
+        np.save(folder / VECTORS, stored, allow_pickle=False)
+        if ranges is not None:
+            np.save(folder / RANGES, ranges.astype(np.float32), allow_pickle=False)
+        vectors = IndexVectors(stored, ranges)
         show(Progress("index words"))
         (folder / WORDS).mkdir()
         Bm25(rows.texts).save(folder / WORDS)
@@ -178,12 +183,3 @@ def _earlier_vectors(out: Path, probe: np.ndarray) -> tuple[dict[str, int], np.n
         except DataError:
             pass
     return {}, np.empty((0, 0), np.float32)
-
-
-def _save_vectors(matrix: np.ndarray, quantize: Quantize, folder: Path) -> IndexVectors:
-    ranges = value_ranges([matrix]) if quantize == "int8" else None
-    stored = matrix if ranges is None else quantized(matrix, "int8", ranges)
-    np.save(folder / VECTORS, stored, allow_pickle=False)
-    if ranges is not None:
-        np.save(folder / RANGES, ranges.astype(np.float32), allow_pickle=False)
-    return IndexVectors(stored, ranges)

@@ -120,10 +120,7 @@ class NearDuplicates:
             return table
         shown = self.pairs.head(rows)
         table = ResultTable("cosine", "row", "text")
-        sides = (
-            _shown(self.asked, shown["place1"].to_list()),
-            _shown(self.index, shown["place2"].to_list()),
-        )
+        sides = (_shown(self.asked, shown["place1"].to_list()), _shown(self.index, shown["place2"].to_list()))
         for pair, one, other in zip(shown.iter_rows(named=True), *sides, strict=True):
             table.add_row(f"{pair['cosine']:.3f}", *one)
             table.add_row("", *other)
@@ -151,11 +148,10 @@ def alike(
     show: Listener,
 ) -> tuple[Mapping[str, np.ndarray], int]:
     """Places and cosines of similar pairs, and the number of texts with more than `neighbours` of them."""
-    first = vectors if queries is None else queries
-    within = queries is None
-    blocks = _compared(vectors, queries, least)
+    first, within = (vectors, True) if queries is None else (queries, False)
+    blocks = _compared(vectors, first, least, within=within)
     if not searcher.is_exact:
-        blocks = _searched(vectors, queries, least, searcher, neighbours)
+        blocks = _searched(vectors, first, least, searcher, neighbours, within=within)
     counts = np.zeros(len(first), np.int64)
     kept, new = _NO_PAIRS, list[_Pairs]()
     for done, texts, pairs in blocks:
@@ -185,38 +181,42 @@ _NO_PAIRS = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.
 _Blocks = Iterator[tuple[int, np.ndarray, _Pairs]]  # finished texts, a text for each of its neighbours, pairs
 
 
-def _compared(vectors: IndexVectors, queries: IndexVectors | None, least: float) -> _Blocks:
+def _compared(vectors: IndexVectors, queries: IndexVectors, least: float, *, within: bool) -> _Blocks:
     """All similar pairs, each once, by comparing all texts."""
-    all_queries = vectors if queries is None else queries
-    for start in range(0, len(all_queries), _QUERIES):
-        block = all_queries.rows(slice(start, start + _QUERIES))
-        for first in range(start if queries is None else 0, len(vectors), _OTHERS):
+    for start in range(0, len(queries), _QUERIES):
+        block = queries.rows(slice(start, start + _QUERIES))
+        for first in range(start if within else 0, len(vectors), _OTHERS):
             products = block @ vectors.rows(slice(first, first + _OTHERS)).T
-            if queries is None and first == start:
+            if within and first == start:
                 products[np.tril_indices(len(block), m=products.shape[1])] = -np.inf
             hits = np.flatnonzero(products >= least)
             rows, columns = np.divmod(hits, products.shape[1])
             pairs = _Pairs(rows + start, columns + first, products.ravel()[hits])
-            texts = np.concatenate([pairs.one, pairs.other]) if queries is None else pairs.one
+            texts = np.concatenate([pairs.one, pairs.other]) if within else pairs.one
             yield start + len(block), texts, pairs
 
 
 def _searched(
-    vectors: IndexVectors, queries: IndexVectors | None, least: float, searcher: Searcher, neighbours: int
+    vectors: IndexVectors,
+    queries: IndexVectors,
+    least: float,
+    searcher: Searcher,
+    neighbours: int,
+    *,
+    within: bool,
 ) -> _Blocks:
     """The similar pairs that a faiss index finds; some of them twice."""
-    all_queries = vectors if queries is None else queries
-    count = min(neighbours + 1 + (queries is None), len(vectors))  # + 1 shows whether there are more
-    for start in range(0, len(all_queries), _QUERIES):
-        block = all_queries.rows(slice(start, start + _QUERIES))
+    count = min(neighbours + 1 + within, len(vectors))  # + 1 shows whether there are more
+    for start in range(0, len(queries), _QUERIES):
+        block = queries.rows(slice(start, start + _QUERIES))
         found = searcher.nearest(block, count)
         rows = np.broadcast_to(np.arange(start, start + len(block))[:, None], found.places.shape)
         is_similar = (found.scores >= least) & (found.places >= 0)
-        if queries is None:
+        if within:
             is_similar &= found.places != rows
         one, other, cosines = rows[is_similar], found.places[is_similar], found.scores[is_similar]
         pairs = _Pairs(one, other, cosines)
-        if queries is None:
+        if within:
             pairs = _Pairs(np.minimum(one, other), np.maximum(one, other), cosines)
         yield start + len(block), one, pairs
 

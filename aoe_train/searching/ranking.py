@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -39,8 +40,14 @@ class Ranker:
 
     def __init__(self, folder: Path, about: IndexManifest, vectors: IndexVectors) -> None:
         self._folder, self._about, self._vectors = folder, about, vectors
-        self._words: Bm25 | None = None
-        self._searcher: Searcher | None = None
+
+    @cached_property
+    def _word_index(self) -> Bm25:
+        return Bm25.load(self._folder / WORDS)
+
+    @cached_property
+    def _searcher(self) -> Searcher:
+        return Searcher(self._vectors, read(self._folder, self._about.kind))
 
     def ranked(
         self,
@@ -66,9 +73,13 @@ class Ranker:
             (nearest,) = self.nearest(vector[None], candidates(by, top), allowed)
         if by == "model":
             return nearest
-        return self._by_both(
-            text, vector, top, allowed, self._about.weight if weight is None else weight, nearest
-        )
+        scores = self._by_words(text, allowed)
+        places = np.union1d(nearest.places, best(scores, candidates("both", top)))
+        cosines = self._vectors.rows(places) @ vector
+        both = fused(cosines, scores[places], self._about.weight if weight is None else weight)
+        order = np.argsort(-both, kind="stable")[:top]
+        places = places[order]
+        return RankedRows(places, both[order], cosines[order], self._shares(text, scores[places]))
 
     def nearest(
         self, vectors: Float[np.ndarray, "query dim"], count: int, allowed: Int[np.ndarray, " row"] | None
@@ -82,30 +93,10 @@ class Ranker:
 
     def searcher(self) -> Searcher:
         """Finds the nearest of the index's vectors."""
-        if self._searcher is None:
-            index = read(self._folder, self._about.kind)
-            self._searcher = Searcher(self._vectors, index)
         return self._searcher
 
-    def _by_both(
-        self,
-        text: str,
-        vector: np.ndarray,
-        top: int,
-        allowed: np.ndarray | None,
-        weight: float,
-        nearest: RankedRows,
-    ) -> RankedRows:
-        scores = self._by_words(text, allowed)
-        places = np.union1d(nearest.places, best(scores, candidates("both", top)))
-        cosines = self._vectors.rows(places) @ vector
-        both = fused(cosines, scores[places], weight)
-        order = np.argsort(-both, kind="stable")[:top]
-        places = places[order]
-        return RankedRows(places, both[order], cosines[order], self._shares(text, scores[places]))
-
     def _by_words(self, text: str, allowed: np.ndarray | None) -> np.ndarray:
-        scores = np.array(self._word_index().scores(text))
+        scores = np.array(self._word_index.scores(text))
         if allowed is not None:
             is_excluded = np.ones(len(scores), bool)
             is_excluded[allowed] = False
@@ -113,13 +104,8 @@ class Ranker:
         return scores
 
     def _shares(self, text: str, scores: np.ndarray) -> np.ndarray:
-        most = self._word_index().most(text)
+        most = self._word_index.most(text)
         return scores / most if most else np.zeros(len(scores), np.float32)
-
-    def _word_index(self) -> Bm25:
-        if self._words is None:
-            self._words = Bm25.load(self._folder / WORDS)
-        return self._words
 
 
 def candidates(by: By, top: int) -> int:

@@ -26,18 +26,11 @@ from pairkit.app.settings import load_settings
 from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
 
 TEXTS = [*probes(40), "bread", "a large blue car is on the road . " * 3, "the dog"]
+PAIRS = "large-large small-large red-red blue-red old-new slow-slow fast-slow new-new"
+SCORES = (1.0, 0.2, 0.9, 0.4, 0.0, 0.8, 0.3, 0.7)
 ROWS = [
     {"text1": f"a {one} cat is playing", "text2": f"the {two} cat is eating", "score": score}
-    for one, two, score in [
-        ("large", "large", 1.0),
-        ("small", "large", 0.2),
-        ("red", "red", 0.9),
-        ("blue", "red", 0.4),
-        ("old", "new", 0.0),
-        ("slow", "slow", 0.8),
-        ("fast", "slow", 0.3),
-        ("new", "new", 0.7),
-    ]
+    for (one, two), score in zip((pair.split("-") for pair in PAIRS.split()), SCORES, strict=True)
 ]
 QUICK = {
     "epochs": 2,

@@ -85,14 +85,6 @@ def test_minilm_equals_sentence_transformers(minilm):
     )
 
 
-def test_chunks_read_all_of_a_long_text(bert):
-    long = "a man playing a flute on the road in the city and a dog eating bread"
-    cut, whole = Encoder.load(bert, max_length=8), Encoder.load(bert, max_length=8, long_text="chunks")
-    assert np.allclose(cut.encode(long), cut.encode(long + " in a red house"))
-    assert not np.allclose(whole.encode(long), whole.encode(long + " in a red house"))
-    assert np.allclose(whole.encode("the cat"), cut.encode("the cat"), atol=1e-6)
-
-
 def test_decoders_pool_their_last_token(llama):
     assert Encoder.load(llama).settings.pooling == "last"
     both = Encoder.load(llama, bidirectional=True, pooling="cls")

@@ -77,16 +77,6 @@ def test_counts_are_repeated_rows(rows: list[tuple[float, int, int]], tenth: int
     assert scores["accuracy"] == pytest.approx(best(metrics.accuracy_score, y, x))
 
 
-def test_cross_validation_by_hand():
-    """Six pairs are six folds; each is judged at the best threshold of the other five."""
-    cosines, labels = np.array([0.1, 0.2, 0.6, 0.5, 0.8, 0.9]), np.array([0, 0, 0, 1, 1, 1])
-    # All pairs: 0.55, 0.7 and 0.35 are one mistake each; the highest is taken, 0.7, and 0.5 is missed: 5/6.
-    assert Binary(cosines, labels).best_thresholds().accuracy == pytest.approx(0.7)
-    # Without 0.6 the threshold is 0.35, which lets it through; without 0.5 it is 0.7, which misses it;
-    # without any other pair it is 0.7, which is right of 0.1, 0.2, 0.8 and 0.9.
-    assert Binary(cosines, labels).scores()["best_accuracy"] == pytest.approx(4 / 6)
-
-
 def test_draws_with_one_label_are_undefined():
     judged = Binary(np.array([0.9, 0.1]), np.array([1, 0]), Thresholds(0.5, 0.5))
     with warnings.catch_warnings():
@@ -143,13 +133,6 @@ def test_cosines_in_float64_and_of_zero_vectors():
     assert cosines.dtype == np.float64
     assert cosines == pytest.approx([24 / 25, 0, 0, 1], abs=1e-15)
     assert unit(vectors)[0] == pytest.approx([0.6, 0.8], abs=1e-15)
-    generator = np.random.default_rng(0)  # more pairs than are compared at once
-    many, pairs = (
-        generator.normal(size=(50, 4)).astype(np.float32),
-        generator.integers(0, 50, size=(20_000, 2)),
-    )
-    at_once = (unit(many)[pairs[:, 0]] * unit(many)[pairs[:, 1]]).sum(axis=1)
-    assert pair_similarities(many, pairs, "cosine") == pytest.approx(at_once, abs=1e-12)
 
 
 def lengths(texts: list[str]) -> np.ndarray:

@@ -12,11 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from tokenizers import normalizers
 from transformers import AutoTokenizer
 
 from aoe_train.exporting.export import difference, probes, verify
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.interchange import needs_toolkit, read_sentence_transformers, write_sentence_transformers
+from aoe_train.model.ran import RanConfig, RanModel
 from aoe_train.model.tokens.special_tokens import generic_tokenizer
 from aoe_train.settings.training import EncoderSettings
 from pairkit.app.errors import ConfigError, DataError
@@ -69,10 +73,6 @@ def test_chunks_use_our_module_also_after_resaving(bert: Path, tmp_path: Path):
 
 @pytest.mark.parametrize("pooling", ["cells", "avg"])
 def test_ran_uses_our_module(bert: Path, tmp_path: Path, pooling: str):
-    from transformers import AutoTokenizer
-
-    from aoe_train.model.ran import RanConfig, RanModel
-
     tokenizer = AutoTokenizer.from_pretrained(bert)
     shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 8}
     config = RanConfig(vocab_size=len(tokenizer), window_size=8, min_window_size=2, **shape)
@@ -93,22 +93,6 @@ def test_requirements_of_readers(bert: Path, llama: Path, tmp_path: Path):
     assert requirements(llama, bidirectional=True) == {"transformers"}
     with pytest.raises(ConfigError, match="'auto' can't be exported; expected one of cls"):
         write_sentence_transformers(tmp_path, EncoderSettings(), 32)
-
-
-@pytest.mark.parametrize("mode", ["cls", "mean", "max", "lasttoken", "weightedmean"])
-def test_load_folders_of_sentence_transformers(bert: Path, tmp_path: Path, mode: str):
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-
-    modules = [Transformer(str(bert), max_seq_length=24), Pooling(32, pooling_mode=mode)]  # type: ignore[arg-type]
-    theirs = SentenceTransformer(
-        modules=modules, device="cpu", prompts={"q": "the car: "}, default_prompt_name="q"
-    )
-    theirs.save(str(tmp_path / "m"))
-    ours = Encoder.load(tmp_path / "m", device="cpu")
-    assert ours.settings.prompts["q"] == "the car: "
-    assert ours.settings.default_prompt_name == "q"
-    texts = ["a cat is playing", "error when opening", "bread " * 50]
-    assert difference(ours.encode(texts), theirs.encode(texts)) < 1e-5
 
 
 def modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = None, **bert: Any) -> Path:
@@ -168,9 +152,6 @@ def test_difference_is_relative_to_the_length(apart: float, length: float):
 
 
 def test_lower_casing_survives_saving(bert: Path, tmp_path: Path):
-    from tokenizers import normalizers
-    from transformers import AutoTokenizer
-
     source = Path(shutil.copytree(bert, tmp_path / "source"))
     cased = AutoTokenizer.from_pretrained(bert)
     raw = cased.backend_tokenizer
@@ -199,24 +180,10 @@ def theirs(
     source: Path, folder: Path, *, pooling: str = "mean", include_prompt: bool = True, **model: Any
 ) -> SentenceTransformer:
     """A folder as written by sentence-transformers."""
-    shutil.copytree(source, folder)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    tokenizer.save_pretrained(folder)
-    home = "sentence_transformers.models"
-    listed = [
-        {"idx": 0, "name": "0", "path": "", "type": f"{home}.Transformer"},
-        {"idx": 1, "name": "1", "path": "1_Pooling", "type": f"{home}.Pooling"},
-    ]
-    own = {"embedding_dimension": 32, "pooling_mode": pooling, "include_prompt": include_prompt}
-    (folder / "1_Pooling").mkdir()
-    for name, value in {
-        "modules.json": listed,
-        "1_Pooling/config.json": own,
-        "sentence_bert_config.json": {"max_seq_length": 32},
-        "config_sentence_transformers.json": {"default_prompt_name": None, **model},
-    }.items():
-        (folder / name).write_text(json.dumps(value))
+    transformer = Transformer(str(source), max_seq_length=32)
+    transformer.tokenizer.pad_token = transformer.tokenizer.pad_token or transformer.tokenizer.eos_token
+    parts = [transformer, Pooling(32, pooling, include_prompt=include_prompt)]
+    SentenceTransformer(modules=parts, device="cpu", **model).save(str(folder))
     return SentenceTransformer(str(folder), device="cpu")
 
 
@@ -236,6 +203,7 @@ def agree(ours: Encoder, model: SentenceTransformer, texts: list[str] = TEXTS) -
     ("which", "pooling", "include_prompt"),
     [
         ("bert", "mean", False),
+        ("bert", "max", True),
         ("llama", "cls", False),
         ("llama", "lasttoken", True),
         ("llama", "weightedmean", False),

@@ -135,7 +135,6 @@ def test_the_type_of_values_decides():
         _attend(q, k, v, [3, 4], softcap=50.0)
 
 
-CPU, META = torch.device("cpu"), torch.device("meta")
 LENGTHS = [1, 4, 4, 9, 130]
 
 

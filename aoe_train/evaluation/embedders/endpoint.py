@@ -90,7 +90,10 @@ class EndpointEmbedder:
         except RefusedCall as refused:
             raise _explain_refusal(refused, self._where, channel.key, texts) from refused
         except NoAnswer as missed:
-            raise _explain_failure(missed, self._where) from missed
+            cause = f"{missed.detail}; run the same command again"
+            if missed.reason == "connection":
+                cause = f"can't be reached ({missed.detail}); start the server or fix --endpoint"
+            raise RemoteError(f"{self._where}: {cause}") from missed
         vectors = _read(body, len(texts), self._where)
         if vectors.shape[1] != (self._dim or vectors.shape[1]):
             raise BadReply(
@@ -174,10 +177,3 @@ def _explain_refusal(refused: RefusedCall, where: str, key: Key | None, texts: l
             f"begins {longest[:60]!r}: shorten it or leave it out if it is too long"
         )
     return RemoteError(f"{where}: {reply}; run the same command again, or see the server's log")
-
-
-def _explain_failure(missed: NoAnswer, where: str) -> RemoteError:
-    """The error for a request without a reply."""
-    if missed.reason == "connection":
-        return RemoteError(f"{where}: can't be reached ({missed.detail}); start the server or fix --endpoint")
-    return RemoteError(f"{where}: {missed.detail}; run the same command again")

@@ -16,7 +16,7 @@ from pairkit.app.printable import one_line
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -158,16 +158,18 @@ def _read_bert(folder: Path, dtype: torch.dtype) -> LoadedBackbone | None:
 def outline(folder: Path) -> PreTrainedModel:
     """The network of a folder without its weights; for adapters, the network of their base."""
     import torch
-    from transformers import AutoConfig
+    import transformers
 
     import aoe_train.model.ran  # noqa: F401 - registers it with transformers
 
     if (folder / ADAPTERS_FILE).is_file():
         folder = _find_base(folder, trust_remote_code=False)
     try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
         with quietly(), torch.device("meta"):
-            return _network(config)
+            if (name := _ENCODERS.get(config.model_type)) is not None:
+                return cast("PreTrainedModel", getattr(transformers, name)(config))
+            return cast("Any", transformers.AutoModel).from_config(config, trust_remote_code=False)  # type: ignore[no-any-return]
     except Exception as error:  # transformers and torch raise anything for invalid settings
         raise _explained(folder, error) from error
 
@@ -224,19 +226,14 @@ def _check_code(folder: Path) -> None:
 
 def _check_weights(folder: Path, backbone: PreTrainedModel, report: Any) -> None:
     missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
-    if missing:
-        raise DataError(
-            f"the weights don't match config.json: {len(missing)} are missing, such as {missing[0]}; copy or"
-            " download the model again",
-            path=folder,
-        )
     extra = sorted(key for key in report["unexpected_keys"] if ".layer" in key or key.startswith("layer"))
-    if extra:
-        raise DataError(
-            f"the weights don't match config.json: {len(extra)} are unexpected, such as {extra[0]}; copy or"
-            " download the model again",
-            path=folder,
-        )
+    for problem, keys in (("missing", missing), ("unexpected", extra)):
+        if keys:
+            raise DataError(
+                f"the weights don't match config.json: {len(keys)} are {problem}, such as {keys[0]}; copy or"
+                " download the model again",
+                path=folder,
+            )
     pooler: Any = getattr(backbone, "pooler", None)
     if pooler is not None:  # text vectors don't use it, so it must not be trained
         if any(key.startswith("pooler.") for key in report["missing_keys"]):
@@ -274,15 +271,6 @@ def model_class(folder: Path) -> Any:
     config = read_object(folder / "config.json")
     kind = None if "auto_map" in config else config.get("model_type")
     return getattr(transformers, _ENCODERS.get(str(kind), "AutoModel"))
-
-
-def _network(config: PretrainedConfig) -> PreTrainedModel:
-    import transformers
-
-    if (name := _ENCODERS.get(config.model_type)) is not None:
-        model: PreTrainedModel = getattr(transformers, name)(config)
-        return model
-    return transformers.AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def recompute_layers(backbone: Any) -> None:

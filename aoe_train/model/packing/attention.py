@@ -124,12 +124,7 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        packed: Sequences,
-        options: Options,
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, packed: Sequences, options: Options
     ) -> Tensor:
         scaling, dropout, causal, window = options
         out = query.new_empty(query.shape)

@@ -42,11 +42,7 @@ def position_offset(backbone: Any) -> int:
 
 @only_callees_compiled
 def run_packed(
-    backbone: Any,
-    input_ids: Int[Tensor, " token"],
-    lengths: list[int],
-    *,
-    layers: bool = False,
+    backbone: Any, input_ids: Int[Tensor, " token"], lengths: list[int], *, layers: bool = False
 ) -> tuple[Float[Tensor, "token dim"], ...]:
     """Hidden states of packed sequences, ascending by length: the last layer's, or (`layers`) all."""
     packed = Sequences(lengths, input_ids.device)

@@ -207,8 +207,12 @@ def best_cuts(lengths: list[int], start_cost: int = _BUCKET_COST, limit: int = _
     divides a run of equal lengths, it does so from the start of the run, which may cost slightly more;
     trying all divisions would take longer than it saves.
     """
-    ends = [i + 1 for i in range(len(lengths)) if i + 1 == len(lengths) or lengths[i] != lengths[i + 1]]
-    ends = _within_limit(lengths, ends, limit)
+    ends, start = list[int](), 0
+    for end in range(1, len(lengths) + 1):
+        if end == len(lengths) or lengths[end - 1] != lengths[end]:
+            step = max(1, limit // lengths[end - 1] ** 2)
+            ends += [*range(start + step, end, step), end]
+            start = end
     best, cut = [0.0], [0]
     for number, end in enumerate(ends):
         square = lengths[end - 1] ** 2
@@ -226,13 +230,3 @@ def best_cuts(lengths: list[int], start_cost: int = _BUCKET_COST, limit: int = _
         chosen.append(ends[number - 1])
         number = cut[number]
     return chosen[::-1]
-
-
-def _within_limit(lengths: list[int], ends: list[int], limit: int) -> list[int]:
-    """Add ends within long runs of one length, so that no bucket has to exceed the limit."""
-    possible, start = [], 0
-    for end in ends:
-        step = max(1, limit // lengths[end - 1] ** 2)
-        possible += [*range(start + step, end, step), end]
-        start = end
-    return possible
