@@ -252,7 +252,7 @@ add_command(
     app,
     duplicates,
     "aoe duplicates index",
-    "aoe duplicates index --least 0.8 --out pairs.parquet",
+    "aoe duplicates index --min-cosine 0.8 --out pairs.parquet",
     "aoe duplicates index --against new-index --json",
     run=_duplicates,
 )

@@ -27,7 +27,7 @@ _QUERIES, _OTHERS = 1024, 4096  # texts per product of matrices
 _BUFFERED_PAIRS = 1 << 20  # until all but the nearest of each text are dropped
 _BLOCK_PAIRS = 4096  # that are written at a time
 _SHOWN, _MEMBERS = 100, 5  # characters per text, texts per group
-NEIGHBOURS, LEAST = 50, 0.9
+NEIGHBOURS, MIN_COSINE = 50, 0.9
 
 
 @dataclass(frozen=True, eq=False)

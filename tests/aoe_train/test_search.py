@@ -109,7 +109,7 @@ def test_filters_and_json_of_all_column_types(bert: Path, tmp_path: Path):
     hit = opened.search(TEXTS[0], by="words")[0].to_dict()
     assert json.loads(json.dumps(hit, allow_nan=False))["row"]["day"] == "2024-01-02"
     assert (hit["row"]["score"], hit["row"]["price"]) == (None, "1.50")
-    near = aoe_train.duplicates(out, least=-1, progress=False).to_dict()
+    near = aoe_train.duplicates(out, min_cosine=-1, progress=False).to_dict()
     assert json.loads(json.dumps(near, allow_nan=False))["pairs"][0]["score_1"] is None
 
 
@@ -121,7 +121,7 @@ def test_a_single_text_and_repeated_texts(bert: Path, tmp_path: Path):
     rows = [TEXTS[0]] * 5 + [TEXTS[1]]
     made = aoe_train.index(rows, model=bert, out=tmp_path / "five", **QUIET)
     assert (made.rows, made.encoded) == (6, 2)
-    found = aoe_train.duplicates(tmp_path / "five", least=0.999999, neighbours=10**6, progress=False)
+    found = aoe_train.duplicates(tmp_path / "five", min_cosine=0.999999, neighbours=10**6, progress=False)
     places = list(found.pairs.filter(pl.col("place2") < 5).select("place1", "place2").iter_rows())
     assert places == [(one, other) for one in range(5) for other in range(one + 1, 5)]
     assert found.full == 0
@@ -251,14 +251,14 @@ def test_near_duplicates_equal_a_full_comparison(made: Path, tmp_path: Path):
     cosines = vectors @ vectors.T
     least = float(np.quantile(cosines, 0.9))
     wanted = {(one, other) for one, other in np.argwhere(cosines >= least).tolist() if one < other}
-    found = aoe_train.duplicates(made, least=least, neighbours=60, progress=False)
+    found = aoe_train.duplicates(made, min_cosine=least, neighbours=60, progress=False)
     assert set(found.pairs.select("place1", "place2").iter_rows()) == wanted
     assert found.pairs["cosine"].is_sorted(descending=True)
     assert found.rows()["number_1"].to_list() == [place + 1 for place in found.pairs["place1"]]
     assert {place for group in found.groups for place in group} == {one for pair in wanted for one in pair}
     assert found.full == 0
     degrees = (cosines >= least).sum(axis=1) - 1
-    nearest = aoe_train.duplicates(made, least=least, neighbours=1, progress=False)
+    nearest = aoe_train.duplicates(made, min_cosine=least, neighbours=1, progress=False)
     assert nearest.full == (degrees > 1).sum()
     np.fill_diagonal(cosines, -1)
     assert set(nearest.pairs.select("place1", "place2").iter_rows()) == {
@@ -293,7 +293,7 @@ def test_the_table_shows_the_groups(bert: Path, tmp_path: Path):
     rows = [{"key": f"A-{number}", "text": long} for number in range(1, 8)]
     rows += [{"key": f"B-{number}", "text": "the compiler panics"} for number in range(2)]
     aoe_train.index(rows, model=bert, out=tmp_path / "index", **QUIET)
-    found = aoe_train.duplicates(tmp_path / "index", least=0.999999, progress=False)
+    found = aoe_train.duplicates(tmp_path / "index", min_cosine=0.999999, progress=False)
     assert [len(group) for group in found.groups] == [7, 2]
     told = str(found.table())
     lines = [line for line in told.splitlines() if "A-" in line]
@@ -329,7 +329,7 @@ def test_filters_compare_numbers_by_value(where: dict[str, Any], places: list[in
 
 def test_near_duplicates_between_two_indexes(made: Path, bert: Path, other_bert: Path, tmp_path: Path):
     aoe_train.index(issues().head(5), model=bert, out=tmp_path / "new", **QUIET)
-    found = aoe_train.duplicates(made, least=0.999, against=tmp_path / "new", progress=False)
+    found = aoe_train.duplicates(made, min_cosine=0.999, against=tmp_path / "new", progress=False)
     assert {(place, place) for place in range(5)} <= {*found.pairs.select("place1", "place2").iter_rows()}
     same = found.rows().filter(pl.col("place1") == pl.col("place2"))
     assert same["title_1"].to_list() == same["title_2"].to_list()
@@ -353,5 +353,5 @@ def test_the_three_commands(bert: Path, tmp_path: Path):
     assert [hit["row"]["state"] for hit in hits] == ["open", "open"]
     with pytest.raises(ConfigError, match="expected COLUMN=VALUE"):
         aoe("search", out, "x", "--where", "state")
-    pairs = aoe("duplicates", out, "--least", "-1", "--json", "-q", "--neighbours", "60")
+    pairs = aoe("duplicates", out, "--min-cosine", "-1", "--json", "-q", "--neighbours", "60")
     assert len(json.loads(pairs)["pairs"]) == 60 * 59 / 2
