@@ -337,7 +337,7 @@ def test_near_duplicates_between_two_indexes(made: Path, bert: Path, other_bert:
     aoe_train.index(TEXTS, model=other_bert, out=tmp_path / "theirs", **QUIET)
     for how, words in (
         ({"against": tmp_path / "theirs"}, "another model than"),
-        ({"least": 3}, "is from -1 to 1"),
+        ({"min_cosine": 3}, "from -1 to 1"),
     ):
         with pytest.raises(ConfigError, match=words):
             aoe_train.duplicates(made, progress=False, **how)
