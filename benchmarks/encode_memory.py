@@ -26,7 +26,7 @@ print(open("/proc/self/status").read().partition("VmHWM:")[2].split()[0])
 
 
 def peak_mb(texts: Path, model: Path, out: Path, quantize: str) -> float:
-    """MiB that a run has resident at most."""
+    """Peak resident memory of a run in MiB."""
     command = [sys.executable, "-c", _SCRIPT, str(texts), str(model), str(out), quantize]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) / 1024
 

@@ -32,7 +32,7 @@ from llm_labeler.settings import BreakerSettings, BudgetSettings, LabelSettings
 
 
 class Waiting:
-    """Replies after a while."""
+    """A provider that replies after a delay."""
 
     name = model = "waiting"
     parameters, parameters_text = "none", "{}"
@@ -44,25 +44,25 @@ class Waiting:
         self.latency_s, self.concurrency = latency_s, concurrency
 
     def bound(self, _: Ask) -> TokenUsage:
-        """More than it takes."""
+        """An upper bound of the usage."""
         return TokenUsage(400, 512)
 
     async def check(self) -> None:
-        """It is there."""
+        """Always available."""
 
     async def reply(self, ask: Ask) -> LlmReply:
-        """Three sentences, of no meaning."""
+        """Three meaningless sentences."""
         await asyncio.sleep(self.latency_s)
         return LlmReply(
             f"1. {ask.text}, one\n2. {ask.text}, two\n3. {ask.text}, three", usage=TokenUsage(60, 40)
         )
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 def main() -> None:
-    """Print a line for each number of questions."""
+    """Print a row for each number of questions."""
     parser = argument_parser(__doc__)
     parser.add_argument("--asks", default="1000,10000,100000")
     parser.add_argument("--concurrency", type=int, default=64)
@@ -89,7 +89,7 @@ def main() -> None:
 
 
 async def measure(job: dict) -> dict:
-    """Ask so many questions."""
+    """Ask the questions and measure."""
     provider = Waiting(job["latency_s"], job["concurrency"])
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -115,7 +115,7 @@ async def measure(job: dict) -> dict:
 
 
 def asks(number: int) -> Iterator[Ask]:
-    """Questions made as they are needed."""
+    """Yield the questions."""
     texts = (Text.of(f"Patient {place} takes a pill in the morning.", place) for place in range(number))
     llm = {"waiting": {"kind": "openai", "model": "none"}}
     settings = LabelSettings.model_validate(

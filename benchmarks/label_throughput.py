@@ -81,7 +81,7 @@ def line(name: str, found: tuple[dict, ...], ideal: float) -> str:
 
 
 def ours(source: Path, out: Path, options: argparse.Namespace, faults: float) -> dict:
-    """`label generate`, in a process of its own."""
+    """Run `label generate` in its own process."""
     with emulator(options, faults) as base_url:
         config = out.with_suffix(".toml")
         config.write_text(
@@ -101,7 +101,7 @@ def ours(source: Path, out: Path, options: argparse.Namespace, faults: float) ->
 
 
 def peer(python: str, source: Path, options: argparse.Namespace, faults: float) -> dict:
-    """The pipeline of distilabel, in its own environment; where it ends with an error every row is lost."""
+    """Run distilabel's pipeline in its own environment; if it fails, every row counts as lost."""
     with emulator(options, faults) as base_url:
         start = time.perf_counter()
         command = [python, str(PEER), str(source), base_url, str(options.concurrency)]
@@ -113,7 +113,7 @@ def peer(python: str, source: Path, options: argparse.Namespace, faults: float) 
 
 
 def measured(options: argparse.Namespace, stats: dict, wall_s: float, cpu_s: float, lost: int) -> dict:
-    """One run's figures."""
+    """The measurements of one run."""
     return {
         "sentences": options.sentences,
         "calls": stats["requests"],
@@ -125,7 +125,7 @@ def measured(options: argparse.Namespace, stats: dict, wall_s: float, cpu_s: flo
 
 
 def run(command: list[str], *, may_fail: bool = False) -> tuple[str, float]:
-    """A command's stdout (empty where it failed and may) and the CPU seconds of it and its children."""
+    """A command's stdout, empty if it failed, and the CPU seconds with its children."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
     before = os.times()
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -142,7 +142,7 @@ def run(command: list[str], *, may_fail: bool = False) -> tuple[str, float]:
 
 @contextmanager
 def emulator(options: argparse.Namespace, faults: float) -> Iterator[str]:
-    """The server as a process of its own; its base URL."""
+    """Start the server in its own process and yield its base URL."""
     command = [sys.executable, "-m", "tests.support.llm", "--latency", str(options.latency_ms / 1000)]
     root = Path(__file__).parent.parent
     command += ["--faults", str(faults)]
@@ -155,13 +155,13 @@ def emulator(options: argparse.Namespace, faults: float) -> Iterator[str]:
 
 
 def counts(base_url: str) -> dict:
-    """What the server has counted."""
+    """The counts of the server."""
     with urllib.request.urlopen(re.sub("/v1$", "/stats", base_url)) as answer:  # noqa: S310 - loopback
         return json.load(answer)
 
 
 def write_sentences(path: Path, number: int) -> Path:
-    """Different plain sentences."""
+    """Write distinct plain sentences."""
     who = ("The nurse", "A doctor", "My aunt", "The child", "Every patient", "An old man", "Her brother")
     what = ("takes a pill", "drinks cold water", "walks slowly", "has a fever", "sleeps badly", "eats fruit")
     lines = [f"{who[n % 7]} {what[n // 7 % 6]} on day {n + 1} of the treatment." for n in range(number)]

@@ -22,7 +22,7 @@ HEADER = (
 
 
 def main() -> None:
-    """Read the flags, serve the dump, print a row for each strategy."""
+    """Serve the dump and print a row for each strategy."""
     parser = argument_parser(__doc__)
     parser.add_argument("--copies", type=int, default=1)
     parser.add_argument("--strategies", default="search,sweep")
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def measure(strategy: str, names: list[str], url: str, out: Path) -> str:
-    """Crawl, then build from what was crawled, then audit; one row of the table."""
+    """Crawl, build and audit; returns a row of the table."""
     shared = ["--repos", ",".join(names), "--strategy", strategy, "--api-url", url]
     work = str(out.with_name(out.name + ".work"))
     crawl = measured("crawl", *shared, "--work", work)

@@ -26,7 +26,7 @@ import aoe_train
 
 
 def main() -> None:
-    """Read the flags, make the texts and an index of each kind, print a table."""
+    """Make the texts and an index of each kind, and print a table."""
     parser = argument_parser(__doc__)
     add_flags(parser)
     parser.add_argument("--model", required=True)
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def mixture(sentences: list[str], count: int, seed: int = 0) -> list[str]:
-    """So many different texts, each of two halves of sentences."""
+    """`count` different texts, each from halves of two sentences."""
     words = [sentence.split() for sentence in sentences]
     draw = random.Random(seed)  # noqa: S311 - a sample, not a secret
     found: dict[str, None] = {}
@@ -70,7 +70,7 @@ def mixture(sentences: list[str], count: int, seed: int = 0) -> list[str]:
 
 
 def times(index: aoe_train.SearchIndex, asked: list[str]) -> list[float]:
-    """Seconds of each search, after one that opens what is opened late."""
+    """Seconds of each search, after a first one that loads files."""
     index.search(asked[0])
     found = []
     for text in asked:

@@ -39,7 +39,7 @@ with default_settings():
 
 
 def main() -> None:
-    """Read the flags, scrub, print one table of kinds and one of real texts."""
+    """Scrub the texts and print a table by kind, and counts for real texts."""
     parser = argument_parser(__doc__)
     parser.add_argument("--per-kind", type=int, default=200, help="texts of each kind")
     parser.add_argument("--seed", type=int, default=0)
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def peer_values(planted: Sequence[Planted]) -> Iterator[list[str]]:
-    """What detect-secrets finds in each text."""
+    """The findings of detect-secrets in each text."""
     with tempfile.TemporaryDirectory(prefix="secrets-peer-") as folder:
         python = Path(folder) / "venv" / "bin" / "python"
         subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
@@ -86,7 +86,7 @@ def _holds(case: Planted, values: Sequence[str]) -> bool:
 
 
 def table(planted: Sequence[Planted], ours: Sequence[bool], peer: Sequence[bool] | None) -> str:
-    """A row a kind: texts, the share that is gone with us and with the peer."""
+    """One row per kind: number of texts, and the shares that we remove and detect-secrets finds."""
     head = "| kind | texts | gone, ours |" + (" found, detect-secrets |" if peer else "")
     rows = [head, "|---" * (head.count("|") - 1) + "|"]
     for kind in (*KINDS, "none"):
@@ -101,7 +101,7 @@ def table(planted: Sequence[Planted], ours: Sequence[bool], peer: Sequence[bool]
 
 
 def real_texts(*, verbose: bool) -> str:
-    """Counts of what goes from the titles and bodies of a real tracker."""
+    """Counts of removals from titles and bodies of a real tracker."""
     counts: Counter[str] = Counter()
     threads, _ = read_dump()
     for issue in (thread.issue for thread in threads):

@@ -28,12 +28,12 @@ import aoe_train
 from aoe_train.model.backbones.load import find_folder
 
 TEACHER = "minilm"
-BATCHES = (32, 1024)  # of sentence-transformers: its default, and what is best for static models
+BATCHES = (32, 1024)  # of sentence-transformers: the default, and the best for static models
 Encode = Callable[[Sequence[str]], np.ndarray]
 
 
 def main() -> None:
-    """Read the flags, make the models, print a table."""
+    """Make the models and print a table."""
     parser = argument_parser(__doc__)
     add_flags(parser)
     parser.add_argument("--counts", default="2000,20000,58000")
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def nli(data: Path) -> list[str]:
-    """Its sentences, each once, in an order that a seed decides."""
+    """The distinct sentences of NLI, shuffled with a fixed seed."""
     found = table(data / "nli" / "nli-triplets.derived.tsv.gz")
     texts = sorted(
         {" ".join(row[side].split()) for row in found for side in ("anchor", "positive", "negative")}
@@ -75,7 +75,7 @@ def nli(data: Path) -> list[str]:
 
 
 def model2vec(dim: int, rows: list[dict]) -> None:
-    """A line for the peer, where it is there."""
+    """Print the row of Model2Vec, if it is installed."""
     try:
         from model2vec.distill import distill
     except ImportError:
@@ -86,7 +86,7 @@ def model2vec(dim: int, rows: list[dict]) -> None:
 
 
 def line(name: str, dim: int, encode: Encode, rows: list[dict], seconds: float) -> None:
-    """Print a model's line."""
+    """Print the row of a model."""
     sides = [[row[side] for row in rows] for side in ("text1", "text2")]
     encode(sides[0][:10])
     begun = time.process_time()

@@ -26,7 +26,7 @@ TEACHER = "minilm"
 
 
 def main() -> None:
-    """Read the flags; train both ways, print a table."""
+    """Train with and without the teacher, and print a table."""
     parser = argument_parser(__doc__)
     add_flags(parser)
     parser.add_argument("--texts", type=int, default=2560)
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 class Judge:
-    """Scores a model on held-out pairs, and by how near it is to the teacher."""
+    """Scores a model on dev, and its mean cosine with the teacher."""
 
     def __init__(self, rows: list[dict]) -> None:
         self.sides = [[row[side] for row in rows] for side in ("text1", "text2")]
@@ -60,7 +60,7 @@ class Judge:
         self.teacher = self.vectors(TEACHER)[0]
 
     def vectors(self, model: str | Path) -> list[np.ndarray]:
-        """Of both sides, of length 1."""
+        """Normalised vectors of both sides."""
         encoder = aoe_train.Encoder.load(model, inference_only=True)
         return [encoder.encode(texts, normalize=True) for texts in self.sides]
 

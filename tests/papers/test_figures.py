@@ -55,7 +55,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_pictures_and_the_numbers_of_the_vectors(bert: Path, pairs: Path, tmp_path: Path):
+def test_figures_and_numbers_of_vectors(bert: Path, pairs: Path, tmp_path: Path):
     out = tmp_path / "figures"
     request = Request([str(bert)], str(pairs), zone=SMALL)
     printed = make_figures(request, out, lambda _: None)
@@ -161,7 +161,7 @@ def test_halves_of_the_pairs_in_the_zone():
         (lambda: halves(made(), Zone(), model="m"), "needs 92 texts or more"),
     ],
 )
-def test_what_can_not_be_drawn(make: Any, message: str):
+def test_invalid_requests(make: Any, message: str):
     with pytest.raises((ConfigError, DataError), match=message):
         make()
 

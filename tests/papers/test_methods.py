@@ -61,7 +61,7 @@ def texts() -> list[str]:
 
 
 @pytest.mark.parametrize("name", [*TEXT_METHODS, "infersent"])
-def test_killed_and_continued_it_ends_at_the_same_weights(
+def test_a_killed_training_continues_to_the_same_weights(
     name: str, texts: list[str], shallow: Path, tmp_path: Path, kill_at: Any
 ):
     data: Any = texts
@@ -113,7 +113,7 @@ def test_killed_and_continued_it_ends_at_the_same_weights(
         ("bow", "single", {}, "method 'bow': expected one of"),
     ],
 )
-def test_models_and_rows_that_it_is_not_for_are_refused(
+def test_unsuitable_models_and_rows_are_refused(
     name: str, kind: str, given: dict[str, Any], words: str, shallow: Path
 ):
     options = {"generator": "none"} if name == "diffcse" else {}
@@ -146,7 +146,7 @@ def test_isbert_by_hand():
     assert copies.item() == pytest.approx(same)
 
 
-def test_ngrams_see_no_text_but_their_own():
+def test_ngrams_of_a_text_do_not_depend_on_other_texts():
     torch.manual_seed(0)
     filters, tokens = NGrams([1, 3, 5], 8), torch.randn(7, 8)
     together = filters(tokens, torch.tensor([0, 0, 0, 1, 2, 2, 2]))
@@ -178,7 +178,7 @@ def test_consert_by_hand_and_its_views(bert: Path):
 
 
 @pytest.mark.parametrize("packing", [True, False])
-def test_a_text_lacks_the_same_features_at_every_token(packing: bool, bert: Path):
+def test_feature_cutoff_is_the_same_for_all_tokens_of_a_text(packing: bool, bert: Path):
     model = Encoder.load(bert, device="cpu", packing=packing).model
     seen: list[torch.Tensor] = []
     batch = batch_of(2, 5, 5)
@@ -218,7 +218,7 @@ def test_promptbert_reads_texts_within_its_templates(bert: Path):
     assert not torch.allclose(shift, expected, atol=1e-4)  # other positions
 
 
-def test_tsdae_deletes_tokens_but_special_ones_and_shares_the_encoders_weights(bert: Path):
+def test_tsdae_keeps_special_tokens_and_shares_the_encoders_weights(bert: Path):
     torch.manual_seed(1)
     whole = batch_of(1, 2000)
     short, long = (tokens.tolist() for tokens in damaged(whole, 0.6, own(whole)).sequences())
@@ -233,7 +233,7 @@ def test_tsdae_deletes_tokens_but_special_ones_and_shares_the_encoders_weights(b
     assert all("crossattention" in name or "predictions" in name for name in free)
 
 
-def test_tsdaes_loss_is_that_of_the_decoders_tokens(bert: Path):
+def test_tsdae_loss_equals_the_sum_over_single_tokens(bert: Path):
     encoder = Encoder.load(bert, device="cpu")
     tsdae, batch = begun("tsdae", encoder).eval(), batch_of(2, 4)
     torch.manual_seed(3)
@@ -249,7 +249,7 @@ def test_tsdaes_loss_is_that_of_the_decoders_tokens(bert: Path):
     assert loss.item() == pytest.approx(total / (3 + 5), rel=1e-4)
 
 
-def test_diffcse_replaces_own_tokens_alone(bert: Path, tmp_path: Path):
+def test_diffcse_replaces_only_ordinary_tokens(bert: Path, tmp_path: Path):
     save_generator(bert, tmp_path / "generator")
     encoder = Encoder.load(bert, device="cpu")
     diffcse = begun("diffcse", encoder, generator=str(tmp_path / "generator"))

@@ -56,7 +56,7 @@ def chosen(regs: Sequence[float], x: np.ndarray, y: np.ndarray) -> float:
     return regs[int(np.argmax(scores))]
 
 
-def test_all_in_one_is_the_nested_loop():
+def test_one_part_uses_nested_folds():
     x, y = blobs(80)
     found = predict((x, y))
     assert 0.6 < np.mean(found == y) < 0.99
@@ -65,7 +65,7 @@ def test_all_in_one_is_the_nested_loop():
         assert found[b].tolist() == expected.tolist()
 
 
-def test_train_and_test_choose_by_folds_of_train():
+def test_two_parts_choose_the_penalty_by_folds_of_train():
     (x, y), test = blobs(150, 3), blobs(300, 3, seed=1)
     expected = fit(chosen(WIDE, x, y), x, y).predict(test[0].astype(float))
     assert predict((x, y), test).tolist() == expected.tolist()
@@ -77,7 +77,7 @@ def test_train_and_test_choose_by_folds_of_train():
 
 
 @pytest.mark.parametrize("length", [1e-3, 1.0, 300.0])
-def test_three_parts_choose_by_dev_and_converge_for_short_and_long_vectors(length: float):
+def test_three_parts_choose_the_penalty_by_dev_at_any_vector_length(length: float):
     parts = (blobs(40, 3, 1), blobs(200, 3, 11), blobs(300, 3, 21))
     train, dev, test = ((x * np.float32(length), y) for x, y in parts)
     with warnings.catch_warnings():
@@ -95,7 +95,7 @@ def test_three_parts_choose_by_dev_and_converge_for_short_and_long_vectors(lengt
         lambda rows: any(count for *_, count in rows)
     )
 )
-def test_detection_with_counts_is_that_of_repeated_examples(rows: list[tuple[bool, bool, int]]):
+def test_weighted_detection_equals_repeated_examples(rows: list[tuple[bool, bool, int]]):
     predicted, gold, counts = (np.array(column) for column in zip(*rows, strict=True))
     figures = Detection(predicted, gold).figures(counts[None].astype(float))
     often = np.repeat(np.arange(len(rows)), counts)
@@ -241,7 +241,7 @@ def hinted(texts: list[str]) -> np.ndarray:
     return vectors.astype(np.float32)
 
 
-def test_a_suite_is_evaluated_and_stands_beside_the_papers(inference: Path, tmp_path: Path):
+def test_a_suite_is_evaluated_and_compared_with_published_scores(inference: Path, tmp_path: Path):
     found, missing = suites.evaluate(hinted, "nli", inference, resamples=0, progress=False)
     results = {name: score.result for name, score in found.scores["hinted"].items()}
     assert (found.suite, missing) == ("nli", {})
@@ -319,7 +319,7 @@ def by_hand(vectors: np.ndarray) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("images", "noise"), [(1, 1.0), (3, 0.5), (40, 0.4), (60, 5.0)])
-def test_figures_are_those_of_a_sorted_list(images: int, noise: float):
+def test_retrieval_metrics_equal_those_of_a_sorted_list(images: int, noise: float):
     random = np.random.default_rng(images)
     vectors = np.repeat(random.normal(size=(images, 16)), 5, axis=0)
     vectors += noise * random.normal(size=(5 * images, 16))
@@ -329,7 +329,7 @@ def test_figures_are_those_of_a_sorted_list(images: int, noise: float):
     assert scores(captions(images), vectors) == pytest.approx(by_hand(vectors), abs=1e-12)
 
 
-def test_another_images_caption_that_is_as_near_goes_first():
+def test_ties_rank_captions_of_other_images_first():
     vectors = np.repeat(np.eye(6), 5, axis=0)
     vectors[7] = vectors[0]  # one of image 1 is equal to those of image 0
     found = scores(captions(6), vectors)
@@ -359,7 +359,7 @@ def test_files_of_captions(tmp_path: Path):
 
 @pytest.mark.slow
 @real_data
-def test_minilm_is_where_it_was_measured():
+def test_minilm_has_its_recorded_scores():
     found, _ = suites.evaluate("minilm", "retrieval", REAL, resamples=0, progress=False)
     assert found.to_dict()["Flickr30k"]["strict_accuracy"] == pytest.approx(0.120, abs=0.002)
     assert found.to_dict()["Flickr30k"]["ndcg@10"] == pytest.approx(0.6488, abs=0.002)
