@@ -111,11 +111,7 @@ def write_archive(
                     )
                     folder.add_frames(config, split, frames, schema, place, len(shards))
         columns = {split: pl.concat(frames) for split, frames in counted.items()}
-        counts = (
-            row_counts(columns, max_repositories=_NAMED)
-            | dict(statistics)
-            | {"months": by_month(hours, tallies)}
-        )
+        counts = row_counts(columns, most=_NAMED) | dict(statistics) | {"months": by_month(hours, tallies)}
         sizes = {split: len(own) for split, own in positives.items()}
         card = gis_card(counts, file_patterns({"default": sizes, "positive": sizes}))
         named = (

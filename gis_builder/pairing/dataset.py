@@ -283,15 +283,13 @@ def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def row_counts(rows: Mapping[str, pl.DataFrame], max_repositories: int | None = None) -> dict[str, Any]:
+def row_counts(rows: Mapping[str, pl.DataFrame], most: int | None = None) -> dict[str, Any]:
     """Counts by split, repository, relation, evidence and kind of negative; shares of long texts."""
     all_rows = pl.concat(rows.values())
     return {
         "splits": {split: _split_counts(frame) for split, frame in rows.items()},
         "gap_auc": gap_auc(all_rows),
-        "repositories": {
-            split: _by_name(repository_counts(frame), max_repositories) for split, frame in rows.items()
-        },
+        "repositories": {split: _by_name(repository_counts(frame), most) for split, frame in rows.items()},
         "repository_count": all_rows["repo"].n_unique(),
         "relations": _value_counts(all_rows["relation"]),
         "evidence": _value_counts(all_rows["evidence"]),
@@ -318,10 +316,10 @@ def repository_counts(frame: pl.DataFrame) -> pl.DataFrame:
     return counts.sort("repo")
 
 
-def _by_name(counts: pl.DataFrame, max_repositories: int | None) -> dict[str, dict[str, int]]:
-    if max_repositories is not None:
+def _by_name(counts: pl.DataFrame, most: int | None) -> dict[str, dict[str, int]]:
+    if most is not None:
         largest = counts.sort("positive", "negative", "repo", descending=[True, True, False])
-        counts = largest.head(max_repositories).sort("repo")
+        counts = largest.head(most).sort("repo")
     return {
         repo: {"positive": positive, "negative": negative} for repo, positive, negative in counts.iter_rows()
     }

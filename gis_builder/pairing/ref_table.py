@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gis_builder.store.records import IssueRef
 from pairkit.similarity.groups import Places, alone, connected
 
-_BITS = 24  # of an issue's number; `decoding.MOST_NUMBER` fits
+_BITS = 24  # of an issue's number: the highest that is taken, `decoding.MOST_NUMBER`, has 24
 _NUMBER = (1 << _BITS) - 1
 
 

@@ -111,7 +111,7 @@ def _targets(settings: SplitSettings, ratio: float, positives: int, groups: int)
             largest = ",".join(map(str, _largest(settings.fractions, ratio, positives)))
             raise ConfigError(
                 f"split = {','.join(f'{size:g}' for size in settings.sizes)}: needs {sum(wanted)} positives,"
-                f" but there are {positives}; the largest possible sizes in this proportion are {largest}"
+                f" and there are {positives}; the largest in this proportion is {largest}"
             )
         return dict(zip(SPLITS, wanted, strict=True))
     return dict(zip(SPLITS, _apportion(positives, settings.fractions, groups), strict=True))

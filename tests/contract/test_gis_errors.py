@@ -104,7 +104,7 @@ def build(gis: Gis, url: str, out: Path, *flags: str, repos: str = "good/one", *
             4,
             "can't be reached",
         ),
-        (("--split", "5000,10,10"), "any", 2, "largest possible sizes"),
+        (("--split", "5000,10,10"), "any", 2, "the largest in this proportion"),
         (("--split", "nan,nan,nan"), "any", 2, "finite number"),
         (("--split", "0.5,0.1", "--dry-run"), "any", 2, "expected three numbers"),
         (("--strategy", "fast"), "any", 2, "'search' or 'sweep'"),

@@ -41,6 +41,8 @@ def test_issues_without_text_are_counted(tmp_path: Path) -> None:
     gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
     rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
     assert rendered.to_dict() == {"out": str(rendered.out), "written": 1, "text_empty": 3}
+    with pytest.raises(ConfigError, match="no crawl store"):
+        gis_builder.render(tmp_path / "none", tmp_path / "issues.parquet", progress=False)
 
 
 def test_a_renamed_repository_is_rendered_once(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_sizes(clusters: int, sizes: str | None, expected: dict[str, int]) -> No
 
 
 def test_an_impossible_size_names_the_largest_possible_ones() -> None:
-    with pytest.raises(ConfigError, match=r"needs 30 positives, but there are 20; .* are 32,4,4$"):
+    with pytest.raises(ConfigError, match=r"needs 30 positives, and there are 20; the largest .* is 32,4,4$"):
         split(*tracker(20), "48,6,6")
 
 
