@@ -250,7 +250,8 @@ class IncompleteCrawlError(RemoteError):
     def __init__(self, crawled: Crawled) -> None:
         self.crawled = crawled
         failed = [row for row in crawled.repositories if row.outcome is RepoOutcome.FAILED]
+        detail = failed[0].detail.removesuffix("; run the same command again to continue")
         super().__init__(
             f"{len(failed)} of {len(crawled.repositories)} repositories failed, first {failed[0].name} "
-            f"({failed[0].detail}); fetched data is kept: run the same command again to continue"
+            f"({detail}); fetched data is kept: run the same command again to continue"
         )

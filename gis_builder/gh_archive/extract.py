@@ -78,7 +78,7 @@ def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
         tally.broke_off = str(error).removeprefix(f"{path}:{error.row}: ")
     if not tally.lines:
         tally.broke_off = tally.broke_off or "no lines"
-    yield r.file_of(reader.table(), [tally])
+    yield r.serialise(reader.table(), [tally])
 
 
 def _is_damage(error: DataError) -> bool:

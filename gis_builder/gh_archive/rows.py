@@ -139,7 +139,7 @@ def newest(table: pl.DataFrame) -> pl.DataFrame:
     return ordered.unique(_IDENTITY, keep="last", maintain_order=True)
 
 
-def file_of(table: pl.DataFrame, tallies: Iterable[HourTally]) -> bytes:
+def serialise(table: pl.DataFrame, tallies: Iterable[HourTally]) -> bytes:
     """Serialise a table with the tallies of its hours."""
     ordered = sorted(tallies, key=lambda tally: tally.hour)
     return parquet_bytes(table, row_group=_ROW_GROUP, notes={_TALLIES: msgspec.json.encode(ordered).decode()})
@@ -164,7 +164,7 @@ def sort_month(hours: Sequence[Path], first: int, last: int, buckets: int) -> It
     table = newest(pl.concat([read_rows(part, inside) for part in parts]))
     for bucket in range(first, last):
         tallies = read_tallies(hours) if bucket == 0 else []
-        yield file_of(table.filter(_within(bucket, bucket + 1, buckets)), tallies)
+        yield serialise(table.filter(_within(bucket, bucket + 1, buckets)), tallies)
 
 
 def _within(first: int, last: int, buckets: int) -> pl.Expr:

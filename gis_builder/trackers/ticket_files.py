@@ -78,7 +78,7 @@ def file_kind(path: Path) -> str:
     return kind if kind in _KINDS else ""
 
 
-def holds_tickets(path: Path, columns: Columns) -> bool:
+def contains_tickets(path: Path, columns: Columns) -> bool:
     """Whether the first row or value of a file is a ticket or a link."""
     _, first = next(_rows(path, lambda _: None), (0, None))
     if isinstance(first, dict) and (is_known(first) or first.keys() & _OF_GITHUB):

@@ -26,7 +26,7 @@ from gis_builder.trackers.dump import (
     is_tracker_file,
 )
 from gis_builder.trackers.saved import saved_files
-from gis_builder.trackers.ticket_files import ROLES, Ticket, file_kind, holds_tickets, read_parts
+from gis_builder.trackers.ticket_files import ROLES, Ticket, contains_tickets, file_kind, read_parts
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 
@@ -77,7 +77,7 @@ def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: 
     tickets = []
     for path in files:
         try:
-            tickets += [path] if is_table or holds_tickets(path, options.columns) else []
+            tickets += [path] if is_table or contains_tickets(path, options.columns) else []
         except DataError as error:
             broken(error)
     if tickets:

@@ -118,8 +118,8 @@ def test_odd_repositories_do_not_stop_the_good_one(gis: Gis, odd_url: str, tmp_p
     assert done.code == 0, done.err
     repositories = json.loads((tmp_path / "o" / "run.json").read_text())["repositories"]
     assert {name: repositories[name]["outcome"] for name in outcomes} == outcomes
-    told = [line.partition(": ")[0] for line in done.err.splitlines()]
-    assert {*outcomes} - {*told} == {"good/one"}
+    named = [line.partition(": ")[0] for line in done.err.splitlines()]
+    assert {*outcomes} - {*named} == {"good/one"}
 
 
 @pytest.mark.parametrize("flag", [(), ("--strategy", "sweep")])

@@ -172,7 +172,7 @@ def test_a_month_is_sorted_into_buckets(tmp_path: Path) -> None:
             for repo in range(40)
         ]
         paths.append(tmp_path / f"{hour}.parquet")
-        paths[-1].write_bytes(r.file_of(r.table_of(rows), [HourTally(f"2015-01-01-{hour}")]))
+        paths[-1].write_bytes(r.serialise(r.table_of(rows), [HourTally(f"2015-01-01-{hour}")]))
     whole = r.read_rows(paths)
     assert whole.height == 40
     assert set(whole["event_id"]) == {200 + repo for repo in range(40)}  # the newest

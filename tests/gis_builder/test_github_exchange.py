@@ -133,7 +133,7 @@ def test_large_bodies_are_cut_at_the_limit(wire, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("body", "header", "words"),
+    ("body", "header", "message"),
     [
         (gzip.compress(b"{}" * 999, mtime=0)[:-9], b"content-encoding: gzip", "truncated"),
         (b"{}", b"content-encoding: gzip", "damaged"),
@@ -145,10 +145,10 @@ def test_large_bodies_are_cut_at_the_limit(wire, monkeypatch: pytest.MonkeyPatch
         (b"{}", b"content-encoding: br", "not requested"),
     ],
 )
-def test_invalid_content_encodings(wire, body: bytes, header: bytes, words: str) -> None:
+def test_invalid_content_encodings(wire, body: bytes, header: bytes, message: str) -> None:
     answer = ask(wire(whole(body, header)), LONG_S)
     assert answer.kind is AnswerKind.BAD_REPLY
-    assert words in answer.message
+    assert message in answer.message
 
 
 def test_gzip_is_decompressed(wire) -> None:

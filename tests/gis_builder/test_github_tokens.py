@@ -55,18 +55,18 @@ def test_from_a_file_or_the_environment(
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         ("# none\n", "contains no token"),
         ("tök\x07en\n", "characters"),
         (None, "the token file can't be read"),
     ],
 )
-def test_a_bad_file(tmp_path: Path, content: str | None, words: str) -> None:
+def test_a_bad_file(tmp_path: Path, content: str | None, message: str) -> None:
     file = tmp_path / "tokens"
     if content:
         file.write_text(content)
-    with pytest.raises(ConfigError, match=words) as error:
+    with pytest.raises(ConfigError, match=message) as error:
         find_tokens(API, file=file, environ={})
     assert "tök" not in str(error.value)
 
@@ -135,7 +135,7 @@ def app_environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("status", "location", "words"),
+    ("status", "location", "message"),
     [
         (301, "http://[", r"\(ValueError\)"),
         (301, "http://localhost:9/moved", r"\(RuntimeError\)"),  # nothing is sent to another host
@@ -144,14 +144,14 @@ def app_environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     ],
 )
 def test_redirects_and_invalid_responses_to_an_app(
-    monkeypatch: pytest.MonkeyPatch, app_environ: dict[str, str], status: int, location: str, words: str
+    monkeypatch: pytest.MonkeyPatch, app_environ: dict[str, str], status: int, location: str, message: str
 ) -> None:
     monkeypatch.setattr(AppServer, "status", status)
     monkeypatch.setattr(AppServer, "location", location)
     monkeypatch.setattr(AppServer, "body", b'{"token": [5]}')
     with serving(AppServer) as url:
         (token,) = find_tokens(url, environ=app_environ)
-        with pytest.raises(AuthError, match=words):
+        with pytest.raises(AuthError, match=message):
             token.reveal()
 
 
@@ -244,17 +244,17 @@ def test_no_error_output_or_store_contains_the_token(
     settings = CrawlSettings(
         api_url=f"{hostile}/{status}", attempts=2, backoff_s=0.001, secondary_wait_s=0.001, timeout_s=2
     )
-    said: list[str] = []
+    messages: list[str] = []
     tokens = find_tokens(settings.api_url, environ={"GITHUB_TOKEN": SECRET})
     with (
         Store.open(tmp_path / "store.sqlite", create=True) as store,
-        GitHub(settings, tokens, store, lambda event: said.append(repr(event))) as github,
+        GitHub(settings, tokens, store, lambda event: messages.append(repr(event))) as github,
         pytest.raises(PairkitError) as error,
     ):
         github.check(["acme/rocket"])
     assert Hostile.heard
     trace = "".join(traceback.TracebackException.from_exception(error.value, capture_locals=True).format())
-    everything = [trace, repr(error.value.__dict__), caplog.text, *said, *capfd.readouterr()]
+    everything = [trace, repr(error.value.__dict__), caplog.text, *messages, *capfd.readouterr()]
     everything += [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
     assert not [text for text in everything if SECRET in text]
 

@@ -22,7 +22,7 @@ from .crawl_world import open_github, quick
 ROCKET = "acme/rocket"
 
 
-def ignore(words: str) -> None:
+def ignore(message: str) -> None:
     pass
 
 
@@ -31,10 +31,10 @@ def test_an_import_equals_a_sweep(
     name: str, tiny_dump: Path, station_dump: Path, store: Store, tmp_path: Path
 ) -> None:
     folder = {"tiny": tiny_dump, "station": station_dump}[name]
-    said: list[str] = []
-    rows = import_dump(folder, store, said.append)
+    messages: list[str] = []
+    rows = import_dump(folder, store, messages.append)
     homes = sorted(row.full_name for row in rows if row.is_crawlable)
-    assert len(said) == len(rows)
+    assert len(messages) == len(rows)
     with serve(folder) as server, Store.open(tmp_path / "swept.sqlite", create=True) as swept:
         settings = quick(server.url, comments_inline=30, thread_batch=49, strategy="sweep")
         with open_github(settings, swept) as github:
@@ -92,8 +92,8 @@ def test_closings_are_implied_without_events(tmp_path: Path, store: Store) -> No
     first, second = store.threads(ROCKET)
     assert [(event.kind, event.actor) for event in first.events] == [("closed", "max")]
     assert (first.issue.closed_by, second.events) == ("max", ())
-    ((_, words),) = store.warnings()
-    assert words.startswith("1 comments and events skipped")
+    ((_, message),) = store.warnings()
+    assert message.startswith("1 comments and events skipped")
 
 
 def test_a_folder_without_a_tracker(tmp_path: Path, store: Store) -> None:
@@ -102,7 +102,7 @@ def test_a_folder_without_a_tracker(tmp_path: Path, store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "message"),
     [
         ({"state_reason": 5}, "state_reason: expected str"),
         ({"author_association": ["OWNER"]}, "author_association: expected str"),
@@ -112,8 +112,8 @@ def test_a_folder_without_a_tracker(tmp_path: Path, store: Store) -> None:
     ],
 )
 def test_an_invalid_line_is_named(
-    tmp_path: Path, store: Store, fields: dict[str, object], words: str
+    tmp_path: Path, store: Store, fields: dict[str, object], message: str
 ) -> None:
     (tmp_path / "issues.jsonl").write_text(json.dumps(issue(ROCKET, 1) | fields) + "\n", encoding="utf-8")
-    with pytest.raises(DataError, match=rf"issues\.jsonl:1: .*{words}"):
+    with pytest.raises(DataError, match=rf"issues\.jsonl:1: .*{message}"):
         import_dump(tmp_path, store, ignore)

@@ -23,13 +23,13 @@ LISTED = listed(ISSUES[0])
 
 def import_into(folder: Path, store: Path) -> list[str]:
     """Import a tracker and read the store; returns the messages."""
-    said: list[str] = []
+    messages: list[str] = []
     with Store.open(store, create=True) as opened:
-        import_dump(folder, opened, said.append)
+        import_dump(folder, opened, messages.append)
         read_status(opened)
         for row in opened.all_repos():
             list(opened.threads(row.name, only_complete=False))
-    return said
+    return messages
 
 
 def refused(folder: Path, store: Path) -> str:
@@ -97,8 +97,8 @@ def test_invalid_labels_of_gh(tmp_path: Path, labels: object) -> None:
 
 
 def test_odd_but_valid_values_are_imported(tmp_path: Path) -> None:
-    said = {"url": f"x#issuecomment-{HUGE}", "body": "x\ud800", "createdAt": LISTED["createdAt"]}
-    (tmp_path / "a.json").write_text(json.dumps([[LISTED | {"comments": [said]}]]))  # like --slurp
+    messages = {"url": f"x#issuecomment-{HUGE}", "body": "x\ud800", "createdAt": LISTED["createdAt"]}
+    (tmp_path / "a.json").write_text(json.dumps([[LISTED | {"comments": [messages]}]]))  # like --slurp
     (tmp_path / "b\n.json").write_text("[5]")
     passed, done = import_into(tmp_path, tmp_path / "s.sqlite")
     assert "\n" not in passed

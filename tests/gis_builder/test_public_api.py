@@ -33,7 +33,7 @@ def work(demo: Any) -> Path:
 
 
 def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
-    told: list[Progress] = []
+    reported: list[Progress] = []
     with serve(SAMPLE) as server:
         built = gis_builder.build(
             [REPO, "https://github.com/northbeam/ferry"],
@@ -43,7 +43,7 @@ def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
             strategy="sweep",
             split_sizes=(0.6, 0.2, 0.2),
             settings={"pair.cluster_cap": 5},
-            progress=told.append,
+            progress=reported.append,
         )
         plan = gis_builder.plan([REPO], api_url=server.url, token="any", strategy="sweep", progress=False)
     assert built.work == tmp_path / "gis.work"
@@ -55,15 +55,15 @@ def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
     assert run["settings"]["split"]["sizes"] == [0.6, 0.2, 0.2]
     assert run["settings"]["pair"]["cluster_cap"] == 5
     assert plan.points > 0
-    stages = {at.stage for at in told}
+    stages = {at.stage for at in reported}
     assert {
         "repositories: sweeping",
         f"{REPO}: sweeping",
         "detecting duplicates",
         "rendering texts",
     } <= stages
-    assert any(at.note.endswith("points left") for at in told)
-    (last,) = {at.done for at in told if at.stage == "repositories: sweeping" and at.ended}
+    assert any(at.note.endswith("points left") for at in reported)
+    (last,) = {at.done for at in reported if at.stage == "repositories: sweeping" and at.ended}
     assert last == 2
 
 
@@ -133,15 +133,15 @@ def test_negatives_from_a_function(work: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rank", "words"),
+    ("rank", "message"),
     [
         (lambda texts: [[len(texts)] for _ in texts], "expected indices of"),
         (lambda _texts: [], "text 0 has none"),
         (lambda texts: [["best"] for _ in texts], "a list of indices"),
     ],
 )
-def test_an_invalid_ranking_is_refused(rank: Rank, words: str) -> None:
-    with pytest.raises(DataError, match=words):
+def test_an_invalid_ranking_is_refused(rank: Rank, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         strategy_of(rank).ranking(["one", "two"])(0)
 
 

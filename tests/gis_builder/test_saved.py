@@ -39,10 +39,10 @@ def paginated(root: Path) -> None:
     """Two pages of issues as `][`, one of comments, and events with unknown kinds."""
     pages = json.dumps(ISSUES[:2]) + json.dumps(ISSUES[2:])
     (root / "whatever.json").write_text(pages)
-    with gzip.open(root / "said.json.gz", "wt") as file:
+    with gzip.open(root / "messages.json.gz", "wt") as file:
         json.dump(COMMENTS, file)
-    told = [{"issue": {"number": 2, "url": e["issue_url"]}} | e for e in EVENTS]
-    (root / "e.json").write_text(json.dumps([*told, {"event": "labeled", "id": 1}]))
+    nested = [{"issue": {"number": 2, "url": e["issue_url"]}} | e for e in EVENTS]
+    (root / "e.json").write_text(json.dumps([*nested, {"event": "labeled", "id": 1}]))
 
 
 def listed(value: dict[str, Any]) -> dict[str, Any]:
@@ -113,9 +113,11 @@ def test_every_layout_gives_the_same_verdicts(
     save(root)
     for name, other in OTHERS.items():
         (root / name).write_text(json.dumps(other))
-    said: list[str] = []
-    (row,) = import_dump(root, store, said.append)
-    assert [Path(words.partition(":")[0]).name for words in said if "skipped" in words] == sorted(OTHERS)
+    messages: list[str] = []
+    (row,) = import_dump(root, store, messages.append)
+    assert [Path(message.partition(":")[0]).name for message in messages if "skipped" in message] == sorted(
+        OTHERS
+    )
     assert (row.full_name, row.issue_count) == (HOME, 3)
     found = {verdict.ref.number: verdict for verdict in judge(store, [HOME], DetectSettings())}
     assert sorted(found) == [1, 2, 4]
@@ -141,7 +143,7 @@ def test_a_single_file(tmp_path: Path, store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ('[{"event": "labeled"}, {"of": "nothing"}]', r"x\.json:2: unknown layout"),
         (
@@ -155,9 +157,9 @@ def test_a_single_file(tmp_path: Path, store: Store) -> None:
         ("[" * 100_000, "not JSON"),
     ],
 )
-def test_faults_are_named_with_file_and_row(text: str, words: str, tmp_path: Path, store: Store) -> None:
+def test_faults_are_named_with_file_and_row(text: str, message: str, tmp_path: Path, store: Store) -> None:
     (tmp_path / "x.json").write_text(text)
-    with pytest.raises(DataError, match=words) as caught:
+    with pytest.raises(DataError, match=message) as caught:
         import_dump(tmp_path / "x.json", store, lambda _words: None)
     assert "x.json" in str(caught.value)
     assert "\n" not in str(caught.value)

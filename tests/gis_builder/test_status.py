@@ -67,23 +67,23 @@ def test_the_rate_limit(store: Store) -> None:
     assert "was reset" in RateLimit(5000, 1, 10.0).describe(now=11.0)
 
 
-def told_of(*events: object) -> list[Progress]:
-    told: list[Progress] = []
-    with RunDisplay(told.append) as show:
+def progress_of(*events: object) -> list[Progress]:
+    reported: list[Progress] = []
+    with RunDisplay(reported.append) as show:
         for event in events:
             show.crawling(event)  # type: ignore[arg-type]
-    return told
+    return reported
 
 
 def test_repositories_and_points_left_are_counted() -> None:
-    told = told_of(
+    reported = progress_of(
         Began("sweep", 2),
         Advanced("a/b", "sweep", 10, 40, 4321),
         Finished("a/b", "sweep"),
         Advanced("a/c", "sweep", 5, 5, 4320),
         Finished("a/c", "sweep"),
     )
-    assert told == [
+    assert reported == [
         Progress("repositories: sweeping", 0, 2),
         Progress("a/b: sweeping", 10, 40, "4,321 points left"),
         Progress("a/b: sweeping", ended=True),
@@ -102,17 +102,17 @@ def test_waits_and_failures_are_explained(capfd: pytest.CaptureFixture[str]) -> 
     said = capfd.readouterr().err
     assert "waiting 3600 s" in said
     assert "a/b: failed, the others continue (502 again and again)" in said
-    (_, waiting, *_) = told_of(Advanced("a/b", "threads", 1, 4), Waiting("the limit is spent", 1.0, 0.0))
+    (_, waiting, *_) = progress_of(Advanced("a/b", "threads", 1, 4), Waiting("the limit is spent", 1.0, 0.0))
     assert (waiting.stage, waiting.done, waiting.total) == ("a/b: reading threads", 1, 4)
     assert waiting.note.endswith("the limit is spent")
 
 
 def test_counted_items_are_yielded() -> None:
-    told: list[Progress] = []
-    assert list(RunDisplay(told.append).counted("texts", range(1000), 1000)) == list(range(1000))
-    assert len(told) == 201
-    assert told[-1] == Progress("texts", 1000, 1000, ended=True)
-    assert list(RunDisplay(told.append).counted("none", [], 0)) == []
+    reported: list[Progress] = []
+    assert list(RunDisplay(reported.append).counted("texts", range(1000), 1000)) == list(range(1000))
+    assert len(reported) == 201
+    assert reported[-1] == Progress("texts", 1000, 1000, ended=True)
+    assert list(RunDisplay(reported.append).counted("none", [], 0)) == []
 
 
 def test_quiet_is_quiet(capfd: pytest.CaptureFixture[str]) -> None:

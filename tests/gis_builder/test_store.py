@@ -188,7 +188,7 @@ def of_another_program(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda _: None, "no crawl store; run the crawl first"),
         (of_a_newer_version, r"made by a newer version \(99, here 1\): update aoe-toolkit, or choose"),
@@ -197,11 +197,11 @@ def of_another_program(path: Path) -> None:
     ids=["absent", "newer", "another program's"],
 )
 def test_invalid_stores_end_in_a_one_line_error(
-    tmp_path: Path, make: Callable[[Path], object], words: str
+    tmp_path: Path, make: Callable[[Path], object], message: str
 ) -> None:
     path = tmp_path / "store.sqlite"
     make(path)
-    with pytest.raises((ConfigError, DataError), match=words) as caught:
+    with pytest.raises((ConfigError, DataError), match=message) as caught:
         read_all(path)
     assert "\n" not in str(caught.value)
 

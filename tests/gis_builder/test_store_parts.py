@@ -125,12 +125,13 @@ def test_a_table_of_references_is_sorted(refs: list[IssueRef]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"), [(RepoName, "owner/name"), (Login, "a login"), (Word, "a word"), (DecimalId, "digits")]
+    ("kind", "message"),
+    [(RepoName, "owner/name"), (Login, "a login"), (Word, "a word"), (DecimalId, "digits")],
 )
-def test_messages_name_the_expected_pattern(kind: Any, words: str) -> None:
+def test_messages_name_the_expected_pattern(kind: Any, message: str) -> None:
     with pytest.raises(Malformed) as caught:
         convert(" ", kind)
-    assert str(caught.value) == f"expected {words}"
+    assert str(caught.value) == f"expected {message}"
 
 
 def test_messages_keep_acronyms() -> None:

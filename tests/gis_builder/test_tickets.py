@@ -263,8 +263,8 @@ def test_every_export_gives_the_same_verdicts(
     ]
     assert [BODIES[n] in f"{t.issue.title} {t.issue.body}" for n, t in enumerate(threads)] == [True] * 3
     assert threads[1].issue.state == "closed"
-    said = {comment.body for thread in threads for comment in thread.comments}
-    assert said <= {"Thank you.", "Seen.", "I see it, see #3."}
+    messages = {comment.body for thread in threads for comment in thread.comments}
+    assert messages <= {"Thank you.", "Seen.", "I see it, see #3."}
 
 
 def test_every_link_of_a_ticket_counts(root: Path, store: Store) -> None:
@@ -402,15 +402,15 @@ def test_damaged_rows_and_files_are_skipped_and_counted(root: Path, store: Store
     (root / "broken.json").write_text('{"issues": [')
     (root / "people.csv").write_text("name,mail\nana,a@b.c\n")
     (root / "labels.json").write_text('[{"name": "bug"}]')
-    said: list[str] = []
-    (row,) = import_dump(root, store, said.append, ImportOptions(skip_broken=True))
+    messages: list[str] = []
+    (row,) = import_dump(root, store, messages.append, ImportOptions(skip_broken=True))
     assert row.issue_count == 4
-    assert [Path(line.partition(":")[0]).name for line in said if line.endswith("; skipped")] == [
+    assert [Path(line.partition(":")[0]).name for line in messages if line.endswith("; skipped")] == [
         "people.csv",
         "labels.json",
     ]
-    assert "1 duplicate links skipped (1 of 77): import both tickets of each" in said
-    (words,) = (line for line in said if "damaged rows" in line)
+    assert "1 duplicate links skipped (1 of 77): import both tickets of each" in messages
+    (words,) = (line for line in messages if "damaged rows" in line)
     assert words.startswith("6 damaged rows or files were skipped: ")
     assert words.count("; ") >= 2
     assert ("", words) in store.warnings()
@@ -425,10 +425,10 @@ def test_damaged_files_of_github_are_skipped(tmp_path: Path, store: Store) -> No
     (folder / "4.json").write_text(json.dumps(issue("o/r", 4) | {"state": 7}))
     with pytest.raises(DataError, match=r"3\.json"):
         import_dump(folder, store, ignore)
-    said: list[str] = []
-    (row,) = import_dump(folder, store, said.append, ImportOptions(skip_broken=True))
+    messages: list[str] = []
+    (row,) = import_dump(folder, store, messages.append, ImportOptions(skip_broken=True))
     assert row.issue_count == 2
-    assert [line for line in said if line.startswith("2 damaged")]
+    assert [line for line in messages if line.startswith("2 damaged")]
     write_tracker(tmp_path / "lines", "o/q", issues=[issue("o/q", 1)])
     with (tmp_path / "lines" / "o" / "q" / "issues.jsonl").open("a") as file:
         file.write("}{\n" + json.dumps(issue("o/q", 2)))

@@ -111,7 +111,7 @@ class Pages:
         self._cursors.add(cursor)
 
     def _error(self, fault: str) -> BadReply:
-        return BadReply(f"{self._name}: the server {fault}; run the same command again to continue")
+        return BadReply(f"{self._name}: the server {fault}")
 
 
 _LOG = logging.getLogger(__name__)

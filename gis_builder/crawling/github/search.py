@@ -104,15 +104,13 @@ def _search(
         size.shrink()
         crawl.client.back_off(failures, "every search failed")
     else:
-        raise RemoteError(f"{row.full_name}: searches fail; run the same command again to continue")
+        raise RemoteError(f"{row.full_name}: searches fail")
     page = Page()
     for alias, task in succeeded.items():
         pages = lists.setdefault(task.key, Pages(f"search {task.key!r}", task.cursor))
         results = reply.data.get(alias)
         if results is None:
-            raise BadReply(
-                f"search {task.key!r}: missing from the reply; run the same command again to continue"
-            )
+            raise BadReply(f"search {task.key!r}: missing from the reply")
         _add_results(crawl, row, page, task, results, pages)
     crawl.save(row.full_name, page)
 

@@ -118,7 +118,7 @@ def _check_repo(repo: str, threads: Sequence[ParsedThread]) -> None:
     for item in threads:
         ref = item.thread.issue.ref
         if ref.repo.lower() != repo.lower():
-            raise BadReply(f"{repo}: the reply contains {ref}; run the same command again to continue")
+            raise BadReply(f"{repo}: the reply contains {ref}")
 
 
 def _retry_or_skip(crawl: Crawl, task: CrawlTask, listing: Listing | None, pages: Pages) -> CrawlTask:
@@ -128,9 +128,7 @@ def _retry_or_skip(crawl: Crawl, task: CrawlTask, listing: Listing | None, pages
         crawl.client.back_off(failures, "the server failed on an issue")
         return replace(task, state={**task.state, "failures": failures})
     if listing is None:
-        raise RemoteError(
-            f"{task.repo}: the server fails to list issues; run the same command again to continue"
-        )
+        raise RemoteError(f"{task.repo}: the server fails to list issues")
     next_task = replace(
         task,
         cursor=listing.page_info.end_cursor,
