@@ -186,8 +186,8 @@ def driven(
 def test_pauses_double_with_429s_and_halve_with_answers() -> None:
     waits = [wait for wait, _, _ in driven(None, None, None, 10, None, 10, 10, 10, 10, None)]
     assert waits[0] == 0
-    for found, wanted in zip(waits[1:], (0.2, 0.4, 0.8, 0, 0.8, 0, 0, 0, 0), strict=True):
-        assert 0.75 * wanted <= found <= 1.25 * wanted + 1e-9  # jitter of a quarter
+    for result, expected in zip(waits[1:], (0.2, 0.4, 0.8, 0, 0.8, 0, 0, 0, 0), strict=True):
+        assert 0.75 * expected <= result <= 1.25 * expected + 1e-9  # jitter of a quarter
 
 
 def test_a_pause_is_at_most_a_minute() -> None:

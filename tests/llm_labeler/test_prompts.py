@@ -121,9 +121,9 @@ KEPT_TEXTS = (Text.of("One.", 1), Text.of("Zwölf – two.", 7))
 
 
 def a_record(**settings: object) -> RunRecord:
-    found = LabelSettings.model_validate({"llms": ["wordnet"], **settings})
+    result = LabelSettings.model_validate({"llms": ["wordnet"], **settings})
     template = load_template(PromptSettings(template="hardened"))
-    return RunRecord(found, template, {"wordnet": ("d", "{}")}, "s.txt", "abc", {"empty": 2})
+    return RunRecord(result, template, {"wordnet": ("d", "{}")}, "s.txt", "abc", {"empty": 2})
 
 
 def test_only_the_owner_can_read_the_run(tmp_path: Path) -> None:
