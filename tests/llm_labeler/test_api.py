@@ -41,8 +41,8 @@ def counting(asked: list[str]) -> Asked:
 
 
 def generate(source: Any, out: Path, asked: list[str] | None = None, **more: Any) -> llm_labeler.Labelled:
-    given = {"llms": counting([] if asked is None else asked), "progress": False, **more}
-    return llm_labeler.generate(source, out=out, **given)
+    arguments = {"llms": counting([] if asked is None else asked), "progress": False, **more}
+    return llm_labeler.generate(source, out=out, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,11 @@ def test_sentences_in_memory_give_the_dataset_of_a_file(source: Any, tmp_path: P
     file.write_text("\n".join(TEXTS), encoding="utf-8")
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    from_file, in_memory = (
-        generate(str(file), tmp_path / "a" / "out"),
-        generate(source, tmp_path / "b" / "out"),
-    )
+    from_file = generate(str(file), tmp_path / "a" / "out")
+    in_memory = generate(source, tmp_path / "b" / "out")
     assert in_memory.positives == in_memory.negatives == 6
     files = tree(from_file.out), tree(in_memory.out)
-    runs = [json.loads(files[place].pop("run.json")) for place in (0, 1)]
+    runs = [json.loads(folder.pop("run.json")) for folder in files]
     assert files[0] == files[1]
     assert runs[0]["input"]["sha256"] == runs[1]["input"]["sha256"]
     assert runs[1]["input"]["name"] == f"in memory, {runs[1]['input']['sha256'][:16]}"
@@ -229,7 +227,7 @@ def test_settings_can_raise_the_concurrency_of_a_function() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("arguments", "says"),
     [
         ({"llms": lambda prompt: prompt}, "'<lambda>' is not a name; .* llms={'mine': …}"),
         ({"llms": [answer, answer]}, "two functions have the same name"),
@@ -241,9 +239,9 @@ def test_settings_can_raise_the_concurrency_of_a_function() -> None:
         ({"llms": "wordnet", "aggregation": "best"}, "expected 'union', 'vote' or 'weighted'"),
     ],
 )
-def test_invalid_arguments_give_one_line(given: dict[str, Any], says: str) -> None:
+def test_invalid_arguments_give_one_line(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says) as caught:
-        read_arguments(KEYS, given)
+        read_arguments(KEYS, arguments)
     assert "\n" not in str(caught.value)
 
 

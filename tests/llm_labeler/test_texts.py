@@ -262,14 +262,14 @@ def test_every_row_is_kept_or_counted(tmp_path_factory: pytest.TempPathFactory, 
 
 def test_a_sample_depends_on_the_seed_and_keeps_the_order(tmp_path: Path) -> None:
     lines = [f"Sentence number {number} is here." for number in range(100)]
-    path, turned = tmp_path / "s.txt", tmp_path / "t.txt"
+    path, reversed_lines = tmp_path / "s.txt", tmp_path / "t.txt"
     path.write_text("\n".join(lines))
-    turned.write_text("\n".join(reversed(lines)))
+    reversed_lines.write_text("\n".join(reversed(lines)))
     drawn = read(path, draw=10)
     assert len(set(contents(drawn))) == 10
     assert [text.row for text in drawn.texts] == sorted(text.row for text in drawn.texts)
     assert max(text.row for text in drawn.texts) > 50  # not the first ones
-    assert set(contents(read(turned, draw=10))) == set(contents(drawn))
+    assert set(contents(read(reversed_lines, draw=10))) == set(contents(drawn))
     other = read_texts(str(path), column=None, settings=InputSettings(draw=10), seed=7)
     assert set(contents(other)) != set(contents(drawn))
     assert contents(read(path, draw=1000)) == lines
