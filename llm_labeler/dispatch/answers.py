@@ -118,8 +118,8 @@ class SubmittedBatch:
     @property
     def bound_spending(self) -> Spending:
         """The charge until it is collected."""
-        one, size = charge(self.bound, self.cost), len(self.keys)
-        return replace(one, requests=size, unpriced=size * one.unpriced, estimated=size)
+        single, size = charge(self.bound, self.cost), len(self.keys)
+        return replace(single, requests=size, unpriced=size * single.unpriced, estimated=size)
 
 
 def _batch(row: tuple[Any, ...]) -> SubmittedBatch:
@@ -171,13 +171,13 @@ _TEXTS = 16  # texts per query of answers
 _ASKED = ", ".join(f"json_extract(value, '$[{i}]') AS {name}" for i, name in enumerate(KEY.split(", ")))
 # CROSS JOIN makes SQLite look up each question instead of scanning all answers.
 _ANSWERED = (
-    f"WITH asked AS (SELECT key AS place, {_ASKED} FROM json_each(?1)) "  # noqa: S608 - constants
-    f"SELECT place FROM asked CROSS JOIN answers USING ({KEY}) "
-    f"UNION SELECT place FROM asked CROSS JOIN failures USING ({KEY}) WHERE final AND ?2"
+    f"WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?1)) "  # noqa: S608 - constants
+    f"SELECT position FROM asked CROSS JOIN answers USING ({KEY}) "
+    f"UNION SELECT position FROM asked CROSS JOIN failures USING ({KEY}) WHERE final AND ?2"
 )
 _USAGES = (
-    f"WITH asked AS (SELECT key AS place, {_ASKED} FROM json_each(?)) "  # noqa: S608 - constants
-    f"SELECT place, prompt_tokens, completion_tokens FROM asked CROSS JOIN answers USING ({KEY}) "
+    f"WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?)) "  # noqa: S608 - constants
+    f"SELECT position, prompt_tokens, completion_tokens FROM asked CROSS JOIN answers USING ({KEY}) "
     "WHERE prompt_tokens IS NOT NULL AND NOT estimated"
 )
 

@@ -24,7 +24,7 @@ from llm_labeler.dispatch.openai_batches import (
     OpenAiBatches,
     read_results,
 )
-from llm_labeler.dispatch.workers import AskOutcome, Meter, ask_all, errors_by_llm, joined_error
+from llm_labeler.dispatch.workers import AskOutcome, Meter, ask_all, finish
 from llm_labeler.records import Ask, AskKey, Failure, Provider, TokenUsage
 from llm_labeler.settings import BreakerSettings
 from pairkit.app.errors import ConfigError, RemoteError
@@ -56,18 +56,8 @@ async def run_batch(
         llm: _Batcher(_with_batches(providers[llm]), store, budget, meter, poll_s, retry_final=retry_final)
         for llm in asks
     }
-    tasks = [asyncio.create_task(batchers[llm].run(questions)) for llm, questions in asks.items()]
-    try:
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        meter.changed(last=True)
-    problems = errors_by_llm(dict(zip(asks, results, strict=True)))
-    if problems and not keep_going:
-        raise joined_error(list(problems.values()))
-    return meter.outcome(problems)
+    tasks = {llm: asyncio.create_task(batchers[llm].run(questions)) for llm, questions in asks.items()}
+    return await finish(tasks, meter, asyncio.ALL_COMPLETED, keep_going=keep_going)
 
 
 def _with_batches(provider: Provider) -> ServerProvider:

@@ -313,9 +313,20 @@ async def ask_all(
     for llm, questions in asks.items():
         workers = LlmWorkers(providers[llm], questions, store, caller, breaker, retry_final=retry_final)
         tasks[llm] = asyncio.create_task(workers.run())
+    return await finish(tasks, meter, asyncio.FIRST_EXCEPTION, keep_going=keep_going)
+
+
+async def finish(
+    tasks: Mapping[str, asyncio.Task[PairkitError | None]],
+    meter: Meter,
+    return_when: str,
+    *,
+    keep_going: bool,
+) -> AskOutcome:
+    """Wait for each LLM's task; with `keep_going`, errors are in the outcome instead of raised."""
     try:
         if tasks:
-            await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
+            await asyncio.wait(tasks.values(), return_when=return_when)
     finally:
         for task in tasks.values():
             task.cancel()

@@ -109,10 +109,10 @@ def all_votes(candidates: pl.DataFrame) -> Iterator[JudgeVote]:
             yield from (JudgeVote(id_, vote["judge"], vote["vote"]) for vote in votes)
 
 
-def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
+def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Spearman's rank correlation; None if either is constant."""
-    both = {"one": pl.Series(one, dtype=pl.Float64), "other": pl.Series(other, dtype=pl.Float64)}
-    correlation = pl.DataFrame(both).select(pl.corr("one", "other", method="spearman")).item()
+    both = {"first": pl.Series(first, dtype=pl.Float64), "second": pl.Series(second, dtype=pl.Float64)}
+    correlation = pl.DataFrame(both).select(pl.corr("first", "second", method="spearman")).item()
     return None if correlation is None or math.isnan(correlation) else float(correlation)
 
 

@@ -179,7 +179,9 @@ def is_unchanged(candidate: str, text: str) -> bool:
     """Whether a candidate only drops words of its text or adds words at its end, without a negation."""
     if UNSPACED.search(text):  # negations are parts of words there
         return False
-    new, old = ([stem(word) for word in words(one) if word not in _NEUTRAL] for one in (candidate, text))
+    new, old = (
+        [stem(word) for word in words(sentence) if word not in _NEUTRAL] for sentence in (candidate, text)
+    )
     if len(new) < 2 or 2 * len(new) < len(old):
         return False
     rest = iter(old)
@@ -220,8 +222,10 @@ def reject_query(candidate: str, passage: str, polarity: Polarity, settings: Fil
 
 def shared(candidate: str, text: str) -> float:
     """Share of the shorter sentence that is in the other, in [0, 1]: the larger of words and trigrams."""
-    one, other = _content(candidate), _content(text)
-    return max(_share(one, other), _share(_trigrams(candidate), _trigrams(text))) if one and other else 1.0
+    first, second = _content(candidate), _content(text)
+    if not first or not second:
+        return 1.0
+    return max(_share(first, second), _share(_trigrams(candidate), _trigrams(text)))
 
 
 def is_question(sentence: str) -> bool:
@@ -245,8 +249,8 @@ def _trigrams(sentence: str) -> frozenset[str]:
     return frozenset() if is_unspaced else frozenset(folded[n : n + 3] for n in range(len(folded) - 2))
 
 
-def _share(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / min(len(one), len(other)) if one and other else 0.0
+def _share(first: frozenset[str], second: frozenset[str]) -> float:
+    return len(first & second) / min(len(first), len(second)) if first and second else 0.0
 
 
 # Returns the reason to drop an item of this text and polarity; None to keep it.

@@ -19,9 +19,9 @@ _SURE = (
 )
 _OPENER = (
     r"(?:here\b|below|the |these |this is|as requested|based on|following|i['’](?:ve|ll)|i have|for (?:the"
-    r"|your)|some|sentences?\b|synonym|antonym|possible|generated|my|your|an?\b|\*\*(?:the|here)|(?:two|three"
-    r"|four|five|\d{1,3})\b|以下|下面|这里|这是|根据|您好|你好|我|为|对于|同义|反义|生成|可能|hier|folgende"
-    r"|aquí|voici|次の)"
+    r"|your)|some|sentences?\b|synonym|antonym|possible|generated|my|your|an?\b|\*\*(?:the|here)|(?:two"
+    r"|three|four|five|\d{1,3})\b|以下|下面|这里|这是|根据|您好|你好|我|为|对于|同义|反义|生成|可能|hier"
+    r"|folgende|aquí|voici|次の)"
 )
 # An introduction: up to the colon, or "Sure!".
 LEAD = _any(
@@ -48,8 +48,8 @@ META = _any(
 # A label without content: `Output:`.
 HEAD = _any(
     r"(?:the )?(?:final )?(?:outputs?(?: sentences?)?|responses?|answers?|assistant|ai|chatgpt|bot|model"
-    r"|results?"
-    r"|输出(?:句子)?|回答|答案?|结果|助手|出力|ausgabe|antwort|salida|respuesta|réponse) ?[:：][*_]*\s*"
+    r"|results?|输出(?:句子)?|回答|答案?|结果|助手|出力|ausgabe|antwort|salida|respuesta"
+    r"|réponse) ?[:：][*_]*\s*"
 )
 _SAID = r"(?: (?:sentence|text|statement|phrase|version|one))? ?[*_]{0,2}[:：]"
 # A repetition of the question.
@@ -57,8 +57,8 @@ ECHO = _any(
     rf"(?:the )?(?:original|source|given|provided|initial)(?: input)?{_SAID}",
     rf"(?:new |next )?(?:input|user|human|question|instructions?|task|prompt|query|q){_SAID}",
     r"(?:原始?(?:句子?|文)|给定句子?|输入(?:句子|文本)?|用户|问题?|指令|元の文|入力文?|eingabe|entrada"
-    r"|originalsatz",
-    r"ausgangssatz) ?[:：]|you are a (?:highly smart|helpful assistant)|你是一个(?:非常|高度)?(?:聪明|智能)",
+    r"|originalsatz|ausgangssatz) ?[:：]|you are a (?:highly smart|helpful assistant)|你是一个(?:非常"
+    r"|高度)?(?:聪明|智能)",
 )
 # A label in front of a sentence: its kind, number or style.
 _KIND = (
@@ -67,25 +67,24 @@ _KIND = (
     r"|sentence|version|variation|variant|option|statement|text|result|a(?=[:：]))"
 )
 _STYLE = (
-    r"(?:(?:more|slightly|very|less|an?|using|in|with) )*(?:(?:in)?formal|casual|neutral|polite|(?:in)?direct"
-    r"|simpl|short|long|concise|literal|figurative|poetic|active|passive|emphatic|question|academic"
-    r"|professional|friendly|first|second|third|fourth|fifth|书面|口语|正式|简洁|丁寧|satz|gegenteil|oraci"
-    r"|frase|sin[óo]nim|ant[óo]nim|phrase|variante|opci)\w*(?: [\w-]+){0,2}"
+    r"(?:(?:more|slightly|very|less|an?|using|in|with) )*(?:(?:in)?formal|casual|neutral|polite"
+    r"|(?:in)?direct|simpl|short|long|concise|literal|figurative|poetic|active|passive|emphatic|question"
+    r"|academic|professional|friendly|first|second|third|fourth|fifth|书面|口语|正式|简洁|丁寧|satz"
+    r"|gegenteil|oraci|frase|sin[óo]nim|ant[óo]nim|phrase|variante|opci)\w*(?: [\w-]+){0,2}"
 )
 LABEL = _any(
     rf"(?:(?:the |an? )?(?:{_KIND}[ -]?){{1,4}}(?: of [\w ]{{1,30}})?|{_STYLE}|反対|同義|言い換え|文"
     r"|(?:第[一二三四五六七八九十\d]{1,3}(?:个|条)?)?(?:同义|近义|反义|相反|否定|改写|新)?的?(?:句子?|版本"
-    r"|表达|选项|词)(?:话|子)?)"
-    r" ?(?:#|no\.? ?)?(?:\d{1,3}|[A-J]\b|[一二三四五六七八九十])?[*_]{0,2} ?(?:\([^()\n]{1,40}\) ?)?"
-    r"(?:[:：][*_]{0,2}(?!\d)|(?<=[\d])(?:[.)]| [-–—])(?=\s))\s*"
+    r"|表达|选项|词)(?:话|子)?) ?(?:#|no\.? ?)?(?:\d{1,3}|[A-J]\b"
+    r"|[一二三四五六七八九十])?[*_]{0,2} ?(?:\([^()\n]{1,40}\) ?)?(?:[:：][*_]{0,2}(?!\d)|(?<=[\d])(?:[.)]"
+    r"| [-–—])(?=\s))\s*"
 )
 BOLD_LABEL = re.compile(r"\*\*[^*:：\n]{1,60}(?:[:：]\s*\*\*|\*\*\s*(?:[:：]|[-–—](?=\s)))\s*")
 NOTE = _any(
     r"(?:please )?(?:key |brief )?(?:note|explanation|disclaimer|remark|comment|reason(?:ing)?|rationale"
-    r"|translation",
-    r"changes?(?: made)?|difference|technique|approach|tone|context|analysis|confidence|score)s?(?: \d{1,2})?"
-    r"[*_ ]{0,3}[:：]|(?:注意?|说明|解释|备注|理由|原因|分析|翻译|拼音|説明|補足|hinweis|erklärung|notas?"
-    r"|remarque)s? ?[:：]",
+    r"|translation|changes?(?: made)?|difference|technique|approach|tone|context|analysis|confidence"
+    r"|score)s?(?: \d{1,2})?[*_ ]{0,3}[:：]|(?:注意?|说明|解释|备注|理由|原因|分析|翻译|拼音|説明|補足"
+    r"|hinweis|erklärung|notas?|remarque)s? ?[:：]",
 )
 CLOSING = _any(
     r"(?:please )?note (?:that|,)|please (?:let me know|keep in mind)|let me know|feel free|thank"
@@ -93,17 +92,16 @@ CLOSING = _any(
     r"(?:i )?hope (?:this|these|that|you)|if (?:that|you (?:need|have|would|want|['’]d|require))"
     r"|is there anything",
     r"(?:all |each |both )?(?:of )?(?:the )?(?:these|this|each|both|here|in this) (?:\w+ )?(?:sentence"
-    r"|paraphrase|antonym",
-    r"synonym|version|option)s?\b|do you (?:want|need)|shall i|it['’]s (?:worth|important)|overall,"
-    r"|enjoy\b|good luck",
+    r"|paraphrase|antonym|synonym|version|option)s?\b|do you (?:want|need)|shall i|it['’]s (?:worth"
+    r"|important)|overall,|enjoy\b|good luck",
     r"happy to help|you['’]re welcome|end of|希望(?:这|以上|对|能)|如果(?:您|你)|如有|如需|请注意|这些"
     r"|以上(?:是|句子)|请告诉我|请问",
     r"お役に立て|何か|必要|ich hoffe|lass mich|wenn du|falls sie|¡?espero|si necesitas|n['’]hésitez"
     r"|j['’]espère",
 )
 _CANNOT = (
-    r"(?:\bi (?:can['’]?t|cannot|can not|won['’]t|will not|must|decline)|\bi(?: am|['’]m) (?:not able|unable)"
-    r"|i (?:don['’]t|do not) (?:feel|have|understand)|无法|不能|不会|没办法|不太?明白)"
+    r"(?:\bi (?:can['’]?t|cannot|can not|won['’]t|will not|must|decline)|\bi(?: am|['’]m) (?:not able"
+    r"|unable)|i (?:don['’]t|do not) (?:feel|have|understand)|无法|不能|不会|没办法|不太?明白)"
 )
 _TASK = (
     r"(?:generat|provid|creat|produc|assist|help|fulfil|compl|answer|respond|engag|discuss|rewrit|paraphras"
@@ -119,9 +117,8 @@ REFUSAL = _any(
     r"(?:as|i(?:['’]m| am)(?: just)?) an? (?:\w+ )?(?:ai|artificial|language model)\b|作为(?:一个"
     r"|一名)?(?:ai|人工智能)",
     r"(?:please|(?:could|can|would) you(?: please)?) (?:provide|give|share|specify"
-    r"|clarify)[^\n]{0,40}(?:sentence|input",
-    r"mean|text (?:you|to))|请(?:您)?提供|(?:it (?:seems|looks)|there is no"
-    r"|you haven['’]t)[^\n]{0,60}(?:input|sentence)",
+    r"|clarify)[^\n]{0,40}(?:sentence|input|mean|text (?:you|to))|请(?:您)?提供|(?:it (?:seems|looks)"
+    r"|there is no|you haven['’]t)[^\n]{0,60}(?:input|sentence)",
 )
 NOTHING = _any(
     r"[\W_]*(?:n/?a|none|null|nil|tbd|same as (?:above|before)|无|no (?:further|more"
@@ -146,13 +143,10 @@ ECHO_NAME = _any(
 )
 SIDE_NAME = _any(
     r"(?:explanation|explain|notes?\b|reason|rationale|why|id\b|index|number|no\b|#|nr\b|label|type|kind"
-    r"|lang|polarity",
-    r"score|similarity|confidence|rank|difference|change|comment|remark|title|status|error|message|detail"
-    r"|description",
-    r"code|model|role|task|though?t|thinking|analysis|technique|method|strategy|style|tone|category|meta"
-    r"|count|total",
-    r"date|key\b|usage|context|translation|pinyin|解释|说明|编号|序号|备注|类型|理由|分析|説明|erklärung"
-    r"|hinweis|nota\b)",
+    r"|lang|polarity|score|similarity|confidence|rank|difference|change|comment|remark|title|status|error"
+    r"|message|detail|description|code|model|role|task|though?t|thinking|analysis|technique|method"
+    r"|strategy|style|tone|category|meta|count|total|date|key\b|usage|context|translation|pinyin|解释|说明"
+    r"|编号|序号|备注|类型|理由|分析|説明|erklärung|hinweis|nota\b)",
 )
 SENTENCE_NAME = _any(
     r"sentence|text|output|nym|phras|rewrit|reword|result|answer|response|content|generat|value|version"

@@ -25,7 +25,7 @@ class Format:
     raw: str
     expected: tuple[str, ...]
 
-    def found(self) -> tuple[str, ...]:
+    def parsed(self) -> tuple[str, ...]:
         """The parsed sentences."""
         items = parse_answer(self.raw, text=self.text, size=self.size, polarity=self.polarity)
         return tuple(item.text for item in items if item.reason is None)
@@ -44,9 +44,10 @@ def read(name: str) -> Iterator[Format]:
 
 def precision_and_recall(formats: Iterable[Format]) -> tuple[float, float]:
     """Precision and recall of exact sentences."""
-    found, wanted, both = 0, 0, 0
+    kept = expected = correct = 0
     for one in formats:
-        said, expected = Counter(one.found()), Counter(one.expected)
-        found, wanted = found + said.total(), wanted + expected.total()
-        both += (said & expected).total()
-    return both / found, both / wanted
+        sentences, reference = Counter(one.parsed()), Counter(one.expected)
+        kept += sentences.total()
+        expected += reference.total()
+        correct += (sentences & reference).total()
+    return correct / kept, correct / expected

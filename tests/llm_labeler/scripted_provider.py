@@ -100,16 +100,16 @@ class Scripted:
         if self.journal is not None:
             with self.journal.open("a") as file:
                 file.write(ask.key.text_id + "\n")
-        said = self.script(ask, self.asked[ask.key])
+        reply = self.script(ask, self.asked[ask.key])
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             await asyncio.sleep(self.latency_s)
         finally:
             self.in_flight -= 1
-        if isinstance(said, BaseException):
-            raise said
-        return said
+        if isinstance(reply, BaseException):
+            raise reply
+        return reply
 
 
 class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]

@@ -49,10 +49,10 @@ def generate(out: Path, *failures: CallFailed, texts: list[str] = TEXTS, **more:
 
 def test_a_rejected_question_does_not_stop_judging(tmp_path: Path) -> None:
     rejected = CallFailed("rejected", "against the rules", retry=False, final=True)
-    made = generate(tmp_path / "out", rejected)
-    assert made.dropped["answer_rejected"] == 1
-    assert made.positives > 0
-    assert "not_judged" not in made.dropped
+    result = generate(tmp_path / "out", rejected)
+    assert result.dropped["answer_rejected"] == 1
+    assert result.positives > 0
+    assert "not_judged" not in result.dropped
 
 
 def test_judging_waits_for_all_proposals(tmp_path: Path) -> None:
@@ -66,12 +66,12 @@ def test_judging_waits_for_all_proposals(tmp_path: Path) -> None:
 
 def test_part_of_the_budget_is_kept_for_judges(tmp_path: Path) -> None:
     texts = [f"The nurse takes pill number {number}." for number in range(20)]
-    made = generate(tmp_path / "out", texts=texts, max_requests=40)
-    assert made.asked.stopped == "max_requests"
-    assert made.spent.requests >= 36
-    assert 36 <= made.positives <= 40  # 4 per text, for 2 questions and 2 to judges
-    command = f"`label parse --work {made.work} --out {made.out}-unjudged --aggregation union`"
-    assert any(command in line for line in made.messages)
+    result = generate(tmp_path / "out", texts=texts, max_requests=40)
+    assert result.asked.stopped == "max_requests"
+    assert result.spent.requests >= 36
+    assert 36 <= result.positives <= 40  # 4 per text, for 2 questions and 2 to judges
+    command = f"`label parse --work {result.work} --out {result.out}-unjudged --aggregation union`"
+    assert any(command in line for line in result.messages)
     rest = generate(tmp_path / "out", texts=texts)
     assert (rest.positives, rest.asked.stopped) == (80, None)
     assert generate(tmp_path / "enough", texts=texts, max_requests=80).asked.stopped is None
@@ -80,8 +80,8 @@ def test_part_of_the_budget_is_kept_for_judges(tmp_path: Path) -> None:
 
 
 def test_questions_in_a_pending_batch_are_not_asked(tmp_path: Path) -> None:
-    made = generate(tmp_path / "out")
-    with AnswerStore.open(made.work / "answers.sqlite") as store:
+    result = generate(tmp_path / "out")
+    with AnswerStore.open(result.work / "answers.sqlite") as store:
         (answer, *_) = answers_in(store)
         store.save_batch(
             SubmittedBatch("ann", "batch_1", "in_progress", {"a": answer.key}, TokenUsage(10, 10), None)
@@ -90,7 +90,7 @@ def test_questions_in_a_pending_batch_are_not_asked(tmp_path: Path) -> None:
         ConfigError, match=r"1 questions are in a pending batch of ann .* batch \(--batch\), or abandon"
     ):
         generate(tmp_path / "out")
-    before = made.spent_in_all.requests
+    before = result.spent_in_all.requests
     assert generate(tmp_path / "out", retry_failed=True).spent_in_all.requests == before + 1
     assert generate(tmp_path / "out").spent.requests == 0
 
@@ -102,10 +102,10 @@ def of_ensemble(out: Path, *members: str, **more: Any) -> llm_labeler.Labelled:
 
 def test_the_ensemble_leaves_out_unavailable_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    made = of_ensemble(tmp_path / "out", "chatgpt", "llama", "wordnet")
-    assert made.positives > 0
-    assert made.problem is None
-    lines = [line for line in made.messages if line.startswith("ensemble: ")]
+    result = of_ensemble(tmp_path / "out", "chatgpt", "llama", "wordnet")
+    assert result.positives > 0
+    assert result.problem is None
+    lines = [line for line in result.messages if line.startswith("ensemble: ")]
     assert [line.split(" is left out: ")[0] for line in lines] == ["ensemble: chatgpt", "ensemble: llama"]
     assert "start the server" in lines[1]
 

@@ -105,16 +105,16 @@ def killed_at(point: str, base_url: str, store: AnswerStore) -> None:
     owner: Any = AnswerStore if hasattr(AnswerStore, name) else OpenAiBatches
     plain, turns = getattr(owner, name), count(1)
 
-    def end(found: Any) -> Any:
+    def end(result: Any) -> Any:
         if next(turns) == times:
             raise Killed
-        return found
+        return result
 
-    async def step(*given: Any, **named: Any) -> Any:
-        return end(await plain(*given, **named))
+    async def step(*args: Any, **kwargs: Any) -> Any:
+        return end(await plain(*args, **kwargs))
 
     with pytest.MonkeyPatch.context() as patched:
-        in_store = lambda *given, **named: end(plain(*given, **named))  # noqa: E731
+        in_store = lambda *args, **kwargs: end(plain(*args, **kwargs))  # noqa: E731
         patched.setattr(owner, name, in_store if owner is AnswerStore else step)
         with pytest.raises(Killed):
             batch(base_url, store)
@@ -230,16 +230,16 @@ def test_the_budget_limits_batches(store: AnswerStore) -> None:
         assert store.spent().requests == server.stats.requests == 19
 
 
-@pytest.mark.parametrize(("step", "least"), [("upload", 20), ("create", 10)])
+@pytest.mark.parametrize(("step", "minimum"), [("upload", 20), ("create", 10)])
 def test_reservations_of_a_failed_llm_are_freed(
-    step: str, least: int, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
+    step: str, minimum: int, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = getattr(OpenAiBatches, step)
 
-    async def fails_for_one(server: OpenAiBatches, *given: Any) -> Any:
+    async def fails_for_one(server: OpenAiBatches, *args: Any) -> Any:
         if server._provider.name == "dead":
             raise RemoteError("the server fell over")
-        return await plain(server, *given)
+        return await plain(server, *args)
 
     monkeypatch.setattr(OpenAiBatches, step, fails_for_one)
 
@@ -260,7 +260,7 @@ def test_reservations_of_a_failed_llm_are_freed(
     assert list(outcome.problems) == ["dead"]
     answered = sum(answer.key.llm == "alive" for answer in answers_in(store))
     # The first LLM to reserve may reserve 20 requests, the other the rest of 30.
-    assert answered in (least, 20)
+    assert answered in (minimum, 20)
     assert outcome.stopped_by == "max_requests" or answered == 20
     # A batch that may have been started counts until the next run has looked it up.
     assert store.spent().requests == (30 if step == "create" else 21)
@@ -312,11 +312,11 @@ def test_llms_without_a_batch_api_are_refused(store: AnswerStore) -> None:
 def test_uploads_are_retried(times: int, store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, left = Channel.upload, [times]
 
-    async def overloaded(*given: Any, **named: Any) -> bytes:
+    async def overloaded(*args: Any, **kwargs: Any) -> bytes:
         left[0] -= 1
         if left[0] >= 0:
             raise RefusedCall(Refusal(503, "busy"), {"retry-after": "0.001"})
-        return await plain(*given, **named)
+        return await plain(*args, **kwargs)
 
     monkeypatch.setattr(Channel, "upload", overloaded)
     monkeypatch.setattr("pairkit.openai_api.refusals.BACKOFF_S", 0.001)
@@ -335,8 +335,8 @@ def test_a_batch_is_looked_up_after_a_lost_response(
 ) -> None:
     plain = OpenAiBatches.start
 
-    async def lost(*given: Any) -> Any:
-        await plain(*given)
+    async def lost(*args: Any) -> Any:
+        await plain(*args)
         raise NoAnswer("timeout", "no answer", was_sent=True)
 
     monkeypatch.setattr(OpenAiBatches, "start", lost)
@@ -351,9 +351,14 @@ def test_result_lines_are_matched_by_custom_id() -> None:
 
     keys = {name: an_ask(number).key for number, name in enumerate("abcdefg")}
     waiting = SubmittedBatch("llama", "batch_1", "completed", keys, TokenUsage(701, 70), 1.0)
-    said = {"choices": [{"message": {"content": "1. yes"}}]}
+    completion = {"choices": [{"message": {"content": "1. yes"}}]}
     quota = {"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}
-    output = [line("f", 200, said), line("stranger", 200, said), line("b", 200, []), line("f", 500, {})]
+    output = [
+        line("f", 200, completion),
+        line("stranger", 200, completion),
+        line("b", 200, []),
+        line("f", 500, {}),
+    ]
     output += [
         "{",
         "[]",
@@ -361,7 +366,7 @@ def test_result_lines_are_matched_by_custom_id() -> None:
         '{"custom_id": "d", "response": 3}',
         "\ufffd",
     ]  # not result lines
-    output += [line("g", 500, {}), line("g", 200, said)]  # an answer replaces a failure in any order
+    output += [line("g", 500, {}), line("g", 200, completion)]  # an answer replaces a failure in any order
     errors = [line("e", 429, quota), line("c", 429, quota), line("a", 503, "busy")]
     files = ["\n".join(lines).encode() for lines in (output, errors)]
 

@@ -110,8 +110,8 @@ def test_unused_reservations_are_available() -> None:
 
 def test_a_written_off_call_counts_at_its_bound() -> None:
     budget = Budget(BudgetSettings(max_tokens=40), Spending())
-    held = hold(budget, 6, 4, 0.0)
-    budget.write_off(held)
+    reservation = hold(budget, 6, 4, 0.0)
+    budget.write_off(reservation)
     with pytest.raises(BudgetSpent, match="max_tokens has no room for the call"):
         budget.reserve("a", TokenUsage(31, 0), 0.0)
     assert budget.reserve("a", TokenUsage(30, 0), 0.0) is not None
@@ -134,9 +134,9 @@ def hold(
     budget: Budget, prompt: int, completion: int, cost: float | None = None, **options: Any
 ) -> Reservation:
     """Reserve a call of the LLM `a`."""
-    held = budget.reserve("a", TokenUsage(prompt, completion), cost, **options)
-    assert held is not None
-    return held
+    reservation = budget.reserve("a", TokenUsage(prompt, completion), cost, **options)
+    assert reservation is not None
+    return reservation
 
 
 def test_concurrent_calls_start_at_one_and_double() -> None:
@@ -144,11 +144,11 @@ def test_concurrent_calls_start_at_one_and_double() -> None:
     rounds = []
     for _ in range(6):
         flying = []
-        while (held := budget.reserve("a", TokenUsage(4, 6), None)) is not None:
-            flying.append(held)
+        while (reservation := budget.reserve("a", TokenUsage(4, 6), None)) is not None:
+            flying.append(reservation)
         rounds.append(len(flying))
-        for held in flying:
-            budget.settle(held, TokenUsage(4, 2), None)
+        for reservation in flying:
+            budget.settle(reservation, TokenUsage(4, 2), None)
     assert rounds == [1, 1, 2, 4, 8, 16]
     assert budget.reserve("b", TokenUsage(4, 6), None) is not None
     assert budget.reserve("b", TokenUsage(4, 6), None) is None
@@ -159,10 +159,10 @@ def test_concurrent_calls_start_at_one_and_double() -> None:
 def test_calls_in_flight_reserve_at_most_a_quarter() -> None:
     budget = Budget(BudgetSettings(max_tokens=1000), Spending())
     for _ in range(40):
-        held = hold(budget, 5, 5)
-        budget.settle(held, TokenUsage(5, 5), None)
+        reservation = hold(budget, 5, 5)
+        budget.settle(reservation, TokenUsage(5, 5), None)
     flying = [budget.reserve("a", TokenUsage(5, 5), None) for _ in range(20)]
-    assert sum(held is not None for held in flying) == 15  # of 600
+    assert sum(reservation is not None for reservation in flying) == 15  # of 600
     alone = Budget(BudgetSettings(max_tokens=1000), Spending())
     assert alone.reserve("a", TokenUsage(500, 500), None) is not None
 
@@ -174,8 +174,8 @@ def test_calls_in_flight_may_reserve_all_requests() -> None:
 
 def test_excess_usage_raises_the_next_bound() -> None:
     budget = Budget(BudgetSettings(max_tokens=1000), Spending())
-    held = hold(budget, 5, 5)
-    budget.settle(held, TokenUsage(30, 5), None)
+    reservation = hold(budget, 5, 5)
+    budget.settle(reservation, TokenUsage(30, 5), None)
     raised = hold(budget, 5, 5)
     assert raised.amounts == (1, 35, 0)
     other = budget.reserve("b", TokenUsage(5, 5), None)
@@ -190,27 +190,28 @@ def test_excess_usage_raises_the_next_bound() -> None:
     limit=st.integers(100, 10_000),
     bound=st.integers(1, 50),
     ratios=st.lists(st.integers(0, 80), min_size=1, max_size=200),
-    most=st.integers(1, 64),
+    maximum=st.integers(1, 64),
 )
 def test_a_limit_is_exceeded_at_most_by_the_excess_of_calls_in_flight(
-    limit: int, bound: int, ratios: list[int], most: int
+    limit: int, bound: int, ratios: list[int], maximum: int
 ) -> None:
     """Servers may count up to eight times the bound."""
     budget = Budget(BudgetSettings(max_tokens=limit), Spending())
     flying: list[tuple[Reservation, int]] = []
-    taken = excess = 0
+    used = excess = 0
     for ratio in ratios:
         try:
             while (
-                len(flying) < most and (held := budget.reserve("a", TokenUsage(bound, 0), None)) is not None
+                len(flying) < maximum
+                and (reservation := budget.reserve("a", TokenUsage(bound, 0), None)) is not None
             ):
-                flying.append((held, bound * ratio // 10))
+                flying.append((reservation, bound * ratio // 10))
         except BudgetSpent:
             break
-        excess = max(excess, sum(max(0, took - held.amounts[1]) for held, took in flying))
-        held, took = flying.pop(0)
-        budget.settle(held, TokenUsage(took, 0), None)
-        taken += took
-    taken += sum(took for _, took in flying)
-    assert taken <= limit + excess
+        excess = max(excess, sum(max(0, took - reservation.amounts[1]) for reservation, took in flying))
+        reservation, took = flying.pop(0)
+        budget.settle(reservation, TokenUsage(took, 0), None)
+        used += took
+    used += sum(took for _, took in flying)
+    assert used <= limit + excess
     assert excess <= 7 * max(bound, limit // 4)

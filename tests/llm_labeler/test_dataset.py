@@ -69,10 +69,10 @@ def frames(
     rows: DatasetRows, split_of: Mapping[str, str], *, graded: bool = False
 ) -> dict[str, dict[str, pl.DataFrame]]:
     """Rows by configuration and split, without empty splits."""
-    found = DatasetSplits(rows, split_of, graded=graded).frames
+    result = DatasetSplits(rows, split_of, graded=graded).frames
     return {
         config: {split: rows for split, rows in splits.items() if rows.height}
-        for config, splits in found.items()
+        for config, splits in result.items()
     }
 
 
@@ -220,19 +220,21 @@ def test_it_loads_with_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     datasets = pytest.importorskip("datasets")
     monkeypatch.setattr(datasets.config, "HF_DATASETS_OFFLINE", True)
     write_sample(tmp_path / "out")
-    found = {
+    result = {
         config: datasets.load_dataset(str(tmp_path / "out"), config, cache_dir=str(tmp_path / "cache"))
         for config in ("default", "positive", "triplet")
     }
-    sizes = {config: {name: part.num_rows for name, part in parts.items()} for config, parts in found.items()}
+    sizes = {
+        config: {name: part.num_rows for name, part in parts.items()} for config, parts in result.items()
+    }
     assert sizes == {
         "default": {"train": 120, "test": 30},
         "positive": {"train": 72, "test": 18},
         "triplet": {"train": 72, "test": 18},
     }
-    assert found["default"]["train"].column_names[:3] == ["text1", "text2", "label"]
-    assert found["default"]["train"][0]["votes"] == []
-    assert found["triplet"]["test"].column_names == ["anchor", "positive", "negative"]
+    assert result["default"]["train"].column_names[:3] == ["text1", "text2", "label"]
+    assert result["default"]["train"][0]["votes"] == []
+    assert result["triplet"]["test"].column_names == ["anchor", "positive", "negative"]
 
 
 def test_a_dataset_without_pairs_is_refused(tmp_path: Path) -> None:
@@ -249,9 +251,9 @@ def test_a_dataset_without_pairs_is_refused(tmp_path: Path) -> None:
     ) as caught:
         write(tmp_path / "out", DatasetRows("vote", 0), {}, graded=False, statistics=unasked, run=record())
     assert "[filters]" not in str(caught.value)
-    doubts = {"warnings": ["a: it answers: look at some with `label show`, and try --prompt hardened"]}
+    quality = {"warnings": ["a: it answers: look at some with `label show`, and try --prompt hardened"]}
     with pytest.raises(DataError) as caught:
-        write(tmp_path / "out", DatasetRows("vote", 0), {}, graded=False, statistics=doubts, run=record())
+        write(tmp_path / "out", DatasetRows("vote", 0), {}, graded=False, statistics=quality, run=record())
     assert str(caught.value).count("look at some") == 1
     assert not (tmp_path / "out").exists()
 

@@ -107,7 +107,7 @@ def test_failures_are_stored_and_the_run_continues(store: AnswerStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "charged"),
+    ("reply", "charged"),
     [
         (LlmReply("x", usage=ACTUAL), Spending(1, 80, 20, PICO_ACTUAL)),
         (LlmReply("x"), Spending(1, 100, 50, PICO_BOUND, estimated=1)),
@@ -119,15 +119,15 @@ def test_failures_are_stored_and_the_run_continues(store: AnswerStore) -> None:
         (CallFailed("rate_limited", "", retry=False), Spending(1)),
     ],
 )
-def test_charges_of_failed_calls(store: AnswerStore, said: LlmReply | Exception, charged: Spending) -> None:
-    outcome = run(ask_in(store, Scripted(lambda ask, attempt: said), count=1))
+def test_charges_of_failed_calls(store: AnswerStore, reply: LlmReply | Exception, charged: Spending) -> None:
+    outcome = run(ask_in(store, Scripted(lambda ask, attempt: reply), count=1))
     assert outcome.spent == store.spent() == charged
     assert not store.recover()
-    if isinstance(said, LlmReply):
+    if isinstance(reply, LlmReply):
         answer = store.answer(an_ask(0).key)
         assert answer is not None
         assert answer.estimated == bool(charged.estimated)
-        assert answer.reply == replace(said, usage=BOUND if charged.estimated else ACTUAL)
+        assert answer.reply == replace(reply, usage=BOUND if charged.estimated else ACTUAL)
 
 
 def test_refusals_of_all_questions_are_not_final(store: AnswerStore) -> None:

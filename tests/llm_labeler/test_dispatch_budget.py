@@ -45,8 +45,8 @@ class Billing:
             self.draw.randint(0, bound.prompt_tokens), self.draw.randint(0, bound.completion_tokens)
         )
         self.requests += 1
-        kind = self.draw.choice(["told", "told", "untold", "billed", "refused", "rejected"])
-        if kind in ("told", "untold", "billed"):
+        kind = self.draw.choice(["usage", "usage", "no usage", "billed", "refused", "rejected"])
+        if kind in ("usage", "no usage", "billed"):
             self.tokens += used.prompt_tokens + used.completion_tokens
             self.dollars += self.exact(used)
         if kind == "billed":
@@ -55,7 +55,7 @@ class Billing:
             return CallFailed("rate_limited", "")
         if kind == "rejected":
             return CallFailed("rejected", "", retry=False)
-        return LlmReply("x", usage=used if kind == "told" else None)
+        return LlmReply("x", usage=used if kind == "usage" else None)
 
 
 def check(store: AnswerStore, draw: random.Random) -> bool:

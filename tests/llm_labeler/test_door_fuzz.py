@@ -60,25 +60,25 @@ def as_bytes(value: Any, draw: random.Random) -> bytes:
 
 def reply(draw: random.Random) -> None:
     try:
-        found = reply_of(read_body(as_bytes(mutated(REPLY, draw, JUNK), draw)))
+        result = reply_of(read_body(as_bytes(mutated(REPLY, draw, JUNK), draw)))
     except CallFailed as failed:
         failed.detail.encode()
         return
     except RefusedCall as refused:
         refused.refusal.message.encode()
         return
-    assert isinstance(found.raw, str)
-    assert found.usage is None or isinstance(found.usage, TokenUsage)
+    assert isinstance(result.raw, str)
+    assert result.usage is None or isinstance(result.usage, TokenUsage)
 
 
 def refusal(draw: random.Random) -> None:
     status = draw.choice([302, 400, 401, 403, 404, 413, 422, 429, 500])
-    found = Refusal.of(status, as_bytes(mutated(ERROR, draw, JUNK), draw))
-    PROVIDER.dialect.adapt(found, PROVIDER.dialect.form)
-    assert PROVIDER.dialect.setting_error(found) is None or status in (400, 422)
-    for fact in (found.is_exhausted, found.is_about_key, found.is_about_model, found.is_about_question):
+    result = Refusal.of(status, as_bytes(mutated(ERROR, draw, JUNK), draw))
+    PROVIDER.dialect.adapt(result, PROVIDER.dialect.form)
+    assert PROVIDER.dialect.setting_error(result) is None or status in (400, 422)
+    for fact in (result.is_exhausted, result.is_about_key, result.is_about_model, result.is_about_question):
         assert fact in (True, False)
-    found.message.encode()
+    result.message.encode()
 
 
 def models(draw: random.Random) -> None:
@@ -87,8 +87,8 @@ def models(draw: random.Random) -> None:
 
 def batches(draw: random.Random) -> None:
     with suppress(BadReply):
-        found = _decoded(as_bytes(mutated(BATCH, draw, JUNK), draw))
-        _batch_status(found).batch_id.encode("ascii")
+        result = _decoded(as_bytes(mutated(BATCH, draw, JUNK), draw))
+        _batch_status(result).batch_id.encode("ascii")
     with suppress(BadReply):
         _listed({"data": mutated([BATCH, BATCH], draw, JUNK)})
 

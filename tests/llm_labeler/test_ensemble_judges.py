@@ -19,12 +19,12 @@ SKILLS = {"ann": 0.9, "bob": 0.75, "eve": 0.55}
 PRIOR = (0.5, 0.3, 0.2)
 
 
-def votes_of(*said: str) -> list[JudgeVote]:
+def votes_of(*votes: str) -> list[JudgeVote]:
     """Votes from one string per candidate and one letter per judge; `-`: not asked."""
     words: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
     return [
-        JudgeVote(f"c{place}", f"j{number}", words[letter])
-        for place, letters in enumerate(said)
+        JudgeVote(f"c{position}", f"j{number}", words[letter])
+        for position, letters in enumerate(votes)
         for number, letter in enumerate(letters)
         if letter != "-"
     ]
@@ -44,8 +44,8 @@ ANY_VOTES = st.lists(
 def test_ballot_counts() -> None:
     ballots = collect(votes_of("so", "so", "s?", "-u"))
     assert ballots.names == ("j0", "j1")
-    found = {tuple(vote): n for vote, n in zip(ballots.votes.tolist(), ballots.counts.tolist(), strict=True)}
-    assert found == {(0, 1): 2, (0, -1): 1, (-1, 2): 1}
+    result = {tuple(vote): n for vote, n in zip(ballots.votes.tolist(), ballots.counts.tolist(), strict=True)}
+    assert result == {(0, 1): 2, (0, -1): 1, (-1, 2): 1}
     assert ballots.judged.tolist() == [3, 4]
     assert ballots.unsure.tolist() == [0, 1]
 
@@ -65,9 +65,9 @@ FIVE = SKILLS | {"max": 0.8, "zoe": 0.4}
 
 def test_accuracies_equal_those_of_crowdkit() -> None:
     ballots = collect(judgements(classes(100, PRIOR, 3), FIVE, 3, unsure=0.1, leave_out=True))
-    found = fit(ballots, smoothing=0.0, tolerance=1e-10).accuracy.tolist()
+    result = fit(ballots, smoothing=0.0, tolerance=1e-10).accuracy.tolist()
     crowdkits = {"ann": 0.8743, "bob": 0.6913, "eve": 0.5737, "max": 0.8617, "zoe": 0.6107}
-    assert dict(zip(ballots.names, found, strict=True)) == pytest.approx(crowdkits, abs=2e-4)
+    assert dict(zip(ballots.names, result, strict=True)) == pytest.approx(crowdkits, abs=2e-4)
 
 
 @pytest.mark.parametrize("leave_out", [False, True])
@@ -82,23 +82,23 @@ def test_accuracies_of_simulated_judges_are_recovered(leave_out: bool) -> None:
 
 @settings(max_examples=40)
 @given(ANY_VOTES, st.randoms(use_true_random=False))
-def test_estimates_ignore_order_and_stay_in_range(said: list[JudgeVote], order: random.Random) -> None:
+def test_estimates_ignore_order_and_stay_in_range(votes: list[JudgeVote], order: random.Random) -> None:
     settings = EnsembleSettings(min_items=1)
-    shuffled = list(said)
+    shuffled = list(votes)
     order.shuffle(shuffled)
-    judges = fit_judges(said, settings)
+    judges = fit_judges(votes, settings)
     assert judges == fit_judges(shuffled, settings)
     assert all(0 <= judge.accuracy <= 1 for judge in judges.by_name.values())
     assert sum(judges.prior.values()) == pytest.approx(1)
     assert all(0 <= agreement.share <= 1 for agreement in judges.agreements)
     assert judges.alpha is None or judges.alpha <= 1
-    judged = {name: len({v.candidate_id for v in said if v.judge == name}) for name in judges.by_name}
+    judged = {name: len({v.candidate_id for v in votes if v.judge == name}) for name in judges.by_name}
     assert {name: judge.judged for name, judge in judges.by_name.items()} == judged
     json.dumps(judges.to_dict())
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("votes", "words"),
     [
         ([], "0 judges"),
         (votes_of(*["ss"] * 60), "2 judges"),
@@ -107,8 +107,8 @@ def test_estimates_ignore_order_and_stay_in_range(said: list[JudgeVote], order: 
         (votes_of(*["sss"] * 49, *["s--"] * 50), "on 49 candidates"),  # single votes are not compared
     ],
 )
-def test_few_votes_fall_back_to_the_majority(said: list[JudgeVote], words: str) -> None:
-    judges = fit_judges(said, SETTINGS)
+def test_few_votes_fall_back_to_the_majority(votes: list[JudgeVote], words: str) -> None:
+    judges = fit_judges(votes, SETTINGS)
     assert judges.method == "majority"
     assert judges.reason is not None
     assert words in judges.reason
@@ -143,7 +143,7 @@ def _judgements_of(items: int) -> list[JudgeVote]:
 
 def test_fitting_takes_linear_time() -> None:
     assert fit_judges(_judgements_of(10_000), SETTINGS).method == "dawid-skene"
-    assert_linear(lambda said: fit_judges(iter(said), SETTINGS), _judgements_of, 10_000)
+    assert_linear(lambda votes: fit_judges(iter(votes), SETTINGS), _judgements_of, 10_000)
 
 
 def classes(n: int, prior: Sequence[float], seed: int) -> dict[str, Vote]:
@@ -162,12 +162,12 @@ def judgements(
 ) -> list[JudgeVote]:
     """Simulate votes; with `leave_out`, each judge in turn has proposed a candidate and doesn't judge it."""
     chance = random.Random(seed)
-    said = []
-    for place, (id_, right) in enumerate(truth.items()):
+    votes = []
+    for position, (id_, right) in enumerate(truth.items()):
         for number, (judge, skill) in enumerate(accuracy.items()):
             wrong = [name for name in CLASSES if name != right]
             vote: Vote = right if chance.random() < skill else chance.choice(wrong)
-            if leave_out and place % len(accuracy) == number:
+            if leave_out and position % len(accuracy) == number:
                 continue
-            said.append(JudgeVote(id_, judge, "unsure" if chance.random() < unsure else vote))
-    return said
+            votes.append(JudgeVote(id_, judge, "unsure" if chance.random() < unsure else vote))
+    return votes

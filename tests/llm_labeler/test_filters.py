@@ -211,9 +211,9 @@ def test_a_candidate_may_have_words_that_its_text_has() -> None:
 @settings(max_examples=60)
 @given(st.text(max_size=40), st.text(max_size=40), st.sampled_from(["positive", "negative"]))
 def test_filters_accept_any_strings(candidate: str, text: str, polarity: Polarity) -> None:
-    found = reject(candidate, text, polarity, DEFAULT)
-    assert found is None or found in REASONS
-    if found is None:
+    result = reject(candidate, text, polarity, DEFAULT)
+    assert result is None or result in REASONS
+    if result is None:
         assert fold(candidate) != fold(text)
         assert any(character.isalpha() for character in candidate)
     assert fold(candidate) == fold(normalize("NFKC", candidate).upper().lower()) or not candidate.isascii()

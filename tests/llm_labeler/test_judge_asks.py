@@ -30,9 +30,9 @@ def asks(candidates: list[Candidate], judge: str = "bob", seed: int = 42) -> lis
 
 
 def data(ask: Ask) -> dict[str, Any]:
-    found = json.loads(ask.messages[-1].content)
-    assert isinstance(found, dict)
-    return found
+    result = json.loads(ask.messages[-1].content)
+    assert isinstance(result, dict)
+    return result
 
 
 def test_judges_do_not_judge_their_own_candidates() -> None:
@@ -86,8 +86,8 @@ def test_polarity_and_proposers_are_hidden() -> None:
     shown = asks([candidate("a", "positive", "gpt"), candidate("b", "negative", "glm")])
     turned = asks([candidate("a", "negative", "glm"), candidate("b", "positive", "gpt")])
     assert shown == turned
-    said = " ".join(message.content for message in shown[0].messages)
-    assert not any(word in said for word in ("positive", "negative", "antonym", "synonym", "gpt", "glm"))
+    answer = " ".join(message.content for message in shown[0].messages)
+    assert not any(word in answer for word in ("positive", "negative", "antonym", "synonym", "gpt", "glm"))
 
 
 @pytest.mark.parametrize(
@@ -237,10 +237,10 @@ def test_refused_answers_have_no_vote(finish: str) -> None:
 def test_a_repeated_question_is_not_an_answer(hostile: str) -> None:
     ask, batch = world(2, hostile)
     echo = ask.messages[-1].content  # type: ignore[attr-defined]
-    told = ask.messages[0].content  # type: ignore[attr-defined]
+    instructions = ask.messages[0].content  # type: ignore[attr-defined]
     for raw, expected in (
         (echo, ["unsure"] * 2),
-        (told + echo + "1: opposite\n2: unrelated", ["opposite", "unrelated"]),
+        (instructions + echo + "1: opposite\n2: unrelated", ["opposite", "unrelated"]),
     ):
         assert [j.vote for j in read_votes(ask, batch, raw, "stop")] == expected  # type: ignore[arg-type]
 

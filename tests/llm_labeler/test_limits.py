@@ -98,17 +98,17 @@ class Server:
 
     def __init__(self, limit: int | None = None, rpm: int | None = None, wish_s: float | None = None) -> None:
         self.limit, self.rpm, self.wish_s = limit, rpm, wish_s
-        self.taken: list[float] = []
+        self.accepted: list[float] = []
         self.refused = 0
         self.provider = Scripted(self.script, concurrency=64, latency_s=0.2)
 
     def script(self, ask: Ask, attempt: int) -> LlmReply | Exception:
         now = asyncio.get_running_loop().time()
-        recent = sum(1 for at in self.taken[-(self.rpm or 1) :] if now - at < 60)
+        recent = sum(1 for at in self.accepted[-(self.rpm or 1) :] if now - at < 60)
         if (self.limit is not None and self.provider.in_flight >= self.limit) or recent == self.rpm:
             self.refused += 1
             return CallFailed("rate_limited", "too many", retry_after_s=self.wish_s)
-        self.taken.append(now)
+        self.accepted.append(now)
         return answer_at_once(ask, attempt)
 
 
@@ -117,7 +117,7 @@ def test_concurrency_adapts_to_the_server(store: AnswerStore) -> None:
     outcome = run(ask_in(store, server.provider, count=1000))
     assert (outcome.done, outcome.failed) == (1000, 0)
     assert server.refused < 600
-    assert server.taken[-1] < 5 * 1000 * 0.2 / 5  # a fifth of the optimal speed
+    assert server.accepted[-1] < 5 * 1000 * 0.2 / 5  # a fifth of the optimal speed
 
 
 @pytest.mark.parametrize("wish_s", [None, 2.0])
@@ -125,7 +125,7 @@ def test_the_rate_adapts_to_the_server(store: AnswerStore, wish_s: float | None)
     server = Server(rpm=300, wish_s=wish_s)
     outcome = run(ask_in(store, server.provider, count=1500))
     assert (outcome.done, outcome.failed) == (1500, 0)
-    assert server.taken[-1] < 2 * 240  # optimal: 240 s, as the first minute's calls start at once
+    assert server.accepted[-1] < 2 * 240  # optimal: 240 s, as the first minute's calls start at once
     assert server.refused < 1500
 
 
@@ -162,12 +162,13 @@ def test_a_question_that_always_gets_429_fails(store: AnswerStore) -> None:
 
 
 def driven(
-    *ends: int | None, bound: int = 10, most: int = 1, retry_after_s: float | None = None
+    *ends: int | None, bound: int = 10, concurrency: int = 1, retry_after_s: float | None = None
 ) -> list[tuple[float, float, int]]:
     """Seconds waited, expected tokens and allowed concurrency of successive calls; None: a 429."""
 
     async def main() -> list[tuple[float, float, int]]:
-        time, limiter, seen = asyncio.get_running_loop().time, RateLimiter("tester", most, None, None), []
+        time, seen = asyncio.get_running_loop().time, []
+        limiter = RateLimiter("tester", concurrency, None, None)
         for end in ends:
             before = time()
             entered = await limiter.enter(bound)
@@ -186,8 +187,8 @@ def driven(
 def test_pauses_double_with_429s_and_halve_with_answers() -> None:
     waits = [wait for wait, _, _ in driven(None, None, None, 10, None, 10, 10, 10, 10, None)]
     assert waits[0] == 0
-    for found, wanted in zip(waits[1:], (0.2, 0.4, 0.8, 0, 0.8, 0, 0, 0, 0), strict=True):
-        assert 0.75 * wanted <= found <= 1.25 * wanted + 1e-9  # jitter of a quarter
+    for result, expected in zip(waits[1:], (0.2, 0.4, 0.8, 0, 0.8, 0, 0, 0, 0), strict=True):
+        assert 0.75 * expected <= result <= 1.25 * expected + 1e-9  # jitter of a quarter
 
 
 def test_a_pause_is_at_most_a_minute() -> None:
@@ -196,7 +197,7 @@ def test_a_pause_is_at_most_a_minute() -> None:
 
 
 def test_concurrency_never_falls_below_one() -> None:
-    assert driven(*[None] * 50, most=8, retry_after_s=0.5)[-1][2] == 1
+    assert driven(*[None] * 50, concurrency=8, retry_after_s=0.5)[-1][2] == 1
 
 
 def test_an_answer_resets_the_time_of_429s() -> None:

@@ -28,16 +28,16 @@ MISSES = (
 
 @pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
 def test_the_sentences_of_an_answer(one: Format) -> None:
-    assert (one.found() == one.expected) == (one.name not in MISSES)
+    assert (one.parsed() == one.expected) == (one.name not in MISSES)
 
 
 def test_the_filters_keep_what_the_answers_hold() -> None:
-    wanted = [(one, sentence) for one in FORMATS for sentence in one.expected]
+    expected = [(one, sentence) for one in FORMATS for sentence in one.expected]
     kept = [
         reject_rewrite(Item(sentence), one.text, one.polarity, FilterSettings()) is None
-        for one, sentence in wanted
+        for one, sentence in expected
     ]
-    assert sum(kept) >= 0.995 * len(wanted)
+    assert sum(kept) >= 0.995 * len(expected)
 
 
 @pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
@@ -50,9 +50,9 @@ def test_sentences_come_back_as_they_are(one: Format) -> None:
 def test_every_part_of_an_answer_is_an_item(one: Format) -> None:
     """Items have all text of an answer but marks, labels and names."""
     items = parse_answer(one.raw, text=one.text, size=one.size, polarity=one.polarity)
-    said = sum(len(item.text) for item in items)
+    length = sum(len(item.text) for item in items)
     bare = " ".join(re.sub(r"<[^<>]*>|\"\w+\":|[{}|=\[\]\"-]", " ", one.raw).split())
-    assert 3 * said >= len(bare)
+    assert 3 * length >= len(bare)
 
 
 TEXT = "The old pump may leak in winter."
@@ -88,8 +88,8 @@ def test_sentences_without_a_kind() -> None:
 
 
 def test_hard_negatives_beyond_the_requested_size_are_dropped() -> None:
-    found = read_changes(f"1. negation: {NOT}\n2. entity: {SUMMER}", size=1)
-    assert [reason for _, _, reason in found] == [None, "beyond_size"]
+    result = read_changes(f"1. negation: {NOT}\n2. entity: {SUMMER}", size=1)
+    assert [reason for _, _, reason in result] == [None, "beyond_size"]
 
 
 @given(st.text(max_size=300))

@@ -78,17 +78,17 @@ def test_questions_are_identified_by_content() -> None:
     assert [(ask.key.text_id, ask.key.task) for ask in asks] == [
         (text.text_id, polarity) for text in texts for polarity in BOTH
     ]
-    turned = list(GenerationTask(record).asks(texts[::-1], "llama"))
-    assert {ask.key for ask in turned} == {ask.key for ask in asks}
+    reordered = list(GenerationTask(record).asks(texts[::-1], "llama"))
+    assert {ask.key for ask in reordered} == {ask.key for ask in asks}
 
 
 def test_templates_from_files(tmp_path: Path) -> None:
-    plain = tmp_path / "mine.txt"
+    plain = tmp_path / "own.txt"
     plain.write_text("{size} {polarity} for {text}\n")
     assert load_template(PromptSettings(template=str(plain))).messages("x", 2, "negative")[0].content == (
         "2 antonym for x"
     )
-    table = tmp_path / "mine.toml"
+    table = tmp_path / "own.toml"
     table.write_text('system = "S"\npositive = "{size} same {text}"\nnegative = "{size} other {json_text}"')
     template = load_template(PromptSettings(template=str(table)))
     system, user = template.messages('"x"', 2, "negative")
@@ -121,9 +121,9 @@ KEPT_TEXTS = (Text.of("One.", 1), Text.of("Zwölf – two.", 7))
 
 
 def a_record(**settings: object) -> RunRecord:
-    found = LabelSettings.model_validate({"llms": ["wordnet"], **settings})
+    label_settings = LabelSettings.model_validate({"llms": ["wordnet"], **settings})
     template = load_template(PromptSettings(template="hardened"))
-    return RunRecord(found, template, {"wordnet": ("d", "{}")}, "s.txt", "abc", {"empty": 2})
+    return RunRecord(label_settings, template, {"wordnet": ("d", "{}")}, "s.txt", "abc", {"empty": 2})
 
 
 def test_only_the_owner_can_read_the_run(tmp_path: Path) -> None:

@@ -88,9 +88,11 @@ def test_a_wrong_key(how: object) -> None:
     with serve(Options(api_key=KEY)) as server:
         with pytest.raises(AuthError) as caught:
             how(provider(server.base_url, name="chatgpt", kind="openai", api_key_env="OTHER_KEY"))  # type: ignore[operator]
-        told = str(caught.value)
-        assert told.startswith(f"llm chatgpt: {server.base_url} refused the key from OTHER_KEY with HTTP 401")
-        assert "sk-wrong" not in told
+        message = str(caught.value)
+        assert message.startswith(
+            f"llm chatgpt: {server.base_url} refused the key from OTHER_KEY with HTTP 401"
+        )
+        assert "sk-wrong" not in message
         with pytest.raises(AuthError, match="refused a call without a key"):
             how(provider(server.base_url))  # type: ignore[operator]
 
@@ -116,9 +118,9 @@ def test_no_such_model() -> None:
         for how in (check, reply_of):
             with pytest.raises(ConfigError) as caught:
                 how(provider(server.base_url, model="llama-3-8b"))
-            told = str(caught.value)
-            assert told.startswith(f"llm llama: no such model 'llama-3-8b' at {server.base_url}")
-            assert "it has llama-3.1-8b, glm-4, qwen-2.5; set model in [llm.llama]" in told
+            message = str(caught.value)
+            assert message.startswith(f"llm llama: no such model 'llama-3-8b' at {server.base_url}")
+            assert "it has llama-3.1-8b, glm-4, qwen-2.5; set model in [llm.llama]" in message
     with (
         serve(Options(models=("other",), lists_models=False)) as server,
         pytest.raises(ConfigError, match=r"HTTP 404.*it lists none; base_url usually ends in /v1"),

@@ -63,8 +63,8 @@ def test_requests_differ_by_kind() -> None:
         openai, own, glm = sent(server)
         assert openai["max_completion_tokens"] == 512
         assert "max_tokens" not in openai
-        wanted = {"name": "answer", "schema": SENTENCES, "strict": True}
-        assert openai["response_format"] == {"type": "json_schema", "json_schema": wanted}
+        expected = {"name": "answer", "schema": SENTENCES, "strict": True}
+        assert openai["response_format"] == {"type": "json_schema", "json_schema": expected}
         assert own["max_tokens"] == 512
         assert own["response_format"] == openai["response_format"]
         assert glm["thinking"] == {"type": "disabled"}
@@ -87,8 +87,8 @@ def test_refused_fields_are_not_sent_again() -> None:
     refuses = frozenset(("response_format", "max_completion_tokens"))
     with serve(Options(refuses=refuses)) as server:
         asked = provider(server.base_url, kind="openai")
-        found = run(replies(asked, (an_ask(number, schema=SENTENCES) for number in range(40))))
-        assert len(found) == 40
+        result = run(replies(asked, (an_ask(number, schema=SENTENCES) for number in range(40))))
+        assert len(result) == 40
         assert server.stats.answered == server.stats.requests == 40
         # only the first 16 concurrent calls may meet both refusals
         assert len(sent(server)) <= 40 + 2 * 16

@@ -19,8 +19,8 @@ def completion(message: Any, finish: Any = "stop", **fields: Any) -> dict[str, A
 
 def test_a_plain_answer() -> None:
     usage = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
-    found = reply_of(completion({"content": "<think>x</think>1. a"}, usage=usage))
-    assert found == LlmReply("<think>x</think>1. a", "stop", TokenUsage(5, 7), "m-1")
+    result = reply_of(completion({"content": "<think>x</think>1. a"}, usage=usage))
+    assert result == LlmReply("<think>x</think>1. a", "stop", TokenUsage(5, 7), "m-1")
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_a_plain_answer() -> None:
     ],
 )
 def test_messages(message: Any, finish: Any, expected: tuple[str, str]) -> None:
-    found = reply_of(completion(message, finish))
-    assert (found.raw, found.finish) == expected
+    result = reply_of(completion(message, finish))
+    assert (result.raw, result.finish) == expected
 
 
 @pytest.mark.parametrize(
@@ -211,8 +211,8 @@ def test_prices(fields: dict[str, Any], expected: tuple[float | None, float | No
 
 def test_the_built_in_members_have_known_prices() -> None:
     for name in ("chatgpt", "llama", "chatglm"):
-        found = prices(**BUILT_IN_LLMS[name])
-        assert None not in (found.prompt, found.completion)
+        result = prices(**BUILT_IN_LLMS[name])
+        assert None not in (result.prompt, result.completion)
 
 
 def test_local_servers_must_be_on_this_machine() -> None:

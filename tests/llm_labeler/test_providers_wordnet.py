@@ -45,7 +45,7 @@ def opposite(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("The doctor treats the child.", "The physician treats the child."),
         ("Doctors treat the child.", "Physicians treat the child."),
@@ -74,8 +74,8 @@ def opposite(text: str) -> list[str]:
         ("The doctor often treats a child.", "The physician frequently treats a child."),  # two changes
     ],
 )
-def test_paraphrases(text: str, wanted: str) -> None:
-    assert wanted in same(text)
+def test_paraphrases(text: str, expected: str) -> None:
+    assert expected in same(text)
 
 
 def test_a_question_in_inverted_order_keeps_its_contraction() -> None:
@@ -86,7 +86,7 @@ def test_a_question_in_inverted_order_keeps_its_contraction() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("The light is red.", "The light is not red."),
         ("The ship can carry bread.", "The ship cannot carry bread."),
@@ -115,12 +115,12 @@ def test_a_question_in_inverted_order_keeps_its_contraction() -> None:
         ("They did not find any bread.", "They found some bread."),
     ],
 )
-def test_negations_are_added_and_removed(text: str, wanted: str) -> None:
-    assert opposite(text)[0] == wanted
+def test_negations_are_added_and_removed(text: str, expected: str) -> None:
+    assert opposite(text)[0] == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("The river rises slowly.", "The river rises quickly."),
         ("They saw a large house.", "They saw a small house."),
@@ -133,8 +133,8 @@ def test_negations_are_added_and_removed(text: str, wanted: str) -> None:
         ("He is an unhappy child.", "He is a happy child."),
     ],
 )
-def test_antonyms(text: str, wanted: str) -> None:
-    assert wanted in opposite(text)
+def test_antonyms(text: str, expected: str) -> None:
+    assert expected in opposite(text)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_antonyms(text: str, wanted: str) -> None:
 )
 def test_unsafe_opposites_are_left_out(text: str) -> None:
     assert not [
-        found for found in opposite(text) if " not " in found or "harmless" in found or "small" in found
+        result for result in opposite(text) if " not " in result or "harmless" in result or "small" in result
     ]
 
 
@@ -165,14 +165,14 @@ def test_unsafe_opposites_are_left_out(text: str) -> None:
     st.integers(1, 4),
 )
 def test_candidates_are_distinct_and_differ_from_the_text(text: str, polarity: Polarity, size: int) -> None:
-    found = candidates(text, polarity, size)
-    folded = [candidate.casefold() for candidate in found]
-    assert len(found) <= size
-    assert len(set(folded)) == len(found)
+    result = candidates(text, polarity, size)
+    folded = [candidate.casefold() for candidate in result]
+    assert len(result) <= size
+    assert len(set(folded)) == len(result)
     assert " ".join(text.split()).casefold() not in folded
-    assert all(candidate == " ".join(candidate.split()) for candidate in found)
-    assert found == candidates(text, polarity, size)
-    assert found == candidates(text, polarity, size + 5)[:size]  # by falling confidence
+    assert all(candidate == " ".join(candidate.split()) for candidate in result)
+    assert result == candidates(text, polarity, size)
+    assert result == candidates(text, polarity, size + 5)[:size]  # by falling confidence
 
 
 def test_a_long_list_is_left_alone_in_linear_time() -> None:

@@ -50,7 +50,7 @@ def unrelated(count: int, start: int = 0) -> dict[str, str]:
 
 def world(drawn: list[tuple[str, list[str]]]) -> tuple[dict[str, str], list[tuple[str, str]]]:
     texts = {f"t{number:03}": text for number, (text, _) in enumerate(drawn)}
-    return texts, [(f"t{number:03}", each) for number, (_, said) in enumerate(drawn) for each in said]
+    return texts, [(f"t{number:03}", each) for number, (_, words) in enumerate(drawn) for each in words]
 
 
 @given(WORLDS, st.integers(0, 5))
@@ -127,17 +127,17 @@ def test_added_texts_change_no_split() -> None:
     st.integers(20, 45), st.sampled_from([0.0, 0.01, 0.05, 0.3, 0.49]), st.sampled_from([0.0, 0.01, 0.5]),
     st.integers(0, 1000), st.integers(1, 12),
 )  # fmt: skip
-def test_no_wanted_split_is_empty_from_twenty_groups(
+def test_no_requested_split_is_empty_with_twenty_groups(
     groups: int, validation: float, test: float, seed: int, size: int
 ) -> None:
     texts = unrelated(groups * size)
     # Texts of a group share a candidate.
-    candidates = [(text_id, f"shared by {place % groups}") for place, text_id in enumerate(texts)]
-    found = set(
+    candidates = [(text_id, f"shared by {position % groups}") for position, text_id in enumerate(texts)]
+    result = set(
         split_texts(texts, candidates, TextSplitSettings(validation=validation, test=test), seed).values()
     )
-    wanted = {"train": True, "validation": validation > 0, "test": test > 0}
-    assert found == {split for split, is_wanted in wanted.items() if is_wanted}
+    expected = {"train": True, "validation": validation > 0, "test": test > 0}
+    assert result == {split for split, is_expected in expected.items() if is_expected}
 
 
 @given(st.integers(1, 19), st.integers(0, 1000))
@@ -171,21 +171,21 @@ RUNS = st.lists(st.lists(_PAIRS, max_size=7), max_size=8)
 
 def labelled(drawn: Drawn) -> Labelled:
     """Make texts with pairs."""
-    found: Labelled = []
+    texts: Labelled = []
     for number, pairs in enumerate(drawn):
         text = Text.of(f"Text {number}.", number)
-        made = [
+        labels = [
             LabelledPair(
-                Candidate(text.text_id, said, polarity, llms, ("aa", *llms), change),
+                Candidate(text.text_id, candidate, polarity, llms, ("aa", *llms), change),
                 polarity,
                 label,
                 tuple(JudgeVote("", judge, vote) for judge, vote in votes),
                 reason,
             )
-            for said, polarity, label, llms, votes, reason, change in pairs
+            for candidate, polarity, label, llms, votes, reason, change in pairs
         ]
-        found.append((text, made))
-    return found
+        texts.append((text, labels))
+    return texts
 
 
 def rows_of(run: Labelled, *, triplets: bool = False) -> DatasetRows:
@@ -203,11 +203,11 @@ def splits_of(run: Labelled) -> dict[str, str]:
 @given(RUNS, st.booleans())
 def test_rows_are_counted(drawn: Drawn, triplets: bool) -> None:
     run = labelled(drawn)
-    made = DatasetSplits(rows_of(run, triplets=triplets), splits_of(run), graded=False)
-    counts = made.counts()
+    result = DatasetSplits(rows_of(run, triplets=triplets), splits_of(run), graded=False)
+    counts = result.counts()
     for split in SPLITS:
-        rows, counted = made.frames.get("default", {}).get(split), counts["splits"][split]
-        assert counted["triplets"] == len(made.frames.get("triplet", {}).get(split, ()))
+        rows, counted = result.frames.get("default", {}).get(split), counts["splits"][split]
+        assert counted["triplets"] == len(result.frames.get("triplet", {}).get(split, ()))
         if rows is not None:
             assert counted["texts"] == rows["text_id"].n_unique()
             assert [counted[name] for name in POLARITIES] == [
@@ -225,7 +225,7 @@ def test_each_kept_pair_is_one_row_with_its_provenance(drawn: Drawn, triplets: b
         for pair in pairs:
             if pair.reason is None:
                 kept.setdefault(pair.candidate.candidate, pair)
-        sides = {p: {said for said, pair in kept.items() if pair.polarity == p} for p in POLARITIES}
+        sides = {p: {candidate for candidate, pair in kept.items() if pair.polarity == p} for p in POLARITIES}
         split = splits_of(run)[text.text_id]
         triples = frames.get("triplet", {}).get(split)
         triples = [] if triples is None else triples.filter(anchor=text.text).to_dicts()
@@ -246,7 +246,7 @@ def test_each_kept_pair_is_one_row_with_its_provenance(drawn: Drawn, triplets: b
             continue
         rows = frames["default"][split].filter(text_id=text.text_id).to_dicts() if kept else []
         assert {row["text2"]: row["label"] for row in rows} == {
-            said: pair.label for said, pair in kept.items()
+            candidate: pair.label for candidate, pair in kept.items()
         }
         for row in rows:
             pair = kept[row["text2"]]
@@ -258,7 +258,7 @@ def test_each_kept_pair_is_one_row_with_its_provenance(drawn: Drawn, triplets: b
 def a_run(texts: int) -> Labelled:
     kinds = (("same", "positive", 1.0), ("other", "negative", 0.0), ("again", "positive", 1.0))
     return labelled(
-        [[(said, p, label, ("x",), [], None, None) for said, p, label in kinds] for _ in range(texts)]
+        [[(words, p, label, ("x",), [], None, None) for words, p, label in kinds] for _ in range(texts)]
     )
 
 
@@ -275,7 +275,7 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(tmp_path: Path) ->
     whole = written(tmp_path / "whole", run)
     shards = written(tmp_path / "shards", run, 12)
     assert sorted(path.name for path in (shards / "data").iterdir()) == [
-        f"{split}-{place:05}-of-00003.parquet" for split in sorted(SPLITS) for place in range(3)
+        f"{split}-{position:05}-of-00003.parquet" for split in sorted(SPLITS) for position in range(3)
     ]
     assert len(list((whole / "data").iterdir())) == 3
     for name in ("README.md", "statistics.json", "run.json"):

@@ -107,11 +107,11 @@ def test_answers_can_be_selected_by_task_and_text(store: AnswerStore) -> None:
     for number in numbers:
         store.save_answer(an_answer(key_of(number)))
         store.save_answer(an_answer(key_of(number, task="judge")))
-    wanted = [f"{number:04}" for number in reversed(numbers) if number % 2]
-    found = list(store.answers(["judge"], [*wanted, *wanted, "absent"]))
-    assert [answer.key.text_id for answer in found] == sorted(wanted)
-    assert {answer.key.task for answer in found} == {"judge"}
-    assert list(store.answers([], wanted)) == []
+    keys = [f"{number:04}" for number in reversed(numbers) if number % 2]
+    result = list(store.answers(["judge"], [*keys, *keys, "absent"]))
+    assert [answer.key.text_id for answer in result] == sorted(keys)
+    assert {answer.key.task for answer in result} == {"judge"}
+    assert list(store.answers([], keys)) == []
     assert store.answer(key_of(7777)) is None
 
 

@@ -33,12 +33,12 @@ SENTENCES = [
 FILTERS = FilterSettings()
 
 
-def made(out: Path, **given: Any) -> llm_labeler.Labelled:
-    return llm_labeler.generate(SENTENCES, **{"out": out, "llms": "wordnet", "progress": False} | given)
+def generate(out: Path, **changes: Any) -> llm_labeler.Labelled:
+    return llm_labeler.generate(SENTENCES, **{"out": out, "llms": "wordnet", "progress": False} | changes)
 
 
 def test_rules_make_triplets_for_training(tmp_path: Path) -> None:
-    found = made(tmp_path / "out", task="triplet", settings={"split.validation": 0.0, "split.test": 0.0})
+    result = generate(tmp_path / "out", task="triplet", settings={"split.validation": 0.0, "split.test": 0.0})
     rows = read_rows(tmp_path / "out")["train"]
     assert rows.columns == ["anchor", "positive", "negatives"]
     assert set(rows["anchor"]) == set(SENTENCES[:3])
@@ -48,21 +48,21 @@ def test_rules_make_triplets_for_training(tmp_path: Path) -> None:
     statistics = json.loads((tmp_path / "out" / "statistics.json").read_text())
     assert sum(statistics["negative_kinds"].values()) == rows.height
     assert statistics["splits"]["train"]["texts"] == 3
-    assert found.statistics == statistics
+    assert result.statistics == statistics
     assert "hard negative" in (tmp_path / "out" / "README.md").read_text()
     assert [path.name for path in sorted((tmp_path / "out").iterdir()) if path.is_dir()] == ["triplet"]
 
 
 def test_texts_without_both_polarities_are_counted(tmp_path: Path) -> None:
-    def mine(prompt: str) -> str:
+    def answer(prompt: str) -> str:
         return "" if "misled" in prompt else "1. In many people, stress can lead to insomnia."
 
     with pytest.raises(DataError, match="no_negative 1"):
-        made(tmp_path / "out", llms=mine, task="triplet", limit=1)
+        generate(tmp_path / "out", llms=answer, task="triplet", limit=1)
 
 
 def test_an_llm_names_the_kind_of_each_hard_negative(tmp_path: Path) -> None:
-    def mine(prompt: str) -> str:
+    def answer(prompt: str) -> str:
         if "misled" not in prompt:
             return "1. In children, stress often leads to insomnia."
         return (
@@ -71,15 +71,15 @@ def test_an_llm_names_the_kind_of_each_hard_negative(tmp_path: Path) -> None:
             "3. entity: Cats like fish on Fridays."
         )
 
-    found = made(tmp_path / "out", llms=mine, task="triplet", limit=1)
-    assert found.statistics["negative_kinds"] == {"negation": 1, "role": 1}
-    assert found.dropped == {"few_words_kept": 1} or found.dropped == {"nothing_shared": 1}
+    result = generate(tmp_path / "out", llms=answer, task="triplet", limit=1)
+    assert result.statistics["negative_kinds"] == {"negation": 1, "role": 1}
+    assert result.dropped == {"few_words_kept": 1} or result.dropped == {"nothing_shared": 1}
 
 
 def test_unwanted_kinds_are_dropped(tmp_path: Path) -> None:
     settings = {"prompt.changes": "negation"}
-    found = made(tmp_path / "out", task="triplet", settings=settings)
-    assert set(found.statistics["negative_kinds"]) == {"negation"}
+    result = generate(tmp_path / "out", task="triplet", settings=settings)
+    assert set(result.statistics["negative_kinds"]) == {"negation"}
     other = Item("The old pump may leak in summer.", change="entity")
     assert (
         reject_hard_negative(other, "The old pump may leak in winter.", FILTERS, ("negation",))
@@ -103,16 +103,16 @@ def test_a_query_must_be_a_question() -> None:
 def test_queries_become_triplets(tmp_path: Path) -> None:
     positive, negative = "What can stress cause in children?", "Which children have no stress?"
 
-    def mine(prompt: str) -> str:
+    def answer(prompt: str) -> str:
         return f"1. {negative if 'does not answer' in prompt else positive}"
 
-    made(tmp_path / "out", llms=mine, task="query", limit=1)
+    generate(tmp_path / "out", llms=answer, task="query", limit=1)
     (row,) = read_rows(tmp_path / "out")["train"].rows(named=True)
     assert row == {"anchor": SENTENCES[0], "positive": positive, "negatives": [negative]}
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("changes", "message"),
     [
         ({"task": "triplet", "polarity": "positive"}, "makes triplets, which need both"),
         ({"task": "triplet", "prompt": "paper"}, "belongs to the task papers; leave it out"),
@@ -122,21 +122,21 @@ def test_queries_become_triplets(tmp_path: Path) -> None:
     ],
 )
 def test_impossible_settings_of_tasks_give_one_line(
-    tmp_path: Path, given: dict[str, Any], message: str
+    tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message) as error:
-        made(tmp_path / "out", **given)
+        generate(tmp_path / "out", **changes)
     assert "\n" not in str(error.value)
 
 
 def test_only_the_papers_prompt_has_no_schema() -> None:
-    def schemas(**given: Any) -> list[Any]:
-        found, functions = read_arguments(
+    def schemas(**changes: Any) -> list[Any]:
+        result, functions = read_arguments(
             setting_keys(llm_labeler.generate),
-            {"llms": "llama", **given},
-            settings=given.pop("settings", None),
+            {"llms": "llama", **changes},
+            settings=changes.pop("settings", None),
         )
-        record, texts, _ = prepare(SENTENCES, None, found, functions)
+        record, texts, _ = prepare(SENTENCES, None, result, functions)
         return [ask.schema for ask in GenerationTask(record).asks(texts.texts[:1], "llama")]
 
     assert schemas(prompt="paper") == [None, None]
@@ -150,34 +150,34 @@ def test_only_the_papers_prompt_has_no_schema() -> None:
 @pytest.mark.parametrize("task", ["triplet", "query"])
 def test_answers_with_a_schema_are_read(tmp_path: Path, task: str) -> None:
     with serve() as server:
-        mine = {"mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}}
-        found = made(tmp_path / "out", llms=mine, task=task, limit=2)
-    assert found.statistics["splits"]["train"]["triplets"] == 6
-    assert found.statistics["negative_kinds"] == {"negation" if task == "triplet" else "unknown": 6}
-    assert found.dropped == {}
+        llms = {"mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}}
+        result = generate(tmp_path / "out", llms=llms, task=task, limit=2)
+    assert result.statistics["splits"]["train"]["triplets"] == 6
+    assert result.statistics["negative_kinds"] == {"negation" if task == "triplet" else "unknown": 6}
+    assert result.dropped == {}
 
 
 TEXT = "The old pump often leaks in winter."
 TEMPLATE = Template("own", {"positive": "{size} of {text}", "negative": "{size} against {text}"})
 
 
-def sampled(out: Path, llm: Any, **given: Any) -> llm_labeler.Labelled:
-    return llm_labeler.generate([TEXT], llms=llm, out=out, progress=False, **given)
+def sampled(out: Path, llm: Any, **changes: Any) -> llm_labeler.Labelled:
+    return llm_labeler.generate([TEXT], llms=llm, out=out, progress=False, **changes)
 
 
 def test_samples_are_further_questions(tmp_path: Path) -> None:
     asked: Counter[str] = Counter()
 
-    def mine(prompt: str) -> str:
+    def answer(prompt: str) -> str:
         asked[prompt] += 1
         return f"1. The aged pump leaks in winter, as {'seen' if asked[prompt] % 2 else 'heard'}."
 
-    first = sampled(tmp_path / "out", mine, polarity="positive")
-    again = sampled(tmp_path / "out", mine, polarity="positive", samples=2, fresh=True)
+    first = sampled(tmp_path / "out", answer, polarity="positive")
+    again = sampled(tmp_path / "out", answer, polarity="positive", samples=2, fresh=True)
     assert [*asked.values()] == [2]
     assert (again.asked.cached, again.spent.requests) == (1, 1)
     assert (first.positives, again.positives) == (1, 2)
-    more = sampled(tmp_path / "out", mine, polarity="positive", samples=3, fresh=True)
+    more = sampled(tmp_path / "out", answer, polarity="positive", samples=3, fresh=True)
     assert (more.positives, more.dropped) == (2, {"repeated": 1})
     run = json.loads((tmp_path / "out" / "run.json").read_text())
     assert run["settings"]["samples"] == 3
@@ -230,18 +230,18 @@ def test_run_json_has_only_the_hash_of_examples(tmp_path: Path) -> None:
     file = tmp_path / "few.csv"
     file.write_text("text1,text2,label\nA secret text.,A hidden text.,1\n")
 
-    def mine(prompt: str) -> str:
+    def answer(prompt: str) -> str:
         assert "A hidden text." in prompt
         return "1. In winter the old pump leaks often."
 
-    found = sampled(tmp_path / "out", mine, polarity="positive", examples=file)
-    record, _ = load_run(found.work)
+    result = sampled(tmp_path / "out", answer, polarity="positive", examples=file)
+    record, _ = load_run(result.work)
     assert record.template == load_template(PromptSettings(examples=file, polarities=("positive",)))
-    told = (tmp_path / "out" / "run.json").read_text() + (tmp_path / "out" / "README.md").read_text()
-    assert "secret" not in told
-    assert "of 1 texts, digest" in told
+    published = (tmp_path / "out" / "run.json").read_text() + (tmp_path / "out" / "README.md").read_text()
+    assert "secret" not in published
+    assert "of 1 texts, digest" in published
     with pytest.raises(ConfigError, match="samples, prompt and examples change the questions"):
-        llm_labeler.parse(found.work, out=tmp_path / "two", settings={"samples": 2}, progress=False)
+        llm_labeler.parse(result.work, out=tmp_path / "two", settings={"samples": 2}, progress=False)
 
 
 @pytest.mark.parametrize(

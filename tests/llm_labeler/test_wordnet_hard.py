@@ -35,16 +35,16 @@ CASES: list[tuple[ChangeKind, str, str]] = [
 ORGANS = ["bladder", "pancreas", "spleen", "liver", "stomach", "heart", "kidney", "lung", "brain"]
 
 
-@pytest.mark.parametrize(("kind", "text", "wanted"), CASES)
-def test_hard_negatives_of_each_kind(kind: ChangeKind, text: str, wanted: str) -> None:
-    assert (kind, wanted) in hard_negatives(text, 9, (kind,))
+@pytest.mark.parametrize(("kind", "text", "expected"), CASES)
+def test_hard_negatives_of_each_kind(kind: ChangeKind, text: str, expected: str) -> None:
+    assert (kind, expected) in hard_negatives(text, 9, (kind,))
 
 
 def test_siblings_are_not_in_the_sentence() -> None:
     text = "The pills protect the liver, the stomach and the heart."
-    found = [sentence for _, sentence in hard_negatives(text, 9, ("entity",))]
-    assert found
-    for sentence in found:
+    result = [sentence for _, sentence in hard_negatives(text, 9, ("entity",))]
+    assert result
+    for sentence in result:
         organs = [word for word in sentence.strip(".").replace(",", "").split() if word in ORGANS]
         assert len(organs) == len(set(organs)) == 3
     (plural,) = hard_negatives("Both kidneys were swollen again.", 1, ("entity",))
@@ -102,9 +102,9 @@ def test_the_best_of_each_kind_come_first() -> None:
 
 
 def test_a_paraphrase_that_differs_by_an_apostrophe_comes_last() -> None:
-    found = same_meaning("The tank is not often full.", 3)
-    assert "'" in found[-1]
-    assert "'" not in found[0]
+    result = same_meaning("The tank is not often full.", 3)
+    assert "'" in result[-1]
+    assert "'" not in result[0]
 
 
 @given(st.text(max_size=200))
@@ -114,15 +114,15 @@ def test_any_text_is_accepted(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "wanted"),
+    ("question", "expected"),
     [
         ("Can stress cause a rash?", "Can a rash be caused by stress?"),
         ("How often should I water it?", "How frequently should I water it?"),
         ("What is the difference between a lake and a pond?", "How does a lake differ from a pond?"),
     ],
 )
-def test_questions_are_paraphrased(question: str, wanted: str) -> None:
-    assert same_meaning(question, 1) == [wanted]
+def test_questions_are_paraphrased(question: str, expected: str) -> None:
+    assert same_meaning(question, 1) == [expected]
 
 
 def test_questions_about_two_things_are_left_out() -> None:

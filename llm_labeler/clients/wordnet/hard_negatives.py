@@ -77,23 +77,23 @@ def _fits(sentence: TaggedSentence, edit: Edit) -> bool:
 
 def _of_kind(sentence: TaggedSentence, change: Change) -> MeaningChange:
     edit = change.edits[0]
-    was = {*sentence.low[edit.start : edit.end]}
-    negates = bool(_NO & {*edit.text.lower().split()}) != bool(_NO & was)
-    if negates and was & _POSSIBLE:
+    removed = {*sentence.low[edit.start : edit.end]}
+    negates = bool(_NO & {*edit.text.lower().split()}) != bool(_NO & removed)
+    if negates and removed & _POSSIBLE:
         return MeaningChange("negation", Change(0.0, change.edits))  # "may" and "may not" can both be true
     return MeaningChange("negation" if negates else "antonym", change)
 
 
 def _impossible(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     """Change `may cause` to `cannot cause`."""
-    place = main_verb(sentence)
-    if place is None or sentence.low[place] not in _POSSIBLE or sentence.is_negative or sentence.is_question:
+    index = main_verb(sentence)
+    if index is None or sentence.low[index] not in _POSSIBLE or sentence.is_negative or sentence.is_question:
         return
     if "sometimes" in sentence.low:
         return
-    also = sentence.low[place + 1 : place + 2] == ("also",)
-    if sentence.codes[place + 1 + also : place + 2 + also] in ("v", "b", "H"):
-        yield meaning_change("negation", 0.93, Edit(place, place + 1 + also, "cannot"))
+    also = sentence.low[index + 1 : index + 2] == ("also",)
+    if sentence.codes[index + 1 + also : index + 2 + also] in ("v", "b", "H"):
+        yield meaning_change("negation", 0.93, Edit(index, index + 1 + also, "cannot"))
 
 
 @cache
@@ -119,22 +119,22 @@ _SELDOM = word_set("sometimes often occasionally rarely usually seldom eventuall
 
 def modality_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     """Replace the modal verb of the main clause."""
-    place = main_verb(sentence)
-    if place is None or sentence.codes[place] != "M" or sentence.is_negative or sentence.is_question:
+    index = main_verb(sentence)
+    if index is None or sentence.codes[index] != "M" or sentence.is_negative or sentence.is_question:
         return
     if _SELDOM & set(sentence.low) or (
         sentence.low[0] == "in" and sentence.low[1] in ("some", "many", "rare")
     ):
         return
-    after = sentence.low[place + 1 : place + 2]
-    if sentence.low[place] in _OTHER and after != ("not",):
-        new, sure = _OTHER[sentence.low[place]]
-        if sentence.low[place] == "can" and not _ACTING & set(sentence.low[:place]):
+    after = sentence.low[index + 1 : index + 2]
+    if sentence.low[index] in _OTHER and after != ("not",):
+        new, confidence = _OTHER[sentence.low[index]]
+        if sentence.low[index] == "can" and not _ACTING & set(sentence.low[:index]):
             new = "will always"  # for "it can cause", "it must cause" doesn't fit
-        elif new == "will always" and _ACTING & set(sentence.low[:place]) and after[0] not in _HAPPENING:
+        elif new == "will always" and _ACTING & set(sentence.low[:index]) and after[0] not in _HAPPENING:
             new = "must"
         skipped = after == ("also",)
-        yield meaning_change("modality", sure, Edit(place, place + 1 + skipped, new))
+        yield meaning_change("modality", confidence, Edit(index, index + 1 + skipped, new))
 
 
 # Adverbs that contradict "no longer".
@@ -146,28 +146,28 @@ _PERFECT = ("has", "have")
 
 def tense_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     """Change the tense of the main clause's verb."""
-    place = main_verb(sentence)
-    if place is None or sentence.is_negative or sentence.is_question:
+    index = main_verb(sentence)
+    if index is None or sentence.is_negative or sentence.is_question:
         return
-    if _FREQUENCY & set(sentence.low[: place + 1]):
+    if _FREQUENCY & set(sentence.low[: index + 1]):
         return
-    if set("WS") & set(sentence.codes[:place]) or has_later_verb(sentence.codes[place + 1 :]):
+    if set("WS") & set(sentence.codes[:index]) or has_later_verb(sentence.codes[index + 1 :]):
         return  # it may be another clause's verb
-    code, low, after = sentence.codes[place], sentence.low[place], sentence.codes[place + 1 : place + 3]
+    code, low, after = sentence.codes[index], sentence.low[index], sentence.codes[index + 1 : index + 3]
     if low in _PERFECT and after == "be":
-        yield meaning_change("tense", 0.93, Edit(place, place + 2, "will be"))
+        yield meaning_change("tense", 0.93, Edit(index, index + 2, "will be"))
     elif low in _PERFECT and after[:1] == "e":
-        base = other_lemma(sentence.low[place + 1])
+        base = other_lemma(sentence.low[index + 1])
         if base:
-            yield meaning_change("tense", 0.92, Edit(place, place + 2, f"will {base}"))
+            yield meaning_change("tense", 0.92, Edit(index, index + 2, f"will {base}"))
     elif low in ("was", "were") and after[:1] == "e":
-        yield meaning_change("tense", 0.93, Edit(place, place + 1, "will be"))
+        yield meaning_change("tense", 0.93, Edit(index, index + 1, "will be"))
     elif low == "will" and after[:1] == "b":
-        yield meaning_change("tense", 0.9, Edit(place, place + 2, "has been"))
-    elif low in ("is", "are") and after[:1] in ("e", "g") and sentence.codes[place - 1] != "E":
-        yield meaning_change("tense", 0.86, Edit(place, place + 1, f"{low} no longer"))
-    elif code == "z" and not UNDENIABLE & set(sentence.low[place - 1 : place]):
-        yield meaning_change("tense", 0.84, Edit(place, place, "no longer"))
+        yield meaning_change("tense", 0.9, Edit(index, index + 2, "has been"))
+    elif low in ("is", "are") and after[:1] in ("e", "g") and sentence.codes[index - 1] != "E":
+        yield meaning_change("tense", 0.86, Edit(index, index + 1, f"{low} no longer"))
+    elif code == "z" and not UNDENIABLE & set(sentence.low[index - 1 : index]):
+        yield meaning_change("tense", 0.84, Edit(index, index, "no longer"))
 
 
 _WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -184,31 +184,31 @@ _PER_CENT = word_set("% percent")
 _RANKED = word_set("type stage grade phase chromosome level version figure step class")
 _RANGE = word_set("to - – and or")
 _DATED = word_set("in since by until")
-_SURE = 0.94
+_NUMBER_CONFIDENCE = 0.94
 
 
 def number_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     """One change for each number that counts or measures something; references are left out."""
-    for place in range(len(sentence.low)):
-        end = _end(sentence, place)
-        new = _other(sentence, place, end) if end else None
-        if new is not None and new != sentence.slice(place, end).lower():
-            yield meaning_change("number", _SURE, Edit(place, end, new))
+    for index in range(len(sentence.low)):
+        end = _end(sentence, index)
+        new = _other(sentence, index, end) if end else None
+        if new is not None and new != sentence.slice(index, end).lower():
+            yield meaning_change("number", _NUMBER_CONFIDENCE, Edit(index, end, new))
 
 
-def _end(sentence: TaggedSentence, place: int) -> int:
+def _end(sentence: TaggedSentence, index: int) -> int:
     """End of the number that begins at a token, including commas between digits; 0 within a number."""
-    if _GROUPED.search(sentence.text[: sentence.spans[place][0]]):
+    if _GROUPED.search(sentence.text[: sentence.spans[index][0]]):
         return 0
-    end = place + 1
-    while _GROUP.match(sentence.text, sentence.spans[end - 1][1]) and sentence.low[place].isdigit():
+    end = index + 1
+    while _GROUP.match(sentence.text, sentence.spans[end - 1][1]) and sentence.low[index].isdigit():
         end += 2
     return end
 
 
-def _other(sentence: TaggedSentence, place: int, end: int) -> str | None:
-    low = sentence.slice(place, end).lower()
-    before = sentence.low[place - 1] if place else ""
+def _other(sentence: TaggedSentence, index: int, end: int) -> str | None:
+    low = sentence.slice(index, end).lower()
+    before = sentence.low[index - 1] if index else ""
     after = sentence.low[end] if end < len(sentence.low) else ""
     if low in _OTHER_WORDS:
         counts = sentence.codes[end : end + 1] in ("s", "J", "n") and before not in ("type", *_RANGE)
@@ -253,7 +253,7 @@ def _scaled(low: str) -> str:
     return f"{round(scaled):,}" if "," in low else str(round(scaled))
 
 
-_LEAST = 0.83
+_MIN_CONFIDENCE = 0.83
 _SPARE = 4  # additional paraphrases to choose from
 # Replacements that often mean something else, or differ only in a space.
 _BAD = word_set(
@@ -272,18 +272,18 @@ def hard_negatives(text: str, size: int, kinds: Collection[ChangeKind]) -> list[
     sentence = TaggedSentence(" ".join(text.split()))
     if not is_fit(sentence):
         return []
-    found: dict[str, tuple[float, ChangeKind, str]] = {}
+    best: dict[str, tuple[float, ChangeKind, str]] = {}
     for kind, change in changes(sentence):
-        if kind in kinds and change.confidence >= _LEAST:
-            for candidate, sure in distinct(sentence, [change]):
+        if kind in kinds and change.confidence >= _MIN_CONFIDENCE:
+            for candidate, confidence in distinct(sentence, [change]):
                 key = candidate.casefold()
-                if key not in found or found[key][0] < sure:
-                    found[key] = (sure, kind, candidate)
-    ranked = sorted(found.values(), key=lambda one: (-one[0], one[2]))
+                if key not in best or best[key][0] < confidence:
+                    best[key] = (confidence, kind, candidate)
+    ranked = sorted(best.values(), key=lambda entry: (-entry[0], entry[2]))
     turns: Counter[ChangeKind] = Counter()
     placed = []
-    for sure, kind, candidate in ranked:
-        placed.append((turns[kind], -sure, candidate, kind))
+    for confidence, kind, candidate in ranked:
+        placed.append((turns[kind], -confidence, candidate, kind))
         turns[kind] += 1
     return [(kind, candidate) for _, _, candidate, kind in sorted(placed)[:size]]
 
@@ -306,27 +306,27 @@ def same_meaning(text: str, size: int) -> list[str]:
     sentence = TaggedSentence(" ".join(text.split()))
     if not is_fit(sentence):
         return []
-    was, is_odd = Counter(sentence.low), has_odd_plural(sentence)
+    old, is_odd = Counter(sentence.low), has_odd_plural(sentence)
     rules = () if _TWO_THINGS.search(sentence.text) else rephrased(sentence.text, "hard_questions")
-    asked = sorted(rules, key=lambda found: (-found[1], found[0]))
+    asked = sorted(rules, key=lambda question: (-question[1], question[0]))
     wordings = dict.fromkeys(
         [question for question, _ in asked] + candidates(text, "positive", size + _SPARE)
     )
-    found = [
-        (bool(_contracted(was, candidate)), place, candidate)
-        for place, candidate in enumerate(wordings)
+    ranked = [
+        (bool(_contracted(old, candidate)), index, candidate)
+        for index, candidate in enumerate(wordings)
         if "not not" not in candidate
         and "choice for" not in candidate
         and not (is_odd and candidate.split()[0] != sentence.words[0])
-        and not _BAD & (set(TaggedSentence(candidate).low) ^ set(was))
+        and not _BAD & (set(TaggedSentence(candidate).low) ^ set(old))
     ]
-    return [candidate for _, _, candidate in sorted(found)[:size]]
+    return [candidate for _, _, candidate in sorted(ranked)[:size]]
 
 
-def _contracted(was: Counter[str], candidate: str) -> bool:
+def _contracted(old: Counter[str], candidate: str) -> bool:
     """Whether a paraphrase only differs by an apostrophe: `isn't` for `is not`."""
     new = Counter(TaggedSentence(candidate).low)
-    return any("'" in word for word in (new - was) + (was - new))
+    return any("'" in word for word in (new - old) + (old - new))
 
 
 def is_fit(sentence: TaggedSentence) -> bool:
