@@ -148,7 +148,7 @@ def test_what_can_not_be_exported_is_refused(tmp_path: Path):
         (mixed, "has no record of what it was trained from; give --backbone"),
         ({**mixed, "backbone": wide}, "other weights than its backbone"),
         ({"weight_mix": 1.5, "backbone": one}, r"found 1\.5; expected a share above 0, and 1 at most"),
-        ({"backbone": one}, "--backbone: is only used with --weight-mix"),
+        ({"backbone": one}, "--backbone without --weight-mix has no effect"),
         ({"format": "pickle"}, "formats are sentence-transformers, onnx"),
         ({"dtype": "int8"}, "dtypes fp32, bf16, fp16"),
         ({"out": one}, "already exists"),

@@ -337,7 +337,7 @@ def test_texts_of_another_index_are_looked_for(made: Path, bert: Path, other_ber
     aoe_train.index(TEXTS, model=other_bert, out=tmp_path / "theirs", **QUIET)
     for how, words in (
         ({"against": tmp_path / "theirs"}, "another model than"),
-        ({"least": 3}, "is from -1 to 1"),
+        ({"least": 3}, "expected a cosine, from -1 to 1"),
     ):
         with pytest.raises(ConfigError, match=words):
             aoe_train.duplicates(made, progress=False, **how)
