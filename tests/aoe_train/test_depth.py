@@ -112,14 +112,14 @@ def test_a_killed_run_resumes_to_the_same_weights(three, tmp_path, kill_at):
     assert {"layer_1", "layer_2", "loss_8", "align"} <= run.record["history"][-1].keys()
     kill_at(3, lambda: aoe_train.train(ROWS, backbone=three, out=tmp_path / "killed", **DEEP))
     assert same_weights(tmp_path / "whole", tmp_path / "killed")
-    assert "Layers" in (tmp_path / "whole/README.md").read_text()
+    assert "Earlier layers" in (tmp_path / "whole/README.md").read_text()
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"layers": "3"}, r"objective.layers .*of which the last learns in any case"),
-        ({"layers": [1, 5]}, r"objective.layers .*of which the last learns in any case"),
+        ({"layers": "3"}, r"objective.layers .*as the last layer is always trained"),
+        ({"layers": [1, 5]}, r"objective.layers .*as the last layer is always trained"),
         (
             {"top_layers": 4, "settings": {}},
             r"optim\.top_layers 4: this backbone has 3 layers; expected 1 to 3",
@@ -129,7 +129,7 @@ def test_a_killed_run_resumes_to_the_same_weights(three, tmp_path, kill_at):
 def test_layers_that_cannot_learn(given, message, three, shallow, tmp_path):
     with pytest.raises(ConfigError, match=message):
         aoe_train.train(ROWS, backbone=three, out=tmp_path / "m", **{**DEEP, "layers": None, **given})
-    with pytest.raises(ConfigError, match=r"objective.layers .*of which the last learns in any case"):
+    with pytest.raises(ConfigError, match=r"objective.layers .*as the last layer is always trained"):
         aoe_train.train(ROWS, backbone=shallow, out=tmp_path / "m", **DEEP)
 
 

@@ -97,13 +97,13 @@ def test_workers_from_python(bert: Path, texts: Path, tmp_path: Path):
     aoe_train.encode(texts, model=bert, out=two, dim=16, quantize="int8", workers=2, progress=False)
     assert one.read_bytes() == two.read_bytes()
     assert (tmp_path / "one.npy.run.json").read_bytes() == (tmp_path / "two.npy.run.json").read_bytes()
-    with pytest.raises(ConfigError, match="2 workers: each loads the model"):
+    with pytest.raises(ConfigError, match="2 workers: each worker loads the model"):
         aoe_train.encode(texts, model=Encoder.load(bert), out=two, workers=2)
-    with pytest.raises(ConfigError, match=r"workers 2: for a file of texts"):
+    with pytest.raises(ConfigError, match=r"workers 2: only for a file of texts"):
         aoe_train.encode(["a cat"], model=bert, workers=2)  # type: ignore[call-overload]
     with pytest.raises(ConfigError, match="device nonsense isn't available"):
         aoe_train.encode(["a cat"], model=bert, device="nonsense", progress=False)
-    with pytest.raises(ConfigError, match="the Encoder that was given is on cpu"):
+    with pytest.raises(ConfigError, match="the Encoder is already on cpu"):
         aoe_train.encode(["a cat"], model=Encoder.load(bert), device="cpu")
 
 
@@ -237,13 +237,13 @@ def test_options_that_conflict_with_a_cluster(bert: Path, texts: Path, tmp_path:
         ({"engine": "spark"}, "expected local or ray"),
         (nobody, "no Ray cluster answers there"),
         ({**nobody, "device": "cuda:0,cuda:1"}, "--device cuda:0,cuda:1: on a cluster only the kind"),
-        ({**nobody, "model": Encoder.load(bert)}, "--engine ray: each loads the model"),
+        ({**nobody, "model": Encoder.load(bert)}, "--engine ray: each worker loads the model"),
     ):
         with pytest.raises(ConfigError, match=words):
             aoe_train.encode(
                 texts, **{"model": bert, "out": tmp_path / "out.npy", "progress": False, **given}
             )
-    with pytest.raises(ConfigError, match="engine ray: for a file of texts"):
+    with pytest.raises(ConfigError, match="engine ray: only for a file of texts"):
         aoe_train.encode(["a cat"], model=bert, engine="ray")  # type: ignore[call-overload]
 
 

@@ -138,7 +138,7 @@ def test_export_errors(tmp_path: Path):
         (mixed, "its run.json doesn't name its backbone; give --backbone"),
         ({**mixed, "backbone": wide}, "different names or shapes"),
         ({"weight_mix": 1.5, "backbone": one}, r"weight_mix 1\.5: expected a number above 0"),
-        ({"backbone": one}, "--backbone: is only used with --weight-mix"),
+        ({"backbone": one}, "--backbone without --weight-mix has no effect"),
         ({"format": "pickle"}, "expected a format of sentence-transformers, onnx"),
         ({"dtype": "int8"}, "a dtype of fp32, bf16, fp16"),
         ({"out": one}, "already exists"),

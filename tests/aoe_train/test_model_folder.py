@@ -216,7 +216,9 @@ def test_pickled_training_states_are_refused(tmp_path, name):
     (tmp_path / "trainer_state.json").write_text('{"global_step": 3, "log_history": []}')
     check_state_files(tmp_path)
     torch.save({"state": Bomb(tmp_path / "ran")}, tmp_path / name)
-    refused(lambda: check_state_files(tmp_path), DataError, rf"{name}: no state from which a run .*--fresh")
+    refused(
+        lambda: check_state_files(tmp_path), DataError, rf"{name}: can't continue from this file .*--fresh"
+    )
     assert not (tmp_path / "ran").exists()
 
 
