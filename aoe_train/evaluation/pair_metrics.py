@@ -36,7 +36,8 @@ class Correlation(Metrics):
 
     def spearman(self, counts: np.ndarray) -> np.ndarray:
         """(draw,), with pairs weighted by `counts` (draw, pair)."""
-        return _weighted_pearson(*(order.ranks(counts) for order in self._orders), counts)
+        ranks, label_ranks = (order.ranks(counts) for order in self._orders)
+        return _weighted_pearson(ranks, label_ranks, counts)
 
     @cached_property
     def _orders(self) -> tuple[_Order, _Order]:

@@ -67,9 +67,7 @@ class TaskVectors:
         self.matrix = encode([item if isinstance(item, str) else separator.join(item) for item in inputs])
         shape = self.matrix.shape
         if len(shape) != 2 or shape[0] != len(inputs):
-            raise DataError(
-                f"the model's vectors of {len(inputs)} texts have shape {shape}; expected one each"
-            )
+            raise DataError(f"vectors of {len(inputs)} texts have shape {shape}; expected one each")
         invalid = np.flatnonzero(~np.isfinite(self.matrix).all(axis=1))
         if len(invalid):
             raise DataError(

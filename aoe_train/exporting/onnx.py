@@ -189,9 +189,7 @@ def _refuse_unsupported(model: Path, settings: EncoderSettings) -> None:
     else:
         reason = needs_toolkit(model, settings)
     if reason is not None:
-        raise ConfigError(
-            f"this model can't be exported as a graph: {reason}; use --format sentence-transformers"
-        )
+        raise ConfigError(f"can't be exported as a graph: {reason}; use --format sentence-transformers")
 
 
 def onnx_encoder(
