@@ -39,7 +39,6 @@ OUR_MODULE = "aoe_train.exporting.module.ToolkitEncoder"
 _MODES = {
     "cls": ["cls_token"],
     "cls-avg": ["cls_token", "mean_tokens"],
-    "cls-last-avg": ["cls_token", "mean_tokens"],
     "avg": ["mean_tokens"],
     "first-last-avg": ["mean_tokens"],
     "max": ["max_tokens"],
