@@ -81,9 +81,7 @@ def _blocks(path: Path) -> Iterator[np.ndarray]:
             "expected vectors in .npy, or an int8 output of `aoe encode` with its .run.json", path=path
         ) from error
     if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind != "f":
-        raise DataError(
-            "expected vectors (text, dim) of floats, or an int8 output with its record", path=path
-        )
+        raise DataError("expected vectors (text, dim) of floats, or int8 output with its record", path=path)
     for start in range(0, len(vectors), _BLOCK_VECTORS):
         block = np.asarray(vectors[start : start + _BLOCK_VECTORS], np.float32)
         if not np.isfinite(block).all():

@@ -155,18 +155,14 @@ def _checked(source: TextSource, *, table: bool) -> int:
     return count
 
 
-def _fill(
-    partial: PartialOutput, source: TextSource, embed: Embed, part_texts: int, advance: Advance
-) -> None:
-    remaining = _RemainingParts(source, part_texts, partial.state.done)
+def _fill(partial: PartialOutput, source: TextSource, embed: Embed, most: int, advance: Advance) -> None:
+    remaining = _RemainingParts(source, most, partial.state.done)
     advance(partial.state.done, partial.state.texts)
     for vectors in embed(remaining):
         invalid = ~np.isfinite(vectors).all(axis=1)
         if invalid.any():
             row = source.first_row + partial.state.done + int(invalid.argmax())
-            raise DataError(
-                "the model's vector for this text contains NaN or infinity", path=source.path, row=row
-            )
+            raise DataError("the vector of this text contains NaN or infinity", path=source.path, row=row)
         partial.append(vectors)
         advance(partial.state.done, partial.state.texts)
     if not remaining.seen == partial.state.done == partial.state.texts:

@@ -91,16 +91,12 @@ def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cos
 def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> tuple[str, Metrics]:
     """The name of the metric, and the scores of the rows."""
     if examples.kind == "single":
-        raise ConfigError(
-            "held-out data of single texts can't be scored; give labelled pairs, positives or triplets"
-        )
+        raise ConfigError("held-out single texts can't be scored; give labelled pairs, positives or triplets")
     if not len(examples):
         raise DataError("the held-out data has no examples")
     vectors = encode([*examples.texts])
     if not np.isfinite(vectors).all():
-        raise DataError(
-            "the model's vectors of held-out texts contain NaN or infinity; after training, lower --lr"
-        )
+        raise DataError("vectors of held-out texts contain NaN or infinity; after training, lower --lr")
     if examples.kind == "triplet":
         correct = is_nearer(vectors, examples.rows, similarity)
         return "triplet_accuracy", MeanMetrics({"triplet_accuracy": correct})
@@ -119,9 +115,7 @@ def own_metric(metric: Callable[[Encoder], float], encoder: Encoder) -> DevMetri
     """
     value = metric(encoder)
     if not isinstance(value, SupportsFloat) or not math.isfinite(value):
-        raise ConfigError(
-            f"dev_metric: found {value!r:.60}; expected a finite number, larger for a better model"
-        )
+        raise ConfigError(f"dev_metric: found {value!r:.60}; expected a finite number, larger is better")
     return DevMetric(getattr(metric, "__name__", type(metric).__name__), float(value))
 
 

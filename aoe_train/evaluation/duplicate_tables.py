@@ -208,9 +208,7 @@ def _ids(table: _Table, name: str) -> pl.Series:
     """A column of ids as strings, because one file may have numbers and another strings."""
     column = table.frame[name]
     if column.dtype.is_nested() or column.dtype.is_float():
-        raise DataError(
-            f"{name} has the type {column.dtype}; expected strings or whole numbers", path=table.where
-        )
+        raise DataError(f"{name} has the type {column.dtype}; expected strings or integers", path=table.where)
     ids = column.cast(pl.String)
     missing = (ids.is_null() | (ids == "")).arg_true()
     if len(missing):

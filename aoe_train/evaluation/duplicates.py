@@ -189,9 +189,7 @@ class DuplicatesTask:
     @property
     def rows(self) -> Sequence[tuple[str, ...]]:
         """The texts of each judged query and of its targets."""
-        return [
-            tuple(self.texts[index] for index in (query.report, *query.targets)) for query in self.queries
-        ]
+        return [tuple(self.texts[i] for i in (query.report, *query.targets)) for query in self.queries]
 
     @property
     def queries(self) -> Sequence[DuplicateQuery]:

@@ -279,10 +279,8 @@ def _metric_label(metric: str) -> str:
 def _difference(comparison: Comparison | None) -> tuple[str, str]:
     if comparison is None:
         return "–", "–"
-    return (
-        f"{100 * comparison.difference:+.2f}{_bounds(comparison.interval, digits=2)}",
-        f"{comparison.p:.3f}",
-    )
+    bounds = _bounds(comparison.interval, digits=2)
+    return f"{100 * comparison.difference:+.2f}{bounds}", f"{comparison.p:.3f}"
 
 
 def _bounds(interval: Interval | None, *, digits: int = 1) -> str:

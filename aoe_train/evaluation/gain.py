@@ -137,7 +137,6 @@ def reliability(likely: np.ndarray, counts: np.ndarray) -> np.ndarray:
     total = counts.sum(axis=1)
     mean, square = counts @ likely / total, counts @ likely**2 / total
     variance = square - mean**2
-    factor: np.ndarray = np.divide(
-        variance, mean * (1 - mean), out=np.full(len(counts), np.nan), where=variance > 1e-9
-    )
+    factor = np.full(len(counts), np.nan)
+    np.divide(variance, mean * (1 - mean), out=factor, where=variance > 1e-9)
     return factor

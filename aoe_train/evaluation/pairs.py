@@ -80,10 +80,8 @@ class PairTask:
             except DataError:
                 return None
 
-        whole = metrics(slice(None), self.likely)
-        return TaskMetrics(
-            whole, {name: (metrics_of_part(rows), len(rows)) for name, rows in self.parts.items()}
-        )
+        parts = {name: (metrics_of_part(rows), len(rows)) for name, rows in self.parts.items()}
+        return TaskMetrics(metrics(slice(None), self.likely), parts)
 
 
 def pair_task(name: str, frame: pl.DataFrame) -> PairTask:

@@ -36,9 +36,7 @@ class Resampling:
 
     def __post_init__(self) -> None:
         if self.number < _MIN_RESAMPLES and self.number != 0:
-            raise ConfigError(
-                f"--resamples {self.number}: expected at least {_MIN_RESAMPLES}, or 0 for no intervals"
-            )
+            raise ConfigError(f"--resamples {self.number}: expected at least {_MIN_RESAMPLES}, or 0 for none")
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,9 +67,7 @@ class TaskVectors:
         self.matrix = encode([item if isinstance(item, str) else separator.join(item) for item in inputs])
         shape = self.matrix.shape
         if len(shape) != 2 or shape[0] != len(inputs):
-            raise DataError(
-                f"the model's vectors of {len(inputs)} texts have shape {shape}; expected one each"
-            )
+            raise DataError(f"vectors of {len(inputs)} texts have shape {shape}; expected one each")
         invalid = np.flatnonzero(~np.isfinite(self.matrix).all(axis=1))
         if len(invalid):
             raise DataError(
@@ -148,8 +146,6 @@ def defined(value: float) -> float | None:
 def summarise(metrics: TaskMetrics, *, resamples: int = 0, seed: int = 0) -> Result:
     """The scores of a task, with bootstrap intervals unless `resamples` is 0; parts have no intervals."""
     whole = metrics.whole
-    parts = {
-        name: Result({} if part is None else part.scores(), n) for name, (part, n) in metrics.parts.items()
-    }
+    parts = {name: Result(part.scores() if part else {}, n) for name, (part, n) in metrics.parts.items()}
     bounds = intervals(whole, resamples=resamples, seed=seed) if resamples else {}
     return Result(whole.scores(), whole.n, bounds, parts)

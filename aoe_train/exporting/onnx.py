@@ -28,8 +28,6 @@ from aoe_train.settings.prompts import read_prompt
 from pairkit.app.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
     from jaxtyping import Float, Int
     from transformers import PreTrainedModel
@@ -144,7 +142,7 @@ def pool_padded(
         end = (mask.sum(dim=1) - 1).view(-1, 1, 1).expand(-1, 1, tokens.shape[-1])
         return tokens.gather(1, end).squeeze(1)
     mean = (tokens * real).sum(dim=1) / real.sum(dim=1)
-    return (first + mean) / 2 if pooling in ("cls-avg", "cls-last-avg") else mean
+    return (first + mean) / 2 if pooling == "cls-avg" else mean
 
 
 def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -> None:
@@ -167,10 +165,8 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -
     (folder / GRAPH).parent.mkdir()
     names = dense_names(len(settings.dense))
     heads = read_dense_layers([model / name for name in names], settings.dense, dim) if names else None
-    padded = PaddedEncoder(
-        backbone, settings.pooling, normalize=settings.normalize, heads=heads, dim=settings.dim
-    )
-    _trace(padded.eval(), folder / GRAPH)
+    options = {"normalize": settings.normalize, "heads": heads, "dim": settings.dim}
+    _trace(PaddedEncoder(backbone, settings.pooling, **options).eval(), folder / GRAPH)
     for name in names:
         shutil.copytree(model / name, folder / name)
     for file in model.iterdir():
@@ -189,9 +185,7 @@ def _refuse_unsupported(model: Path, settings: EncoderSettings) -> None:
     else:
         reason = needs_toolkit(model, settings)
     if reason is not None:
-        raise ConfigError(
-            f"this model can't be exported as a graph: {reason}; use --format sentence-transformers"
-        )
+        raise ConfigError(f"can't be exported as a graph: {reason}; use --format sentence-transformers")
 
 
 def onnx_encoder(

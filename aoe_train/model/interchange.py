@@ -39,7 +39,6 @@ OUR_MODULE = "aoe_train.exporting.module.ToolkitEncoder"
 _MODES = {
     "cls": ["cls_token"],
     "cls-avg": ["cls_token", "mean_tokens"],
-    "cls-last-avg": ["cls_token", "mean_tokens"],
     "avg": ["mean_tokens"],
     "first-last-avg": ["mean_tokens"],
     "max": ["max_tokens"],
@@ -120,9 +119,8 @@ def write_static(folder: Path, tokenizer: str, table: Float[np.ndarray, "token d
     write_text(folder / "tokenizer.json", tokenizer)
     table = np.ascontiguousarray(table)
     _write(folder, [_Module("StaticEmbedding", weights={"embedding.weight": table}), _Module("Normalize")])
-    write_json(
-        folder / MODEL_FILE, {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
-    )
+    model = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
+    write_json(folder / MODEL_FILE, model)
 
 
 def _their_prompts(folder: Path, settings: EncoderSettings) -> dict[str, str]:

@@ -189,9 +189,7 @@ class TextModel(nn.Module):
         sizes, counts = _upload(lengths, device), _upload(pieces, device)
         if layers:
             depths = [*((*states[:n], self._normed(states[n])) for n in layers), states]
-            pooled = torch.stack(
-                [pool(depth, sizes, counts, self.pooling, skipped) for depth in depths], dim=1
-            )
+            pooled = torch.stack([pool(each, sizes, counts, self.pooling, skipped) for each in depths], dim=1)
         else:
             pooled = pool(states, sizes, counts, self.pooling, skipped)
         return self._dense(pooled)

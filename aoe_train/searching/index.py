@@ -175,9 +175,7 @@ class SearchIndex:
         frame = self._rows[ranked.places.tolist()]
         texts = joined(frame.select(self.about.text), self.about.text)
         unknown = [None] * len(ranked.places)
-        columns = [
-            unknown if values is None else values.tolist() for values in (ranked.cosines, ranked.words)
-        ]
+        columns = [unknown if each is None else each.tolist() for each in (ranked.cosines, ranked.words)]
         own_rows = frame.drop(HASH).iter_rows(named=True)
         return list(map(IndexHit, ranked.places.tolist(), ranked.scores.tolist(), *columns, texts, own_rows))
 

@@ -85,10 +85,8 @@ class Ranker:
         self, vectors: Float[np.ndarray, "query dim"], count: int, allowed: Int[np.ndarray, " row"] | None
     ) -> list[RankedRows]:
         """The `count` nearest rows of each vector."""
-        neighbours = self.searcher().nearest(vectors, min(count, self._about.rows), allowed)
-        rows = [
-            (places[places >= 0], scores[places >= 0]) for scores, places in zip(*neighbours, strict=True)
-        ]
+        found = self.searcher().nearest(vectors, min(count, self._about.rows), allowed)
+        rows = [(places[places >= 0], scores[places >= 0]) for scores, places in zip(*found, strict=True)]
         return [RankedRows(places, cosines, cosines) for places, cosines in rows]
 
     def searcher(self) -> Searcher:

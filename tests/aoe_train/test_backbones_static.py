@@ -124,9 +124,7 @@ def test_settings_that_need_a_network_are_refused(bert, tmp_path, settings, name
 def test_training_saving_and_export_are_refused(bert, tmp_path):
     folder = static(tmp_path / "model", bert)
     assert isinstance(open_model(str(folder)), LocalEmbedder)
-    rows = [
-        {"text1": "a dog", "text2": f"the {word}", "label": int(word == "dog")} for word in ("dog", "cat")
-    ]
+    rows = [{"text1": "a dog", "text2": f"the {one}", "label": int(one == "dog")} for one in ("dog", "cat")]
     out = {"out": tmp_path / "out", "progress": False}
     for call, message in (
         (

@@ -1,7 +1,5 @@
 """The first layers of a model: the same vectors as in training and in sentence-transformers."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +19,7 @@ from tests.aoe_train.test_text_model import MODELS
 from tests.aoe_train.tiny import same_weights, save_bert, save_gemma, save_llama, save_t5
 
 TEXTS = ["a cat is playing", "the dog", "a large blue car is on the road with a small bird"]
-SAVE: dict[str, Callable[..., Path]] = {
-    "bert": save_bert,
-    "llama": save_llama,
-    "gemma": save_gemma,
-    "t5": save_t5,
-}
+SAVE: dict[str, Any] = {"bert": save_bert, "llama": save_llama, "gemma": save_gemma, "t5": save_t5}
 DEEP = {
     "preset": "cosent",
     "epochs": 2,
@@ -122,7 +115,7 @@ def test_a_killed_run_resumes_to_the_same_weights(three, tmp_path, kill_at):
         ({"layers": [1, 5]}, r"objective.layers .*as the last layer is always trained"),
         (
             {"top_layers": 4, "settings": {}},
-            r"optim\.top_layers 4: this backbone has 3 layers; expected 1 to 3",
+            r"optim\.top_layers 4: this backbone has 3 layers",
         ),
     ],
 )

@@ -37,9 +37,7 @@ class Fake:
         if len(self.calls) == self.stop_before:
             raise KeyboardInterrupt
         self.calls.append(len(texts))
-        rows = [
-            (zlib.crc32(text.encode()), len(text), ord(text[0]), ord(text[-1]), len(texts)) for text in texts
-        ]
+        rows = [(zlib.crc32(t.encode()), len(t), ord(t[0]), ord(t[-1]), len(texts)) for t in texts]
         return np.array(rows, np.float32)
 
 

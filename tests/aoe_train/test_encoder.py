@@ -80,9 +80,7 @@ def test_minilm_equals_sentence_transformers(minilm):
     encoder = Encoder.load("minilm")
     assert encoder.settings.pooling == "avg"
     assert encoder.settings.max_length == 256
-    np.testing.assert_allclose(
-        encoder.encode(texts), SentenceTransformer(str(minilm)).encode(texts), atol=1e-5
-    )
+    np.testing.assert_allclose(encoder.encode(texts), SentenceTransformer(str(minilm)).encode(texts), 0, 1e-5)
 
 
 def test_decoders_pool_their_last_token(llama):
@@ -132,11 +130,7 @@ def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
 @pytest.mark.parametrize(
     ("raised", "error", "message"),
     [
-        (
-            torch.OutOfMemoryError("CUDA out of memory."),
-            ConfigError,
-            r"out of memory for one text of \d+ tokens",
-        ),
+        (torch.OutOfMemoryError("CUDA out of memory."), ConfigError, "out of memory for one text of"),
         (RuntimeError("shapes differ"), RuntimeError, "shapes differ"),
     ],
 )

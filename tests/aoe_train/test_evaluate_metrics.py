@@ -202,14 +202,11 @@ def test_dev_metric_and_tasks_use_the_similarity():
     for similarity in get_args(Similarity):
         rows = Examples(["0", "1", "2"], PAIRS, labels, "graded")
         task = PairTask("t", *([str(place) for place in side] for side in PAIRS.T), labels, {})
-        judged = task.measure(TaskVectors(encode, [task.texts], similarity=similarity)).whole.scores()[
-            "spearman"
-        ]
+        vectors = TaskVectors(encode, [task.texts], similarity=similarity)
         found[similarity] = dev_metric(encode, rows, similarity).value
-        assert judged == pytest.approx(found[similarity])
-    assert found == pytest.approx(
-        {"cosine": 0.866025, "dot": 1, "euclidean": 0.5, "manhattan": 0.5}, abs=1e-6
-    )
+        assert task.measure(vectors).whole.scores()["spearman"] == pytest.approx(found[similarity])
+    expected = {"cosine": 0.866025, "dot": 1, "euclidean": 0.5, "manhattan": 0.5}
+    assert found == pytest.approx(expected, abs=1e-6)
     triplets = np.array([[0, 1, 2]])
     assert [is_nearer(POINTS, triplets, how).mean() for how in get_args(Similarity)] == [1, 1, 0, 0]
     pairs = np.array([[0, 1], [0, 2], [1, 0]])  # nearest by each is another

@@ -24,9 +24,7 @@ from tests.published import REAL, STS_SIZES, real_data, write_sts
 
 def letters(texts: list[str]) -> np.ndarray:
     """Counts of letters: vectors without a model."""
-    return np.array(
-        [[text.lower().count(one) for one in f"{ascii_lowercase} "] for text in texts], np.float32
-    )
+    return np.array([[text.lower().count(a) for a in f"{ascii_lowercase} "] for text in texts], np.float32)
 
 
 def evaluate(encode: Encode, tasks: list[PairTask]) -> dict[str, Result]:

@@ -73,11 +73,7 @@ def test_card_and_run_record(bert: Path, tmp_path: Path):
     done = export(encoder, tmp_path / "x", source=bert, form=THEIRS)
     card = (tmp_path / "x/README.md").read_text()
     assert card.startswith("---\nlibrary_name: sentence-transformers\n")
-    for words in (
-        'SentenceTransformer("x", trust_remote_code=True)',
-        "pip install aoe-toolkit",
-        "`the {text}`",
-    ):
+    for words in ('SentenceTransformer("x", trust_remote_code=True)', "install aoe-toolkit", "`the {text}`"):
         assert words in card
     record = json.loads((tmp_path / "x/run.json").read_text())
     assert record["export"]["needs_toolkit"] == done.needs_toolkit

@@ -70,13 +70,7 @@ def test_a_graph_and_the_code_in_its_card(exported: tuple[Encoder, Path], monkey
     encoder, folder = exported
     agrees(folder, encoder)
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    assert names >= {
-        "onnx/model.onnx",
-        "config.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "modules.json",
-    }
+    assert names >= {"onnx/model.onnx", "config.json", "tokenizer.json", "tokenizer_config.json"}
     assert names >= {"1_Pooling/config.json", "sentence_bert_config.json", "README.md", "run.json"}
     assert not any(name.endswith((".safetensors", ".data")) for name in names)
     assert json.loads((folder / "run.json").read_text())["export"]["format"] == "onnx"
@@ -137,9 +131,7 @@ def test_ran_has_no_onnx_export(tmp_path: Path):
 def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch):
     found = {"onnx": SimpleNamespace()}
     monkeypatch.setattr(graphs, "find_spec", found.get)
-    with pytest.raises(
-        ConfigError, match=r"ONNX needs onnxruntime, onnxscript; install.*aoe-toolkit\[onnx\]"
-    ):
+    with pytest.raises(ConfigError, match=r"ONNX needs onnxruntime, onnxscript.*aoe-toolkit\[onnx\]"):
         export(Encoder.load(bert, device="cpu"), tmp_path / "x", source=bert, form="onnx")
     assert not (tmp_path / "x").exists()
 
@@ -190,9 +182,7 @@ def test_loss_by_hand(monkeypatch, tmp_path: Path):
 
 
 def test_too_much_loss_is_refused(tmp_path: Path):
-    with pytest.raises(
-        DataError, match=r"0\.5000;.*at least 0\.9: int8 is too imprecise.*nothing was written"
-    ):
+    with pytest.raises(DataError, match=r"0\.5000;.*at least 0\.9: int8 is too imprecise"):
         measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
     with pytest.raises(DataError, match="mine"):  # labels that are all alike
         measure(encoding(VECTORS), encoding(VECTORS), task([1, 1, 1]), path=tmp_path)

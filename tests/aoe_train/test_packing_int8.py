@@ -26,13 +26,7 @@ from aoe_train.model.precision import (
 )
 from pairkit.app.errors import ConfigError
 
-TEXTS = [
-    "the man is playing",
-    "a dog",
-    "the old city of the river and the small red boat",
-    "x",
-    "a cat " * 20,
-]
+TEXTS = ["the man is playing", "a dog", "the old city and the small red boat", "x", "a cat " * 20]
 
 
 @pytest.mark.parametrize(

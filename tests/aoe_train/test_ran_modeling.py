@@ -93,9 +93,7 @@ def test_every_parameter_learns_from_a_long_text():
     model = ran(num_hidden_layers=2)
     found = model.forward_packed(text(40), torch.tensor([40]))
     (found.hidden.square() @ torch.arange(16.0)).sum().backward()
-    still = {
-        name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()
-    }
+    still = {name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()}
     # Nothing comes from below the first layer: only the bias of its norm starts the memory.
     assert still == {"layers.0.start.dense.weight", "layers.0.start.norm.weight"}
 

@@ -101,7 +101,7 @@ def test_small_requests_overtake_a_large_one():
         jobs = [asyncio.ensure_future(batcher.encode(texts)) for texts in requests]
         while "small" not in [
             *model.held,
-            *(item.text for queue in batcher._queues.values() for item in queue),
+            *(one.text for queue in batcher._queues.values() for one in queue),
         ]:
             await asyncio.sleep(0.01)
         model.let_go.set()

@@ -26,9 +26,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(folder / "bert", folder / "nan")
     weights = load_file(folder / "nan" / "model.safetensors")
     name = next(name for name in weights if "LayerNorm.weight" in name)
-    save_file(
-        {**weights, name: torch.full_like(weights[name], torch.nan)}, folder / "nan" / "model.safetensors"
-    )
+    save_file({**weights, name: torch.full_like(weights[name], torch.nan)}, folder / "nan/model.safetensors")
     shutil.copytree(folder / "bert", folder / "hollow", ignore=shutil.ignore_patterns("*.safetensors"))
     words = [f"{a} {b}" for a in WORDS[:40] for b in WORDS[:40]]
     lines = [f"{row % 6}\t{words[row]}\t{words[(7 * row) % 1600]}" for row in range(ROWS)]
@@ -102,11 +100,7 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place: Path) -> None:
     [
         (("--model", "hollow"), 2, "hollow: no weights; expected model.safetensors"),
         (("--model", "nan"), 3, "contain NaN or infinity, first"),
-        (
-            ("--model", "bert", "--data-dir", "cut"),
-            3,
-            "stsb-test.tsv: has 1,378 rows instead of the published 1,379",
-        ),
+        (("--model", "bert", "--data-dir", "cut"), 3, "has 1,378 rows instead of the published 1,379"),
         (("--model", "bert", "--task", "STS-B", "--split", "dev"), 3, "stsb-dev.tsv"),
         (("--model", "bert", "--split", "train"), 2, "--split train: expected test or dev"),
         (("--model", "bert", "--precision", "int3"), 2, "--precision int3"),

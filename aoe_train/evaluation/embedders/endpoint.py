@@ -95,11 +95,10 @@ class EndpointEmbedder:
                 cause = f"can't be reached ({missed.detail}); start the server or fix --endpoint"
             raise RemoteError(f"{self._where}: {cause}") from missed
         vectors = _read(body, len(texts), self._where)
-        if vectors.shape[1] != (self._dim or vectors.shape[1]):
-            raise BadReply(
-                f"{self._where}: vectors of {vectors.shape[1]} dimensions, after vectors of {self._dim}"
-            )
-        self._dim = vectors.shape[1]
+        dim = vectors.shape[1]
+        if dim != (self._dim or dim):
+            raise BadReply(f"{self._where}: vectors of {dim} dimensions, after vectors of {self._dim}")
+        self._dim = dim
         return vectors
 
 
@@ -160,9 +159,7 @@ def _explain_refusal(refused: RefusedCall, where: str, key: Key | None, texts: l
         )
     if refusal.status == 429:
         wait_s = refused.retry_after_s or _WAIT_S
-        return RateLimited(
-            f"{where}: rate limit ({reply}); run the same command again in {wait_s:g} s", wait_s
-        )
+        return RateLimited(f"{where}: rate limit ({reply}); run the command again in {wait_s:g} s", wait_s)
     if refusal.is_about_model or 300 <= refusal.status < 400:
         target = one_line(refused.headers.get("location", "").partition("?")[0])
         moved = f"; its redirect to {target} is not followed" if target else ""

@@ -245,9 +245,7 @@ def _check_weights(folder: Path, backbone: PreTrainedModel, report: Any) -> None
 def _explained(folder: Path, error: Exception) -> Exception:
     text = one_line(str(error), 200)
     if "trust_remote_code" in str(error):  # often at the end of a long message
-        return ConfigError(
-            f"{folder}: this model needs its own code; give --trust-remote-code and a --revision"
-        )
+        return ConfigError(f"{folder}: needs its own code; give --trust-remote-code and a --revision")
     if "does not recognize this architecture" in text or "Unrecognized model" in text:
         return ConfigError(f"{folder}: the installed transformers doesn't support this architecture ({text})")
     if "mismatch" in text:

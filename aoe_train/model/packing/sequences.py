@@ -191,12 +191,10 @@ class Sequences:
 
 
 def _from_starts(
-    shift: Int[Tensor, " sequence"], sizes: Int[Tensor, " sequence"], tokens: int
+    shift: Int[Tensor, " sequence"], sizes: Int[Tensor, " sequence"], total: int
 ) -> Int[Tensor, " token"]:
     """Each token's index plus its sequence's shift, without waiting for the device."""
-    return torch.arange(tokens, device=sizes.device) + torch.repeat_interleave(
-        shift, sizes, output_size=tokens
-    )
+    return torch.arange(total, device=sizes.device) + torch.repeat_interleave(shift, sizes, output_size=total)
 
 
 def best_cuts(lengths: list[int], start_cost: int = _BUCKET_COST, limit: int = _BUCKET_LIMIT) -> list[int]:

@@ -46,9 +46,7 @@ class SpecialTokens(NamedTuple):
 def raw_tokenizer(tokenizer: PreTrainedTokenizerFast) -> Tokenizer:
     """The tokenizer's Rust part, without truncation and padding, which transformers sets in each call."""
     if not tokenizer.is_fast:
-        raise ConfigError(
-            f"{type(tokenizer).__name__} has no tokenizer.json; use a model with a fast tokenizer"
-        )
+        raise ConfigError(f"{type(tokenizer).__name__} has no tokenizer.json; use one with a fast tokenizer")
     raw = tokenizer.backend_tokenizer
     raw.no_truncation()
     raw.no_padding()

@@ -231,9 +231,8 @@ class _Cut:
         before, own = [*special.before, *ids[:shared]], ids[shared:]
         limit = self.max_length - len(before) - len(special.after)
         cut = pieces(own, limit, self.long_text, self.overlap)
-        return [[*before, *piece, *special.after] for piece in cut], (
-            self.long_text != "chunks" and len(own) > limit
-        )
+        is_truncated = self.long_text != "chunks" and len(own) > limit
+        return [[*before, *piece, *special.after] for piece in cut], is_truncated
 
     @property
     def max_tokens(self) -> int | None:
