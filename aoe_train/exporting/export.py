@@ -121,8 +121,7 @@ class Exported:
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to send it to the Hub."""
-        push = ["aoe", "push", "--model", str(self.out), "--repo", "OWNER/NAME"]
-        return [("send it to the Hub", push)]
+        return [("upload it to the Hub", ["hf", "upload", "OWNER/NAME", str(self.out), "--private"])]
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe export --json`."""
