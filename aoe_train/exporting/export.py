@@ -116,8 +116,7 @@ class Exported(OutputResult):
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to send it to the Hub."""
-        push = ["aoe", "push", "--model", str(self.out), "--repo", "OWNER/NAME"]
-        return [("send it to the Hub", push)]
+        return [("upload it to the Hub", ["hf", "upload", "OWNER/NAME", str(self.out), "--private"])]
 
 
 def export(

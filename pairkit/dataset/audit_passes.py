@@ -58,34 +58,26 @@ class FirstPass:
         none = np.empty(0, np.uint64)
         split_of = np.concatenate([np.empty(0, np.int16), *splits])
         hashed = {name: np.concatenate([none, *own]) for name, own in found.items()}
-        self._texts = np.concatenate([hashed["text1"], hashed["text2"]])
-        self.new_texts = self._new_texts()
-        self._split_of_texts = np.concatenate([split_of, split_of])
+        self._texts = np.stack([hashed["text1"], hashed["text2"]], axis=1).ravel()
+        self._split_of_texts = np.repeat(split_of, 2)
+        self.is_new = np.zeros(len(self._texts), np.bool_)  # the first occurrence of each text, row by row
+        self.is_new[np.unique(self._texts, return_index=True)[1]] = True
+        self.is_new &= self._texts != 0
+        keys, split_of_keys = np.concatenate([hashed[key] for key in _KEYS]), np.tile(split_of, 2)
         ordered = np.sort(hashed["pair"])
         self.suspects = {
-            "keys": _in_two(np.concatenate([hashed["key1"], hashed["key2"]]), self._split_of_texts),
+            "keys": _in_two(keys, split_of_keys),
             "cluster": _in_two(hashed["cluster"], split_of),
             "pair": ordered[1:][ordered[1:] == ordered[:-1]],
         }
 
     def splits_of_texts(self) -> tuple[Places, Places]:
         """Numbers of texts (in order of first occurrence), and the number of the split of each."""
-        one, other = self.new_texts
-        rows = len(one)
-        order = np.argsort(np.concatenate([2 * np.flatnonzero(one), 2 * np.flatnonzero(other) + 1]))
-        known = np.concatenate([self._texts[:rows][one], self._texts[rows:][other]])[order]
+        known = self._texts[self.is_new]
         by_hash = np.argsort(known)
         present = np.flatnonzero(self._texts)
         text = by_hash[np.searchsorted(known[by_hash], self._texts[present])]
         return text, self._split_of_texts[present].astype(np.int64)
-
-    def _new_texts(self) -> tuple[_Mask, _Mask]:
-        _, index = np.unique(self._texts, return_index=True)
-        new = np.zeros(len(self._texts), np.bool_)
-        new[index] = True
-        new &= self._texts != 0
-        rows = len(new) // 2
-        return new[:rows], new[rows:]
 
 
 class SecondPass:
@@ -94,10 +86,12 @@ class SecondPass:
     def __init__(self, pairs: PairFrames, first: FirstPass, scratch: Scratch) -> None:
         self.texts = RecordsOnDisk(scratch, str)
         kept: list[pl.DataFrame] = []
-        new, start = first.new_texts, 0
+        start = 0
         for _, _, rows in key_rows(pairs, by_page=first.by_page):
-            end = start + rows.height
-            self.texts.extend(_new_texts(rows, new[0][start:end], new[1][start:end]))
+            end = start + 2 * rows.height
+            new = np.flatnonzero(first.is_new[start:end]).tolist()
+            sides = rows["text1"], rows["text2"]
+            self.texts.extend(sides[index % 2][index // 2] for index in new)
             kept.append(_reported_columns(rows.filter(pl.Series(_suspect(hashes_of(rows), first.suspects)))))
             start = end
         self.suspects = pl.concat(kept)
@@ -165,10 +159,3 @@ def _suspect(hashes: dict[str, _Hashes], suspects: dict[str, _Hashes]) -> _Mask:
     for name, kind in of.items():
         found |= np.isin(hashes[name], suspects[kind], kind="sort")  # the table method overflows with 64 bits
     return found
-
-
-def _new_texts(rows: pl.DataFrame, first: _Mask, second: _Mask) -> Iterator[str]:
-    """The new texts, row by row, the first before the second."""
-    one, other = rows["text1"], rows["text2"]
-    indices = np.sort(np.concatenate([2 * np.flatnonzero(first), 2 * np.flatnonzero(second) + 1]))
-    return ((other if index % 2 else one)[index // 2] for index in indices.tolist())

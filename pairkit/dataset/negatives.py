@@ -41,11 +41,7 @@ def _holds_lists(column: pl.Series) -> bool:
 
 def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str, first_row: int) -> pl.Series:
     """The negatives of each row, in the order of the columns; may be empty."""
-    listed = [name for name in names if _holds_lists(frame[name])]
-    lists = [
-        _as_lists(frame[name], where, first_row, listed=name in listed).fill_null([]).alias(name)
-        for name in names
-    ]
+    lists = [_as_lists(frame[name], where, first_row).fill_null([]).alias(name) for name in names]
     text = pl.element()
     return (
         pl.DataFrame(lists)
@@ -68,11 +64,11 @@ def negatives_of(frame: pl.DataFrame, names: Sequence[str], where: str, *, first
     )
 
 
-def _as_lists(column: pl.Series, where: str, first_row: int, *, listed: bool) -> pl.Series:
+def _as_lists(column: pl.Series, where: str, first_row: int) -> pl.Series:
     if isinstance(column.dtype, pl.Array):
         column = column.cast(pl.List(column.dtype.inner))
     if not isinstance(column.dtype, pl.List):
-        if listed:
+        if _holds_lists(column):
             return _parsed(column, where, first_row)
         return column.to_frame().select(pl.concat_list(column.name)).to_series()
     inner = column.dtype.inner

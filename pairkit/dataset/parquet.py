@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -59,17 +60,20 @@ def parquet_bytes(
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
     """Read a table that we wrote, or some of its columns; `check_parquet` is for other files."""
-    try:
+    with _read_errors(path):
         return pl.read_parquet(path, columns=columns, glob=False)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise DataError(f"not readable as parquet ({one_line(str(error), 200)})", path=path) from error
 
 
 def read_notes(path: object, footer: IO[bytes] | None = None) -> dict[str, str]:
     """The metadata that `parquet_bytes` wrote."""
-    try:
+    with _read_errors(path):
         return pl.read_parquet_metadata(str(path) if footer is None else footer)
+
+
+@contextmanager
+def _read_errors(path: object) -> Iterator[None]:
+    try:
+        yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise DataError(
-            f"not readable as parquet ({one_line(str(error), 200)}); delete it and run again", path=str(path)
-        ) from error
+        reason = one_line(str(error), 200)
+        raise DataError(f"not readable as parquet ({reason}); make the file again", path=str(path)) from error

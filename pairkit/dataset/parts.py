@@ -90,14 +90,6 @@ def split_name(name: str) -> str:
     return _SAME_SPLIT.get(name.lower(), name.lower())
 
 
-def wanted_split(parts: Mapping[str, Sequence[TablePart]], split: str, source: Source) -> str:
-    """The usual name of a split; an error if the source lacks it."""
-    name = split_name(split)
-    if name not in parts:
-        raise DataError(f"no split {name!r}; there are {', '.join(parts)}", path=source_name(source))
-    return name
-
-
 def _is_lines(path: Path) -> bool:
     return path.name.lower().endswith((".txt", ".txt.gz"))
 

@@ -19,7 +19,7 @@ from pairkit.dataset.columns import Roles, empty_texts, find_roles, label_column
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.label_meaning import LabelColumn, LabelMeaning, decide_labels, distinct_labels
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
-from pairkit.dataset.parts import TablePart, parts_of, wanted_split
+from pairkit.dataset.parts import TablePart, parts_of, split_name
 from pairkit.dataset.records import LabelKind, PairDataset, typed_rows, written_rows
 from pairkit.dataset.tables import class_names_of_file, first_row, has_header, read_table
 from pairkit.system.lines import is_gzipped
@@ -312,7 +312,9 @@ def _open_tables(
     """The tables of each chosen split."""
     columns = argument("columns", columns, dict[str, str] | None)
     split = argument("split", split, str | None)
-    chosen = [wanted_split(parts, split, source)] if split else parts
+    chosen = [split_name(split)] if split else [*parts]
+    if split and chosen[0] not in parts:
+        raise DataError(f"no split {chosen[0]!r}; there are {', '.join(parts)}", path=source_name(source))
     skips = rules.bad_rows == "skip"
     return {
         name: [SourceTable.open(part, columns, skips=skips, single=single) for part in parts[name]]

@@ -50,9 +50,9 @@ async function ask(path, body) {
         cache: "no-store",
       });
       if (answer.status < 500) {
-        const told = await answer.json();
+        const reply = await answer.json();
         trouble("");
-        return { status: answer.status, ...told };
+        return { status: answer.status, ...reply };
       }
       fault = (await answer.json()).error || fault;
     } catch { /* no server, or an error that is not JSON */ }
@@ -76,7 +76,7 @@ async function turn(path, body) {
   else {
     // For example, the pair was assigned to another person: show the current one.
     if (answer.status === 422) draw(await ask("/api/state"));
-    trouble(answer.error || "This can't be answered; reload the page.");
+    trouble(answer.error || "This answer was refused; reload the page.");
   }
   return answer;
 }
@@ -100,19 +100,19 @@ async function judge(answer) {
   };
   const kept = PENDING + token.slice(0, 6) + " " + said.key;
   keep(localStorage, kept, JSON.stringify(said));
-  const told = await turn("/api/judge", said);
-  forget(kept, told);
-  if (told.progress) at("status").textContent = (told.error ? told.error : "Saved: " + answer) + ". " + at("count").textContent;
+  const reply = await turn("/api/judge", said);
+  forget(kept, reply);
+  if (reply.progress) at("status").textContent = (reply.error ? reply.error : "Saved: " + answer) + ". " + at("count").textContent;
 }
 
 async function undo() {
   if (busy || !state.last) return;
   const before = state.last;
-  const told = await turn("/api/undo", { key: before.key });
-  if (!told.pair || told.pair.id !== before.pair) return;
+  const reply = await turn("/api/undo", { key: before.key });
+  if (!reply.pair || reply.pair.id !== before.pair) return;
   choose(before.relation);
   if (before.note) note(before.note);
-  at("status").textContent = "Taken back: " + before.answer + ". " + at("count").textContent;
+  at("status").textContent = "Undone: " + before.answer + ". " + at("count").textContent;
 }
 
 // -- the pair -----------------------------------------------------------------------------------------------
@@ -200,8 +200,8 @@ function linked(value) {
 
 function drawEnd() {
   const { all, skipped } = state.progress;
-  at("ended").textContent = `All ${all} pairs of yours are done. Thank you! You can close this page; everything is saved.`;
-  at("skipped").textContent = `Look at the ${skipped} skipped again`;
+  at("ended").textContent = `All of your ${all} pairs are judged and saved. Thank you! You can close this page.`;
+  at("skipped").textContent = `Show ${skipped} skipped pairs again`;
   at("skipped").hidden = !skipped;
   at("status").textContent = at("ended").textContent;
 }
@@ -210,11 +210,11 @@ function drawEnd() {
 
 const RELATION_KEYS = { duplicate: "d", superseded: "p", related: "r" };
 let keys = {}; // action of each key
-let told = []; // key and meaning, for the list of keys
+let keyList = []; // key and meaning, for the list of keys
 
 function key(letter, words, act) {
   keys[letter] = act;
-  told.push([letter, words]);
+  keyList.push([letter, words]);
 }
 
 function button(id, words, letter, act) {
@@ -252,7 +252,7 @@ function drawButtons() {
     button("tool-undo", "Undo", "z", undo),
     button("tool-note", "Note", "c", () => note(at("note").value)),
   );
-  at("keys").append(...told.flatMap(([letter, words]) => [make("dt", "", make("kbd", "", letter)), make("dd", "", words)]));
+  at("keys").append(...keyList.flatMap(([letter, words]) => [make("dt", "", make("kbd", "", letter)), make("dd", "", words)]));
   drawButtons();
 }
 

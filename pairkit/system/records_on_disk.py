@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Generic, NamedTuple, TypeVar
@@ -28,12 +28,9 @@ def scratch_file(folder: Path) -> Iterator[Scratch]:
     """An unnamed temporary file, which is deleted even if the process is killed."""
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        file = TemporaryFile(dir=folder)  # noqa: SIM115 - closed below
-    try:
+        file = TemporaryFile(dir=folder)  # noqa: SIM115
+    with file:
         yield Scratch(folder, file)
-    finally:
-        with suppress(OSError):  # a full disk was reported before
-            file.close()
 
 
 class RecordsOnDisk(Generic[T]):

@@ -28,7 +28,10 @@ QUIET = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}
         (lambda: ANY.pair("work", None, progress=False), "out = None: "),
         (lambda: ANY.status(5), "work = 5: "),
         (lambda: ANY.explain("work", 58), "issue = 58: "),
-        (lambda: ANY.detect("work", settings=5, progress=False), "settings = 5: expected dotted keys"),
+        (
+            lambda: ANY.detect("work", settings=5, progress=False),
+            "settings = 5: expected a mapping of dotted keys",
+        ),
         (lambda: ANY.detect("work", settings={5: 5}, progress=False), "settings = {5: 5}: "),
         (lambda: ANY.detect("work", settings=[5], progress=False), "settings = [5]: "),
         (

@@ -152,7 +152,7 @@ def test_a_hub_name(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ConnectionError("offline")
 
     monkeypatch.setattr(datasets, "load_dataset", fail)
-    with pytest.raises(RemoteError, match="owner/some-set: no file or folder here, and not loaded"):
+    with pytest.raises(RemoteError, match="owner/some-set: no such file or folder; loading"):
         read("owner/some-set")
 
 

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from pairkit.app.result_table import ResultTable, html_table
+from pairkit.app.result_table import ResultTable
 from pairkit.app.terminal import out
 
 
@@ -64,16 +64,3 @@ def test_cells_are_not_markup() -> None:
     assert "\x1b" not in str(table)
     assert "&lt;script&gt;\ufffd[2J" in table._repr_html_()
     assert "<b>" not in table._repr_html_().replace("<b>[red]</b>", "")
-
-
-def test_html_is_escaped() -> None:
-    page = html_table(
-        ["split", "<pairs>"], [["train", 1234], ["<img onerror=x>", None]], title="a & b", note='"n"'
-    )
-    assert page == (
-        '<table><caption style="text-align:left"><b>a &amp; b</b></caption><thead><tr>'
-        '<th style="text-align:left">split</th><th style="text-align:right">&lt;pairs&gt;</th></tr></thead>'
-        '<tbody><tr><td style="text-align:left">train</td><td style="text-align:right">1,234</td></tr>'
-        '<tr><td style="text-align:left">&lt;img onerror=x&gt;</td><td style="text-align:right">–</td></tr>'
-        "</tbody></table><p><small>&quot;n&quot;</small></p>"
-    )

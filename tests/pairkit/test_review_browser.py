@@ -84,7 +84,7 @@ def test_judging_by_keys_and_a_killed_server(browser: Any, tmp_path: Path) -> No
     ann.keyboard.press("Enter")
     press(ann, "n")
     ann.keyboard.press("z")
-    playwright.expect(ann.locator("#status")).to_contain_text("Taken back: no")
+    playwright.expect(ann.locator("#status")).to_contain_text("Undone: no")
     assert ann.input_value("#note") == "yes, no, undo"
     ann.keyboard.press("Escape")
     served.kill()
