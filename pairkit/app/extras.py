@@ -10,7 +10,7 @@ from pairkit.app.errors import ConfigError
 
 _MODULES = {
     "hub": ("datasets",),
-    "label": ("httpx2", "json_repair"),
+    "label": ("httpx2", "json_repair", "openai"),
     "train": (
         *("torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "sklearn", "scipy"),
         "jaxtyping",

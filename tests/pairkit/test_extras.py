@@ -25,7 +25,7 @@ def test_error_names_the_extra(module: str, extra: str) -> None:
 
 def test_command_names_the_extra(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        terminal.run(lambda: lacking("httpx2"))
+        terminal.run(lambda: lacking("openai"))
     assert ended.value.code == 2
     assert "pip install 'aoe-toolkit[label]'" in capsys.readouterr().err
 

@@ -18,8 +18,9 @@ import pytest
 
 from pairkit.app.errors import BadReply, ConfigError
 from pairkit.openai_api.channel import MOST_BYTES, Channel, ServerConnection, run_anywhere, trusted
-from pairkit.openai_api.credentials import Key
+from pairkit.openai_api.credentials import Key, Masking
 from pairkit.openai_api.refusals import NoAnswer, RefusedCall
+from pairkit.openai_api.sdk import MAX_BYTES_HEADER, ExchangeFailed, GuardedClient
 from pairkit.system.address import read_address
 from tests.pairkit.exchange_server import Answer, serving, whole
 
@@ -91,6 +92,27 @@ def test_headers_and_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "custom-secret" not in head
 
 
+ODD: dict[str, str] = {
+    "OPENAI_API_KEY": "sk of Zoë",
+    "OPENAI_ADMIN_KEY": "Zoë",
+    "OPENAI_ORG_ID": "Zoë",
+    "OPENAI_PROJECT_ID": "two\nlines",
+    "OPENAI_WEBHOOK_SECRET": "Zoë",
+    "OPENAI_BASE_URL": "no URL: [",
+    "OPENAI_CUSTOM_HEADERS": "Host: evil.example\nTransfer-Encoding: chunked\nX-Max-Bytes: 1\nZoë: é",
+}
+
+
+def test_the_environment_of_the_sdk_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ODD.items():
+        monkeypatch.setenv(name, value)
+    head = sent(ODD, method="post")
+    assert "content-type: application/json\r\n" in head
+    assert "content-length: 7\r\n" in head
+    assert "host: 127.0.0.1" in head
+    assert not [word for word in ("evil", "chunked", "zo", "x-") if word in head]
+
+
 @pytest.mark.parametrize("status", [200, 429, 503])
 def test_no_retries_by_the_client(status: int) -> None:
     heads: list[bytes] = []
@@ -107,10 +129,29 @@ def test_no_retries_by_the_client(status: int) -> None:
     assert len(heads) == 1
 
 
+def test_the_client_sends_only_to_its_address() -> None:
+    async def main() -> None:
+        heads: list[bytes] = []
+
+        async def elsewhere(writer: asyncio.StreamWriter, head: bytes) -> None:
+            heads.append(head)
+
+        async with serving(elsewhere) as other:
+            address = read_address("http://127.0.0.1:9/v1", "base_url", "")
+            client = GuardedClient(address, {}, Masking([]), concurrency=1, connect_s=5, verify=True)
+            for url in (f"http://127.0.0.1:{other}/v1/models", f"http://127.0.0.1:9@localhost:{other}/v1"):
+                with pytest.raises(ExchangeFailed) as caught:
+                    await client.get(url, headers={MAX_BYTES_HEADER: "9"}, follow_redirects=True)
+                assert isinstance(caught.value.failure, BadReply)
+        assert not heads
+
+    asyncio.run(main())
+
+
 def test_lazy_import() -> None:
     program = "import sys, pairkit.openai_api.channel; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert not {"httpx2"} & {*found.stdout.split()}
+    assert not {"httpx2", "openai"} & {*found.stdout.split()}
 
 
 def test_key_over_plain_http_is_refused() -> None:
