@@ -121,7 +121,7 @@ def test_bad_input_is_one_line_with_its_code(
     ("arguments", "code", "words"),
     [
         (("--model", "bert"), 3, "same.tsv: every cosine is 1: the model does not tell texts"),
-        (("--model", "bert", "--against-endpoint", "http://h/v1"), 2, "no --against, the name"),
+        (("--model", "bert", "--against-endpoint", "http://h/v1"), 2, "--against-endpoint without --against"),
     ],
 )
 def test_pairs_or_endpoints_of_no_use(place: Path, arguments: tuple[str, ...], code: int, words: str) -> None:
@@ -142,8 +142,8 @@ def test_several_models_stand_in_one_table(place: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (("--model", "bert"), "--model: one is given twice among bert, bert"),
-        (("--model", "wide", "--against", "bert"), "--against is for one --model"),
+        (("--model", "bert"), "--model: a duplicate among bert, bert"),
+        (("--model", "wide", "--against", "bert"), "--against: found several --model"),
         (("--model", "./none"), "none: no such folder"),
     ],
 )
