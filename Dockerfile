@@ -1,9 +1,9 @@
-# aoe-toolkit for a CPU. Without arguments it runs the demo; mount a folder at /data to keep what it makes:
+# aoe-toolkit for a CPU. Without arguments it runs the demo; mount a folder at /data to keep the output:
 #   docker build --tag aoe-toolkit .
 #   docker run --rm aoe-toolkit
 #   docker run --rm --user "$(id -u)" --volume "$PWD:/data" --env GITHUB_TOKEN aoe-toolkit \
 #     gis build --repos rust-lang/rust --out rust
-# Training too: docker build --build-arg EXTRAS=label,train,minilm --tag aoe-toolkit .
+# With training: docker build --build-arg EXTRAS=label,train,minilm --tag aoe-toolkit .
 FROM python:3.12-slim
 
 ARG EXTRAS=label

@@ -5,15 +5,15 @@ BIN := $(VENV)/bin
 DEMO ?= demo
 COMMA := ,
 SAMPLES := $(subst $(eval) ,$(COMMA),$(patsubst data/sample/%/repo.json,%,$(sort $(wildcard data/sample/*/*/repo.json))))
-# For domain-demo: a text file of sentences, perhaps pairs of the same domain that people labelled (never trained on), and a
-# folder that may hold stsb/ for a look at another domain.
+# For domain-demo: a file of sentences, optional labelled pairs of the same domain (for evaluation only), and a folder that
+# may have stsb/, to evaluate on another domain.
 DATA ?= ../shared/data
 SENTENCES ?= $(firstword $(wildcard $(DATA)/domain/medquad-sentences.txt.gz) data/sample_sentences.txt)
 DOMAIN ?= domain/$(firstword $(subst ., ,$(notdir $(SENTENCES))))
 PEOPLE ?= $(if $(findstring medquad,$(SENTENCES)),$(wildcard $(DATA)/rqe/rqe-test.tsv))
 COMPARE := --model $(DOMAIN)/model --against minilm
 JOBS ?= auto
-# Neighbours stay on one worker, so that what a module's tests share is made once.
+# Keeps neighbouring tests on one worker, so that fixtures of a module are made once.
 PYTEST := -m pytest -q -n $(JOBS) --dist worksteal
 
 LOWEST := .venv-lowest
@@ -21,19 +21,19 @@ NEED_TRAIN := tests/pairkit/test_machine.py
 
 .PHONY: search demo domain-demo test check lowest slow docs reference notebooks clean
 
-# A crawl over HTTP from a local GitHub that serves data/sample.
+# Crawls data/sample over HTTP from a local GitHub.
 demo: $(VENV)/.demo
 	$(BIN)/python -m tests.support.github data/sample -- $(BIN)/gis build --repos $(SAMPLES) --api-url {url} --out $(DEMO)
 
-# Sentences without labels -> triplets -> a model -> pairs of the sentences for people to judge it by. The last lines
-# are the commands that open the page and give the verdict.
+# Sentences without labels -> triplets -> a model -> pairs for review. The last lines of the output are the commands that
+# open the review and evaluate the model on it.
 domain-demo: $(VENV)/.domain
 	mkdir -p $(DOMAIN)
-	$(BIN)/label generate --input $(SENTENCES) --draw 2000 --llm wordnet --out $(DOMAIN)/pairs
+	$(BIN)/label generate --data $(SENTENCES) --draw 2000 --llm wordnet --out $(DOMAIN)/pairs
 	$(BIN)/aoe train --data $(DOMAIN)/pairs/triplet --out $(DOMAIN)/model --preset domain --backbone minilm --max-length 128
 	$(if $(PEOPLE),$(BIN)/aoe evaluate $(COMPARE) --data $(PEOPLE))
 	$(if $(wildcard $(DATA)/stsb),$(BIN)/aoe evaluate $(COMPARE) --data-dir $(DATA) --task STS-B)
-	$(BIN)/aoe mine --data $(SENTENCES) --model $(DOMAIN)/model --model minilm --out $(DOMAIN)/to-judge
+	$(BIN)/aoe sample --data $(SENTENCES) --model $(DOMAIN)/model --model minilm --out $(DOMAIN)/to-judge
 
 test: $(VENV)/.dev
 	$(BIN)/python $(PYTEST)
@@ -45,9 +45,8 @@ check: $(VENV)/.dev lowest
 	$(BIN)/lint-imports
 	$(BIN)/python $(PYTEST) --cov --cov-report=term
 
-# The lowest versions that pyproject.toml allows, of what `gis`, `label`, figures and the hub need, in an environment
-# of its own.
-# Not those of training: the lowest torch has no wheel for a CPU alone.
+# Tests with the lowest versions that pyproject.toml allows, in an environment of its own. Training is excluded, because the
+# lowest torch has no CPU-only wheel.
 lowest: $(VENV)/.dev
 	$(BIN)/uv venv --quiet --clear $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[label,figures,hub,review,testserver]'
@@ -57,20 +56,20 @@ lowest: $(VENV)/.dev
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow
 
-# The same tests as `make test`, with examples of hypothesis that no run has seen.
+# The tests of `make test` with new random examples of hypothesis.
 search: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=search $(BIN)/python $(PYTEST)
 
-# The site, into site/: a broken link is an error. Without network.
+# Builds site/ without network; a broken link is an error.
 docs: $(VENV)/.docs
 	$(BIN)/python docs/scripts/pages.py
 	$(BIN)/python -m zensical build --strict --clean
 
-# What the documents take from the code: the pages of commands and settings, and marked parts of others.
+# Generates the pages of commands and settings, and marked parts of other pages, from the code.
 reference: $(VENV)/.docs
 	$(BIN)/python docs/scripts/reference.py
 
-# The tutorials as notebooks, from the pages that the site shows.
+# Generates notebooks from the tutorials.
 notebooks: $(VENV)/.docs
 	$(BIN)/python docs/scripts/notebooks.py
 
@@ -89,7 +88,7 @@ $(VENV)/.domain: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[label,train,minilm,review]'
 	touch $@
 
-# The reference is made from the code, so that all extras that the settings need are here too.
+# Generating the reference imports the code, so it needs the extras of the settings.
 $(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs,label]'
 	touch $@

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from aoe_train.api.evaluation import evaluate as evaluate
     from aoe_train.api.exporting import distill as distill
     from aoe_train.api.exporting import export as export
-    from aoe_train.api.exporting import push as push
     from aoe_train.api.mining import Mined as Mined
     from aoe_train.api.mining import mine as mine
+    from aoe_train.api.sampling import PairSample as PairSample
+    from aoe_train.api.sampling import sample as sample
     from aoe_train.api.searching import duplicates as duplicates
     from aoe_train.api.searching import index as index
     from aoe_train.api.searching import open_index as open_index

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from aoe_train.api.encoding import encode
 from aoe_train.api.evaluation import evaluate
-from aoe_train.api.exporting import distill, export, push
+from aoe_train.api.exporting import distill, export
 from aoe_train.api.mining import mine
+from aoe_train.api.sampling import sample
 from aoe_train.api.searching import duplicates, index, search, search_every
 from aoe_train.api.serving import serve
 from aoe_train.api.training import plan, train
@@ -21,8 +22,8 @@ from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
 from pairkit.app.printable import one_line
 from pairkit.app.result_table import ResultTable
-from pairkit.app.terminal import next_step, print_json, run, say
 from pairkit.app.terminal import out as stdout
+from pairkit.app.terminal import print_json, run, say
 
 if TYPE_CHECKING:
     from aoe_train.searching.index import IndexHit
@@ -167,18 +168,6 @@ def _duplicates(
     return result
 
 
-def _push(push: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
-    pushed = push(**given)
-    if json:
-        print_json(pushed.to_dict())
-        return
-    for table in pushed.tables():
-        stdout.print(table, **({"markup": False} if isinstance(table, str) else {}))
-    if pushed.url is not None:
-        words = ["aoe", "encode", "TEXTS.txt", "--model", given["repo"], "--out", "vectors.npy"]
-        next_step("use it from anywhere", words, quiet=quiet)
-
-
 def _serve(serve: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
     stop = threading.Event()
     running = serve(**given)
@@ -263,7 +252,7 @@ add_command(
     app,
     duplicates,
     "aoe duplicates index",
-    "aoe duplicates index --least 0.8 --out pairs.parquet",
+    "aoe duplicates index --min-cosine 0.8 --out pairs.parquet",
     "aoe duplicates index --against new-index --json",
     run=_duplicates,
 )
@@ -275,13 +264,6 @@ add_command(
     "aoe export --model M --out M-int8 --format onnx-int8 --data pairs.tsv",
     "aoe export --model M --out M-4 --layers 4",
     "aoe export --model M --out M-half --weight-mix 0.5",
-)
-add_command(
-    app,
-    push,
-    "aoe push --model M --repo me/duplicate-issues --dry-run",
-    "HF_TOKEN=… aoe push --model M --repo me/duplicate-issues",
-    run=_push,
 )
 add_command(
     app,
@@ -297,8 +279,12 @@ add_command(
     "aoe mine --data pairs.csv --out mined",
     "aoe mine --data gis --model minilm --by both --relative-margin 0.05 --out mined",
     "aoe mine -d nq.jsonl -m minilm --range 10,50 --sampling random -o mined",
-    "aoe mine -d questions.tsv -m minilm --corpus passages.txt --negatives 7 -o mined",
-    "aoe mine -d sentences.txt -m model -m minilm -o to-judge",
+    "aoe mine -d questions.tsv -m minilm --corpus passages.txt --num-negatives 7 -o mined",
+)
+add_command(
+    app,
+    sample,
+    "aoe sample --data sentences.txt --model model --model minilm --out to-judge",
 )
 add_command(
     app,

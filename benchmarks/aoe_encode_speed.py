@@ -1,19 +1,17 @@
-"""Encoded texts a second: `Encoder`, sentence-transformers (torch, ONNX, OpenVINO) and angle-emb in one run.
+"""Texts encoded per second by `Encoder`, sentence-transformers (torch, ONNX, OpenVINO) and angle-emb.
 
     python benchmarks/aoe_encode_speed.py [--rounds 3] [--texts short,long] [--precisions fp32,bf16]
         [--sentence-transformers PYTHON] [--angle-emb PYTHON] [--onnx PYTHON] [--openvino PYTHON]
         [--skip onnx,openvino] [--clock cpu]
 
-all-MiniLM-L6-v2 on STS-B sentences and on issues of mixed length (512 tokens). Timed is one call with all
-texts, from strings to float32 vectors, after a warm-up call in the same process; loading and converting the
-model are not. Contenders take turns within each round. `--clock cpu` counts CPU seconds of all threads: for
-a machine that others use, with OMP_NUM_THREADS=1, as waiting threads take CPU time too. Peers are shown at
-their default batch size (32) and at the best of those tried; ours makes its own batches. "bf16" is a model
-whose weights are bf16 for the peers' torch; OpenVINO is told which precision to compute in, as by default it
-takes bf16 wherever the processor can. ONNX Runtime stays in fp32.
+Prints a table per text length and precision for all-MiniLM-L6-v2 on STS-B sentences and on issues of mixed
+length (512 tokens). It times one call with all texts, from strings to float32 vectors, after a warm-up call;
+loading and conversion are not timed. The libraries alternate within each round. Peers are shown with their
+default batch size (32) and with the fastest one; `Encoder` makes its own batches. In bf16, torch models have
+bf16 weights, OpenVINO computes in bf16, and ONNX Runtime stays in fp32.
 
-The largest difference of any component from sentence-transformers' torch vectors in fp32 (both of length 1)
-is printed for each contender. Share of peak: as in aoe_train_speed.py, forward only.
+The difference is the largest of any vector component from sentence-transformers with torch in fp32. Share of
+peak: see aoe_train_speed.py. On a shared machine use `--clock cpu` and OMP_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -28,11 +26,12 @@ import numpy as np
 from peers_aoe.environments import add_flags, minilm, pythons, run
 from peers_aoe.flops import describe, forward_flops, token_lengths
 from peers_aoe.texts import issues, short_rows
+from runs import argument_parser
 
 PEERS = ("sentence-transformers", "angle-emb", "onnx", "openvino")
 MAX_LENGTH = {"short": 128, "long": 512}
 REFERENCE = "sentence-transformers, torch"
-# Who, with whose Python, by which script, through which backend, in which precisions.
+# Name: environment, script, backend, precisions.
 CONTENDERS = {
     "ours": ("ours", "encode_ours.py", "", ("fp32", "bf16")),
     REFERENCE: ("sentence-transformers", "encode_st.py", "torch", ("fp32", "bf16")),
@@ -44,17 +43,15 @@ CONTENDERS = {
 
 
 def main() -> None:
-    """Read the flags; time every contender on short and on long texts, in fp32 and in bf16."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Compare the libraries on short and long texts, in fp32 and bf16."""
+    parser = argument_parser(__doc__)
     add_flags(parser, *PEERS)
     parser.add_argument("--skip", default="", help="peers to leave out, such as onnx,openvino")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--texts", default="short,long")
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--clock", default="wall", choices=["wall", "cpu"])
-    parser.add_argument("--batch-sizes", default="32,16,8,4", help="the default first")
+    parser.add_argument("--batch-sizes", default="32,16,8,4", help="of the peers, their default first")
     parser.add_argument("--short-texts", type=int, default=4000)
     parser.add_argument("--long-texts", type=int, default=500)
     options = parser.parse_args()
@@ -71,7 +68,7 @@ def main() -> None:
 
 
 def choose(kind: str, options: argparse.Namespace) -> list[str]:
-    """The texts to encode: sentences of STS-B, or issues, evenly from the whole tracker."""
+    """The texts to encode: sentences of STS-B, or every n-th issue of the tracker."""
     if kind == "short":
         rows = short_rows(options.data, options.short_texts // 2)
         return [row[side] for row in rows for side in ("text1", "text2")]
@@ -87,7 +84,7 @@ def compare(
     options: argparse.Namespace,
     flops: float,
 ) -> None:
-    """Run the contenders in turn, `rounds` times, and print their medians."""
+    """Run the libraries in turn, `rounds` times, and print their medians."""
     answers: dict[str, list[dict]] = {}
     peaks = []
     for _ in range(options.rounds):
@@ -113,7 +110,7 @@ def compare(
 def report(
     answers: dict[str, list[dict]], folder: Path, kind: str, precision: str, flops: float, peak: float
 ) -> None:
-    """A row for each contender: its default, its best, and how far ours is ahead."""
+    """Print a row for each library: speed at its default and best batch size, and the ratio to ours."""
     count = len(json.loads((folder / "texts.json").read_text(encoding="utf-8")))
     print(f"\n{kind}, {precision}, peak {peak:.0f} GFLOP/s\n")
     titles = (
@@ -139,12 +136,12 @@ def report(
 
 
 def first(seconds: dict[str, float]) -> float:
-    """The time at the default batch size, which is tried first."""
+    """The time at the default batch size, which is the first."""
     return next(iter(seconds.values()))
 
 
 def difference(folder: Path, kind: str, who: str, precision: str) -> str:
-    """How far vectors are from the reference's in fp32, by the component that is furthest off."""
+    """The largest difference of a vector component from the reference in fp32."""
     reference = folder / f"{kind} {REFERENCE} fp32.npy"
     if not reference.exists():
         return "-"

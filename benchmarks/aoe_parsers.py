@@ -1,4 +1,4 @@
-"""What `aoe` reads foreign text with, for `hostile_texts.py`; each imports its part when it is asked for."""
+"""The parsers of untrusted text in `aoe`, for `hostile_texts.py`. Each imports its modules when called."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Parser = Callable[[str], object]
 
 
 def _unless_refused(parse: Parser) -> Parser:
-    """A refusal ends the reading as well as anything."""
+    """Ignore a refusal: a parser may reject a text, but not take long."""
 
     def parsed(text: str) -> None:
         with contextlib.suppress(PairkitError, ValueError):
@@ -23,7 +23,7 @@ def _unless_refused(parse: Parser) -> Parser:
 
 
 def _tokens() -> Parser:
-    """A text of a dataset, cut into tokens and pieces in both usual ways."""
+    """Tokenise a text of a dataset, by WordPiece and by byte-level BPE."""
     from aoe_train.model.tokens.tokens import TokenStore
     from tests.aoe_train.tiny import bytelevel, wordpiece
 
@@ -38,7 +38,7 @@ def _tokens() -> Parser:
 
 
 def _prompt() -> Parser:
-    """The prompt of a model's folder."""
+    """Read the prompt of a model folder."""
     from aoe_train.model.tokens.special_tokens import with_prompt
     from tests.aoe_train.tiny import wordpiece
 
@@ -47,14 +47,14 @@ def _prompt() -> Parser:
 
 
 def _digests() -> Parser:
-    """A text that a model was trained on."""
+    """Hash a training text."""
     from aoe_train.evaluation.overlap import digests
 
     return _unless_refused(lambda text: digests([text]))
 
 
 def _names() -> Parser:
-    """Where a model's folder says that it and its parts are from."""
+    """Read the origin of a model and of its parts from a model folder."""
     from aoe_train.model.backbones.load import _HUB_ID, hub_origin
     from aoe_train.model.folder_checks import Listed
 
@@ -67,7 +67,7 @@ def _names() -> Parser:
 
 
 def _senteval() -> Parser:
-    """A line of a SentEval file, and a whole file."""
+    """Read a line of a SentEval file, and a whole file."""
     from papers.suites.transfer import _fields, _lines
 
     path = Path(tempfile.mkdtemp()) / "lines"
@@ -83,7 +83,7 @@ def _senteval() -> Parser:
 
 
 def _printed() -> Parser:
-    """Words of others in a message."""
+    """Print untrusted text in a message."""
     from pairkit.app.printable import one_line
 
     return _unless_refused(one_line)
@@ -102,4 +102,4 @@ SIGNS = (
     *("##", "[CLS]", "[UNK]", "<s>", "{text}", "{", "models--", "/snapshots/", "http://", "hf://", "..", "/"),
     *("東", "🙂", "\u200d", "ﷺ", "ß", "\u00a0", "\ufeff", ":", "/a", "\\", "DESC:def ", "1\t", "\t", "the "),
 )
-"""What these parsers look for, alone and as text that tokenizers change."""
+"""Strings that these parsers look for or that tokenizers change."""

@@ -1,16 +1,16 @@
-"""STS-B after training with `aoe train`, sentence-transformers and angle-emb: Spearman x 100.
+"""Spearman x 100 on STS-B after training with `aoe train`, sentence-transformers and angle-emb.
 
     python benchmarks/aoe_quality.py --out FOLDER [--seeds 0,1,2,3,4]
         [--settings NAMES] [--who NAMES] [--precision bf16] [--test] [--tuned JSON]
         [--sentence-transformers PYTHON] [--angle-emb PYTHON] [--data FOLDER]
 
-all-MiniLM-L6-v2, trained on STS-B train: as each peer documents it, against our preset.
-Ours keeps the evaluation that is best on dev, so peers are shown after their last epoch (which is what their
-documentation keeps) and also after the epoch that is best on dev.
+Trains all-MiniLM-L6-v2 on STS-B train: peers as they document it, `aoe` with its preset. `aoe` keeps the
+weights that are best on dev; peers are shown after the last epoch, which they keep, and after the epoch that
+is best on dev.
 
-Each model is saved, loaded again and encodes with its own library in fp32; cosine and Spearman are the same
-code for all. Every run is a line of OUT/results.jsonl, and a run that has its line is not repeated: stop at
-any time and start again. Test is scored in each run, but printed only with --test: choose on dev first.
+Each saved model is loaded and encodes with its own library in fp32; the same code scores all of them. Each
+run is a line of OUT/results.jsonl and is not repeated. Test scores are printed only with --test: choose on
+dev.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from statistics import mean
 
 from peers_aoe.environments import add_flags, minilm, pythons, run
 from peers_aoe.texts import stsb, write
-from runs import spread
+from runs import Ledger, argument_parser, spread
 
 ST, ANGLE = "sentence-transformers", "angle-emb"
 SCRIPTS = {"ours": "train_ours.py", ST: "train_st.py", ANGLE: "train_angle.py"}
-# The settings of ours that did best on dev.
+# The settings of `aoe train` that were best on dev.
 TUNED = {
     "preset": "cosent-paper",
     "lr": 5e-5,
@@ -40,7 +40,7 @@ TUNED = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One contender's way of training; `work` holds what differs from `EQUAL`."""
+    """A way to train with one library; `work` has the differences from `EQUAL`."""
 
     name: str
     who: str
@@ -48,7 +48,7 @@ class Setting:
 
 
 def weights(cosine: float, ibn: float, angle: float) -> dict:
-    """angle-emb's loss for scored pairs; its `tau` is a scale."""
+    """angle-emb's loss for scored pairs; its `tau` multiplies the scores."""
     parts = {"cosine_w": cosine, "ibn_w": ibn, "angle_w": angle}
     return parts | dict.fromkeys(("cosine_tau", "ibn_tau", "angle_tau"), 20)
 
@@ -70,10 +70,8 @@ SETTINGS = (
 
 
 def main() -> None:
-    """Read the flags, do the runs that have no result yet, print the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Do the runs that have no result yet, and print the table."""
+    parser = argument_parser(__doc__)
     add_flags(parser, ST, ANGLE)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", default="0,1,2,3,4")
@@ -82,35 +80,31 @@ def main() -> None:
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"], help="of training, for all")
     parser.add_argument("--tuned", type=json.loads, default=TUNED, help="our arguments")
     parser.add_argument("--test", action="store_true", help="print the test columns")
-    parser.add_argument("--limit", type=int, help="train on so many rows only, to try the script out")
+    parser.add_argument("--limit", type=int, help="number of training rows, to try the script")
     options = parser.parse_args()
-    wanted = [
+    settings = [
         setting
         for setting in SETTINGS
         if setting.who in options.who.split(",")
         and (not options.settings or setting.name in options.settings.split("|"))
     ]
     options.out.mkdir(parents=True, exist_ok=True)
-    results = options.out / "results.jsonl"
-    python = pythons(options, *(peer for peer in (ST, ANGLE) if any(one.who == peer for one in wanted)))
+    ledger = Ledger(options.out)
+    python = pythons(options, *(peer for peer in (ST, ANGLE) if any(one.who == peer for one in settings)))
     with tempfile.TemporaryDirectory() as folder:
-        files = lay_out(options.data, Path(folder), options.limit)
-        for seed in options.seeds.split(","):
-            for setting in wanted:
-                key = identity(setting, int(seed), options)
-                if key in [entry["run"] for entry in read(results)]:
-                    continue
-                answer = run(
-                    python[setting.who], SCRIPTS[setting.who], job(setting, int(seed), options, files)
+        files = write_sets(options.data, Path(folder), options.limit)
+        for seed in map(int, options.seeds.split(",")):
+            for setting in settings:
+                work = job(setting, seed, options, files)
+                ledger.once(
+                    identity(setting, seed, options),
+                    lambda _: run(python[setting.who], SCRIPTS[setting.who], work),  # noqa: B023 - called at once
                 )
-                with results.open("a", encoding="utf-8") as lines:
-                    lines.write(json.dumps({"run": key, **answer}) + "\n")
-                print(f"{setting.who}, {setting.name}, seed {seed}: {answer['wall_s']:.0f} s", flush=True)
-    report(read(results), wanted, options)
+    report(ledger.read(), settings, options)
 
 
-def lay_out(data: Path, folder: Path, limit: int | None) -> dict[str, Path]:
-    """STS-B as JSON lines: train with scores to 5 and to 1, dev and test."""
+def write_sets(data: Path, folder: Path, limit: int | None) -> dict[str, Path]:
+    """Write STS-B as JSON lines: train with scores from 0 to 5 and from 0 to 1, dev and test."""
     train = stsb(data, "train")[:limit]
     to_one = [{**row, "label": row["label"] / 5} for row in train]
     return {
@@ -122,7 +116,7 @@ def lay_out(data: Path, folder: Path, limit: int | None) -> dict[str, Path]:
 
 
 def identity(setting: Setting, seed: int, options: argparse.Namespace) -> dict:
-    """What makes a run the same run: change a setting and it is done again."""
+    """Everything that a run depends on; it is repeated if something changes."""
     work = {"train": options.tuned} if setting.who == "ours" else setting.work
     return {
         "name": setting.name,
@@ -135,7 +129,7 @@ def identity(setting: Setting, seed: int, options: argparse.Namespace) -> dict:
 
 
 def job(setting: Setting, seed: int, options: argparse.Namespace, files: dict[str, Path]) -> dict:
-    """The run in its contender's terms."""
+    """The job for the library's script."""
     scored = {name: str(files[name]) for name in ("dev", "test")}
     if setting.who != "ours":
         work = {**EQUAL, **setting.work, "seed": seed, "precision": options.precision}
@@ -146,23 +140,16 @@ def job(setting: Setting, seed: int, options: argparse.Namespace, files: dict[st
     return {"train": {**fixed, **own}, "score": scored}
 
 
-def read(results: Path) -> list[dict]:
-    """The runs done so far."""
-    if not results.exists():
-        return []
-    return [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-
-
-def report(found: list[dict], wanted: list[Setting], options: argparse.Namespace) -> None:
-    """A row for each contender and setting: mean and deviation over the seeds."""
+def report(entries: list[dict], settings: list[Setting], options: argparse.Namespace) -> None:
+    """Print a row for each setting: mean and deviation over the seeds."""
     sets = ["dev", "test"] if options.test else ["dev"]
     columns = [f"{name}, {when}" for when in ("last epoch", "best epoch on dev") for name in sets]
     titles = ["setting", "who", "epochs", "seeds", *columns, "seconds"]
     print(f"\n{options.precision}\n")
     print(f"| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
-    for setting in wanted:
+    for setting in settings:
         keys = [identity(setting, int(seed), options) for seed in options.seeds.split(",")]
-        runs = [entry for entry in found if entry["run"] in keys]
+        runs = [entry for entry in entries if entry["run"] in keys]
         if not runs:
             continue
         last = [entry["epochs"][-1] for entry in runs]
@@ -170,7 +157,6 @@ def report(found: list[dict], wanted: list[Setting], options: argparse.Namespace
         cells = (
             setting.name,
             setting.who,
-            # `aoe train` leaves one model, whose epochs its arguments tell
             "see --tuned" if setting.who == "ours" else str({**EQUAL, **setting.work}["epochs"]),
             str(len(runs)),
             *(spread([epoch[name] for epoch in epochs]) for epochs in (last, best) for name in sets),

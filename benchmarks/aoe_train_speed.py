@@ -1,29 +1,23 @@
-"""Training throughput of `aoe train`, sentence-transformers and angle-emb on the same rows, in one run.
+"""Pairs trained per second by `aoe train`, sentence-transformers and angle-emb on the same rows.
 
     python benchmarks/aoe_train_speed.py [--rounds 3] [--texts short,long] [--precisions fp32,bf16]
         [--sentence-transformers PYTHON] [--angle-emb PYTHON] [--data FOLDER]
 
-all-MiniLM-L6-v2, batches of 32 pairs, dropout on, AdamW, gradients clipped, each library's own trainer in a
-process of its own; contenders take turns within each round. Losses: sentence-transformers' AnglE loss,
-angle-emb's cosine + ibn + angle, and our preset `angle`, which has the same three parts.
+Prints a table per text length and precision for all-MiniLM-L6-v2 in batches of 32 pairs. Each library's own
+trainer runs in its own process with AdamW, dropout and clipped gradients; the libraries alternate within each
+round. Losses: sentence-transformers' AnglE, angle-emb's cosine + ibn + angle, and our preset `angle` with the
+same three parts.
 
-Each process trains two epochs on the same rows. Timed is the second, from its beginning (before the first
-batch is fetched) to the end of its last step, so every row counts once for everyone, in whatever order a
-library takes them, and what happens at the first steps only counts for nobody. Tokenisation and collation
-are in it where a library does them in its loop (both peers do); ours tokenises once, before the first
-epoch. So the whole process is printed too, from start to exit: imports, loading, tokenising, both epochs,
-and for us and angle-emb writing the model.
+Each process trains two epochs, and the second is timed, from its first batch to its last step. Peers tokenise
+in their loop, `aoe` once before the first epoch; so the time of the whole process is printed, too.
 
-Share of peak: matrix products of the real tokens, padding not counted, forward and backward (three times
-forward), over the time, over the best matrix product that torch makes on this machine at that precision in
-the same run. Where other work shares the machine, wall time tells of that too: pairs by CPU second, of all
-threads, do so much less, and so does the share of peak by CPU second, which takes the peak of one thread. It
-is best on one thread (OMP_NUM_THREADS=1), as waiting threads take CPU time too.
+Share of peak: FLOPs of the matrix products of real tokens (without padding; forward and backward count as
+three forward passes) per second, divided by the fastest matrix product of torch in the same run. On a shared
+machine use the columns by CPU time, with OMP_NUM_THREADS=1.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -35,6 +29,7 @@ from peers_aoe.environments import add_flags, minilm, pythons, run
 from peers_aoe.flops import describe, forward_flops, token_lengths
 from peers_aoe.jobs import peer_training
 from peers_aoe.texts import long_rows, short_rows, write
+from runs import argument_parser
 
 PEERS = ("sentence-transformers", "angle-emb")
 SCRIPTS = {"ours": "train_ours.py", "sentence-transformers": "train_st.py", "angle-emb": "train_angle.py"}
@@ -44,7 +39,7 @@ EPOCHS, LR = 2, 2e-5
 
 @dataclass(frozen=True)
 class Work:
-    """What every contender does; `flops` is what the real tokens of all rows take, there and back."""
+    """The work of each library; `flops` is for the real tokens of all rows, forward and backward."""
 
     path: Path
     rows: int
@@ -55,15 +50,13 @@ class Work:
 
 
 def main() -> None:
-    """Read the flags; time every contender on short and on long texts, in fp32 and in bf16."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Compare the libraries on short and long texts, in fp32 and bf16."""
+    parser = argument_parser(__doc__)
     add_flags(parser, *PEERS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--texts", default="short,long")
     parser.add_argument("--precisions", default="fp32,bf16")
-    parser.add_argument("--batch-size", type=int, default=32, help="of all contenders")
+    parser.add_argument("--batch-size", type=int, default=32, help="of all libraries")
     parser.add_argument("--short-rows", type=int, default=1920, help="a multiple of the batch size")
     parser.add_argument("--long-rows", type=int, default=192, help="a multiple of the batch size")
     options = parser.parse_args()
@@ -85,7 +78,7 @@ def main() -> None:
 
 
 def compare(texts: str, work: Work, python: dict[str, str], rounds: int) -> None:
-    """Run the contenders in turn, `rounds` times, and print their medians."""
+    """Run the libraries in turn, `rounds` times, and print their medians."""
     answers: dict[str, list[dict]] = {who: [] for who in python}
     peaks = []
     for _ in range(rounds):
@@ -124,17 +117,17 @@ def compare(texts: str, work: Work, python: dict[str, str], rounds: int) -> None
 
 
 def share(pairs: float, peak: float, work: Work) -> float:
-    """How much of the peak's arithmetic so many pairs a second are, in per cent."""
+    """The share of the peak FLOP/s, in percent."""
     return 100 * work.flops / work.rows * pairs / (1e9 * peak)
 
 
 def ratio(speed: dict[str, list[float]], who: str) -> float:
-    """How much faster ours is; of the same round, as the machine's pace changes over minutes."""
+    """How much faster ours is, compared round by round, because a machine's speed changes over minutes."""
     return median(ours / theirs for ours, theirs in zip(speed["ours"], speed[who], strict=True))
 
 
 def job(who: str, work: Work) -> dict:
-    """The same work in each contender's terms."""
+    """The job for the library's script."""
     if who == "ours":
         return {"train": our_arguments(work), "score": {}}
     return peer_training(
@@ -150,7 +143,7 @@ def job(who: str, work: Work) -> dict:
 
 
 def our_arguments(work: Work) -> dict:
-    """Keyword arguments of `aoe_train.train`, but for where the model goes."""
+    """Keyword arguments of `aoe_train.train`, without `out`."""
     return {
         "data": str(work.path),
         "backbone": "minilm",

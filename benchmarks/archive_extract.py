@@ -1,14 +1,15 @@
-"""Speed and memory of reading an hour of GH Archive: `python benchmarks/archive_extract.py FOLDER [--mib N]`.
+"""Speed and memory of reading an hour of GH Archive, beside `zcat`.
 
-FOLDER has hours of the archive. They are joined, again and again under new ids, to one hour of `--mib` packed
-MiB, and read by the first map's function and by `zcat`, each in a process of its own: CPU seconds of all
-threads, MB of JSON a second, and the peak of memory, with the interpreter and its libraries. With
-`--with-association` every author has an association, as in later years: then pushes need not be read.
+    python benchmarks/archive_extract.py FOLDER [--mib N] [--with-association]
+
+FOLDER has hours of the archive. They are joined, repeatedly under new ids, to one hour of `--mib` compressed
+MiB, and read by the first map and by `zcat`, each in its own process. Prints CPU seconds of all threads, MB
+of JSON per second and peak memory. `--with-association` gives every author an association, as in later years;
+then pushes are not read.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import os
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from machine import processor
+from runs import argument_parser
 
 _READ = """
 import sys
@@ -30,7 +32,7 @@ Path(sys.argv[2]).write_bytes(b"".join(extract_hour(Path(sys.argv[1]), "2015-01-
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argument_parser(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--mib", type=int, default=130)
     parser.add_argument("--with-association", action="store_true")
@@ -55,7 +57,7 @@ def main() -> None:
 
 
 def join(hours: Sequence[Path], out: Path, most: int, with_association: bool) -> tuple[int, int]:
-    """One large hour of several, each event with an id of its own; its raw bytes and events."""
+    """Write one large hour from several, each event with its own id; return its raw bytes and events."""
     lines = [line for hour in hours for line in gzip.decompress(hour.read_bytes()).splitlines()]
     raw = number = turn = 0
     with gzip.open(out, "wb", 6) as file:
@@ -75,7 +77,7 @@ def join(hours: Sequence[Path], out: Path, most: int, with_association: bool) ->
 
 
 def measured(command: Sequence[str]) -> tuple[float, float]:
-    """CPU seconds of a command and its children, and the MiB of the largest of them."""
+    """CPU seconds of a command with its children, and the peak MiB of the largest process."""
     code = f"""
 import resource, subprocess
 subprocess.run({list(command)!r}, check=True, stdout=subprocess.DEVNULL)

@@ -1,21 +1,21 @@
-"""Verdicts from GH Archive against those of a crawl: `python benchmarks/archive_fidelity.py WORK REPO`.
+"""Verdicts from GH Archive compared with those of a crawl.
+
+    python benchmarks/archive_fidelity.py WORK REPO
 
 WORK is the folder of a crawl with verdicts (`gis crawl --strategy sweep` or `gis import`, then `gis detect`).
-Its threads of REPO become the events of an archive, as they happened: openings, comments, closings and
-reopenings, with the issue as it then stood, and one event for each pull request. The archive is read again
-whole, without what authors are to the repository, and with shares of its events lost at random.
-*Identical* is the share of all issues with the same outcome and targets; recall and precision are of
-(duplicate, original).
+The threads of REPO become events of an archive, each with the issue as it was at that time. The archive is
+read in full, without author associations, and with random events removed. *Identical* is the share of all
+issues with the same outcome and targets; recall and precision count (duplicate, original) pairs.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 from pathlib import Path
 
 import polars as pl
+from runs import argument_parser
 
 from gis_builder.detection.detector import judge_thread, read_verdicts
 from gis_builder.gh_archive.extract import extract_hour
@@ -35,7 +35,7 @@ Judged = dict[int, tuple[str, frozenset[str]]]
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argument_parser(__doc__)
     parser.add_argument("work", type=Path)
     parser.add_argument("repo")
     given = parser.parse_args()
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def from_file(path: Path, repo: str) -> Judged:
-    """The crawl's verdicts."""
+    """The verdicts of the crawl."""
     rows = read_verdicts(path).filter(pl.col("repo") == repo)
     return {
         row["number"]: (
@@ -72,7 +72,7 @@ def pulls_of(work: Path, repo: str) -> list[tuple[str, int, str]]:
 
 
 def without_association(line: bytes) -> bytes:
-    """An event that does not say what its author is to the repository."""
+    """The event without the author's association."""
     event = json.loads(line)
     for part in ("issue", "comment"):
         if part in event["payload"]:
@@ -81,7 +81,7 @@ def without_association(line: bytes) -> bytes:
 
 
 def from_archive(lines: list[bytes]) -> Judged:
-    """The verdicts of threads that are read from an archive of these lines."""
+    """The verdicts on threads from an archive of these lines."""
     with tempfile.TemporaryDirectory() as folder:
         write_hours(Path(folder), lines, _HOURS)
         made = []
@@ -92,18 +92,18 @@ def from_archive(lines: list[bytes]) -> Judged:
         repo = threads_of(read_rows(made).iter_rows(named=True))
     settings = DetectSettings()
     return {
-        number: said(judge_thread(thread, repo.kind_of, repo.rules, settings))
+        number: outcome_and_targets(judge_thread(thread, repo.kind_of, repo.rules, settings))
         for number, thread in repo.threads.items()
     }
 
 
-def said(verdict: Verdict) -> tuple[str, frozenset[str]]:
-    """A verdict's outcome and targets."""
+def outcome_and_targets(verdict: Verdict) -> tuple[str, frozenset[str]]:
+    """The part of a verdict that is compared."""
     return str(verdict.outcome), frozenset(map(str, verdict.targets))
 
 
 def edges(judged: Judged) -> set[tuple[int, str]]:
-    """Every duplicate with each of its originals."""
+    """All (duplicate, original) pairs."""
     duplicates = (
         (n, targets) for n, (outcome, targets) in judged.items() if outcome == VerdictOutcome.DUPLICATE
     )
@@ -111,7 +111,7 @@ def edges(judged: Judged) -> set[tuple[int, str]]:
 
 
 def show(name: str, lines: list[bytes], crawled: Judged) -> None:
-    """A row of the table."""
+    """Print a row of the table."""
     found = from_archive(lines)
     same = sum(found.get(number) == verdict for number, verdict in crawled.items())
     mine, theirs = edges(found), edges(crawled)

@@ -1,13 +1,14 @@
-"""What `gis archive` costs from end to end: `python benchmarks/archive_runs.py WHAT FOLDER`.
+"""CPU time by stage and peak memory of `gis archive` from end to end.
 
-FOLDER has hours of GH Archive. `growth` repeats them for 10, 100 and 400 hours, each with repositories of its
-own, and adds the sample trackers; `trackers` has those alone, 1, 10 and 100 times over: they are full of
-duplicates, so most of the work comes after reading. Printed are CPU seconds by stage and the peak of memory.
+    python benchmarks/archive_runs.py growth|trackers FOLDER
+
+FOLDER has hours of GH Archive. `growth` repeats them for 10, 100 and 400 hours, each with its own
+repositories, and adds the sample trackers. `trackers` runs only these, 1, 10 and 100 times; they are full of
+duplicates, so most of the work comes after reading.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import os
@@ -22,6 +23,7 @@ from typing import Any
 
 import polars as pl
 from machine import processor
+from runs import argument_parser
 
 import gis_builder
 from gis_builder.gh_archive.hours import hours_between
@@ -37,7 +39,7 @@ _REPO = re.compile(rb'"repo":\{"id":(\d+),"name":"([^"]+)"')
 
 def main() -> int:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argument_parser(__doc__)
     parser.add_argument("what", choices=("growth", "trackers", "measure"))
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
@@ -52,7 +54,7 @@ def main() -> int:
 
 
 def table(home: Path, hours: list[Path], what: str) -> None:
-    """A row for each run."""
+    """Print a row for each run."""
     heads = ("run", "reading", "sorting", "judging", "negatives", "driver", "peak MiB")
     print(f"| {' | '.join((*heads, 'issue events', 'rows', 'raw MB', 'work MB'))} |\n|{'---|' * 11}")
     for times in (1, 10, 100) if what == "trackers" else (10, 100, 400):
@@ -68,26 +70,26 @@ def table(home: Path, hours: list[Path], what: str) -> None:
 
 
 def show(home: Path, name: str) -> None:
-    """Run in a process of its own and print a row."""
-    words = [sys.executable, __file__, "measure", str(home)]
+    """Run in its own process and print a row."""
+    command = [sys.executable, __file__, "measure", str(home)]
     environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
-    told = json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE, env=environment).stdout)
+    measured = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout)
     size = sum(path.stat().st_size for path in (home / "work").rglob("*") if path.is_file())
     rows = sum(pl.scan_parquet(path).select(pl.len()).collect().item() for path in home.glob("work/hours/*"))
     raw = sum(int.from_bytes(path.read_bytes()[-4:], "little") for path in (home / "hours").glob("*.gz"))
-    seconds = " | ".join(f"{told[stage]:.1f}" for stage in (*_STAGES, "driver"))
-    counts = f"{told['mib']:.0f} | {told['events']:,} | {rows:,}"
+    seconds = " | ".join(f"{measured[stage]:.1f}" for stage in (*_STAGES, "driver"))
+    counts = f"{measured['mib']:.0f} | {measured['events']:,} | {rows:,}"
     print(f"| {name} | {seconds} | {counts} | {raw / 1e6:,.0f} | {size / 1e6:.0f} |", flush=True)
 
 
 def measure(home: Path) -> dict[str, Any]:
-    """CPU seconds by stage with one worker, this process; splits, rows and audit are the driver's."""
+    """CPU seconds by stage in this process; splits, rows and audit count for the driver."""
     seconds, last = dict.fromkeys((*_STAGES, "driver"), 0.0), time.process_time()
 
     def listen(progress: Progress) -> None:
         nonlocal last
         now = time.process_time()
-        # The first event of a stage follows its first task; before negatives the driver has most of the work.
+        # The first event of a stage follows its first task; before the negatives, the driver works longest.
         before_negatives = progress.stage == _STAGES[-1] and not (progress.done or progress.ended)
         seconds["driver" if before_negatives else progress.stage] += now - last
         last = now
@@ -107,18 +109,18 @@ def measure(home: Path) -> dict[str, Any]:
 
 
 def fill(home: Path, hours: list[Path], count: int) -> None:
-    """Hours of the archive, again and again, and those of the sample trackers."""
+    """Write repeated hours of the archive, and those of the sample trackers."""
     folder = home / "hours"
     folder.mkdir()
     names = hours_between(RANGE)[: count + SAMPLE_HOURS]
     for place, name in enumerate(names[:count]):
         data = hours[place % len(hours)].read_bytes()
-        (folder / f"{name}.json.gz").write_bytes(of_its_own(data, place))
+        (folder / f"{name}.json.gz").write_bytes(with_own_repositories(data, place))
     write_hours(folder, lines_of(events_of_samples()), names[count:])
 
 
-def of_its_own(data: bytes, place: int) -> bytes:
-    """An hour whose repositories no other hour has."""
+def with_own_repositories(data: bytes, place: int) -> bytes:
+    """An hour with repositories that no other hour has."""
 
     def renamed(match: re.Match[bytes]) -> bytes:
         return b'"repo":{"id":%d,"name":"%s-%d"' % (int(match[1]) + (place << 32), match[2][:80], place)
@@ -127,7 +129,7 @@ def of_its_own(data: bytes, place: int) -> bytes:
 
 
 def events_of_samples(copies: int = 1) -> list[dict[str, Any]]:
-    """The events of the sample trackers, and of copies with other names."""
+    """The events of the sample trackers and of renamed copies."""
     with tempfile.TemporaryDirectory() as work:
         gis_builder.import_tracker(SOURCES, Path(work, "gis.work"), progress=False)
         with Store.open(Path(work, "gis.work", "store.sqlite")) as store:

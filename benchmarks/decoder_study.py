@@ -1,22 +1,20 @@
-"""What makes a small LLaMA a good encoder: prompt, direction of attention, rank of the adapters, objective.
+"""A small LLaMA as an encoder: effect of prompt, attention direction, adapter rank and objective.
 
     python benchmarks/decoder_study.py --out FOLDER [--train stsb|nli] [--rows 640] [--score 500]
         [--parts objective,prompt,attention,rank] [--seeds 0,1,2] [--precision bf16] [--lr 3e-4]
         [--data FOLDER]
 
-SmolLM2-135M-Instruct with adapters (alpha = rank, dropout 0.1) and the last token's vector, one epoch of
-batches of 32 on rows of STS-B train, or on NLI triplets, drawn by the seed. Where a part says nothing else:
-the prompt of the papers, causal attention, rank 32, the preset `angle-paper` with tau 0.2 of cosine and
-angle. Every setting gets the same rows in the same order. Spearman x 100 on `--score` rows of STS-B dev and
-of test (always the same ones, drawn from all its genres), before training (`as it comes`) and after; the
-weights are those of the last step, so dev chooses nothing but what a reader chooses by it.
+Trains SmolLM2-135M-Instruct with adapters (alpha = rank, dropout 0.1) and the last token's vector for one
+epoch, in batches of 32, on rows of STS-B train or on NLI triplets that the seed draws. Defaults: the papers'
+prompt, causal attention, rank 32, preset `angle-paper` with tau 0.2 for cosine and angle. Each setting gets
+the same rows in the same order. Prints Spearman x 100 on `--score` fixed rows of STS-B dev and test, before
+training (`as it comes`) and after its last step.
 
-Each run is a line of OUT/results.jsonl, and a run that has its line is not repeated.
+Each run is a line of OUT/results.jsonl and is not repeated.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import shutil
 import time
@@ -27,14 +25,14 @@ from typing import Any
 from machine import instruction_sets, processor
 from peers_aoe.environments import add_flags
 from peers_aoe.texts import stsb, table
-from runs import Ledger, spread
+from runs import Ledger, argument_parser, spread
 
 import aoe_train
 from aoe_train.data.examples import read_examples
 from aoe_train.evaluation.dev import dev_metric
 
 BACKBONE = "as it comes"
-THEIRS = "Summarize sentence {text} in one word:"
+PAPERS_PROMPT = "Summarize sentence {text} in one word:"
 TAU = ["cosine", "angle"]
 PARTS: dict[str, dict[str, dict[str, Any]]] = {
     "prompt": {
@@ -61,10 +59,8 @@ PARTS: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def main() -> None:
-    """Read the flags, do the runs that have no result yet, print a table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Do the runs that have no result yet, and print the table."""
+    parser = argument_parser(__doc__)
     add_flags(parser)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--train", default="stsb", choices=["stsb", "nli"])
@@ -94,7 +90,7 @@ def main() -> None:
 
 
 def drawn(rows: list[dict], count: int, seed: int) -> list[dict]:
-    """Some of the rows."""
+    """A random sample of the rows."""
     return random.Random(seed).sample(rows, count)  # noqa: S311 - a sample, not a secret
 
 
@@ -107,9 +103,9 @@ def triplets(data: Path) -> list[dict]:
 
 
 def as_it_comes(ledger: Ledger, change: dict, same: dict, judged: dict) -> dict:
-    """What the backbone scores with a prompt and a direction of attention; runs share it."""
+    """The scores of the untrained backbone with this prompt and attention; runs share them."""
     how = {
-        "prompt": change.get("prompt", THEIRS),
+        "prompt": change.get("prompt", PAPERS_PROMPT),
         "bidirectional": change.get("settings", {}).get("encoder.bidirectional"),
     }
     run = {"name": BACKBONE, "seed": None, **how, "score": same["score"], "precision": same["precision"]}
@@ -117,7 +113,7 @@ def as_it_comes(ledger: Ledger, change: dict, same: dict, judged: dict) -> dict:
 
 
 def trained(place: Path, rows: list[dict], run: dict, change: dict, judged: dict) -> dict:
-    """Train the backbone, and score what comes of it."""
+    """Train the backbone and score the model."""
     given = {
         "lora.rank": 32,
         "lora.alpha": 32,
@@ -136,7 +132,7 @@ def trained(place: Path, rows: list[dict], run: dict, change: dict, judged: dict
         progress=False,
         lora=True,
         preset=change.get("preset", "angle-paper"),
-        prompts=change.get("prompt", THEIRS),
+        prompts=change.get("prompt", PAPERS_PROMPT),
         lr=run["lr"],
         epochs=1,
         batch_size=32,
@@ -147,7 +143,10 @@ def trained(place: Path, rows: list[dict], run: dict, change: dict, judged: dict
     seconds = time.process_time() - begun
     figures = score(place, run["precision"], judged)
     shutil.rmtree(place)
-    before = {"prompt": change.get("prompt", THEIRS), "bidirectional": given.get("encoder.bidirectional")}
+    before = {
+        "prompt": change.get("prompt", PAPERS_PROMPT),
+        "bidirectional": given.get("encoder.bidirectional"),
+    }
     return {"figures": figures, "training_cpu_s": seconds, "backbone": before}
 
 
@@ -167,7 +166,7 @@ def score(
 
 
 def report(ledger: Ledger) -> None:
-    """A table of every setting, before training and after it."""
+    """Print a row for each setting, with scores before and after training."""
     entries = ledger.read()
     before = {
         (entry["run"]["prompt"], entry["run"]["bidirectional"]): entry["figures"]

@@ -1,16 +1,15 @@
-"""Score the detector on labelled threads of rust-lang/rust, and time it over the whole dump.
+"""Precision and recall of the detector on labelled threads of rust-lang/rust, and its speed on the dump.
 
     python benchmarks/detection.py [--set dev] [-v]
 
-The labels are `benchmarks/rust_threads.tsv` (number, verdict, targets, class, note, set); the texts stay in
-`../shared/data/rust-issues`. A duplicate counts as found when the verdict says so and shares a target with
-the label; where the reader could not tell, a call is counted apart. Prints one Markdown table per set, by
-class; `-v` also lists every miss.
+The labels are in `benchmarks/rust_threads.tsv` (number, verdict, targets, class, note, set), the texts in
+`../shared/data/rust-issues`. A duplicate counts as found if the verdict is `duplicate` and shares a target
+with the label; calls on threads labelled `uncertain` are counted separately. Prints a Markdown table by class
+for each set; `-v` lists every miss.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import sys
 import time
@@ -19,10 +18,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from runs import argument_parser
+
 from gis_builder.detection import KindOf, decide
 from gis_builder.store.records import Comment, IssueRef, Kind, Thread, Verdict, VerdictOutcome
 from gis_builder.trackers.dump import find_dumps
-from gis_builder.trackers.rest_records import comment_record, issue_record
 
 HERE = Path(__file__).resolve().parent
 LABELS = HERE / "rust_threads.tsv"
@@ -31,7 +31,7 @@ DUMP = HERE.parents[1] / "shared" / "data" / "rust-issues"
 
 @dataclass(frozen=True)
 class Label:
-    """What a person read in a thread."""
+    """A person's label of a thread."""
 
     number: int
     verdict: str
@@ -47,7 +47,7 @@ class Score:
 
     found: int = 0
     wrong: int = 0
-    unsure: int = 0  # called where the reader could not tell; no part of precision
+    unsure: int = 0  # calls on threads labelled `uncertain`; not part of precision
     missed: int = 0
     rows: int = 0
 
@@ -75,14 +75,12 @@ class Score:
 
 def main() -> None:
     """Score, print the tables, and time the detector."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argument_parser(__doc__)
     parser.add_argument("--set", dest="subset", help="score only these rows: dev, test, fresh or fresh2")
     parser.add_argument("-v", "--verbose", action="store_true", help="list the misses")
     options = parser.parse_args()
     if not DUMP.is_dir():
-        sys.exit(f"{DUMP}: not there; the labels alone hold no texts")
+        sys.exit(f"{DUMP}: no such folder; it must have the texts of the labelled threads")
     threads, kinds = read_dump()
     kind_of = kind_lookup(kinds)
     started = time.perf_counter()
@@ -146,13 +144,13 @@ def read_dump() -> tuple[list[Thread], dict[IssueRef, Kind]]:
     comments: dict[int, list[Comment]] = defaultdict(list)
     for dump in find_dumps(DUMP):
         for row in dump.issues():
-            issue = issue_record(row.repo, row.value)
+            issue = replace(row.record, repo=row.repo)
             kinds[issue.ref] = Kind.PULL if issue.is_pull else Kind.ISSUE
             if not issue.is_pull:
                 threads[issue.number] = Thread(issue)
         for row in dump.comments():
             if row.number in threads:
-                comments[row.number].append(comment_record(row.value))
+                comments[row.number].append(row.record)
     return [
         replace(thread, comments=tuple(sorted(comments[number], key=lambda c: (c.created_at, c.id))))
         for number, thread in threads.items()
@@ -160,7 +158,7 @@ def read_dump() -> tuple[list[Thread], dict[IssueRef, Kind]]:
 
 
 def kind_lookup(kinds: Mapping[IssueRef, Kind]) -> KindOf:
-    """What a reference is: numbers beyond the dump's last were not fetched."""
+    """The kind of each reference; unknown for numbers after the last one of the dump."""
     last = max(ref.number for ref in kinds)
     repos = {ref.repo for ref in kinds}
 

@@ -2,19 +2,19 @@
 
     python benchmarks/encode_memory.py [--texts 10000 100000 1000000]
 
-Made-up texts of a few words, and a BERT of two small layers with random weights, so that a million take
-minutes. What is measured is VmHWM of the process: the most that it ever had resident, libraries and model
-included. Linux only.
+Encodes generated texts of a few words with a BERT of two small layers and random weights. Prints VmHWM, the
+peak resident memory of the process with its libraries and the model. Linux only.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from runs import argument_parser
 
 from tests.aoe_train.tiny import WORDS, save_bert
 
@@ -26,14 +26,14 @@ print(open("/proc/self/status").read().partition("VmHWM:")[2].split()[0])
 
 
 def peak_mb(texts: Path, model: Path, out: Path, quantize: str) -> float:
-    """MiB that a run has resident at most."""
+    """Peak resident memory of a run in MiB."""
     command = [sys.executable, "-c", _SCRIPT, str(texts), str(model), str(out), quantize]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) / 1024
 
 
 def main() -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser(description="Peak memory of `aoe encode` by the number of texts.")
+    parser = argument_parser(__doc__)
     parser.add_argument("--texts", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     given = parser.parse_args()
     choose = random.Random(0)  # noqa: S311 - no secret

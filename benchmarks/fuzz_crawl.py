@@ -1,15 +1,14 @@
-"""Whole crawls against answers that were changed at random.
+"""Crawls of randomly changed answers: each must end well, or with one line and the right exit code.
 
     python benchmarks/fuzz_crawl.py [--first 0] [--count 20000] [--processes 2]
 
-A seed decides a crawl wholly, so a range of seeds can be run in parts, and a finding again. Each crawl must
-end well or with one line and its right exit code, within a bound on requests. Prints how they ended; the exit
-code is 1 if one ended otherwise. `tests/gis_builder/crawl_fuzz.py` says what is changed and how.
+A seed determines a crawl, so a range of seeds can be split, and a failure repeated. Each crawl has a limit on
+requests. Prints how the crawls ended; the exit code is 1 if one ended in any other way.
+`tests/gis_builder/crawl_fuzz.py` makes the changes.
 """
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import signal
 import sys
@@ -21,6 +20,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from runs import argument_parser
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -31,12 +32,12 @@ from tests.gis_builder.crawl_fuzz import (  # noqa: E402
     write_world,
 )
 
-_PART = 250  # seeds to a process at a time
-_MOST_S = 120  # of one crawl; it has at most some thousand requests, none of which leaves the process
-_SHM = Path("/dev/shm")  # noqa: S108 - a folder in memory, if there is one
+_PART = 250  # seeds per task
+_TIMEOUT_S = 120  # per crawl, of at most a few thousand requests within the process
+_SHM = Path("/dev/shm")  # noqa: S108 - a folder in memory, if it exists
 
 
-class Found(NamedTuple):
+class Outcomes(NamedTuple):
     """How the crawls of some seeds ended."""
 
     ended: Counter[str]
@@ -45,10 +46,8 @@ class Found(NamedTuple):
 
 
 def main() -> int:
-    """Run the seeds that the flags name."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Run all seeds and print the outcomes."""
+    parser = argument_parser(__doc__)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--processes", type=int, default=2)
@@ -71,18 +70,18 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-def run(seeds: Sequence[int]) -> Found:
-    """The crawls of some seeds, one after the other."""
+def run(seeds: Sequence[int]) -> Outcomes:
+    """Run the crawls of some seeds, one after the other."""
     signal.signal(signal.SIGALRM, _too_long)
     folder = Path(tempfile.mkdtemp(prefix="fuzz-crawl-", dir=_SHM if _SHM.is_dir() else None))
-    found = Found(Counter(), 0, {})
+    found = Outcomes(Counter(), 0, {})
     requests = 0
     try:
         world = World(write_world(folder / "dump"))
         for seed in seeds:
             work = folder / "work"
             work.mkdir()
-            signal.alarm(_MOST_S)
+            signal.alarm(_TIMEOUT_S)
             try:
                 ended = fuzz_answers(world, work, seed)
                 found.ended[ended.how] += 1
@@ -99,11 +98,11 @@ def run(seeds: Sequence[int]) -> Found:
 
 
 def _too_long(_number: int, _frame: object) -> None:
-    raise Wrong(f"a crawl that takes more than {_MOST_S} s")
+    raise Wrong(f"a crawl took more than {_TIMEOUT_S} s")
 
 
 def _where(error: Wrong) -> str:
-    """The last line of ours that an exception passed."""
+    """The innermost line of `gis_builder` in the traceback."""
     cause = error.__cause__ or error
     frames = [f for f in traceback.extract_tb(cause.__traceback__) if "gis_builder/" in f.filename]
     last = frames[-1] if frames else None

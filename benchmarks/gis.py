@@ -1,4 +1,4 @@
-"""What the `gis` benchmarks share: a test server in a process of its own, and a measured run of a command."""
+"""Helpers of the `gis` benchmarks: a test server in its own process, and measured runs of a command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENVIRONMENT = {**os.environ, "GITHUB_TOKEN": "benchmark"}
 
 @contextmanager
 def emulator(dump: Path, *options: str) -> Iterator[str]:
-    """Serve a dump from another process (its memory is not ours); yield its address."""
+    """Serve a dump from another process and yield its address."""
     command = [sys.executable, "-m", "tests.support.github", str(dump), "--port", "0", *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
@@ -38,13 +38,13 @@ def emulator(dump: Path, *options: str) -> Iterator[str]:
         threading.Thread(target=lambda: list(server.stdout or ()), daemon=True).start()
         yield address[0]
     finally:
-        server.terminate()  # a shell that runs this in its background makes SIGINT ignored
+        server.terminate()  # not SIGINT, which background jobs of a shell ignore
         server.wait()
 
 
 @dataclass(frozen=True)
 class Run:
-    """A finished command: its JSON result, wall time and peak resident memory of the process."""
+    """JSON result, wall time and peak resident memory of a command."""
 
     result: dict[str, object]
     seconds: float
@@ -52,7 +52,7 @@ class Run:
 
 
 def measured(*arguments: str, package: str = "gis_builder") -> Run:
-    """Run `gis … --json`, or another package's script, and measure it from outside."""
+    """Run and measure `gis … --json`, or the command of another package."""
     start, peak = time.perf_counter(), 0.0
     process = subprocess.Popen(
         [sys.executable, "-m", package, *arguments, "--json"],
@@ -76,12 +76,12 @@ def measured(*arguments: str, package: str = "gis_builder") -> Run:
 
 
 def gis(*arguments: str) -> list[str]:
-    """The command line that runs `gis` in this interpreter's environment."""
+    """The command line of `gis` with this interpreter."""
     return [sys.executable, "-m", "gis_builder", *arguments]
 
 
 def fingerprint(folder: Path) -> dict[str, str]:
-    """The hash of each file of a dataset, to compare two of them byte by byte."""
+    """The hash of each file of a dataset."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))

@@ -1,19 +1,18 @@
-"""A GPU's tokens a second, share of peak and memory: ours, sentence-transformers and angle-emb in one run.
+"""Training and encoding on one GPU with `aoe`, sentence-transformers and angle-emb: speed and memory.
 
     python benchmarks/gpu.py [--work train-bert,encode-bert,train-llama,encode-llama] [--texts short,long]
         [--epochs 4] [--tokenizer FOLDER] [--sentence-transformers PYTHON] [--angle-emb PYTHON]
         [--data FOLDER]
 
-Speed has nothing to do with what weights say, and no hub is needed: `bert` is a BERT-base and `llama` a
-LLaMA-7B (32 layers, 4,096 wide) with random weights, both over the tokenizer of `--tokenizer` (by default
-that of all-MiniLM-L6-v2). Rows and settings are those of aoe_train_speed.py, in bf16; each contender trains
-`--epochs` in one process, of which all but the first are timed, with the GPU waited for at both ends, or
-encodes all texts as often. BERT is trained whole, LLaMA by adapters of rank 16 on all its linear layers, in
-batches that its memory takes.
+Models have random weights, so no Hub is needed: `bert` is a BERT-base and `llama` a LLaMA-7B (32 layers,
+width 4,096), both with the tokenizer of `--tokenizer` (default: all-MiniLM-L6-v2). Rows and settings are
+those of aoe_train_speed.py, in bf16. Each process runs `--epochs` epochs; all but the first are timed, with
+GPU synchronisation at both ends. BERT is trained in full, LLaMA with adapters of rank 16 on all linear
+layers.
 
-Tokens are the real ones; share of peak is what their matrix products take (training a frozen layer takes
-twice its forward pass, another one three times), over the time, over the best product of bf16 matrices in
-the same run. Memory is what torch held at most, and what it had reserved.
+Prints real tokens per second, share of peak and memory. Share of peak: FLOPs of matrix products (training
+takes three forward passes, two for a frozen layer) per second, divided by the fastest bf16 product in the
+same run. Memory: the maximum that torch allocated and reserved.
 """
 
 from __future__ import annotations
@@ -34,12 +33,13 @@ from peers_aoe.flops import describe, forward_flops, token_lengths
 from peers_aoe.jobs import peer_training
 from peers_aoe.runner import wait_for_gpu
 from peers_aoe.texts import long_rows, short_rows, write
+from runs import argument_parser
 
 PEERS = ("sentence-transformers", "angle-emb")
 TRAIN = {"ours": "train_ours.py", "sentence-transformers": "train_st.py", "angle-emb": "train_angle.py"}
 ENCODE = {"ours": "encode_ours.py", "sentence-transformers": "encode_st.py", "angle-emb": "encode_angle.py"}
 MAX_LENGTH = {"short": 128, "long": 512}
-# Pairs in all, and pairs a batch, by model and texts.
+# Number of pairs, and batch size, by model and texts.
 SIZES = {
     ("bert", "short"): (2_560, 64),
     ("bert", "long"): (640, 32),
@@ -51,7 +51,7 @@ RANK, LR = 16, 2e-5
 
 @dataclass(frozen=True)
 class Work:
-    """What every contender does."""
+    """The work of each library."""
 
     model: Path
     llama: bool
@@ -64,17 +64,17 @@ class Work:
 
 
 def main() -> None:
-    """Make the models, then time every contender on every work."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Make the models and compare the libraries on all work."""
+    parser = argument_parser(__doc__)
     add_flags(parser, *PEERS)
     parser.add_argument("--work", default="train-bert,encode-bert,train-llama,encode-llama")
     parser.add_argument("--texts", default="short,long")
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--tokenizer", type=Path, help="a folder with tokenizer.json, up to 32,000 tokens")
-    parser.add_argument("--compile", action="store_true", help="show ours with run.compile too")
-    parser.add_argument("--layers", type=int, default=32, help="of LLaMA, for a try on a small device")
+    parser.add_argument("--compile", action="store_true", help="add a run with run.compile")
+    parser.add_argument(
+        "--layers", type=int, default=32, help="of LLaMA, to try the script on a small device"
+    )
     options = parser.parse_args()
     python = pythons(options, *PEERS)
     peak = best_product()
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def device() -> str:
-    """The accelerator's name; the processor's share in such a run is small."""
+    """The name of the GPU."""
     return torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
 
 
@@ -112,7 +112,7 @@ def best_product(size: int = 8192, times: int = 20) -> float:
 
 
 def make(name: str, folder: Path, options: argparse.Namespace) -> Path:
-    """A folder with random weights and the tokenizer."""
+    """Write a model folder with random weights and the tokenizer."""
     from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
     torch.manual_seed(0)
@@ -136,7 +136,7 @@ def make(name: str, folder: Path, options: argparse.Namespace) -> Path:
 
 
 def prepared(name: str, model: Path, texts: str, folder: Path, data: Path) -> Work:
-    """The rows, and what they take."""
+    """The rows with their tokens and FLOPs."""
     count, batch_size = SIZES[name, texts]
     rows = (short_rows if texts == "short" else long_rows)(data, count)
     limit = MAX_LENGTH[texts]
@@ -150,7 +150,7 @@ def prepared(name: str, model: Path, texts: str, folder: Path, data: Path) -> Wo
 def compare(
     title: str, kind: str, work: Work, python: dict[str, str], options: argparse.Namespace, peak: float
 ) -> None:
-    """Run the contenders one after the other, and print the median of their epochs."""
+    """Run the libraries one after the other, and print the median of their epochs."""
     answers: dict[str, dict] = {}
     epochs, contenders = options.epochs, dict(python)
     if options.compile and kind == "train":
@@ -158,7 +158,7 @@ def compare(
     for who, interpreter in contenders.items():
         try:
             answers[who] = once(kind, who, interpreter, work, epochs)
-        except SystemExit as failed:  # one contender's failure is a finding about it
+        except SystemExit as failed:  # the failure of one library is a result
             print(f"{title}: {who} failed\n{failed}", file=sys.stderr, flush=True)
     print(f"\n{title}, bf16, batches of {work.batch_size} pairs, {epochs} epochs\n")
     titles = ("who", "tokens/s, median", "of each epoch", "share of peak", "ours is faster by")
@@ -183,7 +183,7 @@ def compare(
 
 
 def once(kind: str, who: str, interpreter: str, work: Work, epochs: int) -> dict:
-    """One contender's answer."""
+    """The result of one library."""
     if kind == "train":
         return run(interpreter, TRAIN[who.partition(",")[0]], training(who, work, epochs))
     with tempfile.TemporaryDirectory() as folder:
@@ -204,7 +204,7 @@ def once(kind: str, who: str, interpreter: str, work: Work, epochs: int) -> dict
 
 
 def training(who: str, work: Work, epochs: int) -> dict:
-    """The same work in each contender's terms."""
+    """The job for the library's script."""
     lora = RANK if work.llama else None
     if who.startswith("ours"):
         settings: dict = {

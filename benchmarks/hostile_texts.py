@@ -1,12 +1,12 @@
-"""Search for texts that hold a parser of foreign text: repeat many small units and measure CPU seconds.
+"""Search for texts that slow down a parser of untrusted text: repeat small units and measure CPU time.
 
     python benchmarks/hostile_texts.py [--parsers verdict,rendering] [--units 10000] [--seed 0] [--worst 20]
 
-Units are the words and turns of the detector's lexicon, what its rules are made of, the openers of Markdown
-and HTML, signs, numbers, what tokenizers and models' names are made of, and pairs and triples of all these.
-Each is repeated to 8 kB; the slowest (and a sample of the others) are then repeated to 16 kB and to 65,536
-characters, GitHub's limit. Prints a Markdown table for each parser. The exit code is 1 if 65,536 characters
-took over a second, or over five times as long as 16 kB.
+Units are words and phrases of the detector's lexicon, parts of its rules, Markdown and HTML markup, signs,
+numbers, tokens, model names, and pairs and triples of all these. Each unit is repeated to 8 kB; the slowest
+ones and a sample of the rest are then repeated to 16 kB and to 65,536 characters, GitHub's limit. Prints a
+Markdown table for each parser. The exit code is 1 if 65,536 characters took more than a second, or more than
+five times as long as 16 kB.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.aoe_parsers import AOE, SIGNS, Parser
 SCREENED, SMALL, LARGE = 8_192, 16_384, 65_536  # characters
 MOST_SECONDS, MOST_GROWTH = 1.0, 5.0
 ONCE = "\x1f"
-_WORTH_TIMING = 0.02  # seconds: below them growth is noise
+_WORTH_TIMING = 0.02  # seconds; the growth of shorter times is noise
 
 MARKUP = (
     "~~a ", "~~", "~~~\n", "```", "```\n", "````\n```\n", "`", "`a", "` `` ", "``` `", "<!--", "-->",
@@ -73,7 +73,7 @@ class Timing(NamedTuple):
 
 
 def parsers() -> dict[str, Callable[[], Parser]]:
-    """Every parser of foreign text by name; each imports its package when it is asked for."""
+    """All parsers of untrusted text by name; each imports its package when called."""
     return {
         "verdict": _verdict,
         "rendering": _rendering,
@@ -85,7 +85,7 @@ def parsers() -> dict[str, Callable[[], Parser]]:
 
 
 def _verdict() -> Parser:
-    """The verdict on a thread whose title, body and comments all are the text."""
+    """Decide on a thread with the text as title, body and comments."""
     from gis_builder.detection import decide
     from gis_builder.store.records import Comment, Issue, Kind, Thread
 
@@ -100,35 +100,35 @@ def _verdict() -> Parser:
 
 
 def _rendering() -> Parser:
-    """The text of an issue as it stands in a dataset."""
+    """Render the text of an issue for a dataset."""
     from gis_builder.pairing.text import clean
 
     return clean
 
 
 def _answer() -> Parser:
-    """An LLM's answer, in `label`."""
+    """Parse an LLM's answer in `label`."""
     from llm_labeler.parsing.answer import parse_answer
 
     return lambda text: parse_answer(text, text="The cat sat on the mat.")
 
 
 def _filters() -> Parser:
-    """A sentence proposed for a text, in `label`."""
-    from llm_labeler.parsing.filters import turned_down
+    """Filter a proposed sentence in `label`."""
+    from llm_labeler.parsing.filters import reject
     from llm_labeler.settings import FilterSettings
 
     settings = FilterSettings(max_length_ratio=1e9)
 
     def decided(text: str) -> object:
-        told = turned_down(text, "The cat sat on the mat.", "positive", settings)
-        return told, turned_down(text, text[::-1], "negative", settings)
+        told = reject(text, "The cat sat on the mat.", "positive", settings)
+        return told, reject(text, text[::-1], "negative", settings)
 
     return decided
 
 
 def _judge() -> Parser:
-    """A judge's answer, in `label`."""
+    """Parse a judge's answer in `label`."""
     from llm_labeler.judging.questions import judge_asks, read_votes
     from llm_labeler.records import Candidate, Text
     from llm_labeler.settings import JudgeSettings
@@ -140,7 +140,7 @@ def _judge() -> Parser:
 
 
 def units(count: int, seed: int) -> list[str]:
-    """So many distinct units: all single ones, then pairs and triples of them, drawn at random."""
+    """`count` distinct units: all single ones, then random pairs and triples of them."""
     from gis_builder.detection.rules import RULES
 
     single = dict.fromkeys(
@@ -163,7 +163,7 @@ def _words() -> Iterable[str]:
 
 
 def _phrase_parts() -> Iterator[str]:
-    """The words that phrases are spelt with, alone and in a row."""
+    """The words of phrases, one by one and in sequence."""
     from gis_builder.detection.lexicon import PHRASES, UNSPACED_PHRASES
 
     for _, rule in (*PHRASES, *UNSPACED_PHRASES):
@@ -173,7 +173,7 @@ def _phrase_parts() -> Iterator[str]:
 
 
 def _of_rule(pattern: str, chosen: random.Random) -> Iterator[str]:
-    """Words for a few of the codes that a rule of the grammar is made of, in the rule's order and in any."""
+    """Words for some codes of a rule, in the order of the rule and in random order."""
     by_code = _words_by_code()
     codes = [name for name in re.findall(r"[A-Z][A-Z_]+", pattern) if name in by_code]
     for size in (2, 3, 4, 6):
@@ -196,13 +196,13 @@ def _words_by_code() -> dict[str, list[str]]:
 
 
 def repeated(unit: str, size: int) -> str:
-    """The unit as often as it takes to fill `size` characters; what stands before `ONCE` comes once."""
+    """Repeat the unit to `size` characters; the part before `ONCE` is not repeated."""
     before, _, unit = unit.rpartition(ONCE)
     return (before + unit * (size // len(unit) + 1))[:size]
 
 
 def search(parse: Parser, found: list[str], worst: int, seed: int) -> list[Timing]:
-    """Time every unit in short, and the slowest and a sample of the rest at length; the slowest first."""
+    """Time all units as short texts, then the slowest and a sample as long ones; the slowest first."""
     screened = {unit: seconds(parse, repeated(unit, SCREENED)) for unit in found}
     slowest = sorted(found, key=lambda unit: -screened[unit])[: 5 * worst]
     sample = random.Random(seed).sample(found, min(len(found), 5 * worst))  # noqa: S311
@@ -214,7 +214,7 @@ def _timing(parse: Parser, unit: str) -> Timing:
     timing = Timing(unit, *(seconds(parse, repeated(unit, size)) for size in (SMALL, LARGE)))
     if not timing.is_too_slow or timing.large > 10 * MOST_SECONDS:
         return timing
-    # A machine that is busy has outliers.
+    # On a busy machine, single measurements have outliers.
     again = (min(seconds(parse, repeated(unit, size)) for _ in range(3)) for size in (SMALL, LARGE))
     return Timing(unit, *again)
 
@@ -233,7 +233,7 @@ def table(timings: Iterable[Timing]) -> str:
 
 
 def main() -> None:
-    """Search with each parser and print what was slowest."""
+    """Search with each parser and print the slowest units."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,10 +1,10 @@
-"""How often so many judged pairs show the gain that a model has over its backbone.
+"""How many judged pairs it takes to show a model's gain over its backbone.
 
     python benchmarks/judged_pairs.py --model FOLDER [--pairs 100,200,400,800] [--draws 100] [--data FOLDER]
 
-The model is one that `aoe train --preset domain` made of sentences of MedQuAD. RQE's test pairs stand for all
-pairs that could be judged: as many as asked for are drawn from them with replacement, and `aoe evaluate
---against minilm` gives its verdict on each draw.
+The model comes from `aoe train --preset domain` on sentences of MedQuAD. For each number of pairs, samples of
+RQE's test pairs are drawn with replacement. Prints the share of samples in which `aoe evaluate --against
+minilm` reports a gain.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import aoe_train
 
 
 def main() -> None:
-    """Print the gain on all pairs, and the share of the draws that show one."""
+    """Print the gain on all pairs, and the share of samples that show it."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -33,10 +33,12 @@ def main() -> None:
     options = parser.parse_args()
     rows = table(options.data / "rqe" / "rqe-test.tsv")
     texts = sorted({row[side] for row in rows for side in ("sentence1", "sentence2")})
-    place = {text: number for number, text in enumerate(texts)}
-    found = [aoe_train.Encoder.load(one).encode(texts, progress=False) for one in (options.model, "minilm")]
-    model, backbone = (lambda asked, own=own: own[[place[text] for text in asked]] for own in found)
-    whole = pl.DataFrame(
+    index = {text: number for number, text in enumerate(texts)}
+    vectors = [
+        aoe_train.Encoder.load(name).encode(texts, progress=False) for name in (options.model, "minilm")
+    ]
+    model, backbone = (lambda chosen, own=own: own[[index[text] for text in chosen]] for own in vectors)
+    all_pairs = pl.DataFrame(
         [(row["sentence1"], row["sentence2"], int(row["label"])) for row in rows],
         schema=["text1", "text2", "label"],
         orient="row",
@@ -47,10 +49,10 @@ def main() -> None:
         result = aoe_train.evaluate(model, against=backbone, data=frame, resamples=500, progress=False)
         return next(iter(result.gains.values()))
 
-    print(f"all {whole.height} pairs: {gain(whole)}\n\n| judged pairs | shown |\n|---|---|")
+    print(f"all {all_pairs.height} pairs: {gain(all_pairs)}\n\n| judged pairs | shown |\n|---|---|")
     for pairs in map(int, options.pairs.split(",")):
-        drawn = (whole[generator.integers(0, whole.height, pairs)] for _ in range(options.draws))
-        shown = np.mean([gain(frame).word == "ship" for frame in drawn])
+        samples = (all_pairs[generator.integers(0, all_pairs.height, pairs)] for _ in range(options.draws))
+        shown = np.mean([gain(frame).word == "ship" for frame in samples])
         print(f"| {pairs} | {100 * shown:.0f} % |", flush=True)
 
 

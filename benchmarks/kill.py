@@ -1,8 +1,9 @@
-"""SIGKILL a build at random moments with faults on, run it again each time, compare the datasets' bytes.
+"""Kill a `gis build` with SIGKILL at random times and compare its dataset with that of an undisturbed build.
 
     python benchmarks/kill.py [--kills 20] [--seed 1] [--dump DIR] [--strategy search]
 
-The test server fails a tenth of all requests in every way it can; the undisturbed build sees no fault.
+During the killed build the test server fails a tenth of all requests in every way it can. The exit code is 1
+unless both datasets have the same bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 from pathlib import Path
 
 from gis import ENVIRONMENT, ROOT, SAMPLE, emulator, fingerprint, gis, measured
+from runs import argument_parser
 
 SHARES = {
     "502": 0.02,
@@ -40,10 +42,8 @@ QUICK = [
 
 
 def main() -> None:
-    """Read the flags, build once undisturbed and once under kills, compare."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Build once undisturbed and once with kills, and compare the datasets."""
+    parser = argument_parser(__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dump", type=Path, default=SAMPLE)
@@ -54,9 +54,9 @@ def main() -> None:
         f"{path.parent.parent.name}/{path.parent.name}" for path in sorted(options.dump.glob("*/*/repo.json"))
     )
     folder = Path(tempfile.mkdtemp(prefix="gis-kill-"))
-    # The sample's repositories are so small that a search would sweep them.
-    really = ["--set", "crawl.sweep_small=false"]
-    common = ["build", "--repos", repos, "--strategy", options.strategy, *really, *QUICK]
+    # By default `search` sweeps small repositories, such as those of the sample.
+    no_sweep = ["--set", "crawl.sweep_small=false"]
+    common = ["build", "--repos", repos, "--strategy", options.strategy, *no_sweep, *QUICK]
     with emulator(options.dump, "--latency", "0.02") as url:
         undisturbed = measured(*common, "--api-url", url, "--out", str(folder / "calm"))
     print(f"undisturbed: {undisturbed.seconds:.1f} s, {undisturbed.result}")
@@ -70,12 +70,12 @@ def main() -> None:
     if same:
         shutil.rmtree(folder)
     else:
-        print(f"kept for a look: {folder}")
+        print(f"both are in {folder}")
     raise SystemExit(0 if same else 1)
 
 
 def fault_plan(seed: int) -> str:
-    """Every fault that the test server has, each for its share of all requests."""
+    """All faults of the test server, each with its probability."""
     rules = [f'[[rules]]\nkind = "{kind}"\nprobability = {share}\n' for kind, share in SHARES.items()]
     return f"seed = {seed}\nretry_after_s = 0.05\nstall_s = 1.0\n" + "".join(rules)
 
@@ -83,7 +83,7 @@ def fault_plan(seed: int) -> str:
 def kill_repeatedly(
     options: argparse.Namespace, common: list[str], plan: Path, out: Path, seconds: float
 ) -> int:
-    """Start the same build again and again; kill all but the last at a random moment of its life."""
+    """Start the same build repeatedly; kill all but the last at a random time."""
     moments = random.Random(options.seed)  # noqa: S311 - moments, not a secret
     kills = 0
     with emulator(options.dump, "--latency", "0.02", "--faults", str(plan)) as url:
@@ -96,7 +96,7 @@ def kill_repeatedly(
                 kills += 1
             elif process.returncode not in (0, 4):
                 raise SystemExit(f"the build ended with {process.returncode}")
-            elif process.returncode == 0:  # done before the kill: from the start again, so that kills spread
+            elif process.returncode == 0:  # finished before the kill: restart, so that kills hit all stages
                 shutil.rmtree(out.with_name(out.name + ".work"))
             process.wait()
         while subprocess.run(command, env=ENVIRONMENT, cwd=ROOT, check=False).returncode == 4:

@@ -1,9 +1,9 @@
-"""What asking costs, client and server aside: calls a second, own CPU a call, memory by number of questions.
+"""Cost of the call engine of `label`: calls per second, CPU time per call, and memory by number of questions.
 
     python benchmarks/label_dispatch.py [--asks 1000,10000,100000] [--concurrency 64]
 
-A provider in this process replies after 200 ms, or at once; store, budget, limits and both commits of each
-call are the real ones. Each line is a process of its own.
+A provider in the same process replies after 200 ms, or at once. Store, budget, rate limits and both commits
+of each call are real. Each line is measured in its own process.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from runs import argument_parser
+
 from llm_labeler.dispatch.answers import AnswerStore
 from llm_labeler.dispatch.budget import Budget, Spending
 from llm_labeler.dispatch.workers import ask_all
@@ -30,7 +32,7 @@ from llm_labeler.settings import BreakerSettings, BudgetSettings, LabelSettings
 
 
 class Waiting:
-    """Replies after a while."""
+    """A provider that replies after a delay."""
 
     name = model = "waiting"
     parameters, parameters_text = "none", "{}"
@@ -42,28 +44,26 @@ class Waiting:
         self.latency_s, self.concurrency = latency_s, concurrency
 
     def bound(self, _: Ask) -> TokenUsage:
-        """More than it takes."""
+        """An upper bound of the usage."""
         return TokenUsage(400, 512)
 
     async def check(self) -> None:
-        """It is there."""
+        """Always available."""
 
     async def reply(self, ask: Ask) -> LlmReply:
-        """Three sentences, of no meaning."""
+        """Three meaningless sentences."""
         await asyncio.sleep(self.latency_s)
         return LlmReply(
             f"1. {ask.text}, one\n2. {ask.text}, two\n3. {ask.text}, three", usage=TokenUsage(60, 40)
         )
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 def main() -> None:
-    """Print a line for each number of questions."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Print a row for each number of questions."""
+    parser = argument_parser(__doc__)
     parser.add_argument("--asks", default="1000,10000,100000")
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -89,7 +89,7 @@ def main() -> None:
 
 
 async def measure(job: dict) -> dict:
-    """Ask so many questions."""
+    """Ask the questions and measure."""
     provider = Waiting(job["latency_s"], job["concurrency"])
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -115,7 +115,7 @@ async def measure(job: dict) -> dict:
 
 
 def asks(number: int) -> Iterator[Ask]:
-    """Questions made as they are needed."""
+    """Yield the questions."""
     texts = (Text.of(f"Patient {place} takes a pill in the morning.", place) for place in range(number))
     llm = {"waiting": {"kind": "openai", "model": "none"}}
     settings = LabelSettings.model_validate(

@@ -14,5 +14,5 @@ print("|---|---:|---:|---:|---:|")
 for name in NAMES:
     formats = [*read(name)]
     precision, recall = precision_and_recall(formats)
-    wrong = sum(one.found() != one.expected for one in formats)
+    wrong = sum(one.parsed() != one.expected for one in formats)
     print(f"| {name} | {len(formats)} | {precision:.3f} | {recall:.3f} | {wrong} |")

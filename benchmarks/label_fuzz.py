@@ -1,11 +1,11 @@
-"""Mutated answers through everything that `label` reads them with: no exception, and no time.
+"""Fuzz the parsers of LLM answers in `label`: no exception, and no input that takes long.
 
     python benchmarks/label_fuzz.py [--inputs 1000000] [--seed 0] [--processes 2]
 
-Seeds are the invented answers of tests/llm_labeler/answers. Each input is one of them, cut, doubled, spliced
-with others and strewn with what parsers stumble over; it is read as an answer and as a judge's, and its
-sentences pass the filters. Prints how many inputs and candidates there were, and the slowest. The exit code
-is 1 if one raised, gave a reason that is not listed, or took over a second.
+Each input is an invented answer of tests/llm_labeler/answers that is cut, doubled, spliced with others and
+mixed with strings that are hard to parse. It is read as an answer and as a judge's vote, and its sentences
+are filtered. Prints the number of inputs and candidates and the longest time. The exit code is 1 if an input
+raised, had an unlisted reason, or took more than a second.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from llm_labeler.settings import FilterSettings, JudgeSettings
 from tests.llm_labeler.answer_formats import FOLDER, Format, read
 
 MOST_SECONDS = 1.0
-_PORTION = 10_000  # inputs of one seed
-_LONGEST = 3_000  # characters of an input; `hostile_texts.py` measures long ones
-_STREWN = (
+_PORTION = 10_000  # inputs per seed
+_MAX_LENGTH = 3_000  # characters of an input; `hostile_texts.py` measures long ones
+_INSERTED = (
     "\n", "\n\n", "\t", " ", "1. ", "2) ", "- ", "* ", "**", "__", "#", "##", '"', "“", "”", "'", "`",
     "```", "「", "[", "]", "{", "}", "(", ")", ":", "：", ",", ";", "|", "|---|", "\\", "\\n", "\\item ",
     "<li>", "</", "<a>", "&lt;", "<think>", "</think>", "[INST]", "[/INST]", "<|im_end|>", "</s>",
@@ -44,7 +44,7 @@ _FINISHES = ("stop", "length", "", "refusal", "content_filter", "MAX_TOKENS", "e
 
 
 class Outcome(NamedTuple):
-    """Of one process."""
+    """The result of one process."""
 
     inputs: int
     sentences: int
@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
 
 
 def mutated(formats: Sequence[Format], chosen: random.Random) -> tuple[Format, str]:
-    """A format, and an answer made of it and of others."""
+    """A format, and its answer with random changes."""
     one = chosen.choice(formats)
     raw = one.raw
     for _ in range(chosen.randint(1, 5)):
@@ -73,12 +73,12 @@ def mutated(formats: Sequence[Format], chosen: random.Random) -> tuple[Format, s
             case 4:
                 raw = raw[:at] + raw[at:end].swapcase() + raw[end:]
             case _:
-                raw = raw[:at] + chosen.choice(_STREWN) * chosen.choice((1, 1, 1, 2, 7)) + raw[at:]
-    return one, raw[:_LONGEST]
+                raw = raw[:at] + chosen.choice(_INSERTED) * chosen.choice((1, 1, 1, 2, 7)) + raw[at:]
+    return one, raw[:_MAX_LENGTH]
 
 
 def read_all(one: Format, raw: str, chosen: random.Random) -> int:
-    """Read one input in every way; the number of its sentences."""
+    """Read one input in every way, and return the number of its candidates."""
     finish, size = chosen.choice(_FINISHES), chosen.choice((None, one.size, 1))
     source = Text.of(one.text, 1)
     items = parse_answer(raw, text=one.text, finish=finish, size=size, polarity=one.polarity)
@@ -96,17 +96,17 @@ def read_all(one: Format, raw: str, chosen: random.Random) -> int:
 
 
 def fuzz(inputs: int, seed: int) -> Outcome:
-    """Read so many inputs."""
+    """Read `inputs` random inputs."""
     formats = [one for path in sorted(FOLDER.glob("*.txt")) for one in read(path.stem)]
     chosen = random.Random(seed)  # noqa: S311 - no secret
     done, sentences, slowest = 0, 0, 0.0
     faults: list[str] = []
-    for done in range(1, inputs + 1):  # noqa: B007 - how many there were, where faults end it early
+    for done in range(1, inputs + 1):  # noqa: B007 - the loop may end early
         one, raw = mutated(formats, chosen)
         start = time.process_time()
         try:
             sentences += read_all(one, raw, chosen)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
+        except Exception as error:  # noqa: BLE001 - any exception is a fault
             faults.append(f"{type(error).__name__}: {error}: {one.text!r} {raw!r}")
         seconds = time.process_time() - start
         slowest = max(slowest, seconds)
@@ -118,7 +118,7 @@ def fuzz(inputs: int, seed: int) -> Outcome:
 
 
 def main() -> None:
-    """Fuzz in several processes and tell."""
+    """Fuzz in several processes and print the result."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--inputs", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)

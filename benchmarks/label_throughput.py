@@ -1,12 +1,12 @@
-"""How fast `label generate` asks, what it costs the machine, and what is lost; distilabel beside it.
+"""Throughput, CPU time and lost rows of `label generate` and distilabel on the same test server.
 
     python benchmarks/label_throughput.py [--sentences 800] [--latency-ms 200] [--concurrency 64] [--rounds 3]
         [--faults 0.1] [--distilabel PYTHON]
 
-Both ask the test server (`python -m tests.support.llm`, a process of its own) for pairs of the same
-sentences; its answers mean nothing. `label` makes two calls a sentence, GenerateSentencePair makes one.
-Wall times are of the whole processes; "asking" is the time from a server's first call to the answer of its
-last. The last table repeats it with a share of the calls failing, each client with its own retries.
+Both make pairs of the same sentences with `python -m tests.support.llm` in its own process. `label` makes two
+calls per sentence, distilabel's GenerateSentencePair one. Wall times are of the whole processes; "asking" is
+the time from the first call that the server received to its last answer. The second table repeats this with a
+share of the calls failing; each client uses its own retries.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ from pathlib import Path
 from statistics import median
 
 from peers_aoe.environments import build
+from runs import argument_parser
 
 PEER = Path(__file__).parent / "peers_label" / "distilabel_pairs.py"
 
 
 def main() -> None:
     """Run the rounds and print the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argument_parser(__doc__)
     parser.add_argument("--sentences", type=int, default=800)
     parser.add_argument("--latency-ms", type=float, default=200)
     parser.add_argument("--concurrency", type=int, default=64)
@@ -82,7 +81,7 @@ def line(name: str, found: tuple[dict, ...], ideal: float) -> str:
 
 
 def ours(source: Path, out: Path, options: argparse.Namespace, faults: float) -> dict:
-    """`label generate`, in a process of its own."""
+    """Run `label generate` in its own process."""
     with emulator(options, faults) as base_url:
         config = out.with_suffix(".toml")
         config.write_text(
@@ -90,7 +89,7 @@ def ours(source: Path, out: Path, options: argparse.Namespace, faults: float) ->
             f"concurrency = {options.concurrency}\n",
             encoding="utf-8",
         )
-        command = [sys.executable, "-m", "llm_labeler", "generate", "--input", str(source), "--llm", "llama"]
+        command = [sys.executable, "-m", "llm_labeler", "generate", "--data", str(source), "--llm", "llama"]
         command += ["--config", str(config), "--out", str(out), "--json", "-q"]
         start = time.perf_counter()
         done, cpu_s = run(command)
@@ -102,7 +101,7 @@ def ours(source: Path, out: Path, options: argparse.Namespace, faults: float) ->
 
 
 def peer(python: str, source: Path, options: argparse.Namespace, faults: float) -> dict:
-    """The pipeline of distilabel, in its own environment; where it ends with an error every row is lost."""
+    """Run distilabel's pipeline in its own environment; if it fails, every row counts as lost."""
     with emulator(options, faults) as base_url:
         start = time.perf_counter()
         command = [python, str(PEER), str(source), base_url, str(options.concurrency)]
@@ -114,7 +113,7 @@ def peer(python: str, source: Path, options: argparse.Namespace, faults: float) 
 
 
 def measured(options: argparse.Namespace, stats: dict, wall_s: float, cpu_s: float, lost: int) -> dict:
-    """One run's figures."""
+    """The measurements of one run."""
     return {
         "sentences": options.sentences,
         "calls": stats["requests"],
@@ -126,7 +125,7 @@ def measured(options: argparse.Namespace, stats: dict, wall_s: float, cpu_s: flo
 
 
 def run(command: list[str], *, may_fail: bool = False) -> tuple[str, float]:
-    """A command's stdout (empty where it failed and may) and the CPU seconds of it and its children."""
+    """A command's stdout, empty if it failed, and the CPU seconds with its children."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
     before = os.times()
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -143,7 +142,7 @@ def run(command: list[str], *, may_fail: bool = False) -> tuple[str, float]:
 
 @contextmanager
 def emulator(options: argparse.Namespace, faults: float) -> Iterator[str]:
-    """The server as a process of its own; its base URL."""
+    """Start the server in its own process and yield its base URL."""
     command = [sys.executable, "-m", "tests.support.llm", "--latency", str(options.latency_ms / 1000)]
     root = Path(__file__).parent.parent
     command += ["--faults", str(faults)]
@@ -156,13 +155,13 @@ def emulator(options: argparse.Namespace, faults: float) -> Iterator[str]:
 
 
 def counts(base_url: str) -> dict:
-    """What the server has counted."""
+    """The counts of the server."""
     with urllib.request.urlopen(re.sub("/v1$", "/stats", base_url)) as answer:  # noqa: S310 - loopback
         return json.load(answer)
 
 
 def write_sentences(path: Path, number: int) -> Path:
-    """Different plain sentences."""
+    """Write distinct plain sentences."""
     who = ("The nurse", "A doctor", "My aunt", "The child", "Every patient", "An old man", "Her brother")
     what = ("takes a pill", "drinks cold water", "walks slowly", "has a fever", "sleeps badly", "eats fruit")
     lines = [f"{who[n % 7]} {what[n // 7 % 6]} on day {n + 1} of the treatment." for n in range(number)]

@@ -1,11 +1,11 @@
-"""What a figure of speed was measured on."""
+"""The processor that a speed was measured on."""
 
 from __future__ import annotations
 
 import platform
 from pathlib import Path
 
-# By which products of matrices differ, as Linux names them.
+# Instruction sets that decide the speed of matrix products, as Linux names them.
 _SETS = (
     "avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16", "asimd", "i8mm",
     "bf16",
@@ -13,13 +13,12 @@ _SETS = (
 
 
 def processor() -> str:
-    """The processor's name, where Linux tells it."""
-    named = _cpuinfo_line("model name")
-    return named or platform.processor()
+    """The name of the processor."""
+    return _cpuinfo_line("model name") or platform.processor()
 
 
 def instruction_sets() -> str:
-    """The sets of instructions for products of matrices that the processor has, where Linux tells them."""
+    """The processor's instruction sets for matrix products, if known."""
     flags = (_cpuinfo_line("flags") or _cpuinfo_line("Features")).split()
     return ", ".join(name for name in _SETS if name in flags) or "instruction sets unknown"
 

@@ -1,4 +1,4 @@
-"""Values as nobody expects them, put into a tree of JSON or TOML at a random place."""
+"""Random changes of a JSON or TOML tree with unexpected values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JUNK: list[Any] = [
 
 
 def mutated(tree: Any, choice: random.Random, junk: Sequence[Any] = JUNK) -> Any:
-    """A copy with one to three changes: a value that is another, is gone, is there twice, or is new."""
+    """A copy with one to three changes: a value replaced, removed, repeated or added."""
     root = {"": copy.deepcopy(tree)}
     for _ in range(choice.randint(1, 3)):
         holder, key = choice.choice(_places(root))

@@ -1,16 +1,15 @@
-"""The same tracker, crawled by `gis` and by perceval (GrimoireLab) from the same test server in one run.
+"""Requests and API cost of crawling a tracker with `gis` and with perceval (GrimoireLab).
 
     python benchmarks/peers.py [--dump FOLDER] [--repo rust-lang/rust]
 
-perceval gets an environment of its own. The server counts the requests, so nobody counts for himself. What is
-compared is what it takes to have every issue with its comments (`sweep`, perceval), and to have the threads
-that a dataset of duplicates needs (`search`). A GraphQL request costs a point or more of 5,000 an hour, a
-REST request one of 5,000 an hour; on a real server each also takes its round trip, not so here.
+Both crawl the same test server, which counts the requests; perceval runs in its own environment. `sweep` and
+perceval fetch every issue with its comments, `search` the threads that a dataset of duplicates needs. A
+GraphQL request costs at least a point of 5,000 per hour, a REST request one of 5,000 per hour. The test
+server has no network latency.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -20,15 +19,14 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from gis import ENVIRONMENT, ROOT, RUST, emulator, gis
+from runs import argument_parser
 
 PERCEVAL = "perceval==1.6.1"
 
 
 def main() -> None:
-    """Read the flags, serve the dump, print a row for each crawler."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Serve the dump and print a row for each crawler."""
+    parser = argument_parser(__doc__)
     parser.add_argument("--dump", type=Path, default=RUST)
     parser.add_argument("--repo", default="rust-lang/rust")
     options = parser.parse_args()
@@ -55,7 +53,7 @@ def main() -> None:
 
 
 def install(venv: Path) -> Path:
-    """Make an environment with the peer; its command's path."""
+    """Make an environment with perceval, and return the path of its command."""
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
     subprocess.run(
         [str(venv / "bin" / "pip"), "install", "--quiet", PERCEVAL], check=True, capture_output=True
@@ -64,7 +62,7 @@ def install(venv: Path) -> Path:
 
 
 def run(command: list[str], url: str) -> tuple[int, int, float]:
-    """Requests, cost and wall time of a crawl, as the server saw it."""
+    """Requests and cost of a crawl, counted by the server, and its wall time."""
     before, start = stats(url), time.perf_counter()
     subprocess.run(command, env=ENVIRONMENT, cwd=ROOT, check=True, capture_output=True)
     seconds = time.perf_counter() - start
@@ -75,7 +73,7 @@ def run(command: list[str], url: str) -> tuple[int, int, float]:
 
 
 def stats(url: str) -> dict[str, int]:
-    """What the server has counted so far."""
+    """The counts of the server."""
     with urlopen(f"{url}/stats") as reply:  # noqa: S310 - our own server
         counted: dict[str, int] = json.load(reply)
     return counted

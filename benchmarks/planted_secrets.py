@@ -1,18 +1,16 @@
-"""Invented issue texts with a planted credential each, and with look-alikes that a scrubber must leave.
+"""Invented issue texts, each with a planted credential or with a look-alike that a scrubber must leave.
 
-Held-out material: it was written from what issuers document about their keys and from what people paste
-into bug reports, without a look at the scrubber that it tests. Every body is drawn at random, so nothing
-here is a key.
+The texts are held-out material: they follow the documentation of key issuers and typical bug reports, and
+were written without reading the scrubber. Every credential is random.
 
-`planted_secrets.json` has the tables. A sort is [kind, name, weight, shape, carriers, names given to it]. A
-shape is literal text with classes of characters in it, such as `<w36>` or `<h8-12>` (see `CLASSES`). Where
-brackets enclose a part, as in `https://host/(<u24>)`, that part is the secret: the last one that gives
-access, so that a scrubber which stops half-way is found out. A carrier is a template, whose first line is
-the language of its code block ("-" for prose), or a list of templates: `NAME`, `NAME[1:4]`, `NAME*12`. ‹s›
-is the credential; ‹KEY›, ‹key›, ‹camel›, ‹Pascal›, ‹kebab› and ‹dotted› are the name it is given, the other
-slots are words of `slots`.
+`planted_secrets.json` has the tables. A sort is [kind, name, weight, shape, carriers, names of the variable].
+A shape is literal text with character classes, such as `<w36>` or `<h8-12>` (see `CLASSES`). If brackets
+enclose a part, as in `https://host/(<u24>)`, this part is the secret, so that a scrubber which removes only
+the beginning is noticed. A carrier is a template, whose first line is the language of its code block ("-" for
+prose), or a list of templates: `NAME`, `NAME[1:4]`, `NAME*12`. ‹s› is the credential; ‹KEY›, ‹key›, ‹camel›,
+‹Pascal›, ‹kebab› and ‹dotted› are the name of its variable; the other slots are words of `slots`.
 
-    python benchmarks/planted_secrets.py [kind or name]  # shows examples
+    python benchmarks/planted_secrets.py [kind or name]  # print examples
 """
 
 from __future__ import annotations

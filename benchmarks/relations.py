@@ -1,17 +1,16 @@
-"""How many pairs of each relation are about the same problem, on a sample of rust-lang/rust that was read.
+"""Share of pairs about the same problem by relation, on a sample of rust-lang/rust that a person read.
 
-    python benchmarks/relations.py                       # the table
+    python benchmarks/relations.py                       # the table, with 95 % Wilson intervals
     python benchmarks/relations.py --draw 60 --seed 1    # pairs to be read, as TSV
 
-The judgements are `benchmarks/rust_relations.tsv` (number, target, same, note): one reader read both issues
-and the closing of the first, and asked whether both describe one and the same problem or request, so that one
-fix closes both. A part of it, a symptom of a general cause or another way to the same end is a "no". The
-texts stay in `../shared/data/rust-issues`. The relation is the detector's of today; Wilson intervals at 95 %.
+The judgements are in `benchmarks/rust_relations.tsv` (number, target, same, note). One reader read both
+issues and the closing of the first, and judged whether one fix closes both. A part of the problem, a symptom
+of a general cause, or another way to the same end counts as "no". The texts are in
+`../shared/data/rust-issues`; the relations are those of the current detector.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import math
 import sys
@@ -19,6 +18,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from detection import DUMP, kind_lookup, read_dump
+from runs import argument_parser
 
 from gis_builder.detection import decide
 from gis_builder.store.records import Relation, VerdictOutcome
@@ -29,15 +29,13 @@ Z = 1.96
 
 
 def main() -> None:
-    """Print the table of what was judged, or draw pairs to judge."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--draw", type=int, help="pairs of each relation; all where there are fewer")
+    """Print the table of judgements, or draw pairs to judge."""
+    parser = argument_parser(__doc__)
+    parser.add_argument("--draw", type=int, help="number of pairs of each relation")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if not DUMP.is_dir():
-        sys.exit(f"{DUMP}: not there; the judgements alone hold no texts")
+        sys.exit(f"{DUMP}: no such folder; it must have the texts of the judged pairs")
     found = pairs()
     if options.draw is not None:
         draw(found, options.draw, options.seed)
@@ -61,7 +59,7 @@ def pairs() -> dict[tuple[int, int], Relation]:
 
 
 def draw(found: dict[tuple[int, int], Relation], count: int, seed: int) -> None:
-    """Print `count` pairs of each relation that the seed chooses."""
+    """Print up to `count` random pairs of each relation."""
     for relation in Relation:
         own = [pair for pair, its in found.items() if its is relation]
         for number, target in sorted(own, key=lambda pair: keyed_hash(seed, "relation", *pair))[:count]:

@@ -1,7 +1,8 @@
-"""Runs that are done once, and the file that remembers what came out."""
+"""Helpers of the scripts: flags, and runs that are done once and stored in a file."""
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import sys
@@ -14,6 +15,13 @@ from typing import Any
 Result = dict[str, Any]
 
 
+def argument_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser whose `--help` shows a script's docstring unchanged."""
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
 @dataclass(frozen=True)
 class Ledger:
     """A folder with a line in `results.jsonl` for each run."""
@@ -21,7 +29,7 @@ class Ledger:
     folder: Path
 
     def once(self, run: Result, work: Callable[[Path], Result]) -> Result:
-        """The result of a run, from its line or by doing the work."""
+        """The stored result of a run, or that of `work`."""
         for entry in self.read():
             if entry["run"] == run:
                 return entry
@@ -32,12 +40,12 @@ class Ledger:
         return entry
 
     def read(self) -> list[Result]:
-        """The runs done so far."""
+        """All results so far."""
         path = self.folder / "results.jsonl"
         return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
 
     def place(self, run: Result) -> Path:
-        """A path that no other run has."""
+        """The path of the run's model."""
         digest = hashlib.sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()
         return self.folder / "models" / digest[:16]
 

@@ -1,20 +1,19 @@
-"""Build a dataset of the whole rust-lang/rust dump with both strategies, over HTTP, and measure it.
+"""Points, time and memory of building a dataset from the whole rust-lang/rust dump with both strategies.
 
     python benchmarks/rust_build.py [--copies 1] [--strategies search,sweep] [--out FOLDER]
 
 Prints a Markdown row for each strategy: points, requests, wall time of the crawl, wall time and peak memory
-from detection to the written dataset, pairs, points per 100 positives. `--copies 10` serves the repository
-under ten names, which shows how the later stages grow. Per-issue crawling is counted, not run: one request
-for each issue and one for its comments.
+from detection to the dataset, pairs, points per 100 positives. `--copies 10` serves the repository under ten
+names, to show how the stages scale.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from pathlib import Path
 
 from gis import RUST, emulator, measured
+from runs import argument_parser
 
 HEADER = (
     "| strategy | copies | issues | points | requests | crawl s | crawl MiB | detect to dataset s | its MiB "
@@ -23,10 +22,8 @@ HEADER = (
 
 
 def main() -> None:
-    """Read the flags, serve the dump, print a row for each strategy."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Serve the dump and print a row for each strategy."""
+    parser = argument_parser(__doc__)
     parser.add_argument("--copies", type=int, default=1)
     parser.add_argument("--strategies", default="search,sweep")
     parser.add_argument("--out", type=Path, help="keep the datasets here")
@@ -40,7 +37,7 @@ def main() -> None:
 
 
 def measure(strategy: str, names: list[str], url: str, out: Path) -> str:
-    """Crawl, then build from what was crawled, then audit; one row of the table."""
+    """Crawl, build and audit; returns a row of the table."""
     shared = ["--repos", ",".join(names), "--strategy", strategy, "--api-url", url]
     work = str(out.with_name(out.name + ".work"))
     crawl = measured("crawl", *shared, "--work", work)

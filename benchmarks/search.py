@@ -1,19 +1,16 @@
-"""Search at scale: time to index, bytes a text, time of a query, and recall, for each kind of index.
+"""Search in many texts: indexing time, bytes per text, query time and recall of each kind of index.
 
     python benchmarks/search.py --model MODEL [--texts 1000000] [--kinds flat,hnsw] [--queries 200]
         [--quantize float32] [--data FOLDER]
 
-The texts are a mixture, since there are not a million different short ones here: the first half of a
-sentence of NLI with the second half of another. Vectors are made by `--model`, a
-static one for instance (`aoe distill`), as the network of MiniLM would take most of an hour. Each kind is
-built from the same vectors. Printed are CPU seconds, bytes a text of the whole folder, the median and the
-99th percentile of the wall time of a search (top 10, by vectors and words), and recall@10 of
-vectors against comparing with all.
+The texts combine halves of different NLI sentences. `--model` makes the vectors; use a static model (`aoe
+distill`), because MiniLM would take most of an hour. All kinds are built from the same vectors. Prints CPU
+seconds, bytes per text of the folder, median and 99th percentile of the wall time of a search (top 10, by
+vectors and words), and recall@10 of vectors compared with exact search.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import tempfile
 import time
@@ -22,16 +19,15 @@ from pathlib import Path
 import numpy as np
 from machine import instruction_sets, processor
 from peers_aoe.environments import add_flags
+from runs import argument_parser
 from static_models import nli
 
 import aoe_train
 
 
 def main() -> None:
-    """Read the flags, make the texts and an index of each kind, print a table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Make the texts and an index of each kind, and print a table."""
+    parser = argument_parser(__doc__)
     add_flags(parser)
     parser.add_argument("--model", required=True)
     parser.add_argument("--texts", type=int, default=1_000_000)
@@ -63,7 +59,7 @@ def main() -> None:
 
 
 def mixture(sentences: list[str], count: int, seed: int = 0) -> list[str]:
-    """So many different texts, each of two halves of sentences."""
+    """`count` different texts, each from halves of two sentences."""
     words = [sentence.split() for sentence in sentences]
     draw = random.Random(seed)  # noqa: S311 - a sample, not a secret
     found: dict[str, None] = {}
@@ -74,7 +70,7 @@ def mixture(sentences: list[str], count: int, seed: int = 0) -> list[str]:
 
 
 def times(index: aoe_train.SearchIndex, asked: list[str]) -> list[float]:
-    """Seconds of each search, after one that opens what is opened late."""
+    """Seconds of each search, after a first one that loads files."""
     index.search(asked[0])
     found = []
     for text in asked:

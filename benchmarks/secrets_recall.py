@@ -1,17 +1,15 @@
-"""Credentials planted in texts: how many go, by kind, and what goes that should stay; beside detect-secrets.
+"""Share of planted credentials that `gis` removes, by kind, beside detect-secrets; and false alarms.
 
     python benchmarks/secrets_recall.py [--per-kind 200] [--seed 0] [-v]
 
-`planted_secrets.py` makes the texts; its author had not seen the rules. A credential counts as gone when the
-string itself is no longer in the text, and found by detect-secrets (1.5.0 with all of its plugins, in an
-environment of its own, same texts, same run) when one of the values that it names holds the string or stands
-in it for at least two thirds. Look-alikes must stay. Where `../shared/data/rust-issues` is there, it also
-counts what goes from real texts, by kind, and `-v` shows each for reading.
+`planted_secrets.py` makes the texts; its author had not seen the rules. A credential counts as removed if its
+string is no longer in the text. It counts as found by detect-secrets (1.5.0, all plugins, own environment) if
+a reported value contains it or at least two thirds of it. Look-alikes must stay. If
+`../shared/data/rust-issues` exists, removals from real texts are counted by kind, too; `-v` shows each.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -23,6 +21,7 @@ from pathlib import Path
 
 from detection import DUMP, read_dump
 from planted_secrets import Planted, plant
+from runs import argument_parser
 
 from gis_builder.pairing.secrets import KINDS, scrub_secrets
 
@@ -40,10 +39,8 @@ with default_settings():
 
 
 def main() -> None:
-    """Read the flags, scrub, print one table of kinds and one of real texts."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Scrub the texts and print a table by kind, and counts for real texts."""
+    parser = argument_parser(__doc__)
     parser.add_argument("--per-kind", type=int, default=200, help="texts of each kind")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-peer", action="store_true", help="leave detect-secrets out")
@@ -69,7 +66,7 @@ def main() -> None:
 
 
 def peer_values(planted: Sequence[Planted]) -> Iterator[list[str]]:
-    """What detect-secrets finds in each text."""
+    """The findings of detect-secrets in each text."""
     with tempfile.TemporaryDirectory(prefix="secrets-peer-") as folder:
         python = Path(folder) / "venv" / "bin" / "python"
         subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
@@ -89,7 +86,7 @@ def _holds(case: Planted, values: Sequence[str]) -> bool:
 
 
 def table(planted: Sequence[Planted], ours: Sequence[bool], peer: Sequence[bool] | None) -> str:
-    """A row a kind: texts, the share that is gone with us and with the peer."""
+    """One row per kind: number of texts, and the shares that we remove and detect-secrets finds."""
     head = "| kind | texts | gone, ours |" + (" found, detect-secrets |" if peer else "")
     rows = [head, "|---" * (head.count("|") - 1) + "|"]
     for kind in (*KINDS, "none"):
@@ -104,7 +101,7 @@ def table(planted: Sequence[Planted], ours: Sequence[bool], peer: Sequence[bool]
 
 
 def real_texts(*, verbose: bool) -> str:
-    """Counts of what goes from the titles and bodies of a real tracker."""
+    """Counts of removals from titles and bodies of a real tracker."""
     counts: Counter[str] = Counter()
     threads, _ = read_dump()
     for issue in (thread.issue for thread in threads):

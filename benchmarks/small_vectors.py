@@ -1,23 +1,20 @@
-"""Matryoshka training beside plain training: Spearman x 100 at each size and precision of the vectors.
+"""Matryoshka training compared with plain training: Spearman x 100 at each vector size and precision.
 
     python benchmarks/small_vectors.py --out FOLDER [--rows 1280] [--seeds 0,1,2] [--precision fp32]
         [--dims 384,256,128,64,32] [--quantize float32,int8,binary] [--layers 6,4,2] [--task STS-B]
         [--data FOLDER]
 
-all-MiniLM-L6-v2, one epoch of batches of 32 on rows of STS-B train drawn by the seed, by the preset
-`angle-paper` at learning rate 5e-5 with tau 0.2 of cosine and angle. Both ways get the same rows in the same
-order; `with dims` has all sizes as `objective.dims`, each of weight 1. With `--layers` each model is also
-judged by its first so many layers, and another run trains all of them, at all sizes: 2D Matryoshka, as the
-how-to of small vectors sets it. Judged are the tasks named with `--task` (repeatable), by
-default all of STS; more than one give their mean. `untrained` is the model as it comes.
+Trains all-MiniLM-L6-v2 for one epoch in batches of 32 on rows of STS-B train that the seed draws, with the
+preset `angle-paper`, learning rate 5e-5 and tau 0.2 for cosine and angle. Both methods get the same rows in
+the same order; `trained with dims` sets `objective.dims` to all sizes with weight 1. `--layers` also scores
+the first layers of each model and adds a run of 2D Matryoshka, which trains all layers at all sizes. Scores
+are means over the tasks of `--task` (repeatable; default: all of STS).
 
-Each run is a line of OUT/results.jsonl, and a run that has its line is not repeated. The CPU seconds of
-training, which are printed too, say what further sizes cost.
+Each run is a line of OUT/results.jsonl and is not repeated. CPU seconds of training are printed, too.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import shutil
 import time
@@ -27,12 +24,12 @@ from typing import Any
 
 from peers_aoe.environments import add_flags
 from peers_aoe.texts import stsb
-from runs import Ledger, spread
+from runs import Ledger, argument_parser, spread
 
 import aoe_train
 
 SETTINGS = {
-    "preset": "angle-paper",  # leaves nothing to be chosen by the rows
+    "preset": "angle-paper",  # does not depend on the rows
     "objective.tau.cosine": 0.2,
     "objective.tau.angle": 0.2,
     "optim.lr": 5e-5,
@@ -40,9 +37,9 @@ SETTINGS = {
     "optim.epochs": 1,
 }
 UNTRAINED = "untrained"
-# What each way of training is told beside the settings; None stands for the sizes of `--dims`.
-WAYS: dict[str, dict[str, Any]] = {"trained": {}, "trained with dims": {"dims": None}}
-DEEP_WAYS: dict[str, dict[str, Any]] = {
+# Arguments of each method besides the settings; None is replaced by `--dims`.
+METHODS: dict[str, dict[str, Any]] = {"trained": {}, "trained with dims": {"dims": None}}
+DEEP_METHODS: dict[str, dict[str, Any]] = {
     "2D Matryoshka": {
         "dims": None,
         "layers": "all",
@@ -52,10 +49,8 @@ DEEP_WAYS: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    """Read the flags, do the runs that have no result yet, print a table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Do the runs that have no result yet, and print the table."""
+    parser = argument_parser(__doc__)
     add_flags(parser)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rows", type=int, default=1280)
@@ -63,13 +58,13 @@ def main() -> None:
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
     parser.add_argument("--dims", default="384,256,128,64,32")
     parser.add_argument("--quantize", default="float32,int8,binary")
-    parser.add_argument("--layers", help="judge the first so many, too, and train ways that teach them")
+    parser.add_argument("--layers", help="also score the first layers, and add 2D Matryoshka")
     parser.add_argument("--task", action="append", default=[])
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(options.out)
     train = stsb(options.data, "train")
-    names = (UNTRAINED, *WAYS, *(DEEP_WAYS if options.layers else ()))
+    names = (UNTRAINED, *METHODS, *(DEEP_METHODS if options.layers else ()))
     for seed in map(int, options.seeds.split(",")):
         rows = random.Random(seed).sample(train, options.rows)  # noqa: S311 - a sample, not a secret
         for name in names:
@@ -81,16 +76,16 @@ def main() -> None:
 
 
 def figures(place: Path, rows: list[dict], run: dict, data: Path) -> dict:
-    """Train, unless told otherwise, and score the vectors at each size."""
+    """Train, unless the run is `untrained`, and score the vectors at each size."""
     begun = time.process_time()
     model: str | Path = "minilm"
     if run["name"] != UNTRAINED:
-        way = dict((WAYS | DEEP_WAYS)[run["name"]])
-        if "dims" in way:
-            way["dims"] = run["dims"]
-        way["settings"] = SETTINGS | way.get("settings", {})
-        how = {"seed": run["seed"], "precision": run["precision"], **way}
-        aoe_train.train(rows, backbone="minilm", out=place, fresh=True, progress=False, **how)
+        arguments = dict((METHODS | DEEP_METHODS)[run["name"]])
+        if "dims" in arguments:
+            arguments["dims"] = run["dims"]
+        arguments["settings"] = SETTINGS | arguments.get("settings", {})
+        arguments |= {"seed": run["seed"], "precision": run["precision"]}
+        aoe_train.train(rows, backbone="minilm", out=place, fresh=True, progress=False, **arguments)
         model = place
     spent = time.process_time() - begun
     found = aoe_train.evaluate(
@@ -117,7 +112,7 @@ def figures(place: Path, rows: list[dict], run: dict, data: Path) -> dict:
 
 
 def report(ledger: Ledger, names: tuple[str, ...]) -> None:
-    """A row for each depth, size and precision."""
+    """Print a row for each number of layers, size and precision."""
     entries = ledger.read()
     found: dict[tuple[Any, ...], dict[str, list[float]]] = {}
     for entry in entries:

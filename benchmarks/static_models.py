@@ -1,16 +1,15 @@
-"""Static models of all-MiniLM-L6-v2: least squares (`aoe distill`) beside Model2Vec's way.
+"""Static models of all-MiniLM-L6-v2: `aoe distill` (least squares) compared with Model2Vec.
 
     python benchmarks/static_models.py [--counts 2000,20000,58000] [--dims 384,128] [--data FOLDER]
 
-Sentences of NLI, drawn from all of them, are what `aoe distill` fits tokens' vectors to; Model2Vec
-(`pip install model2vec`) needs no texts, and is left out where it is not installed. Printed are Spearman
-x 100 on STS-B test, the CPU seconds that making the model took, and texts (of STS-B) encoded in one: by
-`Encoder`, and static models by sentence-transformers too, with its own batches of 32 texts and with 1,024.
+`aoe distill` fits token vectors to sentences of NLI. Model2Vec (`pip install model2vec`) needs no texts; it
+is skipped if it isn't installed. Prints Spearman x 100 on STS-B test, CPU seconds to make the model, and
+STS-B texts encoded per CPU second: by `Encoder`, and static models also by sentence-transformers in batches
+of 32 and 1,024.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import tempfile
 import time
@@ -22,21 +21,20 @@ import numpy as np
 from machine import instruction_sets, processor
 from peers_aoe.environments import add_flags
 from peers_aoe.texts import stsb, table
+from runs import argument_parser
 from scipy.stats import spearmanr
 
 import aoe_train
 from aoe_train.model.backbones.load import find_folder
 
 TEACHER = "minilm"
-BATCHES = (32, 1024)  # of sentence-transformers: its default, and what is best for static models
+BATCHES = (32, 1024)  # of sentence-transformers: the default, and the best for static models
 Encode = Callable[[Sequence[str]], np.ndarray]
 
 
 def main() -> None:
-    """Read the flags, make the models, print a table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Make the models and print a table."""
+    parser = argument_parser(__doc__)
     add_flags(parser)
     parser.add_argument("--counts", default="2000,20000,58000")
     parser.add_argument("--dims", default="384,128")
@@ -67,7 +65,7 @@ def main() -> None:
 
 
 def nli(data: Path) -> list[str]:
-    """Its sentences, each once, in an order that a seed decides."""
+    """The distinct sentences of NLI, shuffled with a fixed seed."""
     found = table(data / "nli" / "nli-triplets.derived.tsv.gz")
     texts = sorted(
         {" ".join(row[side].split()) for row in found for side in ("anchor", "positive", "negative")}
@@ -77,7 +75,7 @@ def nli(data: Path) -> list[str]:
 
 
 def model2vec(dim: int, rows: list[dict]) -> None:
-    """A line for the peer, where it is there."""
+    """Print the row of Model2Vec, if it is installed."""
     try:
         from model2vec.distill import distill
     except ImportError:
@@ -88,7 +86,7 @@ def model2vec(dim: int, rows: list[dict]) -> None:
 
 
 def line(name: str, dim: int, encode: Encode, rows: list[dict], seconds: float) -> None:
-    """Print a model's line."""
+    """Print the row of a model."""
     sides = [[row[side] for row in rows] for side in ("text1", "text2")]
     encode(sides[0][:10])
     begun = time.process_time()

@@ -1,16 +1,14 @@
-"""A small student of all-MiniLM-L6-v2, trained on texts without labels: with its teacher, and without.
+"""A student of all-MiniLM-L6-v2 trained on texts without labels, with and without its teacher.
 
     python benchmarks/students.py [--texts 2560] [--layers 2] [--seed 0] [--data FOLDER]
 
-The student is the model cut to its first layers. It learns from sentences of STS-B train, drawn by the seed,
-by the defaults of `aoe train`: with `--teacher minilm` (embed_distill), and without (unsupervised SimCSE).
-Printed are the Spearman correlation x 100 on STS-B dev, the mean cosine of student's and teacher's vectors of
-its sentences, and CPU seconds of training.
+The student is the first layers of the model. It is trained on sentences of STS-B train that the seed draws,
+with the defaults of `aoe train`: with `--teacher minilm` (embed_distill), and without (unsupervised SimCSE).
+Prints Spearman x 100 on STS-B dev, the mean cosine between vectors of student and teacher, and CPU seconds.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import tempfile
 import time
@@ -19,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from peers_aoe.environments import add_flags
 from peers_aoe.texts import stsb
+from runs import argument_parser
 from scipy.stats import spearmanr
 
 import aoe_train
@@ -27,10 +26,8 @@ TEACHER = "minilm"
 
 
 def main() -> None:
-    """Read the flags; train both ways, print a table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Train with and without the teacher, and print a table."""
+    parser = argument_parser(__doc__)
     add_flags(parser)
     parser.add_argument("--texts", type=int, default=2560)
     parser.add_argument("--layers", type=int, default=2)
@@ -55,7 +52,7 @@ def main() -> None:
 
 
 class Judge:
-    """Scores a model on held-out pairs, and by how near it is to the teacher."""
+    """Scores a model on dev, and its mean cosine with the teacher."""
 
     def __init__(self, rows: list[dict]) -> None:
         self.sides = [[row[side] for row in rows] for side in ("text1", "text2")]
@@ -63,7 +60,7 @@ class Judge:
         self.teacher = self.vectors(TEACHER)[0]
 
     def vectors(self, model: str | Path) -> list[np.ndarray]:
-        """Of both sides, of length 1."""
+        """Normalised vectors of both sides."""
         encoder = aoe_train.Encoder.load(model, inference_only=True)
         return [encoder.encode(texts, normalize=True) for texts in self.sides]
 

@@ -1,6 +1,6 @@
 """Build a leak-free dataset of duplicate pairs from GitHub issues (GIS; Li & Li, ACL 2024, sections 4 and B).
 
-A tracker that was saved to disk needs neither token nor network:
+A saved tracker needs neither token nor network:
 
 >>> import gis_builder
 >>> crawled = gis_builder.import_tracker("tracker", work="gis.work", progress=False)

@@ -1,4 +1,4 @@
-"""`gis`, and `python -m gis_builder`."""
+"""The entry point of `gis` and `python -m gis_builder`."""
 
 from pairkit.app.startup import start
 

@@ -1,6 +1,6 @@
-"""The public functions of `gis_builder`: one for each command, with its flags as keyword arguments.
+"""The public functions of `gis_builder`, from which the commands are derived.
 
-Nothing heavy is imported before a function is called.
+Each function imports its stages when it is called, so that the command line starts fast.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pairkit.app.flag import PYTHON_ONLY, RUN, Flag, same_arguments, setting_key
 from pairkit.dataset.flags import Columns, Config, Fresh, Out, SettingsGiven
 
 if TYPE_CHECKING:
-    from gis_builder.crawling.github import GitHub, Token
+    from gis_builder.crawling.github import GitHub
     from gis_builder.crawling.plan import Plan
     from gis_builder.crawling.status import Crawled, Status
     from gis_builder.detection.results import Detected, Explanation
@@ -37,9 +37,8 @@ ReposGiven = Annotated[Repos, Flag("--repos -r", metavar="FILE|NAMES")]
 Work = Annotated[str | Path, Flag("--work -w", metavar="DIR")]
 Strategy = Annotated[str | None, Flag(metavar="NAME", main=True, setting="crawl.strategy")]
 ApiUrl = Annotated[str | None, Flag(metavar="URL", panel=_SERVER, setting="crawl.api_url")]
-TokenGiven = Annotated[str | None, PYTHON_ONLY]
 TokenFile = Annotated[str | Path | None, Flag(metavar="FILE", panel=_SERVER)]
-Split = Annotated[
+SplitSizes = Annotated[
     str | Sequence[float] | None, Flag(metavar="A,B,C", panel=_PAIRS, main=True, setting="split.sizes")
 ]
 Relations = Annotated[
@@ -51,8 +50,7 @@ Negatives = Annotated[
 Match = Annotated[str | None, Flag(metavar="NAME", panel=_PAIRS, setting="pair.match")]
 Ratio = Annotated[float | None, Flag(metavar="X", panel=_PAIRS, setting="pair.ratio")]
 AllPairs = Annotated[
-    bool | None,
-    Flag("--all-within-cluster/--edges-only", panel=_PAIRS, setting="pair.all_within_cluster"),
+    bool | None, Flag("--all-within-cluster/--edges-only", panel=_PAIRS, setting="pair.all_within_cluster")
 ]
 ClusterCap = Annotated[int | None, Flag(metavar="N", panel=_PAIRS, setting="pair.cluster_cap")]
 Seed = Annotated[int | None, Flag(metavar="N", panel=RUN, setting="seed")]
@@ -65,9 +63,9 @@ def build(
     work: Annotated[str | Path | None, Flag("--work -w", metavar="DIR")] = None,
     strategy: Strategy = None,
     api_url: ApiUrl = None,
-    token: TokenGiven = None,
+    token: Annotated[str | None, PYTHON_ONLY] = None,
     token_file: TokenFile = None,
-    split: Split = None,
+    split_sizes: SplitSizes = None,
     relations: Relations = None,
     negatives: Negatives = None,
     match: Match = None,
@@ -93,31 +91,32 @@ def build(
         token: A GitHub token, or several separated by commas. Default: from GITHUB_TOKEN, a GitHub App's
             variables or `gh auth login`.
         token_file: A file with one token per line, instead of GITHUB_TOKEN.
-        split: Sizes of train, validation and test: fractions or numbers of pairs. Default: as in the papers.
+        split_sizes: Sizes of train, validation and test: fractions or numbers of pairs. Default: all pairs,
+            in the papers' proportions.
         relations: Relations whose pairs become positives: duplicate, same, reported, superseded, tracked,
             part-of; or all.
-        negatives: random, hard (BM25) or mixed. In Python also a function: it takes the texts of the issues
-            of one repository and split, and returns for each text the indices of other texts, best first:
-            `[[2, 1], [0], ...]` tries text 2 before text 1 for text 0. Issues that are linked or too similar
-            are still excluded. The run records the function's qualified name; two functions with the same
-            name count as the same.
-        match: time: the issues of negatives were opened at the same distances as those of positives; or none.
+        negatives: random, hard (BM25) or mixed. In Python also a function: it takes the texts of one
+            repository and split, and returns for each text the indices of other texts, best first:
+            `[[2, 1], [0], ...]` tries text 2 before text 1 for text 0. Linked or too similar issues are
+            still excluded. `run.json` records the function's qualified name, which identifies it.
+        match: time: negatives have the same gaps between the opening times of their issues as positives; or
+            none.
         ratio: Negatives for each positive.
         all_within_cluster: Pair all issues of a cluster, not only duplicate and original.
         cluster_cap: Maximum number of positives from one cluster.
         seed: Seed of every random choice.
-        config: Settings in TOML.
+        config: A TOML file of settings.
         settings: One setting, such as detect.min_confidence=0.8; repeatable. In Python a mapping of dotted
             keys to values. They override `config`; the arguments above override them.
         fresh: Replace a dataset made with other settings.
-        progress: True shows progress on stderr, False hides it; a function receives each `pairkit.Progress`.
+        progress: True shows progress on stderr, False hides it; a function gets each `pairkit.Progress`.
 
     Raises:
         ConfigError: A setting, a folder or a token is invalid, or no repository can be crawled.
         DataError: There are no duplicates, or the store is damaged.
-        LeakError: The audit found a leak; the dataset is left for inspection.
+        LeakError: The audit found a leak; the dataset is kept for inspection.
         IncompleteCrawlError: Some repositories failed; call it again to continue.
-        RemoteError: The server failed for all; call it again to continue.
+        RemoteError: All repositories failed; call it again to continue.
     """
     from gis_builder.pairing.build import build as build_dataset
     from gis_builder.store.repos import read_repos
@@ -125,25 +124,26 @@ def build(
 
     merged = _merged(build, locals())
     names, folder = read_repos(repos), _path("out", out)
-    place = work_beside(folder) if work is None else _path("work", work)
+    work_folder = work_beside(folder) if work is None else _path("work", work)
     with _display(progress) as show:
-        opened = _opener(merged, token, token_file, show)
-        return build_dataset(names, folder, place, merged, opened, show, fresh=fresh)
+        open_github = _opener(merged, token, token_file, show)
+        return build_dataset(names, folder, work_folder, merged, open_github, show, fresh=fresh)
 
 
 @same_arguments(build)
-def plan(given: dict[str, Any]) -> Plan:
-    """Estimate the points, requests and hours of a crawl. The estimate costs one point for 25 repositories.
+def plan(arguments: dict[str, Any]) -> Plan:
+    """Estimate the points, requests and hours of a crawl. The estimate costs one point per 25 repositories.
 
     The arguments and errors are as for `build`; nothing is written.
     """
     from gis_builder.crawling.plan import plan as plan_crawl
     from gis_builder.store.repos import read_repos
 
-    merged = _merged(build, given)
-    names = read_repos(given["repos"])
-    with _display(given["progress"]) as show:
-        return plan_crawl(names, merged, _opener(merged, given["token"], given["token_file"], show))
+    merged = _merged(build, arguments)
+    names = read_repos(arguments["repos"])
+    with _display(arguments["progress"]) as show:
+        open_github = _opener(merged, arguments["token"], arguments["token_file"], show)
+        return plan_crawl(names, merged, open_github)
 
 
 def crawl(
@@ -153,7 +153,7 @@ def crawl(
     update: Annotated[bool, Flag(main=True)] = False,
     strategy: Strategy = None,
     api_url: ApiUrl = None,
-    token: TokenGiven = None,
+    token: Annotated[str | None, PYTHON_ONLY] = None,
     token_file: TokenFile = None,
     seed: Seed = None,
     config: Config = None,
@@ -164,7 +164,7 @@ def crawl(
 
     Args:
         repos: See `build`.
-        work: The crawl's folder. It is created if it is missing.
+        work: The crawl's folder, which is created if necessary.
         update: Bring a finished crawl up to date.
         strategy: See `build`.
         api_url: See `build`.
@@ -180,7 +180,7 @@ def crawl(
             settings, or no repository can be crawled.
         DataError: The store is damaged.
         IncompleteCrawlError: Some repositories failed; call it again to continue.
-        RemoteError: The server failed for all; call it again to continue.
+        RemoteError: All repositories failed; call it again to continue.
     """
     from gis_builder.crawling import crawl as _crawl
     from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
@@ -191,9 +191,9 @@ def crawl(
     merged = _merged(crawl, locals())
     names, folder = read_repos(repos), _path("work", work)
     with _display(progress) as show:
-        opened = _opener(merged, token, token_file, show)
+        open_github = _opener(merged, token, token_file, show)
         with held_store(folder) as store:
-            with opened(store) as github:
+            with open_github(store) as github:
                 fetch = _crawl.update if update else _crawl.crawl
                 rows = fetch(github, store, names, merged, show)
             crawled = Crawled(folder, rows, read_status(store))
@@ -214,13 +214,13 @@ def import_tracker(
 ) -> Crawled:
     """Fill the folder `work` from a saved tracker instead of a server.
 
-    It reads folders with issues.jsonl, comments.jsonl and events.jsonl: REST objects, one per line. An event
-    is closed, reopened, marked_as_duplicate (with canonical: owner/name#M) or unmarked_as_duplicate. There
-    may also be repo.json (full_name, previous_names, private, archived, has_issues) and missing.jsonl (lines
-    of number, status: deleted or transferred, to: owner/name#M).
+    The folder has issues.jsonl, comments.jsonl and events.jsonl: REST objects, one per line. An event is
+    closed, reopened, marked_as_duplicate (with canonical: owner/name#M) or unmarked_as_duplicate. Optional
+    files are repo.json (full_name, previous_names, private, has_issues) and missing.jsonl (lines of number,
+    status: deleted or transferred, to: owner/name#M).
 
-    If there are no such files, it reads every JSON file and recognises its layout: arrays of REST
-    objects from `gh api --paginate` (issues, comments, events, timelines); `gh issue list --state all --json
+    Without such files, every JSON file is read and its layout recognised: arrays of REST objects from `gh api
+    --paginate` (issues, comments, events, timelines); `gh issue list --state all --json
     number,title,body,state,stateReason,author,createdAt,updatedAt,closedAt,labels,comments,url`; folders of
     github-backup (issues/N.json with comment_data and event_data).
 
@@ -234,18 +234,18 @@ def import_tracker(
     read as a whole; its limit is 512 MiB.
 
     Args:
-        folder: A folder with saved trackers, a JSON file, or a table of tickets.
-        work: The crawl's folder. It is created if it is missing.
-        links: A table of duplicates: the columns id and duplicate_of.
+        folder: A folder of saved trackers, a JSON file, or a table of tickets.
+        work: The crawl's folder, which is created if necessary.
+        links: A table of duplicate links with the columns id and duplicate_of.
         columns: Names of the columns, such as title=Betreff,id=Nr.
-        repo: owner/name for all tickets, and for GitHub's objects without a repository. Default for tickets:
+        repo: owner/name of all tickets, and of GitHub's objects without a repository. Default for tickets:
             host or `tickets`, and the project or the name of the file or folder.
         skip_broken: Skip and count damaged rows and files instead of stopping at the first one.
         progress: See `build`.
 
     Raises:
-        ConfigError: `work` can't be written, or contains a crawl from a server; `columns` or `repo` is wrong.
-        DataError: There is no saved tracker, or one of its lines is malformed.
+        ConfigError: `work` can't be written or has a crawl from a server; `columns` or `repo` is invalid.
+        DataError: There is no saved tracker, or one of its lines is invalid.
     """
     from gis_builder.crawling import crawl as _crawl
     from gis_builder.crawling.status import Crawled, read_status
@@ -253,16 +253,16 @@ def import_tracker(
     from gis_builder.trackers.tickets import ImportOptions
     from pairkit.app.settings import argument
 
-    place, saved = _path("work", work), _path("folder", folder)
+    work_folder, saved = _path("work", work), _path("folder", folder)
     options = ImportOptions(
         None if links is None else _path("links", links),
         argument("columns", columns, dict[str, str] | None) or {},
         argument("repo", repo, str | None),
         argument("skip_broken", skip_broken, bool),
     )
-    with _display(progress) as show, held_store(place) as store:
+    with _display(progress) as show, held_store(work_folder) as store:
         rows = _crawl.import_tracker(store, saved, show.say, options)
-        return Crawled(place, rows, read_status(store))
+        return Crawled(work_folder, rows, read_status(store))
 
 
 def status(work: Work) -> Status:
@@ -283,16 +283,12 @@ def status(work: Work) -> Status:
 
 
 def detect(
-    work: Work,
-    *,
-    config: Config = None,
-    settings: SettingsGiven = None,
-    progress: _Progress = True,
+    work: Work, *, config: Config = None, settings: SettingsGiven = None, progress: _Progress = True
 ) -> Detected:
     """Decide for every fetched thread whether it was closed as a duplicate.
 
-    Writes WORK/verdicts.parquet. A thread is judged again only if it or a thread that its verdict depends on
-    changed.
+    Writes WORK/verdicts.parquet. A verdict is reused if its thread, and the issues that it depends on, are
+    unchanged.
 
     Args:
         work: The crawl's folder.
@@ -301,7 +297,7 @@ def detect(
         progress: See `build`.
 
     Raises:
-        ConfigError: A setting is wrong, or there is no crawl in that folder.
+        ConfigError: A setting is invalid, or there is no crawl in that folder.
         DataError: Its store is damaged.
     """
     from gis_builder.detection.detector import FILE, count_verdicts
@@ -309,20 +305,14 @@ def detect(
     from gis_builder.detection.results import Detected
     from gis_builder.store.store import held_store
 
-    merged, place = _merged(detect, locals()), _path("work", work)
-    with _display(progress) as show, held_store(place, create=False) as store:
-        judged_anew = detect_duplicates(store, place / FILE, store.repos(), merged.detect, show)
-    return Detected(place / FILE, count_verdicts(place / FILE), judged_anew)
+    merged, verdicts = _merged(detect, locals()), _path("work", work) / FILE
+    with _display(progress) as show, held_store(verdicts.parent, create=False) as store:
+        judged_anew = detect_duplicates(store, verdicts, store.repos(), merged.detect, show)
+    return Detected(verdicts, count_verdicts(verdicts), judged_anew)
 
 
-def explain(
-    work: Work,
-    issue: str,
-    *,
-    config: Config = None,
-    settings: SettingsGiven = None,
-) -> Explanation:
-    """Explain why an issue is or is not a duplicate: the evidence in order of time, with its weight.
+def explain(work: Work, issue: str, *, config: Config = None, settings: SettingsGiven = None) -> Explanation:
+    """Explain the verdict on an issue: the evidence in order of time, with its weight.
 
     Args:
         work: The crawl's folder.
@@ -352,7 +342,7 @@ def pair(
     work: Work,
     out: Annotated[str | Path, Out] = "gis-dataset",
     *,
-    split: Split = None,
+    split_sizes: SplitSizes = None,
     relations: Relations = None,
     negatives: Negatives = None,
     match: Match = None,
@@ -375,8 +365,8 @@ def pair(
     Example:
         >>> import gis_builder
         >>> def by_length(texts):
-        ...     near = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        ...     return [sorted(near, key=lambda other: abs(len(texts[other]) - len(text))) for text in texts]
+        ...     indices = range(len(texts))
+        ...     return [sorted(indices, key=lambda i: abs(len(texts[i]) - len(text))) for text in texts]
         >>> crawled = gis_builder.import_tracker("tracker", "gis.work", progress=False)
         >>> detected = gis_builder.detect("gis.work", progress=False)
         >>> built = gis_builder.pair("gis.work", "gis", negatives=by_length, progress=False)
@@ -386,9 +376,8 @@ def pair(
     from gis_builder.pairing.build import pair as pair_dataset
 
     merged = _merged(pair, locals())
-    folder, place = _path("out", out), _path("work", work)
     with _display(progress) as show:
-        return pair_dataset(folder, place, merged, show, fresh=fresh)
+        return pair_dataset(_path("out", out), _path("work", work), merged, show, fresh=fresh)
 
 
 def archive(
@@ -413,11 +402,11 @@ def archive(
     reuse each other's results, even if hours or settings differ. Workers and engine don't change the dataset.
 
     Args:
-        hours: The first and the last day, or hour of a day, in UTC. Such as `2015-01-01..2015-12-31` or
+        hours: The first and the last day or hour in UTC, such as `2015-01-01..2015-12-31` or
             `2015-01-01-0..2015-01-01-5`.
-        source: The folder with the archive's files, YYYY-MM-DD-H.json.gz.
+        source: The folder of the archive's files, YYYY-MM-DD-H.json.gz.
         out: The dataset's folder.
-        work: The folder for results of tasks. Default: OUT.work.
+        work: The folder for intermediate results. Default: OUT.work.
         exclude: A file of exclusions, one per line: owner/name, owner/*, owner/name#12 or @login.
         workers: Number of processes. Default: the number of cores.
         engine: local, or ray for a cluster whose machines share `source`, `out` and `work`.
@@ -429,9 +418,9 @@ def archive(
         progress: See `build`.
 
     Raises:
-        ConfigError: A setting or a folder can't be used.
+        ConfigError: A setting or a folder is invalid.
         DataError: All hours are missing, or they contain no pair.
-        LeakError: The audit found a leak; the dataset is left for inspection.
+        LeakError: The audit found a leak; the dataset is kept for inspection.
     """
     from typing import Literal
 
@@ -439,7 +428,7 @@ def archive(
 
     from gis_builder.gh_archive.hours import hours_between
     from gis_builder.gh_archive.judge import read_exclusions
-    from gis_builder.gh_archive.maps import runner_of
+    from gis_builder.gh_archive.maps import choose_runner
     from gis_builder.gh_archive.run import Job, build_archive
     from gis_builder.settings import ArchiveSettings
     from pairkit.app.settings import argument, merge
@@ -447,7 +436,7 @@ def archive(
 
     merged = merge(ArchiveSettings, setting_keys(archive), locals(), config=config, settings=settings)
     folder = _path("out", out)
-    runner = runner_of(
+    runner = choose_runner(
         argument("engine", engine, Literal["local", "ray"]),
         argument("workers", workers, Annotated[int, Field(ge=1)] | None),
         argument("address", address, str | None),
@@ -473,9 +462,8 @@ def render(
     """Write the text of every issue of a crawl, for `aoe index` and `aoe evaluate --suite duplicates`.
 
     Args:
-        work: The crawl's folder. A crawl with `strategy="sweep"` or of a saved tracker has all issues.
-        out: The table, a Parquet file. Its columns are id (`owner/name#number`), repo, number, url, text and
-            created_at.
+        work: The crawl's folder. A sweep and an import have all issues; a search has only some.
+        out: A Parquet file with the columns id (`owner/name#number`), repo, number, url, text and created_at.
         progress: See `build`.
 
     Raises:
@@ -492,8 +480,8 @@ def render(
     from gis_builder.pairing.results import Rendered
     from gis_builder.store.store import open_store
 
-    place, file = _path("work", work), _path("out", out)
-    with _display(progress) as show, open_store(place) as store:
+    file = _path("out", out)
+    with _display(progress) as show, open_store(_path("work", work)) as store:
         return Rendered(file, render_store(store, file, show))
 
 
@@ -505,10 +493,10 @@ def suggest(
     work: Annotated[str | Path, Flag("--work -w", metavar="DIR", main=True)] = "gis.work",
     top: Annotated[int, Flag(metavar="N", main=True)] = 5,
 ) -> Suggested:
-    """List older issues that an issue may repeat.
+    """List older issues that an issue may duplicate.
 
-    `aoe search` compares the issue's text, as written by `render`, with the issues of its repository that
-    were opened before it. Nothing is sent to GitHub.
+    The issue's text, as rendered by `render`, is compared with the issues of its repository that were opened
+    before it. Nothing is sent to GitHub.
 
     Args:
         repo: The repository.
@@ -519,7 +507,7 @@ def suggest(
 
     Raises:
         ConfigError: There is no crawl or no index.
-        DataError: No such issue in the crawl, or the index is damaged.
+        DataError: The issue is not in the crawl, or the index is damaged.
     """
     from gis_builder.pairing.suggest import suggest_for
     from gis_builder.store.records import IssueRef
@@ -536,7 +524,7 @@ def suggest(
 
 
 _PACKAGE = Path(__file__).resolve().parent
-_SAMPLES = (_PACKAGE / "data" / "sample", _PACKAGE.parent / "data" / "sample")  # installed, a source tree
+_SAMPLES = (_PACKAGE / "data" / "sample", _PACKAGE.parent / "data" / "sample")  # installed, source tree
 
 
 def demo(out: Annotated[str | Path, Out] = "demo", *, progress: _Progress = True) -> Built:
@@ -549,33 +537,33 @@ def demo(out: Annotated[str | Path, Out] = "demo", *, progress: _Progress = True
     from pairkit.system.folders import work_beside
 
     work = work_beside(_path("out", out))
-    sample = next((place for place in _SAMPLES if place.is_dir()), None)
+    sample = next((folder for folder in _SAMPLES if folder.is_dir()), None)
     if sample is None:
-        raise ConfigError("the sample tracker is not part of this installation; reinstall aoe-toolkit")
+        raise ConfigError("the sample trackers are missing from this installation; reinstall aoe-toolkit")
     import_tracker(sample, work, progress=progress)
     detect(work, progress=progress)
     return pair(work, out, progress=progress)
 
 
-def _merged(function: Callable[..., Any], given: Mapping[str, Any]) -> BuildSettings:
+def _merged(function: Callable[..., Any], arguments: Mapping[str, Any]) -> BuildSettings:
     """Merge a function's arguments with `config` and `settings`."""
     from gis_builder.settings import BuildSettings
     from pairkit.app.settings import merge
 
-    keys = setting_keys(function)
-    return merge(BuildSettings, keys, given, config=given["config"], settings=given["settings"])
+    config, settings = arguments["config"], arguments["settings"]
+    return merge(BuildSettings, setting_keys(function), arguments, config=config, settings=settings)
 
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")
 
 
-def _path(name: str, given: str | Path) -> Path:
+def _path(name: str, value: str | Path) -> Path:
     from pairkit.app.settings import argument
 
-    place: Path = argument(name, given, Path)
-    if _SCHEME.match(str(place)):  # otherwise a folder called s3: would be created
-        raise ConfigError(f"{name} = {place}: expected a path, not a URL")
-    return place
+    path: Path = argument(name, value, Path)
+    if _SCHEME.match(str(path)):  # otherwise a folder called s3: would be created
+        raise ConfigError(f"{name} = {path}: expected a path, not a URL")
+    return path
 
 
 def _display(progress: _Progress) -> RunDisplay:
@@ -587,23 +575,17 @@ def _display(progress: _Progress) -> RunDisplay:
 def _opener(
     settings: BuildSettings, token: str | None, token_file: str | Path | None, show: RunDisplay
 ) -> Callable[[Store], GitHub]:
-    """Return a factory of the crawl's client; tokens are read now, so that a missing token fails early."""
-    from gis_builder.crawling.github import GitHub
-
-    tokens = _tokens(settings, token, token_file)
-    return lambda store: GitHub(settings.crawl, tokens, store, show.crawling)
-
-
-def _tokens(settings: BuildSettings, token: str | None, token_file: str | Path | None) -> tuple[Token, ...]:
+    """Return a factory of the crawl's client; tokens are found now, so that a missing token fails early."""
     import os
 
-    from gis_builder.crawling.github import find_tokens
+    from gis_builder.crawling.github import GitHub, find_tokens
     from pairkit.app.settings import argument
 
     token = argument("token", token, str | None)
-    return find_tokens(
+    tokens = find_tokens(
         settings.crawl.api_url,
         file=None if token_file is None or token else _path("token_file", token_file),
         environ=os.environ if token is None else {"GITHUB_TOKEN": token},
         plain_http=settings.crawl.plain_http,
     )
+    return lambda store: GitHub(settings.crawl, tokens, store, show.crawling)

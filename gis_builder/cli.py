@@ -1,4 +1,4 @@
-"""The `gis` command: each public function as a command."""
+"""The `gis` commands, derived from the public functions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _detect(
     *,
     explain: Annotated[
         str | None,
-        Flag(metavar="ISSUE", main=True, help="Only show the evidence on one issue, owner/name#number."),
+        Flag(metavar="ISSUE", main=True, help="Show the evidence on one issue, owner/name#number, and stop."),
     ] = None,
 ) -> Any:
     if explain is None:
@@ -55,7 +55,7 @@ add_command(
     api.build,
     "gis build --repos rust-lang/rust --out rust",
     "gis build --repos repos.txt --out gis --strategy sweep --negatives mixed --seed 7",
-    "gis build --repos repos.txt --out gis --split 18565,1547,1548",
+    "gis build --repos repos.txt --out gis --split-sizes 18565,1547,1548",
     run=_build,
     settings=_BUILD,
 )
@@ -99,11 +99,7 @@ add_command(
 )
 add_command(app, api.render, "gis render --work gis.work --out issues.parquet")
 add_command(app, api.demo, "gis demo --out demo")
-add_command(
-    app,
-    api.suggest,
-    "gis suggest --repo owner/name --issue 123 --index index",
-)
+add_command(app, api.suggest, "gis suggest --repo owner/name --issue 123 --index index")
 add_command(
     app,
     api.archive,

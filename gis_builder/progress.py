@@ -1,11 +1,11 @@
-"""Progress of a run: its events, and their display as bars, lines and notes."""
+"""The events of a crawl, and the display of a run's progress."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
 from pairkit.app.progress import Display, Listener, Progress
@@ -14,7 +14,7 @@ from pairkit.app.terminal import say
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """A stage begins on `repos` repositories."""
+    """A stage of `repos` repositories began."""
 
     stage: str  # check | search | sweep | update | fetch | pool
     repos: int
@@ -26,7 +26,7 @@ class Waiting:
 
     why: str
     seconds: float
-    until: float  # this machine's clock, epoch seconds, for showing only
+    until: float  # epoch seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class Advanced:
     repo: str
     stage: str  # check | discover | threads | top-ups | sweep | issues | pool | update
     done: int
-    total: int  # the present estimate; 0 if unknown
-    points_left: int | None = None  # of this worker's token, by the server's last response
+    total: int  # estimate; 0 if unknown
+    points_left: int | None = None  # of this worker's token
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A repository is finished or failed."""
+    """A repository finished or failed."""
 
     repo: str
     stage: str
@@ -76,13 +76,13 @@ T = TypeVar("T")
 
 
 class RunDisplay:
-    """Shows a run while it is open; receives the events of a crawl's workers from their threads."""
+    """Displays the progress of a run; thread-safe for the events of a crawl's workers."""
 
     def __init__(self, progress: bool | Listener = True) -> None:
         self._display = Display(progress)
         self._is_quiet = progress is not True
         self._lock = threading.Lock()
-        self._under_way: dict[str, dict[str, Progress]] = {}  # by repository and stage
+        self._active: dict[str, dict[str, Progress]] = {}  # by repository and stage
         self._repos = Progress("")
         self._points_left = ""
 
@@ -93,12 +93,12 @@ class RunDisplay:
     def __exit__(self, *_: object) -> None:
         self._display.__exit__()
 
-    def say(self, words: str) -> None:
-        """Print a line for the user."""
-        say(words, quiet=self._is_quiet)
+    def say(self, line: str) -> None:
+        """Print a line."""
+        say(line, quiet=self._is_quiet)
 
     def counted(self, stage: str, items: Iterable[T], total: int) -> Iterator[T]:
-        """Yield the items and show how many are done."""
+        """Yield items and display their progress."""
         every = max(1, total // _MAX_UPDATES)
         for done, item in enumerate(items):
             if done % every == 0:
@@ -107,7 +107,7 @@ class RunDisplay:
         self._display(Progress(stage, total, total, ended=True))
 
     def crawling(self, event: CrawlEvent) -> None:
-        """Show an event of a crawl."""
+        """Display an event of a crawl."""
         with self._lock:
             match event:
                 case Began():
@@ -125,29 +125,28 @@ class RunDisplay:
             self._points_left = f"{event.points_left:,} points left"
         stage = f"{event.repo or 'all'}: {_STAGES.get(event.stage, event.stage)}"
         now = Progress(stage, event.done, event.total or None, self._points_left)
-        self._under_way.setdefault(event.repo, {})[stage] = now
+        self._active.setdefault(event.repo, {})[stage] = now
         self._display(now)
 
     def _finish(self, event: Finished) -> None:
-        for stage in self._under_way.pop(event.repo, {}):
+        for stage in self._active.pop(event.repo, {}):
             self._display(Progress(stage, ended=True))
         self._repos = Progress(self._repos.stage, self._repos.done + 1, self._repos.total, self._points_left)
         self._show_repos()
-        if event.failure and event.repo:  # a failure of all repositories is the command's own error
+        if event.failure and event.repo:  # a failure of all repositories is raised as an error
             self.say(f"{event.repo}: failed, the others continue ({event.failure})")
 
     def _show_repos(self) -> None:
-        """Show how many repositories have finished this stage."""
-        at = self._repos
-        if at.total and at.total > 1:
-            self._display(Progress(at.stage, at.done, at.total, at.note, ended=at.done >= at.total))
+        """Display how many repositories have finished this stage."""
+        repos = self._repos
+        if repos.total and repos.total > 1:
+            self._display(replace(repos, ended=repos.done >= repos.total))
 
     def _wait(self, event: Waiting) -> None:
         until = time.strftime("%H:%M:%S", time.localtime(event.until))
-        for stages in self._under_way.values():
-            for at in stages.values():
-                note = f"waiting until {until}: {event.why[:60]}"
-                self._display(Progress(at.stage, at.done, at.total, note))
+        for stages in self._active.values():
+            for progress in stages.values():
+                self._display(replace(progress, note=f"waiting until {until}: {event.why[:60]}"))
         if event.seconds >= _MIN_SHOWN_WAIT_S:
             self.say(f"waiting {event.seconds:.0f} s, until {until}: {event.why}")
 

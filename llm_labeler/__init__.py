@@ -1,11 +1,11 @@
-"""Pairs of sentences with the same and with opposite meaning, from unlabelled text, with LLMs or without.
+"""Make pairs of sentences with the same and with opposite meaning from unlabelled text, with or without LLMs.
 
 Example:
     >>> import llm_labeler
-    >>> made = llm_labeler.generate("sentences.txt", llms="wordnet", progress=False)  # or chatgpt, a server
-    >>> made.pairs.splits["train"].columns[:3]
+    >>> result = llm_labeler.generate("sentences.txt", llms="wordnet", progress=False)  # or llms="chatgpt"
+    >>> result.pairs.splits["train"].columns[:3]
     ['text1', 'text2', 'label']
-    >>> llm_labeler.report(made.work).llms["wordnet"].answers
+    >>> llm_labeler.report(result.work).llms["wordnet"].answers
     8
 """
 

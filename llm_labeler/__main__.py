@@ -1,4 +1,4 @@
-"""`label`, and `python -m llm_labeler`."""
+"""Entry point of `label` and `python -m llm_labeler`."""
 
 from pairkit.app.startup import start
 

@@ -1,6 +1,6 @@
-"""The public functions of `llm_labeler`: one for each command, with its flags as keyword arguments.
+"""The public functions of `llm_labeler`: one for each command, with the flags as keyword arguments.
 
-Nothing heavy is imported before a function is called.
+The functions import what they need, so that `--help` is fast.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _LLMS, _LABELS, LIMITS = "LLMs", "Labels", "Limits"
 
-Input = Annotated["Source", Flag("--input -i", metavar="FILE", panel=INPUT)]
+Data = Annotated["Source", Flag("--data -d", metavar="DATA", panel=INPUT, main=True)]
 AskedLlms = Annotated["LlmsGiven", Flag("--llm --llms -l", metavar="NAME,…", panel=_LLMS, setting="llms")]
 OutFolder = Annotated[str | Path, Out]
 Work = Annotated[str | Path, Flag("--work -w", metavar="DIR", panel=INPUT)]
@@ -37,8 +37,8 @@ Samples = Annotated[int | None, Flag(metavar="N", panel=_LLMS, setting="samples"
 Examples = Annotated[str | Path | None, Flag(metavar="FILE", panel=_LLMS, setting="prompt.examples")]
 Prompt = Annotated[str | Path | None, Flag(metavar="NAME", panel=_LLMS, setting="prompt.template")]
 Polarity = Annotated[str | None, Flag(metavar="NAME", panel=_LLMS, setting="prompt.polarities")]
-_STRATEGY = Flag(metavar="NAME", panel=_LABELS, setting="ensemble.strategy")
-Strategy = Annotated[str | None, _STRATEGY]
+_AGGREGATION = Flag(metavar="NAME", panel=_LABELS, setting="ensemble.aggregation")
+Aggregation = Annotated[str | None, _AGGREGATION]
 Judges = Annotated["LlmsGiven | None", Flag(metavar="NAME,…", panel=_LABELS, setting="judge.llms")]
 Limit = Annotated[int | None, Flag(metavar="N", panel=INPUT, setting="input.limit")]
 Draw = Annotated[int | None, Flag(metavar="N", panel=INPUT, main=True, setting="input.draw")]
@@ -52,7 +52,7 @@ Seed = Annotated[int | None, Flag(metavar="N", panel=RUN, setting="seed")]
 
 
 def generate(
-    source: Input,
+    source: Data,
     *,
     llms: AskedLlms,
     out: OutFolder = "pairs",
@@ -64,7 +64,7 @@ def generate(
     examples: Examples = None,
     prompt: Prompt = None,
     polarity: Polarity = None,
-    strategy: Strategy = None,
+    aggregation: Aggregation = None,
     judges: Judges = None,
     limit: Limit = None,
     draw: Draw = None,
@@ -81,66 +81,67 @@ def generate(
     fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> Labelled:
-    r"""Ask LLMs for sentences of the same and the opposite meaning; write a dataset of pairs.
+    r"""Ask LLMs for sentences with the same and with the opposite meaning, and write a dataset of pairs.
 
-    Run it again to continue: each answer is stored, and only unanswered questions are asked.
+    Run the same command again to continue: answers are stored, and only unanswered questions are sent.
 
     Args:
         source: Sentences: a file, a dataset or a Hub id. A text file has one per line; CSV, TSV, JSONL and
             Parquet have a column of them. In Python also a list of sentences or of dicts, a DataFrame, or a
             `datasets.Dataset`.
         llms: chatgpt, llama, chatglm, ensemble (those of the three that are available), wordnet (rules,
-            English only), or names from the configuration. In Python also your own functions from a prompt to
-            an answer, plain or async, or a dict of names to functions or entries.
-        out: The dataset's folder.
-        work: The folder of the answers. Default: OUT.work.
-        text_column: The column of the sentences. Default: recognised.
-        task: papers (same and opposite), triplet or query. `triplet` asks for a paraphrase and hard
-            negatives, `query` for questions to a passage; both make triplets.
-        size: Sentences asked of each LLM and polarity.
+            English only), or names from the configuration. In Python also your own functions from prompt to
+            answer, plain or async, or a dict from names to functions or entries.
+        out: Folder of the dataset.
+        work: Folder of the stored answers. Default: OUT.work.
+        text_column: Column with the sentences. Default: recognised.
+        task: papers (same and opposite), triplet or query. `triplet` asks for paraphrases and hard negatives,
+            `query` for questions about a passage; both make triplets.
+        size: Sentences to request from each LLM, for each text and polarity.
         samples: Answers to request for each question. `llm.NAME.temperature` must not be 0.
-        examples: Pairs or triplets to send as few-shot examples of answers.
+        examples: File of pairs or triplets to send as few-shot examples.
         prompt: hardened, paper, or a file with {text}, {size} and {polarity}. The tasks triplet and query
-            use their own prompt, or a file.
+            have their own prompt; a file replaces it.
         polarity: positive, negative or both. Default: both.
-        strategy: How proposals become labels: union, vote or weighted.
-        judges: LLMs that judge the proposals, if the strategy needs judges. Default: the LLMs of `llms`.
-        limit: Take only the first N usable sentences.
-        draw: Take a random sample of N sentences, drawn by the seed. Useful for a file sorted by topic.
-        max_cost: US dollars at most, summed over all runs with the same `work`.
-        max_tokens: Tokens of prompts and answers at most, over all runs.
-        max_requests: Calls at most, over all runs.
+        aggregation: How proposals become labels: union, vote or weighted.
+        judges: LLMs that judge the proposals, for the aggregations vote and weighted. Default: the LLMs of
+            `llms`.
+        limit: Use only the first N usable sentences.
+        draw: Use a random sample of N sentences, for example of a file that is sorted by topic.
+        max_cost: Maximum cost in US dollars, summed over all runs with the same `work`.
+        max_tokens: Maximum tokens of prompts and answers, over all runs.
+        max_requests: Maximum number of calls, over all runs.
         batch: Use OpenAI's Batch API: half the price, up to a day.
         keep_going: Make the dataset even if LLMs or questions failed. `Labelled.problem` reports which; the
             command exits with 4.
         retry_failed: Repeat questions that a server rejected. Without `batch`, pending batches are abandoned.
         local_only: Refuse LLMs that may send text to another machine.
-        seed: Decides every random choice.
-        config: Settings in TOML, with LLMs as [llm.NAME].
-        settings: One setting, such as filters.min_shared=0.3; repeatable. In Python a mapping of dotted keys
-            to values, such as `{"llm.chatgpt.temperature": 0.7}`. They override `config`; the arguments above
-            override them.
-        fresh: Replace a dataset made with other settings.
+        seed: Seed of every random choice.
+        config: TOML file with settings; LLMs are [llm.NAME].
+        settings: One setting, such as filters.min_shared=0.3; repeatable. In Python a mapping from dotted
+            keys to values, such as `{"llm.chatgpt.temperature": 0.7}`. They override `config`; the arguments
+            above override them.
+        fresh: Replace a dataset that was made with other settings.
         progress: True shows progress on stderr, False hides it; a function receives each `pairkit.Progress`.
 
     Returns:
-        The dataset; `.pairs` reads it.
+        The result; `.pairs` reads the dataset.
 
     Raises:
-        ConfigError: A setting, key, model or folder can't be used, or the strategy could give no pair.
+        ConfigError: A setting, key, model or folder can't be used, or the aggregation can't give any pair.
         DataError: No usable sentence, a damaged store, or no remaining pair.
         RemoteError: A server failed; the same call continues.
 
     Example:
         >>> import llm_labeler
-        >>> def mine(prompt: str) -> str:
+        >>> def my_llm(prompt: str) -> str:
         ...     return "1. An aircraft is taking off.\n2. A plane leaves the ground."
-        >>> made = llm_labeler.generate(
-        ...     ["A plane is taking off."], llms=mine, polarity="positive", out="pairs", progress=False
+        >>> result = llm_labeler.generate(
+        ...     ["A plane is taking off."], llms=my_llm, polarity="positive", out="pairs", progress=False
         ... )
-        >>> made.positives
+        >>> result.positives
         2
-        >>> made.pairs.splits["train"]["text2"].sort().to_list()
+        >>> result.pairs.splits["train"]["text2"].sort().to_list()
         ['A plane leaves the ground.', 'An aircraft is taking off.']
     """
     from llm_labeler.runs import label as _label
@@ -148,16 +149,20 @@ def generate(
     from llm_labeler.runs.label import AskOptions
     from pairkit.app.settings import argument
 
-    found, functions = read_arguments(setting_keys(generate), locals(), config=config, settings=settings)
-    places = argument("out", out, Path), argument("work", work, Path | None)
+    resolved, functions = read_arguments(setting_keys(generate), locals(), config=config, settings=settings)
+    folders = argument("out", out, Path), argument("work", work, Path | None)
     options = AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going)
     return _label.generate(
-        source, *places, found, functions, column=text_column, options=options, fresh=fresh, progress=progress
+        *(source, *folders, resolved, functions),
+        column=text_column,
+        options=options,
+        fresh=fresh,
+        progress=progress,
     )
 
 
 def plan(
-    source: Input,
+    source: Data,
     *,
     llms: AskedLlms,
     out: OutFolder = "pairs",
@@ -169,7 +174,7 @@ def plan(
     examples: Examples = None,
     prompt: Prompt = None,
     polarity: Polarity = None,
-    strategy: Strategy = None,
+    aggregation: Aggregation = None,
     judges: Judges = None,
     limit: Limit = None,
     draw: Draw = None,
@@ -181,12 +186,12 @@ def plan(
     config: Config = None,
     settings: SettingsGiven = None,
 ) -> Plan:
-    """Estimate the calls, tokens and money of `generate`, without a call.
+    """Estimate the calls, tokens and cost of `generate` without making a call.
 
-    The arguments and errors are as for `generate`. A limit that is too low for the whole run is reported.
+    Arguments and errors are those of `generate`. A limit that is too low for the whole run is reported.
 
     Returns:
-        A table with a row for each LLM.
+        A table with one row per LLM.
 
     Example:
         >>> import llm_labeler
@@ -198,51 +203,51 @@ def plan(
     from llm_labeler.runs.arguments import read_arguments
     from pairkit.app.settings import argument
 
-    found, functions = read_arguments(setting_keys(plan), locals(), config=config, settings=settings)
-    place, folder = argument("work", work, Path | None), argument("out", out, Path)
-    return _label.plan(source, folder, place, found, functions, column=text_column)
+    resolved, functions = read_arguments(setting_keys(plan), locals(), config=config, settings=settings)
+    folders = argument("out", out, Path), argument("work", work, Path | None)
+    return _label.plan(source, *folders, resolved, functions, column=text_column)
 
 
 def parse(
     work: Work,
     *,
     out: OutFolder = "pairs",
-    strategy: Annotated[str | None, replace(_STRATEGY, main=True)] = None,
+    aggregation: Annotated[str | None, replace(_AGGREGATION, main=True)] = None,
     seed: Seed = None,
     settings: SettingsGiven = None,
     fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> Labelled:
-    """Make a dataset from stored answers, for example with other filters or another strategy.
+    """Make a dataset from stored answers, for example with other filters or another aggregation.
 
     Args:
-        work: The folder of the answers.
-        out: The dataset's folder.
-        strategy: How proposals become labels: union, vote or weighted. Default: the run's.
-        seed: Decides every random choice. Default: the run's.
+        work: Folder of the stored answers.
+        out: Folder of the dataset.
+        aggregation: How proposals become labels: union, vote or weighted. Default: the run's.
+        seed: Seed of every random choice. Default: the run's.
         settings: A setting to change, such as filters.min_differing_words=5; repeatable. In Python a mapping
-            of dotted keys to values. Other settings are those of the run.
+            from dotted keys to values. Other settings are those of the run.
         fresh: See `generate`.
         progress: See `generate`.
 
     Raises:
         ConfigError: No such folder, an output that can't be replaced, or a setting that changes the
             questions.
-        DataError: A damaged store, or no pair is left.
+        DataError: A damaged store, or no remaining pair.
     """
     from llm_labeler.runs import label as _label
     from llm_labeler.runs.arguments import read_arguments
     from llm_labeler.runs.run_folder import load_run_record
     from pairkit.app.settings import argument
 
-    place, folder = argument("work", work, Path), argument("out", out, Path)
-    below = load_run_record(place).settings.model_dump(mode="json")
-    found, _ = read_arguments(setting_keys(parse), locals(), below=below, settings=settings)
-    return _label.parse(place, folder, found, fresh=fresh, progress=progress)
+    folders = argument("work", work, Path), argument("out", out, Path)
+    recorded = load_run_record(folders[0]).settings.model_dump(mode="json")
+    resolved, _ = read_arguments(setting_keys(parse), locals(), below=recorded, settings=settings)
+    return _label.parse(*folders, resolved, fresh=fresh, progress=progress)
 
 
 def judge(
-    source: Input,
+    source: Data,
     *,
     llms: AskedLlms,
     out: OutFolder = "judged",
@@ -265,23 +270,23 @@ def judge(
     fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> JudgedPairs:
-    """Have LLMs judge the pairs of any dataset, blind to its labels: same, related or different.
+    """Let LLMs judge the pairs of a dataset, without its labels, as same, related or different.
 
-    Writes a dataset with the judges' labels, and a list of the pairs whose original label they contradict.
-    Votes are weighted by the judges' estimated accuracies, as with the strategy `weighted`. Run it again to
-    continue.
+    The result is a dataset with the judges' labels, and a list of the pairs whose original label they
+    contradict. Votes are weighted by the judges' estimated accuracies, as with the aggregation `weighted`.
+    Run the same command again to continue.
 
     Args:
         source: Pairs: a file, a dataset or a Hub id. In Python whatever `pairkit.read` takes. Triplets become
             pairs.
         llms: See `generate`.
-        out: The dataset's folder.
+        out: Folder of the dataset.
         work: See `generate`.
-        columns: Which column is which, such as text1=title,label=same. See `pairkit.read`.
+        columns: Names of the columns, such as text1=title,label=same. See `pairkit.read`.
         labels: New values for labels, such as 0=1,1=skip,2=0. See `pairkit.read`.
-        label_range: The lowest and highest score, such as 0,100. They become 0 and 1.
-        limit: Take only the first N usable pairs.
-        draw: Take N of the pairs, drawn by the seed.
+        label_range: Lowest and highest score, such as 0,100. They become 0 and 1.
+        limit: Use only the first N usable pairs.
+        draw: Use a random sample of N pairs.
         max_cost: See `generate`.
         max_tokens: See `generate`.
         max_requests: See `generate`.
@@ -298,7 +303,7 @@ def judge(
 
     Raises:
         ConfigError: A setting, key, model or folder can't be used; rules can't judge.
-        DataError: The pairs can't be read, or the judges decided no pair.
+        DataError: The pairs can't be read, or every pair stayed undecided.
         RemoteError: A server failed; the same call continues.
     """
     from llm_labeler.runs.arguments import read_arguments
@@ -307,13 +312,10 @@ def judge(
     from pairkit.app.settings import argument
     from pairkit.dataset.labels import label_rules
 
-    found, functions = read_arguments(setting_keys(judge), locals(), config=config, settings=settings)
+    resolved, functions = read_arguments(setting_keys(judge), locals(), config=config, settings=settings)
+    folders = argument("out", out, Path), argument("work", work, Path | None)
     return judge_pairs(
-        source,
-        argument("out", out, Path),
-        argument("work", work, Path | None),
-        found,
-        functions,
+        *(source, *folders, resolved, functions),
         columns=columns,
         rules=label_rules(labels, label_range),
         options=AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going),
@@ -323,9 +325,9 @@ def judge(
 
 
 def show(sentence: Annotated[str, Flag(metavar="SENTENCE", positional=True)], *, work: Work) -> Shown:
-    """Show the answers of LLMs to one sentence: prompts, raw answers, proposals, drops and votes.
+    """Show one sentence with its prompts, raw answers, proposals, reasons for drops, and votes.
 
-    `pairs show` shows a pair of the dataset itself.
+    `pairs show` shows a pair of the dataset.
 
     Args:
         sentence: A text_id or its beginning, row:N, or the sentence.
@@ -335,16 +337,16 @@ def show(sentence: Annotated[str, Flag(metavar="SENTENCE", positional=True)], *,
         ConfigError: Not a working folder.
         DataError: No such sentence, or several.
     """
-    from llm_labeler.runs.report import show as look_up
+    from llm_labeler.runs.report import show_sentence
     from pairkit.app.settings import argument
 
-    return look_up(argument("work", work, Path), argument("sentence", sentence, str))
+    return show_sentence(argument("work", work, Path), argument("sentence", sentence, str))
 
 
 def report(work: Work) -> Report:
-    """Count kept and dropped answers by reason, with the yield and cost of each LLM.
+    """Count kept and dropped proposals by reason, with the yield and cost of each LLM.
 
-    `pairs report` describes the dataset itself.
+    `pairs report` describes the dataset.
 
     Args:
         work: See `parse`.
@@ -353,10 +355,10 @@ def report(work: Work) -> Report:
         ConfigError: Not a working folder.
         DataError: The folder is damaged.
     """
-    from llm_labeler.runs.report import report as count
+    from llm_labeler.runs.report import report_run
     from pairkit.app.settings import argument
 
-    return count(argument("work", work, Path))
+    return report_run(argument("work", work, Path))
 
 
 def score(
@@ -366,9 +368,9 @@ def score(
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
-    threshold: Annotated[float | None, Flag(metavar="X", panel=INPUT, main=True)] = None,
+    gold_threshold: Annotated[float | None, Flag(metavar="X", panel=INPUT, main=True)] = None,
 ) -> ScoreReport:
-    """Compare labels with those of people: precision, recall and kappa by LLM, polarity and strategy.
+    """Compare labels with human labels: precision, recall and kappa by LLM, polarity and aggregation.
 
     Args:
         gold: Pairs that people labelled, with text1, text2 and label. A file; in Python also a DataFrame or a
@@ -377,7 +379,7 @@ def score(
         columns: See `judge`.
         labels: See `judge`.
         label_range: See `judge`.
-        threshold: The lowest gold label that counts as the same meaning. Default: half of the range.
+        gold_threshold: Lowest gold label that counts as the same meaning. Default: half of the range.
 
     Raises:
         ConfigError: Not a working folder, or no such file.
@@ -385,20 +387,21 @@ def score(
     """
     import polars as pl
 
-    from llm_labeler.judging.scoring import score as compare
+    from llm_labeler.judging.scoring import score_candidates
     from llm_labeler.runs.run_folder import CANDIDATES_FILE, load_run_record, read_private
     from pairkit.app.settings import argument
     from pairkit.dataset.labels import label_rules
     from pairkit.dataset.reader import read_pairs
 
-    place, threshold = argument("work", work, Path), argument("threshold", threshold, float | None)
-    rules = label_rules(labels, label_range, "skip")  # a sheet that people have not filled to its end
-    record = load_run_record(place)
-    known = read_pairs(gold, columns=columns, rules=rules)
-    people = pl.concat(known.splits.values(), how="diagonal_relaxed")
-    candidates = read_private(place / CANDIDATES_FILE)
-    found = compare(people, candidates, record.settings.ensemble, threshold)
-    return replace(found, labels=known.labels)
+    folder = argument("work", work, Path)
+    threshold = argument("gold_threshold", gold_threshold, float | None)
+    rules = label_rules(labels, label_range, "skip")  # people may not have labelled every row
+    record = load_run_record(folder)
+    gold_pairs = read_pairs(gold, columns=columns, rules=rules)
+    rows = pl.concat(gold_pairs.splits.values(), how="diagonal_relaxed")
+    candidates = read_private(folder / CANDIDATES_FILE)
+    report = score_candidates(rows, candidates, record.settings.ensemble, threshold)
+    return replace(report, labels=gold_pairs.labels)
 
 
 def llms(
@@ -406,7 +409,7 @@ def llms(
     config: Annotated[str | Path | None, Flag("--config -c", metavar="FILE", panel=INPUT, main=True)] = None,
     settings: SettingsGiven = None,
 ) -> Llms:
-    """List the built-in and configured LLMs, with prices and whether their keys are set.
+    """List the built-in and configured LLMs with their prices and whether their keys are set.
 
     Args:
         config: See `generate`.

@@ -1,4 +1,4 @@
-"""The `label` command: each public function as a command."""
+"""The `label` command line: one command for each public function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ app = application(
 
 def _generate(
     generate: Any,
-    given: Any,
+    arguments: Any,
     *,
     dry_run: Annotated[
         bool, Flag(panel=api.LIMITS, main=True, help="Estimate calls, tokens and money, and stop.")
@@ -28,30 +28,30 @@ def _generate(
 ) -> None:
     if dry_run:
         planned = inspect.signature(api.plan).parameters
-        plan = api.plan(**{name: value for name, value in given.items() if name in planned})
+        plan = api.plan(**{name: value for name, value in arguments.items() if name in planned})
         show(plan, json=json, quiet=quiet)
-        next_step("ask them", "the same command without --dry-run", quiet=quiet)
+        next_step("start the run", "the same command without --dry-run", quiet=quiet)
         return
-    _complete(generate, given, json=json, quiet=quiet)
+    _complete(generate, arguments, json=json, quiet=quiet)
 
 
-def _complete(run: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
-    """Show the dataset, then report what it lacks."""
-    made = run(**given)
-    show(made, json=json, quiet=quiet)
-    if made.problem is not None:
-        raise made.problem
+def _complete(run: Any, arguments: Any, *, json: bool = False, quiet: bool = False) -> None:
+    """Show the result, then exit with an error if LLMs or questions failed."""
+    result = run(**arguments)
+    show(result, json=json, quiet=quiet)
+    if result.problem is not None:
+        raise result.problem
 
 
-def _score(score: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
-    show(score(**given), json=json, quiet=quiet)
-    parse = ["label", "parse", "--work", given["work"], "--strategy", "weighted"]
-    next_step("make the dataset by another strategy", parse, quiet=quiet or json)
+def _score(score: Any, arguments: Any, *, json: bool = False, quiet: bool = False) -> None:
+    show(score(**arguments), json=json, quiet=quiet)
+    parse = ["label", "parse", "--work", arguments["work"], "--aggregation", "weighted"]
+    next_step("make the dataset with another aggregation", parse, quiet=quiet or json)
 
 
-def _report(report: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
-    show(report(**given), json=json, quiet=quiet)
-    next_step("look at one sentence", ["label", "show", "row:1", "--work", given["work"]], quiet=quiet)
+def _report(report: Any, arguments: Any, *, json: bool = False, quiet: bool = False) -> None:
+    show(report(**arguments), json=json, quiet=quiet)
+    next_step("look at one sentence", ["label", "show", "row:1", "--work", arguments["work"]], quiet=quiet)
 
 
 _SETTINGS = "llm_labeler.settings:LabelSettings"
@@ -59,10 +59,10 @@ _SETTINGS = "llm_labeler.settings:LabelSettings"
 add_command(
     app,
     api.generate,
-    "label generate -i sentences.txt --llm wordnet --out pairs",
-    "label generate -i sentences.txt --llm wordnet --task triplet --out triplets",
-    "label generate -i sentences.txt --llm chatgpt,llama -c llms.toml --max-cost 5",
-    "label generate -i notes.parquet --text-column body --llm llama --dry-run",
+    "label generate -d sentences.txt --llm wordnet --out pairs",
+    "label generate -d sentences.txt --llm wordnet --task triplet --out triplets",
+    "label generate -d sentences.txt --llm chatgpt,llama -c llms.toml --max-cost 5",
+    "label generate -d notes.parquet --text-column body --llm llama --dry-run",
     run=_generate,
     settings=_SETTINGS,
 )
@@ -70,15 +70,15 @@ add_command(
     app,
     api.parse,
     "label parse --work pairs.work --out pairs",
-    "label parse --work pairs.work --out strict --strategy weighted",
+    "label parse --work pairs.work --out strict --aggregation weighted",
     settings=_SETTINGS,
 )
 add_command(
     app,
     api.judge,
-    "label judge -i pairs.csv --llm chatgpt,llama,chatglm --out judged",
-    "label judge -i quora.tsv --llm llama --columns text1=question1,text2=question2,label=is_duplicate",
-    "label judge -i dataset --llm chatgpt --draw 500 --max-cost 1",
+    "label judge -d pairs.csv --llm chatgpt,llama,chatglm --out judged",
+    "label judge -d quora.tsv --llm llama --columns text1=question1,text2=question2,label=is_duplicate",
+    "label judge -d dataset --llm chatgpt --draw 500 --max-cost 1",
     run=_complete,
     settings=_SETTINGS,
 )
@@ -86,7 +86,7 @@ add_command(
     app,
     api.score,
     "label score --work pairs.work --gold checked.csv",
-    "label score --work pairs.work --gold checked.tsv --threshold 3 --json",
+    "label score --work pairs.work --gold checked.tsv --gold-threshold 3 --json",
     "label score --work pairs.work --gold nli.tsv --labels entailment=1,neutral=skip,contradiction=0",
     run=_score,
 )
@@ -98,15 +98,10 @@ add_command(
     "label show 'Aspirin lowers fever.' --work pairs.work",
     json=False,
 )
-add_command(
-    app,
-    api.report,
-    "label report --work pairs.work",
-    run=_report,
-)
+add_command(app, api.report, "label report --work pairs.work", run=_report)
 add_command(app, api.llms, "label llms", "label llms --config llms.toml", json=False)
 
 
 def main() -> None:
-    """Run the command line; see `pairkit.app.terminal.run` for the exit codes."""
+    """Run the command line."""
     run(app)

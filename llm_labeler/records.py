@@ -1,12 +1,12 @@
 """Records that the stages of `label` exchange.
 
 ```
-Text ──prompts──► Ask ──dispatch──► StoredAnswer ──parsing──► Item ──filters──► Candidate (or why not)
+Text ──prompts──► Ask ──dispatch──► StoredAnswer ──parsing──► Item ──filters──► Candidate, or a reason
                                                                                     │
           LabelledPair ◄──ensemble── JudgeVote ◄──judging── Ask, StoredAnswer ◄─────┘
 ```
-Texts, asks and candidates are identified by content, never by position: rows stay with their text even if
-answers are missing, failed or late.
+Texts, asks and candidates are identified by their content, so missing, failed or late answers can't shift
+rows.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 Polarity = Literal["positive", "negative"]
 Task = Literal["positive", "negative", "judge"]
-# What a hard negative changes of the text that it keeps the words of.
+# How a hard negative changes the meaning of its text.
 ChangeKind = Literal["negation", "antonym", "entity", "number", "role", "tense", "modality"]
-CHANGES: tuple[ChangeKind, ...] = ("negation", "antonym", "entity", "number", "role", "tense", "modality")
+CHANGES: tuple[ChangeKind, ...] = get_args(ChangeKind)
 Vote = Literal["same", "opposite", "unrelated", "unsure"]
-VOTES: tuple[Vote, ...] = ("same", "opposite", "unrelated", "unsure")
-POLARITIES: tuple[Polarity, ...] = ("positive", "negative")
+VOTES: tuple[Vote, ...] = get_args(Vote)
+POLARITIES: tuple[Polarity, ...] = get_args(Polarity)
 
 
-def digest(*parts: str) -> str:
-    """16 hex digits that stand for strings; different lists of strings differ."""
+def content_hash(*parts: str) -> str:
+    """Hash a list of strings to 16 hex digits."""
+    # The lengths keep ("a", "b") and ("ab",) apart.
     framed = "".join(f"{len(part)}:{part}" for part in parts)
     return blake2b(framed.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
@@ -37,19 +38,19 @@ def digest(*parts: str) -> str:
 class Text:
     """A sentence to label. Equal sentences are one text; `row` is the row of the first one."""
 
-    text_id: str
+    text_id: str  # hash of the text
     text: str
     row: int  # from 1, in the file
 
     @classmethod
     def of(cls, text: str, row: int) -> Text:
-        """A text with its id, a digest of its content."""
-        return cls(digest(text), text, row)
+        """Make a text with its id."""
+        return cls(content_hash(text), text, row)
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a chat; an `assistant`'s is an example of an answer."""
+    """One message of a chat; the role `assistant` marks a few-shot answer."""
 
     role: Literal["system", "user", "assistant"]
     content: str
@@ -57,13 +58,13 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class AskKey:
-    """What makes two questions the same question; its answer is asked for once."""
+    """The identity of a question: questions with equal keys are sent once."""
 
     text_id: str
-    llm: str  # the entry's name in the configuration
+    llm: str  # name in the configuration
     task: Task
-    prompt_hash: str  # of the template and size; for a judge of the whole prompt
-    parameters: str  # a digest of what else shapes the answer: model, server, temperature, …
+    prompt_hash: str  # of template and size; for judges, of the whole prompt
+    parameters: str  # hash of the other things that affect the answer: model, server, temperature, …
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,33 +73,32 @@ class Ask:
 
     key: AskKey
     messages: tuple[Message, ...]
-    schema: dict[str, Any] | None = field(default=None, hash=False)  # JSON schema of the answer wanted
-    # input of providers that are not LLMs
+    schema: dict[str, Any] | None = field(default=None, hash=False)  # JSON schema of the answer
+    # for rules, which don't read the prompt
     text: str = ""
     size: int = 0
     labelling: str = "papers"  # the labelling task, one of `settings.TASKS`
-    changes: tuple[ChangeKind, ...] = ()  # of hard negatives, the kinds that are wanted
-    sample: int = 0  # index of the sample, for an LLM that samples
+    changes: tuple[ChangeKind, ...] = ()  # requested kinds of hard negatives
+    sample: int = 0  # index of the sample
 
 
-# Of a call, in either direction: no model reads or writes so many, whatever its server counts. At the highest
-# price of settings such a call costs less than 2^62 picodollars, and SQLite's whole numbers end at 2^63.
-MOST_TOKENS = 10**8
-MOST_PRICE = 10_000.0  # US dollars per million tokens
+# Upper bounds of one call. Their product is below 2^62 picodollars; SQLite's integers end at 2^63.
+MAX_TOKENS = 10**8
+MAX_PRICE = 10_000.0  # US dollars per million tokens
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Tokens of one call, as its server counted them."""
+    """Tokens of one call, as counted by the server."""
 
     prompt_tokens: int
     completion_tokens: int
 
 
-# Why an answer ended. `cut`: in the middle. `filtered`: a filter ended it. `failed`: the model or its server
-# gave up. `unknown`: no reason was given, or another one, such as a call of a tool. Servers pass on the
-# words of the model behind them, so those of Anthropic, Gemini, Cohere, Mistral, GLM, DeepSeek, Bedrock,
-# watsonx, vLLM, SGLang and TGI are here too.
+# Why an answer ended. `cut`: at a limit. `filtered`: by a content filter. `failed`: by an error. `unknown`:
+# no reason, or another one, such as a tool call. Gateways pass on the words of the model behind them, so the
+# table has those of Anthropic, Gemini, Cohere, Mistral, GLM, DeepSeek, Bedrock, watsonx, vLLM, SGLang and
+# TGI.
 Ending = Literal["complete", "cut", "refused", "filtered", "failed", "unknown"]
 
 _ENDING_WORDS: Mapping[Ending, str] = {
@@ -119,8 +119,7 @@ _REASON_PREFIX = re.compile(r"\A(?:finish_?)?reason_")
 
 
 def ending_of(finish: str) -> Ending:
-    """What a server's `finish_reason` means, in any spelling (`MAX_TOKENS`, `maxTokens`, `end-turn`)."""
-    # `maxTokens` is `max_tokens`; a word all in capitals has no inner beginnings of words.
+    """Classify a server's `finish_reason` in any spelling (`MAX_TOKENS`, `maxTokens`, `end-turn`)."""
     word = finish if finish.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", finish[:60])
     word = re.sub(r"[\s-]+", "_", word[:80].strip().lower())
     return _ENDINGS.get(_REASON_PREFIX.sub("", word), "unknown")
@@ -128,12 +127,12 @@ def ending_of(finish: str) -> Ending:
 
 @dataclass(frozen=True, slots=True)
 class LlmReply:
-    """What a provider brings back from one call, not yet interpreted."""
+    """The response to one call, not yet parsed."""
 
     raw: str
-    finish: str = "stop"  # why it ended, in the server's word, see `ending_of`; empty: none given
-    usage: TokenUsage | None = None  # None: the server reported none
-    model: str = ""  # as the server named it
+    finish: str = "stop"  # the server's finish_reason, see `ending_of`; empty if it gave none
+    usage: TokenUsage | None = None  # None: not reported
+    model: str = ""  # as named by the server
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,25 +143,25 @@ class Prices:
     completion: float | None
 
     def cost(self, usage: TokenUsage) -> float | None:
-        """The cost of this usage in US dollars; None if a price is unknown."""
+        """Cost in US dollars; None if a price is unknown."""
         if self.prompt is None or self.completion is None:
             return None
         return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
 
 
-class CallFailed(Exception):  # noqa: N818 - named after what happened
-    """One call brought no reply; the dispatcher decides what follows.
+class CallFailed(Exception):  # noqa: N818 - named after the event
+    """One call failed; the dispatcher may repeat it.
 
-    What no call can fix (no key, a refused key, an unknown model, an exhausted account) is raised as one of
-    `pairkit.app.errors` instead, and ends the run.
+    Errors that affect every call (a missing or refused key, an unknown model, an exhausted account) are
+    raised as one of `pairkit.app.errors` instead and end the run.
 
     Attributes:
         reason: `rate_limited`, `timeout`, `connection`, `server_error`, `broken_reply` or `rejected`.
-        detail: The server's message, for people; never a credential.
+        detail: The server's message; never a credential.
         retry_after_s: Seconds to wait, if the server requested a time.
-        retry: Whether asking again, now, may help.
-        final: Whether the server rejected this very question, so that repeating it never helps.
-        maybe_billed: Whether the server may have worked, and charged, for it.
+        retry: Whether an immediate retry may help.
+        final: Whether the server rejected this question, so that repeating it never helps.
+        maybe_billed: Whether the server may have charged for the call.
     """
 
     def __init__(
@@ -182,30 +181,30 @@ class CallFailed(Exception):  # noqa: N818 - named after what happened
 
 
 class Provider(Protocol):
-    """An LLM: asked a question it brings a reply, or says how it failed; see `clients.llms.build`."""
+    """An LLM, a function or rules; `clients.llms.build` makes one."""
 
-    name: str  # the entry's name in the configuration
+    name: str  # in the configuration
     model: str
-    parameters: str  # digest of what shapes its answers, see AskKey
-    parameters_text: str  # the same as JSON, for people; no credentials
+    parameters: str  # hash of `parameters_text`, see AskKey
+    parameters_text: str  # JSON of the parameters that affect answers; no credentials
     prices: Prices
     concurrency: int
     rpm: int | None
     tpm: int | None
     attempts: int
-    key_variable: str | None  # the environment variable with its key; None: it needs none
-    leaves_machine: bool  # whether the text may go to another machine
+    key_variable: str | None  # environment variable with the key; None: no key is needed
+    leaves_machine: bool  # whether texts may be sent to another machine
 
     def bound(self, ask: Ask) -> TokenUsage:
-        """At least as many tokens as a call can cost: prompt by its bytes, completion by the limit."""
+        """Upper bound on the tokens of a call: the bytes of the prompt, and the limit of the answer."""
         ...
 
     async def check(self) -> None:
-        """Check before any question that the LLM is available."""
+        """Raise an error if the LLM is not available."""
         ...
 
     async def reply(self, ask: Ask) -> LlmReply:
-        """Ask once."""
+        """Make one call."""
         ...
 
     async def close(self) -> None:
@@ -219,63 +218,63 @@ class StoredAnswer:
 
     key: AskKey
     reply: LlmReply
-    cost: float | None  # US dollars; None: the price is unknown
-    estimated: bool = False  # usage and cost are upper bounds, as the server reported none
+    cost: float | None  # US dollars; None: unknown price
+    estimated: bool = False  # usage and cost are upper bounds because the server reported none
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A question that got no answer."""
+    """A question without an answer."""
 
     key: AskKey
-    reason: str  # timeout, rate_limited, server_error, connection, broken_reply, rejected
+    reason: str  # see `CallFailed`
     detail: str
     attempts: int
-    final: bool  # asking again would not help: the server rejected this very question, and answers others
+    final: bool  # the server rejected this question but answers others: don't repeat it
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One sentence that the parser found in an answer, or a piece that it turned down."""
+    """A piece of an answer: a sentence, or anything else with the reason why it is not a candidate."""
 
     text: str
-    reason: str | None = None  # why it is no candidate; None: it may be one
-    change: str | None = None  # of a hard negative, what its writer says that it changes
+    reason: str | None = None  # None: it may become a candidate
+    change: str | None = None  # kind of a hard negative, as named by its writer
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One sentence that one LLM proposed for one text, with what became of it."""
+    """One sentence that one LLM proposed for one text."""
 
     text_id: str
     llm: str
     polarity: Polarity
     prompt_hash: str
     candidate: str
-    reason: str | None = None  # None: kept; else why it was dropped
+    reason: str | None = None  # why it was dropped; None: it was kept
     change: str | None = None  # see `Item`
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A kept sentence of one text and polarity; all LLMs that proposed it are its sources."""
+    """A kept sentence of one text and polarity, with all LLMs that proposed it."""
 
     text_id: str
     candidate: str
     polarity: Polarity
-    llms: tuple[str, ...]  # in order of their names
+    llms: tuple[str, ...]  # sorted by name
     prompt_hashes: tuple[str, ...] = ()
     change: str | None = None  # see `Item`
 
     @property
     def candidate_id(self) -> str:
-        """A digest of text and candidate; polarity takes no part, judges must not see it."""
-        return digest(self.text_id, self.candidate)
+        """Hash of text and candidate, without the polarity, which judges must not see."""
+        return content_hash(self.text_id, self.candidate)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeVote:
-    """One LLM's verdict on one candidate, blind to its proposer and polarity."""
+    """One LLM's verdict on one candidate, made without its proposer and polarity."""
 
     candidate_id: str
     judge: str
@@ -284,10 +283,10 @@ class JudgeVote:
 
 @dataclass(frozen=True, slots=True)
 class LabelledPair:
-    """A labelled pair, or a candidate that the ensemble turned down (`reason`)."""
+    """A labelled pair, or a candidate that the aggregation rejected (`reason`)."""
 
     candidate: Candidate
     polarity: Polarity  # differs from the candidate's if judges reversed it
-    label: float  # in [0, 1]; 1 the same meaning
+    label: float  # in [0, 1]; 1: same meaning
     votes: tuple[JudgeVote, ...] = ()
     reason: str | None = None

@@ -1,4 +1,4 @@
-"""All settings of a labelling run, and the kinds of LLMs, strategies and tasks that they name."""
+"""All settings of a labelling run, and the kinds of LLMs, aggregations and tasks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from llm_labeler.records import CHANGES, MOST_PRICE, MOST_TOKENS, POLARITIES, ChangeKind, Polarity
+from llm_labeler.records import CHANGES, MAX_PRICE, MAX_TOKENS, POLARITIES, ChangeKind, Polarity
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class EnsembleStrategy:
-    """How proposals and judgements become labels."""
+class Aggregation:
+    """A way to turn proposals and votes into labels."""
 
     meaning: str
     is_judged: bool = False
@@ -26,27 +26,24 @@ class EnsembleStrategy:
 
 @dataclass(frozen=True, slots=True)
 class LabellingKind:
-    """A labelling task: what LLMs are asked about each text, and what is read out of their answers."""
+    """A labelling task: the kind of sentences that LLMs write for each text."""
 
     triplets: bool = True
     is_judged: bool = False
 
 
 RULES = "wordnet"  # rules over a dictionary, not an LLM
-LLM_KINDS = (
-    *("openai", "openai_compatible", "glm", "anthropic", "gemini"),  # behind servers
-    *("function", RULES),
-)
+LLM_KINDS = ("openai", "openai_compatible", "glm", "anthropic", "gemini", "function", RULES)
 
-STRATEGIES: Mapping[str, EnsembleStrategy] = {
-    "union": EnsembleStrategy("every proposal that passed the filters, whoever made it"),
-    "vote": EnsembleStrategy(
-        "proposals that more judges confirmed than denied, each judging blind and none its own",
+AGGREGATIONS: Mapping[str, Aggregation] = {
+    "union": Aggregation("every proposal that passed the filters"),
+    "vote": Aggregation(
+        "proposals that most judges confirmed; judges see neither the polarity nor their own proposals",
         is_judged=True,
     ),
-    "weighted": EnsembleStrategy(
-        "proposals that judges confirmed, each judging blind and none its own, votes weighed by the"
-        " judges' estimated accuracy; the label follows from the probabilities that result",
+    "weighted": Aggregation(
+        "proposals that judges confirmed, with votes weighted by the judges' estimated accuracy; the label is"
+        " the resulting probability. Judges see neither the polarity nor their own proposals",
         is_judged=True,
         is_graded=True,
     ),
@@ -59,33 +56,27 @@ TASKS: Mapping[str, LabellingKind] = {
 }
 
 
-def own_name(function: Any) -> str:
-    """How a function of somebody's is named in records: `python:module.qualified_name`."""
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"python:{named.__module__}.{named.__qualname__}"
-
-
-_SHAPING = ("kind", "model", "temperature", "top_p", "seed", "max_tokens", "extra", "structured")
+_ANSWER_FIELDS = ("kind", "model", "temperature", "top_p", "seed", "max_tokens", "extra", "structured")
 Structured = Literal["auto", "off", "strict"]
 Tree = dict[str, Any]
 
-_SAME_KIND = {"compatible": "openai_compatible", "server": "openai_compatible"}
+_KIND_ALIASES = {"compatible": "openai_compatible", "server": "openai_compatible"}
 
 
 def _one_of(*names: str) -> AfterValidator:
-    """One of a table's names."""
+    """Accept only these names."""
 
     def check(name: str) -> str:
         if name not in names:
-            *most, last = map(repr, names)
-            raise ValueError(f"expected {', '.join(most)}{' or ' if most else ''}{last}")
+            *others, last = map(repr, names)
+            raise ValueError(f"expected {', '.join(others)} or {last}")
         return name
 
     return AfterValidator(check)
 
 
 def _names(value: object) -> object:
-    """`NAME,NAME` as a list."""
+    """Split `NAME,NAME`."""
     if not isinstance(value, str):
         return value
     names = [part.strip() for part in value.split(",")]
@@ -95,7 +86,7 @@ def _names(value: object) -> object:
 
 
 def _polarities(value: object) -> object:
-    """`both`, or one of them by its name."""
+    """Accept `both` or the name of one polarity."""
     if not isinstance(value, str):
         return value
     if value != "both" and value not in POLARITIES:
@@ -111,111 +102,110 @@ Polarities = Annotated[tuple[Polarity, ...], BeforeValidator(_polarities)]
 class LlmSettings(Settings):
     """One LLM, `[llm.NAME]`: its server, prices, limits and parameters."""
 
-    kind: Annotated[
-        str, _one_of(*LLM_KINDS)
-    ]  # openai, openai_compatible, glm, anthropic, gemini, wordnet; function: from Python
-    model: str = ""  # the server's name for it
+    # openai, openai_compatible, glm, anthropic, gemini, wordnet; function: from Python
+    kind: Annotated[str, _one_of(*LLM_KINDS)]
+    model: str = ""  # the server's name of the model
     base_url: str | None = None  # http(s)://…/v1; unset: the provider's own
     # environment variable with the key; unset: the provider's usual one at its own host, no key elsewhere
     api_key_env: str | None = None
     # the LLM runs on this machine and no text leaves it; false for a local gateway to a remote LLM
     local: bool = False
     plain_http: bool = False  # send the key unencrypted to another machine
-    ca_file: Path | None = None  # certificates (PEM) to trust; unset: SSL_CERT_FILE's, else the system's
-    must_be_listed: bool = True  # stop if the server's list of models lacks this one
-    # US dollars per million tokens of prompts; unset: as published, 0 on a server of your own, else unknown
-    price_in: float | None = Field(default=None, ge=0, le=MOST_PRICE)
-    # US dollars per million tokens of answers; unset: as price_in
-    price_out: float | None = Field(default=None, ge=0, le=MOST_PRICE)
-    concurrency: int = Field(default=16, ge=1)  # calls at a time
-    rpm: int | None = Field(default=None, ge=1)  # requests a minute; unset: until the server says otherwise
-    tpm: int | None = Field(default=None, ge=1)  # tokens a minute
+    ca_file: Path | None = None  # trusted certificates (PEM); unset: those of SSL_CERT_FILE or the system
+    must_be_listed: bool = True  # stop if the model is not in the server's list of models
+    # US dollars per million prompt tokens; unset: as published, 0 on a server of your own, else unknown
+    price_in: float | None = Field(default=None, ge=0, le=MAX_PRICE)
+    # US dollars per million answer tokens; unset: as price_in
+    price_out: float | None = Field(default=None, ge=0, le=MAX_PRICE)
+    concurrency: int = Field(default=16, ge=1)  # concurrent calls
+    rpm: int | None = Field(default=None, ge=1)  # requests per minute; unset: only the server limits them
+    tpm: int | None = Field(default=None, ge=1)  # tokens per minute
     timeout_s: float = Field(default=60.0, gt=0)  # for one answer
-    attempts: int = Field(default=8, ge=1)  # tries of one question, the first one included
+    attempts: int = Field(default=8, ge=1)  # attempts per question, including the first
     temperature: float | None = Field(default=None, ge=0)  # sampling temperature; unset: the server's default
     top_p: float | None = Field(default=None, gt=0, le=1)  # nucleus sampling; unset: the server's default
     seed: int | None = None  # sent with each request if set
-    max_tokens: int = Field(default=512, ge=1, le=MOST_TOKENS)  # tokens of an answer, at most
+    max_tokens: int = Field(default=512, ge=1, le=MAX_TOKENS)  # maximum tokens of an answer
     structured: Structured = "auto"  # whether to request JSON; the parser reads any format
     extra: Tree = Field(default_factory=dict)  # further fields of the request, such as thinking = …
 
     def answer_parameters(self, name: str, url: str) -> str:
-        """The parameters that affect answers, as JSON: without limits and prices."""
-        values = {field: getattr(self, field) for field in _SHAPING} | {"base_url": url}
+        """The parameters that affect answers, as JSON."""
+        values = {field: getattr(self, field) for field in _ANSWER_FIELDS} | {"base_url": url}
         try:
             return json.dumps(values, sort_keys=True, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ConfigError(
-                f"llm {name}: extra is not valid JSON ({error}); use texts, numbers, lists and tables in "
-                f"[llm.{name}.extra]"
+                f"llm {name}: extra can't be written as JSON ({error}); use strings, numbers, lists and"
+                f" tables in [llm.{name}.extra]"
             ) from error
 
     @field_validator("kind", mode="before")
     @classmethod
-    def _other_names(cls, value: object) -> object:
-        return _SAME_KIND.get(name := value.replace("-", "_"), name) if isinstance(value, str) else value
+    def _without_alias(cls, value: object) -> object:
+        return _KIND_ALIASES.get(name := value.replace("-", "_"), name) if isinstance(value, str) else value
 
 
 class PromptSettings(Settings):
     """The prompts sent to the LLMs."""
 
-    # hardened, paper, or a file with {size}, {text} and {polarity}; of another task its own name, or a file
+    # hardened, paper, or a file with {size}, {text} and {polarity}; other tasks: the task's name, or a file
     template: str = "hardened"
-    # positive: sentences of the same meaning; negative: of the opposite
+    # positive: sentences with the same meaning; negative: with the opposite
     polarities: Polarities = Field(default=POLARITIES, min_length=1)
     examples: Path | None = None  # file of few-shot examples: pairs or triplets
-    # of the task triplet: what hard negatives may change
+    # task triplet: what hard negatives may change
     changes: Changes = Field(default=CHANGES, min_length=1)
 
 
 class InputSettings(Settings):
     """Selection of the sentences."""
 
-    min_chars: int = Field(default=1, ge=1)  # shorter ones are dropped, and counted
-    max_chars: int = Field(default=2000, ge=1)  # longer ones are dropped, and counted
-    limit: int | None = Field(default=None, ge=1)  # take only the first N usable sentences
-    draw: int | None = Field(default=None, ge=1)  # take a random sample of N of these, drawn by the seed
+    min_chars: int = Field(default=1, ge=1)  # shorter sentences are dropped and counted
+    max_chars: int = Field(default=2000, ge=1)  # longer sentences are dropped and counted
+    limit: int | None = Field(default=None, ge=1)  # use only the first N usable sentences
+    draw: int | None = Field(default=None, ge=1)  # use a random sample of N of these
 
 
 class FilterSettings(Settings):
     """Which proposals are kept."""
 
-    # characters of a candidate, as a share of its sentence's, at least
+    # minimum length of a candidate, as a share of the length of its sentence
     min_length_ratio: float = Field(default=0.25, ge=0)
-    max_length_ratio: float = Field(default=4.0, gt=0)  # the same, at most
+    max_length_ratio: float = Field(default=4.0, gt=0)  # maximum length, likewise
     same_script: bool = True  # a candidate must be in the main script of its sentence
-    # share of content words that both have in common, at least; 0.2 also drops paraphrases in other words
+    # minimum share of common content words; 0.2 also drops some good paraphrases
     min_shared: float = Field(default=0.0, ge=0, le=1)
-    same_kind: bool = True  # a positive of a question has to be a question
-    # least number of words by which a negative differs
+    same_kind: bool = True  # a positive of a question must be a question
+    # minimum number of words by which a negative differs
     min_differing_words: int = Field(default=0, ge=0)
-    # of the task triplet: share of content words that a negative keeps, at least
+    # task triplet: minimum share of content words that a negative keeps
     min_kept: float = Field(default=0.5, ge=0, le=1)
-    # a negative at or above this similarity is a copy
+    # a negative at or above this similarity counts as a copy
     antonym_similarity: float = Field(default=0.95, gt=0, le=1)
 
 
 class JudgeSettings(Settings):
-    """How candidates are judged, if the strategy needs judges."""
+    """How candidates are judged, for the aggregations vote and weighted."""
 
     candidates_per_call: int = Field(default=8, ge=1)  # candidates in one question to a judge
     llms: Names = ()  # the judges; empty: the LLMs that propose
 
 
 class EnsembleSettings(Settings):
-    """How several LLMs' proposals become labels."""
+    """How the proposals of several LLMs become labels."""
 
-    members: tuple[str, ...] = ("chatgpt", "llama", "chatglm")  # what `--llm ensemble` stands for
-    strategy: Annotated[str, _one_of(*STRATEGIES)] = "union"  # union, vote or weighted
+    members: tuple[str, ...] = ("chatgpt", "llama", "chatglm")  # the LLMs of `--llm ensemble`
+    aggregation: Annotated[str, _one_of(*AGGREGATIONS)] = "union"  # union, vote or weighted
     unrelated_is_negative: bool = True  # vote, weighted: a judge's `unrelated` confirms a negative
-    # what happens to positives judged opposite, and negatives judged same
+    # drop or swap positives that are judged opposite, and negatives that are judged same
     reversed_pairs: Literal["drop", "swap"] = "drop"
-    min_confidence: float = Field(default=0.6, ge=0, le=1)  # weighted: drop a pair below it
-    min_items: int = Field(default=150, ge=1)  # weighted: fewer judged candidates fall back to the majority
+    min_confidence: float = Field(default=0.6, ge=0, le=1)  # weighted: drop pairs below it
+    min_items: int = Field(default=150, ge=1)  # weighted: with fewer judged candidates, the majority decides
 
 
 class BudgetSettings(Settings):
-    """Limits on the spending of a run, earlier sessions included; unset: no limit."""
+    """Limits on the spending of a run, including earlier sessions; unset: no limit."""
 
     max_cost: float | None = Field(default=None, ge=0)  # US dollars, over all sessions
     max_tokens: int | None = Field(default=None, ge=0)  # tokens of prompts and answers, over all sessions
@@ -244,8 +234,8 @@ class TextSplitSettings(Settings):
         return self
 
 
-PAPERS = "papers"  # the task that is done unless another is named
-# Differences from these, or further entries, come from `--config`.
+PAPERS = "papers"  # the default task
+# `--config` adds entries and overrides fields of these.
 BUILT_IN_LLMS: Mapping[str, Tree] = {
     "chatgpt": {"kind": "openai", "model": "gpt-4o-mini"},
     # vLLM's address; Ollama's is http://localhost:11434/v1, llama.cpp's http://localhost:8080/v1
@@ -255,7 +245,6 @@ BUILT_IN_LLMS: Mapping[str, Tree] = {
         "base_url": "http://localhost:8000/v1",
     },
     "chatglm": {"kind": "glm", "model": "glm-4-flash"},
-    # No LLM: rules over WordNet.
     "wordnet": {"kind": "wordnet", "model": "wordnet-3.0 rules", "price_in": 0.0, "price_out": 0.0},
 }
 
@@ -263,15 +252,12 @@ BUILT_IN_LLMS: Mapping[str, Tree] = {
 class LabelSettings(Settings):
     """A whole labelling run."""
 
-    # what LLMs are asked about each text: papers, triplet or query
-    task: Annotated[str, _one_of(*TASKS)] = PAPERS
-    llms: Names = ()  # who proposes; `ensemble` stands for its members
-    size: int = Field(default=3, ge=1, le=100)  # sentences wanted of each LLM and polarity
-    samples: int = Field(
-        default=1, ge=1, le=100
-    )  # how often each LLM is asked the same; rules are asked once
-    seed: int = Field(default=42, ge=0, lt=2**32)  # decides every random choice
-    local_only: bool = False  # refuse whatever may send text to another machine
+    task: Annotated[str, _one_of(*TASKS)] = PAPERS  # papers, triplet or query
+    llms: Names = ()  # the LLMs that propose; `ensemble` means its members
+    size: int = Field(default=3, ge=1, le=100)  # sentences to request from each LLM, per text and polarity
+    samples: int = Field(default=1, ge=1, le=100)  # answers to request for each question; one from rules
+    seed: int = Field(default=42, ge=0, lt=2**32)  # seed of every random choice
+    local_only: bool = False  # refuse LLMs that may send text to another machine
     prompt: PromptSettings = PromptSettings()
     input: InputSettings = InputSettings()
     filters: FilterSettings = FilterSettings()
@@ -284,24 +270,26 @@ class LabelSettings(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _put_built_in_beneath(cls, tree: object) -> object:
+    def _merge_built_in_llms(cls, tree: object) -> object:
         if not isinstance(tree, dict) or not isinstance(own := tree.get("llm", {}), dict):
             return tree
         entries: Tree = {name: dict(entry) for name, entry in BUILT_IN_LLMS.items()}
         for name, entry in own.items():
-            same = isinstance(entry, dict) and entry.get("kind", entries.get(name, {}).get("kind"))
-            below = entries.get(name, {}) if same == entries.get(name, {}).get("kind") else {}
-            entries[name] = {**below, **entry} if isinstance(entry, dict) else entry
+            built_in = entries.get(name, {})
+            if isinstance(entry, dict) and entry.get("kind", built_in.get("kind")) == built_in.get("kind"):
+                entries[name] = {**built_in, **entry}
+            else:
+                entries[name] = entry
         return {**tree, "llm": entries}
 
     @model_validator(mode="before")
     @classmethod
-    def _has_the_prompt_of_its_task(cls, tree: object) -> object:
-        """Leave the prompt to the task where none is named; `paper` is the papers' task's."""
+    def _default_prompt_of_task(cls, tree: object) -> object:
+        """Every task but `papers` has its own default prompt."""
         if not isinstance(tree, dict) or (task := tree.get("task", PAPERS)) == PAPERS:
             return tree
         if task == "judge":
-            raise ValueError("task judge: `label judge` judges pairs that are there already")
+            raise ValueError("task judge: to judge existing pairs, run `label judge`")
         prompt = tree.get("prompt", {})
         return {**tree, "prompt": {"template": task, **prompt}} if isinstance(prompt, dict) else tree
 
@@ -311,16 +299,16 @@ class LabelSettings(Settings):
             return self
         if self.prompt.template in ("paper", "hardened"):
             raise ValueError(
-                f"prompt.template {self.prompt.template}: it is of the task {PAPERS}; leave it out for the"
-                f" prompt of the task {self.task}, or give a file"
+                f"prompt.template {self.prompt.template} belongs to the task {PAPERS}; leave it out to use"
+                f" the prompt of the task {self.task}, or give a file"
             )
         if set(self.prompt.polarities) != {*POLARITIES}:
             raise ValueError(f"prompt.polarities: the task {self.task} makes triplets, which need both")
-        strategy = self.ensemble.strategy
-        if STRATEGIES[strategy].is_judged and not TASKS[self.task].is_judged:
+        aggregation = self.ensemble.aggregation
+        if AGGREGATIONS[aggregation].is_judged and not TASKS[self.task].is_judged:
             raise ValueError(
-                f"ensemble.strategy {strategy}: judges compare what two texts say, and the task {self.task}"
-                " pairs texts that never say the same; use union"
+                f"ensemble.aggregation {aggregation}: judges compare meanings, and the task {self.task} pairs"
+                " texts of different meaning; use union"
             )
         return self
 
@@ -329,30 +317,29 @@ class LabelSettings(Settings):
         for name in (*self.proposers, *self.judge.llms):
             if name not in self.llm:
                 raise ValueError(
-                    f"no LLM is named {name!r}; there are {', '.join(sorted(self.llm))}, and ensemble; "
-                    f"describe it as [llm.{name}] in a file for config (--config)"
+                    f"no LLM is named {name!r}; expected {', '.join(sorted(self.llm))} or ensemble, or add"
+                    f" [llm.{name}] to a file for config (--config)"
                 )
-        if STRATEGIES[self.ensemble.strategy].is_judged and self.llms and not self.judges:
+        if AGGREGATIONS[self.ensemble.aggregation].is_judged and self.llms and not self.judges:
             raise ValueError(
-                f"ensemble.strategy {self.ensemble.strategy}: rules can't judge; name an LLM in "
+                f"ensemble.aggregation {self.ensemble.aggregation}: rules can't judge; name an LLM in "
                 "judge.llms, or use union"
             )
         return self
 
     @model_validator(mode="after")
     def _samples_differ(self) -> LabelSettings:
-        """Check that no LLM with several samples has temperature 0."""
         for name in self.proposers if self.samples > 1 else ():
             if self.llm[name].temperature == 0:
                 raise ValueError(
-                    f"samples {self.samples}: {name} always answers alike; set llm.{name}.temperature, such"
-                    " as 0.8"
+                    f"samples {self.samples}: all answers of {name} are equal at temperature 0; set"
+                    f" llm.{name}.temperature, for example to 0.8"
                 )
         return self
 
     @property
     def proposers(self) -> tuple[str, ...]:
-        """The LLMs that propose, `ensemble` spelled out, each once."""
+        """The LLMs that propose, without repeats; `ensemble` is replaced by its members."""
         names = [
             member
             for name in self.llms
@@ -362,14 +349,14 @@ class LabelSettings(Settings):
 
     @property
     def optional(self) -> frozenset[str]:
-        """Members of `ensemble` that are not named themselves; if they can't be asked, they are left out."""
+        """Members of `ensemble` that are not named elsewhere: they are left out if they are unavailable."""
         members = self.ensemble.members if "ensemble" in self.llms else ()
         return frozenset(members) - {*self.llms, *self.judge.llms}
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """The LLMs that judge; empty if the strategy needs no judges."""
-        if not STRATEGIES[self.ensemble.strategy].is_judged:
+        """The LLMs that judge; empty if the aggregation needs no judges."""
+        if not AGGREGATIONS[self.ensemble.aggregation].is_judged:
             return ()
-        named = self.judge.llms or self.proposers
-        return tuple(name for name in named if self.llm[name].kind != RULES)  # rules can't judge
+        names = self.judge.llms or self.proposers
+        return tuple(name for name in names if self.llm[name].kind != RULES)  # rules can't judge

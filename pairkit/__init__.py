@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pairkit.api import export as export
     from pairkit.api import merge as merge
     from pairkit.api import mine as mine
-    from pairkit.api import push as push
     from pairkit.api import read as read
     from pairkit.api import report as report
     from pairkit.api import review as review
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from pairkit.app.progress import Progress as Progress
     from pairkit.app.version import __version__ as __version__
     from pairkit.dataset.audit import AuditReport as AuditReport
-    from pairkit.dataset.hub import Pushed as Pushed
     from pairkit.dataset.made import MadeDataset as MadeDataset
     from pairkit.dataset.records import PairDataset as PairDataset
     from pairkit.dataset.show import ShownPair as ShownPair

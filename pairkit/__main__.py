@@ -1,4 +1,4 @@
-"""The `pairs` command: each public function as a command; also `python -m pairkit`."""
+"""The command line `pairs`, also `python -m pairkit`."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ DROPPED = Flag(metavar="FILE", panel=OUTPUT, help="Write the rows that were left
 def _audit(audit: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
     from pairkit.app.commands import show
 
-    found = audit(**given)
-    show(found, json=json, quiet=quiet, given=given)
-    found.check()
+    result = audit(**given)
+    show(result, json=json, quiet=quiet, given=given)
+    result.check()
 
 
 def _export(export: Any, given: Any) -> None:
     from pairkit import api
     from pairkit.app.terminal import out, say
-    from pairkit.dataset.labels import worth_telling
+    from pairkit.dataset.labels import describe_labels
 
     names = ("source", "columns", "labels", "label_range", "bad_rows")
     pairs = api.read(**{name: given.pop(name) for name in names})
-    if told := worth_telling(pairs.labels):
-        say(told)
+    if note := describe_labels(pairs.labels):
+        say(note)
     for path in export(pairs, **given):
         out.print(str(path), markup=False)
 
 
 def _make(make: Any, given: Any, *, dropped: Annotated[Path | None, DROPPED] = None) -> Any:
-    made = make(**given)
+    result = make(**given)
     if dropped is not None:
-        made.save_dropped(dropped)
-    return made
+        result.save_dropped(dropped)
+    return result
 
 
 def _review(
@@ -59,7 +59,7 @@ def _review(
     port: Annotated[
         int | None,
         Flag(
-            "--port -p", metavar="N", panel="People", help="Port of the page. [default: 8750, or a free one]"
+            "--port -p", metavar="N", panel="People", help="Port of the page. [default: 8750, or a free port]"
         ),
     ] = None,
     report: Annotated[
@@ -72,27 +72,27 @@ def _review(
     from pairkit.app.commands import show, with_input_flags
     from pairkit.app.terminal import next_step, out, print_json, say
 
-    found = review(**given)
+    result = review(**given)
     if report or card:
-        results = found.report()
+        results = result.report()
         if card:
             results.save_card(given["source"])
         show(results, json=json, quiet=quiet)
         return
-    with found.serve(reviewer, port=port) as server:
+    with result.serve(reviewer, port=port) as server:
         if json:
-            print_json({"store": str(found.path), "url": server.url, "links": server.links})
+            print_json({"store": str(result.path), "url": server.url, "links": server.links})
         else:
             for name, link in server.links.items():
                 out.print(f"{name}  {link}", markup=False)
         say("each answer is saved at once; each link is for one person (Ctrl-C ends the server)", quiet=quiet)
-        again = with_input_flags(["pairs", "review", given["source"], "--report"], given)
-        next_step("see the results", again, quiet=quiet)
+        command = with_input_flags(["pairs", "review", given["source"], "--report"], given)
+        next_step("see the results", command, quiet=quiet)
         server.wait()
 
 
 def application() -> Typer:
-    """The command line; its imports are slow, so they are inside."""
+    """The command line. Imports are inside the function because they are slow."""
     from pairkit import api
     from pairkit.app.commands import add_command, application
 
@@ -115,11 +115,7 @@ def application() -> Typer:
         "pairs report nli.tsv --labels entailment=1,neutral=0,contradiction=0",
     )
     add_command(
-        app,
-        api.show,
-        "pairs show gis-dataset",
-        "pairs show gis-dataset --row 3 --label 0",
-        json=False,
+        app, api.show, "pairs show gis-dataset", "pairs show gis-dataset --row 3 --label 0", json=False
     )
     add_command(
         app,
@@ -141,21 +137,15 @@ def application() -> Typer:
         app,
         api.merge,
         "pairs merge gis labelled.tsv --out both",
-        "pairs merge mine.csv yours.csv --conflicts drop --split 0.8,0.1,0.1 --out ours",
+        "pairs merge mine.csv yours.csv --conflicts drop --split-sizes 0.8,0.1,0.1 --out ours",
         run=_make,
     )
     add_command(
         app,
         api.split,
         "pairs split pairs.tsv --out divided",
-        "pairs split gis --split 0.9,0,0.1 --cut-negatives --out anew",
+        "pairs split gis --split-sizes 0.9,0,0.1 --cut-negatives --out resplit",
         run=_make,
-    )
-    add_command(
-        app,
-        api.push,
-        "pairs push gis-dataset --repo you/gis --dry-run",
-        "HF_TOKEN=… pairs push gis-dataset --repo you/gis",
     )
     add_command(
         app,

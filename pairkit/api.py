@@ -19,7 +19,7 @@ from pairkit.dataset.flags import (
     Out,
     OutNeeded,
     Seed,
-    Shares,
+    SplitSizes,
 )
 from pairkit.dataset.in_memory import Source
 from pairkit.dataset.labels import label_rules
@@ -29,7 +29,6 @@ from pairkit.dataset.records import PairDataset
 if TYPE_CHECKING:
     from pairkit.app.progress import Listener
     from pairkit.dataset.audit import AuditReport
-    from pairkit.dataset.hub import Pushed
     from pairkit.dataset.made import MadeDataset
     from pairkit.dataset.show import ShownPair
     from pairkit.reports import Report
@@ -160,15 +159,15 @@ def report(
 
     Example:
         >>> import pairkit
-        >>> made = pairkit.report("pairs.tsv", "about.html", progress=False)
-        >>> made.page.name, made.counts["splits"]["all"]["texts"]
+        >>> result = pairkit.report("pairs.tsv", "about.html", progress=False)
+        >>> result.page.name, result.counts["splits"]["all"]["texts"]
         ('about.html', 12)
     """
     from pairkit.reports import make_report
 
-    place, seed = argument("out", out, Path | None), argument("seed", seed, int)
+    folder, seed = argument("out", out, Path | None), argument("seed", seed, int)
     pairs = read_pairs(source, columns=columns, rules=label_rules(labels, label_range, bad_rows))
-    return make_report(pairs, place, seed=seed, progress=progress)
+    return make_report(pairs, folder, seed=seed, progress=progress)
 
 
 def review(
@@ -186,7 +185,7 @@ def review(
     label_range: LabelRange = None,
     bad_rows: BadRows = "error",
 ) -> Review:
-    """Have people judge a sample of pairs blindly in a browser; then estimate the accuracy of the labels.
+    """Let people judge a sample of pairs blindly in a browser, and estimate the accuracy of the labels.
 
     Each answer is saved at once, and the same call continues a review. `pairkit.apply` and
     `llm_labeler.score` read its file. Arguments that choose pairs are set when a review begins: later they
@@ -213,7 +212,7 @@ def review(
 
     Raises:
         ConfigError: As `read`; a setting is invalid or differs from the review in that file.
-        DataError: As `read`; the file is damaged, or its review has other pairs.
+        DataError: As `read`; or the file is a review of other pairs.
         RemoteError: As `read`.
 
     Example:
@@ -222,16 +221,16 @@ def review(
         Review('people.review': 4 pairs, 0 judgements, 0 people)
     """
     from pairkit.app.settings import load_settings
-    from pairkit.reviews import Wanted, begin
+    from pairkit.reviews import ReviewOptions, begin
 
-    place = argument("store", store, Path | None)
-    given = {"n": n, "seed": seed, "strata": strata}
-    given |= {"each": each, "grades": grades, "question": question}
-    wanted = load_settings(Wanted, flags=given)
+    file = argument("store", store, Path | None)
+    options = {"n": n, "seed": seed, "strata": strata}
+    options |= {"each": each, "grades": grades, "question": question}
+    review_options = load_settings(ReviewOptions, flags=options)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
-    if place is None and not isinstance(source, str | Path):
+    if file is None and not isinstance(source, str | Path):
         raise ConfigError("store = None: pairs in memory have no default file; give a file")
-    return begin(pairs, place, wanted)
+    return begin(pairs, file, review_options)
 
 
 def apply(
@@ -273,10 +272,10 @@ def apply(
     """
     from pairkit.reviews import apply_review, review_beside
 
-    place, file = argument("out", out, Path | None), argument("store", store, Path | None)
+    folder, file = argument("out", out, Path | None), argument("store", store, Path | None)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     path = file or review_beside(pairs.source)
-    return apply_review(pairs, source, path, place, relabel=relabel, fresh=fresh)
+    return apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh)
 
 
 def show(
@@ -368,9 +367,9 @@ def export(
     """
     from pairkit.dataset.export import FileFormat, export_pairs
 
-    place = argument("out", out, Path)
+    folder = argument("out", out, Path)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
-    return export_pairs(pairs, place, cast("FileFormat", file_format), raw=raw)
+    return export_pairs(pairs, folder, cast("FileFormat", file_format), raw=raw)
 
 
 def write(
@@ -404,15 +403,15 @@ def write(
 
     Example:
         >>> import pairkit
-        >>> made = pairkit.write([{"text1": "a", "text2": "b", "label": 1}], "mine")
+        >>> result = pairkit.write([{"text1": "a", "text2": "b", "label": 1}], "mine")
         >>> pairkit.read("mine")
         PairDataset of mine: 1 pairs, labels 0 and 1 (100.0 % are 1); train 1
     """
     from pairkit.dataset.made import make_written
 
-    place = argument("out", out, Path)
+    folder = argument("out", out, Path)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
-    return make_written(pairs, source, place, fresh=fresh)
+    return make_written(pairs, source, folder, fresh=fresh)
 
 
 def merge(
@@ -422,7 +421,7 @@ def merge(
     out: Annotated[str | Path | None, OutNeeded] = None,
     *,
     conflicts: Annotated[str, Flag(metavar="NAME", main=True)] = "error",
-    split: Annotated[Sequence[float] | None, Shares] = None,
+    split_sizes: Annotated[Sequence[float] | None, SplitSizes] = None,
     cut_negatives: bool = False,
     seed: Annotated[int, Seed] = 42,
     columns: Columns = None,
@@ -434,14 +433,14 @@ def merge(
     """Join datasets: each pair once, and no text, issue or cluster in two splits.
 
     Rows keep their splits. If two splits share a text, issue or cluster, the rows of only one
-    split are kept (first test, then validation), and the others are left out with a reason.
+    split are kept (first test, then validation), and other rows are left out with a reason.
 
     Args:
         sources: Folders, files or Hub ids. In Python also anything that `read` takes, or a mapping of names
             to these. The column `source` has the name or path; other columns are kept.
         out: The dataset's folder. None writes nothing.
         conflicts: If labels of a pair differ: error, drop (the pair) or first (the first dataset's label).
-        split: Shares of train, validation and test for new splits.
+        split_sizes: Sizes of new splits: the proportions of train, validation and test.
         cut_negatives: See `split`.
         seed: Random seed.
         columns: As for `read`.
@@ -460,27 +459,27 @@ def merge(
 
     Example:
         >>> import pairkit
-        >>> made = pairkit.merge(["pairs.tsv", "pairs.tsv"], "both")
-        >>> made.statistics["dropped_pairs"], len(made.pairs)
+        >>> result = pairkit.merge(["pairs.tsv", "pairs.tsv"], "both")
+        >>> result.statistics["dropped_pairs"], len(result.pairs)
         ({'repeated': 8}, 8)
     """
     from pairkit.dataset.made import make_merged, named
 
-    place = argument("out", out, Path | None)
-    settings = _settings(conflicts, split, cut_negatives, seed)
-    given = named(sources)
+    folder = argument("out", out, Path | None)
+    settings = _settings(conflicts, split_sizes, cut_negatives, seed)
+    by_name = named(sources)
     pairs = {
         name: read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
-        for name, source in given.items()
+        for name, source in by_name.items()
     }
-    return make_merged(pairs, given, place, settings=settings, fresh=fresh)
+    return make_merged(pairs, by_name, folder, settings=settings, fresh=fresh)
 
 
 def split(
     source: Dataset,
     out: Annotated[str | Path | None, OutNeeded] = None,
     *,
-    split: Annotated[Sequence[float], Shares] = (0.8, 0.1, 0.1),
+    split_sizes: Annotated[Sequence[float], SplitSizes] = (0.8, 0.1, 0.1),
     cut_negatives: bool = False,
     seed: Annotated[int, Seed] = 42,
     columns: Columns = None,
@@ -496,7 +495,7 @@ def split(
     Args:
         source: As for `read`. Its own splits are ignored.
         out: The dataset's folder. None writes nothing.
-        split: Shares of train, validation and test.
+        split_sizes: Proportions of train, validation and test.
         cut_negatives: Drop negatives whose texts are in different splits. For datasets whose negatives
             connect all texts: only positives then group the texts.
         seed: Random seed.
@@ -511,22 +510,22 @@ def split(
 
     Raises:
         ConfigError: As `merge`.
-        DataError: As `read`; or a group of connected rows is too large for these shares.
+        DataError: As `read`; or a group of connected rows is too large for these sizes.
         RemoteError: As `read`.
 
     Example:
         >>> import pairkit
-        >>> made = pairkit.split("pairs.tsv", split=(0.5, 0.25, 0.25))
-        >>> {name: rows.height for name, rows in made.pairs.splits.items()}
+        >>> result = pairkit.split("pairs.tsv", split_sizes=(0.5, 0.25, 0.25))
+        >>> {name: rows.height for name, rows in result.pairs.splits.items()}
         {'train': 4, 'validation': 2, 'test': 2}
     """
     from pairkit.dataset.made import make_split
 
-    place = argument("out", out, Path | None)
-    shares = argument("split", split, list[float])
-    settings = _settings("error", shares, cut_negatives, seed)
+    folder = argument("out", out, Path | None)
+    sizes = argument("split_sizes", split_sizes, list[float])
+    settings = _settings("error", sizes, cut_negatives, seed)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
-    return make_split(pairs, source, place, settings=settings, fresh=fresh)
+    return make_split(pairs, source, folder, settings=settings, fresh=fresh)
 
 
 def mine(
@@ -536,7 +535,7 @@ def mine(
     strategies: Annotated[Sequence[str] | str | None, Flag(metavar="NAME,…", main=True)] = None,
     columns: Columns = None,
     max_chars: Annotated[int, Flag(metavar="N")] = 1000,
-    split: Annotated[Sequence[float], Shares] = (0.8, 0.1, 0.1),
+    split_sizes: Annotated[Sequence[float], SplitSizes] = (0.8, 0.1, 0.1),
     seed: Annotated[int, Seed] = 42,
     fresh: Fresh = False,
     progress: bool | Listener = True,
@@ -544,7 +543,7 @@ def mine(
     """Make positive pairs from the structure of documents.
 
     Such pairs help a weak model and may harm a good one: train with --accept-on, which keeps the backbone
-    unless the model is better. No document is in two splits. Texts that several others share, such as
+    unless the model is better. No document is in two splits. Texts of several documents, such as
     the heading "Overview" or the link "here", are left out.
 
     Args:
@@ -557,7 +556,7 @@ def mine(
         columns: For a table: the columns of title, body, question, answer and document, as role=name. Several
             rows may belong to one document. By default common names are recognised.
         max_chars: Maximum characters of a text, which is cut after a whole sentence or word.
-        split: Shares of train, validation and test.
+        split_sizes: Proportions of train, validation and test.
         seed: Random seed.
         fresh: Replace a dataset made with other settings.
         progress: Whether to show progress on stderr, or a function that receives it.
@@ -570,14 +569,14 @@ def mine(
         ConfigError: The source does not exist; a setting is invalid; or `out` contains other files or can't
             be written.
         DataError: The source is not readable or has no documents; no pair is left; or a group of connected
-            rows is too large for these shares.
+            rows is too large for these sizes.
         RemoteError: As `read`.
 
     Example:
         >>> import pairkit
         >>> rows = [{"title": "Backups", "body": "They run at night."}, {"title": "Keys", "body": "Soon."}]
-        >>> made = pairkit.mine(rows, split=(1, 0, 0), progress=False)
-        >>> made.statistics["strategies"], made.pairs.rows["text1"].to_list()
+        >>> result = pairkit.mine(rows, split_sizes=(1, 0, 0), progress=False)
+        >>> result.statistics["strategies"], result.pairs.rows["text1"].to_list()
         ({'title-body': 2}, ['Backups', 'Keys'])
     """
     from pydantic import PositiveInt
@@ -586,7 +585,7 @@ def mine(
     from pairkit.mining import make_mined
     from pairkit.mining.mine import STRATEGIES
 
-    place = argument("out", out, Path | None)
+    folder = argument("out", out, Path | None)
     named = (
         tuple(STRATEGIES)
         if strategies is None
@@ -595,53 +594,19 @@ def mine(
     settings = {
         "strategies": list(named),
         "max_chars": argument("max_chars", max_chars, PositiveInt),
-        "split": argument("split", split, list[float]),
+        "split": argument("split_sizes", split_sizes, list[float]),
         "seed": argument("seed", seed, int),
     }
-    given = argument("columns", columns, dict[str, str] | None)
-    return make_mined(source, place, columns=given, settings=settings, fresh=fresh, progress=progress)
+    roles = argument("columns", columns, dict[str, str] | None)
+    return make_mined(source, folder, columns=roles, settings=settings, fresh=fresh, progress=progress)
 
 
 def _settings(
-    conflicts: str, split: Sequence[float] | None, cut_negatives: bool, seed: int
+    conflicts: str, split_sizes: Sequence[float] | None, cut_negatives: bool, seed: int
 ) -> dict[str, Any]:
     return {
         "conflicts": conflicts,
-        "split": argument("split", split, list[float] | None),
+        "split": argument("split_sizes", split_sizes, list[float] | None),
         "cut_negatives": cut_negatives,
         "seed": argument("seed", seed, int),
     }
-
-
-def push(
-    folder: Annotated[str | Path, Flag(metavar="DIR", positional=True)],
-    repo: Annotated[str, Flag(metavar="OWNER/NAME")],
-    *,
-    public: Annotated[bool, Flag(main=True)] = False,
-    revision: Annotated[str | None, Flag(metavar="NAME")] = None,
-    dry_run: Annotated[bool, Flag(main=True)] = False,
-) -> Pushed:
-    """Send a dataset with its card to the Hugging Face Hub, in one commit. The token is HF_TOKEN.
-
-    Args:
-        folder: A dataset made by gis, label or pairs.
-        repo: The repository on the Hub. It is created if it is missing.
-        public: Make the repository public. Otherwise a new one is private and a public one is refused.
-        revision: Branch to commit to. It is created if it is missing. Default: main.
-        dry_run: List the files without sending them.
-
-    Returns:
-        The files that were sent, and the URL of the commit.
-
-    Raises:
-        ConfigError: `repo` is not the name of a repository, or is public.
-        DataError: `folder` is not such a dataset, or contains a symbolic link.
-        AuthError: There is no token, or it lacks the right to write there.
-        RemoteError: The Hub can't be reached or failed; nothing was changed, so call `push` again.
-    """
-    from pairkit.dataset.export import push_dataset
-
-    repo = argument("repo", repo, str)
-    return push_dataset(
-        argument("folder", folder, Path), repo, public=public, revision=revision, dry_run=dry_run
-    )

@@ -1,1 +1,1 @@
-"""What only a table of the AnglE and AoE papers needs, on the public API of `aoe_train`. Not in the wheel."""
+"""Tables and figures of the AnglE and AoE papers, on `aoe_train`'s public API. Not in the wheel."""

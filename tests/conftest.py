@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -15,41 +15,39 @@ from hypothesis import HealthCheck, settings
 
 from pairkit.system.machine import cores
 
-# What a command of ours compiles is kept for the next one, wherever Python is told not to.
+# Keep compiled modules for the next command, even if Python is configured not to.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# Tests run side by side: more threads than cores only wait for each other.
+# Tests run in parallel, so one thread per process is enough.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-pytest_plugins = ["tests.hub_server"]
-
-# How long an example takes says more of what else the machine does than of the code.
+# No deadline, because the time of an example depends on the load of the machine.
 settings.register_profile(
     "house", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
-# The same examples each time, so that a change and not chance makes a test fail; `make search` tries others.
+# The same examples in each run, so that only changes make a test fail; `make search` draws new ones.
 settings.register_profile("search", settings.get_profile("house"), derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Hide a GPU from tests that are not about one: they compare with float32 on a processor."""
+    """Hide the GPU from tests that don't need one: they compare with float32 on a CPU."""
     if "not gpu" in config.getoption("markexpr"):
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: a third of the time a test waits for a server or process of its own."""
+    """One more than cores, because tests wait a third of their time for servers and processes."""
     return cores() + 1
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Take all that is loaded by now (torch, the tests) out of garbage collection: it stays to the end.
+    """Exclude loaded modules (torch, the tests) from garbage collection.
 
-    Each look through it takes about half a second, and transformers' trainer asks for one whenever it begins.
+    A collection of them takes half a second, and transformers' trainer starts one in each training.
     """
     gc.disable()
     try:
@@ -61,7 +59,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """An empty cache of tokens and vectors, which the tests of this process share."""
+    """Use an empty cache of tokens and vectors for the tests of this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AOE_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -75,7 +73,7 @@ def command_line(package: str) -> Any:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """SIGINT as in a terminal: a shell has it ignored in the background, which is inherited."""
+    """Handle SIGINT as in a terminal; processes inherit that a shell ignores it in background jobs."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

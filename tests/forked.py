@@ -1,8 +1,8 @@
-"""`python -m MODULE` in a process forked from one that has the large libraries: they take seconds to load.
+"""Run `python -m MODULE` in a fork of a process that has loaded the large libraries, which takes seconds.
 
-Arguments, streams, signals, exit codes and our own modules are as in a process that begins alone. The
-libraries and the seed of hashes are those of the process that it is forked from. So a test of how a command
-begins, or of bytes that must not depend on that seed, begins at least one by `python -m`.
+Arguments, streams, signals, exit codes and our own modules are as in a new process. The libraries and the
+hash seed are inherited. So tests of start-up, or of bytes that must not depend on the hash seed, use `python
+-m` at least once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
-# Not polars, which must not be forked.
+# Without polars, which must not be forked.
 LIBRARIES = [
     *("torch", "scipy.stats", "sklearn", "transformers.masking_utils", "peft", "transformers.trainer"),
     *(
@@ -33,10 +33,10 @@ LIBRARIES = [
 
 
 def context() -> ForkServerContext:
-    """Begins processes that have the libraries, but not the threads and locks of this process."""
-    found = get_context("forkserver")
-    found.set_forkserver_preload(LIBRARIES)
-    return found
+    """A context for processes with the libraries, but without threads and locks of this process."""
+    forkserver = get_context("forkserver")
+    forkserver.set_forkserver_preload(LIBRARIES)
+    return forkserver
 
 
 def begin(
@@ -47,7 +47,7 @@ def begin(
     out: str = os.devnull,
     err: str = os.devnull,
 ) -> ForkServerProcess:
-    """Begin a module."""
+    """Start a module."""
     process = context().Process(
         target=_run, args=(module, arguments, cwd, dict(environ or os.environ), out, err)
     )
@@ -58,7 +58,7 @@ def begin(
 def begin_ranks(
     module: str, *arguments: str, cwd: Path, err: Path, environ: Mapping[str, str] | None = None
 ) -> list[ForkServerProcess]:
-    """Begin two processes of one group, as torchrun would, each to be waited for or killed by itself."""
+    """Start two processes of one group, as torchrun does, which can be awaited or killed separately."""
     group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
     return [
         begin(
@@ -73,10 +73,10 @@ def begin_ranks(
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """A free port of this machine."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def run(
@@ -86,7 +86,7 @@ def run(
     environ: Mapping[str, str] | None = None,
     timeout_s: float = 300,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a module to its end; see `begin`. What it writes that is no UTF-8 is replaced."""
+    """Run a module to its end; invalid UTF-8 in its output is replaced."""
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         streams = {"out": str(out), "err": str(err)}
@@ -95,8 +95,8 @@ def run(
         if process.exitcode is None:
             process.kill()
             raise TimeoutError(f"{module} {' '.join(arguments)}: not done in {timeout_s:.0f} s")
-        said = [file.read_text(encoding="utf-8", errors="replace") for file in (out, err)]
-        return subprocess.CompletedProcess(arguments, process.exitcode, *said)
+        output = [file.read_text(encoding="utf-8", errors="replace") for file in (out, err)]
+        return subprocess.CompletedProcess(arguments, process.exitcode, *output)
 
 
 def _run(
@@ -107,7 +107,7 @@ def _run(
     out: str,
     err: str,
 ) -> None:
-    gc.freeze()  # what came with the fork is no work for this process's garbage collection
+    gc.freeze()  # exclude inherited objects from garbage collection
     for number, path in ((1, out), (2, err)):
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, number)

@@ -1,4 +1,4 @@
-"""What a module's code may say to a person: its texts, for tests that hold messages to a rule."""
+"""The texts in a module's code, for tests of messages."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 
 def texts_of(source: str) -> Iterator[tuple[int, str]]:
-    """Each text with its line: all but docstrings; a place that an f-string fills in is a blank."""
+    """Texts with their lines, without docstrings; fields of f-strings are blanks."""
     tree = ast.parse(source)
-    unsaid = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            unsaid |= {id(part) for part in node.values}
+            docstrings |= {id(part) for part in node.values}
             parts = (part.value if isinstance(part, ast.Constant) else " " for part in node.values)
             yield node.lineno, "".join(map(str, parts))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unsaid:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             yield node.lineno, node.value

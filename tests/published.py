@@ -1,7 +1,6 @@
-"""Published datasets: where the real files may lie, and invented tables in their layouts.
+"""Published datasets: the folder of the real files, and invented tables in their layouts.
 
-What is promised for such data is tested on the invented ones in every clone, and on the real ones as well
-where those lie beside the repository.
+Tests use the invented tables, and also the real files if these are beside the repository.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ WORDS = [
 
 
 def write_table(path: Path, head: str, rows: Iterable[Sequence[object]]) -> Path:
-    """A table as published ones are: tabs, no quoting, a line of names if there are any; packed by suffix."""
+    """Write a table like the published ones: tabs, no quoting, an optional header; gzip by suffix."""
     lines = [*([head] if head else []), *("\t".join(map(str, row)) for row in rows)]
     data = ("\n".join(lines) + "\n").encode()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,16 +56,16 @@ def write_table(path: Path, head: str, rows: Iterable[Sequence[object]]) -> Path
 
 
 def graded_pairs(count: int, seed: int) -> Iterator[tuple[float, str, str]]:
-    """Pairs that share the more words the higher their score is, from 0 to 5."""
-    chosen = random.Random(seed)
+    """Pairs whose score from 0 to 5 is their number of common words."""
+    draw = random.Random(seed)
     for _ in range(count):
-        one, other = chosen.choices(WORDS, k=5), chosen.choices(WORDS, k=5)
-        same = chosen.randint(0, 5)
-        yield float(same), " ".join(one), " ".join(one[:same] + other[same:])
+        first, second = draw.choices(WORDS, k=5), draw.choices(WORDS, k=5)
+        score = draw.randint(0, 5)
+        yield float(score), " ".join(first), " ".join(first[:score] + second[score:])
 
 
 def write_sts(folder: Path) -> Path:
-    """All seven tasks, each with as many pairs as are published."""
+    """Write all seven tasks, each with its published number of pairs."""
     for seed, (name, count) in enumerate(STS_SIZES.items()):
         pairs = graded_pairs(count, seed)
         if name == "STS-B":
@@ -83,7 +82,7 @@ def write_sts(folder: Path) -> Path:
 
 
 def write_nli(folder: Path) -> Path:
-    """What the two small tasks need, with as many rows as are published; three rows share a premise."""
+    """Write the files of the two small tasks with their published sizes; three rows share a premise."""
     for name, count in NLI_SIZES.items():
         labels = ("entailment", "neutral", "contradiction")
         rows = (
@@ -94,7 +93,7 @@ def write_nli(folder: Path) -> Path:
 
 
 def write_transfer(folder: Path) -> Path:
-    """All seven tasks, each with as many examples as are published; four texts of CR are empty."""
+    """Write all seven tasks, each with its published number of examples; four texts of CR are empty."""
     for name, count in TRANSFER_SIZES.items():
         path = folder / f"{name}.tsv.gz"
         if "TREC" in name:
@@ -111,7 +110,7 @@ def write_transfer(folder: Path) -> Path:
 
 
 def write_pairs(folder: Path) -> Path:
-    """A handful of rows in each further layout; a quote that nobody closes is a letter like any."""
+    """Write a few rows in each other layout, with unbalanced quotes, which are ordinary characters."""
     two = [
         ('He said "no', "He said nothing"),
         ("The owl sleeps , it seems", "An owl's asleep"),

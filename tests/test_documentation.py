@@ -1,4 +1,4 @@
-"""The `>>>` examples in the docstrings of what is public do as they say, each in a folder of its own."""
+"""The `>>>` examples in public docstrings run with the output shown, each in its own folder."""
 
 from __future__ import annotations
 
@@ -29,43 +29,47 @@ PAIRS = (
 
 
 def with_examples(package: str) -> Iterator[doctest.DocTest]:
-    """The examples of a package and of each of its public names, methods included."""
+    """Yields the examples of a package and of its public names, including methods."""
     module = import_module(package)
-    public = {package: module, **_public(package, module)}
-    for name, thing in public.items():
-        docstring = inspect.getdoc(thing) or ""
-        names = {"__name__": "__main__"}
-        test = doctest.DocTestParser().get_doctest(docstring, names, name, None, 0)
+    public = {package: module, **_public_members(package, module)}
+    for name, member in public.items():
+        docstring = inspect.getdoc(member) or ""
+        variables = {"__name__": "__main__"}
+        test = doctest.DocTestParser().get_doctest(docstring, variables, name, None, 0)
         if test.examples:
             yield test
 
 
-def _public(path: str, holder: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    names = holder.__all__ if isinstance(holder, types.ModuleType) else vars(holder)
+def _public_members(path: str, owner: Any) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    names = owner.__all__ if isinstance(owner, types.ModuleType) else vars(owner)
     for name in names:
-        thing = getattr(holder, name)
-        if not name.startswith("_") and (callable(thing) or isinstance(thing, (property, types.ModuleType))):
-            found[f"{path}.{name}"] = thing
-            if isinstance(thing, types.ModuleType) or inspect.isclass(thing):
-                found |= _public(f"{path}.{name}", thing)
-    return found
+        member = getattr(owner, name)
+        if not name.startswith("_") and (
+            callable(member) or isinstance(member, (property, types.ModuleType))
+        ):
+            members[f"{path}.{name}"] = member
+            if isinstance(member, types.ModuleType) or inspect.isclass(member):
+                members |= _public_members(f"{path}.{name}", member)
+    return members
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_examples_do_as_they_say(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place, test in enumerate(with_examples(package)):
-        home = tmp_path / str(place)
+def test_examples_print_the_output_shown(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for index, test in enumerate(with_examples(package)):
+        home = tmp_path / str(index)
         lay_out(home, package)
         monkeypatch.chdir(home)
-        said: list[str] = []
+        failures: list[str] = []
         runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
-        runner.run(test, out=said.append)
-        assert not said, "".join(said)
+        runner.run(test, out=failures.append)
+        assert not failures, "".join(failures)
 
 
 def lay_out(home: Path, package: str) -> None:
-    """What examples may use: `pairs.tsv`, `sentences.txt`, a small `model`, a saved `tracker`."""
+    """Writes the files that examples use: `pairs.tsv`, `sentences.txt`, a small `model`, a `tracker`."""
     home.mkdir()
     rows = ["text1\ttext2\tlabel", *("\t".join(map(str, row)) for row in PAIRS)]
     (home / "pairs.tsv").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What is public, held against a written list, so that a change of it is seen and meant."""
+"""Compares the public names with a list, so that every change of them is deliberate."""
 
 from __future__ import annotations
 
@@ -23,32 +23,24 @@ RENEW = "python -m tests.test_public_names"
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_what_is_public_is_what_is_written(package: str) -> None:
-    written = [line for line in FILE.read_text(encoding="utf-8").splitlines() if _is_of(line, package)]
-    assert [*lines_of(package)] == written, f"the public names changed: if they are meant to, run `{RENEW}`"
+def test_public_names_are_those_of_the_list(package: str) -> None:
+    lines = FILE.read_text(encoding="utf-8").splitlines()
+    expected = [line for line in lines if line.startswith(f"{package}.")]
+    assert [*lines_of(package)] == expected, f"the public names changed: if this is intended, run `{RENEW}`"
 
 
-def test_a_package_says_what_it_has() -> None:
-    for package in PACKAGES:
-        module = import_module(package)
-        assert dir(module) == sorted(module.__all__)  # what a tab completes; nothing else
-        assert len({*module.__all__}) == len(module.__all__)
-
-
-def test_a_module_of_the_surface_says_what_it_has() -> None:
-    losses = import_module("aoe_train.objectives.losses")
-    assert dir(losses) == sorted(losses.__all__)
+@pytest.mark.parametrize("name", [*PACKAGES, "aoe_train.objectives.losses"])
+def test_dir_lists_public_names_only(name: str) -> None:
+    module = import_module(name)
+    assert dir(module) == sorted(module.__all__)  # used by tab completion
+    assert len({*module.__all__}) == len(module.__all__)
 
 
 def lines_of(package: str) -> Iterator[str]:
-    """A line for each public name, and for each public method, property and field of a class."""
+    """One line per public name and per public member of a class."""
     module = import_module(package)
     for name in sorted(module.__all__):
         yield from _lines(f"{package}.{name}", getattr(module, name))
-
-
-def _is_of(line: str, package: str) -> bool:
-    return line.startswith(f"{package}.")
 
 
 def _lines(name: str, thing: Any) -> Iterator[str]:
@@ -91,20 +83,20 @@ def _signature(thing: Any) -> str:
         signature = inspect.signature(thing)
         plain = [one.replace(annotation=_plain(one.annotation)) for one in signature.parameters.values()]
         return str(signature.replace(parameters=plain)).replace("'", "")
-    except (TypeError, ValueError):  # of a class that is not made by calling it
+    except (TypeError, ValueError):  # a class without a constructor signature
         return ""
 
 
 def _plain(annotation: Any) -> Any:
-    """An annotation without what `Annotated` adds for commands."""
+    """An annotation without the metadata of `Annotated`."""
     if not isinstance(annotation, str) or "Annotated[" not in annotation:
         return annotation
-    found: Any = ast.parse(annotation, mode="eval").body
-    return ast.unparse(found.slice.elts[0])
+    expression: Any = ast.parse(annotation, mode="eval").body
+    return ast.unparse(expression.slice.elts[0])
 
 
 def renew() -> None:
-    """Write down what is public now; a package that can't be imported here keeps its lines."""
+    """Write the current public names to the list."""
     lines: list[str] = []
     for package in PACKAGES:
         lines += lines_of(package)

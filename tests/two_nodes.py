@@ -11,7 +11,7 @@ import pytest
 
 @contextmanager
 def two_nodes() -> Iterator[tuple[Any, Any]]:
-    """The cluster, which ends with this, and its second node; a core each. Tests are skipped without Ray."""
+    """Start a cluster and yield it with its second node, one core each; skip the test without Ray."""
     pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 

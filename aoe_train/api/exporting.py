@@ -1,4 +1,4 @@
-"""The functions behind `aoe export`, `aoe distill` and `aoe push`."""
+"""Export a model to other formats, or distil it into a static one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from aoe_train.exporting.static_model import Distilled
     from aoe_train.model.encoder import Encoder
     from pairkit.app.progress import Listener
-    from pairkit.dataset.hub import Pushed
     from pairkit.dataset.in_memory import Source
 
 
@@ -156,46 +155,3 @@ def distill(
         static, result = distil(encoder, cached.encode, rows, folder, dim or full_dim, show)
         write(static, result, model=embedder.name, source=source, wide=full_dim, texts=rows)
     return result
-
-
-def push(
-    model: Annotated[str | Path, Flag("--model -m", metavar="DIR", panel=INPUT)],
-    *,
-    repo: Annotated[str, Flag(metavar="OWNER/NAME")],
-    public: Annotated[bool, Flag(main=True)] = False,
-    revision: Annotated[str | None, Flag(metavar="NAME")] = None,
-    dry_run: Annotated[bool, Flag(main=True)] = False,
-) -> Pushed:
-    """Send a model with its card to the Hugging Face Hub, in one commit. The token is HF_TOKEN.
-
-    Args:
-        model: A model's folder, with README.md and run.json.
-        repo: The repository on the Hub. It is created if it is missing.
-        public: Make it public. Without this, a new repository is private and a public one is refused.
-        revision: Branch to commit to. It is created if it is missing. Default: main.
-        dry_run: List what would be sent, and send nothing.
-
-    Returns:
-        What was sent, and the commit's address.
-
-    Raises:
-        ConfigError: `repo` is not a valid repository name, or is public.
-        DataError: `model` is not such a folder, or contains a link.
-        AuthError: There is no token, or it lacks the right to write there.
-        RemoteError: The Hub can't be reached or failed; nothing was changed, so call it again.
-    """
-    from pairkit.app.settings import argument
-    from pairkit.dataset import hub
-
-    folder, name = argument("model", model, Path), argument("repo", repo, str)
-    files = hub.listing(folder, ("README.md", "run.json"), "a folder that `aoe train` or `aoe export` wrote")
-    return hub.push(
-        folder,
-        name,
-        files,
-        kind="model",
-        command="aoe push",
-        public=public,
-        revision=revision,
-        dry_run=dry_run,
-    )

@@ -179,7 +179,7 @@ def search_every(
 def duplicates(
     folder: Annotated[str | Path, Index],
     *,
-    least: Annotated[float | None, Flag(metavar="X", panel=RUN, main=True)] = None,
+    min_cosine: Annotated[float | None, Flag(metavar="X", panel=RUN, main=True)] = None,
     against: Annotated[str | Path | None, Flag(metavar="INDEX", panel=INPUT, main=True)] = None,
     neighbours: Annotated[int | None, Number] = None,
     progress: bool | Listener = True,
@@ -188,7 +188,7 @@ def duplicates(
 
     Args:
         folder: An index that `aoe index` built.
-        least: Minimum cosine of a pair, from -1 to 1. Default: 0.9.
+        min_cosine: Minimum cosine of a pair, from -1 to 1. Default: 0.9.
         against: Compare with the texts of this index instead. It must have the same model.
         neighbours: Maximum number of neighbours per text. Default: 50.
         progress: Whether to show progress on stderr, or a function that receives it.
@@ -202,12 +202,12 @@ def duplicates(
     from aoe_train.evaluation.embedders.cached import same_model
     from aoe_train.searching.folder import read_probe
     from aoe_train.searching.index import SearchIndex
-    from aoe_train.searching.near_duplicates import LEAST, NEIGHBOURS, NearDuplicates, alike
+    from aoe_train.searching.near_duplicates import MIN_COSINE, NEIGHBOURS, NearDuplicates, alike
     from pairkit.app.progress import Display
     from pairkit.app.settings import argument
 
-    if least is not None and not -1 <= least <= 1:
-        raise ConfigError(f"least {least}: expected a cosine, from -1 to 1")
+    if min_cosine is not None and not -1 <= min_cosine <= 1:
+        raise ConfigError(f"min_cosine {min_cosine}: expected a cosine, from -1 to 1")
     if neighbours is not None and neighbours < 1:
         raise ConfigError(f"neighbours {neighbours}: expected at least 1")
     searched = SearchIndex(argument("folder", folder, Path), None)
@@ -219,7 +219,7 @@ def duplicates(
             searched.vectors,
             searched.searcher(),
             None if other is None else other.vectors,
-            LEAST if least is None else least,
+            MIN_COSINE if min_cosine is None else min_cosine,
             neighbours=neighbours or NEIGHBOURS,
             show=show,
         )

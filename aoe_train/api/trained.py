@@ -158,12 +158,12 @@ class Trained:
             model, backbone = str(self.out), str(self.record["sources"]["backbone"])
             draw = ["--model", model, "--model", backbone, "--out", "to-judge"]
             return [
-                ("draw pairs of your own texts", ["aoe", "mine", "--data", "sentences.txt", *draw]),
+                ("sample pairs of your own texts", ["aoe", "sample", "--data", "sentences.txt", *draw]),
                 (
-                    "judge them; 400 usually suffice to show 1 point of AUC",
+                    "judge them; 400 pairs usually show a gain of 1 point of AUC",
                     ["pairs", "review", "to-judge", *JUDGE_ALL],
                 ),
-                ("is it better than its backbone?", compare(model, backbone, "to-judge")),
+                ("compare the model with its backbone", compare(model, backbone, "to-judge")),
             ]
         data = self.record["sources"]["data"]
         first = data if isinstance(data, str) else next(iter(data.values()))

@@ -24,7 +24,7 @@ from aoe_train.settings.training import TrainSettings
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.in_memory import Source, source_name
-from pairkit.dataset.labels import LabelRules, worth_telling
+from pairkit.dataset.labels import LabelRules, describe_labels
 from pairkit.dataset.named_sources import named_sources
 from pairkit.dataset.parts import files_of, is_hub_name, parts_of
 from pairkit.dataset.reader import split_names
@@ -209,7 +209,7 @@ def _named_say(name: str, sources: Sources, say: Say) -> Say:
 def _report_labels(examples: Examples, source: Source, say: Say, before: str = "") -> str:
     """Report how labels other than 0 and 1 were read, unless `before` has reported the same."""
     labels = examples.reading.labels
-    words = worth_telling(labels)
+    words = describe_labels(labels)
     if labels is not None and words != before:
         say(f"{source_name(source)}: {labels}")
     return words

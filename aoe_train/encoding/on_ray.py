@@ -1,7 +1,7 @@
-"""Actors of a Ray cluster that each have the model and encode whole parts: one for each device.
+"""Encoding on a Ray cluster: actors with the model, one per device, that each encode whole parts.
 
-Texts go out and vectors come back; no actor writes a file. Of an actor that is lost another one does the part
-again, and a new one takes its place where there is room.
+Actors receive texts, return vectors, and write no files. If an actor is lost, its part is encoded again by
+another one, and a new actor is started.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from pairkit.system.folders import differing
 if TYPE_CHECKING:
     import numpy as np
 
-_AHEAD = 3  # parts an actor that may wait, encoded, for one before them
-_MOST_DEATHS = 3  # of actors while at one part, or while they load the model
-_PATIENCE_S = 30.0  # with which a place on the cluster is awaited without a word
+_AHEAD = 3  # parts per actor that may be finished before an earlier part
+_MAX_LOSSES = 3  # of actors, for one part, or on average while they load the model
+_SILENT_WAIT_S = 30.0  # until a message that the cluster is busy
 
 
 class ActorPool:
-    """See `Team`; entered within `joined`, at whose end they end."""
+    """The interface of `WorkerPool`, on a cluster that is connected and will end the actors."""
 
     def __init__(
-        self, cluster: Cluster, orders: WorkerSpec, workers: int | None, say: Callable[[str], None]
+        self, cluster: Cluster, spec: WorkerSpec, workers: int | None, say: Callable[[str], None]
     ) -> None:
         self._cluster = cluster
-        self._count, needs = _places(cluster.ray, orders.devices[0], workers)
-        self._new = cluster.ray.remote(scheduling_strategy="SPREAD", **needs)(_Actor).remote
-        self._orders = replace(orders, devices=orders.devices[:1])
-        self._loading: dict[Any, Any] = {}  # actors by what they will answer
-        self._losses = Counter[int | None]()  # by the part that an actor was at; None: it loaded the model
+        self._count, resources = _plan_actors(cluster.ray, spec.devices[0], workers)
+        self._new = cluster.ray.remote(scheduling_strategy="SPREAD", **resources)(_Actor).remote
+        self._spec = replace(spec, devices=spec.devices[:1])
+        self._loading: dict[Any, Any] = {}  # actors by their pending `ModelInfo`
+        self._losses = Counter[int | None]()  # by part; None: while loading the model
         self._free: deque[Any] = deque()
         for _ in range(self._count):
-            self._begin()
-        if cluster.first(list(self._loading), _PATIENCE_S) is None:
-            say("waiting for the cluster to have room for an actor, and for the model to be loaded")
+            self._start()
+        if cluster.first(list(self._loading), _SILENT_WAIT_S) is None:
+            say("waiting for free resources on the cluster, and for the model to load")
         first: ModelInfo | None = None
         while first is None:
             first = self._loaded(cluster.first(list(self._loading)))
@@ -48,106 +48,105 @@ class ActorPool:
 
     def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
         """The vectors of each part, in order; a few parts are read ahead."""
-        waiting, told = enumerate(parts), 0
-        again: deque[tuple[int, list[str]]] = deque()
-        at_work: dict[Any, tuple[Any, int, list[str]]] = {}
-        made: dict[int, np.ndarray] = {}
+        unread, yielded = enumerate(parts), 0
+        retries: deque[tuple[int, list[str]]] = deque()
+        busy: dict[Any, tuple[Any, int, list[str]]] = {}
+        finished: dict[int, np.ndarray] = {}
         while True:
-            while self._free and (again or len(at_work) + len(made) < _AHEAD * self._count):
-                job = again.popleft() if again else next(waiting, None)
+            while self._free and (retries or len(busy) + len(finished) < _AHEAD * self._count):
+                job = retries.popleft() if retries else next(unread, None)
                 if job is None:
                     break
                 actor = self._free.popleft()
-                at_work[self._cluster.begun(actor.vectors.remote, job[1])] = actor, *job
-            if not at_work and not again:
+                busy[self._cluster.begun(actor.vectors.remote, job[1])] = actor, *job
+            if not busy and not retries:
                 return
-            answered = self._cluster.first([*at_work, *self._loading])
+            answered = self._cluster.first([*busy, *self._loading])
             if answered in self._loading:
                 self._loaded(answered)
                 continue
-            actor, number, part = at_work.pop(answered)
+            actor, number, part = busy.pop(answered)
             try:
-                made[number] = self._cluster.fetched(answered)
+                finished[number] = self._cluster.fetched(answered)
             except WorkerLost as error:
-                again.append((number, part))
+                retries.append((number, part))
                 self._replace(actor, number, error)
             else:
                 self._free.append(actor)
-            while told in made:
-                yield made.pop(told)
-                told += 1
+            while yielded in finished:
+                yield finished.pop(yielded)
+                yielded += 1
 
-    def _begin(self) -> None:
-        actor = self._cluster.begun(self._new, self._orders)
+    def _start(self) -> None:
+        actor = self._cluster.begun(self._new, self._spec)
         self._loading[self._cluster.begun(actor.described.remote)] = actor
 
     def _loaded(self, answered: Any) -> ModelInfo | None:
-        """What the vectors of an actor will be, which is free from here on; None where it was lost."""
+        """Receive an actor's `ModelInfo` and mark the actor as free; None if it was lost."""
         actor = self._loading.pop(answered)
         try:
-            described: ModelInfo = self._cluster.fetched(answered)
+            info: ModelInfo = self._cluster.fetched(answered)
         except WorkerLost as error:
             self._replace(actor, None, error)
             return None
-        expected = getattr(self, "described", described).settings
-        if differences := differing(expected, described.settings):
+        if differences := differing(getattr(self, "described", info).settings, info.settings):
             raise ConfigError(
                 f"an actor loaded a model that differs from the first one's in {'; '.join(differences)}; use"
-                " devices of one kind, and leave the model as it is"
+                " devices of one kind, and don't change the model's files"
             )
         self._losses[None] = 0
         self._free.append(actor)
-        return described
+        return info
 
     def _replace(self, actor: Any, number: int | None, error: WorkerLost) -> None:
         self._losses[number] += 1
-        if self._losses[number] > _MOST_DEATHS * (self._count if number is None else 1):
-            what = "they loaded the model" if number is None else "they encoded the same texts"
+        if self._losses[number] > _MAX_LOSSES * (self._count if number is None else 1):
+            activity = "loading the model" if number is None else "encoding the same texts"
             raise ConfigError(
-                f"actors were lost again and again while {what} ({error}), most likely as memory is short;"
+                f"actors were lost repeatedly while {activity} ({error}), probably because memory ran out;"
                 " run the same command again to continue, or with fewer --workers (workers=…)"
             ) from error
-        self._cluster.ray.kill(actor)  # one that only can't be reached would keep its device
-        self._begin()
+        self._cluster.ray.kill(actor)  # frees the device if the actor is only unreachable
+        self._start()
 
 
 class _Actor:
-    """A process of the cluster that has the model."""
+    """An actor with the model."""
 
-    def __init__(self, orders: WorkerSpec) -> None:
-        self._orders = orders
+    def __init__(self, spec: WorkerSpec) -> None:
+        self._spec = spec
 
     def described(self) -> ModelInfo:
-        """What its vectors will be. Loads the model: what an `__init__` raises, Ray only tells as text."""
-        described, self._make = load_worker(self._orders, 0)
-        return described
+        """Load the model; not in `__init__`, whose errors Ray passes on only as text."""
+        info, self._encode = load_worker(self._spec, 0)
+        return info
 
     def vectors(self, part: list[str]) -> np.ndarray:
-        """Of each text."""
-        return self._make(part)
+        """Encode a part."""
+        return self._encode(part)
 
 
-def _places(ray: Any, device: str | None, workers: int | None) -> tuple[int, dict[str, int]]:
-    """How many actors there are, and what each needs: a GPU, or a share of a machine's cores."""
+def _plan_actors(ray: Any, device: str | None, workers: int | None) -> tuple[int, dict[str, int]]:
+    """The number of actors, and the resources of each: a GPU, or a number of cores."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     gpus = int(sum(node.get("GPU", 0) for node in nodes))
     if device != "cpu" and gpus:
         return workers or gpus, {"num_gpus": 1}
     if device not in (None, "cpu"):
         raise ConfigError(f"--device {device}: the cluster has no GPU; give cpu, or leave it out")
-    cores = [found for node in nodes if (found := int(node.get("CPU", 0)))]
+    cores = [count for node in nodes if (count := int(node.get("CPU", 0)))]
     if not cores:
-        raise ConfigError("the cluster has no core to encode on; start a node with `ray start --num-cpus`")
+        raise ConfigError("the cluster has no CPU cores; start a node with `ray start --num-cpus`")
     count = workers or len(cores)
     each = max((n for n in range(1, max(cores) + 1) if sum(core // n for core in cores) >= count), default=1)
     return count, {"num_cpus": each}
 
 
 def checked_device(devices: list[str]) -> str | None:
-    """The kind of device that is asked for."""
+    """The requested kind of device."""
     if len(devices) > 1 or any(":" in device for device in devices):
         raise ConfigError(
-            f"--device {','.join(devices)}: on a cluster each actor gets one of its devices; give cpu or"
+            f"--device {','.join(devices)}: on a cluster only the kind of device can be chosen; give cpu or"
             " cuda, or leave it out"
         )
     return devices[0] if devices else None

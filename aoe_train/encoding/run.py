@@ -1,4 +1,4 @@
-"""A file of texts to a file of vectors, part by part: bounded memory, and a kill costs a part at most."""
+"""Encodes a file of texts part by part, with bounded memory; an interrupted run repeats at most one part."""
 
 from __future__ import annotations
 
@@ -8,40 +8,41 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from aoe_train.encoding.record import read_finished, write_record
-from aoe_train.encoding.source import MOST_TEXTS, TextSource, open_source, parts, texts
+from aoe_train.encoding.source import MAX_TEXTS, TextSource, open_source, parts, texts
 from aoe_train.encoding.vector_file import PartialOutput, Quantization, open_partial, write_vectors
-from aoe_train.model.quantization import Quantize, value_ranges
+from aoe_train.model.quantization import Quantize, dtype_of, value_ranges, width_of
+from aoe_train.model.run_folder import OutputResult
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import open_own, sha256, write_errors
 
 _VECTOR = "vector"
 _STDIN = "-"
 _LEVEL = 3  # of zstd; fixed, so that the bytes do not depend on a library's default
-_FORMAT = 2  # of what is made; the next one does not go on with what this one began
+_FORMAT = 2  # of the output; a run doesn't resume one with another format
 
 Embed = Callable[[Iterable[list[str]]], Iterator[np.ndarray]]
-"""Parts to the float32 (text, dim) of each, in order, such as `partial(map, encoder.encode)`."""
+"""Maps parts to float32 (text, dim) in order, such as `partial(map, encoder.encode)`."""
 Advance = Callable[[int, int], None]
-"""Called with the number of texts done, and of all."""
+"""Called with the number of finished texts and of all texts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
-    """What a run left.
+class Encoded(OutputResult):
+    """The result of a run.
 
     Attributes:
         out: The file.
-        texts: All of them; `resumed` of these an earlier, killed run had done.
-        dim: Numbers of a vector, however they are packed.
-        seconds: Of this run, without loading the model.
-        quantize: In which numbers the vectors are.
+        texts: Number of texts, `resumed` of which an interrupted run had encoded.
+        dim: Dimensions of a vector before bits are packed.
+        seconds: Duration of this run, without loading the model.
+        quantize: Number type of the vectors.
     """
 
     out: Path
@@ -53,17 +54,13 @@ class Encoded:
 
     @property
     def texts_per_s(self) -> float:
-        """Texts this run encoded, by the second."""
+        """Speed of this run."""
         return (self.texts - self.resumed) / self.seconds if self.seconds else 0.0
 
     def notes(self) -> list[str]:
-        """Texts and speed."""
-        went_on = f", {self.resumed:,} of them done before" if self.resumed else ""
-        return [f"{self.texts:,} texts{went_on}; {self.texts_per_s:,.1f} a second"]
-
-    def tables(self) -> list[str]:
-        """The file."""
-        return [str(self.out)]
+        """Number of texts and speed."""
+        resumed = f", {self.resumed:,} of them done before" if self.resumed else ""
+        return [f"{self.texts:,} texts{resumed}; {self.texts_per_s:,.1f} per second"]
 
     def next_steps(self) -> list[tuple[str, str]]:
         """How to read the vectors."""
@@ -71,8 +68,8 @@ class Encoded:
         return [("read the vectors in Python", f"{reader}({str(self.out)!r})")]
 
     def to_dict(self) -> dict[str, Any]:
-        """For `--json`."""
-        return {**asdict(self), "out": str(self.out), "texts_per_s": round(self.texts_per_s, 2)}
+        """The `--json` object."""
+        return {**OutputResult.to_dict(self), "texts_per_s": round(self.texts_per_s, 2)}
 
 
 def encode_file(
@@ -86,29 +83,29 @@ def encode_file(
     quantize: Quantize = "float32",
     ranges: np.ndarray | None = None,
     fresh: bool = False,
-    part_texts: int = MOST_TEXTS,
+    part_texts: int = MAX_TEXTS,
     advance: Advance | None = None,
 ) -> Encoded:
     """Write the vector of each text, in the order of the input.
 
-    The whole input is checked before the first text is encoded. `out` appears when it is complete; till then
-    the vectors are in `OUT.partial`, and the same call goes on with them. `OUT.run.json` says what it is made
-    of; the same call then finds it finished.
+    The whole input is checked before the first text is encoded. Until `out` is complete, the vectors are in
+    `OUT.partial`, from which the same call resumes. `OUT.run.json` records inputs and settings; once it
+    exists, the same call returns without encoding.
     """
-    began, out = time.monotonic(), Path(out)
+    start, out = time.monotonic(), Path(out)
     if out.suffix not in (".npy", ".parquet"):
         raise ConfigError(f"{out}: expected .npy or .parquet")
     if out.is_dir():
         raise ConfigError(f"{out}: is a folder; choose another --out")
     with open_partial(out, fresh=fresh) as partial:
-        file = _spooled(partial, path)
+        file = _input_file(partial, path)
         source = open_source(file, text_column)
         made_of = {
             "parts": [_FORMAT, part_texts],
             "text column": source.column,
             "input": sha256(file),
             **settings,
-            **_named(quantize, ranges),
+            **_quantization_record(quantize, ranges),
         }
         if out.exists() and not fresh:
             finished = read_finished(out, made_of)
@@ -119,27 +116,27 @@ def encode_file(
             count = _checked(source, table=out.suffix == ".parquet")
             if count == 1 and quantize == "int8" and ranges is None:
                 raise ConfigError(
-                    f"{source.path}: int8 of one text, whose vector spans no range of values; give"
+                    f"{source.path}: one text is not enough to determine the ranges of int8; give"
                     " --calibration"
                 )
-            out.unlink(missing_ok=True)  # from here on it is there only when it is complete
+            out.unlink(missing_ok=True)  # from now on it exists only if it is complete
             partial.begin(made_of, count, dim)
         elif differences := partial.differences(made_of):
             raise ConfigError(
-                f"{out}: was begun by a run which differs in {'; '.join(differences)}; continue as before, or"
-                " give --fresh to start again"
+                f"{out}: its unfinished run differs in {'; '.join(differences)}; repeat the same command, or"
+                " give --fresh to start over"
             )
-        done_before = partial.state.done
+        resumed = partial.state.done
         _fill(partial, source, embed, part_texts, advance or (lambda _done, _of: None))
         _finish(partial, source, out, made_of, quantize, ranges)
-        seconds = round(time.monotonic() - began, 3)
-        encoded = Encoded(out, partial.state.texts, partial.state.dim, done_before, seconds, quantize)
+        seconds = round(time.monotonic() - start, 3)
+        encoded = Encoded(out, partial.state.texts, partial.state.dim, resumed, seconds, quantize)
         partial.end()
     return encoded
 
 
-def _spooled(partial: PartialOutput, path: str | Path) -> Path:
-    """The input as a file: standard input is copied into the partial folder."""
+def _input_file(partial: PartialOutput, path: str | Path) -> Path:
+    """The input as a file; standard input is copied into the partial folder."""
     if str(path) != _STDIN:
         return Path(path)
     copy = partial.folder / "stdin.txt"
@@ -149,7 +146,7 @@ def _spooled(partial: PartialOutput, path: str | Path) -> Path:
 
 
 def _checked(source: TextSource, *, table: bool) -> int:
-    """How many texts an input has, all of which was looked at."""
+    """The number of texts, after checking all of them."""
     count = sum(1 for _ in texts(source))
     if not count:
         raise DataError("has no rows; expected at least one", path=source.path)
@@ -158,26 +155,22 @@ def _checked(source: TextSource, *, table: bool) -> int:
     return count
 
 
-def _fill(
-    partial: PartialOutput, source: TextSource, embed: Embed, part_texts: int, advance: Advance
-) -> None:
-    left = _Left(source, part_texts, partial.state.done)
+def _fill(partial: PartialOutput, source: TextSource, embed: Embed, most: int, advance: Advance) -> None:
+    remaining = _RemainingParts(source, most, partial.state.done)
     advance(partial.state.done, partial.state.texts)
-    for vectors in embed(left):
-        broken = ~np.isfinite(vectors).all(axis=1)
-        if broken.any():
-            row = source.first_row + partial.state.done + int(broken.argmax())
-            raise DataError(
-                "the model gives this text a vector with NaN or infinity", path=source.path, row=row
-            )
+    for vectors in embed(remaining):
+        invalid = ~np.isfinite(vectors).all(axis=1)
+        if invalid.any():
+            row = source.first_row + partial.state.done + int(invalid.argmax())
+            raise DataError("the vector of this text contains NaN or infinity", path=source.path, row=row)
         partial.append(vectors)
         advance(partial.state.done, partial.state.texts)
-    if not left.seen == partial.state.done == partial.state.texts:
-        raise DataError("was changed while it was being read; give --fresh to start again", path=source.path)
+    if not remaining.seen == partial.state.done == partial.state.texts:
+        raise DataError("was changed while being read; give --fresh to start over", path=source.path)
 
 
-class _Left:
-    """The parts from a text on; `seen` is how many texts the input had, once they are read."""
+class _RemainingParts:
+    """The parts from text `start` on; after iteration `seen` is the number of texts in the input."""
 
     def __init__(self, source: TextSource, part_texts: int, start: int) -> None:
         self._source, self._part_texts, self._start = source, part_texts, start
@@ -198,32 +191,33 @@ def _finish(
     quantize: Quantize,
     ranges: np.ndarray | None,
 ) -> None:
-    """Make the output of all vectors."""
+    """Write the output from all vectors."""
     if quantize == "int8" and ranges is None:
         ranges = value_ranges(partial.blocks())
     codes = Quantization(quantize, ranges)
     if out.suffix == ".parquet":
-        whole = partial.folder / "table.parquet"
-        _write_table(whole, source, partial, codes)
+        complete = partial.folder / "table.parquet"
+        _write_table(complete, source, partial, codes)
     elif quantize == "float32":
-        whole = partial.vectors
+        complete = partial.vectors
     else:
-        whole = partial.folder / "codes.npy"
-        write_vectors(whole, partial, codes)
-    size = whole.stat().st_size
+        complete = partial.folder / "codes.npy"
+        write_vectors(complete, partial, codes)
+    size = complete.stat().st_size
     write_record(out, made_of, texts=partial.state.texts, dim=partial.state.dim, size=size, codes=codes)
     with write_errors(out):
-        whole.replace(out)
+        complete.replace(out)
 
 
 def _write_table(path: Path, source: TextSource, vectors: PartialOutput, codes: Quantization) -> None:
-    """Write all columns of `source` and `vector`, a list of a vector's numbers, block by block."""
+    """Write all columns of `source` and the column `vector`, block by block."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     schema = source.schema()
-    width = codes.width(vectors.state.dim)
-    vector = pa.field(_VECTOR, pa.list_(pa.from_numpy_dtype(codes.dtype), width), nullable=False)
+    width = width_of(vectors.state.dim, codes.quantize)
+    number = pa.from_numpy_dtype(dtype_of(codes.quantize))
+    vector = pa.field(_VECTOR, pa.list_(number, width), nullable=False)
     start = 0
     with (
         write_errors(path),
@@ -231,7 +225,7 @@ def _write_table(path: Path, source: TextSource, vectors: PartialOutput, codes: 
         pq.ParquetWriter(file, schema.append(vector), compression="zstd", compression_level=_LEVEL) as writer,
     ):
         for table in source.tables(schema):
-            flat = pa.array(codes.of(vectors.read(start, table.num_rows)).ravel())
+            flat = pa.array(codes.apply(vectors.read(start, table.num_rows)).ravel())
             column = pa.FixedSizeListArray.from_arrays(flat, width)
             writer.write_table(table.append_column(vector, column))
             start += table.num_rows
@@ -240,9 +234,8 @@ def _write_table(path: Path, source: TextSource, vectors: PartialOutput, codes: 
         os.fsync(file.fileno())
 
 
-def _named(quantize: Quantize, ranges: np.ndarray | None) -> dict[str, Any]:
-    """What a record says of quantised vectors; nothing for float32."""
+def _quantization_record(quantize: Quantize, ranges: np.ndarray | None) -> dict[str, Any]:
     if quantize == "float32":
         return {}
-    given = None if ranges is None else hashlib.sha256(ranges.astype("<f4").tobytes()).hexdigest()
-    return {"quantize": quantize, **({"calibration": given} if quantize == "int8" else {})}
+    calibration = None if ranges is None else hashlib.sha256(ranges.astype("<f4").tobytes()).hexdigest()
+    return {"quantize": quantize, **({"calibration": calibration} if quantize == "int8" else {})}

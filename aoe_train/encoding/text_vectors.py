@@ -1,4 +1,4 @@
-"""The vectors of a list of texts in a folder, where the next run that asks for the same ones finds them."""
+"""The vectors of a list of texts, cached in a folder for later runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TextVectors:
-    """A file of vectors, named after the texts and all else that decides it; made in parts, as any output."""
+    """A cached file of vectors, named by a hash of texts, model and settings; interrupted runs resume it."""
 
     def __init__(
         self,
@@ -41,35 +41,33 @@ class TextVectors:
 
     @cached_property
     def path(self) -> Path:
-        """The file, be it there or not."""
+        """The file's path; the file may not exist yet."""
         digest = hashlib.sha256(json.dumps(self._made_of, sort_keys=True).encode())
         for text in self._texts:
-            said = text.encode("utf-8", "surrogatepass")
-            digest.update(len(said).to_bytes(8, "little") + said)
+            encoded = text.encode("utf-8", "surrogatepass")
+            digest.update(len(encoded).to_bytes(8, "little") + encoded)
         return self._folder / f"vectors-{digest.hexdigest()[:32]}.npy"
 
     def load_or_make(self, encoder: Callable[[], Encoder], show: Listener) -> npt.NDArray[np.float32]:
-        """The vectors (text, dim), mapped into memory."""
+        """The vectors (text, dim), mapped into memory; encoded first if they aren't cached."""
         if not self.path.is_file() or read_record(self.path) is None:
             self._make(encoder(), show)
         return np.asarray(np.load(self.path, mmap_mode="r"))
 
     def _make(self, encoder: Encoder, show: Listener) -> None:
-        stage = "encode"
         with write_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
-        how = {name: self._made_of[name] for name in ("prompt", "normalize")}
-        make = partial(encoder.encode, **how)
+        options = {name: self._made_of[name] for name in ("prompt", "normalize")}
         with TemporaryDirectory(dir=self._folder, prefix=".texts.") as scratch:
-            listed = Path(scratch) / "texts.parquet"
-            write_parquet(listed, pl.DataFrame({"text": list(self._texts)}))
+            table = Path(scratch) / "texts.parquet"
+            write_parquet(table, pl.DataFrame({"text": list(self._texts)}))
             encode_file(
-                listed,
+                table,
                 self.path,
-                partial(map, make),
+                partial(map, partial(encoder.encode, **options)),
                 encoder.dim,
                 self._made_of,
-                fresh=self.path.exists(),  # and is not what its record says
-                advance=lambda done, total: show(Progress(stage, done, total)),
+                fresh=self.path.exists(),  # an existing file doesn't match its record
+                advance=lambda done, total: show(Progress("encode", done, total)),
             )
-        show(Progress(stage, ended=True))
+        show(Progress("encode", ended=True))

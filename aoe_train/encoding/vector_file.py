@@ -1,10 +1,10 @@
-"""Files of vectors: the finished one, and `OUT.partial`, with which a killed run continues.
+"""Files of vectors: finished ones, and `OUT.partial`, from which an interrupted run resumes.
 
 ```
-OUT.partial/manifest.json   what the vectors are made of, and how many of them are safe
-           /vectors.npy     a whole header, then the vectors so far; what is behind the safe ones is cut off
-           /stdin.txt       what came through a pipe
-           /lock            held by the process at work
+OUT.partial/manifest.json   inputs and settings, and the number of vectors that are safely stored
+           /vectors.npy     a complete header, then the vectors so far; bytes after the safe ones are cut off
+           /stdin.txt       a copy of standard input
+           /lock            held by the running process
 ```
 """
 
@@ -28,12 +28,12 @@ from pairkit.system.files import open_own, write_errors, write_json
 from pairkit.system.folders import differing
 
 _ITEM = np.dtype("<f4")
-_BLOCK = 4096  # vectors that are read at a time
+_BLOCK_VECTORS = 4096
 _MANIFEST = "manifest.json"
 
 
 class PartialState(BaseModel, extra="forbid", frozen=True):
-    """What manifest.json holds: what the vectors are made of, and how many of them are safe."""
+    """The content of manifest.json; `done` vectors are safely stored."""
 
     made_of: dict[str, Any] = {}
     texts: int = 0
@@ -42,23 +42,23 @@ class PartialState(BaseModel, extra="forbid", frozen=True):
 
 
 class PartialOutput:
-    """Vectors of a run that is not over; made by `open_partial`, which holds the lock.
+    """The vectors of an unfinished run; `open_partial` makes it and holds the lock.
 
     Attributes:
-        begun: Whether a run was begun here whose vectors have not become an output.
-        state: Of that run.
+        begun: Whether there is an unfinished run.
+        state: That run's state.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.vectors = folder / "vectors.npy"
         self._manifest = folder / _MANIFEST
-        found = _read(self._manifest)
-        self.begun = found is not None and self.vectors.is_file()
-        self.state = found or PartialState()
+        state = _read(self._manifest)
+        self.begun = state is not None and self.vectors.is_file()
+        self.state = state or PartialState()
 
     def begin(self, made_of: Mapping[str, Any], texts: int, dim: int) -> None:
-        """Start anew, with no vector yet."""
+        """Start a run without any vectors."""
         with write_errors(self.vectors), open_own(self.vectors, "wb") as file:
             header = {"descr": _ITEM.str, "fortran_order": False, "shape": (texts, dim)}
             np.lib.format.write_array_header_1_0(file, header)
@@ -66,11 +66,11 @@ class PartialOutput:
         self.begun = True
 
     def differences(self, made_of: Mapping[str, Any]) -> list[str]:
-        """What was otherwise when the run was begun, as lines to show."""
+        """Differences to the inputs and settings with which the run began."""
         return differing(self.state.made_of, made_of)
 
     def append(self, vectors: np.ndarray) -> None:
-        """Add vectors in order; once this returns, no kill loses them."""
+        """Add vectors in order; once this returns, they are safe even if the process is killed."""
         with write_errors(self.vectors), open_own(self.vectors) as file:
             file.truncate(self._offset(self.state.done))
             file.seek(0, os.SEEK_END)
@@ -80,21 +80,21 @@ class PartialOutput:
         self._save(self.state.model_copy(update={"done": self.state.done + len(vectors)}))
 
     def read(self, start: int, count: int) -> np.ndarray:
-        """(count, dim) from number `start` on."""
+        """The vectors (count, dim) from index `start`."""
         flat = np.fromfile(self.vectors, _ITEM, count * self.state.dim, offset=self._offset(start))
         return flat.reshape(count, self.state.dim)
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """All vectors, (some, dim) at a time."""
-        for start in range(0, self.state.texts, _BLOCK):
-            yield self.read(start, min(_BLOCK, self.state.texts - start))
+        """All vectors, in blocks (text, dim)."""
+        for start in range(0, self.state.texts, _BLOCK_VECTORS):
+            yield self.read(start, min(_BLOCK_VECTORS, self.state.texts - start))
 
     def end(self) -> None:
         """Mark the folder as no longer needed."""
         self.begun = False
 
     def _offset(self, row: int) -> int:
-        """Where a vector begins, in bytes."""
+        """The byte offset of a vector."""
         with self.vectors.open("rb") as file:
             np.lib.format.read_magic(file)
             np.lib.format.read_array_header_1_0(file)
@@ -107,7 +107,7 @@ class PartialOutput:
 
 @contextmanager
 def open_partial(out: Path, *, fresh: bool = False) -> Iterator[PartialOutput]:
-    """Lock an output's partial folder; one with nothing to resume is removed."""
+    """Lock an output's partial folder; at the end it is removed unless a run can be resumed."""
     folder = out.with_name(out.name + ".partial")
     with working_folder(folder):
         if fresh:
@@ -127,48 +127,40 @@ def _read(manifest: Path) -> PartialState | None:
         return None
     except (OSError, ValueError) as error:
         raise DataError(
-            "not readable as a manifest of this version; give --fresh to start again", path=manifest
+            "not readable as a manifest of this version; give --fresh to start over", path=manifest
         ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """How vectors are quantised."""
+    """A number type, and the ranges of int8."""
 
     quantize: Quantize = "float32"
     ranges: np.ndarray | None = None
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of a number."""
-        return dtype_of(self.quantize)
-
-    def width(self, dim: int) -> int:
-        """Numbers that a vector of `dim` becomes."""
-        return width_of(dim, self.quantize)
-
-    def of(self, vectors: np.ndarray) -> np.ndarray:
-        """Vectors float32 (text, dim), quantised."""
+    def apply(self, vectors: np.ndarray) -> np.ndarray:
+        """Quantize float32 (text, dim)."""
         return quantized(vectors, self.quantize, self.ranges)
 
     def to_dict(self) -> dict[str, Any]:
-        """As in an output's record: nothing for float32; `ranges` are the lowest and the highest values."""
+        """The entries of an output's record; `ranges` are each dimension's minimum and maximum."""
         if self.quantize == "float32":
             return {}
         ranges = {} if self.ranges is None else {"ranges": self.ranges.tolist()}
         return {"quantize": self.quantize, **ranges}
 
 
-def write_vectors(path: Path, vectors: PartialOutput, codes: Quantization) -> None:
-    """Write all vectors as a `.npy` of codes, block by block."""
+def write_vectors(path: Path, vectors: PartialOutput, quantization: Quantization) -> None:
+    """Write all vectors as a quantized `.npy`, block by block."""
+    quantize, state = quantization.quantize, vectors.state
     header = {
-        "descr": codes.dtype.str,
+        "descr": dtype_of(quantize).str,
         "fortran_order": False,
-        "shape": (vectors.state.texts, codes.width(vectors.state.dim)),
+        "shape": (state.texts, width_of(state.dim, quantize)),
     }
     with write_errors(path), open_own(path, "wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         for block in vectors.blocks():
-            file.write(codes.of(block).data)
+            file.write(quantization.apply(block).data)
         file.flush()
         os.fsync(file.fileno())

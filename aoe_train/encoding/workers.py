@@ -1,7 +1,7 @@
-"""What an encoding process loads, and processes that each encode whole parts, on one device or several.
+"""Worker processes that each load the model and encode whole parts, on one device or several.
 
-Each has a pipe of its own, which ends with whoever holds the other end: a worker that was killed is noticed
-at once, and workers whose parent was killed end with the part they are at. No worker writes a file.
+Each worker has its own pipe, which closes when either side is killed: the parent notices a killed worker at
+once, and workers of a killed parent end after their current part. Workers write no files.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
     from aoe_train.model.encoder import Encoder
 
-_AHEAD = 3  # parts a worker that may wait, encoded, for one before them
-_END_S = 5.0  # a worker that was told to end is killed after so long
+_AHEAD = 3  # parts per worker that may be finished before an earlier part
+_END_S = 5.0  # after a request to end, until the worker is killed
 _ERRORS = (ConfigError, DataError, RemoteError)
 CONTEXT = get_context("spawn")  # torch can't be forked once it has a device or threads
 
 
 @dataclass(frozen=True, slots=True)
 class EncodingRequest:
-    """What is asked for; None is as the model has it. See `Encoder.encode`."""
+    """Options of `Encoder.encode`; None uses the model's settings."""
 
     prompt_name: str | None = None
     prompt: str | None = None
@@ -47,40 +47,40 @@ class EncodingRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What the vectors will be."""
+    """Everything that determines the vectors, and a note if another precision is faster."""
 
     dim: int
     settings: dict[str, Any]
     slow: str | None = None
 
 
-def model_info(encoder: Encoder, wanted: EncodingRequest) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
-    """What a model's vectors will be, and its `encode` to make them."""
-    if wanted.prompt is not None and wanted.prompt_name is not None:
-        raise ConfigError("--prompt and --prompt-name: give one of them")
-    words = encoder.settings.named_prompts.chosen(prompt=wanted.prompt, name=wanted.prompt_name)
-    size = encoder.size(wanted.dim)
-    normalize = encoder.settings.normalize if wanted.normalize is None else wanted.normalize
+def model_info(encoder: Encoder, request: EncodingRequest) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
+    """Describe the vectors of a request, and return the function that encodes."""
+    if request.prompt is not None and request.prompt_name is not None:
+        raise ConfigError("--prompt and --prompt-name: give only one of them")
+    words = encoder.settings.named_prompts.chosen(prompt=request.prompt, name=request.prompt_name)
+    size = encoder.size(request.dim)
+    normalize = encoder.settings.normalize if request.normalize is None else request.normalize
     settings = {
         "model": encoder.identity(),
         "prompt": words,
         "normalize": normalize,
-        "batch tokens": wanted.batch_tokens,
+        "batch tokens": request.batch_tokens,
         **({} if size == encoder.dim else {"dim": size}),
     }
-    make = partial(
+    encode = partial(
         encoder.encode,
         prompt=words,
-        normalize=wanted.normalize,
-        dim=wanted.dim,
-        batch_tokens=wanted.batch_tokens,
+        normalize=request.normalize,
+        dim=request.dim,
+        batch_tokens=request.batch_tokens,
     )
-    return ModelInfo(size, settings), make
+    return ModelInfo(size, settings), encode
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """What each worker loads and does."""
+    """The model, devices and options of all workers."""
 
     model: str
     precision: str | None
@@ -89,32 +89,32 @@ class WorkerSpec:
     layers: int | None = None
 
 
-def load_worker(orders: WorkerSpec, place: int) -> tuple[ModelInfo, Callable[[list[str]], np.ndarray]]:
-    """The model, on its share of the processor's threads: what its vectors will be, and what makes them."""
+def load_worker(spec: WorkerSpec, number: int) -> tuple[ModelInfo, Callable[[list[str]], np.ndarray]]:
+    """Load the model with this worker's share of the processor's threads; see `model_info`."""
     import torch
 
-    device, count = orders.devices[place], len(orders.devices)
+    device, count = spec.devices[number], len(spec.devices)
     if device is None and torch.cuda.is_available():
-        device = f"cuda:{place % torch.cuda.device_count()}"
+        device = f"cuda:{number % torch.cuda.device_count()}"
     if device == "cpu" or not torch.accelerator.is_available():
         threads = max(1, torch.get_num_threads() // count)
         torch.set_num_threads(threads)
-        os.environ["RAYON_NUM_THREADS"] = str(threads)  # of the tokenizer, which reads it when it first works
+        os.environ["RAYON_NUM_THREADS"] = str(threads)  # the tokenizer reads it on first use
 
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.precision import slow_precision
     from aoe_train.settings.training import named_precision
 
-    precision = named_precision(orders.precision)
+    precision = named_precision(spec.precision)
     encoder = Encoder.load(
-        orders.model, device=device, precision=precision, inference_only=True, layers=orders.layers
+        spec.model, device=device, precision=precision, inference_only=True, layers=spec.layers
     )
-    described, make = model_info(encoder, orders.wanted)
-    return replace(described, slow=slow_precision(precision, encoder.device)), make
+    info, encode = model_info(encoder, spec.wanted)
+    return replace(info, slow=slow_precision(precision, encoder.device)), encode
 
 
 def workers_devices(workers: int | None, devices: Sequence[str]) -> list[str | None]:
-    """The device of each worker, in turn: as many workers as devices, unless told."""
+    """The device of each worker, in turn; by default one worker per device."""
     kinds = sorted({device.partition(":")[0] for device in devices})
     if len(kinds) > 1:
         raise ConfigError(
@@ -122,19 +122,19 @@ def workers_devices(workers: int | None, devices: Sequence[str]) -> list[str | N
         )
     count = workers or max(1, len(devices))
     if count < len(devices):
-        raise ConfigError(f"--workers {count}: fewer than the {len(devices)} devices; leave some out")
+        raise ConfigError(f"--workers {count}: expected at least one for each of the {len(devices)} devices")
     return [devices[number % len(devices)] if devices else None for number in range(count)]
 
 
 class WorkerPool:
-    """Workers with one model; the first is started at once, the others with the first part."""
+    """Workers with one model; the first starts immediately, the others with the first part."""
 
-    def __init__(self, orders: WorkerSpec) -> None:
-        self._orders = orders
+    def __init__(self, spec: WorkerSpec) -> None:
+        self._spec = spec
         self._workers: list[_Worker] = []
         try:
-            self._workers.append(_Worker(orders, 0))
-            self.described = self._workers[0].described()
+            self._workers.append(_Worker(spec, 0))
+            self.described: ModelInfo = self._workers[0].receive()
         except BaseException:
             self.close()
             raise
@@ -147,85 +147,80 @@ class WorkerPool:
 
     def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
         """The vectors of each part, in order; a few parts are read ahead."""
-        waiting, told, at_work = iter(parts), 0, dict[Connection, tuple[_Worker, int]]()
-        made: dict[int, np.ndarray] = {}
-        given, free = 0, deque(self._ready())
+        unread, busy = iter(parts), dict[Connection, tuple[_Worker, int]]()
+        finished: dict[int, np.ndarray] = {}
+        sent, yielded, free = 0, 0, deque(self._ready())
         while True:
-            while free and given < told + _AHEAD * len(self._workers):
-                if (part := next(waiting, None)) is None:
+            while free and sent < yielded + _AHEAD * len(self._workers):
+                if (part := next(unread, None)) is None:
                     break
                 worker = free.popleft()
                 worker.send(part)
-                at_work[worker.pipe] = worker, given
-                given += 1
-            if not at_work:
+                busy[worker.pipe] = worker, sent
+                sent += 1
+            if not busy:
                 return
-            for pipe in wait(list(at_work)):
-                worker, number = at_work.pop(pipe)  # type: ignore[call-overload]  # those that were given
-                made[number] = worker.receive()
+            for pipe in wait(list(busy)):
+                worker, number = busy.pop(pipe)  # type: ignore[call-overload]  # `wait` returns its arguments
+                finished[number] = worker.receive()
                 free.append(worker)
-            while told in made:
-                yield made.pop(told)
-                told += 1
+            while yielded in finished:
+                yield finished.pop(yielded)
+                yielded += 1
 
     def close(self) -> None:
-        """End all of them."""
+        """End all workers."""
         for worker in self._workers:
             worker.end()
 
     def _ready(self) -> list[_Worker]:
-        """All workers, once each has the model that the first has."""
-        started = len(self._workers)
-        self._workers += [_Worker(self._orders, place) for place in range(started, len(self._orders.devices))]
+        """Start the remaining workers, and check that all have the same model."""
+        started, count = len(self._workers), len(self._spec.devices)
+        self._workers += [_Worker(self._spec, number) for number in range(started, count)]
         for worker in self._workers[started:]:
-            if differences := differing(self.described.settings, worker.described().settings):
+            if differences := differing(self.described.settings, worker.receive().settings):
                 raise ConfigError(
                     f"{worker}: loaded a model that differs from the first worker's in"
-                    f" {'; '.join(differences)}; use devices of one kind, and leave the model as it is"
+                    f" {'; '.join(differences)}; use devices of one kind, and don't change the model's files"
                 )
         return [*self._workers]
 
 
 class _Worker:
-    """A process, seen from its parent."""
+    """The parent's view of a worker process. It first sends its `ModelInfo`, then vectors for each part."""
 
-    def __init__(self, orders: WorkerSpec, place: int) -> None:
-        count, device = len(orders.devices), orders.devices[place]
-        self._name = f"worker {place + 1} of {count}" + (f" ({device})" if device else "")
+    def __init__(self, spec: WorkerSpec, number: int) -> None:
+        count, device = len(spec.devices), spec.devices[number]
+        self._name = f"worker {number + 1} of {count}" + (f" ({device})" if device else "")
         self.pipe, theirs = CONTEXT.Pipe()
         with _no_interrupts(), theirs:
             self._process: BaseProcess = CONTEXT.Process(
-                target=_work, args=(theirs, orders, place), name=self._name, daemon=True
+                target=_work, args=(theirs, spec, number), name=self._name, daemon=True
             )
             self._process.start()
 
     def __str__(self) -> str:
         return self._name
 
-    def described(self) -> ModelInfo:
-        """What its vectors will be, once it has loaded the model."""
-        found: ModelInfo = self.receive()
-        return found
-
     def send(self, part: list[str]) -> None:
-        """Give it a part, while it waits for one."""
+        """Send a part to an idle worker."""
         try:
             self.pipe.send(part)
         except OSError as error:
             raise self._ended() from error
 
     def receive(self) -> Any:
-        """What it answers; an error of ours is raised here as there."""
+        """Wait for the worker's answer; raises its errors."""
         try:
-            found = self.pipe.recv()
+            answer = self.pipe.recv()
         except (EOFError, OSError) as error:
             raise self._ended() from error
-        if isinstance(found, _Failed):
-            raise _ERRORS[found.kind](found.message)
-        return found
+        if isinstance(answer, _Failed):
+            raise _ERRORS[answer.kind](answer.message)
+        return answer
 
     def end(self) -> None:
-        """End it, whatever it is at."""
+        """End the process."""
         self.pipe.close()
         self._process.terminate()
         self._process.join(_END_S)
@@ -237,32 +232,32 @@ class _Worker:
         self._process.join(_END_S)
         code = self._process.exitcode
         if code is not None and code < 0:
-            why = f"was killed ({signal.Signals(-code).name})"
+            cause = f"was killed ({signal.Signals(-code).name})"
             if -code == signal.SIGKILL:
-                why += ", as systems do where memory is short"
+                cause += ", perhaps because the system ran out of memory"
         else:
-            why = f"ended with code {code}; what it said of that is above"
-        return ConfigError(f"{self}: {why}; run the same command again to continue, or with fewer workers")
+            cause = f"ended with code {code}; see its messages above"
+        return ConfigError(f"{self}: {cause}; run the same command again to continue, or with fewer workers")
 
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """An error of ours, on its way to the parent: its class, by its place in _ERRORS, and what it says."""
+    """An error that is sent to the parent; `kind` is an index into _ERRORS."""
 
     kind: int
     message: str
 
 
-def _work(pipe: Connection, orders: WorkerSpec, place: int) -> None:
-    """What a worker does: load the model, then answer each part with its vectors."""
+def _work(pipe: Connection, spec: WorkerSpec, number: int) -> None:
+    """A worker's main function: load the model, then answer each part with its vectors."""
     try:
         try:
-            described, make = load_worker(orders, place)
-            pipe.send(described)
+            info, encode = load_worker(spec, number)
+            pipe.send(info)
             while True:
-                pipe.send(make(pipe.recv()))
+                pipe.send(encode(pipe.recv()))
         except PairkitError as error:
-            kind = next((at for at, known in enumerate(_ERRORS) if isinstance(error, known)), 0)
+            kind = next((index for index, known in enumerate(_ERRORS) if isinstance(error, known)), 0)
             pipe.send(_Failed(kind, str(error)))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the parent has ended
@@ -270,7 +265,7 @@ def _work(pipe: Connection, orders: WorkerSpec, place: int) -> None:
 
 @contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Processes that are started here leave Ctrl-C to their parent."""
+    """Processes started here ignore Ctrl-C, which their parent handles."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,7 +1,7 @@
-"""The reports of a tracker as a task: for each, find those that say the same, by vectors, words or both.
+"""Duplicate detection as a task: find the duplicates of each report of a tracker.
 
-`track` finds what each report asks for; `DuplicatesTask` measures rankings; `score_rows` compares rankings
-by words, by each model, and by both.
+`build_tracker` turns pairs into queries with targets; `DuplicatesTask` measures a ranking; `score_rows`
+compares rankings by words, by each model, and by both.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ DEPTHS = (1, 5, 10, 20)
 _DAYS = {"<7 days": 0, "7-29 days": 7, "30-364 days": 30, ">=365 days": 365}
 _WEIGHTS = tuple(step / 20 for step in range(21))
 BASELINES: Final[dict[Words, str]] = {"bm25": "BM25", "tfidf": "TF-IDF"}
-NO_TEXT, ABSENT, SAME_MOMENT, ITSELF = (
-    "name a report that has no text",
-    "name a report that is not among the reports",
-    "are of reports of the same moment, none of which is older",
-    "name one report twice",
+NO_TEXT, ABSENT, SAME_TIME, ITSELF = (
+    "contain a report without text",
+    "contain an unknown report",
+    "have two reports of the same time, so that neither is older",
+    "contain one report twice",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TrackerReports:
-    """All reports that have a text."""
+    """All reports with a text, oldest first; `empty` are the ids of the others."""
 
     ids: Sequence[str]
     texts: Sequence[str]
@@ -51,7 +51,10 @@ class TrackerReports:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateQuery:
-    """A report whose like is looked for among the first `candidates` reports."""
+    """A report whose duplicates are searched among the first `candidates` reports.
+
+    Targets are paired with the report; relatives are further reports of its duplicate group.
+    """
 
     report: int
     candidates: int
@@ -60,12 +63,12 @@ class DuplicateQuery:
 
 
 Scores = Callable[[DuplicateQuery], np.ndarray]
-"""How well each candidate of a query fits, (candidate,)."""
+"""Maps a query to the score of each candidate, (candidate,)."""
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateTracker:
-    """Reports and what is to be found."""
+    """Reports, the queries of each split, and counts of the pairs that were left out, by reason."""
 
     name: str
     reports: TrackerReports
@@ -73,82 +76,79 @@ class DuplicateTracker:
     dropped: Mapping[str, Counter[str]]
 
 
-def in_order(
+def sorted_reports(
     ids: Sequence[str], texts: Sequence[str], created: Sequence[datetime] | None, where: str
 ) -> TrackerReports:
-    """Reports put in order of time; ones of the same moment stay as they came."""
+    """Reports in order of time; those of the same time keep their order."""
     repeated = [name for name, times in Counter(ids).items() if times > 1]
     if repeated:
         raise DataError(
-            f"{len(repeated)} ids stand in several rows, first {repeated[0]}; expected a row a report",
+            f"{len(repeated)} ids occur in several rows, first {repeated[0]}; expected one row per report",
             path=where,
         )
-    kept = [place for place, text in enumerate(texts) if text.strip()]
+    kept = [index for index, text in enumerate(texts) if text.strip()]
     if not kept:
         raise DataError("no report has a text", path=where)
     if created is not None:
-        kept.sort(key=lambda place: created[place])
+        kept.sort(key=lambda index: created[index])
     return TrackerReports(
-        [ids[place] for place in kept],
-        [texts[place] for place in kept],
-        None if created is None else [created[place] for place in kept],
-        frozenset(ids).difference(ids[place] for place in kept),
+        [ids[index] for index in kept],
+        [texts[index] for index in kept],
+        None if created is None else [created[index] for index in kept],
+        frozenset(ids).difference(ids[index] for index in kept),
     )
 
 
-def track(
+def build_tracker(
     name: str, reports: TrackerReports, pairs: Mapping[str, Iterable[tuple[str, str]]]
 ) -> DuplicateTracker:
-    """Find out what each split asks for.
+    """Make the queries of each split from pairs (duplicate, canonical).
 
-    With times the younger report of a pair asks for the older one, whichever of them the tracker calls the
-    duplicate: the other was not there yet. Without times the duplicate asks. A report with several pairs in a
-    split asks once, for any of them.
+    With times, the newer report of a pair is the query and the older one its target, because only that one
+    existed before. Without times, the duplicate is the query. A query's pairs in a split are all its targets.
     """
-    places = {id_: place for place, id_ in enumerate(reports.ids)}
+    index = {id_: number for number, id_ in enumerate(reports.ids)}
     dropped: dict[str, Counter[str]] = {}
-    asked: dict[str, dict[int, set[int]]] = {}
+    targets: dict[str, dict[int, set[int]]] = {}
     groups: Groups[int] = Groups()
-    for split, of_split in pairs.items():
-        dropped[split], asked[split] = Counter(), {}
-        for one, other in dict.fromkeys(of_split):
-            if reason := _why_not(reports, places, one, other):
+    for split, split_pairs in pairs.items():
+        dropped[split], targets[split] = Counter(), {}
+        for one, other in dict.fromkeys(split_pairs):
+            if reason := _reason_to_drop(reports, index, one, other):
                 dropped[split][reason] += 1
                 continue
-            query, target = places[one], places[other]
+            query, target = index[one], index[other]
             groups.join(query, target)
             if reports.created is not None:
                 query, target = max(query, target), min(query, target)
                 if reports.created[query] == reports.created[target]:
-                    dropped[split][SAME_MOMENT] += 1
+                    dropped[split][SAME_TIME] += 1
                     continue
-            asked[split].setdefault(query, set()).add(target)
+            targets[split].setdefault(query, set()).add(target)
     members = {member: group for group in groups.all().values() for member in group}
     queries = {
-        split: [
-            _query(reports, report, targets, members[report]) for report, targets in sorted(of_split.items())
-        ]
-        for split, of_split in asked.items()
+        split: [_query(reports, report, found, members[report]) for report, found in sorted(by_query.items())]
+        for split, by_query in targets.items()
     }
     return DuplicateTracker(name, reports, queries, dropped)
 
 
-def _why_not(reports: TrackerReports, places: Mapping[str, int], one: str, other: str) -> str:
+def _reason_to_drop(reports: TrackerReports, index: Mapping[str, int], one: str, other: str) -> str:
     if one == other:
         return ITSELF
     if {one, other} & reports.empty:
         return NO_TEXT
-    return "" if one in places and other in places else ABSENT
+    return "" if one in index and other in index else ABSENT
 
 
 def _query(reports: TrackerReports, report: int, targets: set[int], members: Sequence[int]) -> DuplicateQuery:
-    candidates = _older(reports, report)
+    candidates = _count_older(reports, report)
     relatives = {member for member in members if member < candidates} - targets - {report}
     return DuplicateQuery(report, candidates, tuple(sorted(targets)), tuple(sorted(relatives)))
 
 
-def _older(reports: TrackerReports, report: int) -> int:
-    """How many reports were there when this one was written; all, where nobody knows."""
+def _count_older(reports: TrackerReports, report: int) -> int:
+    """The number of reports that existed when this one was written; all if times are unknown."""
     if reports.created is None:
         return len(reports.ids)
     first = report
@@ -158,7 +158,7 @@ def _older(reports: TrackerReports, report: int) -> int:
 
 
 def ages(reports: TrackerReports, queries: Sequence[DuplicateQuery]) -> np.ndarray | None:
-    """Days from the youngest target of each query to the query, float64 (query,); None without times."""
+    """Days from each query's newest target to the query, float64 (query,); None without times."""
     if reports.created is None:
         return None
     seconds = [
@@ -170,7 +170,7 @@ def ages(reports: TrackerReports, queries: Sequence[DuplicateQuery]) -> np.ndarr
 
 @dataclass(frozen=True)
 class DuplicatesTask:
-    """For each query of a split: find what it repeats."""
+    """Find the targets of each query of the judged split; the known split chooses a hybrid's weight."""
 
     tracker: DuplicateTracker
     judged: str
@@ -178,7 +178,7 @@ class DuplicatesTask:
 
     @property
     def name(self) -> str:
-        """The tracker's."""
+        """The tracker's name."""
         return self.tracker.name
 
     @property
@@ -188,50 +188,41 @@ class DuplicatesTask:
 
     @property
     def rows(self) -> Sequence[tuple[str, ...]]:
-        """The texts of each judged query and what it asks for."""
-        return [
-            tuple(self.texts[place] for place in (query.report, *query.targets)) for query in self.queries
-        ]
+        """The texts of each judged query and of its targets."""
+        return [tuple(self.texts[i] for i in (query.report, *query.targets)) for query in self.queries]
 
     @property
     def queries(self) -> Sequence[DuplicateQuery]:
-        """Those that are judged."""
+        """The queries of the judged split."""
         return self.tracker.queries[self.judged]
 
     def measure(self, vectors: TaskVectors) -> TaskMetrics:
-        """By vectors alone; see `metrics`."""
+        """Rank by vectors; see `metrics`."""
         return self.ranked(self.by_vectors(vectors))
 
-    def by_words(self, words: Words) -> TaskMetrics:
-        """By words alone."""
-        return self.ranked(self._by_words(words))
+    def by_both(self, by_vectors: Scores, words: Words, weight: float) -> TaskMetrics:
+        """Rank by vectors and words, as `Hybrid` does."""
+        by_words = self.by_words(words)
+        return self.ranked(lambda query: fused(by_vectors(query), by_words(query), weight))
 
-    def by_both(self, near: Scores, words: Words, weight: float) -> TaskMetrics:
-        """By vectors, see `by_vectors`, and words, as `Hybrid` does it."""
-        said = self._by_words(words)
-        return self.ranked(lambda query: fused(near(query), said(query), weight))
-
-    def chosen_weight(self, near: Scores, words: Words) -> float | None:
-        """The weight of vectors that gives the best MRR on the known split; None where there is none.
-
-        Of several that are as good it is the lowest.
-        """
+    def chosen_weight(self, by_vectors: Scores, words: Words) -> float | None:
+        """The lowest weight of vectors with the best MRR on the known split; None without such a split."""
         queries = self.tracker.queries[self.known] if self.known else ()
         if not queries:
             return None
-        said = self._by_words(words)
-        found = np.zeros(len(_WEIGHTS))
+        by_words = self.by_words(words)
+        total = np.zeros(len(_WEIGHTS))
         for query in queries:
-            one, other = near(query), said(query)
-            found += 1 / first_ranks(query, [fused(one, other, weight) for weight in _WEIGHTS])
-        return _WEIGHTS[int(found.argmax())]
+            one, other = by_vectors(query), by_words(query)
+            total += 1 / first_ranks(query, [fused(one, other, weight) for weight in _WEIGHTS])
+        return _WEIGHTS[int(total.argmax())]
 
     def ranked(self, scores: Scores) -> TaskMetrics:
-        """By any scores."""
+        """Rank by any scores."""
         return task_metrics(self.tracker.reports, self.queries, scores)
 
     def by_vectors(self, vectors: TaskVectors) -> Scores:
-        """How near the vectors of candidates are to a query's; all are made comparable here, once."""
+        """Scores by vectors, all of which are made comparable once."""
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
 
         def scores(query: DuplicateQuery) -> np.ndarray:
@@ -240,7 +231,8 @@ class DuplicatesTask:
 
         return scores
 
-    def _by_words(self, words: Words) -> Scores:
+    def by_words(self, words: Words) -> Scores:
+        """Scores by words."""
         index = self._indexes[words]
         return lambda query: _last(query, index.scores(self.texts[query.report])[: query.candidates])
 
@@ -250,14 +242,14 @@ class DuplicatesTask:
 
 
 def _last(query: DuplicateQuery, scores: np.ndarray) -> np.ndarray:
-    """The scores with that of the query itself, where it is among the candidates, made as low as any."""
+    """The scores, with that of the query itself, if it is a candidate, set to the minimum."""
     if query.report < query.candidates:
         scores[query.report] = scores.min()
     return scores
 
 
 def task_metrics(reports: TrackerReports, queries: Sequence[DuplicateQuery], scores: Scores) -> TaskMetrics:
-    """How a ranking did on each query, as a whole, by the query's length and by the time between reports."""
+    """Metrics over all queries, by the query's length, and by the time between reports."""
     outcomes = metrics(queries, scores)
     return TaskMetrics(
         MeanMetrics(outcomes),
@@ -269,67 +261,68 @@ def task_metrics(reports: TrackerReports, queries: Sequence[DuplicateQuery], sco
 
 
 def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, np.ndarray]:
-    """Each query's figures, (query,), in [0, 1].
+    """Each query's metrics, (query,), in [0, 1].
 
-    * `recall@k`: the first of its targets is among the first k candidates, relatives left out.
-    * `mrr`: 1 / the rank of that target, likewise.
-    * `map`: average precision, where relatives are as good as targets.
+    * `recall@k`: whether a target is among the first k candidates, not counting relatives.
+    * `mrr`: 1 / the rank of the best target, not counting relatives.
+    * `map`: average precision, with targets and relatives as positives.
     """
     first, precision = (np.empty(len(queries)) for _ in range(2))
-    for place, query in enumerate(queries):
+    for index, query in enumerate(queries):
         ranking = scores(query)
-        (first[place],) = first_ranks(query, [ranking])
-        precision[place] = _precision(query, ranking)
+        (first[index],) = first_ranks(query, [ranking])
+        precision[index] = _precision(query, ranking)
     recalls = {f"recall@{depth}": (first <= depth).astype(float) for depth in DEPTHS}
     return {**recalls, "mrr": 1 / first, "map": precision}
 
 
 def first_ranks(query: DuplicateQuery, rankings: Sequence[np.ndarray]) -> np.ndarray:
-    """The rank of the best target in each ranking, from 1, relatives left out: (ranking,).
+    """The rank of the best target in each ranking, from 1, not counting relatives: (ranking,).
 
-    A stranger that scores the same goes before, so that a ranking which tells no report from another finds
-    nothing.
+    Negatives with the same score come first, so that a ranking with constant scores has no success.
     """
-    strangers = _strangers(query)
-    return np.array([1 + _before(scores[strangers], scores[[*query.targets]].max()) for scores in rankings])
+    negative = _is_negative(query)
+    return np.array([1 + _before(scores[negative], scores[[*query.targets]].max()) for scores in rankings])
 
 
 def _precision(query: DuplicateQuery, scores: np.ndarray) -> float:
-    """The mean of the precision at each candidate that says the same."""
-    strange = scores[_strangers(query)]
-    alike = -np.sort(-scores[[*query.targets, *query.relatives]])
-    so_far = np.arange(1, len(alike) + 1)
-    before = np.array([_before(strange, score) for score in alike])
-    return float((so_far / (before + so_far)).mean())
+    """Average precision over targets and relatives."""
+    negatives = scores[_is_negative(query)]
+    positives = -np.sort(-scores[[*query.targets, *query.relatives]])
+    hits = np.arange(1, len(positives) + 1)
+    before = np.array([_before(negatives, score) for score in positives])
+    return float((hits / (before + hits)).mean())
 
 
-def _strangers(query: DuplicateQuery) -> np.ndarray:
-    """Whether each candidate says something else: (candidate,)."""
-    stranger = np.ones(query.candidates, bool)
-    stranger[[*query.targets, *query.relatives]] = False
+def _is_negative(query: DuplicateQuery) -> np.ndarray:
+    """Which candidates are outside the query's duplicate group: (candidate,)."""
+    negative = np.ones(query.candidates, bool)
+    negative[[*query.targets, *query.relatives]] = False
     if query.report < query.candidates:
-        stranger[query.report] = False
-    return stranger
+        negative[query.report] = False
+    return negative
 
 
-def _before(strange: np.ndarray, score: float) -> int:
-    return int((strange >= score - ROUNDING).sum())
+def _before(negatives: np.ndarray, score: float) -> int:
+    return int((negatives >= score - ROUNDING).sum())
 
 
 def _parts(reports: TrackerReports, queries: Sequence[DuplicateQuery]) -> Mapping[str, np.ndarray]:
-    """The queries of each length (in tokens, see `length_buckets`) and age; empty parts are left out."""
+    """The queries by length in tokens (see `length_buckets`) and by age, without empty parts."""
     texts = [reports.texts[query.report] for query in queries]
-    found = {f"{name} tokens": rows for name, rows in length_buckets(texts, texts).items()}
+    parts = {f"{name} tokens": rows for name, rows in length_buckets(texts, texts).items()}
     days = ages(reports, queries)
     if days is None:
-        return found
-    part = np.searchsorted(list(_DAYS.values()), days, side="right") - 1
-    by_age = {name: np.flatnonzero(part == number) for number, name in enumerate(_DAYS)}
-    return found | {name: rows for name, rows in by_age.items() if len(rows)}
+        return parts
+    bucket = np.searchsorted(list(_DAYS.values()), days, side="right") - 1
+    by_age = {name: np.flatnonzero(bucket == number) for number, name in enumerate(_DAYS)}
+    return parts | {name: rows for name, rows in by_age.items() if len(rows)}
 
 
 @dataclass(frozen=True, slots=True)
-class _ReportRow:
+class _Ranking:
+    """A row of the table, with the rows that it is compared with."""
+
     metrics: TaskMetrics
     over: Sequence[str] = ()
     overlap: Overlap | None = None
@@ -345,47 +338,44 @@ def score_rows(
 ) -> dict[str, Score]:
     """Rank by words, by the vectors of each model, and by both.
 
-    The weight of a hybrid is chosen on the task's known split; where there is none it is that of `WEIGHTS`.
+    The known split chooses a hybrid's weight; without such a split it is that of `WEIGHTS`.
     """
     with Display(progress) as show:
-        rows: dict[str, _ReportRow] = {}
+        rows: dict[str, _Ranking] = {}
         for words, name in BASELINES.items():
             with stage(f"rank by {name}", show):
-                rows[name] = _ReportRow(task.by_words(words), [*rows])
+                rows[name] = _Ranking(task.ranked(task.by_words(words)), [*rows])
         first = ""
         for name, embedder, trained in models:
             vectors = TaskVectors(embedder.encode, [task.texts], similarity=embedder.similarity)
             with stage(f"rank by {name}", show):
-                rows |= _of_model(task, name, vectors, first, trained)
+                rows |= _model_rankings(task, name, vectors, first, trained)
             first = first or name
         with stage("resample", show):
             return {name: _score(row, rows, resamples) for name, row in rows.items()}
 
 
-def _of_model(
+def _model_rankings(
     task: DuplicatesTask, name: str, vectors: TaskVectors, first: str, trained: np.ndarray | None
-) -> dict[str, _ReportRow]:
-    """A model's row, and those of its hybrids; each knows over which rows it should be ahead."""
-    seen = None if trained is None else overlap(task, trained)
-    near = task.by_vectors(vectors)
-    rows = {name: _ReportRow(task.ranked(near), [BASELINES["bm25"], *([first] if first else [])], seen)}
+) -> dict[str, _Ranking]:
+    """The rows of a model and its hybrids, compared with baselines and the first model."""
+    trained_on = None if trained is None else overlap(task, trained)
+    by_vectors = task.by_vectors(vectors)
+    over = [BASELINES["bm25"], *([first] if first else [])]
+    rows = {name: _Ranking(task.ranked(by_vectors), over, trained_on)}
     for words, baseline in BASELINES.items():
-        weight = task.chosen_weight(near, words)
+        weight = task.chosen_weight(by_vectors, words)
         weight = WEIGHTS[words] if weight is None else weight
-        over = [baseline, name, *([hybrid_name(first, baseline)] if first else [])]
-        rows[hybrid_name(name, baseline)] = _ReportRow(task.by_both(near, words, weight), over, seen, weight)
+        over = [baseline, name, *([f"{first} + {baseline}"] if first else [])]
+        metrics_of_both = task.by_both(by_vectors, words, weight)
+        rows[f"{name} + {baseline}"] = _Ranking(metrics_of_both, over, trained_on, weight)
     return rows
 
 
-def hybrid_name(model: str, baseline: str) -> str:
-    """What the row of a model together with words is called."""
-    return f"{model} + {baseline}"
-
-
-def _score(row: _ReportRow, rows: Mapping[str, _ReportRow], resamples: Resampling) -> Score:
-    how = {"resamples": resamples.number, "seed": resamples.seed}
+def _score(row: _Ranking, rows: Mapping[str, _Ranking], resamples: Resampling) -> Score:
+    options = {"resamples": resamples.number, "seed": resamples.seed}
     over = {
-        name: compare(row.metrics.whole, rows[name].metrics.whole, **how)
+        name: compare(row.metrics.whole, rows[name].metrics.whole, **options)
         for name in (row.over if resamples.number else ())
     }
-    return Score(summarise(row.metrics, **how), row.overlap, over=over, weight=row.weight)
+    return Score(summarise(row.metrics, **options), row.overlap, over=over, weight=row.weight)

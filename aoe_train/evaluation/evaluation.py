@@ -1,4 +1,4 @@
-"""What `evaluate` returns: scores by model and task, as tables, JSON and a data frame."""
+"""The result of `evaluate`: scores by model and task, as tables, JSON and a data frame."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     import polars as pl
 
 Scores = Mapping[str, Score]
-_MOST_COLUMNS = 3  # metrics that stand side by side with their intervals
+_MAX_COLUMNS = 3  # metrics with intervals in one row
 
 
 @dataclass(frozen=True, repr=False)
 class Evaluation(Printed):
-    """Figures of one model or several.
+    """Scores of one model or several.
 
     Attributes:
-        suite: What was measured, such as sts or gis.
+        suite: The name of the test sets, such as sts or gis.
         scores: By model and task.
         missing: Tasks that were left out, with the reason.
-        against: The name of the model that it was compared with, if there is one.
-        sizes: What the vectors were made, by the keys of `scores`, if sizes were asked for.
+        against: The name of the model that this one was compared with, if any.
+        sizes: Sizes of the vectors, by the keys of `scores`, if sizes were requested.
     """
 
     suite: str
@@ -43,10 +43,10 @@ class Evaluation(Printed):
     _rankings: bool = False
 
     def tables(self, *, subsets: bool = False) -> list[ResultTable]:
-        """Tables of all figures, times 100, with 95 % intervals in brackets, as in papers.
+        """Tables of all scores times 100, with 95 % intervals in brackets.
 
         Args:
-            subsets: Show the parts of each task too.
+            subsets: Include the parts of each task.
         """
         title = f"{self.suite}, times 100"
         if self._rankings:
@@ -56,18 +56,18 @@ class Evaluation(Printed):
         if len(self.scores) > 1:
             return [side_by_side(self.scores, title)]
         ((model, scores),) = self.scores.items()
-        found = [figures(scores, title, subsets=subsets)]
+        tables = [figures(scores, title, subsets=subsets)]
         if self.against is not None:
-            title = f"{self.suite}: {model} less {self.against}, times 100"
-            found.append(comparisons(scores, model, self.against, title))
-        return found
+            title = f"{self.suite}: {model} minus {self.against}, times 100"
+            tables.append(comparisons(scores, model, self.against, title))
+        return tables
 
     @property
     def gains(self) -> dict[str, Gain]:
-        """By task of pairs of your own, whether to ship the model in place of the one it is compared with.
+        """For each task of your own pairs, whether to replace the other model by this one.
 
-        `.word` is `ship`, `not shown` or `worse`. Labels of `label judge` count as far as its judges are sure
-        of them. Empty without such pairs, another model or intervals.
+        `.word` is `ship`, `not shown` or `worse`. Labels of `label judge` are weighted by their probability.
+        Empty without your own pairs, another model or intervals.
         """
         return {
             task: score.gain
@@ -77,38 +77,38 @@ class Evaluation(Printed):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of `aoe evaluate --json`, each figure in its own range.
+        """The object of `aoe evaluate --json`; scores are not multiplied by 100.
 
-        `{task: {spearman, pearson, n, ci95, overlap}}`, with a task's parts under `subsets`, and the other
-        model's figures under `against`; such an object for each of several models. Pairs of your own against
-        another model have `gain`, too. With sizes `{sizes: [{model, dim, quantize, bytes, tasks}]}`, where
-        `tasks` is such an object, and `layers` if they were asked for.
+        `{task: {spearman, pearson, n, ci95, overlap}}`, with a task's parts under `subsets` and the other
+        model's scores under `against`. Your own pairs against another model also have `gain`. For several
+        models, `{model: {task: ...}}`. With sizes, `{sizes: [{model, dim, quantize, bytes, tasks}]}`, and
+        `layers` if requested.
         """
-        found = {
-            model: {name: one.to_dict() for name, one in scores.items()}
+        by_model = {
+            model: {name: score.to_dict() for name, score in scores.items()}
             for model, scores in self.scores.items()
         }
         if self.sizes:
-            return {"sizes": [self._sized(key) | {"tasks": tasks} for key, tasks in found.items()]}
-        return found if len(found) > 1 else next(iter(found.values()))
+            return {"sizes": [self._size_dict(key) | {"tasks": tasks} for key, tasks in by_model.items()]}
+        return by_model if len(by_model) > 1 else next(iter(by_model.values()))
 
     def to_polars(self) -> pl.DataFrame:
-        """A row a figure: model, suite, task, subset, metric, value, low and high (95 %), n.
+        """A row for each metric: model, suite, task, subset, metric, value, low and high (95 %), n.
 
-        With sizes also dim, quantize and bytes, and layers if they were asked for.
+        With sizes, also dim, quantize and bytes, and layers if requested.
         """
         import polars as pl
 
         schema = dict.fromkeys(("model", "suite", "task", "subset", "metric"), pl.String)
         numbers = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
-        found = pl.DataFrame(list(self._rows()), schema={**schema, **numbers}, orient="row")
+        frame = pl.DataFrame(list(self._rows()), schema={**schema, **numbers}, orient="row")
         if not self.sizes:
-            return found
-        sizes = pl.DataFrame([{"key": key, **self._sized(key)} for key in self.sizes])
-        return found.rename({"model": "key"}).join(sizes, on="key").drop("key")
+            return frame
+        sizes = pl.DataFrame([{"key": key, **self._size_dict(key)} for key in self.sizes])
+        return frame.rename({"model": "key"}).join(sizes, on="key").drop("key")
 
     def to_markdown(self) -> str:
-        """All tables as a page of Markdown."""
+        """All tables in Markdown."""
         parts = []
         for table in self.tables(subsets=True):
             parts += [f"## {table.title}", card.table(table.headings, table.rows)]
@@ -116,10 +116,10 @@ class Evaluation(Printed):
             resamples = f"{self._resampling.number:,} resamples, seed {self._resampling.seed}"
             parts.append(f"In brackets: 95 % bootstrap intervals ({resamples}).")
         leaks = [
-            f"- {name}: {model} was {found.overlap}"
+            f"- {name}: {model} was {score.overlap}"
             for model, scores in self.scores.items()
-            for name, found in scores.items()
-            if found.overlap is not None and found.overlap.texts
+            for name, score in scores.items()
+            if score.overlap is not None and score.overlap.texts
         ]
         return "\n\n".join([*parts, *(["\n".join(leaks)] if leaks else [])]) + "\n"
 
@@ -127,14 +127,14 @@ class Evaluation(Printed):
         return "\n\n".join(map(str, self.tables()))
 
     def _ranked(self, *, subsets: bool) -> Iterator[ResultTable]:
-        """The tables of the suite duplicates, whose models are rankings."""
+        """The tables of the suite duplicates, in which `scores` has rankings instead of models."""
         (task,) = next(iter(self.scores.values()))
-        scores = {row: of_row[task] for row, of_row in self.scores.items()}
+        scores = {ranking: by_task[task] for ranking, by_task in self.scores.items()}
         yield rankings(scores, f"{task}: duplicates found, times 100", subsets=subsets)
         if self._resampling.number:
-            yield ahead(scores, f"{task}: ahead by, times 100, with 95 % intervals over queries")
+            yield ahead(scores, f"{task}: difference times 100, with 95 % intervals over queries")
 
-    def _sized(self, key: str) -> dict[str, Any]:
+    def _size_dict(self, key: str) -> dict[str, Any]:
         size = self.sizes[key]
         depth = {} if size.layers is None else {"layers": size.layers}
         return {"model": size.model, **depth, "dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
@@ -154,25 +154,27 @@ def _figures(result: Result) -> Iterator[tuple[str, float | None, float | None, 
 
 
 def figures(scores: Mapping[str, Score], title: str, *, subsets: bool = False) -> ResultTable:
-    """A model's figures by task: a row a task, or a row a task and metric if there are many metrics."""
+    """A model's scores: a row for each task, or for each task and metric if there are many metrics."""
     metrics = _metrics(scores)
-    wide = len(metrics) <= _MOST_COLUMNS
-    leak = any(score.overlap and score.overlap.texts for score in scores.values())
-    headings = ["task", *(metrics if wide else ("metric", "figure")), "n", *(["trained on"] if leak else [])]
+    is_wide = len(metrics) <= _MAX_COLUMNS
+    has_leak = any(score.overlap and score.overlap.texts for score in scores.values())
+    columns = metrics if is_wide else ("metric", "figure")
+    headings = ["task", *columns, "n", *(["trained on"] if has_leak else [])]
     rows: list[list[str]] = []
     for name, score in scores.items():
         parts = score.result.subsets if subsets else {}
-        listed = [
-            (name, score.result, _seen(score)),
-            *((f"  {part}", found, "") for part, found in parts.items()),
+        results = [
+            (name, score.result, _trained_share(score)),
+            *((f"  {part}", result, "") for part, result in parts.items()),
         ]
-        for shown, result, seen in listed:
-            tail = [f"{result.n:,}", *([seen] if leak else [])]
-            if wide:
-                rows.append([shown, *_row(result, metrics), *tail])
+        for label, result, trained_share in results:
+            tail = [f"{result.n:,}", *([trained_share] if has_leak else [])]
+            cells = dict(_cells(result))
+            if is_wide:
+                rows.append([label, *(cells.get(metric, "–") for metric in metrics), *tail])
             else:
-                rows += [[shown, _shown(metric), cell, *tail] for metric, cell in _cells(result)]
-    if wide and len(scores) > 1:
+                rows += [[label, _metric_label(metric), cell, *tail] for metric, cell in cells.items()]
+    if is_wide and len(scores) > 1:
         means = mean_figures([score.result for score in scores.values()])
         row = [f"mean of {len(scores)}", *(_times_100(means.get(metric)) for metric in metrics)]
         rows.append([*row, *[""] * (len(headings) - len(row))])
@@ -180,14 +182,14 @@ def figures(scores: Mapping[str, Score], title: str, *, subsets: bool = False) -
 
 
 def comparisons(scores: Mapping[str, Score], one: str, other: str, title: str) -> ResultTable:
-    """How far a model is ahead of its rival."""
+    """The differences between a model and its rival."""
     rows = [
         [
             name,
-            _shown(metric),
+            _metric_label(metric),
             _times_100(value),
             _times_100(score.rival.scores.get(metric)),
-            *_ahead(score.comparisons.get(metric)),
+            *_difference(score.comparisons.get(metric)),
         ]
         for name, score in scores.items()
         if score.rival is not None
@@ -197,82 +199,72 @@ def comparisons(scores: Mapping[str, Score], one: str, other: str, title: str) -
 
 
 def side_by_side(scores: Mapping[str, Mapping[str, Score]], title: str) -> ResultTable:
-    """Several models: a row a model, a column a task, with its first metric; of one task the first ones."""
-    return _table(
-        title, *_side_by_side(scores, _MOST_COLUMNS if len(next(iter(scores.values()))) == 1 else 1)
-    )
+    """Several models: a row for each, with the first metric of each task; of one task several metrics."""
+    return _table(title, *_side_by_side(scores, _MAX_COLUMNS if len(next(iter(scores.values()))) == 1 else 1))
 
 
 def _side_by_side(scores: Mapping[str, Mapping[str, Score]], most: int) -> tuple[list[str], list[list[str]]]:
     tasks = next(iter(scores.values()))
-    wanted = [(name, metric) for name, score in tasks.items() for metric in [*score.result.scores][:most]]
+    columns = [(name, metric) for name, score in tasks.items() for metric in [*score.result.scores][:most]]
     rows = [
-        [model, *(dict(_cells(found[task].result)).get(metric, "–") for task, metric in wanted)]
-        for model, found in scores.items()
+        [model, *(dict(_cells(by_task[task].result)).get(metric, "–") for task, metric in columns)]
+        for model, by_task in scores.items()
     ]
-    return ["model", *(f"{task}, {metric}" for task, metric in wanted)], rows
+    return ["model", *(f"{task}, {metric}" for task, metric in columns)], rows
 
 
 def rankings(scores: Mapping[str, Score], title: str, *, subsets: bool = False) -> ResultTable:
-    """Several rankings of one task: a row a ranking, a column a metric."""
+    """Several rankings of one task: a row for each, with a column for each metric."""
     metrics = _metrics(scores)
     rows: list[list[str]] = []
     for name, score in scores.items():
         weight = "" if score.weight is None else f"{score.weight:g}"
-        rows.append([name, weight, *_plain(score.result, metrics), f"{score.result.n:,}"])
-        for part, found in score.result.subsets.items() if subsets else ():
-            rows.append([f"  {part}", "", *_plain(found, metrics), f"{found.n:,}"])
+        parts = score.result.subsets if subsets else {}
+        results = [(name, weight, score.result), *((f"  {part}", "", found) for part, found in parts.items())]
+        for label, shown_weight, result in results:
+            cells = [_times_100(result.scores.get(metric)) for metric in metrics]
+            rows.append([label, shown_weight, *cells, f"{result.n:,}"])
     return _table(title, ["ranked by", "weight", *metrics, "n"], rows)
 
 
 def ahead(scores: Mapping[str, Score], title: str) -> ResultTable:
-    """How far rankings are ahead of those that they should beat, in some metrics."""
-    metrics = _metrics(scores)[:_MOST_COLUMNS]
+    """The differences between rankings and those that they should beat."""
+    metrics = _metrics(scores)[:_MAX_COLUMNS]
     rows = [
-        [name, other, *(_ahead(comparisons.get(metric))[0] for metric in metrics)]
+        [name, other, *(_difference(comparisons.get(metric))[0] for metric in metrics)]
         for name, score in scores.items()
         for other, comparisons in score.over.items()
     ]
-    return _table(title, ["ranked by", "ahead of", *metrics], rows)
+    return _table(title, ["ranked by", "compared with", *metrics], rows)
 
 
 def by_size(
     scores: Mapping[str, Mapping[str, Score]], sizes: Mapping[str, VectorSize], title: str
 ) -> ResultTable:
-    """Vectors of several sizes: a row a size, a column a task (its first metric), and their mean."""
-    wanted, side = _side_by_side(scores, 1)
-    several = len({size.model for size in sizes.values()}) > 1
-    deep = any(size.layers is not None for size in sizes.values())
+    """Several vector sizes: a row for each, with the first metric of each task, and their mean."""
+    headings, cells_by_size = _side_by_side(scores, 1)
+    has_models = len({size.model for size in sizes.values()}) > 1
+    has_layers = any(size.layers is not None for size in sizes.values())
     rows = []
-    for key, (_, *cells) in zip(scores, side, strict=True):
+    for key, (_, *cells) in zip(scores, cells_by_size, strict=True):
         size = sizes[key]
-        depth = [str(size.layers)] if deep else []
-        told = [*depth, f"{size.dim:,}", size.quantize, f"{size.bytes:,}", *cells]
+        model, layers = ([size.model] if has_models else []), ([str(size.layers)] if has_layers else [])
         means = mean_figures([score.result for score in scores[key].values()])
         mean = [_times_100(next(iter(means.values()), None))] if len(cells) > 1 else []
-        rows.append([*([size.model] if several else []), *told, *mean])
-    headings = [*(["layers"] if deep else []), "dim", "quantize", "bytes", *wanted[1:]]
-    last = ["mean"] if len(wanted) > 2 else []
-    return _table(title, [*(["model"] if several else []), *headings, *last], rows)
+        rows.append([*model, *layers, f"{size.dim:,}", size.quantize, f"{size.bytes:,}", *cells, *mean])
+    first = [*(["model"] if has_models else []), *(["layers"] if has_layers else [])]
+    last = ["mean"] if len(headings) > 2 else []
+    return _table(title, [*first, "dim", "quantize", "bytes", *headings[1:], *last], rows)
 
 
 def mean_figures(results: Sequence[Result]) -> dict[str, float]:
     """The mean of each metric that all results have."""
-    shared = [metric for metric in results[0].scores if all(metric in found.scores for found in results)]
-    return {metric: sum(found.scores[metric] for found in results) / len(results) for metric in shared}
+    shared = [metric for metric in results[0].scores if all(metric in result.scores for result in results)]
+    return {metric: sum(result.scores[metric] for result in results) / len(results) for metric in shared}
 
 
 def _metrics(scores: Mapping[str, Score]) -> list[str]:
     return list(dict.fromkeys(metric for score in scores.values() for metric in score.result.scores))
-
-
-def _row(result: Result, metrics: Sequence[str]) -> list[str]:
-    cells = dict(_cells(result))
-    return [cells.get(metric, "–") for metric in metrics]
-
-
-def _plain(result: Result, metrics: Sequence[str]) -> list[str]:
-    return [_times_100(result.scores.get(metric)) for metric in metrics]
 
 
 def _cells(result: Result) -> Iterator[tuple[str, str]]:
@@ -280,24 +272,22 @@ def _cells(result: Result) -> Iterator[tuple[str, str]]:
         yield metric, _times_100(value) + _bounds(result.intervals.get(metric))
 
 
-def _shown(metric: str) -> str:
+def _metric_label(metric: str) -> str:
     return f"{metric}, cross-validated" if metric.startswith("best_") else metric
 
 
-def _ahead(comparison: Comparison | None) -> tuple[str, str]:
+def _difference(comparison: Comparison | None) -> tuple[str, str]:
     if comparison is None:
         return "–", "–"
-    return (
-        f"{100 * comparison.difference:+.2f}{_bounds(comparison.interval, digits=2)}",
-        f"{comparison.p:.3f}",
-    )
+    bounds = _bounds(comparison.interval, digits=2)
+    return f"{100 * comparison.difference:+.2f}{bounds}", f"{comparison.p:.3f}"
 
 
 def _bounds(interval: Interval | None, *, digits: int = 1) -> str:
     return "" if interval is None else f" [{100 * interval.low:.{digits}f}, {100 * interval.high:.{digits}f}]"
 
 
-def _seen(score: Score) -> str:
+def _trained_share(score: Score) -> str:
     return "–" if score.overlap is None else f"{score.overlap.rows / score.overlap.of_rows:.1%}"
 
 

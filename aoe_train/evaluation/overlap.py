@@ -1,7 +1,7 @@
-"""The overlap of a test set with the training texts of a model, by exact text.
+"""The exact overlap of a test set with a model's training texts.
 
-A model folder holds a 64-bit digest of each training text, sorted: enough to ask whether a text that one has
-was among them, and too little to read one from. Letter case and runs of white space make no difference.
+A model folder contains a sorted 64-bit hash of each training text, which shows whether a given text was
+trained on, but doesn't reveal texts. Letter case and white space are normalised.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DIGESTS_FILE = "training_texts.npy"
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How much of a task a model was trained on."""
+    """The texts and examples of a task that a model was trained on."""
 
     texts: int
     of_texts: int
@@ -34,7 +34,7 @@ class Overlap:
     of_rows: int
 
     def to_dict(self) -> dict[str, int]:
-        """As in the JSON."""
+        """The JSON object."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -45,45 +45,42 @@ class Overlap:
 
 
 def digests(texts: Iterable[str]) -> np.ndarray:
-    """The digests of texts: uint64 (digest,), sorted, each once."""
+    """The distinct hashes of texts, sorted: uint64 (hash,)."""
     return np.unique(np.fromiter(map(_digest, texts), np.uint64))
 
 
 def write_digests(folder: Path, texts: Iterable[str]) -> None:
-    """Put the digests of training texts into a model folder; equal texts give equal bytes."""
+    """Write the hashes of training texts into a model folder; equal texts give equal bytes."""
     with write_errors(path := folder / DIGESTS_FILE):
         np.save(path, digests(texts))
 
 
 def read_digests(folder: Path) -> np.ndarray | None:
-    """The digests in a model folder, uint64 (digest,); None where it has none."""
+    """The hashes in a model folder, uint64 (hash,); None if it has none."""
     path = folder / DIGESTS_FILE
     if not path.is_file():
         return None
-    found = mapped_array(path, "copy the model again, or delete this file")
-    if found.dtype != np.uint64 or found.ndim != 1:
-        raise DataError("no digests of texts; copy the model again, or delete this file", path=path)
-    return np.asarray(found)
+    hashes = mapped_array(path, "copy the model again, or delete this file")
+    if hashes.dtype != np.uint64 or hashes.ndim != 1:
+        raise DataError("expected hashes of texts; copy the model again, or delete this file", path=path)
+    return np.asarray(hashes)
 
 
 def trained_on(texts: Sequence[str], trained: Sequence[np.ndarray]) -> list[bool]:
-    """Whether a model was trained on each text, by the digests of one model or several."""
-    every = np.concatenate([np.empty(0, np.uint64), *trained])
-    known: list[bool] = np.isin(np.fromiter(map(_digest, texts), np.uint64), every).tolist()
-    return known
+    """Whether each text was trained on, by the hashes of one model or several."""
+    hashes = np.concatenate([np.empty(0, np.uint64), *trained])
+    flags: list[bool] = np.isin(np.fromiter(map(_digest, texts), np.uint64), hashes).tolist()
+    return flags
 
 
 def overlap(task: EvaluationTask, trained: np.ndarray) -> Overlap:
-    """What a task shares with training texts."""
-    rows = _rows(task)
-    texts = list({text for row in rows for text in row})
-    seen = {text for text, was_seen in zip(texts, trained_on(texts, [trained]), strict=True) if was_seen}
-    return Overlap(len(seen), len(texts), sum(seen.issuperset(row) for row in rows), len(rows))
-
-
-def _rows(task: EvaluationTask) -> Sequence[Sequence[str]]:
+    """The overlap of a task with training texts."""
     rows: Sequence[Sequence[str]] | None = getattr(task, "rows", None)
-    return [(item,) if isinstance(item, str) else item for item in task.texts] if rows is None else rows
+    if rows is None:
+        rows = [(item,) if isinstance(item, str) else item for item in task.texts]
+    texts = list({text for row in rows for text in row})
+    shared = {text for text, is_known in zip(texts, trained_on(texts, [trained]), strict=True) if is_known}
+    return Overlap(len(shared), len(texts), sum(shared.issuperset(row) for row in rows), len(rows))
 
 
 def _digest(text: str) -> int:

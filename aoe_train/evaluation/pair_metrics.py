@@ -1,4 +1,4 @@
-"""Metrics of cosines against labels: correlations, and how well cosines separate labels 1 and 0."""
+"""Metrics of cosines against labels: correlations, and classification by cosine."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Correlation(Metrics):
 
     @property
     def n(self) -> int:
-        """Pairs."""
+        """Number of pairs."""
         return len(self.labels)
 
     def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """Both coefficients, pairs weighted by the counts."""
+        """Both coefficients, with weighted pairs."""
         return {
             "spearman": self.spearman(counts),
             "pearson": _weighted_pearson(self.cosines, self.labels.astype(float), counts),
         }
 
     def spearman(self, counts: np.ndarray) -> np.ndarray:
-        """(draw,), pairs weighted by the counts (draw, pair)."""
-        ranks, label_ranks = (_weighted_ranks(order, counts) for order in self._orders)
-        return _weighted_pearson(ranks, label_ranks, counts)
+        """(draw,), with pairs weighted by `counts` (draw, pair)."""
+        cosine_ranks, label_ranks = (order.ranks(counts) for order in self._orders)
+        return _weighted_pearson(cosine_ranks, label_ranks, counts)
 
     @cached_property
     def _orders(self) -> tuple[_Order, _Order]:
@@ -45,58 +45,54 @@ class Correlation(Metrics):
 
 
 def correlation(cosines: np.ndarray, labels: np.ndarray, where: str) -> Correlation:
-    """Cosines and labels, refused if no correlation is defined for them."""
+    """Refuse cosines and labels that have no correlation."""
     if len(labels) < 2:
-        raise DataError(f"{len(labels)} pairs; a correlation needs two or more", path=where)
+        raise DataError(f"{len(labels)} pairs; a correlation needs at least two", path=where)
     if not np.isfinite(cosines).all():
-        raise DataError("the model gives vectors that are not numbers (NaN, infinity)", path=where)
+        raise DataError("the model's vectors contain NaN or infinity", path=where)
     if _constant(labels):
-        raise DataError(f"every label is {labels[0]:g}; a correlation needs labels that differ", path=where)
+        raise DataError(f"all labels are {labels[0]:g}; a correlation needs different labels", path=where)
     if _constant(cosines):
-        raise DataError(
-            f"every cosine is {cosines[0]:g}: the model does not tell texts apart",
-            path=where,
-        )
+        raise DataError(f"all cosines are {cosines[0]:g}: the model's vectors have collapsed", path=where)
     return Correlation(cosines, labels)
 
 
 def spearman(x: np.ndarray, y: np.ndarray) -> float:
-    """Spearman's rho of two rows of numbers, neither of them constant."""
+    """Spearman's rho of two rows of numbers, which may not be constant."""
     from scipy.stats import spearmanr
 
     return float(spearmanr(x, y).statistic)
 
 
 class _Order(NamedTuple):
-    """The sorted order of values, from which ranks follow for any weights."""
+    """The sorted order of values, from which ranks are computed for any weights."""
 
-    place: np.ndarray
+    dense_rank: np.ndarray
     order: np.ndarray
-    begins: np.ndarray
+    starts: np.ndarray  # of each distinct value in the order
+
+    def ranks(self, counts: np.ndarray) -> np.ndarray:
+        """Ranks (draw, example) with example e repeated counts[d, e] times; ties share their mean rank."""
+        ties = np.add.reduceat(counts[:, self.order], self.starts, axis=1)
+        ranks: np.ndarray = np.cumsum(ties, axis=1) - (ties - 1) / 2
+        return ranks[:, self.dense_rank]
 
 
 def _order(values: np.ndarray) -> _Order:
-    _, place = np.unique(values, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    return _Order(place, order, np.flatnonzero(np.diff(place[order], prepend=-1)))
-
-
-def _weighted_ranks(values: _Order, counts: np.ndarray) -> np.ndarray:
-    """Ranks (draw, example) with example e repeated counts[d, e] times; ties share their mean rank."""
-    together = np.add.reduceat(counts[:, values.order], values.begins, axis=1)
-    shared: np.ndarray = np.cumsum(together, axis=1) - (together - 1) / 2
-    return shared[:, values.place]
+    _, dense_rank = np.unique(values, return_inverse=True)
+    order = np.argsort(dense_rank, kind="stable")
+    return _Order(dense_rank, order, np.flatnonzero(np.diff(dense_rank[order], prepend=-1)))
 
 
 def _weighted_pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """(draw,); NaN if a draw holds one value only."""
+    """(draw,); NaN if all values of a draw are equal."""
     total = counts.sum(axis=1, keepdims=True)
     x = x - (counts * x).sum(axis=1, keepdims=True) / total
     y = y - (counts * y).sum(axis=1, keepdims=True) / total
-    together = (counts * x * y).sum(axis=1)
-    apart = np.sqrt((counts * x * x).sum(axis=1) * (counts * y * y).sum(axis=1))
-    r = np.divide(together, apart, out=np.full(len(counts), np.nan), where=apart > ROUNDING)
-    clipped: np.ndarray = np.clip(r, -1, 1)  # rounding may carry a perfect agreement past 1
+    covariance = (counts * x * y).sum(axis=1)
+    scale = np.sqrt((counts * x * x).sum(axis=1) * (counts * y * y).sum(axis=1))
+    r = np.divide(covariance, scale, out=np.full(len(counts), np.nan), where=scale > ROUNDING)
+    clipped: np.ndarray = np.clip(r, -1, 1)  # rounding may exceed 1
     return clipped
 
 
@@ -105,7 +101,7 @@ def _constant(values: np.ndarray) -> bool:
 
 
 class Thresholds(NamedTuple):
-    """Cosines from which on a pair is taken to be of label 1, for the best F1 and for the best accuracy."""
+    """The lowest cosines of pairs with predicted label 1, for the best F1 and for the best accuracy."""
 
     f1: float
     accuracy: float
@@ -115,17 +111,15 @@ class Thresholds(NamedTuple):
 class Binary(Metrics):
     """Cosines against labels of 0 and 1.
 
-    `spearman` and `pearson` are in [-1, 1], the thresholds are cosines, all others are in [0, 1]:
+    `spearman` and `pearson` are in [-1, 1], thresholds are cosines, and the others are in [0, 1]:
 
-    * `roc_auc`: how often the pair of label 1 has the larger cosine of two; a tie counts half.
-    * `average_precision`: precision at each cosine, weighted by what recall gains there.
-    * `f1`, `accuracy`: at thresholds that were chosen on other pairs, which stand beside them as
-      `f1_threshold`, `accuracy_threshold`; all four only where there are such thresholds.
-    * `best_f1`, `best_accuracy`: at thresholds that suit these pairs best, cross-validated: each tenth of the
-      pairs is judged by the thresholds that suit the other nine, so that no pair chooses its own. The tenths
-      have the labels in like shares and are the same whatever the cosines. Thresholds are chosen once, on
-      the pairs as they are, and kept in resamples: intervals and comparisons say nothing of how sure the
-      choice is.
+    * `roc_auc`: the probability that a pair of label 1 has a larger cosine than one of label 0.
+    * `average_precision`: precision at each cosine, weighted by the increase of recall.
+    * `f1`, `accuracy`: at the thresholds `f1_threshold` and `accuracy_threshold`, which were chosen on other
+      pairs; absent without these.
+    * `best_f1`, `best_accuracy`: at the best thresholds of these pairs, with ten-fold cross-validation. Folds
+      are stratified and don't depend on the cosines. Thresholds stay the same in resamples, so intervals and
+      comparisons don't include the uncertainty of their choice.
     """
 
     cosines: np.ndarray
@@ -135,11 +129,11 @@ class Binary(Metrics):
 
     @property
     def n(self) -> int:
-        """Pairs."""
+        """Number of pairs."""
         return len(self.labels)
 
     def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """All metrics, pairs weighted by the counts; NaN for draws without one of the labels."""
+        """All metrics, with weighted pairs; NaN for draws that lack a label."""
         curve = self._curve(counts)
         return {
             "spearman": self._correlation.spearman(counts),
@@ -152,15 +146,16 @@ class Binary(Metrics):
         }
 
     def roc_auc(self, counts: np.ndarray) -> np.ndarray:
-        """(draw,); also of labels between 0 and 1, whose pairs count as so much of one of label 1."""
+        """(draw,); labels between 0 and 1 count as fractions of a pair of label 1."""
         return self._curve(counts).roc_auc()
 
     def best_thresholds(self) -> Thresholds:
-        """Halfway between the cosines that the best threshold parts; the highest where several are best."""
+        """The best thresholds, halfway between adjacent cosines; ties choose the highest."""
         cosines = self.cosines[self._order][self._ends]
         limits = np.append((cosines[:-1] + cosines[1:]) / 2, cosines[-1])
-        limits = np.concatenate([[np.nextafter(cosines[0], np.inf)], limits])  # nothing reaches the first
-        return Thresholds(*(float(limits[place]) for place in self._best))
+        limits = np.concatenate([[np.nextafter(cosines[0], np.inf)], limits])  # the first accepts no pair
+        curve = self._curve(np.ones((1, self.n)))
+        return Thresholds(*(float(limits[values[0].argmax()]) for values in (curve.f1(), curve.accuracy())))
 
     def _at_thresholds(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         if self.thresholds is None:
@@ -175,15 +170,15 @@ class Binary(Metrics):
 
     def _f1(self, counts: np.ndarray, accepted: np.ndarray) -> np.ndarray:
         positive = self.labels == 1
-        both = counts @ accepted + counts @ positive  # 2 TP + FP + FN
-        return _ratio(2 * (counts @ (accepted & positive)), both)
+        total = counts @ accepted + counts @ positive  # 2 TP + FP + FN
+        return _ratio(2 * (counts @ (accepted & positive)), total)
 
     def _accuracy(self, counts: np.ndarray, accepted: np.ndarray) -> np.ndarray:
         share: np.ndarray = counts @ (accepted == (self.labels == 1)) / counts.sum(axis=1)
         return share
 
     def _curve(self, counts: np.ndarray) -> _Curve:
-        """What each threshold lets through, were pairs to stand as often as the counts say."""
+        """The pairs accepted at each threshold, with weighted pairs."""
         ordered = counts[:, self._order]
         positive = self.labels[self._order]
         true, false = (np.cumsum(ordered * side, axis=1)[:, self._ends] for side in (positive, 1 - positive))
@@ -191,14 +186,8 @@ class Binary(Metrics):
         return _Curve(np.hstack([start, true]), np.hstack([start, false]))
 
     @cached_property
-    def _best(self) -> tuple[int, int]:
-        """Which of the curve's thresholds give the best F1 and the best accuracy, each pair counting once."""
-        curve = self._curve(np.ones((1, self.n)))
-        return int(curve.f1()[0].argmax()), int(curve.accuracy()[0].argmax())
-
-    @cached_property
     def _held_out(self) -> tuple[np.ndarray, np.ndarray]:
-        """Which pairs are accepted at the thresholds that the other folds choose: for F1 and for accuracy."""
+        """Whether each pair is accepted at the thresholds of the other folds: for F1 and for accuracy."""
         folds = min(_FOLDS, self.n)
         fold = np.empty(self.n, np.int64)
         fold[np.argsort(self.labels, kind="stable")] = np.arange(self.n) % folds
@@ -215,33 +204,33 @@ class Binary(Metrics):
 
     @cached_property
     def _order(self) -> np.ndarray:
-        """The pairs, largest cosine first."""
+        """Indices of pairs, largest cosine first."""
         return np.argsort(-self.cosines, kind="stable")
 
     @cached_property
     def _ends(self) -> np.ndarray:
-        """The last place of each distinct cosine in that order: no threshold parts equal ones."""
+        """The last index of each distinct cosine in that order; equal cosines share a threshold."""
         return np.flatnonzero(np.diff(self.cosines[self._order], append=-np.inf))
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """Pairs at or above each threshold, (draw, threshold); the first threshold lets none through."""
+    """True and false positives at each threshold, (draw, threshold); the first accepts no pair."""
 
     true: np.ndarray
     false: np.ndarray
 
     def roc_auc(self) -> np.ndarray:
-        """(draw,), the area under the curve by trapezia."""
+        """(draw,), by the trapezoidal rule."""
         area = (np.diff(self.false) * (self.true[:, 1:] + self.true[:, :-1]) / 2).sum(axis=1)
         return _ratio(area, self.true[:, -1] * self.false[:, -1])
 
     def average_precision(self) -> np.ndarray:
-        """(draw,), the area under the precision by steps of recall."""
-        gained = np.diff(self.true)
-        through = (self.true + self.false)[:, 1:]
-        precision = np.divide(self.true[:, 1:], through, out=np.zeros_like(through), where=through > 0)
-        return _ratio((gained * precision).sum(axis=1), self.true[:, -1])
+        """(draw,), the sum of precision times the increase of recall."""
+        increase = np.diff(self.true)
+        accepted = (self.true + self.false)[:, 1:]
+        precision = np.divide(self.true[:, 1:], accepted, out=np.zeros_like(accepted), where=accepted > 0)
+        return _ratio((increase * precision).sum(axis=1), self.true[:, -1])
 
     def f1(self) -> np.ndarray:
         """(draw, threshold)."""
@@ -249,8 +238,8 @@ class _Curve:
 
     def accuracy(self) -> np.ndarray:
         """(draw, threshold)."""
-        right = self.true + self.false[:, -1:] - self.false
-        share: np.ndarray = right / (self.true[:, -1:] + self.false[:, -1:])
+        correct = self.true + self.false[:, -1:] - self.false
+        share: np.ndarray = correct / (self.true[:, -1:] + self.false[:, -1:])
         return share
 
 
@@ -261,12 +250,12 @@ def binary(
     thresholds: Thresholds | None = None,
     likely: np.ndarray | None = None,
 ) -> Binary:
-    """Cosines and labels of 0 and 1 that can be told apart or not."""
+    """Refuse labels other than 0 and 1, and what `correlation` refuses."""
     other = labels[(labels != 0) & (labels != 1)]
     if len(other):
         raise DataError(
-            f"found the label {other[0]:g}, expected 0 and 1 only; score graded pairs with `aoe evaluate"
-            " --data`, without a suite",
+            f"found the label {other[0]:g}, expected only 0 and 1; score graded pairs with `aoe evaluate"
+            " --data`, without --suite",
             path=where,
         )
     correlation(cosines, labels, where)
@@ -274,6 +263,6 @@ def binary(
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """`part` / `whole`; NaN where `whole` is 0."""
-    found: np.ndarray = np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
-    return found
+    """`part` / `whole`; NaN if `whole` is 0."""
+    ratio: np.ndarray = np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
+    return ratio

@@ -1,10 +1,9 @@
-"""Pairs of texts with labels as a task: by correlations, and with labels 0 and 1 as a classification too."""
+"""Labelled pairs as a task: correlations, and for labels 0 and 1 also classification metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from aoe_train.evaluation.tasks import Split, TaskMetrics, TaskVectors
 from aoe_train.model.similarity import pair_similarities
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.in_memory import Source, source_name
-from pairkit.dataset.labels import AS_FOUND, LabelRules, worth_telling
+from pairkit.dataset.labels import AS_FOUND, LabelRules, describe_labels
 from pairkit.dataset.parts import files_of
 from pairkit.dataset.reader import read_pairs, split_names
 from pairkit.dataset.records import PairDataset
@@ -26,14 +25,14 @@ from pairkit.similarity.measures import estimated_tokens
 
 SPLIT_NAMES = {"test": "test", "dev": "validation"}
 _SPLITS: dict[Split, tuple[str, ...]] = {"test": ("test", "validation"), "dev": ("validation",)}
-"""By the split to judge: its pairs, and those that thresholds are chosen on."""
+"""For each --split: the split to judge, and the one that chooses thresholds."""
 
-_BEGINS = {"<128": 0, "128-255": 128, "256-511": 256, ">=512": 512}
+_LENGTH_BUCKETS = {"<128": 0, "128-255": 128, "256-511": 256, ">=512": 512}
 
 
 @dataclass(frozen=True)
 class PairTask:
-    """Pairs of texts with graded or binary labels; `dev` are binary ones on which thresholds are chosen."""
+    """Pairs with graded or binary labels; thresholds are chosen on the pairs of `dev`."""
 
     name: str
     text1: Sequence[str]
@@ -55,19 +54,19 @@ class PairTask:
         return list(zip(self.text1, self.text2, strict=True))
 
     def similarities(self, vectors: TaskVectors) -> np.ndarray:
-        """float64 (pair,): cosines, or what else the model's vectors are compared by."""
+        """float64 (pair,): cosines, or the model's other measure."""
         pairs = np.stack([vectors.rows(self.text1), vectors.rows(self.text2)], axis=1)
         return pair_similarities(vectors.matrix, pairs, vectors.similarity)
 
     def measure(self, vectors: TaskVectors) -> TaskMetrics:
-        """`Correlation`, or `Binary`, over all pairs at once (SentEval's "all" setting), and of each part.
+        """`Correlation` or `Binary` over all pairs together (SentEval's "all" setting), and of each part.
 
-        Parts have the thresholds of all pairs; a part whose labels are all alike has no metrics.
+        Parts use the thresholds of all pairs; a part with constant labels has no metrics.
         """
         thresholds = None
         if self.dev is not None:
-            known = binary(self.dev.similarities(vectors), self.dev.labels, self.dev.name)
-            thresholds = known.best_thresholds()
+            dev = binary(self.dev.similarities(vectors), self.dev.labels, self.dev.name)
+            thresholds = dev.best_thresholds()
         cosines = self.similarities(vectors)
 
         def metrics(rows: np.ndarray | slice, likely: np.ndarray | None = None) -> Metrics:
@@ -81,17 +80,15 @@ class PairTask:
             except DataError:
                 return None
 
-        whole = metrics(slice(None), self.likely)
-        return TaskMetrics(
-            whole, {name: (metrics_of_part(rows), len(rows)) for name, rows in self.parts.items()}
-        )
+        parts = {name: (metrics_of_part(rows), len(rows)) for name, rows in self.parts.items()}
+        return TaskMetrics(metrics(slice(None), self.likely), parts)
 
 
-def pair_task(name: str, frame: pl.DataFrame, *, part_column: str = "subset") -> PairTask:
-    """A task of text1, text2 and label, in parts if the frame has `part_column`."""
+def pair_task(name: str, frame: pl.DataFrame) -> PairTask:
+    """A task from the columns text1, text2 and label, in parts by the optional column subset."""
     parts = {}
-    if part_column in frame.columns:
-        column = frame[part_column].to_numpy()
+    if "subset" in frame.columns:
+        column = frame["subset"].to_numpy()
         parts = {part: np.flatnonzero(column == part) for part in dict.fromkeys(column.tolist())}
     return PairTask(
         name,
@@ -104,13 +101,13 @@ def pair_task(name: str, frame: pl.DataFrame, *, part_column: str = "subset") ->
 
 
 def _likely(frame: pl.DataFrame) -> np.ndarray | None:
-    """Probabilities of the labels, if the table is of `label judge`; others may have such a column, too."""
+    """Probabilities of label 1 in a table of `label judge`; other tables may have a similar column."""
     if not {"judged", "votes", "probability"} <= {*frame.columns}:
         return None
-    found = frame["probability"]
-    if not found.dtype.is_float() or found.has_nulls() or not found.is_between(0, 1).all():
+    column = frame["probability"]
+    if not column.dtype.is_float() or column.has_nulls() or not column.is_between(0, 1).all():
         return None
-    return found.cast(pl.Float64).to_numpy()
+    return column.cast(pl.Float64).to_numpy()
 
 
 def read_pair_task(
@@ -120,7 +117,7 @@ def read_pair_task(
     say: Say = silent,
     columns: Mapping[str, str] | None = None,
 ) -> PairTask:
-    """Any pairs that `read_one_split` reads, as a task named after them."""
+    """Read one split as a task with its name."""
     return pair_task(shown_name(source), read_one_split(source, split, rules, say, columns))
 
 
@@ -131,14 +128,14 @@ def read_one_split(
     say: Say = silent,
     columns: Mapping[str, str] | None = None,
 ) -> pl.DataFrame:
-    """The pairs to judge by."""
+    """Read the pairs of a source without splits, or of one split."""
     if not is_whole(source):
-        wanted = _wanted_split(source, split, say)
-        pairs = read_pairs(source, split=wanted, rules=rules, columns=columns)
-        return noted_pairs(pairs, source, columns, say).splits[wanted]
+        chosen = _chosen_split(source, split, say)
+        pairs = read_pairs(source, split=chosen, rules=rules, columns=columns)
+        return noted_pairs(pairs, source, columns, say).splits[chosen]
     if split is not None:
         kind = "file" if isinstance(source, str | Path) else "table"
-        raise ConfigError(f"{source_name(source)}: all rows of a {kind} are used; leave --split {split} out")
+        raise ConfigError(f"{source_name(source)}: a {kind} has no splits; leave --split {split} out")
     pairs = read_pairs(source, rules=rules, columns=columns)
     (frame,) = noted_pairs(pairs, source, columns, say).splits.values()
     return frame
@@ -147,46 +144,42 @@ def read_one_split(
 def noted_pairs(
     pairs: PairDataset, source: Source, columns: Mapping[str, str] | None, say: Say
 ) -> PairDataset:
-    """The same pairs, after notes on absent header lines, what labels count as, and contradictions."""
+    """Report missing headers, the meaning of labels and contradictions; returns the same pairs."""
     if columns and not all(has_header(file, columns) for file in files_of(source)):
         by_number = ", ".join(f"column {number} is {role}" for role, number in columns.items())
         say(f"{pairs.source}: no header line; {by_number}")
-    if told := worth_telling(pairs.labels):
-        say(f"{pairs.source}: {told}")
+    if note := describe_labels(pairs.labels):
+        say(f"{pairs.source}: {note}")
     for name, frame in pairs.splits.items():
         if frame.height:
             examples = distinct(frame.select("text1", "text2", "label"))
             resolve_conflicts(
                 examples,
                 "keep",
-                locate=partial(_row, name),
+                locate=lambda number, split=name: f"row {number + 1:,} of {split}",  # type: ignore[misc]
                 say=lambda words: say(f"{pairs.source}: {words}"),
             )
     return pairs
 
 
-def _row(split: str, number: int) -> str:
-    return f"row {number + 1:,} of {split}"
-
-
 def shown_name(source: Source) -> str:
-    """The source's last part, as tables and figures call it."""
+    """The name of a file or dataset without its path."""
     path = Path(source_name(source))
     return path.resolve().name if isinstance(source, str | Path) and path.exists() else path.name
 
 
-def _wanted_split(source: Source, split: str | None, say: Say) -> str:
-    """The split to judge by: the only one, be it called train, where none was asked for."""
+def _chosen_split(source: Source, split: str | None, say: Say) -> str:
+    """The split to judge; without --split, a single split of any name."""
     names = split_names(source)
     if split is not None or len(names) > 1:
         return SPLIT_NAMES[split or "test"]
     if names[0] not in SPLIT_NAMES.values():
-        say(f"{source_name(source)}: {names[0]} is its only split, and is judged")
+        say(f"{source_name(source)}: using its only split, {names[0]}")
     return names[0]
 
 
 def is_whole(source: Source) -> bool:
-    """Whether a source is one file or table, without splits to choose among."""
+    """Whether a source is one file or table without splits."""
     if isinstance(source, str | Path):
         path = Path(source)
         return path.is_file() or (is_table(path) and not path.is_dir())
@@ -200,7 +193,7 @@ def read_binary_task(
     say: Say = silent,
     columns: Mapping[str, str] | None = None,
 ) -> PairTask:
-    """The same pairs, of labels 0 and 1, judged as a classification as well; parts are by length of text.
+    """Read pairs with labels 0 and 1, which also have classification metrics; parts are by text length.
 
     Source: Spearman as ACL 2024, Table 2 reports it; parts as in its Figure 9.
     """
@@ -209,18 +202,18 @@ def read_binary_task(
         return _task(name, {"test": read_one_split(source, split, rules, say, columns)})
     pairs = read_pairs(source, rules=rules, columns=columns)
     splits = noted_pairs(pairs, source, columns, say).splits
-    wanted = _SPLITS[split or "test"]
-    if wanted[0] not in splits:
-        raise DataError(f"no split {wanted[0]!r}; there are {', '.join(splits)}", path=source_name(source))
-    used = {name: splits[name] for name in wanted if name in splits}
+    names = _SPLITS[split or "test"]
+    if names[0] not in splits:
+        raise DataError(f"no split {names[0]!r}; choose one of {', '.join(splits)}", path=source_name(source))
+    used = {name: splits[name] for name in names if name in splits}
     if len(used) > 1 and used["validation"]["label"].n_unique() < 2:
-        say(f"{source_name(source)}: all labels of validation are alike, so it chooses no thresholds")
+        say(f"{source_name(source)}: validation has only one label, so it can't choose thresholds")
         used.pop("validation")
     return _task(name, used)
 
 
 def _task(name: str, splits: dict[str, pl.DataFrame]) -> PairTask:
-    """Judge `test` with `validation` for the thresholds; or `validation` alone, without."""
+    """Judge `test` with thresholds from `validation`, or judge `validation` without thresholds."""
     judged = pair_task(name, splits["test" if "test" in splits else "validation"])
     chosen_on = "validation" if {"test", "validation"} <= {*splits} else None
     return replace(
@@ -232,12 +225,13 @@ def _task(name: str, splits: dict[str, pl.DataFrame]) -> PairTask:
 
 
 def length_buckets(text1: Sequence[str], text2: Sequence[str]) -> dict[str, np.ndarray]:
-    """The rows whose longer text has so many tokens; a bucket without rows is left out.
+    """Rows by the tokens of their longer text, without empty buckets.
 
-    Tokens are counted by `estimated_tokens`, so that every model is judged on the same buckets.
+    `estimated_tokens` counts tokens, so that buckets don't depend on the model.
     """
     frame = pl.DataFrame({"text1": list(text1), "text2": list(text2)})
     counts = frame.select(pl.max_horizontal(estimated_tokens(pl.col(name)) for name in frame.columns))
-    bucket = np.searchsorted(list(_BEGINS.values()), counts.to_series().to_numpy(), side="right") - 1
-    found = {name: np.flatnonzero(bucket == number) for number, name in enumerate(_BEGINS)}
-    return {name: rows for name, rows in found.items() if len(rows)}
+    starts = list(_LENGTH_BUCKETS.values())
+    bucket = np.searchsorted(starts, counts.to_series().to_numpy(), side="right") - 1
+    buckets = {name: np.flatnonzero(bucket == number) for number, name in enumerate(_LENGTH_BUCKETS)}
+    return {name: rows for name, rows in buckets.items() if len(rows)}

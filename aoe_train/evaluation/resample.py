@@ -1,9 +1,8 @@
-"""How sure a figure is: bootstrap intervals, and paired tests between two models on the same examples.
+"""Bootstrap intervals, and paired tests between two models on the same examples.
 
-An example drawn twice counts twice, so a resample is a row of counts, and a metric is a function of counts.
-That gives intervals and paired tests to every metric alike, and no metric is computed in two ways.
-Source: Efron & Tibshirani 1993, chapters 13 (percentile interval) and 16 (bootstrap tests); pairing by
-common resamples as Koehn 2004.
+A resample is a row of counts of the examples, and a metric is a function of counts, so one implementation of
+a metric is enough for scores, intervals and tests. Source: Efron & Tibshirani 1993, chapters 13 (percentile
+interval) and 16 (bootstrap tests); pairing by common resamples: Koehn 2004.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ import numpy as np
 
 from pairkit.app.errors import DataError
 
-_CELLS = 2_000_000  # counts held at a time: 16 MB
+_MAX_COUNTS = 2_000_000  # in memory at a time: 16 MB
 
 
 class Interval(NamedTuple):
-    """Bounds that hold the middle 95 % of the resamples."""
+    """Bounds of the middle 95 % of the resamples."""
 
     low: float
     high: float
@@ -33,37 +32,37 @@ class Metrics(ABC):
     @property
     @abstractmethod
     def n(self) -> int:
-        """Examples."""
+        """Number of examples."""
 
     @abstractmethod
     def figures(self, counts: np.ndarray) -> Mapping[str, np.ndarray]:
         """Each metric (draw,), with example e weighted by counts[d, e]."""
 
     def scores(self) -> dict[str, float]:
-        """Each metric on the examples as they are."""
+        """Each metric with equal weights."""
         return {name: float(value) for name, (value,) in self.figures(np.ones((1, self.n))).items()}
 
 
 @dataclass(frozen=True)
 class MeanMetrics(Metrics):
-    """Metrics that are means over the examples, such as accuracy or nDCG: each as (example,)."""
+    """Metrics that are means over examples, such as accuracy or nDCG, from the values (example,) of each."""
 
     outcomes: Mapping[str, np.ndarray]
 
     @property
     def n(self) -> int:
-        """Examples."""
+        """Number of examples."""
         return len(next(iter(self.outcomes.values())))
 
     def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """Means weighted by the counts."""
+        """Weighted means."""
         total = counts.sum(axis=1)
         return {name: counts @ np.asarray(values, float) / total for name, values in self.outcomes.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How far model A is ahead of model B on the same examples."""
+    """The difference between two models on the same examples."""
 
     difference: float
     interval: Interval
@@ -71,34 +70,30 @@ class Comparison:
 
 
 def intervals(metrics: Metrics, *, resamples: int, seed: int) -> dict[str, Interval]:
-    """The percentile bootstrap interval of each metric; one that no resample defines has none."""
-    resampled = _resampled((metrics,), resamples, seed)[0]
+    """The percentile bootstrap interval of each metric that is defined in some resample."""
+    (resampled,) = _resampled((metrics,), resamples, seed)
     return {name: _interval(values) for name, values in resampled.items() if not np.isnan(values).all()}
 
 
 def compare(one: Metrics, other: Metrics, *, resamples: int, seed: int) -> dict[str, Comparison]:
-    """Compare two models on every metric; both see the same resamples.
+    """Compare two models on every metric, with the same resamples.
 
-    What no resample moves in either, such as a threshold chosen elsewhere, is no measurement and left out; so
-    is what is undefined as it stands, or in all resamples.
+    Constants, such as thresholds chosen on other data, and undefined metrics are left out.
     """
     if one.n != other.n:
-        raise DataError(f"{one.n} examples against {other.n}; a paired test needs the same ones")
+        raise DataError(f"{one.n} examples against {other.n}; a paired test needs the same examples")
     ours, theirs = _resampled((one, other), resamples, seed)
     here, there = one.scores(), other.scores()
-    return {
-        name: _comparison(here[name] - there[name], ours[name] - theirs[name])
-        for name in here
-        if (np.ptp(ours[name]) or np.ptp(theirs[name]))
-        and not np.isnan(here[name] - there[name])
-        and not np.isnan(ours[name] - theirs[name]).all()
-    }
-
-
-def _comparison(difference: float, resampled: np.ndarray) -> Comparison:
-    defined = resampled[~np.isnan(resampled)]
-    tail = min((defined <= 0).sum(), (defined >= 0).sum())
-    return Comparison(difference, _interval(resampled), float(min(1, 2 * (tail + 1) / (len(defined) + 1))))
+    found = {}
+    for name in here:
+        difference, resampled = here[name] - there[name], ours[name] - theirs[name]
+        defined = resampled[~np.isnan(resampled)]
+        if np.isnan(difference) or not len(defined) or not (np.ptp(ours[name]) or np.ptp(theirs[name])):
+            continue
+        tail = min((defined <= 0).sum(), (defined >= 0).sum())
+        p = float(min(1, 2 * (tail + 1) / (len(defined) + 1)))
+        found[name] = Comparison(difference, _interval(resampled), p)
+    return found
 
 
 def _interval(values: np.ndarray) -> Interval:
@@ -107,17 +102,17 @@ def _interval(values: np.ndarray) -> Interval:
 
 
 def _resampled(metrics: tuple[Metrics, ...], resamples: int, seed: int) -> list[dict[str, np.ndarray]]:
-    pieces: list[list[Mapping[str, np.ndarray]]] = [[] for _ in metrics]
+    blocks: list[list[Mapping[str, np.ndarray]]] = [[] for _ in metrics]
     for counts in _counts(metrics[0].n, resamples, seed):
-        for found, each in zip(pieces, metrics, strict=True):
-            found.append(each.figures(counts))
-    return [{name: np.concatenate([part[name] for part in found]) for name in found[0]} for found in pieces]
+        for own_blocks, each in zip(blocks, metrics, strict=True):
+            own_blocks.append(each.figures(counts))
+    return [{name: np.concatenate([block[name] for block in own]) for name in own[0]} for own in blocks]
 
 
 def _counts(n: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
-    """How often each of `n` examples is drawn, a row a draw, some rows at a time."""
+    """Blocks of resamples: a row for each, with the count of each of `n` examples."""
     generator = np.random.default_rng(seed)
-    step = max(1, _CELLS // n)
+    step = max(1, _MAX_COUNTS // n)
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
         drawn = generator.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]

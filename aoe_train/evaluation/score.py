@@ -1,4 +1,4 @@
-"""A model's scores on tasks, with intervals, a rival's scores and the overlap with training texts."""
+"""Scores a model on tasks, with intervals, a comparison with a rival, and the overlap with training texts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from aoe_train.evaluation.tasks import (
 from pairkit.app.errors import ConfigError
 from pairkit.app.progress import Display, Listener, Progress
 
-_FEWEST = 100  # with less an interval of 95 % has no resamples in its tails
+_MIN_RESAMPLES = 100  # fewer leave hardly any in the tails of a 95 % interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,13 @@ class Resampling:
     seed: int = 42
 
     def __post_init__(self) -> None:
-        if self.number < _FEWEST and self.number != 0:
-            raise ConfigError(f"--resamples {self.number}: expected {_FEWEST} or more, or 0 for no intervals")
+        if self.number < _MIN_RESAMPLES and self.number != 0:
+            raise ConfigError(f"--resamples {self.number}: expected at least {_MIN_RESAMPLES}, or 0 for none")
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A model on one task."""
+    """A model's result on one task; `rival` and `over` are other models and rankings."""
 
     result: Result
     overlap: Overlap | None = None
@@ -52,22 +52,22 @@ class Score:
     gain: Gain | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON: the figures, `overlap`; `against`, `gain`, `over`, `weight` if there are such."""
-        found = self.result.to_dict() | {"overlap": self.overlap and self.overlap.to_dict()}
+        """The JSON object: scores and `overlap`, and optionally `against`, `gain`, `over` and `weight`."""
+        values = self.result.to_dict() | {"overlap": self.overlap and self.overlap.to_dict()}
         if self.weight is not None:
-            found["weight"] = self.weight
+            values["weight"] = self.weight
         if self.over:
-            found["over"] = {
-                row: {metric: _told(ahead) for metric, ahead in comparisons.items()}
+            values["over"] = {
+                row: {metric: _to_dict(comparison) for metric, comparison in comparisons.items()}
                 for row, comparisons in self.over.items()
             }
         if self.rival is None:
-            return found
-        ahead = {
-            metric: {"value": defined(self.rival.scores[metric]), **_told(self.comparisons.get(metric))}
+            return values
+        against = {
+            metric: {"value": defined(self.rival.scores[metric]), **_to_dict(self.comparisons.get(metric))}
             for metric in self.result.scores
         }
-        return {**found, "against": ahead, **({"gain": self.gain.to_dict()} if self.gain else {})}
+        return {**values, "against": against, **({"gain": self.gain.to_dict()} if self.gain else {})}
 
 
 def score(
@@ -80,13 +80,13 @@ def score(
     gains: bool = False,
     progress: bool | Listener = True,
 ) -> dict[str, Score]:
-    """Encode the texts of all tasks, and judge a model on each, by name."""
+    """Encode the texts of all tasks, and score a model on each task, by name."""
     with Display(progress) as show:
         ours = _metrics(embedder, tasks, show)
         theirs = {} if rival is None else _metrics(rival, tasks, show)
         return {
             task.name: _score(task, ours[task.name], theirs.get(task.name), trained, resamples, gains=gains)
-            for task in _shown(tasks, "resample", show)
+            for task in _with_progress(tasks, "resample", show)
         }
 
 
@@ -97,10 +97,10 @@ def _metrics(embedder: Embedder, tasks: Sequence[EvaluationTask], show: Listener
         separator=embedder.separator,
         similarity=embedder.similarity,
     )
-    return {task.name: measured(task, vectors) for task in _shown(tasks, "score", show)}
+    return {task.name: measured(task, vectors) for task in _with_progress(tasks, "score", show)}
 
 
-def _shown(tasks: Sequence[EvaluationTask], stage: str, show: Listener) -> Iterator[EvaluationTask]:
+def _with_progress(tasks: Sequence[EvaluationTask], stage: str, show: Listener) -> Iterator[EvaluationTask]:
     for done, task in enumerate(tasks):
         show(Progress(stage, done, len(tasks), task.name))
         yield task
@@ -116,17 +116,17 @@ def _score(
     *,
     gains: bool,
 ) -> Score:
-    how = {"resamples": resamples.number, "seed": resamples.seed}
+    options = {"resamples": resamples.number, "seed": resamples.seed}
     return Score(
-        summarise(ours, **how),
+        summarise(ours, **options),
         None if trained is None else overlap(task, trained),
         None if theirs is None else summarise(theirs),
-        compare(ours.whole, theirs.whole, **how) if theirs and resamples.number else {},
-        gain=gain(ours.whole, theirs.whole, **how) if theirs and resamples.number and gains else None,
+        compare(ours.whole, theirs.whole, **options) if theirs and resamples.number else {},
+        gain=gain(ours.whole, theirs.whole, **options) if theirs and resamples.number and gains else None,
     )
 
 
-def _told(comparison: Comparison | None) -> dict[str, Any]:
+def _to_dict(comparison: Comparison | None) -> dict[str, Any]:
     if comparison is None:
         return {}
     return {"difference": comparison.difference, "ci95": list(comparison.interval), "p": comparison.p}

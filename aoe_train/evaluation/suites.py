@@ -1,15 +1,15 @@
-"""Test sets by name: a suite, pairs of one's own, or tasks of one's own, as `evaluate` is asked for them.
+"""The test sets of `evaluate`: a suite, the user's own pairs, or the user's own tasks.
 
-STS as the papers measure it: STS 2012-2016, STS-B and SICK-R.
+STS has STS 2012-2016, STS-B and SICK-R, as in papers:
 
 ```
-DATA_DIR/sts/STS12.tsv … STS16.tsv       score, sentence1, sentence2; `subset` where a year has parts
-        /sts/STS12.senteval-tok.tsv …    the same lower-cased and tokenised, as SentEval and SimCSE score it
+DATA_DIR/sts/STS12.tsv … STS16.tsv       score, sentence1, sentence2; optionally `subset`
+        /sts/STS12.senteval-tok.tsv …    the same lower-cased and tokenised, as in SentEval and SimCSE
         /stsb/stsb-{dev,test}.tsv
         /sick/sick-{trial,test}.tsv
 ```
 
-One header line, tabs, no quoting; further columns are ignored.
+Files have a header line, tabs and no quoting; other columns are ignored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DUPLICATES = "duplicates"
 _SUITES = ("sts", "gis", DUPLICATES)
-_YEARS = {  # 2013 without SMT, which LDC keeps
+_YEARS = {  # 2013 without SMT, which is only available from LDC
     "STS12": 3108,
     "STS13": 1500,
     "STS14": 3750,
@@ -45,7 +45,7 @@ _FILES: dict[str, dict[Split, tuple[str, int]]] = {
     "SICK-R": {"test": ("sick/sick-test.tsv", 4927), "dev": ("sick/sick-trial.tsv", 500)},
 }
 STS = tuple(_FILES)
-"""What is read if nothing is chosen, in the order of the papers' tables."""
+"""The default tasks, in the order of the papers' tables."""
 
 _FILES |= {
     name: {"test": (f"sts/{name}.tsv", rows)}
@@ -56,11 +56,11 @@ _FILES |= {
 def read_sts(
     data_dir: Path, names: Sequence[str] = (), split: Split = "test"
 ) -> tuple[list[PairTask], dict[str, str]]:
-    """The tasks that a data folder has, all subsets of a year together; and why others are left out."""
+    """The tasks in a data folder, each with all its subsets, and the reasons why others are missing."""
     for name in names:
         if name not in _FILES:
-            raise ConfigError(f"no task {name!r}; there are {', '.join(_FILES)}")
-    found: list[PairTask] = []
+            raise ConfigError(f"no task {name!r}; choose from {', '.join(_FILES)}")
+    tasks: list[PairTask] = []
     missing: dict[str, str] = {}
     for name in [name for name in _FILES if name in (names or STS)]:
         if split not in _FILES[name]:
@@ -74,19 +74,19 @@ def read_sts(
         (frame,) = read_pairs(path).splits.values()
         if len(frame) != rows:
             raise DataError(
-                f"{len(frame):,} rows, but {rows:,} are published: not the whole file, or another one;"
-                " fetch it again (pairs are scored as they are with --data)",
+                f"has {len(frame):,} rows instead of the published {rows:,}; download it again, or score its"
+                " pairs with --data",
                 path=path,
             )
-        found.append(pair_task(name, frame))
-    if not found:
+        tasks.append(pair_task(name, frame))
+    if not tasks:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
-        raise DataError(f"none of the tasks is here ({reasons})", path=data_dir)
-    return found, missing
+        raise DataError(f"contains none of the tasks ({reasons})", path=data_dir)
+    return tasks, missing
 
 
 class ChosenTasks(NamedTuple):
-    """The tasks that models are measured on."""
+    """The tasks on which models are scored."""
 
     suite: str
     tasks: Sequence[EvaluationTask]
@@ -105,34 +105,34 @@ class TaskRequest(NamedTuple):
     columns: Mapping[str, str] | None
 
     def check(self, rules: Mapping[str, object]) -> None:
-        """Refuse options that contradict each other, before anything is read."""
+        """Refuse contradictory options before anything is read."""
         if self.data is not None and (self.data_dir is not None or self.tasks):
             raise ConfigError("--data replaces the test sets; leave --data-dir and --task out")
-        own = {"--columns": self.columns, "--reports": self.reports, **rules}
-        given = [flag for flag, value in own.items() if value is not None]
-        if self.data is None and given:
-            raise ConfigError(f"{given[0]} is for --data, pairs of your own; leave it out")
+        data_options = {"--columns": self.columns, "--reports": self.reports, **rules}
+        data_flags = [flag for flag, value in data_options.items() if value is not None]
+        if self.data is None and data_flags:
+            raise ConfigError(f"{data_flags[0]} needs --data, your own pairs; leave it out")
         if self.reports is not None and self.suite != DUPLICATES:
-            raise ConfigError(f"--reports is for --suite {DUPLICATES}; leave it out")
+            raise ConfigError(f"--reports needs --suite {DUPLICATES}; leave it out")
         if self.split not in (None, "test", "dev"):
             raise ConfigError(f"--split {self.split}: expected test or dev")
         if self.own_tasks:
             if self.data_dir is not None or self.split is not None or len(self.own_tasks) < len(self.tasks):
-                raise ConfigError("tasks of your own go without data_dir, split and names of tasks")
+                raise ConfigError("your own tasks can't be combined with data_dir, split or names of tasks")
         elif self.suite is not None and self.suite not in _SUITES:
             raise ConfigError(f"--suite {self.suite}: expected {', '.join(_SUITES)}")
         elif self.data is None and self.suite in ("gis", DUPLICATES):
-            raise ConfigError(f"--suite {self.suite}: give --data, its pairs, instead of --data-dir")
+            raise ConfigError(f"--suite {self.suite}: give its pairs as --data instead of --data-dir")
         elif self.data is None and self.data_dir is None:
-            raise ConfigError("give --data, pairs of your own, or --data-dir, the folder with the test sets")
+            raise ConfigError("give your own pairs as --data, or the folder with the test sets as --data-dir")
 
     @property
     def own_tasks(self) -> list[EvaluationTask]:
-        """Those that are not names."""
+        """The user's own tasks."""
         return [task for task in self.tasks if not isinstance(task, str)]
 
     def read(self, rules: LabelRules, say: Callable[[str], None]) -> ChosenTasks:
-        """Read the tasks."""
+        """Read the data of the tasks."""
         split = cast("Split | None", self.split)
         if self.own_tasks:
             return ChosenTasks(self.suite or "own tasks", self.own_tasks, {})
@@ -147,6 +147,6 @@ class TaskRequest(NamedTuple):
         pairs = read_pair_task(self.data, split, rules, say, self.columns)
         if self.suite == "sts" or not np.isin(pairs.labels, (0, 1)).all():
             return ChosenTasks("sts", [pairs], {})
-        say("labels are 0 and 1: judged by AUC, F1 and accuracy, as --suite gis does; sts: by correlations")
-        silent = read_binary_task(self.data, split, rules, lambda _: None, self.columns)
-        return ChosenTasks("gis", [silent], {})
+        say("labels are 0 and 1: using AUC, F1 and accuracy (--suite gis); --suite sts uses correlations")
+        task_again = read_binary_task(self.data, split, rules, lambda _: None, self.columns)
+        return ChosenTasks("gis", [task_again], {})

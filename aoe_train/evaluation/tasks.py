@@ -1,7 +1,7 @@
-"""Tasks of your own for `aoe_train.evaluate`: texts, and metrics of their vectors.
+"""Your own tasks for `aoe_train.evaluate`: texts, and metrics of their vectors.
 
-A task is any object with `name`, `texts` and `measure(vectors)`, which returns metrics for each example. From
-these, `evaluate` makes figures with bootstrap intervals, and paired tests between models.
+A task is any object with `name`, `texts` and `measure(vectors)`, which returns metrics for each example.
+`evaluate` computes scores with bootstrap intervals, and paired tests between models.
 
 Example:
     import numpy as np
@@ -39,18 +39,18 @@ __all__ = ["EvaluationTask", "Input", "MeanMetrics", "Metrics", "TaskMetrics", "
 Split = Literal["test", "dev"]
 
 Encode = Callable[[list[str]], np.ndarray]
-"""Texts to float32 (text, dim); `Encoder.encode` is one."""
+"""Maps texts to float32 (text, dim), such as `Encoder.encode`."""
 
 Input = str | tuple[str, str]
-"""A text, or two that the model reads as one input with its separator between them."""
+"""A text, or two texts that form one input with the model's separator between them."""
 
 
 class TaskVectors:
-    """The vector of each distinct input of several collections, encoded in one call.
+    """The vectors of the distinct inputs of several tasks, encoded in one call.
 
     Attributes:
         matrix: float32 (input, dim).
-        similarity: What the model's vectors are compared by: cosine, dot, euclidean or manhattan.
+        similarity: The model's measure: cosine, dot, euclidean or manhattan.
     """
 
     def __init__(
@@ -61,29 +61,28 @@ class TaskVectors:
         separator: str = " ",
         similarity: Similarity = "cosine",
     ) -> None:
-        """Encode."""
         self.similarity = similarity
         inputs = list(dict.fromkeys(item for items in collections for item in items))
         self._row = {item: row for row, item in enumerate(inputs)}
         self.matrix = encode([item if isinstance(item, str) else separator.join(item) for item in inputs])
         shape = self.matrix.shape
         if len(shape) != 2 or shape[0] != len(inputs):
-            raise DataError(f"{len(inputs)} texts got vectors of shape {shape}; expected one vector each")
-        bad = np.flatnonzero(~np.isfinite(self.matrix).all(axis=1))
-        if len(bad):
+            raise DataError(f"vectors of {len(inputs)} texts have shape {shape}; expected one each")
+        invalid = np.flatnonzero(~np.isfinite(self.matrix).all(axis=1))
+        if len(invalid):
             raise DataError(
-                f"the model gives {len(bad)} of {len(inputs)} texts vectors that are not numbers (NaN,"
-                f" infinity), first {str(inputs[bad[0]])[:60]!r}; try --precision fp32"
+                f"the model's vectors of {len(invalid)} of {len(inputs)} texts contain NaN or infinity, first"
+                f" {str(inputs[invalid[0]])[:60]!r}; try --precision fp32"
             )
 
     def rows(self, inputs: Sequence[Input]) -> np.ndarray:
-        """int64 (input,): the row of each input in `matrix`."""
+        """int64 (input,): the index of each input in `matrix`."""
         return np.array([self._row[item] for item in inputs], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskMetrics:
-    """The metrics of a task as a whole, and of its parts with the number of examples in each."""
+    """The metrics of a whole task and of its parts, with the number of examples in each part."""
 
     whole: Metrics
     parts: Mapping[str, tuple[Metrics | None, int]] = field(default_factory=dict)
@@ -91,36 +90,36 @@ class TaskMetrics:
 
 @runtime_checkable
 class EvaluationTask(Protocol):
-    """Texts, and what their vectors should show.
+    """Texts, and metrics of their vectors.
 
     A task may have `rows`, the texts of each example, by which the overlap with training texts is counted;
-    without it each text is an example.
+    otherwise each text is an example.
     """
 
     @property
     def name(self) -> str:
-        """As in tables."""
+        """The name in tables."""
         ...
 
     @property
     def texts(self) -> Sequence[Input]:
-        """All inputs to encode; repeated ones are encoded once."""
+        """All inputs; repeated ones are encoded once."""
         ...
 
     def measure(self, vectors: TaskVectors) -> TaskMetrics | Metrics:
-        """Metrics of vectors that hold at least this task's texts."""
+        """Compute metrics; `vectors` contains at least this task's texts."""
         ...
 
 
 def measured(task: EvaluationTask, vectors: TaskVectors) -> TaskMetrics:
-    """A task's metrics."""
-    found = task.measure(vectors)
-    return TaskMetrics(found) if isinstance(found, Metrics) else found
+    """The metrics of a task."""
+    metrics = task.measure(vectors)
+    return TaskMetrics(metrics) if isinstance(metrics, Metrics) else metrics
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a model reached on a task."""
+    """A model's scores on a task."""
 
     scores: Mapping[str, float]
     n: int
@@ -128,7 +127,7 @@ class Result:
     subsets: Mapping[str, Result] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON: the scores, `n`, `ci95` and `subsets` if there are any; None if undefined."""
+        """The JSON object: scores (None if undefined), `n`, and optionally `ci95` and `subsets`."""
         parts = {name: part.to_dict() for name, part in self.subsets.items()}
         bounds = {metric: self.intervals.get(metric) for metric in self.scores}
         return {
@@ -140,15 +139,13 @@ class Result:
 
 
 def defined(value: float) -> float | None:
-    """The value; None, as JSON has no other word for it, if it is not finite."""
+    """The value, or None, for JSON, if it is not finite."""
     return value if math.isfinite(value) else None
 
 
 def summarise(metrics: TaskMetrics, *, resamples: int = 0, seed: int = 0) -> Result:
-    """The scores of a task, with bootstrap intervals if there are `resamples`; parts have scores only."""
+    """The scores of a task, with bootstrap intervals unless `resamples` is 0; parts have no intervals."""
     whole = metrics.whole
-    parts = {
-        name: Result({} if part is None else part.scores(), n) for name, (part, n) in metrics.parts.items()
-    }
+    parts = {name: Result(part.scores() if part else {}, n) for name, (part, n) in metrics.parts.items()}
     bounds = intervals(whole, resamples=resamples, seed=seed) if resamples else {}
     return Result(whole.scores(), whole.n, bounds, parts)

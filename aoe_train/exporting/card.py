@@ -1,4 +1,4 @@
-"""What a model's card says of how to use the model elsewhere."""
+"""Usage instructions in a model's card."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ model = SentenceTransformer("{name}", backend="onnx"{file_name})
 ```python
 {alone}
 ```
-The graph takes int64 `input_ids` and `attention_mask` (texts x tokens, padded on the right). It gives
-`last_hidden_state`, a vector a token, and `sentence_embedding`, pooled by {pooling}{normalized}.
-`tokenizer.json` does all that comes before, truncation to {max_length} tokens included.
+Inputs are int64 `input_ids` and `attention_mask` (texts x tokens, padded on the right). Outputs are
+`last_hidden_state`, a vector per token, and `sentence_embedding`, pooled by {pooling}{normalized}.
+`tokenizer.json` does all preprocessing, including truncation to {max_length} tokens.
 """
 _TOKENS = """texts = ["A man is playing a flute."]
 tokens = AutoTokenizer.from_pretrained("{name}")(texts, padding=True, truncation=True, return_tensors="np")
@@ -48,7 +48,7 @@ _INPUTS = """inputs = {{key: tokens[key] for key in ("input_ids", "attention_mas
 """
 _OTHERS = """transformers.js (`pipeline("feature-extraction", "{name}"{js})`) and fastembed
 (`TextEmbedding.add_custom_model`, with `model_file="{file}"`) read the same files.
-So does onnxruntime alone:"""
+With onnxruntime:"""
 _ALONE = f"""import onnxruntime
 from transformers import AutoTokenizer
 
@@ -57,7 +57,7 @@ from transformers import AutoTokenizer
 
 
 def head(name: str, dim: int, *, tags: Sequence[str] = (), about: Mapping[str, Any]) -> str:
-    """The beginning of a card, for a model that has none yet."""
+    """The start of a card, for a model without one."""
     base = about.get("base_model")
     yaml = card_head(
         name,
@@ -72,28 +72,26 @@ def head(name: str, dim: int, *, tags: Sequence[str] = (), about: Mapping[str, A
 
 
 def mixed_with(share: float | None) -> str:
-    """What a card says of weights that are mixed with the backbone's; nothing where they are not."""
+    """The card's note on weights that were averaged with the backbone's, if they were."""
     if share is None:
         return ""
-    return (
-        f"Weights: {share:g} of the trained ones, the rest of the backbone's (WiSE-FT, arXiv 2109.01903).\n"
-    )
+    return f"Weights: {share:g} x trained + {1 - share:g} x backbone (WiSE-FT, arXiv 2109.01903).\n"
 
 
 def _words(value: object) -> list[str]:
-    """One word or several, as a card's head may have them."""
-    return (
-        [value] if isinstance(value, str) else [str(one) for one in value] if isinstance(value, list) else []
-    )
+    """A metadata value as a list; it may be one word or several."""
+    if isinstance(value, str):
+        return [value]
+    return [str(one) for one in value] if isinstance(value, list) else []
 
 
 def card_data(card: Path) -> dict[str, Any]:
-    """What a card's head says; nothing where there is none that can be read."""
+    """A card's metadata; empty if it isn't readable."""
     from huggingface_hub import ModelCard
 
     try:
         return dict(ModelCard.load(card, ignore_metadata_errors=True).data.to_dict())
-    except (OSError, ValueError, TypeError):  # YAML of anybody's making
+    except (OSError, ValueError, TypeError):  # the YAML may be invalid
         return {}
 
 
@@ -103,35 +101,34 @@ def usage(name: str, *, prompts: NamedPrompts, needs_toolkit: str | None) -> str
     lines = [_THEIRS.format(name=name, flag=flag)]
     if needs_toolkit:
         lines.append(
-            f"Install aoe-toolkit too (`pip install aoe-toolkit`): {needs_toolkit}. sentence-transformers "
-            "asks for `trust_remote_code=True` before it imports another package; this folder has no code.\n"
+            f"This needs aoe-toolkit (`pip install aoe-toolkit`): {needs_toolkit}. sentence-transformers "
+            "requires `trust_remote_code=True` to import another package; this folder contains no code.\n"
         )
     lines.append(_prompts(prompts) + _OURS.format(name=name))
     return "\n".join(lines)
 
 
 def graph_usage(name: str, settings: EncoderSettings, graph: Graph, loss: Loss | None = None) -> str:
-    """How to encode with a graph, and what int8 lost."""
-    file = Path(graph.file)
-    words = {"name": name, "file": graph.file}
-    named = f', model_kwargs={{"file_name": "{graph.file}"}}' if graph.int8 else ""
-    js = f', {{model_file_name: "{file.stem}", dtype: "fp32"}}' if graph.int8 else ""
+    """How to encode with a graph, and the loss by int8."""
+    names = {"name": name, "file": graph.file}
+    file_name = f', model_kwargs={{"file_name": "{graph.file}"}}' if graph.int8 else ""
+    js = f', {{model_file_name: "{Path(graph.file).stem}", dtype: "fp32"}}' if graph.int8 else ""
     text = _GRAPH.format(
         name=name,
-        file_name=named,
-        others=_OTHERS.format(**words, js=js),
-        alone=_ALONE.format(**words),
+        file_name=file_name,
+        others=_OTHERS.format(**names, js=js),
+        alone=_ALONE.format(**names),
         max_length=settings.max_length,
         pooling=settings.pooling,
         normalized=" and of length 1" if settings.normalize else "",
     )
-    prompts = settings.named_prompts
-    alone = "" if prompts.around_all else "Whoever runs the graph alone puts it before the text.\n"
-    told = _prompts(prompts)
-    lost = f"## Loss\n{loss}.\n" if loss else ""
-    return f"{text}\n{told}{alone if told else ''}{lost}"
+    note = _prompts(settings.named_prompts)
+    if note and not settings.named_prompts.around_all:
+        note += "With onnxruntime, add the prompt before the text yourself.\n"
+    loss_section = f"## Loss\n{loss}.\n" if loss else ""
+    return f"{text}\n{note}{loss_section}"
 
 
 def _prompts(prompts: NamedPrompts) -> str:
-    told = prompts_note(prompts)
-    return f"{told}\n\n" if told else ""
+    note = prompts_note(prompts)
+    return f"{note}\n\n" if note else ""

@@ -1,4 +1,4 @@
-"""A trained model as a folder that stands by itself, checked before it is there."""
+"""Exports a trained model as a self-contained folder, which is verified before it appears."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ from aoe_train.model.backbones.static import refuse_static
 from aoe_train.model.folder_checks import read_object
 from aoe_train.model.interchange import needs_toolkit
 from aoe_train.model.precision import DTYPES
-from aoe_train.model.run_folder import RUN_FILE
+from aoe_train.model.run_folder import RUN_FILE, OutputResult
 from pairkit import __version__
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import whole_folder, write_json, write_text
 
 if TYPE_CHECKING:
-    import numpy as np
     from jaxtyping import Float
 
     from aoe_train.evaluation.pairs import PairTask
@@ -39,16 +38,16 @@ _SENTENCE = "The compiler panics when a file is opened from the menu, but not wh
 
 
 def probes(max_length: int) -> list[str]:
-    """Texts to compare on: short, of several scripts, and longer than `max_length` tokens."""
+    """Texts for verification: short ones, several scripts, and one longer than `max_length` tokens."""
     return ["crash", "A man is playing a flute.", "naïve Straße 東京 🙂", _SENTENCE, _SENTENCE * max_length]
 
 
-def difference(found: Float[np.ndarray, "text dim"], expected: Float[np.ndarray, "text dim"]) -> float:
-    """The largest difference of two vectors of a text, relative to the expected one's length."""
-    if found.shape != expected.shape:
+def difference(vectors: Float[np.ndarray, "text dim"], expected: Float[np.ndarray, "text dim"]) -> float:
+    """The largest distance between two vectors of a text, relative to the expected one's length."""
+    if vectors.shape != expected.shape:
         return float("inf")
-    apart = np.linalg.norm(found.astype(np.float64) - expected, axis=1)
-    relative = apart / np.maximum(np.linalg.norm(expected.astype(np.float64), axis=1), 1e-12)
+    distances = np.linalg.norm(vectors.astype(np.float64) - expected, axis=1)
+    relative = distances / np.maximum(np.linalg.norm(expected.astype(np.float64), axis=1), 1e-12)
     return float("inf") if np.isnan(relative).any() else float(relative.max())
 
 
@@ -60,38 +59,38 @@ def verify(
     path: Path,
     within: float,
 ) -> float:
-    """Encode `texts` by the export and compare."""
-    found = difference(encode(texts), expected)
-    if found > within:
+    """Compare the export's vectors with the expected ones."""
+    largest = difference(encode(texts), expected)
+    if largest > within:
         raise DataError(
-            f"the export's vectors differ from the model's by {found:.1e} of their length; expected at most "
-            f"{within:.0e}; nothing was written",
+            f"the export's vectors differ from the model's by {largest:.1e} of their length; expected at most"
+            f" {within:.0e}; nothing was written",
             path=path,
         )
-    return found
+    return largest
 
 
 Format = Literal["sentence-transformers", "onnx", "onnx-int8"]
 Dtype = Literal["fp32", "bf16", "fp16"]
-_WITHIN, _GRAPH_WITHIN = 1e-5, 1e-4
+_TOLERANCE, _GRAPH_TOLERANCE = 1e-5, 1e-4
 
 
 @dataclass(frozen=True)
-class Exported:
-    """What was written.
+class Exported(OutputResult):
+    """The result of an export.
 
     Attributes:
         out: The folder.
-        format: What can read it.
-        dtype: What its weights are stored as.
-        dim: Numbers in a vector.
-        merged: Whether there were adapters, now part of the weights.
-        difference: Largest difference of a probe's vector from the model's, relative to its length, both
-            computed in float32 with the weights as stored; for int8 before the weights became int8.
-        rounding: The same, from the model as it was: what merging and storing in `dtype` changed.
-        needs_toolkit: Why the reader needs aoe-toolkit; None if it does not.
-        loss: What int8 changed; None in other formats.
-        weight_mix: Share of the trained weights, where they are mixed with the backbone's; else None.
+        format: Its format.
+        dtype: Data type of its weights.
+        dim: Dimensions of a vector.
+        merged: Whether adapters were merged into the weights.
+        difference: Largest relative difference between the export's and the model's vectors, both computed in
+            float32 with the stored weights; for int8 before quantization.
+        rounding: Largest relative change of vectors by merging adapters and storing weights in `dtype`.
+        needs_toolkit: Why readers need aoe-toolkit; None if they don't.
+        loss: The loss by int8; None for other formats.
+        weight_mix: Share of the trained weights when averaged with the backbone's; None if they weren't.
     """
 
     out: Path
@@ -106,27 +105,18 @@ class Exported:
     weight_mix: float | None = None
 
     def notes(self) -> list[str]:
-        """How far the vectors differ, and what a reader needs."""
-        needed = f"its readers need aoe-toolkit and trust_remote_code=True: {self.needs_toolkit}"
+        """Differences of vectors, and requirements of readers."""
+        requirement = f"readers need aoe-toolkit and trust_remote_code=True: {self.needs_toolkit}"
         return [
-            f"vectors differ by at most {self.difference:.0e} of their length; "
-            f"weights stored as {self.dtype} change them by {self.rounding:.0e}",
+            f"vectors differ by at most {self.difference:.0e} of their length;"
+            f" storing weights as {self.dtype} changes them by {self.rounding:.0e}",
             *([str(self.loss)] if self.loss else []),
-            *([needed] if self.needs_toolkit else []),
+            *([requirement] if self.needs_toolkit else []),
         ]
-
-    def tables(self) -> list[str]:
-        """The folder."""
-        return [str(self.out)]
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to send it to the Hub."""
-        push = ["aoe", "push", "--model", str(self.out), "--repo", "OWNER/NAME"]
-        return [("send it to the Hub", push)]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of `aoe export --json`."""
-        return {**asdict(self), "out": str(self.out)}
+        return [("upload it to the Hub", ["hf", "upload", "OWNER/NAME", str(self.out), "--private"])]
 
 
 def export(
@@ -140,9 +130,9 @@ def export(
     weight_mix: float | None = None,
     merged: bool = False,
 ) -> Exported:
-    """Write `encoder`, in float32, to the folder `out`, whole and verified, or not at all.
+    """Write a float32 `encoder` to the folder `out`, which appears only if it is verified.
 
-    A card, a run.json and digests of texts in `source` are taken along.
+    The card, run.json and hashes of training texts in `source` are copied.
     """
     out, source = Path(out), Path(source)
     check(out, form, dtype)
@@ -155,59 +145,64 @@ def export(
     encoder.model.to(DTYPES[dtype]).float()
     expected = encoder.encode(texts)
     graph = GRAPHS.get(form)
-    within = _WITHIN if graph is None else _GRAPH_WITHIN
+    within = _TOLERANCE if graph is None else _GRAPH_TOLERANCE
     with whole_folder(out) as folder:
-        found, reason = _write(encoder, folder, graph, DTYPES[dtype])
-        apart = verify(found, texts, expected, path=out, within=within)
+        encode, reason = _write(encoder, folder, graph, DTYPES[dtype])
+        largest = verify(encode, texts, expected, path=out, within=within)
         for name in encoder.settings.prompts:
-            expected_so = encoder.encode(texts[:1], prompt_name=name)
-            verify(partial(found, prompt_name=name), texts[:1], expected_so, path=out, within=within)
-        loss = _to_int8(encoder, folder, graph, task, out) if graph and graph.int8 else None
+            prompted = encoder.encode(texts[:1], prompt_name=name)
+            verify(partial(encode, prompt_name=name), texts[:1], prompted, path=out, within=within)
+        loss = None
+        if graph and graph.int8:  # replaces the verified float32 graph
+            quantize_onnx(folder)
+            encode = onnx_encoder(folder, encoder.settings.named_prompts, file=graph.file)
+            loss = measure(encoder.encode, encode, task, path=out)
         rounding = difference(expected, original)
-        done = Exported(out, form, dtype, encoder.dim, merged, apart, rounding, reason, loss, weight_mix)
+        done = Exported(out, form, dtype, encoder.dim, merged, largest, rounding, reason, loss, weight_mix)
         _describe(done, encoder, source, folder)
     return done
 
 
 def backbone_of(model: str | Path, folder: Path) -> str:
-    """What a model was trained from, by the record in its folder."""
+    """The backbone of a trained model, from the record in its folder."""
     try:
         sources = read_object(folder / RUN_FILE).get("sources")
     except DataError:
         sources = None
-    found = sources.get("backbone") if isinstance(sources, dict) else None
-    if not isinstance(found, str):
-        raise ConfigError(f"{model}: has no record of what it was trained from; give --backbone")
-    return found
+    backbone = sources.get("backbone") if isinstance(sources, dict) else None
+    if not isinstance(backbone, str):
+        raise ConfigError(f"{model}: its run.json doesn't name its backbone; give --backbone")
+    return backbone
 
 
 @torch.no_grad()
 def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
-    """Average `encoder` with its backbone, in place (WiSE-FT, Eq. 1); whether it had adapters."""
+    """Average `encoder` with its backbone, in place (WiSE-FT, Eq. 1); returns whether it had adapters."""
     if not 0 < share <= 1:
-        raise ConfigError(f"weight_mix: found {share:g}; expected a share above 0, and 1 at most")
-    adapters = has_lora(encoder.model.backbone)
-    for one in (encoder, backbone):
-        if has_lora(one.model.backbone):
-            merge_lora(one.model.backbone)
-    trained, first = (dict(one.model.named_parameters()) for one in (encoder, backbone))
+        raise ConfigError(f"weight_mix {share:g}: expected a number above 0 and at most 1")
+    had_adapters = has_lora(encoder.model.backbone)
+    for model in (encoder.model, backbone.model):
+        if has_lora(model.backbone):
+            merge_lora(model.backbone)
+    trained, original = (dict(one.model.named_parameters()) for one in (encoder, backbone))
     if {name: weight.shape for name, weight in trained.items()} != {
-        name: weight.shape for name, weight in first.items()
+        name: weight.shape for name, weight in original.items()
     }:
         raise ConfigError(
-            "weight_mix: the model has other weights than its backbone; give the --backbone it began as"
+            "weight_mix: the weights of model and backbone have different names or shapes; give the original"
+            " --backbone"
         )
     for name, weight in trained.items():
-        weight.copy_(first[name].lerp(weight, share))
-    return adapters
+        weight.copy_(original[name].lerp(weight, share))
+    return had_adapters
 
 
 def check(out: Path, form: str, dtype: str, *, measured: bool = False) -> None:
-    """Refuse what is known to fail before a model is loaded for it."""
+    """Check options before loading a model."""
     if form not in get_args(Format) or dtype not in DTYPES:
         raise ConfigError(
-            f"can't export {form} in {dtype}; formats are {', '.join(get_args(Format))}, "
-            f"dtypes {', '.join(DTYPES)}"
+            f"can't export {form} in {dtype}; expected a format of {', '.join(get_args(Format))} and a dtype"
+            f" of {', '.join(DTYPES)}"
         )
     if out.exists():
         raise ConfigError(f"{out}: already exists; give another folder to --out, or remove it")
@@ -215,15 +210,15 @@ def check(out: Path, form: str, dtype: str, *, measured: bool = False) -> None:
     if graph is not None:
         require_onnx()
         if dtype != "fp32":
-            raise ConfigError(f"--dtype {dtype}: a graph is exported in fp32 or int8; leave --dtype out")
+            raise ConfigError(f"--dtype {dtype}: a graph is always in fp32 or int8; leave --dtype out")
     if measured and not (graph and graph.int8):
-        raise ConfigError("--data is what the loss of int8 is measured on; give it with an int8 --format")
+        raise ConfigError("--data measures the loss by int8; use an int8 --format, or leave --data out")
 
 
 def _write(
     encoder: Encoder, folder: Path, graph: Graph | None, dtype: torch.dtype
 ) -> tuple[Callable[..., np.ndarray], str | None]:
-    """What encodes texts by the written folder, with a `prompt_name` too, and why it needs this package."""
+    """Write the folder; returns a function that encodes with it, and why readers need aoe-toolkit."""
     if graph is not None:
         with TemporaryDirectory() as model:
             encoder.save(Path(model))
@@ -235,20 +230,13 @@ def _write(
     return _their_encoder(folder, trust=reason is not None), reason
 
 
-def _to_int8(encoder: Encoder, folder: Path, graph: Graph, task: PairTask | None, out: Path) -> Loss:
-    """Replace the verified float32 graph by one in int8, and measure what that changed."""
-    quantize_onnx(folder)
-    found = onnx_encoder(folder, encoder.settings.named_prompts, file=graph.file)
-    return measure(encoder.encode, found, task, path=out)
-
-
 def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., np.ndarray]:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise ConfigError(
-            "an export is checked with sentence-transformers, which isn't installed; "
-            "install it with `pip install sentence-transformers`"
+            "verifying an export needs sentence-transformers, which isn't installed; install it with"
+            " `pip install sentence-transformers`"
         ) from error
 
     model = SentenceTransformer(
@@ -264,7 +252,7 @@ def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., np.ndarray]:
 
 
 def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> None:
-    """Card, run.json and digests: the source's own if it has them, and how to use what was exported."""
+    """Write card, run.json and hashes of training texts, from the source's own if it has them."""
     name, settings, graph = done.out.name, encoder.settings, GRAPHS.get(done.format)
     if (source / DIGESTS_FILE).is_file():
         shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
@@ -282,5 +270,5 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> N
         tags = () if graph is None else ("onnx", "transformers.js")
         write_text(folder / "README.md", head(name, done.dim, tags=tags, about=about) + changed + use)
     facts: dict[str, Any] = {**asdict(done), "out": name, "version": __version__}
-    made = read_object(source / RUN_FILE) or {"source": source.name}
-    write_json(folder / RUN_FILE, {**made, "export": facts})
+    run = read_object(source / RUN_FILE) or {"source": source.name}
+    write_json(folder / RUN_FILE, {**run, "export": facts})

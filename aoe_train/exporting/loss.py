@@ -1,4 +1,4 @@
-"""What a graph in int8 loses, measured on pairs of texts."""
+"""Measures the loss of an int8 graph on pairs of texts."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ SAMPLES = (
 )
 
 
-_LEAST_COSINE, _LEAST_AGREEMENT = 0.95, 0.9
+_MIN_COSINE, _MIN_AGREEMENT = 0.95, 0.9
 _BATCH = 32
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What int8 changed."""
+    """Agreement of int8 vectors with fp32 ones."""
 
     pairs: int
     source: str
@@ -80,17 +80,17 @@ class Loss:
     spearman_int8: float | None = None
 
     def __str__(self) -> str:
-        """In one line; Spearman's rho with labels times 100, as tables show it."""
-        against = (
+        """One line; Spearman's rho with labels is multiplied by 100, as in tables."""
+        with_labels = (
             f"Spearman with the labels {100 * self.spearman:.2f} in fp32 and "
             f"{100 * self.spearman_int8:.2f} in int8, "
             if self.spearman is not None and self.spearman_int8 is not None
             else ""
         )
         return (
-            f"int8 on {self.pairs:,} pairs of {self.source}: {against}Spearman of their cosines with fp32's "
-            f"{self.agreement:.4f}; cosine of a vector with fp32's {self.cosine_mean:.4f} (mean), "
-            f"{self.cosine_least:.4f} (least)"
+            f"int8 on {self.pairs:,} pairs of {self.source}: {with_labels}Spearman of their cosines with"
+            f" fp32's {self.agreement:.4f}; cosine of a vector with fp32's {self.cosine_mean:.4f} (mean),"
+            f" {self.cosine_least:.4f} (minimum)"
         )
 
 
@@ -101,34 +101,32 @@ def measure(
     *,
     path: Path,
 ) -> Loss:
-    """Encode pairs by the model and by its int8 graph, and compare."""
+    """Encode pairs with the model and with its int8 graph, and compare."""
     rows = list(combinations(SAMPLES, 2)) if task is None else list(task.rows)
     texts = sorted({text for row in rows for text in row}, key=len)
-    places = {text: place for place, text in enumerate(texts)}
-    pairs = np.array([[places[text] for text in row] for row in rows])
-    plain, int8 = (unit(_in_batches(encode, texts)) for encode in (expected, found))
+    index = {text: number for number, text in enumerate(texts)}
+    pairs = np.array([[index[text] for text in row] for row in rows])
+    blocks = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
+    plain, int8 = (unit(np.concatenate([encode(block) for block in blocks])) for encode in (expected, found))
     cosines = np.einsum("ij,ij->i", plain, int8)
     before, after = (
         np.einsum("ij,ij->i", vectors[pairs[:, 0]], vectors[pairs[:, 1]]) for vectors in (plain, int8)
     )
     source = "sample sentences" if task is None else task.name
-    with np.errstate(invalid="ignore"):  # NaN where all cosines are alike or NaN, which is refused below
-        labels = {} if task is None else _labels(task, before, after)
+    labels: dict[str, float] = {}
+    with np.errstate(invalid="ignore"):  # the result is NaN for constant cosines, which is refused below
+        if task is not None:
+            correlation(before, task.labels, task.name)  # refuses constant labels
+            labels = {
+                "spearman": spearman(before, task.labels),
+                "spearman_int8": spearman(after, task.labels),
+            }
         agreement = spearman(before, after)
     loss = Loss(len(rows), source, float(cosines.mean()), float(cosines.min()), agreement, **labels)
-    if not (loss.cosine_mean >= _LEAST_COSINE and loss.agreement >= _LEAST_AGREEMENT):
+    if not (loss.cosine_mean >= _MIN_COSINE and loss.agreement >= _MIN_AGREEMENT):
         raise DataError(
-            f"{loss}; expected a mean cosine of at least {_LEAST_COSINE} and a Spearman of at least "
-            f"{_LEAST_AGREEMENT}: int8 is too coarse for this model; nothing was written, export it in fp32",
+            f"{loss}; expected a mean cosine of at least {_MIN_COSINE} and a Spearman of at least "
+            f"{_MIN_AGREEMENT}: int8 is too imprecise for this model; nothing was written, export it in fp32",
             path=path,
         )
     return loss
-
-
-def _labels(task: PairTask, before: np.ndarray, after: np.ndarray) -> dict[str, float]:
-    correlation(before, task.labels, task.name)  # refuses labels that can't be ranked
-    return {"spearman": spearman(before, task.labels), "spearman_int8": spearman(after, task.labels)}
-
-
-def _in_batches(encode: Callable[[Sequence[str]], np.ndarray], texts: Sequence[str]) -> np.ndarray:
-    return np.concatenate([encode(texts[at : at + _BATCH]) for at in range(0, len(texts), _BATCH)])

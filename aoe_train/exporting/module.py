@@ -1,7 +1,7 @@
-"""The module that sentence-transformers runs where its own can't: RAN, texts in several pieces.
+"""A sentence-transformers module for models that its own modules can't run: RAN, texts in several pieces.
 
-A folder's `modules.json` names it, so `SentenceTransformer(folder, trust_remote_code=True)` imports it where
-aoe-toolkit is installed. sentence-transformers wants that flag before it imports any package but itself.
+A folder's `modules.json` refers to it, so `SentenceTransformer(folder, trust_remote_code=True)` imports it if
+aoe-toolkit is installed. sentence-transformers requires that flag for modules of other packages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ToolkitEncoder(InputModule):
-    """Tokeniser, backbone and pooling of a model folder as one module of sentence-transformers."""
+    """Tokenizer, backbone and pooling of a model folder as one sentence-transformers module."""
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -29,14 +29,14 @@ class ToolkitEncoder(InputModule):
         self.tokenizer = encoder.tokenizer
 
     @classmethod
-    def load(  # type: ignore[override]  # theirs are passed by name
+    def load(  # type: ignore[override]  # sentence-transformers passes its arguments by name
         cls, model_name_or_path: str, *, revision: str | None = None, **_: Any
     ) -> ToolkitEncoder:
-        """Load a model folder or a Hub id; sentence-transformers moves it to a device itself."""
+        """Load a model folder or a Hub id; sentence-transformers moves it to a device."""
         return cls(Encoder.load(model_name_or_path, revision=revision, device="cpu", precision="fp32"))
 
     def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **_: Any) -> dict[str, Any]:
-        """Packed tokens of `inputs`, each with the words of `prompt`; see `records.TokenBatch`."""
+        """Tokenise `inputs` with a prompt; see `records.TokenBatch`."""
         store = self._encoder.tokens([str(text) for text in inputs], prompt or "")
         return dict(store.batch(np.arange(len(store))))
 
@@ -48,13 +48,13 @@ class ToolkitEncoder(InputModule):
 
     @property
     def max_seq_length(self) -> int | None:
-        """Tokens of one piece of a text."""
+        """Maximum tokens of a piece of a text."""
         return self._encoder.settings.max_length
 
     def get_embedding_dimension(self) -> int:
-        """Numbers in a vector."""
+        """Dimensions of a vector."""
         return self.model.dim
 
     def save(self, output_path: str, *_: Any, **__: Any) -> None:
-        """Write the model folder's own files; sentence-transformers writes its own after them."""
+        """Write the model folder; sentence-transformers adds its own files afterwards."""
         self._encoder.save(Path(output_path))

@@ -1,8 +1,8 @@
-"""The encoder as one ONNX graph in a folder that others load.
+"""Exports the encoder as one ONNX graph.
 
-`onnx/model.onnx` stands beside config, tokenizer and sentence-transformers' list of modules: the layout that
-sentence-transformers' `backend="onnx"`, transformers.js and fastembed look for. They pool `last_hidden_state`
-themselves; `sentence_embedding` is for whoever runs the graph alone.
+The folder contains `onnx/model.onnx`, config, tokenizer and sentence-transformers' list of modules, as
+sentence-transformers' `backend="onnx"`, transformers.js and fastembed expect. They pool `last_hidden_state`
+themselves; `sentence_embedding` is for other programs that run the graph.
 """
 
 from __future__ import annotations
@@ -21,15 +21,13 @@ from torch import Tensor, nn
 
 from aoe_train.model.backbones.load import model_class
 from aoe_train.model.backbones.packaged import quietly
-from aoe_train.model.dense_layers import own_places, read_dense_layers
+from aoe_train.model.dense_layers import dense_names, read_dense_layers
 from aoe_train.model.encoder_settings import SETTINGS_FILE
 from aoe_train.model.interchange import is_ran, needs_toolkit, write_sentence_transformers
 from aoe_train.settings.prompts import read_prompt
 from pairkit.app.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
     from jaxtyping import Float, Int
     from transformers import PreTrainedModel
@@ -46,7 +44,7 @@ _PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 
 @dataclass(frozen=True)
 class Graph:
-    """A form of graph."""
+    """A graph format."""
 
     file: str
     int8: bool = False
@@ -56,25 +54,25 @@ GRAPHS = {"onnx": Graph("onnx/model.onnx"), "onnx-int8": Graph("onnx/model_qint8
 
 
 def require_onnx() -> None:
-    """Check that everything is installed that a graph is written and checked with."""
+    """Check that the packages for writing and checking a graph are installed."""
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
         raise ConfigError(f"ONNX needs {', '.join(missing)}; install with `pip install 'aoe-toolkit[onnx]'`")
 
 
 def quantize_onnx(folder: Path) -> None:
-    """Put a graph with int8 weights, one scale a channel, in the place of the folder's float32 graph.
+    """Replace the folder's float32 graph by one with int8 weights, with one scale per channel.
 
-    Values are quantised as they are computed. Weights take 7 bits: with 8, processors that add products of
-    int8 in 16 bits (x86 without VNNI) would cut some sums off, so that vectors depended on the processor.
+    Activations are quantized dynamically. Weights have 7 bits: with 8, sums of products would saturate on
+    processors that add them in 16 bits (x86 without VNNI), so vectors would depend on the processor.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     plain, graph = folder / GRAPHS["onnx"].file, folder / GRAPHS["onnx-int8"].file
-    external = plain.with_name(plain.name + ".data")  # where a graph is too large for one file
+    external = plain.with_name(plain.name + ".data")  # of a graph that is too large for one file
     root = logging.getLogger()
     level = root.level
-    root.setLevel(logging.ERROR)  # it advises steps that change nothing here
+    root.setLevel(logging.ERROR)  # hides advice that doesn't apply here
     try:
         quantize_dynamic(
             plain,
@@ -91,11 +89,11 @@ def quantize_onnx(folder: Path) -> None:
 
 
 GRAPH = GRAPHS["onnx"].file
-_MOST_BYTES = 1_900_000_000  # of one file, as protobuf has it; larger weights get a file of their own
+_MAX_BYTES = 1_900_000_000  # of a protobuf file; larger weights have a separate file
 
 
 class PaddedEncoder(nn.Module):
-    """Backbone, pooling, dense layers, normalisation and cut, over texts that are padded on the right."""
+    """Backbone, pooling, dense layers, normalisation and truncation, for texts padded on the right."""
 
     def __init__(
         self,
@@ -113,7 +111,7 @@ class PaddedEncoder(nn.Module):
     def forward(
         self, input_ids: Int[Tensor, "text token"], attention_mask: Int[Tensor, "text token"]
     ) -> tuple[Float[Tensor, "text token dim"], Float[Tensor, "text dim"]]:
-        """A vector a token and one a text; `attention_mask` is 1 on tokens and 0 on padding."""
+        """Vectors of tokens and of texts; `attention_mask` is 1 for tokens and 0 for padding."""
         layers = self.pooling == "first-last-avg"
         output = self.backbone(
             input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=layers, return_dict=True
@@ -131,7 +129,7 @@ class PaddedEncoder(nn.Module):
 def pool_padded(
     tokens: Float[Tensor, "text token dim"], mask: Int[Tensor, "text token"], pooling: str
 ) -> Float[Tensor, "text dim"]:
-    """Pool as `aoe_train.model.text_model` does, in operations that a graph of any length can hold."""
+    """Pool like `aoe_train.model.text_model`, with operations that can be traced for any length."""
     if pooling == "weighted-mean":
         mask = mask.cumsum(dim=1) * mask
     real = mask.unsqueeze(-1).to(tokens.dtype)
@@ -144,23 +142,20 @@ def pool_padded(
         end = (mask.sum(dim=1) - 1).view(-1, 1, 1).expand(-1, 1, tokens.shape[-1])
         return tokens.gather(1, end).squeeze(1)
     mean = (tokens * real).sum(dim=1) / real.sum(dim=1)
-    return (first + mean) / 2 if pooling in ("cls-avg", "cls-last-avg") else mean
+    return (first + mean) / 2 if pooling == "cls-avg" else mean
 
 
 def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -> None:
-    """Write the graph, and what a model folder has besides its weights, into `folder`.
-
-    The graph takes any number of texts of any length; its weights are float32.
-    """
+    """Write a float32 graph, and a model folder's files other than its weights, into `folder`."""
     require_onnx()
-    _refuse_loops(model, settings)
-    # Read afresh: an encoder's backbone may have been changed to run without padding.
+    _refuse_unsupported(model, settings)
+    # Loaded again, because an encoder's backbone may have been changed to run without padding.
     kind = model_class(model)
     with quietly():
         backbone = kind.from_pretrained(
             model,
             dtype=torch.float32,
-            # What torch makes of a T5's position bias in its own attention can't be traced.
+            # torch's own attention can't be traced with a T5's position bias.
             attn_implementation="sdpa" if kind.__name__ == "AutoModel" else "eager",
             use_safetensors=True,
             trust_remote_code=False,
@@ -168,42 +163,35 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -
     if getattr(backbone.config, "use_cache", False):
         backbone.config.use_cache = False
     (folder / GRAPH).parent.mkdir()
-    places = own_places(len(settings.dense))
-    heads = read_dense_layers([model / place for place in places], settings.dense, dim) if places else None
-    padded = PaddedEncoder(
-        backbone, settings.pooling, normalize=settings.normalize, heads=heads, dim=settings.dim
-    )
-    _trace(padded.eval(), folder / GRAPH)
-    for place in places:
-        shutil.copytree(model / place, folder / place)
+    names = dense_names(len(settings.dense))
+    heads = read_dense_layers([model / name for name in names], settings.dense, dim) if names else None
+    options = {"normalize": settings.normalize, "heads": heads, "dim": settings.dim}
+    _trace(PaddedEncoder(backbone, settings.pooling, **options).eval(), folder / GRAPH)
+    for name in names:
+        shutil.copytree(model / name, folder / name)
     for file in model.iterdir():
         if file.is_file() and file.suffix != ".safetensors" and file.name != SETTINGS_FILE:
             shutil.copyfile(file, folder / file.name)
-    # The graph has averaged the first and the last layer.
+    # The graph itself averages the first and the last layer.
     pooling: Pooling = "avg" if settings.pooling == "first-last-avg" else settings.pooling
     write_sentence_transformers(folder, settings.model_copy(update={"pooling": pooling}), dim)
 
 
-def _refuse_loops(model: Path, settings: EncoderSettings) -> None:
-    if settings.long_text != "truncate":
-        reason = f"it reads long texts by {settings.long_text}, and a graph reads one window"
-    elif is_ran(model):
-        reason = "its memory is updated as often as a text is long, and a graph has a fixed number of steps"
+def _refuse_unsupported(model: Path, settings: EncoderSettings) -> None:
+    if is_ran(model):
+        reason: str | None = "the number of its recurrent steps depends on the text, but a graph's is fixed"
     elif not settings.include_prompt:
-        reason = "its pooling leaves out the tokens of prompts, and a graph can't tell them from the text's"
-    elif (prompts := settings.named_prompts).after_text and prompts.around_all is None:
-        reason = f"its prompt {prompts.after_text!r} has words after the text, and it has other prompts"
-    elif (ours := needs_toolkit(model, settings)) is not None:
-        reason = ours
+        reason = "its pooling ignores the tokens of prompts, which a graph can't distinguish from the text"
     else:
-        return
-    raise ConfigError(f"this model can't be a graph: {reason}; use --format sentence-transformers")
+        reason = needs_toolkit(model, settings)
+    if reason is not None:
+        raise ConfigError(f"can't be exported as a graph: {reason}; use --format sentence-transformers")
 
 
 def onnx_encoder(
     folder: Path, prompts: NamedPrompts | None = None, *, file: str = GRAPH
 ) -> Callable[..., np.ndarray]:
-    """What encodes texts, perhaps with a `prompt_name`, by a folder's graph with onnxruntime, on the CPU."""
+    """A function that encodes texts with a folder's graph, onnxruntime and optionally a `prompt_name`."""
     import onnxruntime
     from transformers import AutoTokenizer
 
@@ -212,8 +200,8 @@ def onnx_encoder(
 
     def encode(texts: Sequence[str], prompt_name: str | None = None) -> np.ndarray:
         words = "" if prompts is None or prompts.around_all else prompts.chosen(name=prompt_name)
-        whole = [read_prompt(words).before + text for text in texts]
-        tokens = tokenizer(whole, padding=True, truncation=True, return_tensors="np")
+        prompted = [read_prompt(words).before + text for text in texts]
+        tokens = tokenizer(prompted, padding=True, truncation=True, return_tensors="np")
         inputs = {name: tokens[name].astype("int64") for name in INPUTS}
         vectors: np.ndarray = session.run(OUTPUTS[1:], inputs)[0]
         return vectors
@@ -235,13 +223,13 @@ def _trace(model: PaddedEncoder, path: Path) -> None:
                 path,
                 input_names=INPUTS,
                 output_names=OUTPUTS,
-                external_data=sum(weight.nbytes for weight in model.parameters()) > _MOST_BYTES,
+                external_data=sum(weight.nbytes for weight in model.parameters()) > _MAX_BYTES,
                 dynamic_shapes=(shape, shape),
                 dynamo=True,
                 verbose=False,
             )
     except torch.onnx.OnnxExporterError as error:
         raise ConfigError(
-            f"{type(model.backbone).__name__} can't be traced into a graph of any length ({error}); "
-            "use --format sentence-transformers"
+            f"{type(model.backbone).__name__} can't be exported as a graph ({error}); use --format"
+            " sentence-transformers"
         ) from error

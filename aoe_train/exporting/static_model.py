@@ -1,11 +1,11 @@
-"""From a model and unlabelled texts to a static model's folder."""
+"""Distils a model into a static model, with unlabelled texts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from aoe_train.evaluation.overlap import write_digests
 from aoe_train.exporting.card import card_data, head
 from aoe_train.model.interchange import write_static
+from aoe_train.model.run_folder import OutputResult
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.objectives.distillation import principal_axes
 from pairkit import __version__
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
 
 
 _CARD = """
-A static model: each token has a vector, and a text's vector is the mean of its tokens', scaled to length 1.
-It was distilled from {model} on {texts:,} texts without labels, with a vector for each of {tokens:,} tokens,
-{seen:,} of which stand in these texts. On {held_out:,} texts that it was not fitted on, the mean cosine of
-its vectors and the model's {about}is {agreement:.3f}.
+A static model: a text's vector is the mean of its tokens' vectors, scaled to length 1. It was distilled from
+{model} on {texts:,} texts without labels, and has vectors of {tokens:,} tokens, {seen:,} of which occur in
+these texts. On {held_out:,} held-out texts, the mean cosine of its vectors and the model's {about}is
+{agreement:.3f}.
 
 ## Use
 ```python
@@ -52,7 +53,7 @@ vectors = model.encode(["A man is playing a flute.", "Someone plays an instrumen
 def write(
     static: Static, done: Distilled, *, model: str, source: Path, wide: int, texts: Iterable[str]
 ) -> None:
-    """Write the folder, whole or not at all."""
+    """Write the folder; it is complete or absent."""
     name = done.out.name
     card = source / "README.md"
     about = card_data(card) if card.is_file() else {}
@@ -70,15 +71,15 @@ def write(
         write_json(folder / "run.json", {"distilled": facts})
 
 
-_AT_ONCE = 1 << 12  # texts
+_BLOCK_TEXTS = 1 << 12
 
 
 def plain_tokenizer(tokenizer: PreTrainedTokenizerFast) -> Tokenizer:
-    """A tokenizer's own kind of file, which cuts and pads no text."""
+    """The content of tokenizer.json without truncation and padding."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise ConfigError(
-            f"{type(tokenizer).__name__}: has no tokenizer.json, which a static model's folder consists of"
+            f"{type(tokenizer).__name__} has no tokenizer.json, which a static model needs; use another model"
         )
     plain: Tokenizer = type(backend).from_str(backend.to_str())
     plain.no_truncation()
@@ -87,17 +88,17 @@ def plain_tokenizer(tokenizer: PreTrainedTokenizerFast) -> Tokenizer:
 
 
 def token_count(tokenizer: Tokenizer) -> int:
-    """One more than the highest id, be there gaps between them."""
+    """One more than the highest token id."""
     return 1 + max(tokenizer.get_vocab(with_added_tokens=True).values())
 
 
 def token_shares(tokenizer: Tokenizer, texts: Sequence[str], longest: int | None = None) -> sparse.csr_matrix:
-    """What share of a text's tokens each token is, float32 (text, token); rows of texts without any are 0."""
+    """The relative frequency of each token in each text, float32 (text, token)."""
     ids: list[np.ndarray] = []
-    for start in range(0, len(texts), _AT_ONCE):
-        part = list(texts[start : start + _AT_ONCE])
-        found = tokenizer.encode_batch_fast(part, add_special_tokens=False)
-        ids.extend(np.asarray(encoding.ids[:longest], np.int32) for encoding in found)
+    for start in range(0, len(texts), _BLOCK_TEXTS):
+        block = list(texts[start : start + _BLOCK_TEXTS])
+        encodings = tokenizer.encode_batch_fast(block, add_special_tokens=False)
+        ids.extend(np.asarray(encoding.ids[:longest], np.int32) for encoding in encodings)
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     shares = np.repeat(1 / np.maximum(lengths, 1), lengths).astype(np.float32)
     columns = np.concatenate([*ids, np.empty(0, np.int32)])
@@ -108,72 +109,69 @@ def token_shares(tokenizer: Tokenizer, texts: Sequence[str], longest: int | None
 
 
 def written_tokens(tokenizer: PreTrainedTokenizerFast, plain: Tokenizer) -> list[str]:
-    """Each token as text, by its id; empty for special ones and for those that are no text of their own.
-
-    The latter are blanks and parts of a character's bytes.
-    """
+    """The text of each token by id; empty for special tokens, white space and incomplete characters."""
     special = set(tokenizer.all_special_ids)
-    mark = getattr(plain.model, "continuing_subword_prefix", None) or ""
+    prefix = getattr(plain.model, "continuing_subword_prefix", None) or ""
     texts = plain.decode_batch([[token] for token in range(token_count(plain))])
     return [
-        "" if token in special or "\ufffd" in text else text.strip().removeprefix(mark)
+        "" if token in special or "\ufffd" in text else text.strip().removeprefix(prefix)
         for token, text in enumerate(texts)
     ]
 
 
 RIDGE = 0.03
-_RARE = 1e-3
-_ENOUGH = 1e-3  # of the first residual's length
-_MOST_STEPS = 100
+_SIF = 1e-3
+_TOLERANCE = 1e-3  # relative to the first residual
+_MAX_STEPS = 100
 
 
 def rarity(shares: sparse.csr_matrix) -> Float[np.ndarray, " token"]:
-    """Each token's weight a / (a + p), p being its share of all, with a = 0.001 (Arora et al., 2017: SIF)."""
+    """Each token's weight a / (a + p), with its frequency p and a = 0.001 (SIF: Arora et al., 2017)."""
     counts = np.asarray(shares.sum(axis=0), np.float64).ravel()
-    weights: np.ndarray = _RARE / (_RARE + counts / max(counts.sum(), 1.0))
+    weights: np.ndarray = _SIF / (_SIF + counts / max(counts.sum(), 1.0))
     return weights
 
 
 def fit(
     shares: sparse.csr_matrix,
-    wanted: Float[np.ndarray, "text dim"],
+    targets: Float[np.ndarray, "text dim"],
     prior: Float[np.ndarray, "token dim"],
     ridge: float = RIDGE,
     step: Callable[[], None] = lambda: None,
 ) -> Float[np.ndarray, "token dim"]:
-    """The tokens' vectors, float32: ridge regression towards the prior, at its best scale."""
-    meant = shares @ prior
-    known = float((meant * meant).sum())
-    start = prior * np.float32(float((meant * wanted).sum()) / known if known else 0.0)
-    residual = shares.T @ (wanted - shares @ start)
+    """Token vectors, float32: ridge regression towards the optimally scaled prior."""
+    predicted = shares @ prior
+    square = float((predicted * predicted).sum())
+    start = prior * np.float32(float((predicted * targets).sum()) / square if square else 0.0)
+    residual = shares.T @ (targets - shares @ start)
 
     def product(flat: np.ndarray) -> np.ndarray:
-        moved = flat.reshape(residual.shape)
-        return np.asarray(shares.T @ (shares @ moved) + np.float32(ridge) * moved).ravel()
+        change = flat.reshape(residual.shape)
+        return np.asarray(shares.T @ (shares @ change) + np.float32(ridge) * change).ravel()
 
     normal = LinearOperator((residual.size, residual.size), product, dtype=np.float32)
-    moved, _ = cg(normal, residual.ravel(), rtol=_ENOUGH, maxiter=_MOST_STEPS, callback=lambda _: step())
-    found: np.ndarray = start + moved.reshape(residual.shape)
-    return found
+    change, _ = cg(normal, residual.ravel(), rtol=_TOLERANCE, maxiter=_MAX_STEPS, callback=lambda _: step())
+    vectors: np.ndarray = start + change.reshape(residual.shape)
+    return vectors
 
 
 Embed = Callable[[list[str]], "Float[np.ndarray, 'text dim']"]
-_FEWEST = 100
-_HELD_OUT, _MOST_HELD_OUT = 20, 2000  # one text of so many, and at most
+_MIN_TEXTS = 100
+_HELD_OUT, _MAX_HELD_OUT = 20, 2000  # one of 20 texts, and at most
 
 
 @dataclass(frozen=True)
-class Distilled:
-    """What a static model was made from.
+class Distilled(OutputResult):
+    """The result of a distillation.
 
     Attributes:
-        out: Its folder.
-        tokens: How many have a vector.
-        dim: Numbers of a vector.
-        texts: How many it was fitted on.
-        seen: Tokens that stand in these; the others have what the model says of them alone.
-        held_out: Texts that it was not fitted on.
-        agreement: The mean cosine of its vectors of these and the model's.
+        out: The folder.
+        tokens: Number of tokens with a vector.
+        dim: Dimensions of a vector.
+        texts: Number of texts that it was fitted on.
+        seen: Tokens that occur in these texts; vectors of others derive from the model's vector of the token.
+        held_out: Number of held-out texts.
+        agreement: The mean cosine of its vectors and the model's on held-out texts.
     """
 
     out: Path
@@ -188,31 +186,23 @@ class Distilled:
         """Tokens, texts and agreement with the model."""
         return [
             f"{self.tokens:,} tokens, {self.seen:,} of them in {self.texts:,} texts; on {self.held_out:,}"
-            f" others its vectors have a mean cosine of {self.agreement:.3f} with the model's"
+            f" held-out texts, its vectors have a mean cosine of {self.agreement:.3f} with the model's"
         ]
-
-    def tables(self) -> list[str]:
-        """The folder."""
-        return [str(self.out)]
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to evaluate it."""
         return [("evaluate it", ["aoe", "evaluate", "--model", str(self.out), "--data", "PAIRS"])]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of `aoe distill --json`."""
-        return {**asdict(self), "out": str(self.out)}
-
 
 @dataclass(frozen=True)
 class Static:
-    """A tokenizer and a vector for each of its tokens, float32 (token, dim)."""
+    """A tokenizer and the vectors of its tokens, float32 (token, dim)."""
 
     tokenizer: Tokenizer
     table: Float[np.ndarray, "token dim"]
 
     def encode(self, texts: Sequence[str]) -> Float[np.ndarray, "text dim"]:
-        """Vectors of length 1; of a text without tokens 0."""
+        """Vectors of length 1; zero for texts without tokens."""
         return scaled_to_one(token_shares(self.tokenizer, texts) @ self.table)
 
 
@@ -220,55 +210,50 @@ def distil(
     encoder: Encoder, embed: Embed, texts: Sequence[str], out: Path, dim: int, show: Listener
 ) -> tuple[Static, Distilled]:
     """Fit a vector for each token of a model."""
-    kept, fitted = held_out(texts)
-    if len(fitted) < _FEWEST:
+    test_texts, fitted = held_out(texts)
+    if len(fitted) < _MIN_TEXTS:
         raise DataError(
-            f"distillation: found {len(texts):,} texts; give at least {_FEWEST + 10:,}, of the kind that the"
-            " model is for, and some 20,000 for a good one"
+            f"distillation: found {len(texts):,} texts; expected at least {_MIN_TEXTS + 10:,}, similar to"
+            " those that the model will encode, and about 20,000 for a good model"
         )
     plain = plain_tokenizer(encoder.tokenizer)
-    alone = written_tokens(encoder.tokenizer, plain)
-    written = [place for place, token in enumerate(alone) if token]
-    every = [*fitted, *kept, *(alone[place] for place in written)]
-    vectors = embed(every)
+    token_texts = written_tokens(encoder.tokenizer, plain)
+    with_text = [token for token, text in enumerate(token_texts) if text]
+    vectors = embed([*fitted, *test_texts, *(token_texts[token] for token in with_text)])
     if not np.isfinite(vectors).all():
-        raise DataError("distillation: some of the model's vectors are no numbers; check the model")
+        raise DataError("distillation: some of the model's vectors contain NaN or infinity; check the model")
     vectors = scaled_to_one(vectors)
-    wanted, judged, lone = np.split(vectors, [len(fitted), len(fitted) + len(kept)])
-    axes = kept_axes(wanted, dim)
-    prior = np.zeros((len(alone), vectors.shape[1]), np.float32)
-    prior[written] = lone - lone.mean(axis=0)
-    shares = token_shares(plain, fitted, _window(encoder))
+    targets, test_vectors, of_tokens = np.split(vectors, [len(fitted), len(fitted) + len(test_texts)])
+    axes = kept_axes(targets, dim)
+    prior = np.zeros((len(token_texts), vectors.shape[1]), np.float32)
+    prior[with_text] = of_tokens - of_tokens.mean(axis=0)
+    longest = encoder.settings.max_length
+    if longest is not None:
+        longest = max(longest - encoder.tokenizer.num_special_tokens_to_add(), 1)
+    shares = token_shares(plain, fitted, longest)
     prior *= rarity(shares)[:, None].astype(np.float32)
-    table = fit(shares, wanted @ axes, prior @ axes, step=lambda: show(Progress("fit tokens")))
+    table = fit(shares, targets @ axes, prior @ axes, step=lambda: show(Progress("fit tokens")))
     show(Progress("fit tokens", ended=True))
     static = Static(plain, table.astype(np.float32))
-    near = (static.encode(kept) * scaled_to_one(judged @ axes)).sum(axis=1)
+    cosines = (static.encode(test_texts) * scaled_to_one(test_vectors @ axes)).sum(axis=1)
     seen = int(np.unique(shares.indices).size)
-    return static, Distilled(out, len(table), dim, len(fitted), seen, len(kept), float(near.mean()))
+    return static, Distilled(out, len(table), dim, len(fitted), seen, len(test_texts), float(cosines.mean()))
 
 
 def held_out(texts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """A few of the texts, whatever their order, and the others."""
-    ranked = sorted(range(len(texts)), key=lambda place: keyed_hash(0, texts[place]))
-    count = min(len(texts) // _HELD_OUT, _MOST_HELD_OUT)
-    kept = set(ranked[:count])
-    return [texts[place] for place in sorted(kept)], [
-        text for place, text in enumerate(texts) if place not in kept
+    """Hold out texts by their hash, independent of their order; returns these and the others."""
+    ranked = sorted(range(len(texts)), key=lambda index: keyed_hash(0, texts[index]))
+    count = min(len(texts) // _HELD_OUT, _MAX_HELD_OUT)
+    chosen = set(ranked[:count])
+    return [texts[index] for index in sorted(chosen)], [
+        text for index, text in enumerate(texts) if index not in chosen
     ]
 
 
 def kept_axes(vectors: Float[np.ndarray, "text wide"], dim: int) -> Float[np.ndarray, "wide dim"]:
-    """The first of the vectors' principal axes; all directions as they are where all are kept."""
+    """The first principal axes of vectors; the identity if all dimensions are kept."""
     wide = vectors.shape[1]
     if dim == wide:
         return np.eye(wide, dtype=np.float32)
     axes: np.ndarray = principal_axes(torch.from_numpy(vectors))[:, :dim].numpy()
     return axes
-
-
-def _window(encoder: Encoder) -> int | None:
-    """How many tokens of a text the model sees, special ones aside; None for all."""
-    longest = encoder.settings.max_length
-    special = encoder.tokenizer.num_special_tokens_to_add()
-    return None if longest is None else max(longest - special, 1)

@@ -1,7 +1,7 @@
-"""Dense layers behind the pooling, as sentence-transformers' `Dense` has them: weights, files, fresh ones.
+"""Dense layers after the pooling, as in sentence-transformers' `Dense`.
 
-A layer's folder has its `config.json` and `model.safetensors`, as sentence-transformers wants them. In model
-folders of ours it is called `dense_1`, `dense_2` and so on.
+Each layer has a folder with `config.json` and `model.safetensors` in sentence-transformers' format. In our
+model folders these are called `dense_1`, `dense_2` and so on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _WEIGHTS = "model.safetensors"
-# By their names in settings; the classes' own names are what sentence-transformers' files have.
+# By their names in settings; sentence-transformers' files contain the class names.
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
     kind.__name__.lower(): kind
     for kind in (
@@ -33,7 +33,7 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 
 class DenseLayer(nn.Module):
-    """A linear layer, its activation, and perhaps its input added to what comes out."""
+    """A linear layer with an activation and an optional residual connection."""
 
     def __init__(self, settings: DenseSettings, inputs: int) -> None:
         super().__init__()
@@ -44,15 +44,15 @@ class DenseLayer(nn.Module):
             self.residual = nn.Linear(inputs, settings.size, bias=False)
 
     def forward(self, vectors: Float[Tensor, "text in"]) -> Float[Tensor, "text out"]:
-        """Vectors of `settings.size` numbers."""
-        found: Tensor = self.activation(self.linear(vectors))
+        """Apply the layer."""
+        output: Tensor = self.activation(self.linear(vectors))
         if self.settings.residual:
-            found = found + (self.residual(vectors) if hasattr(self, "residual") else vectors)
-        return found
+            output = output + (self.residual(vectors) if hasattr(self, "residual") else vectors)
+        return output
 
 
 class DenseLayers(nn.ModuleList):
-    """Dense layers one after the other; in float32 also where the backbone is not, as they are small."""
+    """A sequence of dense layers, always in float32, since they are small."""
 
     if TYPE_CHECKING:
 
@@ -64,89 +64,77 @@ class DenseLayers(nn.ModuleList):
         self.dim = sizes[-1]
 
     def forward(self, vectors: Float[Tensor, "text in"]) -> Float[Tensor, "text out"]:
-        """The last layer's vectors."""
+        """Apply all layers."""
         with torch.autocast(vectors.device.type, enabled=False):
-            for head in self:
-                vectors = head(vectors.to(head.linear.weight.dtype))
+            for layer in self:
+                vectors = layer(vectors.to(layer.linear.weight.dtype))
         return vectors.float()
 
 
 def new_dense_layers(layers: Sequence[DenseSettings], inputs: int) -> DenseLayers:
-    """Layers that have learnt nothing, drawn with torch's generator.
-
-    Their rows are at right angles, so that cosines are kept as well as so many numbers can.
-    """
-    heads = DenseLayers(layers, inputs)
-    for part in heads.modules():
+    """Untrained layers with random orthogonal weights, which preserve cosines as far as their size allows."""
+    dense = DenseLayers(layers, inputs)
+    for part in dense.modules():
         if isinstance(part, nn.Linear):
             nn.init.orthogonal_(part.weight)
             if part.bias is not None:
                 nn.init.zeros_(part.bias)
-    return heads
+    return dense
 
 
-def own_places(count: int) -> list[str]:
-    """The layers' folders in a model folder of ours."""
+def dense_names(count: int) -> list[str]:
+    """The layers' folders in one of our model folders."""
     return [f"dense_{number}" for number in range(1, count + 1)]
 
 
 def read_dense_layers(folders: Sequence[Path], layers: Sequence[DenseSettings], inputs: int) -> DenseLayers:
-    """Layers with the weights that a model's folder has for them."""
+    """Read trained layers."""
     with torch.device("meta"):
-        heads = DenseLayers(layers, inputs)
-    for head, folder in zip(heads, folders, strict=True):
-        read_weights(head, folder)
-    return heads
+        dense = DenseLayers(layers, inputs)
+    for layer, folder in zip(dense, folders, strict=True):
+        _read_weights(layer, folder)
+    return dense
 
 
-def read_weights(layer: nn.Module, folder: Path) -> None:
-    """Give a layer, which may be on the meta device, the weights of its folder; it can learn then."""
+def _read_weights(layer: nn.Module, folder: Path) -> None:
+    """Load a folder's weights into a layer, which may be on the meta device, and make it trainable."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     path = folder / _WEIGHTS
     if not path.is_file() and (pickled := sorted(folder.glob("*.bin"))):
         raise ConfigError(
-            f"{folder}: weights only as {pickled[0].name}, a pickle, which can run code when loaded;"
+            f"{folder}: its only weights are {pickled[0].name}, a pickle, which can run code when loaded;"
             f" convert it to {_WEIGHTS} if you trust it"
         )
     try:
-        found = load_file(path)
+        stored = load_file(path)
     except (OSError, SafetensorError) as error:
         raise DataError(f"not readable ({error}); copy or download the model again", path=path) from error
     shapes = {name: tuple(weight.shape) for name, weight in layer.state_dict().items()}
-    if {name: tuple(weight.shape) for name, weight in found.items()} != shapes:
+    if {name: tuple(weight.shape) for name, weight in stored.items()} != shapes:
         raise DataError(
-            f"weights of another shape than {shapes}, which config.json and the layer before it ask for;"
+            f"expected weights of the shapes {shapes}, which follow from config.json and the previous layer;"
             " copy or download the model again",
             path=path,
         )
-    layer.load_state_dict({name: weight.float() for name, weight in found.items()}, assign=True)
+    layer.load_state_dict({name: weight.float() for name, weight in stored.items()}, assign=True)
     layer.requires_grad_(requires_grad=True)
 
 
-def write_weights(layer: nn.Module, folder: Path) -> None:
-    """Write a layer's weights into its folder."""
+def write_dense_layers(folder: Path, dense: DenseLayers) -> None:
+    """Write a folder for each layer into a model folder."""
     from safetensors.torch import save
 
-    weights = {name: weight.detach().cpu().contiguous() for name, weight in layer.state_dict().items()}
-    write_bytes(folder / _WEIGHTS, save(weights))
-
-
-def write_dense_layers(folder: Path, heads: DenseLayers) -> None:
-    """Write the layers' folders into a model's folder."""
-    for place, head in zip(own_places(len(heads)), heads, strict=True):
-        settings = head.settings
+    for name, layer in zip(dense_names(len(dense)), dense, strict=True):
+        settings, activation = layer.settings, type(layer.activation)
         config = {
-            "in_features": head.linear.in_features,
+            "in_features": layer.linear.in_features,
             "out_features": settings.size,
             "bias": settings.bias,
-            "activation_function": _full_name(type(head.activation)),
+            "activation_function": f"{activation.__module__}.{activation.__qualname__}",
             **({"use_residual": True} if settings.residual else {}),  # unknown to older releases
         }
-        write_json(folder / place / "config.json", config)
-        write_weights(head, folder / place)
-
-
-def _full_name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
+        write_json(folder / name / "config.json", config)
+        weights = {key: weight.detach().cpu().contiguous() for key, weight in layer.state_dict().items()}
+        write_bytes(folder / name / _WEIGHTS, save(weights))

@@ -1,40 +1,36 @@
-"""Between the host and the device: transfers that don't wait, threads, and what torch.compile leaves alone.
+"""Asynchronous transfers between host and device, thread counts, and functions excluded from torch.compile.
 
-A plain copy to or from a GPU waits for all that was asked of it before; with pinned memory it queues up.
+A plain copy to or from a GPU waits until the GPU is idle; with pinned memory the copy is queued instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch._C._dynamo import eval_frame
 
-if TYPE_CHECKING:
-    pass
-
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def uncompiled(function: Function) -> Function:
-    """Leave it, and all that it calls, as it is: torch.compile would compile it anew for every batch."""
-    return _skipped(function, recursive=True)
+    """Exclude a function and its callees from torch.compile, which would recompile them for every batch."""
+    return _not_compiled(function, recursive=True)
 
 
 def only_callees_compiled(function: Function) -> Function:
-    """Leave it as it is, for it works by numbers that differ with each batch; what it calls is compiled."""
-    return _skipped(function, recursive=False)
+    """Exclude a function whose control flow differs with each batch; its callees are compiled."""
+    return _not_compiled(function, recursive=False)
 
 
-def _skipped(function: Function, *, recursive: bool) -> Function:
-    if not hasattr(eval_frame, "set_code_exec_strategy"):  # no promise of torch's
+def _not_compiled(function: Function, *, recursive: bool) -> Function:
+    if not hasattr(eval_frame, "set_code_exec_strategy"):  # not a public API of torch
         return cast("Function", torch.compiler.disable(function, recursive=recursive))  # type: ignore[no-untyped-call]
-    # What `disable` does in the end; it also imports the whole compiler, which takes as long as torch itself.
+    # `disable` does the same, but also imports the whole compiler, which takes as long as importing torch.
     actions, marked = eval_frame._FrameAction, cast("Any", function)
     callees = actions.SKIP if recursive else actions.DEFAULT
     eval_frame.set_code_exec_strategy(marked.__code__, eval_frame._FrameExecStrategy(actions.SKIP, callees))
@@ -43,54 +39,53 @@ def _skipped(function: Function, *, recursive: bool) -> Function:
 
 
 def upload(values: Tensor, device: torch.device) -> Tensor:
-    """`values`, made on the host, on `device`."""
+    """Copy `values` from the host to `device`."""
     if device.type != "cuda":
         return values.to(device)
     return values.pin_memory().to(device, non_blocking=True)
 
 
 def upload_batch(batch: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """The batch with its tensors on `device`, whose loader pinned them where that is a GPU."""
+    """Copy a batch to `device`; for a GPU, the data loader has pinned it."""
     return {
         name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
         for name, value in batch.items()
     }
 
 
-def arrived(
-    coming: Iterable[tuple[np.ndarray, Tensor]],
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Texts and their vectors on the host, each once the device has the next batch to work on."""
-    before: list[tuple[np.ndarray, Callable[[], np.ndarray]]] = []
-    for texts, vectors in coming:
-        before.append((texts, _download(vectors)))
-        if len(before) > 1:
-            done, wait = before.pop(0)
+def downloaded(batches: Iterable[tuple[np.ndarray, Tensor]]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Copy vectors to the host; each batch is awaited only after the next one was started."""
+    pending: list[tuple[np.ndarray, Callable[[], np.ndarray]]] = []
+    for texts, vectors in batches:
+        pending.append((texts, _start_download(vectors)))
+        if len(pending) > 1:
+            done, wait = pending.pop(0)
             yield done, wait()
-    yield from ((texts, wait()) for texts, wait in before)
+    yield from ((texts, wait()) for texts, wait in pending)
 
 
-def _download(values: Tensor) -> Callable[[], np.ndarray]:
-    """Send `values` to the host; what is returned waits until they are there."""
+def _start_download(values: Tensor) -> Callable[[], np.ndarray]:
+    """Start copying `values` to the host; the returned function waits for them."""
     if values.device.type != "cuda":
         return values.cpu().numpy
-    found = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
-    found.copy_(values, non_blocking=True)
-    sent = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    sent.record(torch.cuda.current_stream(values.device))
+    on_host = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+    on_host.copy_(values, non_blocking=True)
+    copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    copied.record(torch.cuda.current_stream(values.device))
 
-    def arrived() -> np.ndarray:
-        sent.synchronize()
-        return found.numpy()
+    def wait() -> np.ndarray:
+        copied.synchronize()
+        return on_host.numpy()
 
-    return arrived
+    return wait
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """On one thread, for work so small that threads would wait for each other longer than they compute.
+    """Use one thread, for work so small that threads would mostly wait for each other.
 
-    They wait busily: beside other programs two threads take ten times the CPU time for a text of six words.
+    They spin while waiting: on a busy machine, two threads take ten times the CPU time for a text of six
+    words.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""Encoder: from texts to vectors. The toolkit's Python interface."""
+"""The toolkit's main class: an `Encoder` turns texts into vectors."""
 
 from __future__ import annotations
 
@@ -14,25 +14,19 @@ import numpy as np
 import torch
 from torch.nn.functional import normalize as unit
 
-from aoe_train.model.backbones.decoder import (
-    add_padding,
-    has_lora,
-    make_bidirectional,
-    merge_lora,
-    name_base,
-)
+from aoe_train.model.backbones.decoder import add_padding, has_lora, make_bidirectional, merge_lora, name_base
 from aoe_train.model.backbones.depth import keep_layers
 from aoe_train.model.backbones.load import check_pin, find_folder, load_backbone
 from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.static import StaticTable, refuse_static
 from aoe_train.model.dense_layers import new_dense_layers, write_dense_layers
-from aoe_train.model.device import arrived, one_thread, upload
+from aoe_train.model.device import downloaded, one_thread, upload
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
     resolved,
     store_settings,
-    stored_heads,
+    stored_dense_layers,
     stored_settings,
 )
 from aoe_train.model.interchange import prompt_of_tokenizer, write_sentence_transformers
@@ -58,16 +52,16 @@ if TYPE_CHECKING:
     from aoe_train.model.quantization import Quantize
     from aoe_train.settings.training import EncodingPrecision
 
-_LITTLE = 1 << 30  # multiplications, some 10 ms of a core: not worth a second one
+_ONE_THREAD_PRODUCTS = 1 << 30  # about 10 ms on one core; a second thread would not help
 
 
 class Encoder:
-    """A tokenizer and a text model, with all that their vectors depend on.
+    """A tokenizer, a text model, and all settings that affect the vectors.
 
     Attributes:
         model: The network.
-        tokenizer: Puts special tokens around each text; prompts are none of its business.
-        settings: Resolved: nothing is "auto" any more.
+        tokenizer: Adds special tokens to each text, but no prompts.
+        settings: Resolved settings; no value is "auto".
     """
 
     def __init__(
@@ -91,43 +85,43 @@ class Encoder:
         inference_only: bool = False,
         **overrides: Any,
     ) -> Encoder:
-        """Load a model: one of ours, a sentence-transformers folder, or any transformers encoder or decoder.
+        """Load an aoe or sentence-transformers model, or any transformers encoder or decoder.
 
-        A static model (of `aoe distill` or Model2Vec) can be encoded with, and not trained or saved.
+        A static model (from `aoe distill` or Model2Vec) can encode, but can't be trained or saved.
 
         Args:
-            source: A folder, a Hub id, `minilm` or `smollm2` (all-MiniLM-L6-v2 and SmolLM2-135M-Instruct, as
-                packages bring them).
+            source: A folder, a Hub id, `minilm` or `smollm2` (all-MiniLM-L6-v2 and SmolLM2-135M-Instruct,
+                from Python packages).
             revision: Branch, tag or commit on the Hub.
-            trust_remote_code: Run the model's own code; needs a pinned commit.
-            device: Such as `cuda:1`; by default the accelerator where there is one, else the CPU.
-            precision: Of weights and computation; `auto` is bf16 on accelerators that have it, else fp32.
-                With int8 linear layers multiply int8, on a CPU; such an encoder is for encoding only.
-            packing: Run without padding where the backbone allows it.
-            quantization: A quantisation configuration of transformers.
-            inference_only: The encoder will only encode, not be trained or saved. Then a BERT is loaded
-                without transformers' code for models, which saves seconds; its vectors are the same.
-            **overrides: Fields of `EncoderSettings` that shall differ from what the model says of itself;
-                `prompts` are added to the model's, or replace those of the same names.
+            trust_remote_code: Run the model's own code; requires a pinned commit.
+            device: Such as `cuda:1`; by default the accelerator if there is one, else the CPU.
+            precision: Type of weights and computation; `auto` is bf16 on accelerators that support it, else
+                fp32. `int8` computes linear layers in int8, on a CPU and for encoding only.
+            packing: Run without padding if the backbone supports it.
+            quantization: A quantization configuration of transformers.
+            inference_only: The encoder will not be trained or saved. A BERT is then loaded without
+                transformers' model code, which saves seconds; its vectors are the same.
+            **overrides: Fields of `EncoderSettings` that override the model's own; `prompts` are added to
+                the model's prompts and replace those of the same name.
 
         Raises:
-            ConfigError: No such model or device, or settings that it can't have.
-            DataError: A damaged model.
+            ConfigError: No such model or device, or settings that the model doesn't support.
+            DataError: The model's files are damaged.
             RemoteError: The Hub could not be reached.
         """
         check_pin(source, revision, trust_remote_code=trust_remote_code)
-        place = _named_device(device) if device else _best_device()
+        chosen_device = _find_device(device)
         folder = find_folder(source, revision=revision)
         stored = stored_settings(folder)
         lower = stored.pop("do_lower_case", False)
-        given = {key: value for key, value in overrides.items() if value is not None}
-        if isinstance(more := given.get("prompts"), Mapping):
-            given["prompts"] = {**stored.get("prompts", {}), **more}
-        settings = load_settings(EncoderSettings, flags={**stored, **given})
+        changes = {key: value for key, value in overrides.items() if value is not None}
+        if isinstance(prompts := changes.get("prompts"), Mapping):
+            changes["prompts"] = {**stored.get("prompts", {}), **prompts}
+        settings = load_settings(EncoderSettings, flags={**stored, **changes})
         loaded = load_backbone(
             folder,
             trust_remote_code=trust_remote_code,
-            dtype=weights_dtype(precision, place),
+            dtype=weights_dtype(precision, chosen_device),
             quantization=quantization,
             layers=stored.get("layers"),
             inference_only=inference_only
@@ -135,13 +129,13 @@ class Encoder:
             and quantization is None
             and not (trust_remote_code or settings.bidirectional),
         )
-        heads = stored_heads(folder, stored, settings, loaded.backbone)
+        dense = stored_dense_layers(folder, stored, settings, loaded.backbone)
         if quantization is None:
-            cast("Any", loaded.backbone).to(place)
+            cast("Any", loaded.backbone).to(chosen_device)
         tokenizer = loaded.tokenizer
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
-            tokenizer = with_prompt(tokenizer, "")  # it is among the settings
-        encoder = cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower, heads=heads)
+            tokenizer = with_prompt(tokenizer, "")  # the settings contain the same prompt
+        encoder = cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower, heads=dense)
         if quantization is not None or precision == "int8":
             refuse_static(loaded.backbone, f"{source}: fewer bits")
         if precision == "int8":
@@ -160,23 +154,23 @@ class Encoder:
         lower: bool = False,
         heads: DenseLayers | None = None,
     ) -> Encoder:
-        """Put a loaded backbone and tokenizer together.
+        """Make an encoder from a loaded backbone and tokenizer.
 
         Args:
             backbone: A transformers model without a head.
             tokenizer: Its tokenizer.
-            settings: "auto" and None are resolved here.
-            packing: Run without padding where the backbone allows it.
+            settings: May contain "auto" and None, which are resolved here.
+            packing: Run without padding if the backbone supports it.
             lower: Lower-case texts first.
-            heads: The trained dense layers; None for fresh ones if the settings ask for any.
+            heads: Trained dense layers; None initialises those that the settings request.
 
         Raises:
-            ConfigError: The backbone can't do what the settings ask for.
+            ConfigError: The backbone doesn't support the settings.
         """
         if getattr(backbone.config, "is_encoder_decoder", False):
             raise ConfigError(
-                f"{type(backbone).__name__}: encoders and decoders only; this is both in one; use a model"
-                " such as BERT or LLaMA"
+                f"{type(backbone).__name__} is an encoder-decoder, which isn't supported; use an encoder such"
+                " as BERT or a decoder such as LLaMA"
             )
         static = isinstance(backbone, StaticTable)
         if settings.layers is not None and not static:
@@ -186,13 +180,13 @@ class Encoder:
         settings = resolved(settings, backbone)
         if lower:
             tokenizer = _lowered(tokenizer)
-        # As the saved tokenizer shall cut texts for others too.
+        # Saved with the tokenizer, so other libraries truncate texts in the same way.
         tokenizer.model_max_length, tokenizer.truncation_side = settings.max_length or UNLIMITED, "right"
-        if not static:  # whose tokenizer may have no special tokens at all
+        if not static:  # a static model's tokenizer may have no special tokens
             add_padding(tokenizer)
         use_fast_layers(backbone)
-        known = static or isinstance(backbone, PackedBert) or hasattr(backbone, "forward_packed")
-        packed = packing and (known or can_pack(backbone))
+        always_packs = static or isinstance(backbone, PackedBert) or hasattr(backbone, "forward_packed")
+        packed = packing and (always_packs or can_pack(backbone))
         if heads is None and settings.dense:
             heads = new_dense_layers(settings.dense, int(backbone.config.hidden_size))
         model = TextModel(backbone, settings.pooling, packed=packed, heads=heads)
@@ -202,31 +196,31 @@ class Encoder:
 
     def __repr__(self) -> str:
         settings, kind = self.settings, type(self.model.backbone).__name__
-        longest = "any number of" if settings.max_length is None else settings.max_length
-        told = f"{kind}, {self.dim} dimensions, pooling {settings.pooling}, {longest} tokens"
-        return f"Encoder({told}, {self.device.type})"
+        max_length = "any number of" if settings.max_length is None else settings.max_length
+        summary = f"{kind}, {self.dim} dimensions, pooling {settings.pooling}, {max_length} tokens"
+        return f"Encoder({summary}, {self.device.type})"
 
     @property
     def dim(self) -> int:
-        """Numbers in a vector."""
+        """Dimensions of a vector."""
         return self.size()
 
     def size(self, dim: int | None = None) -> int:
-        """Numbers in a vector where `dim` of them are asked for; None for as many as the settings say.
+        """Dimensions of a vector that is truncated to `dim`; None uses the settings.
 
         Raises:
-            ConfigError: The vectors have fewer.
+            ConfigError: The model has fewer dimensions.
         """
         return checked_dim(self.settings.dim if dim is None else dim, self.model.dim)
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The model's device."""
         return next(self.model.parameters()).device
 
     @property
     def prompts(self) -> dict[str, str]:
-        """What `prompt_name` may name: the model's own prompts, and `query` and `document`."""
+        """Values of `prompt_name`: the model's own prompts, and `query` and `document`."""
         return dict(self.settings.named_prompts.known)
 
     def encode(
@@ -243,54 +237,45 @@ class Encoder:
         halve: bool = True,
         progress: bool | Listener = False,
     ) -> np.ndarray:
-        """Vectors of texts.
+        """Encode texts as vectors.
 
-        On a CPU under Linux the process keeps its freed memory from then on (`keep_freed_memory`).
+        On a CPU under Linux, the process no longer returns freed memory (see `keep_freed_memory`).
 
         Args:
-            texts: A text, or any number of them in any order.
-            prompt_name: One of the model's `prompts`; by default its default one, if it has one.
-            prompt: Words before each text, or around `{text}`, one prompt for all or one for each; then
-                `prompt_name` is not asked for. Empty for none.
-            normalize: Scale to length 1; None does as the model's settings say.
-            dim: Keep so many numbers of each vector, the first ones, which are then scaled. Those that the
-                settings keep of themselves are cut from the scaled vector, as sentence-transformers does.
-            quantize: float32, int8, binary or ubinary: in which numbers; see `aoe_train.model.quantization`.
-            calibration: Of int8: vectors (any, dim) whose lowest and highest values it spans, or these two
-                alone; by default those of `texts`.
-            batch_tokens: Tokens that run at once; less needs less memory.
-            halve: Go on with half as many texts at once where memory is short.
-            progress: Shown on stderr, or told to a function.
+            texts: One text, or a list of texts in any order.
+            prompt_name: The name of one of the model's `prompts`; by default its default prompt, if any.
+            prompt: Words to put before each text, or around `{text}`: one prompt for all texts or one for
+                each. It replaces `prompt_name`; an empty string means no prompt.
+            normalize: Scale vectors to length 1; None uses the model's settings.
+            dim: Truncate vectors to their first `dim` numbers, then scale. A `dim` in the settings truncates
+                the scaled vector instead, as in sentence-transformers.
+            quantize: Number type: float32, int8, binary or ubinary; see `aoe_train.model.quantization`.
+            calibration: For int8: vectors (any, dim) that set the range of each dimension, or only its
+                minimum and maximum as two rows; by default the vectors of `texts`.
+            batch_tokens: Tokens per batch; fewer need less memory.
+            halve: If memory runs out, continue with batches of half the size.
+            progress: True shows a progress bar on stderr; a function receives each update.
 
         Returns:
-            float32 (text, dim); (dim,) for a single text. Of int8 int8, of bits (text, dim / 8).
+            float32 (text, dim), or (dim,) for one text; int8 for int8; (text, dim / 8) bytes for binary.
 
         Raises:
-            ConfigError: No such prompt or size, a prompt that leaves no room for a text, int8 of one text
-                without calibration, or not enough memory for a single text.
-            RuntimeError, MemoryError: Not enough memory, and not `halve`.
-            DataError: A text that is no string, or that the tokenizer makes no token of.
+            ConfigError: Unknown prompt or invalid size, a prompt that leaves no room for text, int8 of one
+                text without calibration, or not enough memory for one text.
+            RuntimeError, MemoryError: Out of memory, and `halve` is false.
+            DataError: A text isn't a string, or has no tokens.
         """
         if prompt is not None and prompt_name is not None:
-            warnings.warn(f"prompt_name {prompt_name!r} is not asked for: prompt is given", stacklevel=2)
+            warnings.warn(f"prompt_name {prompt_name!r} is ignored, because prompt is set", stacklevel=2)
         words = self._words(prompt, prompt_name)
-        if isinstance(texts, str):
-            (vector,) = self.encode(
-                [texts],
-                prompt=words,
-                normalize=normalize,
-                dim=dim,
-                quantize=quantize,
-                calibration=calibration,
-                batch_tokens=batch_tokens,
-            )
-            return np.asarray(vector)
+        if is_single := isinstance(texts, str):
+            texts = [texts]
         if not hasattr(texts, "__getitem__") or not hasattr(texts, "__len__"):
             raise DataError(f"expected a text, or a list of texts; found {type(texts).__name__}")
-        for position, text in enumerate(texts):
+        for index, text in enumerate(texts):
             if not isinstance(text, str):
-                raise DataError(f"text {position} (from 0) is {type(text).__name__}; expected a string")
-        size, how = self.size(dim), named_quantize(quantize)
+                raise DataError(f"text {index} (from 0) is {type(text).__name__}; expected a string")
+        size, number_type = self.size(dim), named_quantize(quantize)
         ranges = None if calibration is None else calibrated(calibration, size)
         vectors = np.empty((len(texts), size), dtype=np.float32)
         budget = batch_tokens or TOKENS_ACCELERATOR
@@ -302,27 +287,25 @@ class Encoder:
         with torch.inference_mode(), Display(progress) as show:
             store, done = self.tokens(texts, words, progress=show), 0
             show(Progress("encode", 0, len(texts)))
-            coming = self._embedded(store, batches(store.lengths, budget), halve=halve)
-            for batch, found in arrived((batch, self._cut(whole, dim, normalize)) for batch, whole in coming):
-                vectors[batch] = found
+            whole = self._whole_vectors(store, batches(store.lengths, budget), halve=halve)
+            truncated = ((batch, self._truncate(rows, dim, normalize)) for batch, rows in whole)
+            for batch, rows in downloaded(truncated):
+                vectors[batch] = rows
                 done += len(batch)
                 show(Progress("encode", done, len(texts)))
             show(Progress("encode", done, len(texts), ended=True))
         self.model.train(training)
-        return quantized(vectors, how, ranges)
+        result = quantized(vectors, number_type, ranges)
+        return result[0] if is_single else result
 
     def encode_query(self, texts: str | Sequence[str], **options: Any) -> np.ndarray:
-        """Vectors of what is searched with, by the prompt `query` unless `options` ask for another.
-
-        The options are those of `encode`.
-        """
+        """Encode search queries with the prompt `query`, unless `options` (see `encode`) name another."""
         return self._encode_as(self.settings.named_prompts.query, texts, options)
 
     def encode_document(self, texts: str | Sequence[str], **options: Any) -> np.ndarray:
-        """Vectors of what is searched; the options are those of `encode`.
+        """Encode the texts to be searched; the options are those of `encode`.
 
-        Unless they ask for another prompt, it is that of `document`, `passage` or `corpus`, the first of them
-        that has words.
+        The default prompt is the first of `document`, `passage` and `corpus` that isn't empty.
         """
         return self._encode_as(self.settings.named_prompts.document, texts, options)
 
@@ -331,15 +314,15 @@ class Encoder:
             return self.settings.named_prompts.chosen(prompt=prompt, name=name)
         return prompt
 
-    def _cut(self, whole: torch.Tensor, dim: int | None, normalize: bool | None) -> torch.Tensor:
+    def _truncate(self, whole: torch.Tensor, dim: int | None, normalize: bool | None) -> torch.Tensor:
         if dim is None and normalize is None:
             return (unit(whole) if self.settings.normalize else whole)[:, : self.size()]
-        found = whole[:, : self.size(dim)]
-        return unit(found) if (self.settings.normalize if normalize is None else normalize) else found
+        truncated = whole[:, : self.size(dim)]
+        return unit(truncated) if (self.settings.normalize if normalize is None else normalize) else truncated
 
     def _encode_as(self, words: str, texts: str | Sequence[str], options: Mapping[str, Any]) -> np.ndarray:
-        asked = options.get("prompt") is not None or options.get("prompt_name") is not None
-        return self.encode(texts, **(options if asked else {**options, "prompt": words}))
+        has_prompt = options.get("prompt") is not None or options.get("prompt_name") is not None
+        return self.encode(texts, **(options if has_prompt else {**options, "prompt": words}))
 
     def tokens(
         self,
@@ -349,7 +332,7 @@ class Encoder:
         cache_dir: str | Path | None = None,
         progress: Listener | None = None,
     ) -> TokenStore:
-        """The tokens of `texts`, with one prompt or a prompt each, as this model reads them.
+        """Tokenise `texts` with one prompt for all, or one for each.
 
         Raises:
             ConfigError, DataError: See `TokenStore.build`.
@@ -370,47 +353,46 @@ class Encoder:
     def token_batches(
         self, texts: Sequence[str], *, prompt: str | None = None, batch_tokens: int = TOKENS_ACCELERATOR
     ) -> Iterator[tuple[np.ndarray, TextBatch]]:
-        """Batches of tokens for `model`, each with its texts' places in the list: for a pooling of your own.
+        """Batches of tokens for `model`, with the texts' indices: for your own pooling.
 
         Args:
             texts: Any number of texts in any order.
-            prompt: Words before each text, or around `{text}`; None for the default one.
-            batch_tokens: Tokens of a batch.
+            prompt: Words before each text, or around `{text}`; None uses the default prompt.
+            batch_tokens: Tokens per batch.
         """
         store = self.tokens(texts, self._words(prompt, None))
-        for places in batches(store.lengths, batch_tokens):
-            batch = store.batch(places)
+        for indices in batches(store.lengths, batch_tokens):
+            batch = store.batch(indices)
             tokens = upload(batch["input_ids"], self.device)
-            numbers = torch.from_numpy(places.copy())
+            numbers = torch.from_numpy(indices.copy())
             yield (
-                places,
+                indices,
                 TextBatch(tokens, batch["lengths"], batch.get("prompt_lengths"), numbers, numbers[:, None]),
             )
 
     def identity(self) -> dict[str, str | dict[str, Any]]:
-        """What tells this model's vectors from another's: hashes, settings, precision and device, as JSON."""
+        """Everything that the vectors depend on: hashes, settings, precision and device, as JSON."""
+        weight = next(self.model.parameters())
         return {
             "weights": hash_weights(self.model),
             "tokenizer": hash_tokenizer(self.tokenizer),
             "config": hash_config(self.model.backbone.config),
             "settings": self.settings.model_dump(mode="json"),
-            "precision": self._precision,
+            "precision": "int8" if self._is_int8 else str(weight.dtype).removeprefix("torch."),
             "device": self.device.type,
         }
 
     def save(self, folder: str | Path) -> None:
-        """Write a model folder, which sentence-transformers loads too.
+        """Write a model folder, which sentence-transformers can load as well.
 
         Raises:
-            ConfigError: Loaded with `inference_only`, or in int8; a static model.
+            ConfigError: The model was loaded with `inference_only` or in int8, or is static.
         """
-        refuse_static(self.model.backbone, f"{folder}: a copy with other settings")
+        refuse_static(self.model.backbone, f"{folder}: saving")
         if self._is_int8:
-            raise ConfigError(f"{folder}: int8 is for encoding only; load the model in fp32 to save it")
+            raise ConfigError(f"{folder}: an int8 model can't be saved; load it in fp32")
         if isinstance(self.model.backbone, PackedBert):
-            raise ConfigError(
-                f"{folder}: this encoder was loaded with inference_only; load it without, to save it"
-            )
+            raise ConfigError(f"{folder}: a model loaded with inference_only can't be saved; load it without")
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         with quietly():
@@ -429,31 +411,27 @@ class Encoder:
     def _is_int8(self) -> bool:
         return any(isinstance(part, Int8Linear) for part in self.model.modules())
 
-    @property
-    def _precision(self) -> str:
-        return "int8" if self._is_int8 else str(next(self.model.parameters()).dtype).removeprefix("torch.")
-
-    @cached_property  # asked for with each call, be it for one text
+    @cached_property  # each call needs it, even for one text
     def _tokens_on_cpu(self) -> int:
         return tokens_at_once(cast("Any", self.model.backbone))
 
     @cached_property
-    def _products_a_token(self) -> int:
+    def _products_per_token(self) -> int:
         layers = (part for part in self.model.modules() if not isinstance(part, torch.nn.Embedding))
         return sum(weight.numel() for layer in layers for weight in layer.parameters(recurse=False))
 
-    def _embedded(
+    def _whole_vectors(
         self, store: TokenStore, batches: Iterable[np.ndarray], *, halve: bool
     ) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
-        """Texts and their vectors, a batch at a time; where memory is short in halves, from then on."""
+        """Text indices and vectors batch by batch; once memory runs out, all later batches are split."""
         parts = 1
         for batch in batches:
             waiting = np.array_split(batch, min(parts, len(batch)))
             while waiting:
                 texts = waiting.pop()
-                found = self._vectors_if_memory(store, texts) if halve else self._vectors(store, texts)
-                if found is not None:
-                    yield texts, found
+                vectors = self._vectors_if_memory(store, texts) if halve else self._vectors(store, texts)
+                if vectors is not None:
+                    yield texts, vectors
                     continue
                 parts = 2 * len(batch) // len(texts)
                 waiting += np.array_split(texts, 2)
@@ -461,7 +439,7 @@ class Encoder:
                     torch.accelerator.empty_cache()
 
     def _vectors_if_memory(self, store: TokenStore, texts: np.ndarray) -> torch.Tensor | None:
-        """The vectors; None where they were too many at once."""
+        """The vectors; None if the batch needs too much memory."""
         try:
             return self._vectors(store, texts)
         except (MemoryError, RuntimeError) as error:
@@ -469,41 +447,39 @@ class Encoder:
                 raise
             if len(texts) == 1:
                 raise ConfigError(
-                    f"out of memory: not enough for one text of {store.lengths[texts[0]]} tokens; lower"
-                    " max_length or take a smaller model"
+                    f"out of memory for one text of {store.lengths[texts[0]]} tokens; lower max_length or use"
+                    " a smaller model"
                 ) from error
             return None
 
     def _vectors(self, store: TokenStore, texts: np.ndarray) -> torch.Tensor:
         batch = store.batch(texts)
         tokens = upload(batch["input_ids"], self.device)
-        little = self.device.type == "cpu" and len(tokens) * self._products_a_token <= _LITTLE
-        with one_thread() if little else nullcontext():
-            found: torch.Tensor = self.model(
+        products = len(tokens) * self._products_per_token
+        is_small = self.device.type == "cpu" and products <= _ONE_THREAD_PRODUCTS
+        with one_thread() if is_small else nullcontext():
+            vectors: torch.Tensor = self.model(
                 tokens, batch["lengths"], batch["pieces"], batch.get("prompt_lengths")
             )
-        return found
+        return vectors
 
 
-def _named_device(name: str | torch.device) -> torch.device:
+def _find_device(name: str | torch.device | None) -> torch.device:
+    if not name:
+        best = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+        return best or torch.device("cpu")
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:  # the latter from a torch that was built without it
+    except (RuntimeError, AssertionError) as error:  # AssertionError: torch was built without this device
         raise ConfigError(
-            f"device {name}: is not there ({one_line(str(error), 100)}); give cpu, or one that is, as cuda:0"
+            f"device {name} isn't available ({one_line(str(error), 100)}); use cpu, or another such as cuda:0"
         ) from error
     return device
 
 
-def _best_device() -> torch.device:
-    if torch.accelerator.is_available():
-        return torch.accelerator.current_accelerator() or torch.device("cpu")
-    return torch.device("cpu")
-
-
 def _lowered(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
-    """A copy that lower-cases texts first, and still does when it is saved and loaded."""
+    """A copy that lower-cases texts first, also after it was saved and loaded."""
     from tokenizers import normalizers
 
     raw = copy.deepcopy(raw_tokenizer(tokenizer))

@@ -1,6 +1,6 @@
-"""What an encoder is set to: as its folder says, and as its backbone decides where that says nothing.
+"""An encoder's settings: read from the model folder, and completed with defaults that suit the backbone.
 
-A model folder of ours has `aoe.json`; of others what sentence-transformers keeps in it is read.
+aoe-toolkit writes `aoe.json` into its model folders; other folders are read as sentence-transformers models.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from aoe_train.model.backbones.decoder import default_pooling
 from aoe_train.model.backbones.static import StaticTable, check_static
-from aoe_train.model.dense_layers import DenseLayers, own_places, read_dense_layers
+from aoe_train.model.dense_layers import DenseLayers, dense_names, read_dense_layers
 from aoe_train.model.folder_checks import read_object
 from aoe_train.model.interchange import dense_folders, read_sentence_transformers
 from aoe_train.model.packing.run import position_offset
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "aoe.json"
 _FORMAT = 1
-_LONGEST = 512  # tokens, where neither model nor tokenizer knows a limit
+_MAX_LENGTH = 512  # tokens, unless the model or its tokenizer sets a lower limit
 
 
 def store_settings(folder: Path, settings: EncoderSettings) -> None:
@@ -35,14 +35,14 @@ def store_settings(folder: Path, settings: EncoderSettings) -> None:
 
 
 def stored_settings(folder: Path) -> dict[str, Any]:
-    """What a model's folder says of how its model encodes, by name."""
+    """The settings in a model folder, by name."""
     path = folder / SETTINGS_FILE
     if not path.is_file():
         return read_sentence_transformers(folder)
     stored = read_object(path)
     if stored.pop("format", None) != _FORMAT:
-        raise DataError(f"not format {_FORMAT}: made by another release of aoe-toolkit", path=path)
-    if (words := stored.pop("prompt", None)) is not None:  # of a folder from before prompts had names
+        raise DataError(f"not format {_FORMAT}; use the release of aoe-toolkit that wrote it", path=path)
+    if (words := stored.pop("prompt", None)) is not None:  # older folders have one prompt without a name
         stored |= {"prompts": {DEFAULT: words}, "default_prompt_name": DEFAULT}
     try:
         return load_settings(EncoderSettings, below=stored).model_dump()
@@ -50,22 +50,22 @@ def stored_settings(folder: Path) -> dict[str, Any]:
         raise DataError(f"{error}; copy the model again", path=path) from error
 
 
-def stored_heads(
+def stored_dense_layers(
     folder: Path, stored: Mapping[str, Any], settings: EncoderSettings, backbone: PreTrainedModel
 ) -> DenseLayers | None:
-    """The dense layers that a model's folder has behind its pooling."""
-    had = EncoderSettings(dense=stored.get("dense", ())).dense
-    if not had:
+    """The dense layers in a model folder."""
+    layers = EncoderSettings(dense=stored.get("dense", ())).dense
+    if not layers:
         return None
-    if had != settings.dense:
-        raise ConfigError(f"{folder}: has dense layers of its own; leave encoder.dense out")
-    own = (folder / SETTINGS_FILE).is_file()
-    places = [folder / place for place in own_places(len(had))] if own else dense_folders(folder)
-    return read_dense_layers(places, had, int(backbone.config.hidden_size))
+    if layers != settings.dense:
+        raise ConfigError(f"{folder}: has its own dense layers; leave encoder.dense out")
+    is_ours = (folder / SETTINGS_FILE).is_file()
+    folders = [folder / name for name in dense_names(len(layers))] if is_ours else dense_folders(folder)
+    return read_dense_layers(folders, layers, int(backbone.config.hidden_size))
 
 
 def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSettings:
-    """The settings with pooling and length resolved for the backbone; a static model has no length."""
+    """The settings with pooling and maximum length chosen for the backbone."""
     if isinstance(backbone, StaticTable):
         check_static(settings)
         return settings.model_copy(update={"pooling": "avg"})
@@ -74,22 +74,16 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
     if pooling == "auto":
         pooling = "cells" if recurrent else default_pooling(backbone)
     if pooling == "cells" and not recurrent:
-        raise ConfigError("pooling cells: only a Recurrent Attention Network has them; use avg or cls")
+        raise ConfigError("pooling cells: only a Recurrent Attention Network has cells; use avg or cls")
     if pooling == "first-last-avg" and recurrent:
-        raise ConfigError("pooling first-last-avg: a Recurrent Attention Network gives its last layer only")
-    if pooling == "cells" and not settings.include_prompt:
         raise ConfigError(
-            "include_prompt is false, but cells hold prompt and text together; use another pooling"
+            "pooling first-last-avg: a Recurrent Attention Network returns only its last layer; use avg"
         )
-    limit = _limit(backbone)
-    if settings.max_length is not None and limit is not None and settings.max_length > limit:
-        raise ConfigError(f"max_length {settings.max_length}: this backbone reads {limit} tokens at most")
-    return settings.model_copy(
-        update={"pooling": pooling, "max_length": settings.max_length or min(limit or _LONGEST, _LONGEST)}
-    )
-
-
-def _limit(backbone: PreTrainedModel) -> int | None:
-    """The most tokens that the backbone has positions for; None where it has no such limit."""
+    if pooling == "cells" and not settings.include_prompt:
+        raise ConfigError("include_prompt is false, but cells mix prompt and text; use another pooling")
     positions = getattr(backbone.config, "max_position_embeddings", None)
-    return None if positions is None else int(positions) - position_offset(backbone)
+    limit = None if positions is None else int(positions) - position_offset(backbone)
+    if settings.max_length is not None and limit is not None and settings.max_length > limit:
+        raise ConfigError(f"max_length {settings.max_length}: this backbone reads at most {limit} tokens")
+    max_length = settings.max_length or min(limit or _MAX_LENGTH, _MAX_LENGTH)
+    return settings.model_copy(update={"pooling": pooling, "max_length": max_length})

@@ -1,8 +1,8 @@
-"""Texts ranked by their vectors and by their words together.
+"""Hybrid ranking: by vectors and words together.
 
-Vectors find what is said in other words; BM25 finds the names, numbers and messages that vectors blur. Their
-scores are put together as a weighted sum of both, each brought to [0, 1] over the candidates (Bruch, Gai &
-Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval", where it beats fusing ranks).
+Vectors find paraphrases; BM25 finds the names, numbers and messages that vectors blur. The score is the
+weighted sum of both, each scaled to [0, 1] over the candidates (Bruch, Gai & Ingber 2023, "An Analysis of
+Fusion Functions for Hybrid Retrieval", where it beats rank fusion).
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from pairkit.similarity.bm25 import Bm25, Scores
 from pairkit.similarity.bm25 import words as words_of
 
 Words = Literal["bm25", "tfidf"]
-"""What ranks by words."""
+"""Rankings by words."""
 
 WEIGHTS: Final[Mapping[Words, float]] = {"bm25": 0.65, "tfidf": 0.8}
-"""How much vectors count unless told: as suits all-MiniLM-L6-v2 on issues of rust-lang/rust."""
+"""Default weight of vectors, chosen for all-MiniLM-L6-v2 on issues of rust-lang/rust."""
 
 
 _Weight = Annotated[float, Field(ge=0, le=1)]
 
 
 class WordIndex(Protocol):
-    """Texts that are searched by words."""
+    """An index of texts that is searched by words."""
 
     def scores(self, text: str) -> Scores:
-        """The score of each of them, (text,), for any text; at least 0."""
+        """The score of each indexed text for a query, (text,), at least 0."""
         ...
 
 
 class TfIdf:
     """Cosines of TF-IDF vectors of words, names and numbers.
 
-    Unlike BM25 it takes a long text that is searched for as seriously as a long text that is found.
+    Unlike BM25 it normalises the length of the query as well as that of the indexed texts.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -52,22 +52,22 @@ class TfIdf:
         self._vectorizer = TfidfVectorizer(analyzer=words_of, sublinear_tf=True)
         try:
             self._by_word = self._vectorizer.fit_transform(texts).T.tocsr()
-        except ValueError:  # no text has a word
+        except ValueError:  # no text contains a word
             self._by_word = None
 
     def scores(self, text: str) -> Scores:
-        """The cosine of each text of the index with `text`, (text,), in [0, 1]."""
+        """The cosine of each indexed text with `text`, (text,), in [0, 1]."""
         if self._by_word is None:
             return np.zeros(self._size, np.float32)
-        found = self._vectorizer.transform([text]) @ self._by_word
-        return np.asarray(found.toarray()[0], np.float32)
+        cosines = self._vectorizer.transform([text]) @ self._by_word
+        return np.asarray(cosines.toarray()[0], np.float32)
 
 
 WORD_INDEXES: Final[Mapping[Words, Callable[[Sequence[str]], WordIndex]]] = {"bm25": Bm25, "tfidf": TfIdf}
 
 
 class Hybrid:
-    """An index of texts that is searched by vectors and words at once.
+    """An index of texts that is searched by vectors and words.
 
     Example:
         >>> import aoe_train, numpy as np
@@ -87,7 +87,6 @@ class Hybrid:
         words: Words = "bm25",
         similarity: Similarity = "cosine",
     ) -> None:
-        """Index texts."""
         self.words: Words = argument("words", words, Words)
         self.weight: float = argument("weight", WEIGHTS[self.words] if weight is None else weight, _Weight)
         self.similarity: Similarity = argument("similarity", similarity, Similarity)
@@ -95,54 +94,55 @@ class Hybrid:
         if len(shape) != 2 or shape[0] != len(texts):
             raise DataError(f"{len(texts)} texts and vectors of shape {shape}; expected one vector each")
         if not np.isfinite(vectors).all():
-            raise DataError("some vectors are not numbers (NaN, infinity); encode the texts again")
+            raise DataError("some vectors contain NaN or infinity; encode the texts again")
         self._vectors = comparable(np.asarray(vectors), self.similarity)
         self._index = WORD_INDEXES[self.words](texts)
 
     def __len__(self) -> int:
-        """How many texts there are."""
+        """Number of texts."""
         return len(self._vectors)
 
     def scores(self, text: str, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        """How well each text fits, (text,), in [0, 1].
+        """The score of each indexed text, (text,), in [0, 1].
 
         Args:
-            text: What is searched for.
+            text: The query.
             vector: Its vector, (dim,).
 
         Raises:
-            DataError: A vector of another length.
+            DataError: The vector has another length than those of the index.
         """
-        asked = np.asarray(vector)
-        if asked.shape != self._vectors.shape[1:]:
+        query = np.asarray(vector)
+        if query.shape != self._vectors.shape[1:]:
             raise DataError(
-                f"the vector of the text has shape {asked.shape}, those of the index"
+                f"the query's vector has shape {query.shape}, those of the index have"
                 f" {self._vectors.shape[1:]}; encode both with one model"
             )
-        own = comparable(asked[None], self.similarity)
-        near = all_similarities(own, self._vectors, self.similarity)[0]
-        return fused(near, self._index.scores(text), self.weight)
+        by_vectors = all_similarities(
+            comparable(query[None], self.similarity), self._vectors, self.similarity
+        )[0]
+        return fused(by_vectors, self._index.scores(text), self.weight)
 
     def best(self, text: str, vector: npt.NDArray[np.float32], count: int = 10) -> list[tuple[int, float]]:
-        """The places of the texts that fit best with their scores, best first; ties in order of place.
+        """Indices and scores of the best texts, best first; ties in index order.
 
         Args:
-            text: What is searched for.
+            text: The query.
             vector: Its vector, (dim,).
-            count: How many.
+            count: Number of results.
         """
-        found = self.scores(text, vector)
-        order = np.argsort(-found, kind="stable")[:count]
-        return [(int(place), float(found[place])) for place in order]
+        scores = self.scores(text, vector)
+        order = np.argsort(-scores, kind="stable")[:count]
+        return [(int(index), float(scores[index])) for index in order]
 
 
 def fused(by_vectors: np.ndarray, by_words: np.ndarray, weight: float) -> np.ndarray:
-    """The scores of two rankings of the same candidates as one: float64 (candidate,), in [0, 1]."""
+    """Fuse two scores of the same candidates: float64 (candidate,), in [0, 1]."""
     return weight * _scaled(by_vectors) + (1 - weight) * _scaled(by_words)
 
 
 def _scaled(scores: np.ndarray) -> np.ndarray:
-    """Over [0, 1]; all 0 where they are all alike."""
+    """Scale to [0, 1]; equal scores become 0."""
     exact = scores.astype(np.float64)
     low, high = (exact.min(), exact.max()) if len(exact) else (0.0, 0.0)
     return (exact - low) / (high - low) if high > low else np.zeros_like(exact)

@@ -1,9 +1,8 @@
-"""Model folders that sentence-transformers loads, written and read.
+"""Writing and reading model folders of sentence-transformers.
 
-Its own modules can express nearly every pooling there is here, so the other end needs this package only where
-the backbone, the way of reading long texts, a pooling, a layer or a prompt is ours (`needs_toolkit`). A
-prompt with words after the text needs no module where it is the only one: it is in the tokenizer's template.
-Names of modules and keys are the old ones, which its latest release knows too.
+Its modules can express almost all models, so a reader needs this package only for the exceptions in
+`needs_toolkit`. A single prompt with words after the text is put into the tokenizer's template. Names of
+modules and keys are the old ones, which old and new releases accept.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aoe_train.model.dense_layers import own_places
+from aoe_train.model.dense_layers import dense_names
 from aoe_train.model.folder_checks import (
     KINDS,
     MODEL_FILE,
-    Listed,
     read_dense,
     read_model,
     read_modules,
@@ -36,12 +34,11 @@ if TYPE_CHECKING:
 
     from aoe_train.settings.training import EncoderSettings
 
-_UNLIMITED = 10**9  # tokenizers without a limit say 10^30
+_UNLIMITED = 10**9  # tokenizers without a limit have 10^30
 OUR_MODULE = "aoe_train.exporting.module.ToolkitEncoder"
 _MODES = {
     "cls": ["cls_token"],
     "cls-avg": ["cls_token", "mean_tokens"],
-    "cls-last-avg": ["cls_token", "mean_tokens"],
     "avg": ["mean_tokens"],
     "first-last-avg": ["mean_tokens"],
     "max": ["max_tokens"],
@@ -52,26 +49,23 @@ _MODES = {
 
 @dataclass(frozen=True)
 class _Module:
-    """One of sentence-transformers' modules: its class, its settings, its weights.
-
-    One with a `place` is in the folder already.
-    """
+    """A module of sentence-transformers; its `path` is set if its files exist already."""
 
     kind: str
     config: dict[str, Any] = field(default_factory=dict)
     weights: dict[str, np.ndarray] = field(default_factory=dict)
-    place: str | None = None
+    path: str | None = None
 
 
 def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
-    """Why sentence-transformers can't run this model with its own code; None if it can."""
+    """Why sentence-transformers can't run this model without aoe-toolkit; None if it can."""
     if is_ran(folder):
         return "its backbone is a Recurrent Attention Network, which transformers doesn't have"
     if settings.long_text != "truncate":
-        return f"it reads long texts by {settings.long_text}"
-    merged = (folder / "config.json").exists()
-    if not merged and (settings.bidirectional or settings.layers or settings.pooling == "first-last-avg"):
-        return "its folder holds adapters only"
+        return f"it reads long texts in {settings.long_text}"
+    is_merged = (folder / "config.json").exists()
+    if not is_merged and (settings.bidirectional or settings.layers or settings.pooling == "first-last-avg"):
+        return "its folder contains only adapters"
     prompts = settings.named_prompts
     if prompts.after_text is not None and prompts.around_all is None:
         return f"its prompt {prompts.after_text!r} has words after the text, and it has other prompts"
@@ -79,19 +73,19 @@ def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
 
 
 def prompt_of_tokenizer(folder: Path, settings: EncoderSettings) -> str | None:
-    """The prompt that the folder's tokenizer holds, for readers that know of no words after a text."""
+    """The prompt in the tokenizer's template, because readers don't support words after the text."""
     return None if needs_toolkit(folder, settings) else settings.named_prompts.around_all
 
 
 def is_ran(folder: Path) -> bool:
-    """Whether a model folder's backbone is a Recurrent Attention Network."""
+    """Whether a model's backbone is a Recurrent Attention Network."""
     return read_object(folder / "config.json").get("model_type") == "ran"
 
 
 def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: int) -> None:
-    """Add to a model folder what makes sentence-transformers compute the same vectors from it.
+    """Add the files with which sentence-transformers computes the same vectors from a model folder.
 
-    The folders of dense layers are written by `write_heads`.
+    `write_dense_layers` writes the folders of dense layers.
     """
     requirements = {}
     if needs_toolkit(folder, settings):
@@ -99,10 +93,13 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
         requirements["aoe-toolkit"] = {"specifier": ">=0.1", "reason": "The model's code is in this package."}
     else:
         modules = [_Module("Transformer"), *_pooling(folder, settings, dim)]
-        modules += [_Module("Dense", place=place) for place in own_places(len(settings.dense))]
-        write_json(folder / "sentence_bert_config.json", _transformer(settings))
+        modules += [_Module("Dense", path=name) for name in dense_names(len(settings.dense))]
+        length = {} if settings.max_length is None else {"max_seq_length": settings.max_length}
+        states = {"config_args": {"output_hidden_states": True}}
+        states = states if settings.pooling == "first-last-avg" else {}
+        write_json(folder / "sentence_bert_config.json", {"do_lower_case": False, **length, **states})
     if settings.bidirectional:
-        reason = "Releases before it would hide later tokens without a word."
+        reason = "Older releases mask later tokens without a warning."
         requirements["transformers"] = {"specifier": ">=5.2", "reason": reason}
     if settings.normalize:
         modules.append(_Module("Normalize"))
@@ -118,17 +115,16 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
 
 
 def write_static(folder: Path, tokenizer: str, table: Float[np.ndarray, "token dim"]) -> None:
-    """Write a static model: a text's vector is the mean of its tokens', scaled to length 1."""
+    """Write a static model: a text's vector is the mean of its tokens' vectors, scaled to length 1."""
     write_text(folder / "tokenizer.json", tokenizer)
     table = np.ascontiguousarray(table)
     _write(folder, [_Module("StaticEmbedding", weights={"embedding.weight": table}), _Module("Normalize")])
-    write_json(
-        folder / MODEL_FILE, {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
-    )
+    model = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
+    write_json(folder / MODEL_FILE, model)
 
 
 def _their_prompts(folder: Path, settings: EncoderSettings) -> dict[str, str]:
-    """The words that sentence-transformers has to put before texts, by name."""
+    """The prompts that sentence-transformers has to put before texts, by name."""
     prompts = settings.named_prompts
     if needs_toolkit(folder, settings):
         return prompts.known if prompts.after_text else dict(prompts.own)
@@ -138,7 +134,7 @@ def _their_prompts(folder: Path, settings: EncoderSettings) -> dict[str, str]:
 
 
 def read_sentence_transformers(folder: Path) -> dict[str, Any]:
-    """What a sentence-transformers folder says of how its model encodes."""
+    """The encoder settings of a sentence-transformers folder."""
     modules = read_modules(folder)
     if not modules or modules[0].type == OUR_MODULE:
         return {}
@@ -146,16 +142,17 @@ def read_sentence_transformers(folder: Path) -> dict[str, Any]:
     static = kinds[0] == "StaticEmbedding"
     first = ["StaticEmbedding"] if static else ["Transformer", "Pooling"]
     expected = [*first, *["Dense"] * kinds.count("Dense"), "Normalize"]
-    strange = [module.type for module, kind in zip(modules, kinds, strict=True) if kind not in expected]
-    if strange or kinds not in (expected, expected[:-1]):
+    unsupported = [module.type for module, kind in zip(modules, kinds, strict=True) if kind not in expected]
+    if unsupported or kinds not in (expected, expected[:-1]):
         raise ConfigError(
-            f"{folder}: its sentence-transformers modules are {', '.join(kinds)}; understood are "
-            "Transformer and Pooling, or StaticEmbedding, and then perhaps Dense layers and Normalize"
-            + (f"; encode with sentence-transformers, which has {one_line(strange[0])}" if strange else "")
+            f"{folder}: its sentence-transformers modules are {', '.join(kinds)}; expected Transformer and"
+            " Pooling, or StaticEmbedding, optionally followed by Dense layers and Normalize"
+            + (f"; use sentence-transformers for {one_line(unsupported[0])}" if unsupported else "")
         )
-    own = _read_static(folder / modules[0].path) if static else _read_network(folder, modules)
+    transformer = folder / modules[0].path
     return {
-        **own,
+        **(_read_static(transformer) if static else _read_pooling(folder / modules[1].path)),
+        **({} if static else _read_transformer(transformer)),
         **({"dense": layers} if (layers := _read_dense(folder)) else {}),
         "normalize": "Normalize" in kinds,
         **_read_model(folder),
@@ -167,32 +164,23 @@ def _read_model(folder: Path) -> dict[str, Any]:
     for name, words in (model.prompts or {}).items():
         if PLACE in words:
             raise ConfigError(
-                f"{path}: the prompt {one_line(name, 80)!r} holds {PLACE}, which sentence-transformers would"
-                " put before each text as it stands, and which is the text's place here; take it out"
+                f"{path}: the prompt {one_line(name, 80)!r} contains {PLACE}, which sentence-transformers"
+                " takes literally, but which is replaced by the text here; remove it"
             )
-    found = {
+    stored = {
         "prompts": model.prompts,
         "default_prompt_name": model.default_prompt_name,
         "similarity_fn_name": model.similarity_fn_name,
         "dim": model.truncate_dim,
     }
-    return {name: value for name, value in found.items() if value}
-
-
-def _transformer(settings: EncoderSettings) -> dict[str, Any]:
-    config: dict[str, Any] = {"do_lower_case": False}
-    if settings.max_length is not None:
-        config["max_seq_length"] = settings.max_length
-    if settings.pooling == "first-last-avg":
-        config["config_args"] = {"output_hidden_states": True}
-    return config
+    return {name: value for name, value in stored.items() if value}
 
 
 def _pooling(folder: Path, settings: EncoderSettings, dim: int) -> list[_Module]:
-    """Pooling in their modules: an average of layers weighs them, one of two poolings is a linear layer."""
+    """The modules of a pooling: a Dense layer averages two poolings, WeightedLayerPooling two layers."""
     pooling = settings.pooling
     if pooling not in _MODES:
-        raise ConfigError(f"pooling {pooling!r} can't be exported; known are {', '.join(_MODES)}")
+        raise ConfigError(f"pooling {pooling!r} can't be exported; expected one of {', '.join(_MODES)}")
     modes = _MODES[pooling]
     flags = {f"pooling_mode_{mode}": mode in modes for modes_ in _MODES.values() for mode in modes_}
     shape = {"word_embedding_dimension": dim, "include_prompt": settings.include_prompt}
@@ -203,19 +191,14 @@ def _pooling(folder: Path, settings: EncoderSettings, dim: int) -> list[_Module]
         identity = {"activation_function": "torch.nn.modules.linear.Identity"}
         modules.append(_Module("Dense", {**shape, **identity}, {"linear.weight": half}))
     if pooling == "first-last-avg":
-        layers = _layers(folder)
-        weights = np.zeros(layers + 1, dtype=np.float32)  # the first of them is the embedding layer's
+        from transformers import AutoConfig  # knows the setting's name in each architecture
+
+        layers = int(AutoConfig.from_pretrained(folder, trust_remote_code=False).num_hidden_layers)
+        weights = np.zeros(layers + 1, dtype=np.float32)  # the first weight is the embedding layer's
         weights[[1, layers]] = 1
         shape = {"word_embedding_dimension": dim, "num_hidden_layers": layers, "layer_start": 0}
         modules.insert(0, _Module("WeightedLayerPooling", shape, {"layer_weights": weights}))
     return modules
-
-
-def _layers(folder: Path) -> int:
-    """How many layers the model has, whatever its configuration calls them."""
-    from transformers import AutoConfig
-
-    return int(AutoConfig.from_pretrained(folder, trust_remote_code=False).num_hidden_layers)
 
 
 def _write(folder: Path, modules: list[_Module]) -> None:
@@ -223,10 +206,10 @@ def _write(folder: Path, modules: list[_Module]) -> None:
 
     listed = []
     for number, module in enumerate(modules):
-        path = module.place or (f"{number}_{module.kind}" if number else "")
+        path = module.path or (f"{number}_{module.kind}" if number else "")
         kind = module.kind if "." in module.kind else f"sentence_transformers.models.{module.kind}"
         listed.append({"idx": number, "name": str(number), "path": path, "type": kind})
-        if number and module.place is None:
+        if number and module.path is None:
             write_json(folder / path / "config.json", module.config)
         if module.weights:
             write_bytes(folder / path / "model.safetensors", save(module.weights))
@@ -234,19 +217,19 @@ def _write(folder: Path, modules: list[_Module]) -> None:
 
 
 def dense_folders(folder: Path) -> list[Path]:
-    """Where a sentence-transformers folder has its dense layers, in their order."""
+    """The folders of the dense layers of a sentence-transformers model, in order."""
     return [folder / module.path for module in read_modules(folder) if KINDS.get(module.type) == "Dense"]
 
 
 def _read_dense(folder: Path) -> list[dict[str, Any]]:
     layers = []
-    for place in dense_folders(folder):
-        dense = read_dense(place)
-        named = {dense.module_input_name, dense.module_output_name} - {None, "sentence_embedding"}
-        if named:
+    for layer_folder in dense_folders(folder):
+        dense = read_dense(layer_folder)
+        unsupported = {dense.module_input_name, dense.module_output_name} - {None, "sentence_embedding"}
+        if unsupported:
             raise ConfigError(
-                f"{place}: a Dense layer of {one_line(str(min(map(str, named))), 80)}; expected one of the"
-                " text's vector, sentence_embedding"
+                f"{layer_folder}: a Dense layer on {one_line(str(min(map(str, unsupported))), 80)}; expected"
+                " sentence_embedding"
             )
         activation = dense.activation_function.rpartition(".")[2].lower()
         layer = {"size": dense.out_features, "activation": activation}
@@ -259,24 +242,20 @@ def _read_pooling(folder: Path) -> dict[str, Any]:
     known = {mode: name for name, (mode, *more) in _MODES.items() if not more and name != "first-last-avg"}
     known |= {mode.partition("_tok")[0]: name for mode, name in known.items()}
     if len(config.modes) != 1 or config.modes[0] not in known:
-        raise ConfigError(f"{path}: pooling by {config.modes}; known is one of {', '.join(sorted(known))}")
+        raise ConfigError(f"{path}: pooling {config.modes}; expected one of {', '.join(sorted(known))}")
     left_out = {} if config.include_prompt else {"include_prompt": False}
     return {"pooling": known[config.modes[0]], **left_out}
 
 
-def _read_network(folder: Path, modules: list[Listed]) -> dict[str, Any]:
-    return {**_read_pooling(folder / modules[1].path), **_read_transformer(folder / modules[0].path)}
-
-
 def _read_static(folder: Path) -> dict[str, Any]:
-    """Of a static model; its tokenizer may cut texts, and then says so itself."""
+    """The settings of a static model, whose tokenizer may truncate texts."""
     path = folder / "tokenizer.json"
     cut = read_object(path).get("truncation")
     if cut is None:
         return {"pooling": "avg"}
     length = cut.get("max_length") if isinstance(cut, dict) else None
     if not isinstance(length, int) or length < 1 or cut.get("direction", "Right") != "Right":
-        raise ConfigError(f"{path}: truncation {one_line(str(cut), 80)}; understood is one of a text's end")
+        raise ConfigError(f"{path}: truncation {one_line(str(cut), 80)}; expected truncation on the right")
     return {"pooling": "avg", "max_length": length}
 
 
@@ -287,20 +266,15 @@ def _read_transformer(folder: Path) -> dict[str, Any]:
             f"{folder}: its transformer's task is {one_line(config.transformer_task)}; expected"
             " feature-extraction"
         )
-    length = config.max_seq_length or _tokenizer_length(folder)
-    found = {"max_length": length, "do_lower_case": config.do_lower_case}
-    return {name: value for name, value in found.items() if value}
-
-
-def _tokenizer_length(folder: Path) -> int | None:
-    """Where their latest releases keep the length; None where the tokenizer sets no limit."""
-    length = _number(folder / "tokenizer_config.json", "model_max_length")
-    positions = _number(folder / "config.json", "max_position_embeddings")
-    return min(length, positions) if length < _UNLIMITED else None
+    length = config.max_seq_length
+    if not length and (limit := _number(folder / "tokenizer_config.json", "model_max_length")) < _UNLIMITED:
+        length = min(limit, _number(folder / "config.json", "max_position_embeddings"))  # in new releases
+    stored = {"max_length": length, "do_lower_case": config.do_lower_case}
+    return {name: value for name, value in stored.items() if value}
 
 
 def _number(path: Path, key: str) -> int:
-    """A positive number of a file; `_UNLIMITED` where it has none."""
+    """A positive number in a file; `_UNLIMITED` if it is missing."""
     value = read_object(path).get(key)
     if value is None or (isinstance(value, (int, float)) and value >= _UNLIMITED):
         return _UNLIMITED

@@ -1,4 +1,4 @@
-"""Memory: how much runs at once, what the C library does with what is freed, and errors where it is short."""
+"""Memory: batch sizes, the C library's handling of freed memory, and out-of-memory errors."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from torch import nn
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # glibc's mallopt(3)
-_LARGEST = 32 << 20  # the largest threshold that glibc takes
-# Tokens that run at once. On a CPU their widest activation stays below the size from which the C library has
-# the kernel zero fresh pages each time (`keep_freed_memory`).
+_MAX_THRESHOLD = 32 << 20  # the largest that glibc accepts
+# Tokens per batch. On a CPU, the largest activation stays below the size from which the C library requests
+# fresh, zeroed pages each time (see `keep_freed_memory`).
 _TOKENS_CPU, TOKENS_ACCELERATOR = 8_192, 65_536
 _ACTIVATION_BYTES = 24 << 20
 
 
 @contextmanager
 def memory_errors(advice: Callable[[], str]) -> Iterator[None]:
-    """Turn a refused allocation, on the host or a device, into a ConfigError that says what to lower."""
+    """Turn an out-of-memory error of the host or a device into a ConfigError with advice."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -35,36 +35,36 @@ def memory_errors(advice: Callable[[], str]) -> Iterator[None]:
         raise
 
 
-def keep_freed_memory() -> bool:
-    """Tell glibc not to hand freed memory back to the kernel, which returns it page by page, zeroed.
+def keep_freed_memory() -> None:
+    """Make glibc keep freed memory for reuse instead of returning it to the kernel.
 
-    Without it a CPU spends up to a fifth of a training step on page faults, and of encoding long texts a
-    third. It holds for the whole process from then on: its resident memory stays at its peak, except for what
-    was asked for in pieces of 32 MiB and more. Elsewhere than on glibc it does nothing, and says so by False.
+    Otherwise page faults take up to a fifth of a training step on a CPU, and a third of encoding long texts.
+    The setting lasts until the process ends: resident memory stays at its peak, except for allocations of
+    32 MiB and more. It has no effect with other C libraries.
     """
-    return _told({_MMAP_THRESHOLD: _LARGEST, _TRIM_THRESHOLD: 2**31 - 1})
+    _set_malloc_options({_MMAP_THRESHOLD: _MAX_THRESHOLD, _TRIM_THRESHOLD: 2**31 - 1})
 
 
-def share_memory_among_threads() -> bool:
-    """Tell glibc to serve threads that begin from now on from the memory of the first one.
+def share_memory_among_threads() -> None:
+    """Make glibc serve new threads from the main thread's memory.
 
-    A thread otherwise gets memory of its own, which glibc hands back in pieces of 64 MiB whatever
-    `keep_freed_memory` says: a model in such a thread takes 20 times as many page faults, and a tenth more
-    time. Elsewhere than on glibc it does nothing, and says so by False.
+    Otherwise each thread has its own memory, which glibc returns in pieces of 64 MiB despite
+    `keep_freed_memory`: a model then has 20 times as many page faults and takes 10 % longer. It has no effect
+    with other C libraries.
     """
-    return _told({_ARENA_MAX: 1})
+    _set_malloc_options({_ARENA_MAX: 1})
 
 
-def _told(options: dict[int, int]) -> bool:
-    if not sys.platform.startswith("linux"):
-        return False
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    return mallopt is not None and all(mallopt(option, value) for option, value in options.items())
+def _set_malloc_options(options: dict[int, int]) -> None:
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform.startswith("linux") else None
+    if mallopt is not None:
+        for option, value in options.items():
+            mallopt(option, value)
 
 
 def tokens_at_once(model: nn.Module) -> int:
-    """As many as run fastest on a CPU; memory is hardly ever the limit."""
-    from torch import nn  # a server of another's vectors needs no torch
+    """The batch size that is fastest on a CPU; memory is rarely the limit."""
+    from torch import nn  # not at the top: a server may run without torch
 
     widest = max(
         (
@@ -81,7 +81,7 @@ def tokens_at_once(model: nn.Module) -> int:
 
 
 def batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
-    """Numbers of texts, longest first, so many at a time as stay within the budget of tokens."""
+    """Indices of texts, longest first, in batches within the budget of tokens."""
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):

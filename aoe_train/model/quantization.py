@@ -1,14 +1,14 @@
-"""Small vectors: the first numbers of each (`dim`), in fewer bits (`quantize`).
+"""Smaller vectors: truncated (`dim`) and quantized (`quantize`).
 
 | quantize | a vector of d numbers becomes |
 |---|---|
 | float32 | itself: 4 d bytes |
-| int8 | d bytes: each number's place, from -128 to 127, in 255 equal steps from the lowest to the highest value of its dimension in a calibration set |
-| binary | d / 8 bytes: a bit a number, 1 where it is above 0, eight of them in an int8 that is 128 less |
-| ubinary | the same bits in uint8 |
+| int8 | d bytes, -128 to 127: 255 equal steps from the minimum to the maximum of each dimension in a calibration set |
+| binary | d / 8 bytes: a bit per number, 1 if positive; eight bits as an int8, less 128 |
+| ubinary | the same bits as uint8 |
 
-Values are those of sentence-transformers' `truncate_dim` and `quantize_embeddings`. Where d is no multiple of
-eight, the last byte is filled up with zeros.
+The values equal those of sentence-transformers' `truncate_dim` and `quantize_embeddings`. The last byte is
+padded with zero bits.
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DTYPES: dict[Quantize, np.dtype[Any]] = {
 
 
 def named_quantize(name: str | None) -> Quantize:
-    """One of `QUANTIZE`; float32 where none is named."""
+    """Check a name; None means float32."""
     for known in QUANTIZE:
         if known == (name or "float32"):
             return known
@@ -40,81 +40,78 @@ def named_quantize(name: str | None) -> Quantize:
 
 
 def checked_dim(dim: int | None, whole: int) -> int:
-    """How many numbers of a vector are kept; all where none is asked for."""
+    """The dimensions of a truncated vector; None keeps all."""
     if dim is None:
         return whole
     if not 1 <= dim <= whole:
-        raise ConfigError(f"dim {dim}: this model's vectors have {whole} numbers; expected 1 to {whole}")
+        raise ConfigError(f"dim {dim}: this model's vectors have {whole} dimensions; expected 1 to {whole}")
     return dim
 
 
 def dtype_of(quantize: Quantize) -> np.dtype[Any]:
-    """What a quantised vector's numbers are."""
+    """The type of a quantized vector's numbers."""
     return _DTYPES[quantize]
 
 
 def width_of(dim: int, quantize: Quantize) -> int:
-    """Numbers of a quantised vector; bits are eight a number."""
+    """Length of a quantized vector; eight bits are one number."""
     return -(-dim // 8) if quantize.endswith("binary") else dim
 
 
 def bytes_of(dim: int, quantize: Quantize) -> int:
-    """Bytes of a quantised vector."""
+    """Bytes of a quantized vector."""
     return width_of(dim, quantize) * dtype_of(quantize).itemsize
 
 
 def value_ranges(blocks: Iterable[np.ndarray]) -> np.ndarray:
-    """float32 (2, dim): the lowest and the highest value of each dimension, over blocks (text, dim)."""
-    ranges, count = None, 0
+    """float32 (2, dim): minimum and maximum of each dimension over blocks (text, dim)."""
+    bounds: list[np.ndarray] = []
+    count = 0
     for block in blocks:
         if len(block):
-            found = np.stack([block.min(axis=0), block.max(axis=0)])
-            known = found if ranges is None else ranges
-            ranges = np.stack([np.minimum(found[0], known[0]), np.maximum(found[1], known[1])])
+            bounds += [block.min(axis=0), block.max(axis=0)]
             count += len(block)
-    if ranges is None or count < 2:
+    if count < 2:
         raise ConfigError(
-            f"int8 of {count} vector{'' if count else 's'}: they span no range of values; give a calibration"
+            f"int8 of {count} vector{'' if count else 's'}: they have no range of values; give a calibration"
             " set, such as the vectors that these are compared with"
         )
-    return ranges.astype(np.float32)
+    return np.stack([np.min(bounds, axis=0), np.max(bounds, axis=0)]).astype(np.float32)
 
 
 def calibrated(calibration: np.ndarray, dim: int) -> np.ndarray:
-    """`value_ranges` of a calibration set (any, dim), or of these two rows alone."""
+    """The ranges of a calibration set (any, dim), which may be the two rows of `value_ranges`."""
     vectors = np.atleast_2d(calibration)
     if vectors.shape[1:] != (dim,):
-        raise ConfigError(f"calibration of {vectors.shape[-1]} numbers a vector: expected {dim}")
+        raise ConfigError(f"calibration: its vectors have {vectors.shape[-1]} dimensions; expected {dim}")
     return value_ranges([vectors])
 
 
 def quantized(vectors: np.ndarray, quantize: Quantize, ranges: np.ndarray | None = None) -> np.ndarray:
-    """Vectors in fewer bits, (text, `width_of`) of `dtype_of`."""
+    """Quantize vectors to (text, `width_of`) of `dtype_of`."""
     if quantize == "float32":
         return vectors.astype(_DTYPES["float32"], copy=False)
     if not len(vectors):
         return np.empty((0, width_of(vectors.shape[1], quantize)), _DTYPES[quantize])
     if quantize == "int8":
         start, step = _steps(value_ranges([vectors]) if ranges is None else ranges)
-        places: np.ndarray = np.floor((vectors - start) / np.where(step == 0, np.float32(1), step)).clip(
-            0, _STEPS
-        )
-        return np.asarray(places - 128, np.int8)
+        steps: np.ndarray = np.floor((vectors - start) / np.where(step == 0, np.float32(1), step))
+        return np.asarray(steps.clip(0, _STEPS) - 128, np.int8)
     bits = np.packbits(vectors > 0, axis=-1)
-    return bits if quantize == "ubinary" else (bits ^ np.uint8(0x80)).view(np.int8)  # 128 less
+    return bits if quantize == "ubinary" else (bits ^ np.uint8(0x80)).view(np.int8)  # less 128
 
 
 def restored(codes: np.ndarray, quantize: Quantize, dim: int, ranges: np.ndarray | None = None) -> np.ndarray:
-    """What quantised vectors stand for, float32 (text, dim), to compare them.
+    """Dequantize to float32 (text, dim).
 
-    A number of int8 stands for the middle of its step, a bit for 1 or -1: the cosine of two such vectors is
-    1 - 2 h / dim, where h is how many bits differ (Hamming).
+    An int8 code becomes the middle of its step, a bit 1 or -1, so that the cosine of two binary vectors is
+    1 - 2 h / dim, with h the Hamming distance.
     """
     if quantize == "float32":
         return codes
     if quantize == "int8":
         if ranges is None:
-            raise ConfigError("int8 without its ranges stands for nothing; give them")
+            raise ConfigError("int8 vectors can't be restored without their ranges; give these")
         start, step = _steps(ranges)
         return np.asarray(start + (codes.astype(np.float32) + 128.5) * step, np.float32)
     packed = codes.view(np.uint8) ^ np.uint8(0x80 if quantize == "binary" else 0)
@@ -122,6 +119,6 @@ def restored(codes: np.ndarray, quantize: Quantize, dim: int, ranges: np.ndarray
 
 
 def _steps(ranges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each dimension's first step begins, and how wide its steps are: 0 where all values are one."""
+    """Start and width of each dimension's steps; the width of a constant dimension is 0."""
     low, high = ranges.astype(np.float32, copy=False)
     return low, (high - low) / np.float32(_STEPS)

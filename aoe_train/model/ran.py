@@ -1,13 +1,13 @@
-"""Recurrent Attention Network (Li et al., 2023): attention within windows, a memory from window to window.
+"""Recurrent Attention Network (Li et al., 2023): attention within windows, and a memory passed between them.
 
-Window by window, `g` is the memory that goes in, `c` (the cell) what comes out in its place:
+For each window with tokens X, `g` is the memory before it and `c` (the cell) the attention's output for it:
 
     A = attention([g; X]),  c = SN(A_0),  O = SN(A_1..),  g' = c after the first window,
-                                                          g' = LN(c + GLU(c of the window before)) later
+                                                          g' = LN(c + GLU(c of the previous window)) later
 
-and after the last window every token looks back over all cells (memory review). Time and memory grow linearly
-with a text's length. All parts work on packed tokens; only attention itself sees padding, within its window.
-Importing this module registers the network with transformers' Auto classes.
+After the last window every token attends to all cells (memory review). Time and memory grow linearly with the
+length of a text. All parts work on packed tokens; only attention pads, within a window. Importing this module
+registers the network with transformers' Auto classes.
 
 Example:
     from aoe_train import ran  # noqa: F401 - registers it
@@ -38,36 +38,36 @@ from aoe_train.model.device import upload
 
 
 def count_windows(length: int, window_size: int, min_window_size: int) -> int:
-    """Windows of a sequence; a tail below `min_window_size` joins its predecessor, none is one window."""
+    """Windows of a sequence, at least one; a tail below `min_window_size` is part of the previous window."""
     full, tail = divmod(length, window_size)
     return max(1, full + (tail >= min_window_size))
 
 
 @dataclass(frozen=True)
 class Step:
-    """The t-th windows of those sequences that have one, each with a slot for the memory in front."""
+    """The t-th window of each sequence that has one, with a slot for the memory at the start."""
 
     rows: int
     width: int
-    place: Int[Tensor, " slot"]
+    index: Int[Tensor, " slot"]
     visible: Bool[Tensor, "row 1 1 slot"] | None
 
     def grid(self, packed: Float[Tensor, "slot dim"]) -> Float[Tensor, "row slot dim"]:
-        """Lay packed rows out in the grid: memories and tokens, or tokens only."""
+        """Arrange packed rows as a grid: memories and tokens, or only tokens."""
         empty = packed.new_zeros(self.rows * self.width, packed.shape[1])
-        return empty.index_copy(0, self._place(len(packed)), packed).view(self.rows, self.width, -1)
+        return empty.index_copy(0, self._last(len(packed)), packed).view(self.rows, self.width, -1)
 
     def packed(self, grid: Float[Tensor, "row slot dim"], *, tokens: int) -> Float[Tensor, "slot dim"]:
-        """Take the last `tokens` of `place` out of the grid."""
-        return grid.flatten(0, 1).index_select(0, self._place(tokens))
+        """Select the last `tokens` of `index` from the grid."""
+        return grid.flatten(0, 1).index_select(0, self._last(tokens))
 
-    def _place(self, count: int) -> Int[Tensor, " slot"]:
-        return self.place[len(self.place) - count :]
+    def _last(self, count: int) -> Int[Tensor, " slot"]:
+        return self.index[len(self.index) - count :]
 
 
 @dataclass(frozen=True)
 class WindowLayout:
-    """All steps of a batch. Inside the model tokens lie step by step, so that each step is a plain slice."""
+    """All steps of a batch. The model orders tokens by step, so that each step is a slice."""
 
     steps: list[Step]
     sizes: list[int]
@@ -80,7 +80,7 @@ class WindowLayout:
     def of(
         cls, lengths: Sequence[int], window_size: int, min_window_size: int, device: torch.device
     ) -> WindowLayout:
-        """Lay out sequences of these lengths; worked out on the host, then sent to the device."""
+        """Plan on the host, then copy to the device."""
         tokens = torch.tensor(lengths, dtype=torch.long)
         begins = tokens.cumsum(0) - tokens
         rank = tokens.argsort(descending=True, stable=True)
@@ -104,7 +104,7 @@ class WindowLayout:
         )
 
     def by_row(self, cells: Float[Tensor, "cell dim"]) -> Float[Tensor, "piece window dim"]:
-        """Lay the steps' cells out by row; zeros where a row has no window any more."""
+        """Arrange the steps' cells by row, padded with zeros."""
         return pad_sequence(cells.split([step.rows for step in self.steps]))  # type: ignore[no-untyped-call]
 
 
@@ -114,12 +114,12 @@ def _step(
     rows, width = len(sizes), 1 + int(sizes.max())
     row = torch.arange(rows).repeat_interleave(sizes)
     within = torch.arange(len(row)) - (sizes.cumsum(0) - sizes)[row]
-    place = torch.cat([torch.arange(rows) * width, row * width + 1 + within])
-    return Step(rows, width, upload(place, device), _filled(sizes + 1, device)), begins[row] + within
+    index = torch.cat([torch.arange(rows) * width, row * width + 1 + within])
+    return Step(rows, width, upload(index, device), _filled(sizes + 1, device)), begins[row] + within
 
 
 def _filled(counts: Int[Tensor, " row"], device: torch.device) -> Bool[Tensor, "row 1 1 slot"] | None:
-    """The first so many slots of each row; None when that is all of them."""
+    """A mask of the first `counts` slots of each row; None if no row has padding."""
     if len(counts) == 0 or bool((counts == counts[0]).all()):
         return None
     return upload((torch.arange(int(counts.max())) < counts[:, None])[:, None, None, :], device)
@@ -131,7 +131,7 @@ MemoryStart = Literal["projected", "carried"]
 
 @strict
 class RanConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
-    """Configuration of a Recurrent Attention Network; the defaults make the base size, 87M parameters."""
+    """Configuration of a Recurrent Attention Network; the default is the base size, 87M parameters."""
 
     model_type = "ran"
 
@@ -153,12 +153,12 @@ class RanConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
     tie_word_embeddings: bool = True
 
     def validate_sizes(self) -> None:
-        """Refuse sizes that no RAN can have."""
+        """Refuse invalid sizes."""
         if self.head_dim % 2:
-            raise ValueError(f"head_dim {self.head_dim} is odd; rotary positions turn pairs of dimensions")
+            raise ValueError(f"head_dim {self.head_dim} is odd; rotary positions rotate pairs of dimensions")
         if not 1 <= self.min_window_size <= self.window_size:
             raise ValueError(
-                f"min_window_size {self.min_window_size} is not within 1 and window_size {self.window_size}"
+                f"min_window_size {self.min_window_size}: expected 1 to window_size, {self.window_size}"
             )
 
 
@@ -168,7 +168,7 @@ Rotary = tuple[Float[Tensor, "slot half"], Float[Tensor, "slot half"]]
 def normalise(x: Float[Tensor, "... dim"], eps: float, style: LayerNormStyle) -> Float[Tensor, "... dim"]:
     """Layer normalisation without parameters.
 
-    `second-moment` is (x - mean) / sqrt(mean(x²) + eps): what the published checkpoints were trained with.
+    `second-moment` is (x - mean) / sqrt(mean(x²) + eps), as in the published checkpoints.
     """
     if style == "standard":
         return F.layer_norm(x, x.shape[-1:], eps=eps)
@@ -178,7 +178,7 @@ def normalise(x: Float[Tensor, "... dim"], eps: float, style: LayerNormStyle) ->
 
 
 class RanLayerNorm(nn.Module):
-    """Layer normalisation in the configured style; the name tells transformers how to initialise it."""
+    """Layer normalisation in the configured style; transformers initialises it by its class name."""
 
     def __init__(self, config: RanConfig) -> None:
         super().__init__()
@@ -194,19 +194,19 @@ class RanLayerNorm(nn.Module):
 
 
 class GatedLinearUnit(nn.Module):
-    """(x W1 + b1) * sigmoid(x W2 + b2), both products in one."""
+    """(x W1 + b1) * sigmoid(x W2 + b2), computed as one product."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.value_gate = nn.Linear(dim, 2 * dim)
 
     def forward(self, x: Float[Tensor, "... dim"]) -> Float[Tensor, "... dim"]:
-        """Gate each vector by itself."""
+        """Gate each vector."""
         return F.glu(self.value_gate(x), dim=-1)
 
 
 def rotary_table(slots: int, head_dim: int, base: float, device: torch.device) -> Rotary:
-    """Cosine and sine of each slot's angles, one for each pair of neighbouring dimensions."""
+    """Cosine and sine of each slot's angles, one per pair of adjacent dimensions."""
     frequencies = base ** (-torch.arange(0, head_dim, 2, device=device, dtype=torch.float32) / head_dim)
     angles = torch.arange(slots, device=device)[:, None] * frequencies
     return angles.cos(), angles.sin()
@@ -215,7 +215,7 @@ def rotary_table(slots: int, head_dim: int, base: float, device: torch.device) -
 def rotate(
     x: Float[Tensor, "row head slot head_dim"], rotary: Rotary
 ) -> Float[Tensor, "row head slot head_dim"]:
-    """Turn the dimensions (2k, 2k + 1) of every slot by that slot's k-th angle."""
+    """Rotate dimensions (2k, 2k + 1) of every slot by the slot's k-th angle."""
     cos, sin = (table[: x.shape[2]] for table in rotary)
     even, odd = x[..., ::2], x[..., 1::2]
     return torch.stack([even * cos - odd * sin, odd * cos + even * sin], dim=-1).flatten(-2).to(x.dtype)
@@ -223,7 +223,7 @@ def rotate(
 
 @dataclass(frozen=True)
 class RanPackedOutput:
-    """What RAN makes of packed sequences, in the order they came in."""
+    """RAN's output for packed sequences, in input order."""
 
     hidden: Float[Tensor, "token dim"]
     cells: Float[Tensor, "piece dim"]
@@ -231,7 +231,7 @@ class RanPackedOutput:
 
 
 class WindowAttention(nn.Module):
-    """Multi-head attention among a memory and its window, then LN(o + GLU(input))."""
+    """Multi-head attention within a memory and its window, then LN(o + GLU(input))."""
 
     def __init__(self, config: RanConfig) -> None:
         super().__init__()
@@ -244,7 +244,7 @@ class WindowAttention(nn.Module):
         self.norm = RanLayerNorm(config)
 
     def forward(self, x: Float[Tensor, "slot dim"], step: Step, rotary: Rotary) -> Float[Tensor, "slot dim"]:
-        """Attend within each row of the step; positions start at 0, the memory's, in every window."""
+        """Attend within each row of the step; in every window positions start at 0, the memory."""
         grid = step.grid(F.silu(self.qkv(x))).unflatten(-1, (3, self.heads, -1))  # type: ignore[no-untyped-call]
         q, k, v = grid.permute(2, 0, 3, 1, 4)
         attended = F.scaled_dot_product_attention(
@@ -288,7 +288,7 @@ class RanWindow(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
 
 
 class MemoryReview(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
-    """Every token attends over all cells of its sequence, with one head: LN(o + GLU(query))."""
+    """Single-head attention of every token over all cells of its sequence: LN(o + GLU(query))."""
 
     def __init__(self, config: RanConfig) -> None:
         super().__init__()
@@ -303,7 +303,7 @@ class MemoryReview(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
     def forward(
         self, tokens: Float[Tensor, "token dim"], cells: Float[Tensor, "cell dim"], layout: WindowLayout
     ) -> Float[Tensor, "token dim"]:
-        """Review each step's tokens in turn, so that scores take memory for one window at a time."""
+        """Process the steps in turn, so that only the scores of one window per text are in memory."""
         query = F.silu(self.query(tokens))
         key, value = layout.by_row(F.silu(self.key_value(cells))).unsqueeze(1).chunk(2, dim=-1)
         reviewed = []
@@ -320,7 +320,7 @@ class MemoryReview(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
 
 
 class MemoryProjection(nn.Module):
-    """The memory before the first window: LN(swish(W x)) of what came from below; of zeros, LN's bias."""
+    """The memory before the first window: LN(swish(W x)) of the previous layer's memory (at first zeros)."""
 
     def __init__(self, config: RanConfig) -> None:
         super().__init__()
@@ -350,12 +350,12 @@ class RanLayer(nn.Module):
         layout: WindowLayout,
         rotary: Rotary,
     ) -> tuple[Float[Tensor, "token dim"], Float[Tensor, "cell dim"], Float[Tensor, "piece dim"]]:
-        """Tokens and memories in; reviewed tokens, the cells of each step in turn, and memories out."""
+        """Returns reviewed tokens, the cells of each step in turn, and updated memories."""
         memory, previous = self.start(memory), None
         cells, outputs = [], []
         for step, window in zip(layout.steps, tokens.split(layout.sizes), strict=True):  # type: ignore[no-untyped-call]
             cell, read, updated = self.window(memory[: step.rows], previous, window, step, rotary)
-            # A sequence that has ended keeps its memory, whatever else is in the batch.
+            # Sequences that have ended keep their memory, so it does not depend on the batch.
             memory = torch.cat([updated, memory[step.rows :]])
             cells.append(cell)
             outputs.append(read)
@@ -393,7 +393,7 @@ class RanModel(RanPreTrainedModel):  # type: ignore[no-untyped-call]
     def forward_packed(
         self, input_ids: Int[Tensor, " token"], lengths: Int[np.ndarray, " piece"] | Int[Tensor, " piece"]
     ) -> RanPackedOutput:
-        """Encode sequences that lie one after the other without padding."""
+        """Encode consecutive sequences without padding."""
         layout = WindowLayout.of(
             lengths.tolist(), self.config.window_size, self.config.min_window_size, input_ids.device
         )
@@ -414,7 +414,7 @@ class RanModel(RanPreTrainedModel):  # type: ignore[no-untyped-call]
         attention_mask: Int[Tensor, "row column"] | None = None,
         **_: Any,
     ) -> BaseModelOutputWithPooling:
-        """Encode a padded batch, padded on either side and to any length: the vectors are the same."""
+        """Encode a padded batch; the vectors don't depend on the side and amount of padding."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         mask = mask.bool()
         packed = self.forward_packed(input_ids[mask], mask.sum(dim=1))

@@ -1,4 +1,4 @@
-"""The folders of a run, the record by which one run is told from another, and the cache."""
+"""A run's folders, the record that identifies a run, hashes of its inputs, and the cache."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import platform
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -30,6 +31,20 @@ if TYPE_CHECKING:
     from pairkit.dataset.in_memory import Source
 
 
+class OutputResult:
+    """Base of results that are a file or folder."""
+
+    out: Path
+
+    def tables(self) -> list[str]:
+        """The path."""
+        return [str(self.out)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The `--json` object."""
+        return {**asdict(cast("Any", self)), "out": str(self.out)}
+
+
 RUN_FILE = "run.json"
 _MADE_BY = "aoe "
 
@@ -38,24 +53,24 @@ def work_beside(out: Path) -> Path:
     """The working folder of a run: `OUT.work`."""
     check_place(out, "a model", "model")
     if out.is_dir() and any(out.iterdir()) and read_run(out) is None:
-        raise ConfigError(f"{out}: holds files that are no model of `aoe train`; choose another --out")
+        raise ConfigError(f"{out}: contains other files than a model of `aoe train`; choose another --out")
     return out.with_name(out.name + ".work")
 
 
 @contextmanager
 def working_folder(work: Path) -> Iterator[None]:
-    """Hold a working folder for this process alone; the lock ends with the process, however it ends."""
-    with held_folder(work, "another run works in it; wait for it or choose another --out"):
+    """Lock a working folder; the lock ends with the process, even if it is killed."""
+    with held_folder(work, "in use by another run; wait for it or choose another --out"):
         try:
             yield
         finally:
             left = {path.name for path in work.glob("*")}
-            if left and left <= {LOCK_FILE, RUN_FILE}:  # nothing to go on from
+            if left and left <= {LOCK_FILE, RUN_FILE}:  # nothing to resume from
                 shutil.rmtree(work)
 
 
 def read_run(folder: Path) -> dict[str, Any] | None:
-    """The run.json in a folder; None where there is none of ours."""
+    """The run.json in a folder; None if there is none of `aoe train`."""
     run = read_own(folder / RUN_FILE)
     if run is None or not str(run.get("made_by", "")).startswith(_MADE_BY):
         return None
@@ -63,19 +78,19 @@ def read_run(folder: Path) -> dict[str, Any] | None:
 
 
 def begin_or_go_on(out: Path, work: Path, origin: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
-    """Make the working folder fit for this run."""
+    """Prepare the working folder for a run; returns the record of a finished one."""
     if fresh:
         clear(work)
     else:
-        for place in (out, work):
-            run = read_run(place)
+        for folder in (out, work):
+            run = read_run(folder)
             if run is not None and (differences := differing(run["origin"], origin)):
                 raise ConfigError(
-                    f"{place}: made by another run, which differs in {'; '.join(differences)}; give --fresh "
-                    "to replace it, or another --out"
+                    f"{folder}: made by another run, which differs in {'; '.join(differences)}; give --fresh"
+                    " to replace it, or another --out"
                 )
-            if run is not None and "diverged" in run:  # it would do so again
-                raise ConfigError(f"{place}: {one_line(str(run['diverged']), 4096)}")
+            if run is not None and "diverged" in run:  # it would diverge again
+                raise ConfigError(f"{folder}: {one_line(str(run['diverged']), 4096)}")
         if finished := read_run(out):
             return finished
     write_json(work / RUN_FILE, {"made_by": _MADE_BY + "train", "origin": origin})
@@ -83,20 +98,19 @@ def begin_or_go_on(out: Path, work: Path, origin: Mapping[str, Any], *, fresh: b
 
 
 def mark_diverged(work: Path, origin: Mapping[str, Any], message: str) -> None:
-    """Note in the working folder that this run came to nothing, so that it isn't gone on with."""
+    """Record that this run diverged, so that it isn't resumed."""
     write_json(work / RUN_FILE, {"made_by": _MADE_BY + "train", "origin": origin, "diverged": message})
 
 
 def clear(work: Path) -> None:
-    """Take everything out of a working folder but its lock."""
+    """Empty a working folder, except for its lock."""
     for path in work.iterdir():
         if path.is_dir():
             remove(path)
     (work / RUN_FILE).unlink(missing_ok=True)
 
 
-# Of a configuration, what says where it came from.
-_ABOUT = ("_name_or_path", "transformers_version", "architectures")
+_ORIGIN_KEYS = ("_name_or_path", "transformers_version", "architectures")  # of a configuration
 
 
 def origin(
@@ -113,29 +127,28 @@ def origin(
     advisers: Mapping[str, Any] | None = None,
     judged: str | None = None,
 ) -> dict[str, Any]:
-    """The settings but for those that only tell or keep or say where rows lie, and hashes of what goes in.
+    """Everything that determines a run's model: settings, and hashes of its inputs.
 
-    `data` and `dev_data` are the rows of each dataset and dev set; a single one's name says nothing.
-    `prompts` are those that the backbone's folder knows, with what was given for the encoder.
-    `own` are the names of losses of one's own, by dataset. `advisers` are the identities of a guide and a
-    teacher, by which they are known instead of their names. `judged` is a hash of the pairs that decide
-    whether the model is kept.
+    `data` and `dev_data` are the rows of each dataset and dev set; the name of a single one has no effect.
+    `prompts` are those of the backbone's folder and of the encoder's settings. `own` are the names of the
+    user's own losses, by dataset. `advisers` are the identities of a guide and a teacher, which replace their
+    names. `judged` is a hash of the pairs that decide whether the model is kept.
     """
-    hashed, held_out = (
-        {name: hash_examples(rows) for name, rows in rows_of.items()} for rows_of in (data, dev_data)
+    data_hashes, dev_hashes = (
+        {name: hash_examples(rows) for name, rows in sets.items()} for sets in (data, dev_data)
     )
-    alone = len(hashed) == 1
-    named = {"guide": {"model", "revision"}, "teacher": {"model", "revision", "scores"}}
-    settled = settings.model_dump(mode="json", exclude={"log": True, "card": True, **named})
-    for section in settled["datasets"].values():  # where rows are found decides nothing
+    is_single = len(data_hashes) == 1
+    excluded = {"guide": {"model", "revision"}, "teacher": {"model", "revision", "scores"}}
+    settled = settings.model_dump(mode="json", exclude={"log": True, "card": True, **excluded})
+    for section in settled["datasets"].values():  # the rows' hashes replace their paths
         section.pop("data"), section.pop("dev_data")
     return {
-        **({"objective": next(iter(own.values())) if alone else dict(own)} if own else {}),
+        **({"objective": next(iter(own.values())) if is_single else dict(own)} if own else {}),
         **(advisers or {}),
         **({} if judged is None else {"judged": judged}),
         "settings": settled,
-        "data": next(iter(hashed.values())) if alone else hashed,
-        "dev_data": (next(iter(held_out.values()), None) if len(held_out) < 2 else held_out),
+        "data": next(iter(data_hashes.values())) if is_single else data_hashes,
+        "dev_data": (next(iter(dev_hashes.values()), None) if len(dev_hashes) < 2 else dev_hashes),
         "backbone": backbone,
         "tokenizer": tokenizer,
         "prompts": prompts.model_dump(include={"prompts", "default_prompt_name", "include_prompt"}),
@@ -145,19 +158,19 @@ def origin(
 
 
 def hash_examples(examples: Examples) -> str:
-    """SHA-256 of texts, rows and labels, whatever file they came in."""
+    """SHA-256 of texts, rows and labels, independent of their file."""
     digest = hashlib.sha256(examples.kind.encode())
     for text in examples.texts:
         digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
     for array in (examples.rows, examples.labels):
         if array is not None:
-            digest.update(np.ascontiguousarray(array).reshape(-1).data)  # no copy, as it may lie on disk
+            digest.update(np.ascontiguousarray(array).reshape(-1).data)  # no copy: it may be mapped from disk
     return digest.hexdigest()
 
 
 def hash_weights(model: nn.Module) -> str:
-    """SHA-256 of a model's weights, wherever they were loaded from."""
-    import torch  # who asks for `versions` alone need not wait for it
+    """SHA-256 of a model's weights."""
+    import torch  # slow to import, and `versions` doesn't need it
 
     digest = hashlib.sha256()
     for name, weight in sorted(model.named_parameters()):
@@ -167,41 +180,38 @@ def hash_weights(model: nn.Module) -> str:
 
 
 def hash_tokenizer(tokenizer: PreTrainedTokenizerFast) -> str:
-    """SHA-256 of all that says how a text becomes tokens.
-
-    How long texts are cut and padded is left out: it is set anew by each that tokenises.
-    """
+    """SHA-256 of a tokenizer, except for truncation and padding, which every caller sets."""
     parts: dict[str, Any] = json.loads(tokenizer.backend_tokenizer.to_str())
     lasting = {key: value for key, value in parts.items() if key not in ("truncation", "padding")}
     return hashlib.sha256(json.dumps(lasting).encode()).hexdigest()
 
 
 def hash_config(config: PretrainedConfig) -> str:
-    """SHA-256 of what says how a backbone computes, and not of where it came from."""
-    parts = {key: value for key, value in config.to_dict().items() if key not in _ABOUT}
+    """SHA-256 of a backbone's configuration, except for its origin."""
+    parts = {key: value for key, value in config.to_dict().items() if key not in _ORIGIN_KEYS}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def hash_files(source: Source | None) -> dict[str, str]:
-    """SHA-256 of a data source's files by name; none for a dataset of the Hub or rows in memory."""
+    """SHA-256 of a data source's files by name; empty for a Hub dataset or rows in memory."""
     if not isinstance(source, str | Path):
         return {}
-    from pairkit.dataset.parts import files_of  # brings polars, which encoding does without
+    from pairkit.dataset.parts import files_of  # imports polars, which encoding doesn't need
 
     files = files_of(source)
-    home = (
+    root = (
         source if Path(source).is_dir() else os.path.commonpath([str(file.parent) for file in files] or ["."])
     )
-    return {str(file.relative_to(home)): sha256(file) for file in files}
+    return {str(file.relative_to(root)): sha256(file) for file in files}
 
 
 def versions() -> dict[str, str]:
-    """The programs that made a model."""
+    """Versions of Python and of the libraries that affect a model."""
     libraries = {name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")}
     return {"aoe-toolkit": __version__, "python": platform.python_version(), **libraries}
 
 
 def cache_dir(kind: str) -> Path:
-    """`$AOE_CACHE/<kind>`, else `~/.cache/aoe-toolkit/<kind>`; whatever lies there may be deleted."""
+    """`$AOE_CACHE/<kind>`, or by default `~/.cache/aoe-toolkit/<kind>`; all of it may be deleted."""
     folder = os.environ.get("AOE_CACHE")
     return (Path(folder) if folder else Path.home() / ".cache/aoe-toolkit") / kind

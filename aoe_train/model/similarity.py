@@ -1,4 +1,4 @@
-"""How alike vectors are, by the measure that their model is made for; in float64."""
+"""Similarity of vectors in float64, by the measure that suits the model."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from aoe_train.settings.training import Similarity
 
-ROUNDING = 1e-12  # cosines nearer than this are equal: float64 can't tell
-_DIGITS = 12  # of a cosine; what lies behind is float64's noise, which would break ties
+ROUNDING = 1e-12  # smaller differences of cosines are rounding errors of float64
+_DIGITS = 12  # of a cosine; further digits are rounding errors, which would break ties
 _BLOCK = 8192
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """(row, dim) as float64 of length one; a zero vector stays zero, so that its cosines are 0."""
+    """(row, dim) in float64, scaled to length 1; a zero vector stays zero, so its cosines are 0."""
     exact = vectors.astype(np.float64)
     lengths = np.linalg.norm(exact, axis=1, keepdims=True)
     np.divide(exact, lengths, out=exact, where=lengths > 0)
@@ -22,34 +22,34 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def scaled_to_one(vectors: np.ndarray) -> np.ndarray:
-    """(row, dim) at length one, in their own numbers and in place; a zero vector stays zero."""
+    """(row, dim), scaled to length 1 in place; a zero vector stays zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     np.divide(vectors, lengths, out=vectors, where=lengths > 0)
     return vectors
 
 
 def comparable(vectors: np.ndarray, similarity: Similarity) -> np.ndarray:
-    """(row, dim) as float64; of length one for cosines, which then are dot products."""
+    """(row, dim) in float64; for cosine scaled to length 1, so that cosines are dot products."""
     return unit(vectors) if similarity == "cosine" else vectors.astype(np.float64)
 
 
 def pair_similarities(vectors: np.ndarray, pairs: np.ndarray, similarity: Similarity) -> np.ndarray:
-    """How alike the vectors of each pair are, in float64; distances are negative, so that more is more alike.
+    """float64 (pair,): the similarity of each pair; distances are negated, so larger means more similar.
 
-    They are rounded to what the vectors can tell: equal pairs of texts are ties.
+    Rounding errors are removed, so that pairs of equal texts are ties.
     """
-    found = np.empty(len(pairs))
-    for start in range(0, len(pairs), _BLOCK):  # a float64 copy of all of them could be large
+    exact = np.empty(len(pairs))
+    for start in range(0, len(pairs), _BLOCK):  # a float64 copy of all vectors could be large
         one, other = (comparable(vectors[side], similarity) for side in pairs[start : start + _BLOCK].T)
-        found[start : start + _BLOCK] = _COMPARED[similarity](one, other)
-    largest = float(np.abs(found).max(initial=0))
+        exact[start : start + _BLOCK] = _COMPARED[similarity](one, other)
+    largest = float(np.abs(exact).max(initial=0))
     scale = 1.0 if similarity == "cosine" else max(largest, np.finfo(np.float64).tiny)
-    rounded: np.ndarray = (found / scale).round(_DIGITS) * scale
+    rounded: np.ndarray = (exact / scale).round(_DIGITS) * scale
     return rounded
 
 
 def all_similarities(one: np.ndarray, other: np.ndarray, similarity: Similarity) -> np.ndarray:
-    """float64 (one, other): how alike each vector of one is to each of the other; see `pair_similarities`."""
+    """float64 (one, other): the similarity of each vector to each other one; see `pair_similarities`."""
     if similarity in ("cosine", "dot"):
         products: np.ndarray = one @ other.T
         return products

@@ -1,4 +1,4 @@
-"""A backbone, a pooling and perhaps layers around it: packed tokens in, one vector a text out."""
+"""Backbone, pooling and dense layers: packed tokens in, one vector per text out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pool(
     pooling: str,
     left_out: Int[Tensor, " piece"] | None = None,
 ) -> Float[Tensor, "text dim"]:
-    """One float32 vector a text."""
+    """Pool tokens to one float32 vector per text."""
     ends = torch.cumsum(lengths, 0)
     last = states[-1].float()
     if pooling == "cls":
@@ -36,7 +36,7 @@ def pool(
         return mean(last[ends - 1], pieces)
     tokens = sums(lengths, pieces)
     if pooling == "max":
-        return torch.segment_reduce(last, "max", lengths=tokens, unsafe=True)  # checks wait for the device
+        return torch.segment_reduce(last, "max", lengths=tokens, unsafe=True)  # unsafe: checks would sync
     if pooling == "avg":
         return mean(last, tokens)
     if pooling == "weighted-mean":
@@ -55,14 +55,14 @@ def _weighted_mean(
     shift = torch.cumsum(lengths, 0) - lengths
     if left_out is not None:
         shift = shift - left_out
-    places = torch.arange(1, len(rows) + 1, device=rows.device)
-    weights = places - torch.repeat_interleave(shift, lengths, output_size=len(rows))
+    positions = torch.arange(1, len(rows) + 1, device=rows.device)
+    weights = positions - torch.repeat_interleave(shift, lengths, output_size=len(rows))
     weights = weights[:, None].to(rows.dtype)
     return mean(rows * weights, tokens) / mean(weights, tokens)
 
 
 def mean(rows: Float[Tensor, "part dim"], counts: Int[Tensor, " text"]) -> Float[Tensor, "text dim"]:
-    """The mean of each text's rows; `counts` says how many come first, then next."""
+    """The mean of each text's rows; `counts` are the consecutive rows of each text."""
     owners = torch.repeat_interleave(
         torch.arange(len(counts), device=rows.device), counts, output_size=len(rows)
     )
@@ -80,12 +80,12 @@ class TextBatch(NamedTuple):
     """The distinct texts of a batch as one row of tokens without padding, in ascending order of length.
 
     Attributes:
-        input_ids: Tokens of all texts, special ones and prompts included.
-        lengths: Tokens of each text; on the host.
-        prompt_lengths: The first tokens of each text that pooling leaves out; None if it takes all.
-        texts: A number for each text; equal numbers are equal texts.
-        rows: (row, column), places of the rows' texts in the batch; -1 for a negative that a row lacks.
-        labels: (row,), or None for rows without.
+        input_ids: Tokens of all texts, including special tokens and prompts.
+        lengths: Number of tokens of each text; on the host.
+        prompt_lengths: Number of leading tokens of each text that pooling ignores; None for none.
+        texts: An id for each text; equal ids mean equal texts.
+        rows: (row, column), indices of the rows' texts in the batch; -1 for a missing negative.
+        labels: (row,), or None for rows without labels.
     """
 
     input_ids: Int[Tensor, " token"]
@@ -96,57 +96,53 @@ class TextBatch(NamedTuple):
     labels: Float[Tensor, " row"] | None = None
 
     def vectors(self, model: TextModel) -> Float[Tensor, "text dim"]:
-        """The texts' vectors by `encoder.model`, or by a copy of it."""
-        found: Tensor = model(self.input_ids, self.lengths, np.ones_like(self.lengths), self.prompt_lengths)
-        return found
+        """The texts' vectors, computed with `encoder.model` or a copy of it."""
+        vectors: Tensor = model(self.input_ids, self.lengths, np.ones_like(self.lengths), self.prompt_lengths)
+        return vectors
 
     def states(self, model: TextModel) -> Float[Tensor, "token hidden"]:
-        """The last hidden state of each token, for a pooling of your own."""
+        """The last hidden state of each token, for your own pooling."""
         return model.states(self.input_ids, self.lengths)[-1]
 
     def sequences(self) -> list[Int[Tensor, " token"]]:
-        """Each text's tokens."""
+        """The tokens of each text."""
         return list(torch.split(self.input_ids, self.lengths.tolist()))
 
     def with_sequences(self, sequences: list[Int[Tensor, " token"]]) -> TextBatch:
-        """The same batch with other tokens in the place of each text's."""
+        """A copy of the batch with the tokens of each text replaced."""
         lengths = np.array([len(tokens) for tokens in sequences])
         return self._replace(input_ids=torch.cat(sequences), lengths=lengths)
 
 
 class TextModel(nn.Module):
-    """What training optimises and encoding runs."""
+    """The network that training optimises and encoding runs."""
 
     def __init__(
-        self,
-        backbone: PreTrainedModel,
-        pooling: str,
-        *,
-        packed: bool,
-        heads: DenseLayers | None = None,
+        self, backbone: PreTrainedModel, pooling: str, *, packed: bool, heads: DenseLayers | None = None
     ) -> None:
         super().__init__()
         self.backbone = backbone
         self.pooling = pooling
         self.packed = packed
         self.heads = heads
-        self._after: tuple[nn.Module, ...] = ()
+        self._final_norm: tuple[nn.Module, ...] = ()
 
-    def learn_layers(self, after: nn.Module | None) -> None:
-        """Get ready to give the vectors of earlier layers too."""
-        self._after = () if after is None else (after,)  # in a tuple, as its weights are the backbone's
+    def learn_layers(self, final_norm: nn.Module | None) -> None:
+        """Prepare for `layers` in `forward`: earlier layers pass through the backbone's final norm."""
+        # In a tuple, because the backbone already registers its weights.
+        self._final_norm = () if final_norm is None else (final_norm,)
 
     @property
     def dim(self) -> int:
-        """Numbers in a vector."""
+        """Dimensions of a vector."""
         return self.token_dim if self.heads is None else self.heads.dim
 
     @property
     def token_dim(self) -> int:
-        """Numbers in a token's vector."""
+        """Dimensions of a token's vector."""
         return int(self.backbone.config.hidden_size)
 
-    @only_callees_compiled  # plans by numbers that differ with each batch
+    @only_callees_compiled  # its plan differs with each batch
     def forward(
         self,
         input_ids: Int[Tensor, " token"],
@@ -157,27 +153,22 @@ class TextModel(nn.Module):
     ) -> Float[Tensor, "text *layer dim"]:
         """Vectors of texts, float32."""
         if self.pooling == "cells":
-            found = cast("Any", self.backbone).forward_packed(input_ids, lengths)
-            vectors = mean(found.cells.float(), _upload(pieces, input_ids.device))
-            return self._behind(vectors)
-        if hasattr(self.backbone, "pooled"):  # a static model, which has no states of tokens in a text
+            output = cast("Any", self.backbone).forward_packed(input_ids, lengths)
+            return self._dense(mean(output.cells.float(), _upload(pieces, input_ids.device)))
+        if hasattr(self.backbone, "pooled"):  # a static model has no hidden states
             tokens = sums(*(_upload(counts, input_ids.device) for counts in (lengths, pieces)))
-            return self._behind(cast("Any", self.backbone).pooled(input_ids, tokens))
+            return self._dense(cast("Any", self.backbone).pooled(input_ids, tokens))
         states = self.states(input_ids, lengths, every=bool(layers))
         return self.vectors(states, lengths, pieces, prompt_lengths, layers)
 
     @only_callees_compiled
     def states(
-        self,
-        input_ids: Int[Tensor, " token"],
-        lengths: Int[np.ndarray, " piece"],
-        *,
-        every: bool = False,
+        self, input_ids: Int[Tensor, " token"], lengths: Int[np.ndarray, " piece"], *, every: bool = False
     ) -> tuple[Float[Tensor, "token dim"], ...]:
-        """Hidden states that pooling reads: the last layer's, or all where it or `every` wants them."""
+        """The last layer's hidden states, or all layers' if the pooling or `every` needs them."""
         if hasattr(self.backbone, "forward_packed"):
             return (cast("Any", self.backbone).forward_packed(input_ids, lengths).hidden,)
-        return self._states(input_ids, lengths, every=self._all_layers or every)
+        return self._states(input_ids, lengths, every=every or self.pooling == "first-last-avg")
 
     @only_callees_compiled
     def vectors(
@@ -188,25 +179,22 @@ class TextModel(nn.Module):
         prompt_lengths: Int[np.ndarray, " piece"] | None = None,
         layers: tuple[int, ...] = (),
     ) -> Float[Tensor, "text *layer dim"]:
-        """Vectors of texts from the states of their tokens; the arguments are those of `forward`."""
+        """Pool token states to vectors of texts; the arguments are those of `forward`."""
         device, skipped = states[-1].device, None
         if prompt_lengths is not None:
-            left_out = np.minimum(prompt_lengths, lengths - 1)  # something has to be left
-            kept = ranges(np.cumsum(lengths) - lengths + left_out, lengths - left_out)
-            place = _upload(kept, device)
-            states, lengths = tuple(state[place] for state in states), lengths - left_out
+            left_out = np.minimum(prompt_lengths, lengths - 1)  # at least one token must remain
+            kept = _upload(ranges(np.cumsum(lengths) - lengths + left_out, lengths - left_out), device)
+            states, lengths = tuple(state[kept] for state in states), lengths - left_out
             skipped = _upload(left_out, device)
         sizes, counts = _upload(lengths, device), _upload(pieces, device)
         if layers:
-            depths = [*((*states[:n], self._finished(states[n])) for n in layers), states]
-            found = torch.stack(
-                [pool(depth, sizes, counts, self.pooling, skipped) for depth in depths], dim=1
-            )
+            depths = [*((*states[:n], self._normed(states[n])) for n in layers), states]
+            pooled = torch.stack([pool(each, sizes, counts, self.pooling, skipped) for each in depths], dim=1)
         else:
-            found = pool(states, sizes, counts, self.pooling, skipped)
-        return self._behind(found)
+            pooled = pool(states, sizes, counts, self.pooling, skipped)
+        return self._dense(pooled)
 
-    def _behind(self, pooled: Tensor) -> Tensor:
+    def _dense(self, pooled: Tensor) -> Tensor:
         return pooled if self.heads is None else self.heads(pooled)
 
     @only_callees_compiled
@@ -217,35 +205,28 @@ class TextModel(nn.Module):
             return run_packed(self.backbone, input_ids, lengths.tolist(), layers=every)
         ascending = np.argsort(lengths, kind="stable")
         order = ranges((np.cumsum(lengths) - lengths)[ascending], lengths[ascending])
-        there, back = (_upload(places, input_ids.device) for places in (order, np.argsort(order)))
-        states = self._states(input_ids[there], lengths[ascending], every=every)
+        forth, back = (_upload(indices, input_ids.device) for indices in (order, np.argsort(order)))
+        states = self._states(input_ids[forth], lengths[ascending], every=every)
         return tuple(state[back] for state in states)
 
-    def _finished(self, state: Tensor) -> Tensor:
-        for part in self._after:
-            state = part(state)
+    def _normed(self, state: Tensor) -> Tensor:
+        for norm in self._final_norm:
+            state = norm(state)
         return state
-
-    @property
-    def _all_layers(self) -> bool:
-        return self.pooling == "first-last-avg"
 
     @only_callees_compiled
     def _padded(self, input_ids: Tensor, lengths: np.ndarray, *, every: bool) -> tuple[Tensor, ...]:
         shape = len(lengths), int(lengths.max())
         slots = _upload(np.flatnonzero(np.arange(shape[1]) < lengths[:, None]), input_ids.device)
-        ids = input_ids.new_full(shape, self._padding)
+        # The mask hides padding, but some models derive positions from the padding token's id.
+        padding = int(getattr(self.backbone.config, "pad_token_id", None) or 0)
+        ids = input_ids.new_full(shape, padding)
         ids.view(-1).index_copy_(0, slots, input_ids)
         mask = input_ids.new_zeros(shape)
         mask.view(-1).index_fill_(0, slots, 1)
-        found = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=every)
-        states = found.hidden_states if every else (found.last_hidden_state,)
+        output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=every)
+        states = output.hidden_states if every else (output.last_hidden_state,)
         return tuple(state.flatten(0, 1).index_select(0, slots) for state in states)
-
-    @property
-    def _padding(self) -> int:
-        # The mask hides it, so any token would do, but some models tell positions by the padding's number.
-        return int(getattr(self.backbone.config, "pad_token_id", None) or 0)
 
 
 @uncompiled

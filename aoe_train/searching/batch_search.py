@@ -1,4 +1,4 @@
-"""Every text of an index searched for in the index itself, perhaps among older rows only: a replay."""
+"""Searches an index for each of its own texts, optionally only among older rows, as if at that time."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pairkit.app.progress import Listener, Progress
 from pairkit.dataset.parquet import write_parquet
 from pairkit.system.files import check_free
 
-_BLOCK = 64  # texts that are read at once
+_BLOCK_TEXTS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class BatchSearch:
-    """What all texts of an index find.
+    """The hits of all texts of an index.
 
     Attributes:
-        hits: A row a hit, in order of place1 and rank: `place1` was searched for and `place2` found; `rank`
-            from 1, `score`, `cosine` and `words` as of a hit; and of both rows, with _1 and _2
-            behind their names, the column that tells rows apart and that of time.
-        texts: How many were searched for.
-        undated: How many rows were left out, as they have no value in the column of time.
+        hits: A row for each hit, in order of place1 and rank: query `place1`, result `place2`, `rank` from 1,
+            `score`, `cosine` and `words` (see `IndexHit`), and, with the suffixes _1 and _2, the identifying
+            column and the time column of both rows.
+        texts: Number of queries.
+        undated: Number of rows that were left out because they have no time.
     """
 
     hits: pl.DataFrame
@@ -37,11 +37,11 @@ class BatchSearch:
     undated: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of `aoe search --every --json`."""
+        """The object of `aoe search --every --json`."""
         return {"texts": self.texts, "hits": self.hits.height, "undated": self.undated}
 
     def write(self, out: str | Path) -> None:
-        """Write the hits as Parquet; the same hits are the same bytes.
+        """Write the hits as Parquet; the same hits give the same bytes.
 
         Raises:
             ConfigError: `out` exists, or can't be written.
@@ -64,43 +64,43 @@ def batch_search(
     show: Listener,
 ) -> BatchSearch:
     """Search for every text of an index; see `SearchIndex.search_every`."""
-    way = checked(top, by, weight)
-    size, found = rows.height, dict[int, RankedRows]()
+    kind = checked(top, by, weight)
+    size, rankings = rows.height, dict[int, RankedRows]()
     if before is not None:
         check_column(rows, "before", before)
     count = size if before is None else size - rows[before].null_count()
-    turns = _turns(rows, before)  # one by one: what is older than each takes a place for each older row
-    while some := list(islice(turns, _BLOCK)):
-        places = np.array([place for place, _ in some])
+    queries = _queries(rows, before)
+    while block := list(islice(queries, _BLOCK_TEXTS)):
+        places = np.array([place for place, _ in block])
         texts = texts_of(places)
         vectors = vectors_of(places, texts)
-        for (place, older), text, vector in zip(some, texts, vectors, strict=True):
-            allowed = older if before is not None else np.delete(np.arange(size), place)
-            found[place] = ranker.ranked(text, vector, top, allowed, by=way, weight=weight)
-        show(Progress("search for each text", len(found), count))
+        for (place, older), text, vector in zip(block, texts, vectors, strict=True):
+            allowed = np.delete(np.arange(size), place) if older is None else older
+            rankings[place] = ranker.ranked(text, vector, top, allowed, by=kind, weight=weight)
+        show(Progress("search for each text", len(rankings), count))
     show(Progress("search for each text", count, count, ended=True))
-    return BatchSearch(_table(rows, found, before), count, size - count)
+    return BatchSearch(_table(rows, rankings, before), count, size - count)
 
 
-def _turns(rows: pl.DataFrame, before: str | None) -> Iterator[tuple[int, np.ndarray]]:
-    """Places in order of time, each with the ascending places of what is older; undated ones are left out."""
+def _queries(rows: pl.DataFrame, before: str | None) -> Iterator[tuple[int, np.ndarray | None]]:
+    """Each row with all older rows, in order of time; without times None instead of older rows."""
     if before is None:
-        yield from ((place, np.empty(0, np.int64)) for place in range(rows.height))
+        yield from ((row, None) for row in range(rows.height))
         return
-    moments = rows[before].rank("dense").to_list()
-    dated = [place for place, moment in enumerate(moments) if moment is not None]
-    dated.sort(key=lambda place: moments[place])
+    times = rows[before].rank("dense").to_list()
+    dated = [row for row, time in enumerate(times) if time is not None]
+    dated.sort(key=lambda row: times[row])
     is_older, older, first = np.zeros(rows.height, bool), np.empty(0, np.int64), 0
-    for turn, place in enumerate(dated):
-        if moments[place] != moments[dated[first]]:
-            is_older[dated[first:turn]] = True
-            older, first = np.flatnonzero(is_older), turn
-        yield place, older
+    for number, row in enumerate(dated):
+        if times[row] != times[dated[first]]:
+            is_older[dated[first:number]] = True
+            older, first = np.flatnonzero(is_older), number
+        yield row, older
 
 
-def _table(rows: pl.DataFrame, found: dict[int, RankedRows], before: str | None) -> pl.DataFrame:
-    places = sorted(found)
-    rankings = [found[place] for place in places]
+def _table(rows: pl.DataFrame, by_place: dict[int, RankedRows], before: str | None) -> pl.DataFrame:
+    places = sorted(by_place)
+    rankings = [by_place[place] for place in places]
     counts = [len(ranking.places) for ranking in rankings]
     one = np.repeat(np.array(places, np.int64), counts)
     other = np.concatenate([np.empty(0, np.int64), *(ranking.places for ranking in rankings)])
@@ -120,7 +120,7 @@ def _table(rows: pl.DataFrame, found: dict[int, RankedRows], before: str | None)
 
 
 def _column(parts: list[np.ndarray | None], counts: list[int]) -> pl.Series:
-    """Numbers of all hits; null where a text's ranking has none."""
+    """One column of all hits; null for rankings without it."""
     numbers = [
         np.full(count, np.nan) if part is None else part.astype(np.float64)
         for part, count in zip(parts, counts, strict=True)

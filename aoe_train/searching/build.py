@@ -1,11 +1,10 @@
-"""From rows to an index: what an earlier one at the same place has is not encoded again."""
+"""Builds an index; reuses the vectors of an earlier index in the same folder."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,10 +14,11 @@ from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.quantization import Quantize, quantized, value_ranges
+from aoe_train.model.run_folder import OutputResult
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.folder import (
     ABOUT,
-    DIGEST,
+    HASH,
     PROBE,
     RANGES,
     ROWS,
@@ -32,31 +32,31 @@ from aoe_train.searching.folder import (
     read_vectors,
 )
 from aoe_train.searching.nearest import IndexKind, IndexVectors, Searcher, build, check_kind, nearest
-from aoe_train.searching.text_rows import TextRows, text_digest
+from aoe_train.searching.text_rows import TextRows, text_hash
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Listener, Progress
 from pairkit.dataset.parquet import write_parquet
 from pairkit.similarity.bm25 import Bm25
 from pairkit.system.files import whole_folder, write_json
 
-MANY = 200_000  # rows from which an index of faiss is the default
-_ASKED, _RANK = 200, 10  # rows whose nearest tell the recall
+MANY = 200_000  # rows from which a faiss index is the default
+_RECALL_QUERIES, _RECALL_RANK = 200, 10
 _SEED = 7
 
 
 @dataclass(frozen=True)
-class Indexed:
-    """What was indexed.
+class Indexed(OutputResult):
+    """The result of indexing.
 
     Attributes:
         out: The folder.
-        rows: How many texts can be found.
-        encoded: How many of them were encoded now; the others' vectors were there.
-        empty: Rows that were left out, as they have no text.
-        dim: Numbers of a vector.
-        kind: How vectors are searched: flat or hnsw.
-        recall: The share of the ten nearest that the kind finds, over 200 of the rows; 1 if flat.
-        bytes: Of the folder.
+        rows: Number of indexed texts.
+        encoded: Number of texts that were encoded now; the other vectors were reused.
+        empty: Number of rows without text, which were left out.
+        dim: Dimensions of a vector.
+        kind: The index of vectors: flat or hnsw.
+        recall: The share of the ten nearest that the index finds for 200 of the rows; 1 if flat.
+        bytes: Size of the folder.
     """
 
     out: Path
@@ -69,30 +69,23 @@ class Indexed:
     bytes: int
 
     def notes(self) -> list[str]:
-        """Texts, size and recall."""
-        left = f", {self.empty:,} rows without a text left out" if self.empty else ""
+        """Number of texts, size and recall."""
+        left_out = f", {self.empty:,} rows without text left out" if self.empty else ""
         return [
-            f"{self.rows:,} texts, {self.encoded:,} encoded now{left}; {self.bytes / self.rows:,.0f} bytes"
-            f" a text; {self.kind} finds {self.recall:.1%} of the ten nearest"
+            f"{self.rows:,} texts, {self.encoded:,} encoded now{left_out};"
+            f" {self.bytes / self.rows:,.0f} bytes per text; {self.kind} finds {self.recall:.1%} of the ten"
+            " nearest"
         ]
-
-    def tables(self) -> list[str]:
-        """The folder."""
-        return [str(self.out)]
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to search it."""
         return [("search it", ["aoe", "search", str(self.out), "TEXT"])]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of `aoe index --json`."""
-        return {**asdict(self), "out": str(self.out)}
-
 
 def check_place(out: Path) -> None:
-    """Refuse to replace what is no index, before anything is read."""
+    """Refuse to replace anything but an index, before reading the input."""
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or is_index(out))):
-        raise ConfigError(f"{out}: is there and no index of ours; choose another folder")
+        raise ConfigError(f"{out}: exists, but isn't an index of `aoe index`; choose another folder")
 
 
 def make(
@@ -105,15 +98,15 @@ def make(
     quantize: Quantize,
     show: Listener,
 ) -> Indexed:
-    """Write an index, whole or not at all."""
+    """Write an index; the folder is complete or absent."""
     chosen: IndexKind = kind or ("hnsw" if len(rows.texts) >= MANY else "flat")
     check_kind(chosen)
-    digests = [text_digest(text) for text in rows.texts]
-    # The rows of an index may be indexed anew.
-    if DIGEST in rows.frame.columns and rows.frame[DIGEST].to_list() != digests:
-        raise DataError(f"the column {DIGEST} would be lost, as an index has its own; rename it")
+    hashes = [text_hash(text) for text in rows.texts]
+    # Equal hashes: these are the rows of an index.
+    if HASH in rows.frame.columns and rows.frame[HASH].to_list() != hashes:
+        raise DataError(f"the column {HASH} is reserved for hashes of texts; rename it")
     probe = embedder.encode([TEXT], embedder.prompts.document)
-    matrix, encoded = _vectors(rows.texts, digests, embedder, probe, out)
+    matrix, encoded = _vectors(rows.texts, hashes, embedder, probe, out)
     about = IndexManifest(
         model=model,
         text=list(rows.columns),
@@ -124,9 +117,14 @@ def make(
         weight=WEIGHTS["bm25"],
     )
     with whole_folder(out) as folder:
-        write_parquet(folder / ROWS, rows.frame.with_columns(pl.Series(DIGEST, digests)))
+        write_parquet(folder / ROWS, rows.frame.with_columns(pl.Series(HASH, hashes)))
         np.save(folder / PROBE, probe, allow_pickle=False)
-        vectors = _stored(matrix, quantize, folder)
+        ranges = value_ranges([matrix]) if quantize == "int8" else None
+        stored = matrix if ranges is None else quantized(matrix, "int8", ranges)
+        np.save(folder / VECTORS, stored, allow_pickle=False)
+        if ranges is not None:
+            np.save(folder / RANGES, ranges.astype(np.float32), allow_pickle=False)
+        vectors = IndexVectors(stored, ranges)
         show(Progress("index words"))
         (folder / WORDS).mkdir()
         Bm25(rows.texts).save(folder / WORDS)
@@ -140,63 +138,48 @@ def make(
 
 
 def measure(vectors: IndexVectors, searcher: Searcher) -> float:
-    """The share of the ten nearest of some of the vectors, itself aside, that a searcher finds."""
-    asked = np.random.default_rng(_SEED).permutation(len(vectors))[:_ASKED]
-    queries = vectors.rows(np.sort(asked))
-    exact = nearest(vectors, queries, _RANK + 1).places[:, 1:]
-    found = searcher.nearest(queries, _RANK + 1).places
+    """A searcher's recall of the ten nearest, for a sample of the vectors."""
+    sample = np.random.default_rng(_SEED).permutation(len(vectors))[:_RECALL_QUERIES]
+    queries = vectors.rows(np.sort(sample))
+    exact = nearest(vectors, queries, _RECALL_RANK + 1).places[:, 1:]  # without the query itself
+    found = searcher.nearest(queries, _RECALL_RANK + 1).places
     hits = sum(np.isin(one[one >= 0], other).sum() for one, other in zip(exact, found, strict=True))
     return float(hits / max((exact >= 0).sum(), 1))
 
 
 def _vectors(
-    texts: Sequence[str], digests: Sequence[str], embedder: Embedder, probe: np.ndarray, out: Path
+    texts: Sequence[str], hashes: Sequence[str], embedder: Embedder, probe: np.ndarray, out: Path
 ) -> tuple[np.ndarray, int]:
-    """Vectors of length 1, float32 (text, dim), and how many of them were made now."""
-    place_of, known = _known(out, probe)
-    missing = dict.fromkeys(
-        text for text, digest in zip(texts, digests, strict=True) if digest not in place_of
-    )
-    new = _unit(embedder.encode(list(missing), embedder.prompts.document), embedder) if missing else known
+    """Vectors of length 1, float32 (text, dim), and the number of newly encoded ones."""
+    row_of, reused = _earlier_vectors(out, probe)
+    missing = dict.fromkeys(text for text, digest in zip(texts, hashes, strict=True) if digest not in row_of)
+    new = reused
+    if missing:
+        new = embedder.encode(list(missing), embedder.prompts.document)
+        if not np.isfinite(new).all():
+            raise DataError(f"{embedder.name}: some vectors contain NaN or infinity; check the model")
+        new = scaled_to_one(new)
     if len(missing) == len(texts):
         return new, len(missing)
     number = {text: row for row, text in enumerate(missing)}
     matrix = np.empty((len(texts), new.shape[1]), np.float32)
-    for row, (text, digest) in enumerate(zip(texts, digests, strict=True)):
-        matrix[row] = known[place_of[digest]] if digest in place_of else new[number[text]]
+    for row, (text, digest) in enumerate(zip(texts, hashes, strict=True)):
+        matrix[row] = reused[row_of[digest]] if digest in row_of else new[number[text]]
     return matrix, len(missing)
 
 
-def _unit(vectors: np.ndarray, embedder: Embedder) -> np.ndarray:
-    """Scaled to length 1, in place."""
-    if not np.isfinite(vectors).all():
-        raise DataError(f"{embedder.name}: some vectors are no numbers; check the model")
-    return scaled_to_one(vectors)
+def _earlier_vectors(out: Path, probe: np.ndarray) -> tuple[dict[str, int], np.ndarray]:
+    """Rows by hash of the text, and float32 vectors, of an earlier index of the same model.
 
-
-def _known(out: Path, probe: np.ndarray) -> tuple[dict[str, int], np.ndarray]:
-    """Places by the digests of texts, and the float32 vectors, of an index of this model that is there.
-
-    A damaged one has none: to build the index again is what its messages ask for.
+    A damaged index is ignored, since its error messages ask to build it again.
     """
-    nothing: dict[str, int] = {}
-    if not (out.exists() and is_index(out)):
-        return nothing, np.empty((0, 0), np.float32)
-    try:
-        about = read_manifest(out)
-        if about.vectors == "float32" and same_model(probe, read_probe(out)):
-            digests = read_rows_of(out)[DIGEST].to_list()
-            places = {digest: row for row, digest in enumerate(digests)}
-            return places, read_vectors(out, about).rows(slice(None))
-    except DataError:
-        pass
-    return nothing, np.empty((0, 0), np.float32)
-
-
-def _stored(matrix: np.ndarray, quantize: Quantize, folder: Path) -> IndexVectors:
-    ranges = value_ranges([matrix]) if quantize == "int8" else None
-    stored = matrix if ranges is None else quantized(matrix, "int8", ranges)
-    np.save(folder / VECTORS, stored, allow_pickle=False)
-    if ranges is not None:
-        np.save(folder / RANGES, ranges.astype(np.float32), allow_pickle=False)
-    return IndexVectors(stored, ranges)
+    if out.exists() and is_index(out):
+        try:
+            about = read_manifest(out)
+            if about.vectors == "float32" and same_model(probe, read_probe(out)):
+                hashes = read_rows_of(out)[HASH].to_list()
+                vectors = read_vectors(out, about).rows(slice(None))
+                return {digest: row for row, digest in enumerate(hashes)}, vectors
+        except DataError:
+            pass
+    return {}, np.empty((0, 0), np.float32)

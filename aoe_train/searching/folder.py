@@ -1,14 +1,14 @@
-"""An index as it lies on disk.
+"""The files of an index.
 
-| file | what it holds |
+| file | content |
 |---|---|
-| `index.json` | what the others are of: rows, dim, model, kind |
-| `rows.parquet` | the rows as they came, and `sha256` of each text |
-| `vectors.npy` | their vectors, of length 1: float32, or int8 |
-| `probe.npy` | the vector of one fixed text, by which the model is known again |
-| `ranges.npy` | of int8: the lowest and the highest value of each dimension |
+| `index.json` | the model, the number of rows, and the other fields of `IndexManifest` |
+| `rows.parquet` | the input's rows, and `sha256` of each text |
+| `vectors.npy` | vectors of length 1: float32 or int8 |
+| `probe.npy` | the vector of a fixed text, which identifies the model |
+| `ranges.npy` | for int8: minimum and maximum of each dimension |
 | `words/` | BM25 |
-| `index.faiss` | of the kind `hnsw` |
+| `index.faiss` | for `hnsw` |
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from pairkit.dataset.parquet import read_parquet
 
 ABOUT, ROWS, WORDS = "index.json", "rows.parquet", "words"
 VECTORS, RANGES, PROBE = "vectors.npy", "ranges.npy", "probe.npy"
-DIGEST = "sha256"
+HASH = "sha256"
 _REMEDY = "build the index again"
 _Count = Annotated[int, Field(ge=1, le=1 << 40)]
 
 
 class IndexManifest(Foreign):
-    """What `index.json` says."""
+    """The content of `index.json`."""
 
     format: Literal[1] = 1
     model: str
@@ -47,34 +47,34 @@ class IndexManifest(Foreign):
 
 
 def read_manifest(folder: Path) -> IndexManifest:
-    """What an index is of."""
+    """Read `index.json`."""
     path = folder / ABOUT
     if not path.is_file():
-        raise ConfigError(f"{folder}: no index.json; expected the folder that `aoe index` made")
+        raise ConfigError(f"{folder}: no index.json; expected a folder of `aoe index`")
     return decode(IndexManifest, read_object(path), path, _REMEDY)
 
 
 def read_rows_of(folder: Path) -> pl.DataFrame:
-    """The rows."""
+    """Read the rows."""
     path = folder / ROWS
     if not path.is_file():
-        raise DataError(f"is gone; {_REMEDY}", path=path)
+        raise DataError(f"is missing; {_REMEDY}", path=path)
     return read_parquet(path)
 
 
 def read_vectors(folder: Path, about: IndexManifest) -> IndexVectors:
-    """The vectors, mapped from the disk."""
+    """The vectors, mapped into memory."""
     stored = mapped_array(folder / VECTORS, _REMEDY)
     ranges = None if about.vectors == "float32" else np.array(mapped_array(folder / RANGES, _REMEDY))
     return IndexVectors(stored, ranges)
 
 
 def read_probe(folder: Path) -> np.ndarray:
-    """The vector of the fixed text, (1, dim)."""
+    """The vector of the probe, (1, dim)."""
     return np.array(mapped_array(folder / PROBE, _REMEDY))
 
 
 def is_index(folder: Path) -> bool:
-    """Whether a folder may be replaced by an index: it holds one, and nothing else."""
+    """Whether a folder contains an index and nothing else, so that it may be replaced."""
     ours = {ABOUT, ROWS, VECTORS, RANGES, PROBE, WORDS, INDEX_FILE}
     return (folder / ABOUT).is_file() and {path.name for path in folder.iterdir()} <= ours

@@ -15,7 +15,7 @@ from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.batch_search import BatchSearch, batch_search
-from aoe_train.searching.folder import DIGEST, read_manifest, read_probe, read_rows_of, read_vectors
+from aoe_train.searching.folder import HASH, read_manifest, read_probe, read_rows_of, read_vectors
 from aoe_train.searching.nearest import IndexVectors, Searcher
 from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, checked
 from aoe_train.searching.text_rows import as_json, joined, naming_column
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class IndexHit:
-    """A text that was found.
+    """A search result.
 
     Attributes:
-        place: Its row in the index, from 0.
-        score: By which it was ranked, the higher the better: with both in [0, 1], over the candidates.
-        cosine: Of its vector and that of the text that was searched for; None by words alone.
-        words: The share that its words' score is of the most that a text could have; None by the model alone.
+        place: Its row number in the index, from 0.
+        score: The score by which it was ranked, higher is better; in [0, 1] if by both.
+        cosine: The cosine of its vector and the query's; None if by words.
+        words: Its BM25 score, relative to the highest possible one; None if by the model.
         text: The text.
-        row: All its columns.
+        row: All columns of its row.
     """
 
     place: int
@@ -48,18 +48,18 @@ class IndexHit:
 
     @property
     def known(self) -> tuple[str, Any]:
-        """The column by which people tell rows apart, such as a number, and its value; else the place."""
+        """The column that identifies the row for people, such as a number, and its value; else the place."""
         name = naming_column(self.row)
         return ("row", self.place) if name is None else (name, self.row[name])
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of `aoe search --json`."""
+        """An object of `aoe search --json`."""
         scores = {"place": self.place, "score": self.score, "cosine": self.cosine, "words": self.words}
         return {**scores, "row": as_json(self.row)}
 
 
 class SearchQuery(NamedTuple):
-    """What is searched for; see `SearchIndex.search`."""
+    """The arguments of `SearchIndex.search`."""
 
     text: str
     top: int
@@ -70,24 +70,23 @@ class SearchQuery(NamedTuple):
 
 
 class SearchIndex:
-    """An index that is open.
+    """An open index.
 
     Attributes:
-        folder: Where it lies.
-        about: What it is of.
-        vectors: Of its rows.
-        ranker: What ranks them.
+        folder: Its folder.
+        about: Its manifest.
+        vectors: The vectors of its rows.
+        ranker: Ranks its rows.
     """
 
     def __init__(self, folder: Path, embedder: Embedder | None) -> None:
-        """Open it."""
         self.folder, self.about = folder, read_manifest(folder)
         if embedder is not None:
             vector = embedder.encode([TEXT], embedder.prompts.document)
             if not same_model(vector, read_probe(folder)):
                 raise ConfigError(
-                    f"{folder}: its vectors are those of {one_line(self.about.model)} as it was then, and"
-                    f" not of {embedder.name} as it is here; build the index again, or name its model"
+                    f"{folder}: its vectors, made with {one_line(self.about.model)}, differ from those of"
+                    f" {embedder.name}; give the same model, or build the index again"
                 )
         self._embedder = embedder
         self._rows = read_rows_of(folder)
@@ -95,7 +94,7 @@ class SearchIndex:
         self.ranker = Ranker(folder, self.about, self.vectors)
 
     def __len__(self) -> int:
-        """How many texts it has."""
+        """Number of texts."""
         return self.about.rows
 
     def __repr__(self) -> str:
@@ -106,11 +105,11 @@ class SearchIndex:
 
     @property
     def rows(self) -> pl.DataFrame:
-        """All rows, in the order of their places."""
-        return self._rows.drop(DIGEST)
+        """All rows, in index order."""
+        return self._rows.drop(HASH)
 
     def texts(self, places: Sequence[int] | np.ndarray) -> list[str]:
-        """The texts at some places."""
+        """The texts of some rows."""
         return joined(self._rows[list(map(int, places))].select(self.about.text), self.about.text)
 
     def search(
@@ -123,19 +122,19 @@ class SearchIndex:
         by: str = "both",
         weight: float | None = None,
     ) -> list[IndexHit]:
-        """The texts that fit best, best first; ties in order of place.
+        """Search for a text; the best result is first, and ties are in index order.
 
         Args:
-            text: What is searched for; the model's prompt for queries goes with it.
-            top: How many, at most.
-            where: Columns with the value that a row has to have, such as `{"state": "open"}`.
-            before: Columns with a value that a row's has to be smaller than, such as `{"day": "2024"}`.
-            by: both: vectors and BM25, see `Hybrid`; or model, or words alone.
-            weight: How much vectors count beside words, from 0 to 1; by default what suits the model.
+            text: The query; the model's prompt for queries is added.
+            top: Maximum number of results.
+            where: Columns and the values that rows must have, such as `{"state": "open"}`.
+            before: Columns and values that rows must be below, such as `{"day": "2024"}`.
+            by: model (vectors), words (BM25), or both (see `Hybrid`).
+            weight: Weight of vectors in both, from 0 to 1; by default the index's own.
 
         Raises:
-            ConfigError: No such column or way, or a number out of its range.
-            DataError: A text of blanks, or damaged vectors.
+            ConfigError: Unknown column or ranking, or a number out of its range.
+            DataError: The text is blank, or the index is damaged.
         """
         query = SearchQuery(text, top, where or {}, before or {}, by, weight)
         vector = None if checked(top, by, weight) == "words" or not text.strip() else self._vector(text)
@@ -144,42 +143,41 @@ class SearchIndex:
     def search_together(
         self, queries: Sequence[SearchQuery], vectors: Sequence[np.ndarray | None]
     ) -> list[list[IndexHit]]:
-        """The hits of each query by its vector, which one by words lacks: one pass over the index for all.
+        """The hits of several queries with their vectors (None if by words), in one pass over the index.
 
         Raises:
             ConfigError, DataError: See `search`.
         """
         if any(not query.text.strip() for query in queries):
-            raise DataError("the text is empty; give what to search for")
-        ways = [checked(query.top, query.by, query.weight) for query in queries]
+            raise DataError("the text is empty; expected a search query")
+        kinds = [checked(query.top, query.by, query.weight) for query in queries]
         rows = [allowed(self._rows, query.where, query.before) for query in queries]
         units = [None if vector is None else scaled_to_one(vector[None])[0] for vector in vectors]
         nearest: list[RankedRows | None] = [None] * len(queries)
-        by_count: dict[int, dict[int, np.ndarray]] = {}  # vectors whose nearest are looked for together
-        for place, (query, way, unit) in enumerate(zip(queries, ways, units, strict=True)):
-            if way != "words" and rows[place] is None and unit is not None:
-                by_count.setdefault(candidates(way, query.top), {})[place] = unit
-        for count, some in by_count.items():
-            for place, found in zip(
-                some, self.ranker.nearest(np.stack([*some.values()]), count, None), strict=True
-            ):
-                nearest[place] = found
+        by_count: dict[int, dict[int, np.ndarray]] = {}  # unfiltered queries that are searched together
+        for number, (query, kind, unit) in enumerate(zip(queries, kinds, units, strict=True)):
+            if kind != "words" and rows[number] is None and unit is not None:
+                by_count.setdefault(candidates(kind, query.top), {})[number] = unit
+        for count, group in by_count.items():
+            ranked = self.ranker.nearest(np.stack([*group.values()]), count, None)
+            for number, near in zip(group, ranked, strict=True):
+                nearest[number] = near
         return [
             self._hits(
                 self.ranker.ranked(
-                    query.text, unit, query.top, row, by=way, weight=query.weight, nearest=near
+                    query.text, unit, query.top, row, by=kind, weight=query.weight, nearest=near
                 )
             )
-            for query, way, row, unit, near in zip(queries, ways, rows, units, nearest, strict=True)
+            for query, kind, row, unit, near in zip(queries, kinds, rows, units, nearest, strict=True)
         ]
 
-    def _hits(self, found: RankedRows) -> list[IndexHit]:
-        frame = self._rows[found.places.tolist()]
+    def _hits(self, ranked: RankedRows) -> list[IndexHit]:
+        frame = self._rows[ranked.places.tolist()]
         texts = joined(frame.select(self.about.text), self.about.text)
-        unknown = [None] * len(found.places)
-        columns = [unknown if known is None else known.tolist() for known in (found.cosines, found.words)]
-        own_rows = frame.drop(DIGEST).iter_rows(named=True)
-        return list(map(IndexHit, found.places.tolist(), found.scores.tolist(), *columns, texts, own_rows))
+        unknown = [None] * len(ranked.places)
+        columns = [unknown if each is None else each.tolist() for each in (ranked.cosines, ranked.words)]
+        own_rows = frame.drop(HASH).iter_rows(named=True)
+        return list(map(IndexHit, ranked.places.tolist(), ranked.scores.tolist(), *columns, texts, own_rows))
 
     def search_every(
         self,
@@ -192,8 +190,8 @@ class SearchIndex:
     ) -> BatchSearch:
         """Search for every text of the index; see `aoe_train.search_every`.
 
-        By the vector that the index has of a text; or by one that is made anew, if the index was opened with
-        its model, and that has another prompt for queries.
+        Queries use the vectors in the index. They are encoded again only if the index was opened with its
+        model, and the model has a special prompt for queries.
         """
         from pairkit.app.progress import Display
 
@@ -211,19 +209,19 @@ class SearchIndex:
             )
 
     def vectors_to_search(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
-        """Vectors of length 1 by which some of its own texts are searched for, (text, dim)."""
+        """Query vectors of length 1 of some texts of the index, (text, dim)."""
         embedder = self._embedder
         if embedder is None or embedder.prompts.query == embedder.prompts.document:
             return self.vectors.rows(places)
         return np.asarray(scaled_to_one(embedder.encode(list(texts), embedder.prompts.query)))
 
     def searcher(self) -> Searcher:
-        """What finds the nearest of its vectors; see `Ranker.searcher`."""
+        """See `Ranker.searcher`."""
         return self.ranker.searcher()
 
     def _vector(self, text: str) -> np.ndarray:
         if self._embedder is None:
             raise ConfigError(
-                f"{self.folder}: opened without its model; search by words, or open it with the model"
+                f"{self.folder}: opened without its model; search by words, or open it with its model"
             )
         return np.asarray(self._embedder.encode([text], self._embedder.prompts.query)[0])

@@ -1,4 +1,4 @@
-"""Which texts of an index say nearly the same: near pairs, and the groups that they make."""
+"""Near-duplicates by vectors: pairs of similar texts, and their groups."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from aoe_train.searching.index import SearchIndex
     from pairkit.app.result_table import ResultTable
 
-_QUERIES, _COMPARED = 1024, 4096  # texts that are compared at once with so many others
-_WAITING = 1 << 20  # pairs, before only the nearest of each text are kept
-_WRITTEN = 4096  # pairs at once
-_SHOWN, _MEMBERS = 100, 5  # characters of a text, texts of a group
-NEIGHBOURS, LEAST = 50, 0.9
+_QUERIES, _OTHERS = 1024, 4096  # texts per product of matrices
+_BUFFERED_PAIRS = 1 << 20  # until all but the nearest of each text are dropped
+_BLOCK_PAIRS = 4096  # that are written at a time
+_SHOWN, _MEMBERS = 100, 5  # characters per text, texts per group
+NEIGHBOURS, MIN_COSINE = 50, 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class NearDuplicates:
-    """Pairs of texts that are near.
+    """Pairs of similar texts, within an index or between two.
 
     Attributes:
-        pairs: `place1`, `place2` and `cosine`, the nearest first. Within one index place1 is the lower.
-        asked: The index that has the first text of each pair.
-        index: The one that has the second; the same where it was compared with itself.
-        full: Texts with more near ones than were kept.
+        pairs: `place1`, `place2` and `cosine`, the most similar first. Within one index place1 < place2.
+        asked: The index of the first text of each pair.
+        index: The index of the second text; the same if it was compared with itself.
+        full: Number of texts with more neighbours than were kept.
     """
 
     pairs: pl.DataFrame
@@ -48,18 +48,18 @@ class NearDuplicates:
 
     @property
     def texts(self) -> int:
-        """How many were compared with others."""
+        """Number of texts that were compared with others."""
         return len(self.asked)
 
     @property
     def within(self) -> bool:
-        """Whether both are of one index, so that they make groups."""
+        """Whether both texts of a pair are in one index, so that there are groups."""
         return self.asked is self.index
 
     def rows(self, start: int = 0, count: int | None = None) -> pl.DataFrame:
-        """Some pairs with all columns of both rows, which have _1 and _2 behind their names.
+        """Pairs with all columns of both rows, with the suffixes _1 and _2.
 
-        All of them at once may take far more memory than the index does.
+        All pairs at once may need far more memory than the index.
         """
         pairs = self.pairs.slice(start, count)
         ones, others = pairs["place1"].to_list(), pairs["place2"].to_list()
@@ -67,13 +67,13 @@ class NearDuplicates:
 
     @cached_property
     def groups(self) -> list[list[int]]:
-        """Places that pairs tie together, the largest groups first; none between two indexes."""
+        """Groups of connected places, the largest first; empty between two indexes."""
         if not self.within:
             return []
-        tied: Groups[int] = Groups()
+        groups: Groups[int] = Groups()
         for one, other in self.pairs.select("place1", "place2").iter_rows():
-            tied.join(one, other)
-        return sorted(tied.all().values(), key=lambda group: (-len(group), group))
+            groups.join(one, other)
+        return sorted(groups.all().values(), key=lambda group: (-len(group), group))
 
     def notes(self) -> list[str]:
         """Counts of pairs and groups."""
@@ -82,7 +82,7 @@ class NearDuplicates:
         return [f"{len(self.pairs):,} pairs of {self.texts:,} texts{groups}{more}"]
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of `aoe duplicates --json`."""
+        """The object of `aoe duplicates --json`."""
         return {
             "texts": self.texts,
             "full": self.full,
@@ -91,7 +91,7 @@ class NearDuplicates:
         }
 
     def write(self, out: str | Path) -> None:
-        """Write the pairs with both rows as Parquet, some thousand at a time.
+        """Write the pairs with both rows as Parquet, a few thousand at a time.
 
         Raises:
             ConfigError: `out` exists, or can't be written.
@@ -101,11 +101,11 @@ class NearDuplicates:
         stream_parquet(path, self._parts(), dict(self.rows(0, 0).schema))
 
     def _parts(self) -> Iterator[pl.DataFrame]:
-        for start in range(0, len(self.pairs), _WRITTEN):
-            yield self.rows(start, _WRITTEN)
+        for start in range(0, len(self.pairs), _BLOCK_PAIRS):
+            yield self.rows(start, _BLOCK_PAIRS)
 
     def table(self, rows: int = 20) -> ResultTable:
-        """The largest groups with their lowest cosine; between two indexes the first pairs."""
+        """The largest groups with their lowest cosine, or the first pairs between two indexes."""
         from pairkit.app.result_table import ResultTable
 
         if self.within:
@@ -120,10 +120,7 @@ class NearDuplicates:
             return table
         shown = self.pairs.head(rows)
         table = ResultTable("cosine", "row", "text")
-        sides = (
-            _shown(self.asked, shown["place1"].to_list()),
-            _shown(self.index, shown["place2"].to_list()),
-        )
+        sides = (_shown(self.asked, shown["place1"].to_list()), _shown(self.index, shown["place2"].to_list()))
         for pair, one, other in zip(shown.iter_rows(named=True), *sides, strict=True):
             table.add_row(f"{pair['cosine']:.3f}", *one)
             table.add_row("", *other)
@@ -131,13 +128,13 @@ class NearDuplicates:
 
 
 def _shown(index: SearchIndex, places: list[int]) -> list[tuple[str, str]]:
-    """What tells each row from others, and the beginning of its text."""
+    """The identifier of each row, and the start of its text."""
     rows = index.rows[places]
     name = naming_column(rows.columns)
-    known = places if name is None else rows[name].to_list()
+    ids = places if name is None else rows[name].to_list()
     return [
-        (one_line(str(key), _SHOWN), one_line(text, _SHOWN))
-        for key, text in zip(known, index.texts(places), strict=True)
+        (one_line(str(id_), _SHOWN), one_line(text, _SHOWN))
+        for id_, text in zip(ids, index.texts(places), strict=True)
     ]
 
 
@@ -150,31 +147,30 @@ def alike(
     neighbours: int = NEIGHBOURS,
     show: Listener,
 ) -> tuple[Mapping[str, np.ndarray], int]:
-    """Places and cosines of near texts, and how many texts have more than `neighbours` of them."""
-    asked = vectors if queries is None else queries
-    within = queries is None
-    near = _compared(vectors, queries, least)
+    """Places and cosines of similar pairs, and the number of texts with more than `neighbours` of them."""
+    first, within = (vectors, True) if queries is None else (queries, False)
+    blocks = _compared(vectors, first, least, within=within)
     if not searcher.is_exact:
-        near = _searched(vectors, queries, least, searcher, neighbours)
-    counts = np.zeros(len(asked), np.int64)
-    found, new = _NO_PAIRS, list[_Pairs]()
-    for done, texts, pairs in near:
-        show(Progress("compare texts", done, len(asked)))
+        blocks = _searched(vectors, first, least, searcher, neighbours, within=within)
+    counts = np.zeros(len(first), np.int64)
+    kept, new = _NO_PAIRS, list[_Pairs]()
+    for done, texts, pairs in blocks:
+        show(Progress("compare texts", done, len(first)))
         if not len(texts):
             continue
-        counts += np.bincount(texts, minlength=len(asked))
+        counts += np.bincount(texts, minlength=len(first))
         new.append(pairs)
-        if sum(len(some.cosine) for some in new) > len(found.cosine) + _WAITING:
-            found, new = _nearest_of_each([found, *new], neighbours, within=within), []
-    show(Progress("compare texts", len(asked), len(asked), ended=True))
-    one, other, cosine = _nearest_of_each([found, *new], neighbours, within=within)
+        if sum(len(block.cosine) for block in new) > len(kept.cosine) + _BUFFERED_PAIRS:
+            kept, new = _nearest_of_each([kept, *new], neighbours, within=within), []
+    show(Progress("compare texts", len(first), len(first), ended=True))
+    one, other, cosine = _nearest_of_each([kept, *new], neighbours, within=within)
     order = np.lexsort((other, one, -cosine))
     ordered = {"place1": one[order], "place2": other[order], "cosine": cosine[order]}
     return ordered, int((counts > neighbours).sum())
 
 
 class _Pairs(NamedTuple):
-    """Near texts; within one index `one` is the lower place."""
+    """Similar texts; within one index `one` is less than `other`."""
 
     one: np.ndarray
     other: np.ndarray
@@ -182,47 +178,51 @@ class _Pairs(NamedTuple):
 
 
 _NO_PAIRS = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
-_Near = Iterator[tuple[int, np.ndarray, _Pairs]]  # texts done so far, each text with a near one, pairs
+_Blocks = Iterator[tuple[int, np.ndarray, _Pairs]]  # finished texts, a text for each of its neighbours, pairs
 
 
-def _compared(vectors: IndexVectors, queries: IndexVectors | None, least: float) -> _Near:
-    """All near pairs, each once: a threshold needs no search for the nearest of each text."""
-    asked = vectors if queries is None else queries
-    for start in range(0, len(asked), _QUERIES):
-        block = asked.rows(slice(start, start + _QUERIES))
-        for first in range(start if queries is None else 0, len(vectors), _COMPARED):
-            products = block @ vectors.rows(slice(first, first + _COMPARED)).T
-            if queries is None and first == start:
+def _compared(vectors: IndexVectors, queries: IndexVectors, least: float, *, within: bool) -> _Blocks:
+    """All similar pairs, each once, by comparing all texts."""
+    for start in range(0, len(queries), _QUERIES):
+        block = queries.rows(slice(start, start + _QUERIES))
+        for first in range(start if within else 0, len(vectors), _OTHERS):
+            products = block @ vectors.rows(slice(first, first + _OTHERS)).T
+            if within and first == start:
                 products[np.tril_indices(len(block), m=products.shape[1])] = -np.inf
             hits = np.flatnonzero(products >= least)
             rows, columns = np.divmod(hits, products.shape[1])
             pairs = _Pairs(rows + start, columns + first, products.ravel()[hits])
-            texts = np.concatenate([pairs.one, pairs.other]) if queries is None else pairs.one
+            texts = np.concatenate([pairs.one, pairs.other]) if within else pairs.one
             yield start + len(block), texts, pairs
 
 
 def _searched(
-    vectors: IndexVectors, queries: IndexVectors | None, least: float, searcher: Searcher, neighbours: int
-) -> _Near:
-    """The near pairs that an index of faiss finds; some of them twice."""
-    asked = vectors if queries is None else queries
-    count = min(neighbours + 1 + (queries is None), len(vectors))  # one more tells whether there are more
-    for start in range(0, len(asked), _QUERIES):
-        block = asked.rows(slice(start, start + _QUERIES))
+    vectors: IndexVectors,
+    queries: IndexVectors,
+    least: float,
+    searcher: Searcher,
+    neighbours: int,
+    *,
+    within: bool,
+) -> _Blocks:
+    """The similar pairs that a faiss index finds; some of them twice."""
+    count = min(neighbours + 1 + within, len(vectors))  # + 1 shows whether there are more
+    for start in range(0, len(queries), _QUERIES):
+        block = queries.rows(slice(start, start + _QUERIES))
         found = searcher.nearest(block, count)
         rows = np.broadcast_to(np.arange(start, start + len(block))[:, None], found.places.shape)
-        near = (found.scores >= least) & (found.places >= 0)
-        if queries is None:
-            near &= found.places != rows
-        one, other = rows[near], found.places[near]
-        pairs = _Pairs(one, other, found.scores[near])
-        if queries is None:
-            pairs = _Pairs(np.minimum(one, other), np.maximum(one, other), pairs.cosine)
+        is_similar = (found.scores >= least) & (found.places >= 0)
+        if within:
+            is_similar &= found.places != rows
+        one, other, cosines = rows[is_similar], found.places[is_similar], found.scores[is_similar]
+        pairs = _Pairs(one, other, cosines)
+        if within:
+            pairs = _Pairs(np.minimum(one, other), np.maximum(one, other), cosines)
         yield start + len(block), one, pairs
 
 
 def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _Pairs:
-    """The pairs, each once, in which one text is among the `count` nearest of the other; ties by place."""
+    """The distinct pairs in which one text is among the `count` nearest of the other; ties by place."""
     one, other, cosine = (np.concatenate(column) for column in zip(*parts, strict=True))
     _, first = np.unique(one * (other.max(initial=0) + 1) + other, return_index=True)
     pairs = _Pairs(one[first], other[first], cosine[first])

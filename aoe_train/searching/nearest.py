@@ -1,7 +1,6 @@
-"""The nearest of many vectors: looking at all of them, or at some by an index of faiss.
+"""Nearest-neighbour search: exact, or with a faiss index.
 
-What an index proposes is compared again by the vectors themselves, so that its codes cost recall and not
-the order.
+The results of an index are ranked again by the exact vectors, so its codes can only reduce recall.
 """
 
 from __future__ import annotations
@@ -21,38 +20,36 @@ if TYPE_CHECKING:
 IndexKind = Literal["flat", "hnsw"]
 KINDS: tuple[IndexKind, ...] = get_args(IndexKind)
 INDEX_FILE = "index.faiss"
-_BLOCK = 1 << 15  # vectors that are compared at once
-_PROPOSED = 5  # times as many as are asked for, and at least
-_LEAST_PROPOSED = 100
-_FEW = 20_000  # rows that a filter leaves: all of them are compared
-_LINKS, _BREADTH_BUILT, _BREADTH = 32, 200, 128  # of HNSW's graph
-_LEARNT = 100_000  # vectors that codes are learnt from
+_BLOCK_VECTORS = 1 << 15
+_OVERSAMPLING, _MIN_CANDIDATES = 5, 100  # candidates of an index, per result and at least
+_MAX_EXACT = 20_000  # filtered rows up to which all are compared
+_LINKS, _EF_CONSTRUCTION, _EF_SEARCH = 32, 200, 128  # of HNSW's graph
+_TRAINED_ON = 100_000  # vectors that train the codes
 _SEED = 1234
 
 
 class Neighbours(NamedTuple):
-    """The nearest, best first; ties in order of place. Where there are fewer, the place is -1."""
+    """The nearest, best first; ties are in index order. Missing ones have the place -1."""
 
     scores: Float[np.ndarray, "query rank"]
     places: Int[np.ndarray, "query rank"]
 
 
 class IndexVectors:
-    """Vectors of length 1 as they lie on disk: float32, or int8 with the ranges of each dimension."""
+    """Stored vectors of length 1: float32, or int8 with the ranges of each dimension."""
 
     def __init__(self, stored: np.ndarray, ranges: np.ndarray | None = None) -> None:
-        """Take them."""
         self._stored, self._ranges = stored, ranges
         self.shape: tuple[int, int] = (stored.shape[0], stored.shape[1])
 
     def __len__(self) -> int:
-        """How many."""
+        """Number of vectors."""
         return len(self._stored)
 
     def rows(self, places: slice | Int[np.ndarray, " row"]) -> Float[np.ndarray, "row dim"]:
-        """Some of them, float32."""
-        found = np.asarray(self._stored[places])
-        return found if self._ranges is None else restored(found, "int8", found.shape[1], self._ranges)
+        """Some vectors in float32."""
+        stored = np.asarray(self._stored[places])
+        return stored if self._ranges is None else restored(stored, "int8", stored.shape[1], self._ranges)
 
 
 def nearest(
@@ -61,28 +58,26 @@ def nearest(
     count: int,
     places: np.ndarray | None = None,
 ) -> Neighbours:
-    """Exactly, by comparing with all of the vectors, or with those at some ascending places."""
-    whole = len(vectors) if places is None else len(places)
-    # Rows that follow one another are read where they lie, which spares a copy of all of them.
-    first = 0 if places is None else int(places[0]) if _adjoin(places) else None
+    """Exact search among all vectors, or those at ascending places."""
+    total = len(vectors) if places is None else len(places)
+    # Contiguous rows are read as slices, which avoids a copy.
+    first: int | None = 0
+    if places is not None:
+        first = int(places[0]) if len(places) and places[-1] - places[0] + 1 == len(places) else None
     scores = np.empty((len(queries), 0), np.float32)
-    found = np.empty((len(queries), 0), np.int64)
-    for start in range(0, whole, _BLOCK):
-        stop = min(start + _BLOCK, whole)
-        some = np.arange(start, stop) if places is None else places[start:stop]
-        products = queries @ vectors.rows(some if first is None else slice(first + start, first + stop)).T
+    best = np.empty((len(queries), 0), np.int64)
+    for start in range(0, total, _BLOCK_VECTORS):
+        stop = min(start + _BLOCK_VECTORS, total)
+        block = np.arange(start, stop) if places is None else places[start:stop]
+        products = queries @ vectors.rows(block if first is None else slice(first + start, first + stop)).T
         scores = np.concatenate([scores, products], axis=1)
-        found = np.concatenate([found, np.broadcast_to(some, products.shape)], axis=1)
-        scores, found = _highest(scores, found, count)
-    return _padded(scores, found, count)
-
-
-def _adjoin(places: np.ndarray) -> bool:
-    return bool(len(places) and places[-1] - places[0] + 1 == len(places))
+        best = np.concatenate([best, np.broadcast_to(block, products.shape)], axis=1)
+        scores, best = _highest(scores, best, count)
+    return _padded(scores, best, count)
 
 
 def _highest(scores: np.ndarray, places: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The `count` highest of each row; ties by the lower place, so that blocks decide nothing."""
+    """The `count` highest scores of each row; ties by place, so that the result doesn't depend on blocks."""
     if scores.shape[1] > 4 * count:
         least = -np.partition(-scores, count - 1, axis=1)[:, count - 1]
         width = int((scores >= least[:, None]).sum(axis=1).max())
@@ -104,7 +99,7 @@ def _padded(scores: np.ndarray, places: np.ndarray, count: int) -> Neighbours:
 
 
 class Searcher:
-    """Finds the nearest of vectors, by an index of faiss where there is one."""
+    """Finds the nearest vectors, with a faiss index if there is one."""
 
     def __init__(self, vectors: IndexVectors, index: Any = None) -> None:
         self._vectors, self._index = vectors, index
@@ -117,32 +112,28 @@ class Searcher:
     def nearest(
         self, queries: Float[np.ndarray, "query dim"], count: int, places: np.ndarray | None = None
     ) -> Neighbours:
-        """The `count` nearest vectors to each query, of all or of those at some ascending places."""
-        few = places is not None and len(places) <= _FEW
-        if self._index is None or few:
+        """The `count` nearest vectors to each query, among all or those at ascending places."""
+        is_small = places is not None and len(places) <= _MAX_EXACT
+        if self._index is None or is_small:
             return nearest(self._vectors, queries, count, places)
-        asked = max(_PROPOSED * count, _LEAST_PROPOSED)
-        _, proposed = self._index.search(queries, asked, params=_parameters(asked, places))
-        every = [self._rescored(query, row, count) for query, row in zip(queries, proposed, strict=True)]
+        candidates = max(_OVERSAMPLING * count, _MIN_CANDIDATES)
+        faiss = _faiss("a search")
+        selector = {} if places is None else {"sel": faiss.IDSelectorBatch(places)}
+        parameters = faiss.SearchParametersHNSW(efSearch=max(_EF_SEARCH, candidates), **selector)
+        _, found = self._index.search(queries, candidates, params=parameters)
+        ranked = [
+            nearest(self._vectors, query[None], count, np.unique(row[row >= 0]))
+            for query, row in zip(queries, found, strict=True)
+        ]
         return Neighbours(
-            np.concatenate([one.scores for one in every]), np.concatenate([one.places for one in every])
+            np.concatenate([one.scores for one in ranked]), np.concatenate([one.places for one in ranked])
         )
-
-    def _rescored(self, query: np.ndarray, proposed: np.ndarray, count: int) -> Neighbours:
-        places = np.unique(proposed[proposed >= 0])
-        return nearest(self._vectors, query[None], count, places)
-
-
-def _parameters(asked: int, places: np.ndarray | None) -> Any:
-    faiss = _faiss("a search")
-    chosen = {} if places is None else {"sel": faiss.IDSelectorBatch(places)}
-    return faiss.SearchParametersHNSW(efSearch=max(_BREADTH, asked), **chosen)
 
 
 def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
-    """Make an index of faiss and write it; None for `flat`, which has none.
+    """Make and write a faiss index; None for `flat`.
 
-    By one thread, since HNSW's graph depends on which of several comes first.
+    It uses one thread, because HNSW's graph depends on the order of insertion.
     """
     if kind == "flat":
         return None
@@ -151,10 +142,13 @@ def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
     faiss.omp_set_num_threads(1)
     try:
         index = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, _LINKS, faiss.METRIC_INNER_PRODUCT)
-        index.hnsw.efConstruction = _BREADTH_BUILT
-        index.train(vectors.rows(_sample(len(vectors))))
-        for start in range(0, len(vectors), _BLOCK):
-            index.add(vectors.rows(slice(start, start + _BLOCK)))
+        index.hnsw.efConstruction = _EF_CONSTRUCTION
+        sample: slice | np.ndarray = slice(None)
+        if len(vectors) > _TRAINED_ON:
+            sample = np.sort(np.random.default_rng(_SEED).choice(len(vectors), _TRAINED_ON, replace=False))
+        index.train(vectors.rows(sample))
+        for start in range(0, len(vectors), _BLOCK_VECTORS):
+            index.add(vectors.rows(slice(start, start + _BLOCK_VECTORS)))
     finally:
         faiss.omp_set_num_threads(threads)
     faiss.write_index(index, str(folder / INDEX_FILE))
@@ -162,32 +156,25 @@ def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
 
 
 def check_kind(kind: IndexKind) -> None:
-    """Refuse, before texts are encoded, a kind that can't be built."""
+    """Refuse a kind that needs a missing package, before texts are encoded."""
     if kind != "flat":
         _faiss(f"--kind {kind}")
 
 
-def _sample(count: int) -> slice | np.ndarray:
-    """What an index learns its codes from."""
-    if count <= _LEARNT:
-        return slice(0, count)
-    return np.sort(np.random.default_rng(_SEED).choice(count, _LEARNT, replace=False))
-
-
 def read(folder: Path, kind: IndexKind) -> Any:
-    """The index of faiss in a folder; None for `flat`."""
+    """Read the faiss index of a folder; None for `flat`."""
     if kind == "flat":
         return None
     faiss = _faiss(f"an index of the kind {kind}")
     try:
         return faiss.read_index(str(folder / INDEX_FILE))
-    except RuntimeError as error:  # which faiss raises for any file that it can't read
+    except RuntimeError as error:  # faiss raises it for all unreadable files
         raise DataError("not readable; build the index again", path=folder / INDEX_FILE) from error
 
 
-def _faiss(what: str) -> Any:
-    """The library; its own annotations lack what it makes while it is imported."""
-    with needed_for(what, "search"):
+def _faiss(feature: str) -> Any:
+    """The library, untyped, because its annotations lack classes that it creates during import."""
+    with needed_for(feature, "search"):
         import faiss
 
     return faiss

@@ -1,4 +1,4 @@
-"""What is indexed: rows of a table, and the text of each."""
+"""Reads the rows and texts to be indexed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import polars as pl
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.in_memory import Source, source_name
-from pairkit.dataset.parts import TablePart, parts_of
+from pairkit.dataset.parts import parts_of
 from pairkit.dataset.tables import read_table
 
 
 def with_rows(pairs: pl.DataFrame, ones: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """The pairs with the columns of both rows, which have _1 and _2 behind their names."""
+    """Add the columns of both rows to pairs, with the suffixes _1 and _2."""
     sides = [
         side.rename({name: f"{name}_{number}" for name in side.columns})
         for number, side in enumerate((ones, others), 1)
@@ -27,13 +27,13 @@ def with_rows(pairs: pl.DataFrame, ones: pl.DataFrame, others: pl.DataFrame) -> 
 
 
 TITLES, BODIES = ("title", "summary"), ("body", "description")
-_NAMING = ("id", "number", "key", "url")
+_ID_COLUMNS = ("id", "number", "key", "url")
 _TEXT = "text"
 
 
 @dataclass(frozen=True)
 class TextRows:
-    """Rows with texts."""
+    """Rows with their texts, the columns that form a text, and the number of rows left out as empty."""
 
     frame: pl.DataFrame
     columns: tuple[str, ...]
@@ -42,17 +42,21 @@ class TextRows:
 
 
 def read_rows(source: Source, text_columns: Sequence[str] = ()) -> TextRows:
-    """The rows of all tables of a source, in order."""
-    tables = [_table(part) for parts in parts_of(source, lines=True).values() for part in parts]
+    """Read the rows of all tables of a source, in order."""
+    tables = [
+        part.table if isinstance(part.table, pl.DataFrame) else read_table(part.table, lines=part.lines)
+        for parts in parts_of(source, lines=True).values()
+        for part in parts
+    ]
     frame = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
     columns = _columns(frame, tuple(text_columns), source_name(source))
-    frame = frame.select(name for name, dtype in frame.schema.items() if is_written(dtype))
+    frame = frame.select(name for name, dtype in frame.schema.items() if _is_scalar(dtype))
     texts = joined(frame, columns)
-    filled = pl.Series([bool(text.strip()) for text in texts], dtype=pl.Boolean)
+    has_text = pl.Series([bool(text.strip()) for text in texts], dtype=pl.Boolean)
     kept = [text for text in texts if text.strip()]
     if not kept:
         raise DataError(f"no row has a text in {', '.join(columns)}", path=source_name(source))
-    return TextRows(frame.filter(filled), columns, kept, len(texts) - len(kept))
+    return TextRows(frame.filter(has_text), columns, kept, len(texts) - len(kept))
 
 
 def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -61,54 +65,50 @@ def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
     return ["\n\n".join(part for part in row if part.strip()) for row in zip(*parts, strict=True)]
 
 
-def is_written(dtype: pl.DataType) -> bool:
-    """Whether values of a type are single ones that can be written as text."""
+def _is_scalar(dtype: pl.DataType) -> bool:
+    """Whether values of a type can be converted to text."""
     return not dtype.is_nested() and dtype not in (pl.Binary, pl.Duration, pl.Object)
 
 
 def naming_column(columns: Collection[str]) -> str | None:
-    """The column by which people tell rows apart; None where no name of one is known."""
-    return next((name for name in _NAMING if name in columns), None)
+    """The column that identifies rows for people, if there is one."""
+    return next((name for name in _ID_COLUMNS if name in columns), None)
 
 
 def as_json(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as JSON has it: dates and the like as text, and numbers that are none as None."""
-    return {name: _told(value) for name, value in row.items()}
+    """A row for JSON: dates and other types as text, NaN and infinity as None."""
+    return {name: _json_value(value) for name, value in row.items()}
 
 
-def _told(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, float) and not isfinite(value):
         return None
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
-def text_digest(text: str) -> str:
-    """By which a text is known again."""
+def text_hash(text: str) -> str:
+    """SHA-256 of a text."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _table(part: TablePart) -> pl.DataFrame:
-    return part.table if isinstance(part.table, pl.DataFrame) else read_table(part.table, lines=part.lines)
-
-
-def _columns(frame: pl.DataFrame, wanted: tuple[str, ...], where: str) -> tuple[str, ...]:
+def _columns(frame: pl.DataFrame, chosen: tuple[str, ...], where: str) -> tuple[str, ...]:
     names = frame.columns
-    if absent := [name for name in wanted if name not in names]:
-        raise DataError(f"no column {absent[0]!r}; there are {one_line(', '.join(names))}", path=where)
+    if missing := [name for name in chosen if name not in names]:
+        raise DataError(f"no column {missing[0]!r}; choose from {one_line(', '.join(names))}", path=where)
     title, body = (next((name for name in known if name in names), None) for known in (TITLES, BODIES))
-    found = wanted or ((_TEXT,) if _TEXT in names else ())
-    if not found and title:
-        found = tuple(name for name in (title, body) if name)
-    if not found and len(names) == 1:
-        found = tuple(names)
-    if not found:
+    columns = chosen or ((_TEXT,) if _TEXT in names else ())
+    if not columns and title:
+        columns = tuple(name for name in (title, body) if name)
+    if not columns and len(names) == 1:
+        columns = tuple(names)
+    if not columns:
         raise DataError(
-            f"found the columns {one_line(', '.join(names))}, expected text, or title and body; choose with"
+            f"found the columns {one_line(', '.join(names))}; expected text, or title and body; choose with"
             " --text-column",
             path=where,
         )
-    if odd := [name for name in found if not is_written(frame.schema[name])]:
-        dtype = frame.schema[odd[0]]
-        held = "lists" if dtype.is_nested() else f"{dtype}"
-        raise DataError(f"the column {odd[0]!r} holds {held}; expected texts", path=where)
-    return found
+    if other := [name for name in columns if not _is_scalar(frame.schema[name])]:
+        dtype = frame.schema[other[0]]
+        found = "lists" if dtype.is_nested() else f"{dtype}"
+        raise DataError(f"the column {other[0]!r} contains {found}; expected texts", path=where)
+    return columns

@@ -1,6 +1,6 @@
-"""What the training and encoding benchmarks share, and the small scripts that a peer's own Python runs.
+"""Scripts that run in the Python of each library, and what the training and encoding benchmarks share.
 
-`train_*.py`, `encode_*.py` and `peak.py` are started as processes, each with the interpreter of the library
-that it names. They read a job (a JSON file) and end with one line of JSON; `runner.py` and `score.py` are
-all they share. `environments.py`, `texts.py` and `flops.py` belong to the side that starts them.
+`train_*.py`, `encode_*.py` and `peak.py` run as processes, each with the interpreter of its library. They
+read a job (a JSON file), print one line of JSON, and share only `runner.py` and `score.py`.
+`environments.py`, `texts.py` and `flops.py` are for the scripts that start them.
 """

@@ -1,4 +1,4 @@
-"""Encode with angle-emb: batches in the order of the texts, as its own evaluator makes them."""
+"""Encode with angle-emb, in batches in the order of the texts, as its own evaluator does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def main() -> None:
     work = job()
     dtype = {"fp32": "float32", "bf16": "bfloat16"}[work["precision"]]
     pooling = work.get("pooling", "avg")
-    # Its own `torch_dtype` is not looked at for encoders.
+    # angle-emb ignores `torch_dtype` for encoders.
     kind = {"is_llm": True, "torch_dtype": dtype} if pooling == "last" else {"model_kwargs": {"dtype": dtype}}
     angle = AnglE.from_pretrained(
         work["model"], max_length=work["max_length"], pooling_strategy=pooling, **kind

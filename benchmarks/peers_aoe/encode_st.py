@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def load(work: dict, folder: str) -> SentenceTransformer:
-    """The model as its documentation loads it for speed; a converted model goes to the folder."""
+    """Load the model as documented for speed; a converted model is written to the folder."""
     path, precision = work["model"], work["precision"]
     if work["backend"] == "torch":
         dtype = {"fp32": "float32", "bf16": "bfloat16"}[precision]
@@ -33,7 +33,7 @@ def load(work: dict, folder: str) -> SentenceTransformer:
             return decoder(path, dtype)
         return SentenceTransformer(path, model_kwargs={"dtype": dtype})
     if work["backend"] == "openvino":
-        # Left alone it would compute in bf16 wherever the processor can.
+        # By default it computes in bf16 if the processor can.
         hint = {"fp32": "f32", "bf16": "bf16"}[precision]
         config = {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": torch.get_num_threads()}
         return SentenceTransformer(
@@ -61,7 +61,7 @@ def decoder(path: str, dtype: str) -> SentenceTransformer:
 
 
 def onnx(path: str, **options: object) -> SentenceTransformer:
-    """A model for ONNX Runtime, with as many threads as torch would take."""
+    """A model for ONNX Runtime with as many threads as torch uses."""
     from onnxruntime import SessionOptions
 
     session = SessionOptions()

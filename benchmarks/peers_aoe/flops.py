@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 
 def token_lengths(texts: list[str], model: Path, max_length: int) -> np.ndarray:
-    """Tokens of each text after truncation, special tokens included."""
+    """Tokens of each text after truncation, with special tokens."""
     tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_length)
@@ -18,7 +18,7 @@ def token_lengths(texts: list[str], model: Path, max_length: int) -> np.ndarray:
 
 
 def forward_flops(lengths: np.ndarray, model: Path) -> float:
-    """Matrix products of a forward pass: six a layer for each token, and attention by length squared."""
+    """FLOPs of the matrix products of a forward pass, with attention by length squared."""
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
     dim, inner = config["hidden_size"], config["intermediate_size"]
     tokens, squares = lengths.sum(), (lengths.astype(float) ** 2).sum()
@@ -27,7 +27,7 @@ def forward_flops(lengths: np.ndarray, model: Path) -> float:
 
 
 def describe(lengths: np.ndarray, max_length: int) -> str:
-    """Quartiles of the lengths and how many texts were cut off, for people."""
+    """A description: quartiles of the lengths, and the number of truncated texts."""
     low, middle, high = np.percentile(lengths, [25, 50, 75])
     cut = 100 * (lengths == max_length).mean()
     return (

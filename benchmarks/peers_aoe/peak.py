@@ -11,7 +11,7 @@ SHAPES = [(2048, 384, 1536), (2048, 1536, 384), (8192, 384, 1536), (2048, 2048, 
 
 
 def main() -> None:
-    """Answer with the best of shapes and kernels, in GFLOP/s."""
+    """Print the best of several shapes and kernels, in GFLOP/s."""
     answer(
         threads=torch.get_num_threads(),
         fp32=max(gflops(*shape, torch.float32) for shape in SHAPES),
@@ -20,17 +20,17 @@ def main() -> None:
 
 
 def gflops(rows: int, inner: int, columns: int, dtype: torch.dtype, times: int = 12) -> float:
-    """The quickest of some products, through torch's default kernel or oneDNN's, whichever is faster."""
+    """The fastest of several products, with torch's default kernel or oneDNN's."""
     x, w = torch.randn(rows, inner).to(dtype), torch.randn(columns, inner).to(dtype)
     kernels = [lambda: torch.nn.functional.linear(x, w)]
-    # float32 goes to MKL by default, even where oneDNN is faster; bfloat16 is not for every processor.
+    # float32 uses MKL by default, even if oneDNN is faster; not every processor has bfloat16.
     if torch.backends.mkldnn.is_available() and (dtype == torch.float32 or has_bf16()):
         kernels.append(lambda: torch.ops.mkldnn._linear_pointwise(x, w, None, "none", [], ""))
     return max(2e-9 * rows * inner * columns / quickest(kernel, times) for kernel in kernels)
 
 
 def has_bf16() -> bool:
-    """Whether oneDNN multiplies bfloat16 here."""
+    """Whether oneDNN supports bfloat16 on this processor."""
     return getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)()
 
 

@@ -13,19 +13,19 @@ from pathlib import Path
 
 
 def job() -> dict:
-    """The work to do, from the file named on the command line."""
+    """Read the job from the file named on the command line."""
     return json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
 
 
 def answer(**result: object) -> None:
-    """Print the result, with the process's peaks of resident and GPU memory, as the last line of stdout."""
+    """Print the result with the peaks of resident and GPU memory, as the last line of stdout."""
     peak_rss_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     memory = {"peak_rss_mb": round(peak_rss_mb), "gpu_gb": gpu_memory()}
     print(json.dumps({**result, **memory}), flush=True)
 
 
 def gpu_memory() -> tuple[float, float]:
-    """Gigabytes that torch held on the GPU at most, and had reserved; 0 without one."""
+    """Maximum gigabytes that torch allocated and reserved on the GPU; 0 without one."""
     import torch
 
     if not torch.cuda.is_available():
@@ -34,7 +34,7 @@ def gpu_memory() -> tuple[float, float]:
 
 
 def wait_for_gpu() -> None:
-    """Until it has done all that was asked of it."""
+    """Wait until the GPU has finished all work."""
     import torch
 
     if torch.cuda.is_available():
@@ -48,7 +48,7 @@ def rows(path: str) -> list[dict]:
 
 
 class Stopwatch:
-    """When epochs began and steps ended, in every Trainer that is made after this.
+    """Record starts of epochs and ends of steps in every Trainer that is made later.
 
     All contenders train on transformers' Trainer, and each Trainer has a DefaultFlowCallback: noting the time
     there is one clock for all, even where users can pass no callback (angle-emb's `fit`, a command line).
@@ -76,19 +76,19 @@ class Stopwatch:
         DefaultFlowCallback.on_step_end = on_step_end
 
     def last_epoch(self) -> dict[str, float]:
-        """Seconds from the beginning of the last epoch, before it fetches a batch, to its last step's end."""
+        """Seconds from the start of the last epoch, before its first batch, to the end of its last step."""
         wall, cpu = (end - begin for begin, end in zip(self.epochs[-1], self.steps[-1], strict=True))
         return {"seconds": wall, "cpu_s": cpu}
 
     def each_epoch(self) -> list[float]:
-        """Those seconds of every epoch; each has as many steps."""
+        """The seconds of every epoch."""
         length = len(self.steps) // len(self.epochs)
         ends = self.steps[length - 1 :: length]
         return [end[0] - begin[0] for begin, end in zip(self.epochs, ends, strict=True)]
 
 
 def time_encoding(encode, work: dict) -> dict:
-    """Seconds that `encode(texts, batch size)` takes for all texts, by batch size, after a warm-up.
+    """Seconds of `encode(texts, batch size)` for all texts by batch size, after a warm-up.
 
     They are CPU seconds of all threads where the job's `clock` says "cpu", which other work of the machine
     does not lengthen, and else those of the wall. The vectors of the first

@@ -1,4 +1,4 @@
-"""Spearman's correlation of cosines with scores: the same few lines for every contender."""
+"""Spearman correlation of cosines with gold scores, the same code for every library."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from scipy.stats import spearmanr
 
 
 def spearman(left: np.ndarray, right: np.ndarray, scores: list[float]) -> float:
-    """100 times the rank correlation of the pairs' cosines with their scores, ties averaged."""
+    """Spearman x 100 between the cosines of pairs and their gold scores, with averaged ties."""
     left, right = left.astype(np.float64), right.astype(np.float64)
     norms = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
     return 100 * float(spearmanr((left * right).sum(axis=1) / norms, scores).statistic)
 
 
 def score(encode, sets: dict[str, list[dict]]) -> dict[str, float]:
-    """Spearman on each set (dev, test) of what `encode` makes of its texts."""
+    """Spearman x 100 on each set (dev, test)."""
     return {
         name: spearman(
             np.asarray(encode([row["text1"] for row in rows])),

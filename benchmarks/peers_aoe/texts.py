@@ -1,4 +1,4 @@
-"""The rows that every contender gets: STS-B (short) and pairs of rust-lang/rust issues (long)."""
+"""The rows that every library gets: STS-B (short) and pairs of rust-lang/rust issues (long)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 
 def table(path: Path) -> list[dict[str, str]]:
-    """A TSV without quotes, packed or not."""
+    """Read a TSV without quoting, gzipped or not."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8", newline="") as lines:
         return [*csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)]
 
 
 def stsb(data: Path, split: str) -> list[dict]:
-    """A split of STS-B with its scores from 0 to 5."""
+    """A split of STS-B with scores from 0 to 5."""
     return [
         {"text1": row["sentence1"], "text2": row["sentence2"], "label": float(row["score"])}
         for row in table(data / "stsb" / f"stsb-{split}.tsv")
@@ -32,12 +32,12 @@ def issues(data: Path) -> list[str]:
 
 
 def short_rows(data: Path, count: int, seed: int = 0) -> list[dict]:
-    """Rows of STS-B train, drawn at random."""
+    """Random rows of STS-B train."""
     return random.Random(seed).sample(stsb(data, "train"), count)  # noqa: S311 - a sample, not a secret
 
 
 def long_rows(data: Path, count: int, seed: int = 0) -> list[dict]:
-    """Random pairs of issues with random labels, no issue twice: what matters here is how long they are."""
+    """Random pairs of distinct issues with random labels; only their length matters."""
     draw = random.Random(seed)  # noqa: S311 - a sample, not a secret
     texts = draw.sample(issues(data), 2 * count)
     return [
@@ -47,6 +47,6 @@ def long_rows(data: Path, count: int, seed: int = 0) -> list[dict]:
 
 
 def write(rows: list[dict], path: Path) -> Path:
-    """Rows as JSON lines, a format that every contender reads without quoting trouble."""
+    """Write rows as JSON lines, which every library reads without quoting problems."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path

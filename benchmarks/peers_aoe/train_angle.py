@@ -15,13 +15,13 @@ from score import score
 
 
 def main() -> None:
-    """Train as the job says; measure the last epoch, or score what each epoch left."""
+    """Train; measure the last epoch, or score the model after each epoch."""
     work = job()
     angle = adapted(work) if work.get("lora") else load(work["model"], work["max_length"])
     sets = {name: rows(path) for name, path in work["score"].items()}
     watch = Stopwatch()
     with tempfile.TemporaryDirectory() as out:
-        # fp16 stays unset: on its command line 0 counts as true. `warmup_steps` would be 1000.
+        # fp16 is unset, because its command line reads 0 as true. `warmup_steps` would be 1000.
         angle.fit(
             train_ds=Dataset.from_list(rows(work["rows"])),
             output_dir=out,
@@ -33,18 +33,18 @@ def main() -> None:
             save_strategy="epoch" if sets or work.get("out") else "no",
             save_total_limit=None,
             loss_kwargs=work["loss"],
-            # True (its default) drops rows with a text that the batch already has: less work than others do.
+            # True (the default) drops duplicate texts of a batch, which would be less work.
             filter_duplicate=work["filter_duplicate"],
             argument_kwargs={
                 "seed": work["seed"],
-                "use_cpu": not torch.cuda.is_available(),  # bf16 without a GPU has to be asked for
+                "use_cpu": not torch.cuda.is_available(),  # required for bf16 without a GPU
                 "save_only_model": True,
                 "logging_strategy": "no",
                 "report_to": "none",
                 "disable_tqdm": True,
             },
         )
-        # Read back from disk: a model trained under autocast would else go on encoding under it.
+        # Load it again, because a model trained under autocast would also encode under it.
         folders = sorted(Path(out).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
         scores = [score(encode(load(str(folder), work["max_length"])), sets) for folder in folders if sets]
         if work.get("out"):
@@ -67,12 +67,12 @@ def adapted(work: dict) -> AnglE:
 
 
 def load(model: str, max_length: int) -> AnglE:
-    """The model with its length limit; mean pooling, which all-MiniLM-L6-v2 was trained with."""
+    """The model with its length limit and the mean pooling of all-MiniLM-L6-v2."""
     return AnglE.from_pretrained(model, max_length=max_length, pooling_strategy="avg")
 
 
 def encode(angle: AnglE) -> Callable[[list[str]], np.ndarray]:
-    """Its `encode` pads all it is given to one length, so give it batches, as its own evaluator does."""
+    """Encode in batches, as its own evaluator does, because its `encode` pads all texts to one length."""
     return lambda texts: np.concatenate(
         [angle.encode(texts[start : start + 32]) for start in range(0, len(texts), 32)]
     )

@@ -11,7 +11,7 @@ import aoe_train
 
 
 def main() -> None:
-    """Train as the job says; measure the last epoch, or score the model that it leaves."""
+    """Train; measure the last epoch, or score the final model."""
     work = job()
     sets = {name: rows(path) for name, path in work["score"].items()}
     watch = Stopwatch()

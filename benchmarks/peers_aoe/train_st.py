@@ -28,7 +28,7 @@ LOSSES = {
 
 
 def main() -> None:
-    """Train as the job says; measure the last epoch, or score what each epoch left."""
+    """Train; measure the last epoch, or score the model after each epoch."""
     work = job()
     model = adapted(work) if work.get("lora") else load(work["model"], work["max_length"])
     data = Dataset.from_list(to_one(rows(work["rows"])))
@@ -42,7 +42,7 @@ def main() -> None:
             learning_rate=work["lr"],
             warmup_steps=work["warmup"],
             bf16=work["precision"] == "bf16",
-            use_cpu=not torch.cuda.is_available(),  # bf16 without a GPU has to be asked for
+            use_cpu=not torch.cuda.is_available(),  # required for bf16 without a GPU
             seed=work["seed"],
             batch_sampler="no_duplicates" if work.get("no_duplicates") else "batch_sampler",
             save_strategy="epoch" if sets or work.get("out") else "no",
@@ -54,7 +54,7 @@ def main() -> None:
         SentenceTransformerTrainer(
             model=model, args=arguments, train_dataset=data, loss=LOSSES[work["loss"]](model)
         ).train()
-        # Read back from disk: a model trained under autocast would else go on encoding under it.
+        # Load it again, because a model trained under autocast would also encode under it.
         folders = sorted(Path(out).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
         scores = [score(load(str(folder), work["max_length"]).encode, sets) for folder in folders if sets]
         if work.get("out"):
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def to_one(given: list[dict]) -> list[dict]:
-    """Pairs with scores between 0 and 1, the losses' documented input; triplets as they are."""
+    """Pairs with scores from 0 to 1, as the losses require; triplets unchanged."""
     if "label" not in given[0]:
         return given
     top = max(row["label"] for row in given)

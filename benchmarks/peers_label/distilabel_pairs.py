@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Ask for a positive and a negative for every sentence; count the rows that came back whole."""
+    """Make a positive and a negative for every sentence; print the number of complete rows."""
     from distilabel.models import OpenAILLM
     from distilabel.pipeline import Pipeline
     from distilabel.steps import LoadDataFromDicts
@@ -28,7 +28,7 @@ def main() -> None:
         load = LoadDataFromDicts(
             data=[{"anchor": sentence} for sentence in sentences], batch_size=int(concurrency)
         )
-        # A batch's calls are made at once, so its size is the concurrency.
+        # The calls of a batch run concurrently, so its size is the concurrency.
         pair = GenerateSentencePair(
             triplet=True, action="paraphrase", llm=llm, input_batch_size=int(concurrency)
         )

@@ -1,4 +1,4 @@
-"""Reference pages of the commands, made from the command lines themselves."""
+"""Reference pages of the commands, generated from their command lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = {str: "text", int: "number", float: "number", Path: "path"}
 
 
 def scripts() -> dict[str, str]:
-    """The console scripts, and the package of each."""
+    """Maps each console script to its package."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return {name: entry.partition(".")[0] for name, entry in project["scripts"].items()}
 
@@ -27,8 +27,8 @@ def scripts() -> dict[str, str]:
 def command_tree(package: str) -> TyperGroup:
     """The command line of a package, with all its commands."""
     entry = import_module(f"{package}.__main__")
-    made = entry.application() if hasattr(entry, "application") else import_module(f"{package}.cli").app
-    tree: Any = get_command(made)
+    app = entry.application() if hasattr(entry, "application") else import_module(f"{package}.cli").app
+    tree: Any = get_command(app)
     if not isinstance(tree, TyperGroup):
         raise TypeError(f"{package}: expected a group of commands")
     return tree

@@ -1,4 +1,4 @@
-"""An extension of griffe: examples in docstrings (`>>>`) become blocks of code, wherever they stand."""
+"""A griffe extension that turns the `>>>` examples of docstrings into code blocks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Doctests(Extension):
     """Put a fence around each run of lines that begins with `>>>`."""
 
     def on_instance(self, *, obj: Object, **_: Any) -> None:
-        """Change the docstring of an object when it is read."""
+        """Rewrite the docstring of each object that griffe reads."""
         if obj.docstring is not None:
             obj.docstring.value = _EXAMPLE.sub(_fenced, obj.docstring.value)
 
 
-def _fenced(found: re.Match[str]) -> str:
-    indent = found[1]
-    return f"{indent}```pycon\n{found[0]}\n{indent}```"
+def _fenced(example: re.Match[str]) -> str:
+    indent = example[1]
+    return f"{indent}```pycon\n{example[0]}\n{indent}```"

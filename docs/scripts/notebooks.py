@@ -1,7 +1,7 @@
-"""The tutorials as notebooks, from the pages of the site: `make notebooks`.
+"""Makes a notebook from each tutorial: `make notebooks`.
 
-Where a step is shown for the shell and for Python, the Python is taken. Any other block of shell commands
-becomes a cell that a shell runs.
+If a step has a shell block and a Python block, the notebook has only the Python. Other shell blocks become
+cells that run in a shell.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import nbformat
 TUTORIALS = Path(__file__).resolve().parents[1] / "tutorials"
 _SHELL_TWIN = re.compile(r"^```sh\n(?:(?!```).*\n)*```\n\n(?=```python$)", re.MULTILINE)
 _COMMENT = re.compile(r"^<!-- not run: .* -->\n", re.MULTILINE)
-_ITSELF = re.compile(r"This page is also a .*\n\n")
+_NOTEBOOK_LINK = re.compile(r"This page is also a .*\n\n")
 _AT_ROOT = """\
 import os
 from pathlib import Path
@@ -27,24 +27,24 @@ _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def pages() -> list[Path]:
-    """The tutorials, each of which has a notebook beside it."""
+    """The tutorials that have a notebook."""
     return sorted(page for page in TUTORIALS.glob("*.md") if page.name != "index.md")
 
 
 def notebook(page: Path) -> str:
-    """A tutorial as the text of an .ipynb file, without outputs."""
+    """Returns the .ipynb text of a tutorial, without outputs."""
     text = _COMMENT.sub("", page.read_text(encoding="utf-8"))
     text = _SHELL_TWIN.sub("", text)
-    text = _ITSELF.sub("", text)
+    text = _NOTEBOOK_LINK.sub("", text)
     text = re.sub(r"^```sh$", "```bash", text, flags=re.MULTILINE)
-    made = jupytext.reads(text, fmt="md")
-    made.cells.insert(1, nbformat.v4.new_code_cell(_AT_ROOT.rstrip()))
-    for place, cell in enumerate(made.cells):
-        cell["id"] = f"cell-{place}"  # the same each time
+    result = jupytext.reads(text, fmt="md")
+    result.cells.insert(1, nbformat.v4.new_code_cell(_AT_ROOT.rstrip()))
+    for index, cell in enumerate(result.cells):
+        cell["id"] = f"cell-{index}"  # reproducible, unlike the random default
         cell["metadata"] = {}
-    made.metadata = {"kernelspec": _KERNEL}
-    nbformat.validate(made)
-    return nbformat.writes(made) + "\n"
+    result.metadata = {"kernelspec": _KERNEL}
+    nbformat.validate(result)
+    return nbformat.writes(result) + "\n"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The pages of the site, staged in `build/pages` for the generator: `make docs`.
+"""Stages the pages of the site in `build/pages` for the site generator: `make docs`.
 
-In the repository each link leads to a committed file. The site also has documents from outside of `docs/` and
-pages of Python names, and its links lead to its own pages.
+The site also has documents from outside of `docs/`, and pages of the Python packages. Links to files of the
+repository become links to their pages.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ DOCUMENTS = {
     "papers/README.md": "about/papers.md",
 }
 PACKAGES = tuple(dict.fromkeys((*scripts().values(), "pairkit")))
-# A file of the repository outside of `docs/`, and the page that the site shows in its place.
+# Maps files outside of `docs/` to their pages of the site.
 PAGES = DOCUMENTS | {f"{package}/__init__.py": f"reference/{package}.md" for package in PACKAGES}
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s#]+)")
 _TWINS = re.compile(r"^```sh\n((?:(?!```).*\n)*)```\n\n```python\n((?:(?!```).*\n)*)```$", re.MULTILINE)
 _TABLE = re.compile(r"^(?:\|.*\n)+", re.MULTILINE)
 _LIGHT = re.compile(r"^!\[(.*)\]\((.*)-light\.svg\)$", re.MULTILINE)
-_PACKAGE_ALONE = [
+_PACKAGE_OPTIONS = [
     f"      {option}: false" for option in ("members", "show_root_heading", "show_root_toc_entry")
 ]
 
 
 def stage(folder: Path) -> None:
-    """Write all pages, pictures and styles of the site into a folder."""
+    """Writes all pages, pictures and styles of the site into a folder."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("scripts", "__pycache__"))
     for name, page in DOCUMENTS.items():
@@ -53,12 +53,12 @@ def stage(folder: Path) -> None:
 
 
 def python_page(package: str, names: Iterable[str]) -> str:
-    """The page of a package: what it says of itself, its functions, then its types."""
-    every = sorted(name for name in names if not name.startswith("_"))
-    lines = [f"# `{package}`", "", f"::: {package}", "    options:", *_PACKAGE_ALONE]
+    """Returns the page of a package: its docstring, functions and types."""
+    public = sorted(name for name in names if not name.startswith("_"))
+    lines = [f"# `{package}`", "", f"::: {package}", "    options:", *_PACKAGE_OPTIONS]
     for heading, group in (
-        ("Functions", [name for name in every if name.islower()]),
-        ("Types", [name for name in every if not name.islower()]),
+        ("Functions", [name for name in public if name.islower()]),
+        ("Types", [name for name in public if not name.islower()]),
     ):
         if group:
             lines += ["", f"## {heading}", "", *(f"::: {package}.{name}\n" for name in group)]
@@ -66,10 +66,10 @@ def python_page(package: str, names: Iterable[str]) -> str:
 
 
 def site_text(markdown: str, page: str) -> str:
-    """Lead links to pages of the site, put shell and Python into tabs, and mark what differs on a phone."""
+    """Adapts links, puts shell and Python into tabs, and marks tables and pictures for the phone layout."""
     markdown = _LINK.sub(lambda link: site_link(link[1], page), markdown)
     markdown = _TWINS.sub(_tabs, markdown)
-    if page.startswith("reference/"):
+    if page.startswith("reference/") or page == "howto/which-way.md":
         markdown = _TABLE.sub(r'<div class="stack" markdown>\n\n\g<0>\n</div>\n', markdown)
     return _LIGHT.sub(_schemes, markdown)
 
@@ -84,11 +84,11 @@ def _schemes(picture: re.Match[str]) -> str:
 
 
 def site_link(link: str, page: str) -> str:
-    """A link of a document in the repository, as a page of the site has it."""
-    written = next((name for name, shown in DOCUMENTS.items() if shown == page), f"docs/{page}")
-    target = posixpath.normpath(posixpath.join(posixpath.dirname(written), link))
-    shown = PAGES.get(target) or target.removeprefix("docs/")
-    return posixpath.relpath(shown, posixpath.dirname(page) or ".")
+    """Converts a link between files of the repository to a link between pages of the site."""
+    source = next((name for name, staged in DOCUMENTS.items() if staged == page), f"docs/{page}")
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link))
+    target_page = PAGES.get(target) or target.removeprefix("docs/")
+    return posixpath.relpath(target_page, posixpath.dirname(page) or ".")
 
 
 def _tabs(blocks: re.Match[str]) -> str:

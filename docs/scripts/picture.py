@@ -1,4 +1,4 @@
-"""The overview, wide and tall, for light and for dark pages: `python docs/scripts/picture.py`."""
+"""Draws the overview picture, wide and tall, light and dark: `python docs/scripts/picture.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MONO = "ui-monospace, SFMono-Regular, Menlo, 'DejaVu Sans Mono', monospace"
 
 
 class Colours(NamedTuple):
-    """What is drawn in which colour."""
+    """The colours of a theme."""
 
     box: str
     edge: str
@@ -37,7 +37,7 @@ THEMES = {
 
 
 def box(colours: Colours, x: int, y: int, width: int, height: int) -> str:
-    """A card with round corners."""
+    """A card with rounded corners."""
     return (
         f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="10" fill="{colours.box}" '
         f'stroke="{colours.edge}" stroke-width="1.5"/>'
@@ -74,9 +74,9 @@ SOURCES = (
 
 
 def sources(colours: Colours) -> Iterator[str]:
-    """Where pairs come from."""
-    for place, (title, detail) in enumerate(SOURCES):
-        y = 16 + 110 * place
+    """The three sources of pairs."""
+    for index, (title, detail) in enumerate(SOURCES):
+        y = 16 + 110 * index
         yield box(colours, 12, y, 208, 80)
         yield words(title, 30, y + 34, colours.text, 17, weight="600")
         yield words(detail, 30, y + 58, colours.faint)
@@ -95,8 +95,8 @@ def dataset(colours: Colours) -> Iterator[str]:
     yield words("label", 566, 120, colours.faint, 12, font=MONO)
     yield f'<path d="M 390 128 H 600" stroke="{colours.edge}" stroke-width="1"/>'
     rows = (("crash on save", "save crashes", "1"), ("crash on save", "slow search", "0"))
-    for place, (text1, text2, label) in enumerate(rows):
-        y = 150 + 24 * place
+    for index, (text1, text2, label) in enumerate(rows):
+        y = 150 + 24 * index
         yield words(text1, 390, y, colours.text, 12)
         yield words(text2, 480, y, colours.text, 12)
         colour = colours.yes if label == "1" else colours.no
@@ -108,19 +108,19 @@ def dataset(colours: Colours) -> Iterator[str]:
 
 
 def model(colours: Colours) -> Iterator[str]:
-    """The model, and what is done with it."""
+    """The model and the commands that use it."""
     yield box(colours, 760, 54, 188, 224)
     yield words("Your model", 778, 88, colours.text, 17, weight="600")
     yield words("a folder that", 778, 114, colours.faint)
     yield words("sentence-transformers", 778, 134, colours.faint)
     yield words("loads as it is", 778, 154, colours.faint)
     yield f'<path d="M 778 172 H 930" stroke="{colours.edge}" stroke-width="1"/>'
-    for place, command in enumerate(("aoe evaluate", "aoe encode", "aoe export · push")):
+    for place, command in enumerate(("aoe evaluate", "aoe encode", "aoe export")):
         yield words(command, 778, 198 + 26 * place, colours.text, 14, font=MONO)
 
 
 def wide(colours: Colours) -> Iterator[str]:
-    """From left to right."""
+    """The wide layout, from left to right."""
     yield from sources(colours)
     yield from dataset(colours)
     yield arrow(colours, "M 622 166 H 756")
@@ -129,9 +129,9 @@ def wide(colours: Colours) -> Iterator[str]:
 
 
 def tall(colours: Colours) -> Iterator[str]:
-    """From top to bottom, for phones."""
-    for place, (title, detail) in enumerate(SOURCES):
-        y = 12 + 54 * place
+    """The layout for phones, from top to bottom."""
+    for index, (title, detail) in enumerate(SOURCES):
+        y = 12 + 54 * index
         yield box(colours, 12, y, 336, 46)
         yield words(title, 28, y + 29, colours.text, 16, weight="600")
         yield words(detail, 182, y + 29, colours.faint)
@@ -144,7 +144,7 @@ def tall(colours: Colours) -> Iterator[str]:
 
 
 def picture(colours: Colours, size: tuple[int, int], parts: Iterable[str]) -> str:
-    """The whole drawing, as SVG."""
+    """The SVG document."""
     head = (
         f'<defs><marker id="head" viewBox="0 0 10 10" refX="8" refY="5" markerWidth="7" markerHeight="7" '
         f'orient="auto"><path d="M 0 0 L 10 5 L 0 10 z" fill="{colours.line}"/></marker></defs>'

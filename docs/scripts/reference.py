@@ -1,10 +1,8 @@
-"""What the documents take from the code, written into them: `make reference`.
+"""Writes generated parts into the documents: `make reference`.
 
-The pages of commands and settings are made as a whole. In any page, a line `<!-- WHAT: PLACE -->` is followed
-by what the code says, up to a line `<!-- end -->`. WHAT is one of
-
-- `docstring`: the docstring of `package.module` without its title,
-- `table`: only the table in it.
+The pages of commands and settings are generated as a whole. In other pages, the text between
+`<!-- docstring: package.module -->` and `<!-- end -->` is the module's docstring without its title; after
+`<!-- table: package.module -->` it is only the table in that docstring.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from command_pages import ROOT, command_page, scripts
 from setting_pages import setting_page
 
 DOCS = ROOT / "docs"
-# Settings by console script and heading: where the model is, and the table of its flags.
+# By console script and heading: the settings model, and the function whose flags set it.
 SETTINGS = {
     "gis": {
         "Build": ("gis_builder.settings:BuildSettings", "gis_builder.api:build"),
@@ -34,42 +32,39 @@ _PART = re.compile(r"^(<!-- (\w+): (\S+) -->)\n.*?^(<!-- end -->)$", re.MULTILIN
 
 
 def pages() -> dict[Path, str]:
-    """Each page that holds anything of the code, as it ought to be."""
-    made = {}
+    """Returns the up-to-date text of each page with generated parts."""
+    texts = {}
     for script, package in scripts().items():
-        made[DOCS / "reference" / f"{script}.md"] = command_page(script, package)
+        texts[DOCS / "reference" / f"{script}.md"] = command_page(script, package)
         if script in SETTINGS:
-            roots = {heading: tuple(map(_at, places)) for heading, places in SETTINGS[script].items()}
-            made[DOCS / "reference" / f"{script}-settings.md"] = setting_page(script, roots)
+            roots = {heading: tuple(map(_load, paths)) for heading, paths in SETTINGS[script].items()}
+            texts[DOCS / "reference" / f"{script}-settings.md"] = setting_page(script, roots)
     for page in sorted(DOCS.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
-        if page not in made and _PART.search(text):
-            made[page] = _PART.sub(_filled, text)
-    return made
+        if page not in texts and _PART.search(text):
+            texts[page] = _PART.sub(_filled, text)
+    return texts
 
 
 def _filled(part: re.Match[str]) -> str:
-    begin, what, place, end = part.groups()
-    return f"{begin}\n\n{SAYS[what](place).strip()}\n\n{end}"
+    begin, kind, module, end = part.groups()
+    return f"{begin}\n\n{PARTS[kind](module).strip()}\n\n{end}"
 
 
-def _docstring(place: str) -> str:
-    return (inspect.getdoc(import_module(place)) or "").partition("\n\n")[2]
+def _docstring(module: str) -> str:
+    return (inspect.getdoc(import_module(module)) or "").partition("\n\n")[2]
 
 
-def _table(place: str) -> str:
-    return "\n".join(line for line in _docstring(place).splitlines() if line.startswith("|"))
+def _table(module: str) -> str:
+    return "\n".join(line for line in _docstring(module).splitlines() if line.startswith("|"))
 
 
-def _at(place: str) -> Any:
-    module, _, name = place.partition(":")
+def _load(path: str) -> Any:
+    module, _, name = path.partition(":")
     return getattr(import_module(module), name) if find_spec(module) else {}
 
 
-SAYS: dict[str, Callable[[str], str]] = {
-    "docstring": _docstring,
-    "table": _table,
-}
+PARTS: dict[str, Callable[[str], str]] = {"docstring": _docstring, "table": _table}
 
 if __name__ == "__main__":
     for page, text in pages().items():

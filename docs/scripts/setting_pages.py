@@ -1,4 +1,4 @@
-"""Reference pages of the settings, made from the models that read them."""
+"""Reference pages of the settings, generated from their pydantic models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pydantic_core import PydanticUndefined
 from pairkit.app.flag import setting_keys
 from pairkit.app.settings import Settings
 
-_MOST_ITEMS = 8
+_MAX_ITEMS = 8
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+)$", re.MULTILINE)
 _BOUNDS = {annotated_types.Ge: "≥", annotated_types.Gt: ">", annotated_types.Le: "≤", annotated_types.Lt: "<"}
 _TYPES = {
@@ -36,7 +36,7 @@ _TYPES = {
 
 
 class Setting(NamedTuple):
-    """One key that a person can set."""
+    """One row of a table of settings."""
 
     key: str
     type: str
@@ -46,7 +46,7 @@ class Setting(NamedTuple):
 
 
 class Section(NamedTuple):
-    """The settings of one model, below one dotted prefix."""
+    """The settings of one model, under one dotted prefix."""
 
     prefix: str
     purpose: str
@@ -54,7 +54,7 @@ class Section(NamedTuple):
 
 
 def setting_page(script: str, roots: Mapping[str, tuple[type[Settings], Mapping[str, str]]]) -> str:
-    """The page of one console script's settings, in Markdown."""
+    """Returns the page of one console script's settings, in Markdown."""
     lines = [
         f"# Settings of `{script}`",
         "",
@@ -73,7 +73,7 @@ def setting_page(script: str, roots: Mapping[str, tuple[type[Settings], Mapping[
 
 
 def setting_table(section: Section) -> Iterator[str]:
-    """The rows of one section, in Markdown."""
+    """The table of one section, in Markdown."""
     yield from ("| key | value | default | meaning |", "|---|---|---|---|")
     for setting in section.settings:
         meaning = _cell(setting.meaning + (f" Flag: `{setting.flag}`." if setting.flag else ""))
@@ -96,13 +96,13 @@ def sections(
         key = f"{prefix}.{name}" if prefix else name
         nested = _nested(field.annotation)
         if nested is not None and nested in shown:
-            told = f"{_sentence(comments.get(name, ''))} Its keys are those of `[{shown[nested]}]`"
-            own.append(Setting(key, "table", "none", _sentence(told.strip()), flags.get(key, "")))
+            meaning = f"{_sentence(comments.get(name, ''))} Its keys are those of `[{shown[nested]}]`"
+            own.append(Setting(key, "table", "none", _sentence(meaning.strip()), flags.get(key, "")))
             continue
         if nested is not None:
             whole = field.get_default(call_default_factory=True)
             inner.append(
-                (_place(key, field.annotation), nested, whole if isinstance(whole, Settings) else None)
+                (_section_key(key, field.annotation), nested, whole if isinstance(whole, Settings) else None)
             )
             continue
         meaning = _sentence(field.description or comments.get(name, ""))
@@ -115,7 +115,7 @@ def sections(
         yield from sections(nested, flags, key, whole, shown)
 
 
-def _place(key: str, annotation: Any) -> str:
+def _section_key(key: str, annotation: Any) -> str:
     origin = get_origin(annotation)
     if origin is dict:
         return f"{key}.NAME"
@@ -125,8 +125,8 @@ def _place(key: str, annotation: Any) -> str:
 def _nested(annotation: Any) -> type[Settings] | None:
     if isinstance(annotation, type) and issubclass(annotation, Settings):
         return annotation
-    found = [_nested(inner) for inner in get_args(annotation)]
-    return next((model for model in found if model is not None), None)
+    models = [_nested(inner) for inner in get_args(annotation)]
+    return next((model for model in models if model is not None), None)
 
 
 def _is_optional(annotation: Any) -> bool:
@@ -134,46 +134,46 @@ def _is_optional(annotation: Any) -> bool:
 
 
 def _comments(model: type[Settings]) -> dict[str, str]:
-    """What the docstring or a comment beside or above it says of each field."""
-    found: dict[str, str] = {}
+    """Returns the meaning of each field from the docstring, or from a comment beside or above the field."""
+    meanings: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         if issubclass(cls, Settings) and cls is not Settings:
-            found |= _comments_of(_source(cls))
-            found |= dict(_ATTRIBUTE.findall((inspect.getdoc(cls) or "").partition("Attributes:\n")[2]))
-    return found
+            meanings |= _comments_of(_source(cls))
+            meanings |= dict(_ATTRIBUTE.findall((inspect.getdoc(cls) or "").partition("Attributes:\n")[2]))
+    return meanings
 
 
 def _source(cls: type) -> str:
     try:
         return textwrap.dedent(inspect.getsource(cls))
-    except (OSError, TypeError):  # made while the program ran, such as a weight for each part
+    except (OSError, TypeError):  # a class created at run time, such as the weights of the parts
         return "pass"
 
 
 def _comments_of(source: str) -> dict[str, str]:
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    beside, alone = {}, {}
+    beside, above = {}, {}
     for token in tokens:
         if token.type == tokenize.COMMENT:
-            place = alone if not token.line[: token.start[1]].strip() else beside
-            place[token.start[0]] = token.string.lstrip("# ").strip()
-    found = {}
+            comments = beside if token.line[: token.start[1]].strip() else above
+            comments[token.start[0]] = token.string.lstrip("# ").strip()
+    meanings = {}
     body = ast.parse(source).body[0]
     for node in body.body if isinstance(body, ast.ClassDef) else ():
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            words = _above(alone, node.lineno)
-            words += [
+            lines = _lines_above(above, node.lineno)
+            lines += [
                 beside[line] for line in range(node.lineno, (node.end_lineno or 0) + 1) if line in beside
             ]
-            found[node.target.id] = " ".join(words)
-    return found
+            meanings[node.target.id] = " ".join(lines)
+    return meanings
 
 
-def _above(alone: Mapping[int, str], line: int) -> list[str]:
-    words: list[str] = []
-    while (line := line - 1) in alone:
-        words.insert(0, alone[line])
-    return words
+def _lines_above(comments: Mapping[int, str], line: int) -> list[str]:
+    lines: list[str] = []
+    while (line := line - 1) in comments:
+        lines.insert(0, comments[line])
+    return lines
 
 
 def _type(field: FieldInfo) -> str:
@@ -214,7 +214,7 @@ def _shown(value: Any) -> str:
     if value == "":
         return "empty"
     if isinstance(value, (tuple, list)):
-        if len(value) > _MOST_ITEMS:
+        if len(value) > _MAX_ITEMS:
             return f"{len(value)} of them"
         return ", ".join(f"`{_plain(item)}`" for item in value)
     return f"`{_plain(value)}`"
@@ -230,9 +230,9 @@ def _plain(value: Any) -> str:
 
 def _sentence(text: str) -> str:
     first = text.partition(" ")[0]
-    as_it_is = ":" in first or first.endswith(",") or not first.islower()  # `length:`, arXiv
-    begun = text if as_it_is else text[:1].upper() + text[1:]
-    return begun if not begun or begun[-1] in ".…?" else f"{begun}."
+    is_literal = ":" in first or first.endswith(",") or not first.islower()  # `length:`, arXiv
+    sentence = text if is_literal else text[:1].upper() + text[1:]
+    return sentence if not sentence or sentence[-1] in ".…?" else f"{sentence}."
 
 
 def _cell(text: str) -> str:

@@ -1,1 +1,1 @@
-"""Fetching issues from GitHub: plan, crawl, status."""
+"""Plans, crawls and imports issues, and reports the status of a crawl."""

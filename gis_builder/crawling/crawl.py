@@ -1,4 +1,4 @@
-"""Crawl repositories into a store: candidates or everything, then what detection and negatives still need."""
+"""Crawls repositories: likely duplicates or all issues, then the issues that verdicts and negatives need."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gis_builder.store.records import IssueRef, VerdictOutcome
 from gis_builder.trackers.tickets import PLAIN, ImportOptions
 from pairkit.app.errors import ConfigError, RemoteError
 
-_NAMED = 5  # repositories in a message
-_IMPORTED = "dump"  # the strategy of a saved tracker
+_MAX_NAMED = 5  # repositories in a message
+_IMPORTED = "dump"  # the "strategy" of a saved tracker
 _CONTENT_SETTINGS = {
     "strategy",
     "sweep_small",
@@ -33,33 +33,25 @@ _CONTENT_SETTINGS = {
 
 
 def crawl(
-    github: GitHub,
-    store: Store,
-    repos: Sequence[str],
-    settings: BuildSettings,
-    show: RunDisplay = SILENT,
+    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings, show: RunDisplay = SILENT
 ) -> list[RepoRow]:
-    """Fetch everything that a dataset of these repositories needs; a second call continues."""
+    """Fetch everything that a dataset of these repositories needs; a repeated call continues."""
     names = _fetch_threads(github, store, repos, settings)
     _complete(github, store, names, settings, show)
     return outcomes(store, repos)
 
 
 def update(
-    github: GitHub,
-    store: Store,
-    repos: Sequence[str],
-    settings: BuildSettings,
-    show: RunDisplay = SILENT,
+    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings, show: RunDisplay = SILENT
 ) -> list[RepoRow]:
-    """Finish a crawl if necessary, then fetch what changed since; see `crawl`."""
+    """Finish a crawl if necessary, then fetch the issues that changed since."""
     strategy = store.crawl_record().get("strategy")
     if strategy == _IMPORTED:
         _must_agree(store, {"server": crawl_record(settings)["server"]})
         names = crawlable(github.check(repos))
     else:
-        begun = settings.crawl.model_copy(update={"strategy": strategy or settings.crawl.strategy})
-        settings = settings.model_copy(update={"crawl": begun})
+        crawl_settings = settings.crawl.model_copy(update={"strategy": strategy or settings.crawl.strategy})
+        settings = settings.model_copy(update={"crawl": crawl_settings})
         names = _fetch_threads(github, store, repos, settings)
     github.update(names)
     _complete(github, store, names, settings, show)
@@ -79,18 +71,18 @@ def import_tracker(
 
 def crawl_record(settings: BuildSettings) -> dict[str, Any]:
     """The settings that decide which data a crawl fetches, without timeouts and retries."""
-    crawled = settings.crawl.model_dump(mode="json", include=_CONTENT_SETTINGS)
-    return crawled | {"server": urlsplit(settings.crawl.api_url).hostname}
+    record = settings.crawl.model_dump(mode="json", include=_CONTENT_SETTINGS)
+    return record | {"server": urlsplit(settings.crawl.api_url).hostname}
 
 
 def outcomes(store: Store, repos: Sequence[str]) -> list[RepoRow]:
-    """The stored outcome of each repository, in the order asked for; those never looked up are left out."""
+    """The stored outcomes of these repositories, in this order, without those never looked up."""
     rows = {row.name.lower(): row for row in store.repos()}
     return [rows[name.lower()] for name in repos if name.lower() in rows]
 
 
 def _fetch_threads(github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings) -> list[str]:
-    """Fetch what the strategy says; free where it is done already. Returns what could be crawled."""
+    """Check the repositories and run the strategy; returns the names of those that can be crawled."""
     record = crawl_record(settings)
     _must_agree(store, record)
     names = crawlable(github.check(repos))
@@ -101,68 +93,68 @@ def _fetch_threads(github: GitHub, store: Store, repos: Sequence[str], settings:
 
 
 def _must_agree(store: Store, record: Mapping[str, Any]) -> None:
-    """Refuse to go on with what other settings brought: nothing could tell afterwards which brought what."""
+    """Refuse to mix data of different settings: the store doesn't record which settings fetched what."""
     old = store.crawl_record()
-    free = {"include_private"}
+    may_differ = {"include_private"}
     if record.get("strategy") == "sweep" and old.get("strategy") == "search":
-        free = _CONTENT_SETTINGS
-    for key in sorted(old.keys() & record.keys() - free):
+        may_differ = _CONTENT_SETTINGS
+    for key in sorted(old.keys() & record.keys() - may_differ):
         if old[key] != record[key]:
             values = f" ({old[key]}, not {record[key]})" if isinstance(old[key], str) else ""
             raise ConfigError(
-                f"{store.path.parent}: holds a crawl with another setting of {key}{values}; choose another "
-                "working folder, or crawl as before"
+                f"{store.path.parent}: contains a crawl with another setting of {key}{values}; choose "
+                "another working folder, or use the former setting"
             )
 
 
 def crawlable(rows: Sequence[RepoRow]) -> list[str]:
-    """The names of the repositories that can be crawled; there must be one."""
+    """The names of the repositories that can be crawled; raises an error if there are none."""
     names = [row.name for row in rows if row.is_crawlable]
     if names:
         return names
-    reasons = "; ".join(f"{row.name}: {row.detail or row.outcome}" for row in rows[:_NAMED])
-    more = f"; and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-    what = f"no repository can be crawled ({reasons}{more})"
+    reasons = "; ".join(f"{row.name}: {row.detail or row.outcome}" for row in rows[:_MAX_NAMED])
+    more = f"; and {len(rows) - _MAX_NAMED} more" if len(rows) > _MAX_NAMED else ""
+    problem = f"no repository can be crawled ({reasons}{more})"
     if any(row.outcome is RepoOutcome.FAILED for row in rows):
-        raise RemoteError(f"{what}; run the same command again")
-    raise ConfigError(f"{what}; check the names and what the token may read")
+        raise RemoteError(f"{problem}; run the same command again")
+    raise ConfigError(f"{problem}; check the names and the permissions of the token")
 
 
 def _complete(
     github: GitHub, store: Store, names: Sequence[str], settings: BuildSettings, show: RunDisplay
 ) -> None:
-    """Fetch what the verdicts rest on, canonical issues first of all, and issues for negatives."""
-    homes = sorted({store.full_name(name) for name in names})
-    positives = _fetch_targets(github, store, homes, settings, show)
-    # After a sweep there is nothing more to draw from.
-    drawn = [repo for repo in homes if not store.tasks(repo, "sweep", done=True)]
+    """Fetch the issues that verdicts depend on, mainly canonical issues, and issues for negatives."""
+    repos = sorted({store.full_name(name) for name in names})
+    positives = _fetch_dependencies(github, store, repos, settings, show)
+    # A sweep has fetched every issue already.
+    sampled = [repo for repo in repos if not store.tasks(repo, "sweep", done=True)]
     github.fetch_negative_sample(
-        {repo: negative_sample_size(positives[repo], settings.pool) for repo in drawn}, settings.seed
+        {repo: negative_sample_size(positives[repo], settings.pool) for repo in sampled}, settings.seed
     )
 
 
-def _fetch_targets(
-    github: GitHub, store: Store, homes: Sequence[str], settings: BuildSettings, show: RunDisplay
+def _fetch_dependencies(
+    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings, show: RunDisplay
 ) -> Counter[str]:
     """Fetch the issues that verdicts depend on until there are no more; count duplicates by repository."""
     detector = Detector(store, settings.detect)
     positives: Counter[str] = Counter()
-    asked: set[IssueRef] = set()
-    judged: Iterable[KeptVerdict] = detector.judge_all(homes, show)
+    fetched: set[IssueRef] = set()
+    judged: Iterable[KeptVerdict] = detector.judge_all(repos, show)
     while True:
-        unsettled: dict[IssueRef, frozenset[IssueRef]] = {}
+        unresolved: dict[IssueRef, frozenset[IssueRef]] = {}
         for kept in judged:
-            if new := detector.unknown(kept) - asked:
-                unsettled[kept.verdict.ref] = new
+            if new := detector.unknown(kept) - fetched:
+                unresolved[kept.verdict.ref] = new
             elif kept.verdict.outcome is VerdictOutcome.DUPLICATE:
                 positives[kept.verdict.ref.repo] += 1
-        if not unsettled:
+        if not unresolved:
             detector.keep()
             return positives
-        wanted = frozenset().union(*unsettled.values())
-        github.fetch(sorted(wanted))
-        asked |= wanted
-        judged = detector.judge_again(unsettled)
+        missing = frozenset().union(*unresolved.values())
+        github.fetch(sorted(missing))
+        fetched |= missing
+        judged = detector.judge_again(unresolved)
 
 
 def negative_sample_size(positives: int, settings: PoolSettings) -> int:

@@ -1,4 +1,4 @@
-"""Estimate the cost of a crawl in advance.
+"""Estimates the cost of a crawl in advance.
 
 The cost of a sweep is computed from the number of issues and GitHub's cost formula. The cost of a search
 depends on the texts of the issues, so it is estimated with the rates of one large repository.
@@ -14,24 +14,24 @@ from pathlib import Path
 from typing import Any
 
 from gis_builder.crawling.crawl import crawlable, negative_sample_size
-from gis_builder.crawling.github import CrawlSettings, GitHub
-from gis_builder.crawling.github.search import is_cheaper_swept, search_words
+from gis_builder.crawling.github import GitHub
+from gis_builder.crawling.github.search import is_cheaper_swept, search_queries
 from gis_builder.crawling.status import outcome_lines
-from gis_builder.settings import BuildSettings
+from gis_builder.settings import BuildSettings, CrawlSettings
 from gis_builder.store import RepoRow, Store, Usage
 from pairkit.app.result_table import ResultTable, escape
 
-# Measured on issues 1 to 30,664 of rust-lang/rust with the default phrases: see benchmarks/README.md.
+# Measured on issues 1 to 30,664 of rust-lang/rust with the default phrases, see benchmarks/README.md.
 _MEASURED_ON = "rust-lang/rust"
-_HITS_AN_ISSUE = 0.382  # results of all searches together, for each issue of the repository
-_CANDIDATES_AN_ISSUE = 0.258  # distinct issues among them
-_DUPLICATES_AN_ISSUE = 0.104  # duplicates among those
-_TARGETS_AN_ISSUE = 0.062  # canonical issues that are not among the candidates
-_TOP_UPS = 0.02  # threads with more comments than one query fetches; measured 0.011, the rest is margin
+_HITS_PER_ISSUE = 0.382  # results of all searches
+_CANDIDATES_PER_ISSUE = 0.258  # distinct issues in these results
+_DUPLICATES_PER_ISSUE = 0.104  # duplicates among the candidates
+_TARGETS_PER_ISSUE = 0.062  # canonical issues that are not candidates
+_TOP_UPS = 0.02  # share of threads with more comments than one query fetches: 0.011 measured, plus a margin
 
-_POINTS_AN_HOUR = 5000
-_SECONDS_A_REQUEST = 1.2
-_POINT = 100  # connections
+_POINTS_PER_HOUR = 5000
+_SECONDS_PER_REQUEST = 1.2
+_CONNECTIONS_PER_POINT = 100
 _THREAD_CONNECTIONS = 3  # comments, events, labels
 
 
@@ -49,7 +49,7 @@ class RepoPlan:
         return hours(self.points, self.requests)
 
     def to_dict(self) -> dict[str, Any]:
-        """One row for scripts."""
+        """The JSON object of a repository."""
         return {
             "repository": self.row.name,
             "outcome": self.row.outcome.value,
@@ -72,12 +72,12 @@ class Plan:
 
     @property
     def points(self) -> int:
-        """Points of all repositories."""
+        """Total points."""
         return sum(repo.points for repo in self.repositories)
 
     @property
     def requests(self) -> int:
-        """Requests of all repositories."""
+        """Total requests."""
         return sum(repo.requests for repo in self.repositories)
 
     @property
@@ -87,11 +87,11 @@ class Plan:
 
     @property
     def is_estimate(self) -> bool:
-        """Whether the plan is based on the rates of another repository."""
+        """Whether the plan uses rates measured on another repository."""
         return self.strategy == "search"
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan for scripts."""
+        """The JSON object of the plan."""
         return {
             "strategy": self.strategy,
             "estimate": self.is_estimate,
@@ -103,15 +103,15 @@ class Plan:
         }
 
     def tables(self) -> list[ResultTable]:
-        """Its table, if anything can be crawled."""
+        """The table, if there is anything to crawl."""
         return [self.table()] if self.requests else []
 
     def next_steps(self) -> list[tuple[str, str]]:
-        """The command to run after a plan."""
+        """The command that follows a plan."""
         return [("build the dataset", "gis build with the same repositories")] if self.requests else []
 
     def table(self) -> ResultTable:
-        """A row for each repository that can be crawled, and the sums."""
+        """A row for each repository that can be crawled, and the totals."""
         rows = ResultTable("repository", "issues", "points", "requests", "hours")
         priced = [repo for repo in self.repositories if repo.requests]
         for repo in priced:
@@ -122,9 +122,9 @@ class Plan:
         return rows
 
     def lines(self) -> list[str]:
-        """Renamed or missing repositories, and the accuracy of the figures; one line each."""
-        odd = outcome_lines(repo.row for repo in self.repositories)
-        return [*odd, _basis(self)] if self.requests else odd
+        """Lines on renamed or missing repositories, and on the accuracy of the estimate."""
+        lines = outcome_lines(repo.row for repo in self.repositories)
+        return [*lines, _basis(self)] if self.requests else lines
 
     def __repr__(self) -> str:
         counts = [str(self.table())] if self.requests else []
@@ -136,7 +136,7 @@ class Plan:
 
 
 def plan(names: Sequence[str], settings: BuildSettings, open_github: Callable[[Store], GitHub]) -> Plan:
-    """Look the repositories up and estimate the cost of crawling them. Nothing is stored."""
+    """Look up the repositories and estimate the cost of crawling them; nothing is stored."""
     with (
         tempfile.TemporaryDirectory(prefix="gis-plan-") as folder,
         Store.open(Path(folder) / "store.sqlite", create=True) as store,
@@ -163,15 +163,15 @@ def price(row: RepoRow, settings: BuildSettings) -> RepoPlan:
 
 
 def hours(points: int, requests: int) -> float:
-    """Hours with one token: limited by its points per hour or by the response times."""
-    return max(points / _POINTS_AN_HOUR, requests * _SECONDS_A_REQUEST / 3600)
+    """Hours with one token: limited by its points per hour or by response times."""
+    return max(points / _POINTS_PER_HOUR, requests * _SECONDS_PER_REQUEST / 3600)
 
 
 def _sweep(issues: int, settings: CrawlSettings) -> tuple[int, int]:
-    """Points and requests for all threads, including the earlier comments of long ones."""
+    """Points and requests for all threads, including further comments of long ones."""
     pages = _batches(issues, settings.thread_batch)
     top_ups = _batches(issues * _TOP_UPS, settings.thread_batch)
-    # A listing is a connection itself; the earlier comments of a thread are one connection.
+    # The listing is one connection, and so are the further comments of a thread.
     points = pages * _points(1 + _THREAD_CONNECTIONS * settings.thread_batch)
     return points + top_ups * _points(settings.thread_batch), pages + top_ups
 
@@ -179,15 +179,15 @@ def _sweep(issues: int, settings: CrawlSettings) -> tuple[int, int]:
 def _search(row: RepoRow, settings: BuildSettings) -> tuple[int, int]:
     """Points and requests for searches, candidates' threads, canonical issues and the negative sample."""
     crawl, issues = settings.crawl, row.issue_count
-    searches = len(search_words(row.full_name, row.labels, crawl))
-    # A search has one page per hundred hits, and at least one page.
-    discovery = _batches(searches + issues * _HITS_AN_ISSUE / 100, crawl.search_batch)
-    threads = _batches(issues * _CANDIDATES_AN_ISSUE, crawl.thread_batch)
-    top_ups = _batches(issues * _CANDIDATES_AN_ISSUE * _TOP_UPS, crawl.thread_batch)
-    targets = _batches(issues * _TARGETS_AN_ISSUE, crawl.issue_batch)
-    pool = min(issues, negative_sample_size(round(issues * _DUPLICATES_AN_ISSUE), settings.pool))
-    # The negative sample is drawn from all numbers, including those of pull requests.
-    drawn = _batches(pool * max(1.0, row.max_number / max(1, issues)), crawl.issue_batch)
+    searches = len(search_queries(row.full_name, row.labels, crawl))
+    # A search has one page per hundred hits, but at least one.
+    discovery = _batches(searches + issues * _HITS_PER_ISSUE / 100, crawl.search_batch)
+    threads = _batches(issues * _CANDIDATES_PER_ISSUE, crawl.thread_batch)
+    top_ups = _batches(issues * _CANDIDATES_PER_ISSUE * _TOP_UPS, crawl.thread_batch)
+    targets = _batches(issues * _TARGETS_PER_ISSUE, crawl.issue_batch)
+    sample = min(issues, negative_sample_size(round(issues * _DUPLICATES_PER_ISSUE), settings.pool))
+    # The negative sample is drawn from all numbers, including pull requests.
+    drawn = _batches(sample * max(1.0, row.max_number / max(1, issues)), crawl.issue_batch)
     points = (
         discovery * _points(crawl.search_batch)
         + threads * _points(_THREAD_CONNECTIONS * crawl.thread_batch)
@@ -198,19 +198,21 @@ def _search(row: RepoRow, settings: BuildSettings) -> tuple[int, int]:
     return points, discovery + threads + top_ups + targets + drawn
 
 
-def _batches(things: float, size: int) -> int:
-    return math.ceil(round(things, 6) / size)
+def _batches(items: float, size: int) -> int:
+    return math.ceil(round(items, 6) / size)
 
 
 def _points(connections: int) -> int:
     """GitHub's cost formula: connections / 100, rounded, and at least one point."""
-    return max(1, math.floor(connections / _POINT + 0.5))
+    return max(1, math.floor(connections / _CONNECTIONS_PER_POINT + 0.5))
 
 
 def _basis(plan: Plan) -> str:
-    spent = f"This estimate cost {plan.spent.points} points. Hours are for one token; more tokens share them."
+    spent = (
+        f"This estimate cost {plan.spent.points} points. Hours are for one token; more tokens divide them."
+    )
     if plan.strategy == "sweep":
-        how = f"Computed, assuming that {_TOP_UPS:.0%} of the threads need a second query."
+        basis = f"Computed, assuming that {_TOP_UPS:.0%} of the threads need a second query."
     else:
-        how = f"Estimated with the rates of {_MEASURED_ON}; others may need half or twice as much."
-    return f"{how} {spent}"
+        basis = f"Estimated with rates of {_MEASURED_ON}; other repositories may need half or twice as much."
+    return f"{basis} {spent}"

@@ -1,4 +1,4 @@
-"""The progress of a crawl, read from its store: while it runs, after it was stopped, or when it is done."""
+"""The status of a crawl, read from its store, and the result of a crawl or import."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gis_builder.store import RateLimit, RepoOutcome, RepoRow, Store, Tally, Usa
 from pairkit.app.errors import RemoteError
 from pairkit.app.result_table import ResultTable, escape
 
-_MAX_NAMED = 3  # repositories of one outcome that get a line each
+_MAX_NAMED = 3  # repositories with the same outcome that get a line each
 _COUNTED = ("issues", "threads", "left", "points", "requests")
 
 
 @dataclass(frozen=True, slots=True)
 class RepoStatus:
-    """The stored and the remaining work of one repository."""
+    """The finished and remaining work of one repository."""
 
     row: RepoRow
     tally: Tally
@@ -27,12 +27,12 @@ class RepoStatus:
 
     @property
     def stage(self) -> str:
-        """The next stage, in a word or two."""
+        """The current stage."""
         if not self.row.is_crawlable:
             return self.row.outcome.value.replace("_", " ")
-        for kind, words in (("update", "updating"), ("search", "searching"), ("sweep", "sweeping")):
+        for kind, stage in (("update", "updating"), ("search", "searching"), ("sweep", "sweeping")):
             if any(task.endswith(kind) for task in self.tally.left):
-                return words
+                return stage
         if self.tally.pending:
             return "reading threads"
         if self.tally.top_ups:
@@ -41,7 +41,7 @@ class RepoStatus:
 
     @property
     def progress(self) -> float:
-        """The finished share, in [0, 1]; an estimate until the search has found all its candidates."""
+        """The finished share in [0, 1], estimated until the search has found all candidates."""
         if self.stage in ("done", "updating"):
             return 1.0
         if self.tally.done["search"] or self.tally.left["search"]:
@@ -50,7 +50,7 @@ class RepoStatus:
         return min(0.99, self.tally.begun / max(1, self.row.issue_count))
 
     def to_dict(self) -> dict[str, Any]:
-        """One row for scripts."""
+        """The JSON object of a repository."""
         return {
             "repository": self.row.name,
             "outcome": self.row.outcome.value,
@@ -74,9 +74,9 @@ class Status:
 
     Attributes:
         repositories: Each requested repository.
-        usage: The cost of all requests, including those for no single repository.
+        usage: The cost of all requests.
         rate_limit: The last known limit of a token.
-        warnings: Repository and text of each warning about missing issues or comments.
+        warnings: Repository and text of each warning, such as on missing comments.
     """
 
     repositories: tuple[RepoStatus, ...]
@@ -86,10 +86,7 @@ class Status:
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds left for one worker at the present speed; None if it is not known yet, 0 when done.
-
-        Repositories are weighted by their number of issues. The speed includes waits for limits.
-        """
+        """Seconds left with one token, from the time per issue so far; None if unknown, 0 when done."""
         crawled = [repo for repo in self.repositories if repo.row.is_crawlable]
         done = sum(repo.row.issue_count * repo.progress for repo in crawled)
         left = sum(repo.row.issue_count * (1 - repo.progress) for repo in crawled)
@@ -98,7 +95,7 @@ class Status:
         return self.usage.seconds * left / done if done else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The status for scripts."""
+        """The JSON object of the status."""
         limit = self.rate_limit
         return {
             "repositories": [repo.to_dict() for repo in self.repositories],
@@ -106,13 +103,13 @@ class Status:
             "points_left": limit and limit.remaining,
             "points_reset_at": limit and limit.reset,
             "eta_s": None if self.eta_s is None else round(self.eta_s, 1),
-            "warnings": [{"repository": repo, "words": words} for repo, words in self.warnings],
+            "warnings": [{"repository": repo, "words": text} for repo, text in self.warnings],
         }
 
     def totals(self, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Sums over all repositories or those with these names; a repository under two names counts once."""
-        asked = [repo for repo in self.repositories if names is None or repo.row.name in names]
-        distinct = {repo.row.full_name: repo for repo in asked if repo.row.full_name}.values()
+        """Sums over all or these repositories; a repository with two names counts once."""
+        selected = [repo for repo in self.repositories if names is None or repo.row.name in names]
+        distinct = {repo.row.full_name: repo for repo in selected if repo.row.full_name}.values()
         return {
             "issues": sum(repo.tally.issues for repo in distinct),
             "threads": sum(repo.tally.threads for repo in distinct),
@@ -123,7 +120,7 @@ class Status:
         }
 
     def table(self) -> ResultTable:
-        """A row for each repository, and the sums."""
+        """A row for each repository, and the totals."""
         rows = ResultTable("repository", "stage", *_COUNTED, left=("stage",))
         for repo in self.repositories:
             figures = _figures(repo) if repo.row.is_crawlable else [None] * len(_COUNTED)
@@ -139,13 +136,13 @@ class Status:
         return sum(repo.tally.open_work for repo in self.repositories)
 
     def lines(self) -> list[str]:
-        """Renamed or missing repositories, time left, points left, warnings; one line each."""
+        """Lines on renamed or missing repositories, time and points left, and warnings."""
         lines = [*outcome_lines(repo.row for repo in self.repositories), _format_time(self)]
         if self.rate_limit:
-            lines.append(self.rate_limit.words(time.time()))
+            lines.append(self.rate_limit.describe(time.time()))
         if self.warnings:
             lines.append(f"{len(self.warnings)} warnings:")
-            lines += [f"  {repo}: {words}" if repo else f"  {words}" for repo, words in self.warnings]
+            lines += [f"  {repo}: {text}" if repo else f"  {text}" for repo, text in self.warnings]
         return lines
 
     def __repr__(self) -> str:
@@ -157,7 +154,7 @@ class Status:
 
 
 def read_status(store: Store) -> Status:
-    """Read the progress of a crawl; another process may be writing to the store."""
+    """Read the status of a crawl; another process may be writing to the store."""
     rows, usage, tallies = store.repos(), store.usage(), store.tallies()
     repos = [
         RepoStatus(row, tallies.get(row.full_name, Tally()), usage.get(row.full_name, Usage()))
@@ -167,7 +164,7 @@ def read_status(store: Store) -> Status:
 
 
 def _figures(repo: RepoStatus) -> list[str | int]:
-    """Stored and expected issues; whole threads; remaining threads, searches and lists; cost."""
+    """The cells of `_COUNTED`: stored and expected issues, complete threads, remaining work, cost."""
     counts = (repo.tally.threads, repo.tally.open_work, repo.usage.points, repo.usage.requests)
     return [f"{repo.tally.issues:,}/{repo.row.issue_count:,}", *counts]
 
@@ -175,28 +172,26 @@ def _figures(repo: RepoStatus) -> list[str | int]:
 def _format_time(status: Status) -> str:
     spent = f"{status.usage.seconds:,.0f} s spent on requests and waits"
     if status.eta_s is None:
-        return f"{spent}; time left not known yet"
+        return f"{spent}; time left unknown"
     if not status.eta_s:
         return spent
     return f"{spent}; about {status.eta_s / 60:,.1f} min left at this speed, for one token"
 
 
 def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
-    """The repositories that are renamed, missing or failed: one line each, or one for many of a kind."""
-    kinds: dict[tuple[str, str], list[RepoRow]] = {}
+    """Lines on renamed, missing and failed repositories; many with the same outcome share a line."""
+    by_outcome: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if row.outcome is not RepoOutcome.OK:
-            kinds.setdefault((row.outcome.value.replace("_", " "), row.detail), []).append(row)
+            by_outcome.setdefault((row.outcome.value.replace("_", " "), row.detail), []).append(row.name)
     lines = []
-    for (words, detail), alike in kinds.items():
-        why = f" ({detail})" if detail else ""
-        if len(alike) > _MAX_NAMED:
-            names = ", ".join(row.name for row in alike[:_MAX_NAMED])
-            lines.append(
-                f"{len(alike)} repositories {words}{why}: {names} and {len(alike) - _MAX_NAMED} more"
-            )
+    for (outcome, detail), names in by_outcome.items():
+        reason = f" ({detail})" if detail else ""
+        if len(names) > _MAX_NAMED:
+            named = f"{', '.join(names[:_MAX_NAMED])} and {len(names) - _MAX_NAMED} more"
+            lines.append(f"{len(names)} repositories {outcome}{reason}: {named}")
         else:
-            lines += [f"{row.name}: {words}{why}" for row in alike]
+            lines += [f"{name}: {outcome}{reason}" for name in names]
     return lines
 
 
@@ -215,7 +210,7 @@ class Crawled:
     status: Status
 
     def to_dict(self) -> dict[str, Any]:
-        """The counts and the cost as one object for scripts."""
+        """The JSON object: counts and cost."""
         outcomes = Counter(row.outcome.value for row in self.repositories)
         return {
             "repositories": len(self.repositories),
@@ -225,17 +220,17 @@ class Crawled:
         }
 
     def notes(self) -> list[str]:
-        """The repositories that are renamed, missing or failed, and the cost of all runs; one line each."""
+        """Lines on renamed, missing and failed repositories, and the cost of all runs."""
         spent = self.status.usage
         cost = f"{spent.points:,} points in {spent.requests:,} requests so far"
         return [*outcome_lines(self.repositories), cost]
 
     def tables(self) -> list[ResultTable]:
-        """None: `gis status` shows them."""
+        """Empty: `gis status` shows them."""
         return []
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """The command to run after a crawl."""
+        """The command that follows a crawl."""
         return [("find the duplicates", ["gis", "detect", "--work", str(self.work)])]
 
     def __repr__(self) -> str:
@@ -246,7 +241,7 @@ class Crawled:
 
 
 class IncompleteCrawlError(RemoteError):
-    """Some repositories failed; what was fetched is kept, and the same call continues.
+    """Some repositories failed; fetched data is kept, and the same call continues.
 
     Attributes:
         crawled: The outcome of every repository.
@@ -255,7 +250,8 @@ class IncompleteCrawlError(RemoteError):
     def __init__(self, crawled: Crawled) -> None:
         self.crawled = crawled
         failed = [row for row in crawled.repositories if row.outcome is RepoOutcome.FAILED]
+        detail = failed[0].detail.removesuffix("; run the same command again to continue")
         super().__init__(
-            f"{len(failed)} of {len(crawled.repositories)} repositories failed, the first {failed[0].name} "
-            f"({failed[0].detail}); what was fetched is kept: run the same command again to continue"
+            f"{len(failed)} of {len(crawled.repositories)} repositories failed, first {failed[0].name} "
+            f"({detail}); fetched data is kept: run the same command again to continue"
         )

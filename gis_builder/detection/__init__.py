@@ -1,13 +1,13 @@
-"""From a thread to a verdict: was the issue closed as a duplicate, of what, and why.
+"""From a thread to a verdict: whether its issue was closed as a duplicate, of which issues, and why.
 
 ```
 lexicon                      words and phrases, and their codes
-└ tokens, rules              references, sentences as strings of codes, and the patterns over them
-  └ page, reader, reading    a text's claims
-    └ statements             a thread's texts: by whom, and when
-      └ claim_tracker        what became of the claims
-        └ decision, explain  the verdict, and its reasons
-          └ detector         verdicts on a whole store
+└ tokens, rules              references, sentences as strings of codes, and patterns over these
+  └ page, reader, reading    the claims of a text
+    └ statements             the texts of a thread with speakers and times
+      └ claim_tracker        claims confirmed, disputed or revoked
+        └ decision, explain  the verdict and its explanation
+          └ detector         the verdicts of a store
 ```
 """
 

@@ -1,4 +1,4 @@
-"""A thread's claims: later statements confirm, replace, dispute or revoke earlier ones."""
+"""The claims of a thread over time: later statements confirm, replace, dispute or revoke earlier ones."""
 
 from __future__ import annotations
 
@@ -7,30 +7,29 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gis_builder.detection.reader import Claim, Stance
+from gis_builder.detection.reading import MAX_CLAIMS
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.detection.statements import (
+    MAX_CHARACTERS,
     ONE_CLICK,
     Role,
     Statement,
     TrackerMarks,
-    claims_over_limit,
     instant,
     read_statements,
-    text_over_limit,
 )
 from gis_builder.store.records import GITHUB, IssueRef, Kind, Thread
 
 KindOf = Callable[[IssueRef], Kind]
 
-
-_ANSWER_REACH = 2  # comments after a claim within which a bare "yes" or "no" answers it
+_ANSWER_REACH = 2  # a bare "yes" or "no" can answer a claim up to this many comments earlier
 _ANSWER_WORDS = 30
 _FEW_WORDS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What counts as a duplicate beyond the thread's own words."""
+    """Settings of one repository that change its verdicts."""
 
     allow_cross_repository: bool = False
     former_names: frozenset[str] = frozenset()
@@ -41,40 +40,40 @@ DEFAULT_RULES = Rules()
 
 
 class ClaimState(StrEnum):
-    """What became of a claim."""
+    """Whether a claim is still valid, and if not, why."""
 
     VALID = "valid"
     DISPUTED = "disputed"  # "not a dup", "a different bug"
     REOPENED = "reopened"
-    UNMARKED = "unmarked"  # the mark was taken back
-    FIXED = "fixed"  # the issue was then closed as fixed, or as no bug
-    EXPLAINED = "explained"  # it was only supposed, and then the issue was explained otherwise
+    UNMARKED = "unmarked"  # the tracker's mark was removed
+    FIXED = "fixed"  # the issue was then closed as fixed or as not a bug
+    EXPLAINED = "explained"  # the claim was only a guess, and another explanation followed
 
 
-_REVIVABLE = (ClaimState.DISPUTED, ClaimState.FIXED, ClaimState.EXPLAINED)
+_RESTORABLE = (ClaimState.DISPUTED, ClaimState.FIXED, ClaimState.EXPLAINED)
 
 
 @dataclass(slots=True)
 class TrackedClaim:
-    """A claim in its thread, with the issues it was found to mean and what became of it."""
+    """A claim with its resolved targets and its current state."""
 
     claim: Claim
     targets: tuple[IssueRef, ...]
     statement: Statement
-    place: int
+    index: int  # of the statement in the thread
     stance: Stance
-    is_inferred: bool = False  # the text names no issue; the nearest earlier one is meant
+    is_inferred: bool = False  # the text has no reference; the target is the issue mentioned last
     confirmed_by: Statement | None = None
     state: ClaimState = ClaimState.VALID
-    is_disputed_later: bool = False  # by a bystander, when the issue was closed already
+    is_disputed_later: bool = False  # by a bystander, after the closing
 
     @property
     def is_valid(self) -> bool:
-        """Whether nothing later took the claim back."""
+        """Whether no later statement or event revoked the claim."""
         return self.state is ClaimState.VALID
 
     def confirm(self, statement: Statement, stance: Stance = Stance.ASSERTED) -> None:
-        """Somebody else, or the speaker again, holds the claim to be true."""
+        """Record that a later statement supports the claim."""
         self.confirmed_by = statement
         if stance is Stance.ASSERTED or self.stance is Stance.ASKED:
             self.stance = stance
@@ -82,41 +81,41 @@ class TrackedClaim:
 
 @dataclass(slots=True)
 class ClaimTracker:
-    """Takes a thread's statements in order of time and keeps the claims."""
+    """Reads statements in order of time and keeps the claims with their states."""
 
     issue: IssueRef
     closed_at: str
-    kind_of: KindOf  # of what is mentioned; asked only where a claim leaves open what it means
+    kind_of: KindOf  # called only if a claim doesn't name its target
     author: str | None = None  # of the issue
     claims: list[TrackedClaim] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
-    over_limit: str | None = None  # the reason code if the thread is too long: then nothing is read
-    _named_by: dict[int, tuple[IssueRef, ...]] = field(default_factory=dict)  # by identity of the statement
+    over_limit: str | None = None  # reason code if the thread is too long to be read
+    _mentions: dict[int, tuple[IssueRef, ...]] = field(default_factory=dict)  # by id() of the statement
 
     def add(self, statement: Statement) -> None:
-        """Take in the next statement."""
+        """Update the claims with the next statement."""
         if statement.reading.reopens:
             self.revoke(ClaimState.REOPENED)
-        own = [claim for claim in statement.reading.claims if self._counts(claim, statement)]
-        made = [claim for claim in own if claim.stance is not Stance.DENIED]
-        for claim in own:
+        claims = [claim for claim in statement.reading.claims if self._counts(claim, statement)]
+        for claim in claims:
             if claim.stance is Stance.DENIED:
                 self._dispute(statement, claim.targets)
-        if statement.role is not Role.BOT and not own:
+        if statement.role is not Role.BOT and not claims:
             self._fill_in_target(statement)
             self._apply_answer(statement)
-        for claim in made:
-            self._add_claim(claim, statement)
+        for claim in claims:
+            if claim.stance is not Stance.DENIED:
+                self._add_claim(claim, statement)
         self.statements.append(statement)
 
     def revoke(self, state: ClaimState, targets: tuple[IssueRef, ...] = ()) -> None:
-        """Take back every valid claim, or only those on one of `targets`."""
+        """Revoke every valid claim, or only those on one of `targets`."""
         for tracked in self.claims:
             if tracked.is_valid and (not targets or set(targets) & set(tracked.targets)):
                 tracked.state = state
 
     def _dispute(self, statement: Statement, targets: tuple[IssueRef, ...]) -> None:
-        """Revoke the disputed claims; once the issue is closed, only those with authority can do that."""
+        """Revoke the disputed claims; after the closing only the closer and maintainers can do so."""
         if statement.when <= self.closed_at or statement.role in (Role.CLOSER, Role.MAINTAINER):
             self.revoke(ClaimState.DISPUTED, targets)
             return
@@ -125,12 +124,12 @@ class ClaimTracker:
                 tracked.is_disputed_later = True
 
     def last_valid(self) -> TrackedClaim | None:
-        """The newest valid claim that names an issue."""
+        """The newest valid claim with a target."""
         return next((s for s in reversed(self.claims) if s.is_valid and s.targets), None)
 
     def _add_claim(self, claim: Claim, statement: Statement) -> None:
         if not claim.targets and not claim.points_back and claim.stance is not Stance.ASKED:
-            earlier = self.last_valid() or self._revive(statement)
+            earlier = self.last_valid() or self._restore(statement)
             if earlier is not None:
                 is_second_voice = claim.stance is Stance.HEDGED and statement.who != earlier.statement.who
                 earlier.confirm(statement, Stance.ASSERTED if is_second_voice else claim.stance)
@@ -142,44 +141,44 @@ class ClaimTracker:
             )
         )
 
-    def _revive(self, statement: Statement) -> TrackedClaim | None:
-        """The last claim that was disputed or gave way to another reason, when the closer takes it up."""
+    def _restore(self, statement: Statement) -> TrackedClaim | None:
+        """Restore the last revoked claim if the closer or a maintainer repeats it without a target."""
         if statement.role not in (Role.CLOSER, Role.MAINTAINER):
             return None
         for tracked in reversed(self.claims):
-            if tracked.state in _REVIVABLE and tracked.targets:
+            if tracked.state in _RESTORABLE and tracked.targets:
                 tracked.state = ClaimState.VALID
                 return tracked
         return None
 
     def _inferred_targets(self, claim: Claim) -> tuple[IssueRef, ...]:
-        """What a claim without a number means: what was named last before it, one issue or all."""
+        """The targets of a claim without a reference: the issue (or for "those", issues) mentioned last."""
         rejected = {ref for tracked in self.claims if not tracked.is_valid for ref in tracked.targets}
         for statement in reversed(self.statements):
-            named = tuple(ref for ref in self.issues_named_by(statement) if ref not in rejected)
-            if named:
-                return named if claim.is_plural else named[-1:]
+            refs = tuple(ref for ref in self.issues_named_by(statement) if ref not in rejected)
+            if refs:
+                return refs if claim.is_plural else refs[-1:]
         return ()
 
     def _fill_in_target(self, statement: Statement) -> None:
-        """Take a short answer that names one issue for what "a dup, but I can't find of what" looked for."""
+        """Use the only issue in a short reply as the target of a claim that lacks one."""
         last = self.claims[-1] if self.claims else None
         if last is None or last.targets or statement.reading.words > _ANSWER_WORDS:
             return
-        named = self.issues_named_by(statement)
-        if len(named) == 1 and last.is_valid and self._is_near(last):
-            last.targets, last.is_inferred = named, True
+        refs = self.issues_named_by(statement)
+        if len(refs) == 1 and last.is_valid and self._is_near(last):
+            last.targets, last.is_inferred = refs, True
 
     def issues_named_by(self, statement: Statement) -> tuple[IssueRef, ...]:
-        """The other issues that a statement names: those of the thread's own repository, if there are any."""
-        if id(statement) not in self._named_by:
-            meant = [ref for ref in statement.reading.mentions if self._could_be_meant(ref, statement)]
-            at_home = tuple(ref for ref in meant if ref.repo == self.issue.repo)
-            self._named_by[id(statement)] = at_home or tuple(meant)
-        return self._named_by[id(statement)]
+        """The possible targets in a statement: those in the thread's own repository if there are any."""
+        if id(statement) not in self._mentions:
+            possible = [ref for ref in statement.reading.mentions if self._could_be_meant(ref, statement)]
+            local = tuple(ref for ref in possible if ref.repo == self.issue.repo)
+            self._mentions[id(statement)] = local or tuple(possible)
+        return self._mentions[id(statement)]
 
     def _could_be_meant(self, ref: IssueRef, statement: Statement) -> bool:
-        """Whether "a dup of that" may mean `ref`: all but pull requests, even if missing or elsewhere."""
+        """Whether "a dup of that" may mean `ref`: anything but a pull request, even if it wasn't fetched."""
         if ref == self.issue:
             return False
         kind, is_called_pull = self.kind_of(ref), ref in statement.reading.pulls
@@ -188,9 +187,9 @@ class ClaimTracker:
         return kind is Kind.ISSUE or (kind is not Kind.PULL and not is_called_pull)
 
     def _apply_answer(self, statement: Statement) -> None:
-        """Apply a statement that claims nothing: it may answer the last claim or give another reason."""
+        """Apply a statement without a claim: it may answer the last claim or give another reason."""
         reading = statement.reading
-        last = self._named_again(statement) or self.last_valid()
+        last = self._restore_explained(statement) or self.last_valid()
         if last is None:
             return
         is_near = self._is_near(last)
@@ -198,38 +197,38 @@ class ClaimTracker:
         differs = reading.says_different and (is_near or named)
         if ((reading.disagrees and is_near) or differs) and not reading.agrees:
             self._dispute(statement, named)
-        elif self._takes_explanation(statement, last):
+        elif self._accepts_explanation(statement, last):
             self._explain_away()
         elif reading.agrees and self._is_answer(statement, last):
             last.confirm(statement)
-        elif reading.says_otherwise or reading.explains:
+        elif reading.gives_other_reason or reading.explains:
             self._apply_reason(statement)
-        elif self._accepts(statement, last, is_named=bool(named)):
+        elif self._accepts_claim(statement, last, is_named=bool(named)):
             last.confirm(statement)
 
     def _apply_reason(self, statement: Statement) -> None:
-        """Apply another reason to close: the closer's revokes every claim, others' what was supposed."""
+        """Apply another reason to close: the closer's revokes every claim, other people's only guesses."""
         is_closers = statement.role is Role.CLOSER and statement.when <= self.closed_at
-        if statement.reading.says_otherwise and is_closers:
+        if statement.reading.gives_other_reason and is_closers:
             self.revoke(ClaimState.FIXED)
-        elif statement.reading.explains and _is_principal(statement) and self._is_by_closing(statement):
+        elif statement.reading.explains and _has_authority(statement) and self._is_by_closing(statement):
             self._explain_away()
 
     def _explain_away(self) -> None:
-        """Revoke what was only supposed or asked: the issue was explained otherwise."""
+        """Revoke guesses and questions, because the issue has another explanation."""
         for tracked in self.claims:
             if tracked.is_valid and tracked.stance in (Stance.HEDGED, Stance.ASKED):
                 tracked.state = ClaimState.EXPLAINED
 
-    def _takes_explanation(self, statement: Statement, last: TrackedClaim) -> bool:
-        """Whether somebody with a say takes what another explained since the claim: "makes sense, thanks"."""
+    def _accepts_explanation(self, statement: Statement, last: TrackedClaim) -> bool:
+        """Whether someone with authority accepts an explanation given since: "makes sense, thanks"."""
         reading = statement.reading
-        takes = reading.agrees or reading.thanks or reading.accepts_explanation
-        if not takes or not _is_principal(statement) or not self._is_by_closing(statement):
+        accepts = reading.agrees or reading.thanks or reading.accepts_explanation
+        if not accepts or not _has_authority(statement) or not self._is_by_closing(statement):
             return False
         if not set(last.targets).isdisjoint(reading.mentions):
             return False
-        since = [earlier for earlier in self.statements[last.place + 1 :] if earlier.who != statement.who]
+        since = [earlier for earlier in self.statements[last.index + 1 :] if earlier.who != statement.who]
         if any(earlier.reading.explains for earlier in since):
             return True
         return reading.accepts_explanation and any(
@@ -242,52 +241,47 @@ class ClaimTracker:
     def _is_by_closing(self, statement: Statement) -> bool:
         return instant(statement.when) <= instant(self.closed_at) + ONE_CLICK
 
-    def _named_again(self, statement: Statement) -> TrackedClaim | None:
-        """The last claim that was explained otherwise, when it is named again with a "yes" or "thanks"."""
+    def _restore_explained(self, statement: Statement) -> TrackedClaim | None:
+        """Restore the last claim that was explained away if its target is named with a "yes" or "thanks"."""
         reading = statement.reading
-        if not _is_principal(statement) or not (reading.agrees or reading.thanks) or reading.explains:
+        if not _has_authority(statement) or not (reading.agrees or reading.thanks) or reading.explains:
             return None
         for tracked in reversed(self.claims):
-            if tracked.state is ClaimState.EXPLAINED and not set(tracked.targets).isdisjoint(
-                reading.mentions
-            ):
+            is_named = not set(tracked.targets).isdisjoint(reading.mentions)
+            if tracked.state is ClaimState.EXPLAINED and is_named:
                 tracked.state = ClaimState.VALID
                 return tracked
         return None
 
-    def _accepts(self, statement: Statement, last: TrackedClaim, *, is_named: bool) -> bool:
-        """Whether a statement takes the last claim for true without saying so."""
+    def _accepts_claim(self, statement: Statement, last: TrackedClaim, *, is_named: bool) -> bool:
+        """Whether a statement accepts the last claim by thanks, or by its own speaker asking to close."""
         reading = statement.reading
-        if reading.thanks and _is_principal(statement) and self._is_near(last):
-            is_for_a_fix = (
-                self.statements[-1].reading.says_otherwise and self.statements[-1] is not last.statement
-            )
+        if reading.thanks and _has_authority(statement) and self._is_near(last):
+            before = self.statements[-1]
+            is_for_a_fix = before.reading.gives_other_reason and before is not last.statement
             return is_named or (reading.words <= _ANSWER_WORDS and not is_for_a_fix)
         is_same_speaker = statement.role is not Role.CLOSER and statement.who == last.statement.who
         is_request = reading.is_closing and reading.words <= _FEW_WORDS and statement.when <= self.closed_at
         return is_same_speaker and is_request and last.claim.kind is ClaimKind.DUPLICATE
 
     def _is_near(self, tracked: TrackedClaim) -> bool:
-        return len(self.statements) - tracked.place <= _ANSWER_REACH
+        return len(self.statements) - tracked.index <= _ANSWER_REACH
 
     def _is_answer(self, statement: Statement, last: TrackedClaim) -> bool:
-        """Whether a "yes" answers the claim; a bystander's does so at once, and is short."""
-        if statement.reading.says_otherwise:  # "yes, it works now"
+        """Whether a "yes" answers the claim; a bystander's must be short and come next."""
+        if statement.reading.gives_other_reason:  # "yes, it works now"
             before = self.statements[-1]
-            is_of_that = before is not last.statement and before.reading.says_otherwise
-            if is_of_that or last.claim.kind is not ClaimKind.DUPLICATE:
+            answers_fix = before is not last.statement and before.reading.gives_other_reason
+            if answers_fix or last.claim.kind is not ClaimKind.DUPLICATE:
                 return False
-        if _is_principal(statement):
+        if _has_authority(statement):
             return self._is_near(last)
-        return len(self.statements) - last.place == 1 and statement.reading.words <= _ANSWER_WORDS
+        return len(self.statements) - last.index == 1 and statement.reading.words <= _ANSWER_WORDS
 
     def _counts(self, claim: Claim, statement: Statement) -> bool:
-        """Whether a claim is about this issue, and somebody's."""
-        if (
-            claim.about_others
-            or self._is_aside(claim, statement)
-            or (claim.is_part and statement.role is not Role.CLOSER)
-        ):
+        """Whether a claim is about this issue and comes from someone whose claims count."""
+        is_remote_part = claim.is_part and statement.role is not Role.CLOSER
+        if claim.about_others or self._is_aside(claim, statement) or is_remote_part:
             return False
         if claim.corrects:
             return any(tracked.statement.who == statement.who for tracked in self.claims)
@@ -297,20 +291,19 @@ class ClaimTracker:
         return claim.kind is ClaimKind.DUPLICATE and is_action
 
     def _is_aside(self, claim: Claim, statement: Statement) -> bool:
-        """Whether a claim is about the problem of somebody who came along: "@bob yours is a dup of #2"."""
+        """Whether a claim is about another commenter's problem: "@bob yours is a dup of #2"."""
         others = [
             earlier
             for earlier in self.statements
             if earlier.who not in (None, statement.who) and not earlier.is_note
         ]
         is_to_last = claim.is_theirs and others and others[-1].role is Role.OTHER
-        spoke_last = others[-1].who if is_to_last else None
-        to = claim.addressee or spoke_last
-        if to is None or claim.is_closing or _is_same(to, self.author):
+        addressee = claim.addressee or (others[-1].who if is_to_last else None)
+        if addressee is None or claim.is_closing or _is_same(addressee, self.author):
             return False
         return claim.is_theirs or (
             statement.when > self.closed_at
-            and any(_is_same(to, earlier.who) and earlier.when > self.closed_at for earlier in others)
+            and any(_is_same(addressee, earlier.who) and earlier.when > self.closed_at for earlier in others)
         )
 
 
@@ -318,24 +311,25 @@ def _is_same(login: str, other: str | None) -> bool:
     return other is not None and login.lower() == other.lower()
 
 
-def _is_principal(statement: Statement) -> bool:
-    """Whether the speaker has a say in the issue: its author, a maintainer, or whoever closed it."""
+def _has_authority(statement: Statement) -> bool:
+    """Whether the speaker is the author, a maintainer, the closer or a bot, not a bystander."""
     return statement.role is not Role.OTHER
 
 
 def track_claims(thread: Thread, marks: TrackerMarks, kind_of: KindOf, rules: Rules) -> ClaimTracker:
-    """Follow a thread's claims through its statements, reopenings and marks that were taken back."""
-    tracker = ClaimTracker(
-        thread.issue.ref, thread.issue.closed_at or thread.issue.updated_at, kind_of, thread.issue.author
-    )
-    tracker.over_limit = text_over_limit(thread)
-    if tracker.over_limit is not None:
+    """Follow a thread's claims through its statements, reopenings and removed marks."""
+    issue = thread.issue
+    tracker = ClaimTracker(issue.ref, issue.closed_at or issue.updated_at, kind_of, issue.author)
+    length = len(issue.title) + len(issue.body) + sum(len(comment.body) for comment in thread.comments)
+    if length > MAX_CHARACTERS:
+        tracker.over_limit = "too_much_text"
         return tracker
-    found = read_statements(thread, rules.former_names, site=rules.site, must_read=marks.says_duplicate)
-    tracker.over_limit = claims_over_limit(found)
-    if tracker.over_limit is not None:
+    statements = read_statements(thread, rules.former_names, site=rules.site, must_read=marks.says_duplicate)
+    claims = [claim for statement in statements for claim in statement.reading.claims]
+    if len(claims) + sum(len(claim.targets) for claim in claims) > MAX_CLAIMS:
+        tracker.over_limit = "too_many_claims"
         return tracker
-    for statement in found:
+    for statement in statements:
         tracker.add(statement)
     for tracked in tracker.claims:
         when = (tracked.confirmed_by or tracked.statement).when

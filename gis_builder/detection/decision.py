@@ -1,4 +1,4 @@
-"""Decide from a thread whether its issue was closed as a duplicate, of what, and why."""
+"""Decide whether an issue was closed as a duplicate, of which issues, and why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from gis_builder.detection.reader import Claim, Stance
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.detection.statements import (
     ONE_CLICK,
-    ImportedMark,
     Role,
     Statement,
     TrackerMarks,
@@ -40,46 +39,43 @@ from gis_builder.store.records import (
 
 _AT_CLOSING = timedelta(hours=1)
 _SAME_MOMENT = timedelta(minutes=10)
-_CLOSERS_PATIENCE = timedelta(days=3)
 _A_DAY = timedelta(days=1)
-_AFTERWARDS = timedelta(days=7)
-# How long before the closing a claim of another than the closer may be what the issue was closed for.
-_PATIENCE = {
+_CLOSER_BEFORE, _CLOSER_AFTER = timedelta(days=3), timedelta(days=7)
+# Maximum time from a claim to the closing that it explains, unless the closer made it.
+_MAX_DELAY = {
     (ClaimKind.DUPLICATE, Stance.ASSERTED): timedelta(days=7),
     (ClaimKind.DUPLICATE, Stance.HEDGED): timedelta(days=3),
-    (ClaimKind.DUPLICATE, Stance.ASKED): timedelta(days=1),
-    (ClaimKind.FAVOUR, Stance.ASSERTED): timedelta(days=1),
-    (ClaimKind.FAVOUR, Stance.HEDGED): timedelta(days=1),
-    (ClaimKind.FAVOUR, Stance.ASKED): timedelta(days=1),
-    (ClaimKind.SAME, Stance.ASSERTED): timedelta(days=1),
+    (ClaimKind.DUPLICATE, Stance.ASKED): _A_DAY,
+    (ClaimKind.FAVOUR, Stance.ASSERTED): _A_DAY,
+    (ClaimKind.FAVOUR, Stance.HEDGED): _A_DAY,
+    (ClaimKind.FAVOUR, Stance.ASKED): _A_DAY,
+    (ClaimKind.SAME, Stance.ASSERTED): _A_DAY,
     (ClaimKind.SAME, Stance.HEDGED): timedelta(hours=2),
     (ClaimKind.TRACKED, Stance.ASSERTED): timedelta(hours=2),
 }
-_LAST_WORD_PATIENCE = timedelta(days=365)
-_FIRMNESS = {Stance.ASSERTED: 1.0, Stance.HEDGED: 0.88, Stance.ASKED: 0.72}
-_PLAINNESS = {ClaimKind.DUPLICATE: 1.0, ClaimKind.FAVOUR: 0.96, ClaimKind.SAME: 0.92, ClaimKind.TRACKED: 0.85}
-_AUTHORITY = {Role.CLOSER: 0.98, Role.MAINTAINER: 0.93, Role.BOT: 0.93, Role.AUTHOR: 0.9, Role.OTHER: 0.86}
-_INFERRED = 0.9
-_LATE = 0.8
-_DISPUTED_LATER = 0.85
+_MAX_DELAY_OF_LAST_WORD = timedelta(days=365)
+# Factors of the confidence.
+_BY_STANCE = {Stance.ASSERTED: 1.0, Stance.HEDGED: 0.88, Stance.ASKED: 0.72}
+_BY_KIND = {ClaimKind.DUPLICATE: 1.0, ClaimKind.FAVOUR: 0.96, ClaimKind.SAME: 0.92, ClaimKind.TRACKED: 0.85}
+_BY_ROLE = {Role.CLOSER: 0.98, Role.MAINTAINER: 0.93, Role.BOT: 0.93, Role.AUTHOR: 0.9, Role.OTHER: 0.86}
+_INFERRED, _LATE, _DISPUTED_LATER = 0.9, 0.8, 0.85
 _BOT_NAME = re.compile(r"^(?:bors|homu)\b|(?:^|[-_])(?:bot|robot)$", re.IGNORECASE)
-_SHORT_REMARK = 12  # words
-_NO_REMARK = 4  # words
+_SHORT_REMARK, _NO_REMARK = 12, 4  # words
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """How the issue was closed, as far as it bears on claims made before."""
+    """How the issue was closed; needed to weigh earlier claims."""
 
     issue: Issue
-    is_by_bot: bool  # a bot closes at once on command, or else because a change was merged
-    remark: Statement | None  # the closer's words at the closing when they claim nothing and agree to nothing
-    gives_other_reason: bool  # the closer called it fixed, or no bug, in the moment of closing
-    last_words_at: str  # when the last words before the closing were said
+    is_by_bot: bool  # bots close at once on command, or when a change is merged
+    remark: Statement | None  # of the closer at the closing, if it has no claim and no agreement
+    gives_other_reason: bool  # at the closing, the closer called the issue fixed or not a bug
+    last_words_at: str  # time of the last statement before the closing
 
 
 def closing_of(issue: Issue, statements: list[Statement], claims: list[TrackedClaim]) -> Closing:
-    """Read how the issue was closed from its statements."""
+    """Find out from the statements how the issue was closed."""
     confirming = {id(tracked.confirmed_by) for tracked in claims}
     remark, last_words_at, gives_other_reason = None, "", False
     for statement in statements:
@@ -87,18 +83,20 @@ def closing_of(issue: Issue, statements: list[Statement], claims: list[TrackedCl
         if before >= timedelta(0) and statement.reading.words > 0:
             last_words_at = statement.when
         reading = statement.reading
-        says_own = reading.agrees or reading.thanks or reading.speaks_of_duplicates or bool(reading.claims)
+        has_own_opinion = (
+            reading.agrees or reading.thanks or reading.speaks_of_duplicates or bool(reading.claims)
+        )
         is_at_closing = -ONE_CLICK <= before <= _AT_CLOSING
         if statement.role is Role.CLOSER and is_at_closing and not statement.is_note:
-            remark = None if says_own or id(statement) in confirming else statement
-            gives_other_reason = gives_other_reason or (remark is not None and reading.says_otherwise)
+            remark = None if has_own_opinion or id(statement) in confirming else statement
+            gives_other_reason = gives_other_reason or (remark is not None and reading.gives_other_reason)
     bots = {statement.who for statement in statements if statement.role is Role.BOT}
     is_by_bot = issue.closed_by in bots or _BOT_NAME.search(issue.closed_by or "") is not None
     return Closing(issue, is_by_bot, remark, gives_other_reason, last_words_at)
 
 
 def weight(tracked: TrackedClaim, closing: Closing) -> float:
-    """The confidence in [0, 1] that a claim was what the issue was closed for; 0 if it was not acted on."""
+    """The confidence in [0, 1] that the issue was closed for a claim; 0 if nothing indicates it."""
     doubt = _DISPUTED_LATER if tracked.is_disputed_later else 1.0
     values = [_weight(tracked, tracked.statement, closing)]
     if tracked.confirmed_by is not None:
@@ -110,63 +108,66 @@ def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> fl
     claim = tracked.claim
     if tracked.stance is Stance.OPEN:
         return 0.0
-    value = _FIRMNESS[tracked.stance] * _PLAINNESS[claim.kind] * _AUTHORITY[statement.role]
+    value = _BY_STANCE[tracked.stance] * _BY_KIND[claim.kind] * _BY_ROLE[statement.role]
     value *= _INFERRED if tracked.is_inferred else 1.0
     before = before_closing(closing.issue, statement)
-    if statement.is_note and tracked.stance is Stance.ASSERTED and claim.kind is ClaimKind.DUPLICATE:
+    if statement.is_note and _asserts_duplicate(tracked):
         return value
     if claim.kind is ClaimKind.TRACKED and not _is_all_tracked(tracked, statement, closing):
         return 0.0
     if statement.role is Role.CLOSER:
-        if _is_closers_guess(tracked) and _is_closed_for_else(tracked, closing, _NO_REMARK):
+        if _is_likeness(claim) and _has_other_reason(tracked, closing, _NO_REMARK):
             return 0.0
-        return value if _is_closers(tracked, before) else 0.0
-    if _is_closed_for_else(tracked, closing, _SHORT_REMARK):
+        return value if _is_closers_reason(tracked, before) else 0.0
+    if _has_other_reason(tracked, closing, _SHORT_REMARK):
         return 0.0
     if closing.is_by_bot and abs(before) > _AT_CLOSING and not _is_firm(tracked, statement):
         return 0.0
     if before < timedelta(0):
-        patience = _SAME_MOMENT if statement.role is Role.OTHER else _A_DAY
-        is_accepted = before >= -patience and tracked.stance is Stance.ASSERTED
+        max_delay = _SAME_MOMENT if statement.role is Role.OTHER else _A_DAY
+        is_accepted = before >= -max_delay and tracked.stance is Stance.ASSERTED
         return value if is_accepted else 0.0
-    if before <= _PATIENCE.get((claim.kind, tracked.stance), timedelta(0)):
+    if before <= _MAX_DELAY.get((claim.kind, tracked.stance), timedelta(0)):
         return value
     return value * _LATE if _is_last_word(tracked, statement, closing) else 0.0
 
 
 def _is_firm(tracked: TrackedClaim, statement: Statement) -> bool:
-    """Whether a maintainer says "duplicate of #1" outright: a change that a bot merges later closes both."""
-    is_plain = tracked.claim.kind is ClaimKind.DUPLICATE and tracked.stance is Stance.ASSERTED
-    return is_plain and statement.role is Role.MAINTAINER
+    """Whether a maintainer asserts the duplicate: it holds even if a bot closes the issue much later."""
+    return _asserts_duplicate(tracked) and statement.role is Role.MAINTAINER
+
+
+def _asserts_duplicate(tracked: TrackedClaim) -> bool:
+    return tracked.claim.kind is ClaimKind.DUPLICATE and tracked.stance is Stance.ASSERTED
 
 
 def before_closing(issue: Issue, statement: Statement) -> timedelta:
-    """How long before the closing something was said; negative for what was said after it."""
+    """Time from a statement to the closing; negative for a later statement."""
     return instant(issue.closed_at or issue.updated_at) - instant(statement.when)
 
 
-def _is_closers(tracked: TrackedClaim, before: timedelta) -> bool:
+def _is_closers_reason(tracked: TrackedClaim, before: timedelta) -> bool:
+    """Whether the closer's claim is near enough to the closing to be its reason."""
     kind = tracked.claim.kind
     if kind is ClaimKind.TRACKED:
         return abs(before) <= _AT_CLOSING
     if tracked.stance is Stance.ASKED:
         return abs(before) <= _SAME_MOMENT
-    if -_AFTERWARDS <= before <= _CLOSERS_PATIENCE:
+    if -_CLOSER_AFTER <= before <= _CLOSER_BEFORE:
         return True
     return kind is ClaimKind.DUPLICATE and (tracked.stance is Stance.ASSERTED or tracked.claim.is_closing)
 
 
-def _is_closers_guess(tracked: TrackedClaim) -> bool:
-    """Whether the closer only saw a likeness, which other words at the closing make no reason to close."""
-    return tracked.claim.kind in (ClaimKind.SAME, ClaimKind.TRACKED)
+def _is_likeness(claim: Claim) -> bool:
+    """Whether a claim only names a similar issue, so that other words at the closing outweigh it."""
+    return claim.kind in (ClaimKind.SAME, ClaimKind.TRACKED)
 
 
 def _is_all_tracked(tracked: TrackedClaim, statement: Statement, closing: Closing) -> bool:
-    """Whether "tracked in #1" speaks of the whole issue, and is what it was closed for."""
+    """Whether "tracked in #1" is about the whole issue and was the reason to close it."""
     claim, reading = tracked.claim, statement.reading
-    if claim.is_partial or (reading.says_otherwise and not claim.is_closing):
-        return False
-    if closing.gives_other_reason and not claim.is_closing:
+    has_other_reason = reading.gives_other_reason or closing.gives_other_reason
+    if claim.is_partial or (has_other_reason and not claim.is_closing):
         return False
     if claim.is_part and not reading.is_closing:
         return abs(before_closing(closing.issue, statement)) <= ONE_CLICK
@@ -175,21 +176,21 @@ def _is_all_tracked(tracked: TrackedClaim, statement: Statement, closing: Closin
     return statement.role is Role.CLOSER and abs(before_closing(closing.issue, statement)) <= ONE_CLICK
 
 
-def _is_closed_for_else(tracked: TrackedClaim, closing: Closing, most_words: int) -> bool:
-    """Whether the closer gave other words at the closing, and not few, that don't mention the target."""
+def _has_other_reason(tracked: TrackedClaim, closing: Closing, min_words: int) -> bool:
+    """Whether the closer's remark at the closing is longer than that and doesn't mention the target."""
     remark = closing.remark
     if remark is None or remark.when < tracked.statement.when:
         return False
-    if tracked.statement.role is Role.CLOSER and not _is_closers_guess(tracked):
+    if tracked.statement.role is Role.CLOSER and not _is_likeness(tracked.claim):
         return False
-    return remark.reading.words > most_words and set(tracked.targets).isdisjoint(remark.reading.mentions)
+    return remark.reading.words > min_words and set(tracked.targets).isdisjoint(remark.reading.mentions)
 
 
 def _is_last_word(tracked: TrackedClaim, statement: Statement, closing: Closing) -> bool:
-    """Whether nothing was said between a firm claim and a closing much later."""
-    is_firm = tracked.claim.kind is ClaimKind.DUPLICATE and tracked.stance is Stance.ASSERTED
+    """Whether nothing was said between an asserted duplicate and a much later closing."""
     is_last = statement.when >= closing.last_words_at
-    return is_firm and is_last and before_closing(closing.issue, statement) <= _LAST_WORD_PATIENCE
+    is_in_time = before_closing(closing.issue, statement) <= _MAX_DELAY_OF_LAST_WORD
+    return _asserts_duplicate(tracked) and is_last and is_in_time
 
 
 _PART = re.compile(
@@ -204,7 +205,7 @@ _REPORTED = re.compile(
 
 
 def relation_of(claim: Claim) -> Relation:
-    """The relation that a claim states."""
+    """The relation that the words of a claim state."""
     if claim.kind is ClaimKind.DUPLICATE:
         return Relation.DUPLICATE
     if claim.kind is ClaimKind.FAVOUR or _SUPERSEDED.search(claim.marker):
@@ -217,9 +218,7 @@ def relation_of(claim: Claim) -> Relation:
 
 
 _STRONG = 0.8
-_FIELD, _MARKED, _LABELLED = 0.995, 0.99, 0.9
-_NEAR_CLOSING = timedelta(days=1)
-_BY_KIND = (ClaimKind.DUPLICATE, ClaimKind.FAVOUR, ClaimKind.SAME, ClaimKind.TRACKED)
+_FIELD, _MARKED, _LABELLED = 0.995, 0.99, 0.9  # confidence in the tracker's own records
 
 
 def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Verdict:
@@ -228,10 +227,10 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
     if issue.state != "closed":
         return Verdict(issue.ref, VerdictOutcome.NOT, (), 1.0, "open")
     marks = read_marks(thread)
-    marked = _from_marks(issue, marks, rules.site)
-    if marked is not None:
+    verdict = _from_marks(issue, marks, rules.site)
+    if verdict is not None:
         pulls = frozenset(e.target for e in marks.marked if e.target is not None and e.target_is_pull)
-        return _check_targets(marked, _with_known_pulls(kind_of, pulls), rules)
+        return _check_targets(verdict, _with_known_pulls(kind_of, pulls), rules)
     tracker = track_claims(thread, marks, kind_of, rules)
     if tracker.over_limit is not None:
         return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, tracker.over_limit)
@@ -240,63 +239,65 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
 
 
 def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
-    page = issue.ref.page(site)
+    page, imported, confidence = issue.ref.page(site), marks.imported, _MARKED
     if issue.duplicate_of is not None:
-        # A ticket may be linked to several at once; of GitHub's marks, which come singly, the last counts.
+        # A ticket can have several links at one time; of GitHub's marks only the last counts.
         last = {
             event.target: None for event in marks.marked if event.created_at == marks.marked[-1].created_at
         }
         targets = tuple(filter(None, last)) if issue.duplicate_of in last else (issue.duplicate_of,)
         evidence = Evidence("duplicate_of", page, issue.closed_by, issue.closed_at or "", targets)
-        return Verdict(issue.ref, VerdictOutcome.DUPLICATE, targets, _FIELD, "duplicate_of", (evidence,))
-    if not marks.marked and marks.imported is not None and marks.imported.targets:
-        return _from_import(issue, marks.imported, page)
-    if not marks.marked:
+        confidence = _FIELD
+    elif marks.marked:
+        event = marks.marked[-1]
+        targets = (event.target,) if event.target is not None else ()
+        evidence = Evidence("marked_event", page, event.actor, event.created_at, targets)
+    elif imported is not None and imported.targets:
+        comment, targets = imported.comment, imported.targets
+        url = f"{page}#issuecomment-{comment.id}"
+        evidence = Evidence("imported_mark", url, comment.author, comment.created_at, targets, imported.line)
+    else:
         return None
-    event = marks.marked[-1]
-    marked = (event.target,) if event.target is not None else ()
-    evidence = Evidence("marked_event", page, event.actor, event.created_at, marked)
-    return Verdict(issue.ref, VerdictOutcome.DUPLICATE, marked, _MARKED, "marked_event", (evidence,))
-
-
-def _from_import(issue: Issue, mark: ImportedMark, page: str) -> Verdict:
-    comment = mark.comment
-    url = f"{page}#issuecomment-{comment.id}"
-    evidence = Evidence("imported_mark", url, comment.author, comment.created_at, mark.targets, mark.line)
-    return Verdict(issue.ref, VerdictOutcome.DUPLICATE, mark.targets, _MARKED, "imported_mark", (evidence,))
+    return Verdict(issue.ref, VerdictOutcome.DUPLICATE, targets, confidence, evidence.kind, (evidence,))
 
 
 def _from_claims(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
     closing = closing_of(issue, tracker.statements, tracker.claims)
     weighed = [(tracked, weight(tracked, closing)) for tracked in tracker.claims if tracked.is_valid]
     accepted = [(tracked, value) for tracked, value in weighed if value > 0 and tracked.targets]
-    if accepted:
-        chosen, confidence = _chosen(accepted)
-        targets = tuple(dict.fromkeys(ref for tracked in chosen for ref in tracked.targets))
-        evidence = tuple(_evidence(tracked) for tracked in chosen)
-        return Verdict(
-            *(issue.ref, VerdictOutcome.DUPLICATE, targets, confidence, _reason(chosen[0]), evidence),
-            relation_of(chosen[0].claim),
-        )
-    return _without_claim(issue, tracker, marks)
+    if not accepted:
+        return _without_claim(issue, tracker, marks)
+    deciding, confidence = _deciding_claims(accepted)
+    targets = tuple(dict.fromkeys(ref for tracked in deciding for ref in tracked.targets))
+    return Verdict(
+        ref=issue.ref,
+        outcome=VerdictOutcome.DUPLICATE,
+        targets=targets,
+        confidence=confidence,
+        reason=_reason(deciding[0]),
+        evidence=tuple(_evidence(tracked) for tracked in deciding),
+        relation=relation_of(deciding[0].claim),
+    )
 
 
-def _chosen(accepted: Sequence[tuple[TrackedClaim, float]]) -> tuple[list[TrackedClaim], float]:
-    """The claims of the deciding statement: of strong ones the last, else the strongest."""
+def _deciding_claims(
+    accepted: Sequence[tuple[TrackedClaim, float]],
+) -> tuple[list[TrackedClaim], float]:
+    """The claims of the deciding statement: the last strong one, or else the strongest."""
     strong = [(tracked, value) for tracked, value in accepted if value >= _STRONG]
     deciding, _ = strong[-1] if strong else max(accepted, key=lambda pair: pair[1])
-    together = [s for s, _ in accepted if s.place == deciding.place]
+    together = [s for s, _ in accepted if s.index == deciding.index]
     kind = next(kind for kind in _BY_KIND if any(s.claim.kind is kind for s in together))
-    chosen = [s for s in together if s.claim.kind is kind]
-    firm = next((i for i, s in enumerate(chosen) if s.stance is Stance.ASSERTED), len(chosen))
-    # "Dup of #1, perhaps also of #2": what is doubted after a firm word doesn't count.
-    chosen = [s for i, s in enumerate(chosen) if i <= firm or s.stance is Stance.ASSERTED]
-    if any(s.claim.is_added for s in chosen):
+    claims = [s for s in together if s.claim.kind is kind]
+    first_asserted = next((i for i, s in enumerate(claims) if s.stance is Stance.ASSERTED), len(claims))
+    # "Dup of #1, perhaps also of #2": a guess after an assertion doesn't count.
+    claims = [s for i, s in enumerate(claims) if i <= first_asserted or s.stance is Stance.ASSERTED]
+    if any(s.claim.is_added for s in claims):
         earlier = [
-            s for s, v in accepted if s.place < deciding.place and v >= _STRONG and s.claim.kind is kind
+            s for s, v in accepted if s.index < deciding.index and v >= _STRONG and s.claim.kind is kind
         ]
-        chosen = [*earlier[-1:], *chosen]
-    return chosen, max(v for s, v in accepted if any(s is taken for taken in chosen))
+        claims = [*earlier[-1:], *claims]
+    return claims, max(v for s, v in accepted if any(s is claim for claim in claims))
 
 
 def _reason(tracked: TrackedClaim) -> str:
@@ -314,6 +315,7 @@ def _evidence(tracked: TrackedClaim) -> Evidence:
 
 
 def _without_claim(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
+    """The verdict if no claim explains the closing: by a label, or not a duplicate, or uncertain."""
     evidence = tuple(_evidence(tracked) for tracked in tracker.claims)
     if marks.says_duplicate:
         return _from_label(issue, tracker, evidence)
@@ -321,62 +323,50 @@ def _without_claim(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> 
     for state in (ClaimState.UNMARKED, ClaimState.REOPENED, ClaimState.DISPUTED, ClaimState.FIXED):
         if state in states:
             return Verdict(issue.ref, VerdictOutcome.NOT, (), 0.9, str(state), evidence)
-    doubtful = [s for s in tracker.claims if s.claim.kind in (ClaimKind.DUPLICATE, ClaimKind.SAME)]
-    if any(tracked.targets for tracked in doubtful):
-        targets = next(tracked.targets for tracked in reversed(doubtful) if tracked.targets)
+    possible = [s for s in tracker.claims if s.claim.kind in (ClaimKind.DUPLICATE, ClaimKind.SAME)]
+    targets = next((tracked.targets for tracked in reversed(possible) if tracked.targets), ())
+    if targets:
         return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, targets, 0.5, "claim_not_acted_on", evidence)
-    if any(tracked.statement.role in (Role.CLOSER, Role.MAINTAINER) for tracked in doubtful):
+    if any(tracked.statement.role in (Role.CLOSER, Role.MAINTAINER) for tracked in possible):
         return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, "no_target", evidence)
     return Verdict(issue.ref, VerdictOutcome.NOT, (), 0.9 if tracker.claims else 0.99, "no_claim", evidence)
 
 
 def _from_label(issue: Issue, tracker: ClaimTracker, evidence: tuple[Evidence, ...]) -> Verdict:
-    """The tracker calls it a duplicate: of what a claim names, else of what was named at the closing."""
-    # The mark is firmer than any talk about the issue's cause.
+    """The verdict on an issue labelled as a duplicate; its target is in a claim or named at the closing."""
+    # A label outweighs another explanation of the issue.
     states = (ClaimState.VALID, ClaimState.EXPLAINED)
-    claimed = next((s.targets for s in reversed(tracker.claims) if s.state in states and s.targets), ())
-    if claimed:
-        return Verdict(issue.ref, VerdictOutcome.DUPLICATE, claimed, _LABELLED, "label_and_claim", evidence)
-    named = _named_at_closing(issue, tracker)
-    if named is None:
-        return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, "no_target", evidence)
-    return Verdict(
-        issue.ref,
-        VerdictOutcome.DUPLICATE,
-        named.targets,
-        _LABELLED,
-        "label_and_reference",
-        (*evidence, named),
-    )
+    targets = next((s.targets for s in reversed(tracker.claims) if s.state in states and s.targets), ())
+    reason = "label_and_claim"
+    if not targets:
+        named = _named_at_closing(issue, tracker)
+        if named is None:
+            return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, "no_target", evidence)
+        targets, reason, evidence = named.targets, "label_and_reference", (*evidence, named)
+    return Verdict(issue.ref, VerdictOutcome.DUPLICATE, targets, _LABELLED, reason, evidence)
 
 
 def _named_at_closing(issue: Issue, tracker: ClaimTracker) -> Evidence | None:
-    """The issue that the closer or a maintainer names near the closing, else the only one named at all."""
+    """The issue that the closer or a maintainer names near the closing, or the only one in the thread."""
     for role in (Role.CLOSER, Role.MAINTAINER):
         for statement in reversed(tracker.statements):
-            mentions = tracker.issues_named_by(statement)
-            is_near = abs(before_closing(issue, statement)) <= _NEAR_CLOSING
-            if statement.role is role and mentions and is_near:
-                kind = f"{role}_reference"
-                return Evidence(kind, statement.url, statement.who, statement.when, mentions[:1])
+            refs = tracker.issues_named_by(statement)
+            is_near = abs(before_closing(issue, statement)) <= _A_DAY
+            if statement.role is role and refs and is_near:
+                return Evidence(f"{role}_reference", statement.url, statement.who, statement.when, refs[:1])
     named = {ref: statement for statement in tracker.statements for ref in tracker.issues_named_by(statement)}
     if len(named) != 1:
         return None
-    (ref, statement), *_ = named.items()
+    ((ref, statement),) = named.items()
     return Evidence("only_reference", statement.url, statement.who, statement.when, (ref,))
 
 
-_UNSEEN = 0.9  # factor on the confidence when nobody has looked at what the target is
+_UNSEEN = 0.9  # factor of the confidence if no target was fetched
 _REJECTED = 0.9
 
 
-def _could_be_target(kind: Kind) -> bool:
-    """Whether something of that kind may be a canonical issue, as far as is known."""
-    return kind in (Kind.ISSUE, Kind.UNKNOWN)
-
-
 def _with_known_pulls(kind_of: KindOf, pulls: frozenset[IssueRef]) -> KindOf:
-    """`kind_of` with what the thread itself shows of pull requests that were not fetched."""
+    """`kind_of`, but references that were not fetched are pull requests if the thread shows it."""
 
     def known(ref: IssueRef) -> Kind:
         kind = kind_of(ref)
@@ -386,7 +376,7 @@ def _with_known_pulls(kind_of: KindOf, pulls: frozenset[IssueRef]) -> KindOf:
 
 
 def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
-    """Drop targets that can't be canonical; a duplicate of nothing that is left is not one, or uncertain."""
+    """Drop targets that can't be canonical; if none is left, the issue is not a duplicate, or uncertain."""
     if verdict.outcome is not VerdictOutcome.DUPLICATE:
         return verdict
     others = [ref for ref in verdict.targets if ref != verdict.ref]
@@ -396,7 +386,7 @@ def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
     if not near:
         return _rejected(verdict, VerdictOutcome.UNCERTAIN, "cross_repository", others)
     kinds = {ref: kind_of(ref) for ref in near}
-    usable = [ref for ref in near if _could_be_target(kinds[ref])]
+    usable = [ref for ref in near if kinds[ref] in (Kind.ISSUE, Kind.UNKNOWN)]
     if not usable:
         if Kind.MISSING in kinds.values():
             return _rejected(verdict, VerdictOutcome.UNCERTAIN, "target_missing", near)

@@ -1,7 +1,7 @@
-"""Detection over a store: a thread is judged again only if the thread or what its verdict rests on changed.
+"""Detection over a store: a thread is judged again only if an input of its verdict changed.
 
-`verdicts.parquet` has the verdicts of the last `gis detect`. `kept.parquet` has all that were made, with the
-digests of what they rest on.
+`verdicts.parquet` has the verdicts of the last `gis detect`, `kept.parquet` every verdict with a hash of its
+inputs.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,7 +34,7 @@ from pairkit.dataset.parquet import read_parquet, write_parquet
 _LOG = logging.getLogger(__name__)
 
 _RECORD = "verdicts"
-CODE = ("store/records.py", "detection")  # what a verdict is made by
+CODE = ("store/records.py", "detection")  # the code that makes verdicts
 FILE = "verdicts.parquet"
 KEPT_FILE = "kept.parquet"
 _CHUNK = 4096
@@ -60,10 +58,10 @@ _VERDICT: dict[str, Any] = {
     "confidence": pl.Float64,
     "reason": pl.String,
     "evidence": pl.List(_EVIDENCE),
-    "relation": pl.String,  # null where the issue is no duplicate
+    "relation": pl.String,  # null if the issue is not a duplicate
 }
-_BASIS: dict[str, Any] = {
-    "digest": pl.String,  # of the thread, the settings and the detector
+_INPUTS: dict[str, Any] = {
+    "digest": pl.String,
     "asked": pl.List(pl.Struct({"issue": pl.String, "kind": pl.String})),
 }
 
@@ -71,57 +69,52 @@ _BASIS: dict[str, Any] = {
 @cache
 def code_digest(*parts: str) -> str:
     """A hash of modules (`store/records.py`) and folders (`detection`) of this package."""
-    package = files("gis_builder")
-    found = sorted((name, text) for part in parts for name, text in _sources(package / part))
-    return hashlib.sha256(b"".join(name.encode() + text for name, text in found)).hexdigest()
+    paths = [Path(__file__).parents[1] / part for part in parts]
+    sources = [source for path in paths for source in (path.glob("*.py") if path.is_dir() else (path,))]
+    contents = sorted((source.name, source.read_bytes()) for source in sources)
+    return hashlib.sha256(b"".join(name.encode() + content for name, content in contents)).hexdigest()
 
 
-def _sources(part: Traversable) -> Iterator[tuple[str, bytes]]:
-    for source in part.iterdir() if part.is_dir() else (part,):
-        if source.name.endswith(".py"):
-            yield source.name, source.read_bytes()
-
-
-class _Basis(Node, frozen=True):
-    """What the verdicts of the last detection rest on."""
+class _Inputs(Node, frozen=True):
+    """The inputs of the last detection."""
 
     store: str
     settings: Any
     repositories: list[str]
 
 
-_DECODER = Decoder(_Basis)
+_DECODER = Decoder(_Inputs)
 
 
 def detect(
     store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings, show: RunDisplay = SILENT
 ) -> int:
-    """Judge these repositories and write the verdicts; the store notes what they rest on."""
+    """Judge these repositories, write the verdicts, and return the number of threads that were judged."""
     detector = Detector(store, settings)
     for _ in detector.judge_all(full_names(rows), show):
         pass
-    write_parquet(path, detector.keep(), private=True)  # they quote comments
-    basis = _basis(store, settings) | {"repositories": [row.name for row in rows]}
-    store.set_meta(_RECORD, json.dumps(basis))
+    write_parquet(path, detector.keep(), private=True)  # verdicts quote comments
+    inputs = _inputs(store, settings) | {"repositories": [row.name for row in rows]}
+    store.set_meta(_RECORD, json.dumps(inputs))
     return detector.judged_anew
 
 
 def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
-    """The repositories that were judged last."""
-    noted = store.meta_json(_RECORD, _DECODER)
-    if not noted:
-        raise DataError("nothing was judged yet; run `gis detect` first", path=store.path)
-    now = _basis(store, settings)
-    if noted.store != now["store"]:
+    """The repositories of the last detection, if its crawl and settings are still the same."""
+    last = store.meta_json(_RECORD, _DECODER)
+    if not last:
+        raise DataError("there are no verdicts yet; run `gis detect` first", path=store.path)
+    current = _inputs(store, settings)
+    if last.store != current["store"]:
         raise DataError("the verdicts are older than the crawl; run `gis detect` again", path=store.path)
-    if noted.settings != now["settings"]:
-        words = f"judged with other settings ({noted.settings}); give the same, or run `gis detect` again"
-        raise DataError(words, path=store.path)
-    return [row for row in store.repos() if row.name in noted.repositories]
+    if last.settings != current["settings"]:
+        message = f"judged with other settings ({last.settings}); use the same, or run `gis detect` again"
+        raise DataError(message, path=store.path)
+    return [row for row in store.repos() if row.name in last.repositories]
 
 
 def explain_thread(store: Store, name: str, settings: DetectSettings) -> tuple[Verdict, str]:
-    """One thread's verdict, and in words its evidence in order of time and what each piece counts for."""
+    """One thread's verdict and its explanation."""
     repo, _, number = name.rpartition("#")
     if "/" not in repo or not re.fullmatch(r"[0-9]{1,9}", number):
         raise ConfigError(f"issue = {name}: expected owner/name#number, such as rust-lang/rust#8051")
@@ -133,12 +126,12 @@ def explain_thread(store: Store, name: str, settings: DetectSettings) -> tuple[V
     return verdict, explain(thread, verdict, detector.kind_of, detector.rules(thread.issue.repo))
 
 
-def _basis(store: Store, settings: DetectSettings) -> dict[str, Any]:
+def _inputs(store: Store, settings: DetectSettings) -> dict[str, Any]:
     return {"store": store.content_hash(), "settings": settings.model_dump(mode="json")}
 
 
 class Detector:
-    """Judges a store's threads; a verdict is kept while thread, settings, code and answers are the same."""
+    """Judges a store's threads; reuses each verdict whose inputs are unchanged."""
 
     def __init__(self, store: Store, settings: DetectSettings) -> None:
         rows = [row for row in store.all_repos() if row.full_name]
@@ -149,53 +142,52 @@ class Detector:
         self._names: dict[str, set[str]] = {}
         for row in rows:
             self._names.setdefault(row.full_name, set()).add(row.name)
-        self._kept = KeptVerdicts(store.path.with_name(KEPT_FILE))
+        self._kept = VerdictCache(store.path.with_name(KEPT_FILE))
         self._judged: set[str] = set()
         self.judged_anew = 0
 
     def judge(self, repo: str) -> Iterator[KeptVerdict]:
-        """Judge every whole thread of a repository, one at a time in memory."""
-        known, basis = self._kept.of(repo), self._rules_digest(repo)
+        """Judge every complete thread of a repository, with one thread in memory at a time."""
+        kept, rules_hash = self._kept.of(repo), self._rules_hash(repo)
         self._judged.add(repo)
         for stored in self._store.stored_threads(repo):
-            yield self._judge(stored, basis, known.get(stored.number))
+            yield self._judge(stored, rules_hash, kept.get(stored.number))
 
     def judge_all(self, repos: Sequence[str], show: RunDisplay = SILENT) -> Iterator[KeptVerdict]:
-        """The same for several repositories."""
+        """Judge several repositories."""
         total = sum(map(self._store.count_threads, repos))
         return show.counted("detecting duplicates", chain.from_iterable(map(self.judge, repos)), total)
 
     def judge_again(self, refs: Iterable[IssueRef]) -> Iterator[KeptVerdict]:
-        """Judge some issues again, since more is known of what they rest on."""
+        """Judge some issues again, after the issues that they mention were fetched."""
         for ref in refs:
             stored = self._store.stored_thread(ref)
             if stored is not None:
-                yield self._judge(stored, self._rules_digest(ref.repo), None)
+                yield self._judge(stored, self._rules_hash(ref.repo), None)
 
     def keep(self) -> pl.DataFrame:
-        """Keep all verdicts for the next time; return those of the judged repositories as rows."""
+        """Save all verdicts for later runs and return those of the judged repositories."""
         return self._kept.write(self._judged)
 
     def unknown(self, judged: KeptVerdict) -> frozenset[IssueRef]:
-        """What a verdict rests on that was not fetched: its targets, and what detection asked the kind of."""
-        rests_on = {*(ref for ref, _ in judged.asked), *judged.verdict.targets}
-        return frozenset(ref for ref in rests_on if self._store.kind(ref) is Kind.UNKNOWN)
+        """The issues that a verdict depends on and that were not fetched."""
+        inputs = {*(ref for ref, _ in judged.asked), *judged.verdict.targets}
+        return frozenset(ref for ref in inputs if self._store.kind(ref) is Kind.UNKNOWN)
 
-    def _judge(self, stored: StoredThread, basis: bytes, known: KeptVerdict | None) -> KeptVerdict:
-        digest = stored.digest(basis)
-        if known is not None and known.digest == digest and self._is_unchanged(known):
-            judged, how = known, "kept"
+    def _judge(self, stored: StoredThread, rules_hash: bytes, kept: KeptVerdict | None) -> KeptVerdict:
+        input_hash = stored.digest(rules_hash)
+        if kept is not None and kept.input_hash != input_hash:
+            kept = None
+        if kept is not None and all(self.kind_of(ref) is kind for ref, kind in kept.asked):
+            judged, how = kept, "reused"
         else:
-            judged, how = self._judge_anew(stored.read(), digest), "judged anew"
+            judged, how = self._judge_anew(stored.read(), input_hash), "judged"
         verdict = judged.verdict
         _LOG.info("%s: %s: %s (%s)", verdict.ref, how, verdict.outcome, verdict.reason)
         self._kept.add(judged)
         return judged
 
-    def _is_unchanged(self, known: KeptVerdict) -> bool:
-        return all(self.kind_of(ref) is kind for ref, kind in known.asked)
-
-    def _judge_anew(self, thread: Thread, digest: str) -> KeptVerdict:
+    def _judge_anew(self, thread: Thread, input_hash: str) -> KeptVerdict:
         asked: dict[IssueRef, Kind] = {}
 
         def kind_of(ref: IssueRef) -> Kind:
@@ -203,14 +195,14 @@ class Detector:
             return asked[ref]
 
         self.judged_anew += 1
-        return KeptVerdict(self.decide(thread, kind_of), digest, tuple(sorted(asked.items())))
+        return KeptVerdict(self.decide(thread, kind_of), input_hash, tuple(sorted(asked.items())))
 
     def decide(self, thread: Thread, kind_of: KindOf) -> Verdict:
         """The verdict on one thread, see `judge_thread`."""
         return judge_thread(thread, kind_of, self.rules(thread.issue.repo), self._settings)
 
     def rules(self, repo: str) -> Rules:
-        """The rules for one repository: a reference by a name that it once had is one to itself."""
+        """The rules for one repository, with its former names."""
         return Rules(
             allow_cross_repository=self._settings.allow_cross_repository,
             former_names=frozenset(self._names.get(repo, ())) - {repo},
@@ -218,10 +210,10 @@ class Detector:
         )
 
     def kind_of(self, ref: IssueRef) -> Kind:
-        """What a reference points at.
+        """The kind of a reference's target.
 
-        Numbers beyond the newest one that the crawl saw were not missing but not yet there: a dump ends
-        somewhere, and threads go on to mention what came later. Up to there a dump is all there is.
+        A number above the newest in the crawl is unknown, not missing: it may be newer than the crawl. An
+        imported tracker is complete up to its newest number, so that an unknown issue in it is missing.
         """
         kind = self._store.kind(ref)
         home = self._store.full_name(ref.repo)
@@ -229,17 +221,17 @@ class Detector:
             return Kind.UNKNOWN if kind is Kind.MISSING else kind
         return Kind.MISSING if kind is Kind.UNKNOWN and home in self._imported else kind
 
-    def _rules_digest(self, repo: str) -> bytes:
-        """A digest of what decides a verdict beside thread and tracker."""
+    def _rules_hash(self, repo: str) -> bytes:
+        """A hash of the inputs of a verdict other than the thread and the mentioned issues."""
         names = sorted(self.rules(repo).former_names)
         settings = self._settings.model_dump(mode="json")
-        own = sorted(self._tickets.get(repo, {}).values())
-        basis = json.dumps([repo, names, self._site, *own, settings, code_digest(*CODE)])
-        return hashlib.sha256(basis.encode()).digest()
+        tickets = sorted(self._tickets.get(repo, {}).values())
+        inputs = json.dumps([repo, names, self._site, *tickets, settings, code_digest(*CODE)])
+        return hashlib.sha256(inputs.encode()).digest()
 
 
 def judge_thread(thread: Thread, kind_of: KindOf, rules: Rules, settings: DetectSettings) -> Verdict:
-    """The verdict on one thread; a duplicate less sure than the settings ask for is uncertain."""
+    """The verdict on one thread; a duplicate below the minimum confidence becomes uncertain."""
     verdict = decide(thread, kind_of, rules)
     if verdict.outcome is VerdictOutcome.DUPLICATE and verdict.confidence < settings.min_confidence:
         return replace(verdict, outcome=VerdictOutcome.UNCERTAIN, reason="below_min_confidence")
@@ -247,40 +239,40 @@ def judge_thread(thread: Thread, kind_of: KindOf, rules: Rules, settings: Detect
 
 
 class KeptVerdict(NamedTuple):
-    """A verdict, and what it rests on beside its thread."""
+    """A verdict with its inputs."""
 
     verdict: Verdict
-    digest: str  # of the thread, the settings and the detector
-    asked: tuple[tuple[IssueRef, Kind], ...]  # what detection asked the kind of, and what it was told
+    input_hash: str  # of the thread, the settings and the code
+    asked: tuple[tuple[IssueRef, Kind], ...]  # mentioned issues whose kind mattered
 
 
-class KeptVerdicts:
-    """Verdicts by the digest of what was judged, in columns, so that many take little memory."""
+class VerdictCache:
+    """Verdicts with their inputs, in columns, so that many verdicts need little memory."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._schema = pl.Schema(_VERDICT | _BASIS)
+        self._schema = pl.Schema(_VERDICT | _INPUTS)
         old = read_parquet(path) if path.exists() else self._schema.to_frame()
-        self._old = old if old.schema == self._schema else self._schema.to_frame()  # another version's
+        # Another version of the package may have written other columns.
+        self._old = old if old.schema == self._schema else self._schema.to_frame()
         self._new: list[pl.DataFrame] = []
         self._rows: list[tuple[Any, ...]] = []
 
     def of(self, repo: str) -> dict[int, KeptVerdict]:
-        """What was kept of a repository when the file was opened, by number."""
+        """The saved verdicts of a repository, by number."""
         rows = self._old.filter(pl.col("repo") == repo)
         return {row["number"]: _kept(row) for row in rows.iter_rows(named=True)}
 
     def add(self, kept: KeptVerdict) -> None:
-        """Keep a verdict in place of an older one on the same issue."""
+        """Add a verdict, which replaces an older one on the same issue."""
         asked = [{"issue": str(ref), "kind": str(kind)} for ref, kind in kept.asked]
-        self._rows.append((*_row(kept.verdict), kept.digest, asked))
+        self._rows.append((*_row(kept.verdict), kept.input_hash, asked))
         if len(self._rows) >= _CHUNK:
             self._flush()
 
     def write(self, judged: Collection[str]) -> pl.DataFrame:
-        """Write the file, readable by its owner alone."""
+        """Write the file, readable only by its owner; return the verdicts of the judged repositories."""
         self._flush()
-        # Of an issue that was judged twice, the last verdict.
         new = pl.concat([self._schema.to_frame(), *self._new]).unique(
             ("repo", "number"), keep="last", maintain_order=True
         )
@@ -294,34 +286,32 @@ class KeptVerdicts:
         self._rows = []
 
 
-def read_verdicts(path: Path) -> pl.DataFrame:
-    """Read all verdicts of a file that `detect` wrote."""
-    return _read(path, list(_VERDICT))
+def read_verdicts(path: Path, columns: Sequence[str] = tuple(_VERDICT)) -> pl.DataFrame:
+    """Read a file of verdicts."""
+    if not path.exists():
+        raise DataError("the file doesn't exist; run `gis detect` first", path=path)
+    return read_parquet(path, list(columns))
 
 
 def read_duplicates(path: Path) -> list[Verdict]:
-    """Read the verdicts `duplicate` of a file that `detect` wrote."""
-    found = read_verdicts(path).filter(pl.col("verdict") == VerdictOutcome.DUPLICATE.value)
-    return [_verdict(row) for row in found.iter_rows(named=True)]
+    """Read the duplicates in a file of verdicts."""
+    duplicates = read_verdicts(path).filter(pl.col("verdict") == VerdictOutcome.DUPLICATE.value)
+    return [_verdict(row) for row in duplicates.iter_rows(named=True)]
 
 
 def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
-    """How many issues got each verdict for each reason."""
+    """Number of issues by verdict and reason."""
     counts: dict[str, dict[str, int]] = {}
-    grouped = _read(path, ["verdict", "reason"]).group_by("verdict", "reason").len().sort("verdict", "reason")
+    verdicts = read_verdicts(path, ["verdict", "reason"])
+    grouped = verdicts.group_by("verdict", "reason").len().sort("verdict", "reason")
     for outcome, reason, count in grouped.iter_rows():
         counts.setdefault(outcome, {})[reason] = count
     return counts
 
 
-def _read(path: Path, columns: list[str]) -> pl.DataFrame:
-    if not path.exists():
-        raise DataError("no verdicts there; run `gis detect` first", path=path)
-    return read_parquet(path, columns)
-
-
 def _row(verdict: Verdict) -> tuple[Any, ...]:
     repo, number = verdict.ref
+    evidence = [{**asdict(item), "targets": list(map(str, item.targets))} for item in verdict.evidence]
     return (
         repo,
         number,
@@ -330,10 +320,7 @@ def _row(verdict: Verdict) -> tuple[Any, ...]:
         [str(ref) for ref in verdict.targets if ref.repo != repo],
         verdict.confidence,
         verdict.reason,
-        [
-            {**asdict(evidence), "targets": [str(ref) for ref in evidence.targets]}
-            for evidence in verdict.evidence
-        ],
+        evidence,
         str(verdict.relation) if verdict.outcome is VerdictOutcome.DUPLICATE else None,
     )
 
@@ -345,17 +332,14 @@ def _verdict(row: Mapping[str, Any]) -> Verdict:
         Evidence(**{**item, "targets": tuple(_ref(text) for text in item["targets"])})
         for item in row["evidence"]
     )
-    ref = IssueRef(row["repo"], row["number"])
     return Verdict(
-        *(
-            ref,
-            VerdictOutcome(row["verdict"]),
-            tuple(targets),
-            row["confidence"],
-            row["reason"],
-            tuple(evidence),
-        ),
-        Relation(row["relation"] or Relation.DUPLICATE),
+        ref=IssueRef(row["repo"], row["number"]),
+        outcome=VerdictOutcome(row["verdict"]),
+        targets=tuple(targets),
+        confidence=row["confidence"],
+        reason=row["reason"],
+        evidence=tuple(evidence),
+        relation=Relation(row["relation"] or Relation.DUPLICATE),
     )
 
 

@@ -1,73 +1,73 @@
-"""The codes that words stand for, so that a sentence becomes a string; and phrases with their codes.
+"""Codes of words and phrases, which turn a sentence into a string of codes.
 
-Phrases are tried before single words, in this order. A blank in a phrase stands for any
-run of blanks and at most a line break. A phrase matches whole words only; phrases of scripts that write
-without blanks are in a table of their own.
+Phrases are tried before single words, in this order, and match whole words. A blank in a phrase matches a run
+of blanks with at most one line break. Phrases of scripts without blanks have their own table.
 """
 
 from __future__ import annotations
 
 import re
 from enum import StrEnum
+from textwrap import dedent
 
 
 class Code(StrEnum):
-    """What a token stands for; one letter each, so that patterns over a sentence are regular expressions."""
+    """The meaning of a token, in one letter, so that regular expressions can match sentences of codes."""
 
     REFERENCE = "R"  # #12, a link to an issue, "issue 12"
     DUPLICATE = "D"  # the noun: dup, dupe, /duplicate, duplikat
     DUPLICATES = "d"  # the verb in the present, the plural: duplicates, dupes
     DUPLICATED = "Z"  # the verb in the past: duplicated
-    HAS_DUPLICATES = "n"  # others duplicate it: has many duplicates
-    FAVOUR = "F"  # another is preferred: in favour of, superseded by, continued in
-    MOVED = "m"  # moved to another: merged into, moved to
-    COVERS = "f"  # another takes this in: supersedes, covers, tracks
-    TRACKED = "K"  # known elsewhere: tracked in, covered by
-    PART_OF = "P"  # a part of another: part of, subsection of
-    REPORTED = "A"  # known already: already reported, reported as
-    SAME_AS = "S"  # like another: same issue as, identical to
+    HAS_DUPLICATES = "n"  # has many duplicates
+    FAVOUR = "F"  # in favour of, superseded by, continued in
+    MOVED = "m"  # merged into, moved to
+    COVERS = "f"  # supersedes, covers, tracks
+    TRACKED = "K"  # tracked in, covered by
+    PART_OF = "P"  # part of, subsection of
+    REPORTED = "A"  # already reported, reported as
+    SAME_AS = "S"  # same issue as, identical to
     SAME = "s"  # the same issue
-    SIMILAR_TO = "l"  # much like another: very similar to
+    SIMILAR_TO = "l"  # very similar to
     THIS = "T"  # this issue: this, it, that's
-    THAT_ONE = "O"  # the issue just named: that one, the above, ^
+    THAT_ONE = "O"  # an issue named before: that one, the above, ^
     CORRECTION = "c"  # I meant, make that
     IS = "V"  # is, was, becomes
     NOT = "N"  # isn't, don't, never
     MAYBE = "H"  # seems, I think, looks like
-    IF = "I"  # on a condition, a request: if, whether, please
+    IF = "I"  # a condition or request: if, whether, please
     UNDECIDED = "Q"  # hard to tell, who knows
     YES = "Y"  # indeed, agreed, you're right
     NO = "B"  # no, as an answer: nope, no it isn't
-    THANKS = "y"  # surprise, thanks, regret: oh, thanks, sorry
+    THANKS = "y"  # surprise, thanks or regret: oh, thanks, sorry
     CLOSE = "C"  # closing, closed
     REOPEN = "U"  # reopening
-    KEEP_OPEN = "k"  # not to close: leave this open, won't close
-    JOKE = "j"  # not meant: just kidding, /s
-    FIXED = "X"  # fixed, or no bug: fixed, works now, by design
+    KEEP_OPEN = "k"  # leave this open, won't close
+    JOKE = "j"  # just kidding, /s
+    FIXED = "X"  # fixed or not a bug: works now, by design
     RELATED = "L"  # similar, linked
     DIFFERENT = "E"  # unrelated, has nothing to do with
     SEARCH = "G"  # find, looked
     ALSO = "M"  # additionally
-    WHICH = "W"  # a relative: which, whose
+    WHICH = "W"  # relative pronouns: which, whose
     SEE = "e"  # cf, check, per
     OF = "o"  # of, to, with
     BY = "b"  # by, in, at
     AS = "a"  # as, als
     ARTICLE = "x"  # a, the, one
-    ISSUE = "i"  # a noun for an issue: issue, bug, report
-    FILLER = "J"  # a word that adds nothing: just, basically, now
+    ISSUE = "i"  # issue, bug, report
+    FILLER = "J"  # words without meaning here: just, basically, now
     AND = "&"  # and, or, plus, +
-    COMMA = ","  # a lesser break: comma, colon, bracket, line break
+    COMMA = ","  # comma, colon, bracket, line break
     QUESTION = "?"  # ?
-    WORD = "w"  # any other word: window
-    STOP = "."  # between the sentences of a text
+    WORD = "w"  # any other word
+    STOP = "."  # between sentences
 
 
 _NAME = re.compile(r"[A-Z][A-Z_]+")
 
 
 def code_pattern(pattern: str, codes: type[StrEnum] = Code) -> re.Pattern[str]:
-    """Compile a regular expression over codes that is written with their names and with blanks."""
+    """Compile a regular expression written with names of codes and blanks between them."""
     return re.compile(_NAME.sub(lambda name: re.escape(codes[name[0]]), pattern).replace(" ", ""))
 
 
@@ -170,252 +170,161 @@ _MANY = (
 _BAD_NAME = r"(?:key|entry|entries|symbol|constraint|column|row|record|index|primary key|unique key)"
 _MESSAGE = r"(?:error|exception|violation|warning|message|panic|assertion|definition)"
 
-PHRASES: tuple[tuple[Code, str], ...] = (
-    # not what it sounds like
-    (Code.WORD, rf"(?:duplicate|dup)(?: of)? \x01\x02*+(?= {_BAD_NAME}(?!\w))"),
-    (Code.WORD, rf"(?:the|that|these) (?:duplicate|dup)(?: of)? \x01\x02*+(?= {_MESSAGE}s?(?!\w))"),
-    (
-        Code.JOKE,
-        r"(?:just |only |i'?m )?(?:kidding|joking)|j/k|as a joke|april fools?'?|sarcasm|trollface|troll",
-    ),
-    (Code.JOKE, r"(?<![\w/.])/s(?:arcasm)?(?=\s*\Z|\s*\n)"),
-    (
-        Code.JOKE,
-        r"(?:everything|anything|every (?:bug|issue)|all (?:bugs|issues))(?:'s| is| are)"
-        r"(?= (?:\w+ )?(?:a )?dup)",
-    ),
-    (
-        Code.KEEP_OPEN,
-        r"(?:(?:leav(?:e|ing)|keep(?:ing)?|left|kept) (?:(?:this|it)(?: \w+)? |the (?:issue|bug|ticket) )"
-        r"|(?:but|though|so) (?:\w+ )?(?:leav(?:e|ing)|keep(?:ing)?) )open(?! \x01)",
-    ),
-    (Code.KEEP_OPEN, r"(?:this|it)(?: \w+)? (?:stays?|remains?) open"),
-    (
-        Code.KEEP_OPEN,
-        r"(?:(?:wo|does)n'?t|(?:wi|sha)ll not|not going to|let'?s not|not(?: \w+)? (?:ready|want) to"
-        r"|rather not|hesitant to|reluctant to) clos(?:e|ing) (?:this|it)",
-    ),
-    (
-        Code.HAS_DUPLICATES,
-        rf"(?:has|have|had|are|got|gets) (?:already |so |now )?{_MANY} (?:\w+ )?(?:duplicates|dupes|dups)"
-        r"(?: already| filed| reported| of (?:this|it))?",
-    ),
-    (Code.DUPLICATE, r"(?<![\w/.])/(?:triage )?(?:duplicate|dupe?)"),
-    (Code.DUPLICATE, r"(?:dup|dupe|duplicate) for(?= (?:issue |bug )?\x01)"),
-    (Code.DUPLICATE, r"double[-\s](?:filing|filed|post(?:ed|ing)?|report(?:ed)?|submission)"),
-    (
-        Code.DUPLICATE,
-        r"(?:opened|filed|reported|posted|submitted) twice|(?:a|the) duplication(?= of)"
-        r"|re-?posted (?:my own|my|the same) (?:issue|bug|report)",
-    ),
+
+def _phrase_table(table: str) -> tuple[tuple[Code, str], ...]:
+    """Parse lines of a code and a pattern; an indented line continues the pattern, `#` begins a comment."""
+    rows: list[list[str]] = []
+    for line in dedent(table).strip().splitlines():
+        if line.startswith(" "):
+            rows[-1][1] += line.strip()
+        elif not line.startswith("#"):
+            rows.append(line.split(" ", 1))
+    return tuple((Code[name], pattern) for name, pattern in rows)
+
+
+PHRASES = _phrase_table(rf"""
+    # exceptions: "duplicate key", jokes, issues that stay open
+    WORD (?:duplicate|dup)(?: of)? \x01\x02*+(?= {_BAD_NAME}(?!\w))
+    WORD (?:the|that|these) (?:duplicate|dup)(?: of)? \x01\x02*+(?= {_MESSAGE}s?(?!\w))
+    JOKE (?:just |only |i'?m )?(?:kidding|joking)|j/k|as a joke|april fools?'?|sarcasm|trollface|troll
+    JOKE (?<![\w/.])/s(?:arcasm)?(?=\s*\Z|\s*\n)
+    JOKE (?:everything|anything|every (?:bug|issue)|all (?:bugs|issues))(?:'s| is| are)
+        (?= (?:\w+ )?(?:a )?dup)
+    KEEP_OPEN (?:(?:leav(?:e|ing)|keep(?:ing)?|left|kept) (?:(?:this|it)(?: \w+)? |the (?:issue|bug
+        |ticket) )|(?:but|though|so) (?:\w+ )?(?:leav(?:e|ing)|keep(?:ing)?) )open(?! \x01)
+    KEEP_OPEN (?:this|it)(?: \w+)? (?:stays?|remains?) open
+    KEEP_OPEN (?:(?:wo|does)n'?t|(?:wi|sha)ll not|not going to|let'?s not|not(?: \w+)? (?:ready|want) to
+        |rather not|hesitant to|reluctant to) clos(?:e|ing) (?:this|it)
+    HAS_DUPLICATES (?:has|have|had|are|got|gets) (?:already |so |now )?{_MANY} (?:\w+ )?
+        (?:duplicates|dupes|dups)(?: already| filed| reported| of (?:this|it))?
+    DUPLICATE (?<![\w/.])/(?:triage )?(?:duplicate|dupe?)
+    DUPLICATE (?:dup|dupe|duplicate) for(?= (?:issue |bug )?\x01)
+    DUPLICATE double[-\s](?:filing|filed|post(?:ed|ing)?|report(?:ed)?|submission)
+    DUPLICATE (?:opened|filed|reported|posted|submitted) twice|(?:a|the) duplication(?= of)
+        |re-?posted (?:my own|my|the same) (?:issue|bug|report)
     # in favour of another
-    (Code.FAVOUR, r"in (?:fav(?:ou?|uo)r(?:ite)?|lieu|preference)(?: of| to)?"),
-    (Code.FAVOUR, rf"(?:super[cs]ee?d(?:ed|ing)|subsumed|obsoleted|encompassed|absorbed) (?:by|in|{_INTO})"),
-    (Code.FAVOUR, r"replac(?:ed|ing) (?:by|with)|discuss (?:this |it )?(?:further )?(?:on|in|at|under)"),
-    (Code.COVERS, r"(?:has |have )?super[cs]ee?ded(?= this)"),
-    (Code.FAVOUR, r"redundant (?:with|to|given)|clos(?:ed|ing) (?:this )?for(?=\s?\x01)"),
-    (
-        Code.FAVOUR,
-        r"direct (?:all |any )?(?:further |future )?(?:discussion|comments|feedback)s? (?:there|to|here)",
-    ),
-    (
-        Code.MOVED,
-        r"(?:merg(?:ed?|ing)|fold(?:ed|ing)?|roll(?:ed|ing)|consolidat(?:ed?|ing)|mov(?:ed|ing)|punt(?:ed|ing))"
-        rf" (?:over )?{_INTO}",
-    ),
-    (
-        Code.MOVED,
-        r"(?:merg(?:e|ing)|fold(?:ing)?|roll(?:ing)?|consolidat(?:e|ing)|mov(?:e|ing)) (?:this|it|the|that)"
-        rf"(?: {_TALK})? {_INTO}",
-    ),
-    (
-        Code.FAVOUR,
-        r"(?:because|since|as)(?=\s?(?:\x01\x02*+|that one|the other(?: one)?)"
-        r"\s(?:has|have|contains?|is|got) (?:a lot |much )?(?:more|better))",
-    ),
-    (Code.TRACKED, r"fall(?:s|ing)? under(?: the (?:purview|jurisdiction|scope|umbrella) of)?"),
-    (
-        Code.FAVOUR,
-        r"let'?s (?:all |just |please )?(?:move|go|switch|head|hop|jump|take (?:this|it))"
-        r" (?:this |it )?(?:over )?(?:to|in|into)(?= (?:the |issue |bug )?\x01)",
-    ),
-    (
-        Code.FAVOUR,
-        rf"let'?s (?:\w+ )?(?:keep|have|hold|discuss|talk|consolidate|centrali[sz]e|follow up|carry on)"
-        rf" (?:(?:this|it|that|the|all|any|further) )?(?:{_TALK} )?(?:about (?:this|it) )?(?:over )?"
-        r"(?:in|on|at|under|to)(?= (?:the |issue |bug )?\x01)",
-    ),
-    (
-        Code.FAVOUR,
-        r"let'?s (?:just )?(?:use|go with|stick with)(?= \x01\x02*+ (?:for|instead))"
-        r"|(?:use|follow)(?= \x01\x02*+ instead)",
-    ),
-    (Code.FAVOUR, rf"continu(?:e|es|ed|ing) (?:(?:this|the|that|it) )?(?:{_TALK} )?{_WITHIN}"),
+    FAVOUR in (?:fav(?:ou?|uo)r(?:ite)?|lieu|preference)(?: of| to)?
+    FAVOUR (?:super[cs]ee?d(?:ed|ing)|subsumed|obsoleted|encompassed|absorbed) (?:by|in|{_INTO})
+    FAVOUR replac(?:ed|ing) (?:by|with)|discuss (?:this |it )?(?:further )?(?:on|in|at|under)
+    COVERS (?:has |have )?super[cs]ee?ded(?= this)
+    FAVOUR redundant (?:with|to|given)|clos(?:ed|ing) (?:this )?for(?=\s?\x01)
+    FAVOUR direct (?:all |any )?(?:further |future )?(?:discussion|comments
+        |feedback)s? (?:there|to|here)
+    MOVED (?:merg(?:ed?|ing)|fold(?:ed|ing)?|roll(?:ed|ing)|consolidat(?:ed?|ing)|mov(?:ed|ing)
+        |punt(?:ed|ing)) (?:over )?{_INTO}
+    MOVED (?:merg(?:e|ing)|fold(?:ing)?|roll(?:ing)?|consolidat(?:e|ing)|mov(?:e|ing)) (?:this|it|the
+        |that)(?: {_TALK})? {_INTO}
+    FAVOUR (?:because|since|as)(?=\s?(?:\x01\x02*+|that one|the other(?: one)?)\s
+        (?:has|have|contains?|is|got) (?:a lot |much )?(?:more|better))
+    TRACKED fall(?:s|ing)? under(?: the (?:purview|jurisdiction|scope|umbrella) of)?
+    FAVOUR let'?s (?:all |just |please )?(?:move|go|switch|head|hop|jump
+        |take (?:this|it)) (?:this |it )?(?:over )?(?:to|in|into)(?= (?:the |issue |bug )?\x01)
+    FAVOUR let'?s (?:\w+ )?(?:keep|have|hold|discuss|talk|consolidate|centrali[sz]e|follow up
+        |carry on) (?:(?:this|it|that|the|all|any|further) )?(?:{_TALK} )?(?:about (?:this|it) )?
+        (?:over )?(?:in|on|at|under|to)(?= (?:the |issue |bug )?\x01)
+    FAVOUR let'?s (?:just )?(?:use|go with|stick with)(?= \x01\x02*+ (?:for|instead))|(?:use|follow)
+        (?= \x01\x02*+ instead)
+    FAVOUR continu(?:e|es|ed|ing) (?:(?:this|the|that|it) )?(?:{_TALK} )?{_WITHIN}
     # tracked or reported elsewhere
-    (
-        Code.TRACKED,
-        r"(?:being |better |also |all |currently |already |now ){0,4}"
-        rf"(?:track(?:ed|ing)?|cover(?:ed|ing)?|captured)"
-        rf"(?: (?:this|it|that|them))?(?: \w+ly| more \w+| better)? {_WITHIN}",
-    ),
-    (Code.COVERS, r"(?:already |now )?(?:tracking|covering|handling)(?= (?:this|it|that)(?!\w))"),
-    (
-        Code.COVERS,
-        r"(?:can|will|would|should|does) (?:also )?(?:cover|track|replace)(?= (?:this|it|that)(?!\w))",
-    ),
-    (Code.COVERS, r"replaces?(?= this(?!\w))"),
-    (
-        Code.TRACKED,
-        r"a (?:much |far |probably )?better (?:description|report|issue|summary|explanation|place|home)"
-        r" (?:of|for) (?:this|it|the)(?: \w+)?",
-    ),
-    (
-        Code.REPORTED,
-        r"(?:opened|filed|created)(?= \x01\x02*+ (?:to|which) (?:cover|track)s? (?:this|it)(?!\w))",
-    ),
-    (Code.REPORTED, r"re-?(?:filed|opened|posted) as(?=\s\x01)"),
-    (Code.TRACKED, r"(?:an? )?sub-?(?:issue|bug|case) of"),
-    (Code.TRACKED, r"now (?:over )?(?:under|at)|follow(?=\s?\x01)"),
-    (
-        Code.TRACKED,
-        r"(?:track(?:ing|ed)?|tracker) (?:issue|bug|ticket)(?: (?:for (?:this|it|that)|is|here|being)){0,3}",
-    ),
-    (
-        Code.REPORTED,
-        r"(?:already|previously) (?:been )?(?:\w+ly )?(?:report\w*|filed|open(?:ed)?|exist\w*|known"
-        r"|request\w*|raised|an? (?:\w+ )?(?:issue|bug|ticket|report|request)|have|has|being"
-        r"|on file|submitted|logged|there|noted|recorded)",
-    ),
-    (
-        Code.REPORTED,
-        r"(?:reported|filed|opened|submitted) (?:this|it)(?: already| earlier| before)? (?:as|in|at|under)",
-    ),
-    (
-        Code.REPORTED,
-        r"(?:is|was|that'?s) (?:already )?(?:reported|filed|logged|registered) (?:as|in|at|under)",
-    ),
-    (Code.REPORTED, r"there(?:'?s| is| was) (?:already|also already)(?=[\s:(]{1,3}\x01)|already(?=\s?\x01)"),
-    (Code.REPORTED, r"known (?:issue|bug|problem|limitation)|open (?:issue|bug|ticket) already"),
-    (
-        Code.REPORTED,
-        r"(?:already|previously) (?:mentioned|discussed|described) (?:this|it) (?:in|at|on|under)",
-    ),
-    (
-        Code.TRACKED,
-        r"(?:existing|outstanding) (?:discussion|issue|bug|ticket|report)"
-        r"(?: (?:is|at|in|on|over|about this)){0,3}",
-    ),
-    (Code.PART_OF, r"(?:sub-?section|part|portion|piece|aspect) of"),
-    (Code.REPORTED, r"open(?: already)? (?:about|for) (?:this|it)"),
-    (Code.REPORTED, r"been (?:report\w*|filed|request\w*|raised|submitted)"),
+    TRACKED (?:being |better |also |all |currently |already |now ){{0,4}}(?:track(?:ed|ing)?
+        |cover(?:ed|ing)?|captured)(?: (?:this|it|that|them))?(?: \w+ly| more \w+| better)? {_WITHIN}
+    COVERS (?:already |now )?(?:tracking|covering|handling)(?= (?:this|it|that)(?!\w))
+    COVERS (?:can|will|would|should|does) (?:also )?(?:cover|track|replace)(?= (?:this|it|that)(?!\w))
+    COVERS replaces?(?= this(?!\w))
+    TRACKED a (?:much |far |probably )?better (?:description|report|issue|summary|explanation|place
+        |home) (?:of|for) (?:this|it|the)(?: \w+)?
+    REPORTED (?:opened|filed|created)(?= \x01\x02*+ (?:to|which) (?:cover|track)s? (?:this|it)(?!\w))
+    REPORTED re-?(?:filed|opened|posted) as(?=\s\x01)
+    TRACKED (?:an? )?sub-?(?:issue|bug|case) of
+    TRACKED now (?:over )?(?:under|at)|follow(?=\s?\x01)
+    TRACKED (?:track(?:ing|ed)?|tracker) (?:issue|bug|ticket)
+        (?: (?:for (?:this|it|that)|is|here|being)){{0,3}}
+    REPORTED (?:already|previously) (?:been )?(?:\w+ly )?(?:report\w*|filed|open(?:ed)?|exist\w*|known
+        |request\w*|raised|an? (?:\w+ )?(?:issue|bug|ticket|report|request)|have|has|being|on file
+        |submitted|logged|there|noted|recorded)
+    REPORTED (?:reported|filed|opened|submitted) (?:this|it)(?: already| earlier| before)? (?:as|in|at
+        |under)
+    REPORTED (?:is|was|that'?s) (?:already )?(?:reported|filed|logged|registered) (?:as|in|at|under)
+    REPORTED there(?:'?s| is| was) (?:already|also already)(?=[\s:(]{{1,3}}\x01)|already(?=\s?\x01)
+    REPORTED known (?:issue|bug|problem|limitation)|open (?:issue|bug|ticket) already
+    REPORTED (?:already|previously) (?:mentioned|discussed|described) (?:this|it) (?:in|at|on|under)
+    TRACKED (?:existing|outstanding) (?:discussion|issue|bug|ticket|report)
+        (?: (?:is|at|in|on|over|about this)){{0,3}}
+    PART_OF (?:sub-?section|part|portion|piece|aspect) of
+    REPORTED open(?: already)? (?:about|for) (?:this|it)
+    REPORTED been (?:report\w*|filed|request\w*|raised|submitted)
     # the same
-    (Code.SAME_AS, _SAME_THING),
-    (Code.SAME_AS, r"(?:the )?(?:exact )?same (?:as|like|with)(?: in)?|exactly (?:like|as in)"),
-    (Code.SAME_AS, r"(?:identical|equivalent) (?:to|with)"),
-    (
-        Code.SAME_AS,
-        r"(?:(?:yet )?another|one more) (?:instance|case|example|occurrence|manifestation|incarnation) of",
-    ),
-    (Code.SAME_AS, r"(?:an? |the )?(?:instance|manifestation|incarnation|special case) of"),
-    (Code.SAME_AS, r"(?:just )?an?(?: \w+ly)? \w+ (?:case|variant) of"),
-    (Code.SAME_AS, r"(?:an? |the )?(?:re-?post|repeat|subset) of"),
-    (Code.SAME, rf"{_SAME} {_THING}"),
-    (Code.SAME, r"one and the same"),
-    # the issue just named
-    (Code.THAT_ONE, rf"{_EARLIER} (?:one|issue|bug|ticket|report|thread)"),
-    (
-        Code.THAT_ONE,
-        r"(?:the one|what) "
-        r"(?:above|mentioned|linked|@?\w+ (?:mentioned|linked|pointed(?: to)?|cited|referenced))",
-    ),
-    (Code.THAT_ONE, r"(?:the|those|these) (?:\w+ )?(?:issues?|bugs?|tickets?) (?:above|mentioned|linked)"),
-    (Code.THAT_ONE, rf"those(?: \w+)? (?:issues|bugs|tickets|ones)|(?:those|them){_PAUSE}"),
-    (Code.THAT_ONE, rf"(?:those|these|the) two{_PAUSE}|both(?: of (?:them|those|these))?{_PAUSE}"),
-    (Code.THAT_ONE, r"that(?=\s*(?:[.!,;()]|\Z|instead|then|as well|for|and|too|since|because))"),
-    (Code.THAT_ONE, r"(?:the )?above(?=\s*(?:[.!,;:)]|\Z))"),
+    SAME_AS {_SAME_THING}
+    SAME_AS (?:the )?(?:exact )?same (?:as|like|with)(?: in)?|exactly (?:like|as in)
+    SAME_AS (?:identical|equivalent) (?:to|with)
+    SAME_AS (?:(?:yet )?another|one more) (?:instance|case|example|occurrence|manifestation
+        |incarnation) of
+    SAME_AS (?:an? |the )?(?:instance|manifestation|incarnation|special case) of
+    SAME_AS (?:just )?an?(?: \w+ly)? \w+ (?:case|variant) of
+    SAME_AS (?:an? |the )?(?:re-?post|repeat|subset) of
+    SAME {_SAME} {_THING}
+    SAME one and the same
+    # an issue named before
+    THAT_ONE {_EARLIER} (?:one|issue|bug|ticket|report|thread)
+    THAT_ONE (?:the one|what) (?:above|mentioned|linked|@?\w+ (?:mentioned|linked|pointed(?: to)?|cited
+        |referenced))
+    THAT_ONE (?:the|those|these) (?:\w+ )?(?:issues?|bugs?|tickets?) (?:above|mentioned|linked)
+    THAT_ONE those(?: \w+)? (?:issues|bugs|tickets|ones)|(?:those|them){_PAUSE}
+    THAT_ONE (?:those|these|the) two{_PAUSE}|both(?: of (?:them|those|these))?{_PAUSE}
+    THAT_ONE that(?=\s*(?:[.!,;()]|\Z|instead|then|as well|for|and|too|since|because))
+    THAT_ONE (?:the )?above(?=\s*(?:[.!,;:)]|\Z))
     # sure, unsure, undecided
-    (Code.FILLER, rf"(?:i(?:'m| am) )?(?:pretty|quite|fairly|rather|almost|very) {_BE_SURE}(?: that)?"),
-    (Code.FILLER, rf"i(?:'m| am) {_BE_SURE}(?: that)?"),
-    (Code.FILLER, r"no doubt|in effect|in fact|in essence|more or less|of course|for now|at this point"),
-    (
-        Code.UNDECIDED,
-        r"(?:can(?:no|')t|cannot|hard to|impossible to|no way to|unable to) (?:tell|say|know|decide)",
-    ),
-    (Code.UNDECIDED, r"(?:will |'ll )?never know|depending on how you look|opinions differ|no idea|not sure"),
-    (Code.UNDECIDED, rf"one of (?:the |those |these )?(?:two|them|both){_PAUSE}"),
-    (Code.UNDECIDED, rf"{_MAYBE}(?= [^.?!\n]{{0,60}}[,;] {_MAYBE})|maybe (?:not|it isn't|it is not)"),
-    (Code.CORRECTION, r"i meant(?: to (?:say|write|link))?|make that|correction"),
-    (Code.CORRECTION, r"(?:should (?:be|read|have been)|meant to be)(?= ?\x01)"),
-    (Code.NO, r"(?:i )?(?:don'?t|do not) (?:think|believe) so|i doubt (?:it|that)"),
-    (Code.NO, r"no,? it (?:isn'?t|is not|doesn'?t)"),
-    (Code.NO, r"(?:actually|hmm*|er|wait|oh),? (?:no|not|never ?mind)(?=\s*(?:[,.;:!]|\Z| me))"),
-    (Code.NO, r"scratch that|i (?:take|took) (?:it|that) back|i (?:was|am|could be) (?:wrong|mistaken)"),
-    (Code.NO, r"not (?:really|quite|exactly)(?=\s*(?:[,.;:!]|\Z))|no(?=\s*[,.;:!-])"),
-    (Code.YES, r"(?:seems|looks|sounds|appears) (?:so|right|correct|like it)|(?:i )?(?:think|believe) so"),
-    (Code.YES, r"you(?:'re| are) right|that'?s (?:it|right|the one|correct)|makes sense"),
-    (Code.YES, r"it is indeed|so it (?:is|does|seems)"),
-    (
-        Code.MAYBE,
-        r"(?:looks?|sounds?|feels?|smells?) (?:a lot |very much |much |quite |suspiciously |rather )?like",
-    ),
-    (
-        Code.MAYBE,
-        r"not (?:entirely |100% |quite |really |so |very |totally )?(?:sure|certain|clear|convinced)",
-    ),
-    (
-        Code.MAYBE,
-        r"(?:nominat|propos|suggest|recommend|vot)(?:e|es|ed|ing|s)?"
-        r"(?= (?:for |to |that )?(?:\w+ ){0,3}clos)",
-    ),
-    (Code.MAYBE, r"may be|could be|can be|don'?t know|may or may not(?: be)?|(?:seems?|appears?) to be"),
-    # fixed, or no bug
-    (
-        Code.FIXED,
-        r"works? (?:now|fine|for me|correctly|as expected|on)|(?:compiles?|builds?) (?:now|fine|for me)"
-        r"|now (?:works|compiles|builds)",
-    ),
-    (
-        Code.FIXED,
-        r"can(?:no|')t (?:reproduce|repro)|(?:unable|not able|failed) to (?:reproduce|repro)|no(?:-| )repro",
-    ),
-    (
-        Code.FIXED,
-        r"(?:doesn'?t|not|don'?t|no longer) (?:\w+ )?"
-        r"(?:reproduces?|repro|occurs?|happens?|crash(?:es)?|fails?|ices?)",
-    ),
-    (Code.WORD, r"(?:to )?be done"),
-    (Code.FIXED, r"has been (?:fixed|implemented|resolved|addressed)|closed (?:by|in(?! fav| pref| lieu))"),
-    (
-        Code.FIXED,
-        r"(?:don'?t|do not) (?:think|believe) (?:that )?(?:this|it)(?:'?s| is) (?:really |actually )?a bug",
-    ),
-    (
-        Code.FIXED,
-        r"not[-\s]a[-\s]bug|working as intended|by design|expected behaviou?r"
-        r"|as (?:expected|intended|designed)",
-    ),
-    (
-        Code.FIXED,
-        r"won'?t ?fix|no longer (?:relevant|applies|an issue|a problem|valid|needed)"
-        r"|moot|out of date|obsolete",
-    ),
+    FILLER (?:i(?:'m| am) )?(?:pretty|quite|fairly|rather|almost|very) {_BE_SURE}(?: that)?
+    FILLER i(?:'m| am) {_BE_SURE}(?: that)?
+    FILLER no doubt|in effect|in fact|in essence|more or less|of course|for now|at this point
+    UNDECIDED (?:can(?:no|')t|cannot|hard to|impossible to|no way to|unable to) (?:tell|say|know|decide)
+    UNDECIDED (?:will |'ll )?never know|depending on how you look|opinions differ|no idea|not sure
+    UNDECIDED one of (?:the |those |these )?(?:two|them|both){_PAUSE}
+    UNDECIDED {_MAYBE}(?= [^.?!\n]{{0,60}}[,;] {_MAYBE})|maybe (?:not|it isn't|it is not)
+    CORRECTION i meant(?: to (?:say|write|link))?|make that|correction
+    CORRECTION (?:should (?:be|read|have been)|meant to be)(?= ?\x01)
+    NO (?:i )?(?:don'?t|do not) (?:think|believe) so|i doubt (?:it|that)
+    NO no,? it (?:isn'?t|is not|doesn'?t)
+    NO (?:actually|hmm*|er|wait|oh),? (?:no|not|never ?mind)(?=\s*(?:[,.;:!]|\Z| me))
+    NO scratch that|i (?:take|took) (?:it|that) back|i (?:was|am|could be) (?:wrong|mistaken)
+    NO not (?:really|quite|exactly)(?=\s*(?:[,.;:!]|\Z))|no(?=\s*[,.;:!-])
+    YES (?:seems|looks|sounds|appears) (?:so|right|correct|like it)|(?:i )?(?:think|believe) so
+    YES you(?:'re| are) right|that'?s (?:it|right|the one|correct)|makes sense
+    YES it is indeed|so it (?:is|does|seems)
+    MAYBE (?:looks?|sounds?|feels?
+        |smells?) (?:a lot |very much |much |quite |suspiciously |rather )?like
+    MAYBE not (?:entirely |100% |quite |really |so |very |totally )?(?:sure|certain|clear|convinced)
+    MAYBE (?:nominat|propos|suggest|recommend|vot)(?:e|es|ed|ing|s)?(?= (?:for |to |that )?
+        (?:\w+ ){{0,3}}clos)
+    MAYBE may be|could be|can be|don'?t know|may or may not(?: be)?|(?:seems?|appears?) to be
+    # fixed or not a bug
+    FIXED works? (?:now|fine|for me|correctly|as expected|on)|(?:compiles?|builds?) (?:now|fine|for me)
+        |now (?:works|compiles|builds)
+    FIXED can(?:no|')t (?:reproduce|repro)|(?:unable|not able|failed) to (?:reproduce|repro)
+        |no(?:-| )repro
+    FIXED (?:doesn'?t|not|don'?t|no longer) (?:\w+ )?(?:reproduces?|repro|occurs?|happens?|crash(?:es)?
+        |fails?|ices?)
+    WORD (?:to )?be done
+    FIXED has been (?:fixed|implemented|resolved|addressed)|closed (?:by|in(?! fav| pref| lieu))
+    FIXED (?:don'?t|do not) (?:think|believe) (?:that )?(?:this|it)
+        (?:'?s| is) (?:really |actually )?a bug
+    FIXED not[-\s]a[-\s]bug|working as intended|by design|expected behaviou?r|as (?:expected|intended
+        |designed)
+    FIXED won'?t ?fix|no longer (?:relevant|applies|an issue|a problem|valid|needed)|moot|out of date
+        |obsolete
     # different, not, similar
-    (
-        Code.DIFFERENT,
-        r"not the same|different \w+ (?:than|from|to)|has nothing to do with|nothing to do with|other than",
-    ),
-    (Code.NOT, r"no longer|far from|(?:only|just) close to(?: being)?|rather than|instead of"),
-    (Code.NOT, rf"{_NOT_DO} (?:\w+ )?(?:seem|look|sound|appear|think|believe)(?: like| to be)?"),
-    (
-        Code.SIMILAR_TO,
-        r"(?:very |really |quite |so |pretty |extremely )?similar (?:issue |problem |bug )?(?:to|as|with)",
-    ),
-    (Code.SIMILAR_TO, r"(?:nearly|almost|virtually|practically) (?:identical|the same)(?: (?:to|as|with))?"),
-    (Code.RELATED, r"(?:some|any)thing (?:like|similar)|much like|similar(?:ly)? (?:to|as)|reminds me of"),
+    DIFFERENT not the same|different \w+ (?:than|from|to)|has nothing to do with|nothing to do with
+        |other than
+    NOT no longer|far from|(?:only|just) close to(?: being)?|rather than|instead of
+    NOT {_NOT_DO} (?:\w+ )?(?:seem|look|sound|appear|think|believe)(?: like| to be)?
+    SIMILAR_TO (?:very |really |quite |so |pretty |extremely )?similar (?:issue |problem |bug )?
+        (?:to|as|with)
+    SIMILAR_TO (?:nearly|almost|virtually|practically) (?:identical|the same)(?: (?:to|as|with))?
+    RELATED (?:some|any)thing (?:like|similar)|much like|similar(?:ly)? (?:to|as)|reminds me of
     # thanks and apologies
-    (Code.THANKS, r"good (?:catch|find|call|point)|my bad|i (?:must have )?missed|searched for|did search"),
-    (Code.THANKS, r"did(?:n'?t| not) (?:see|find|notice|realize|realise|know)"),
-)
+    THANKS good (?:catch|find|call|point)|my bad|i (?:must have )?missed|searched for|did search
+    THANKS did(?:n'?t| not) (?:see|find|notice|realize|realise|know)
+""")
 
 UNSPACED_PHRASES: tuple[tuple[Code, str], ...] = (
     (Code.THAT_ONE, r"\^+(?:\s?-+)?|👆|☝️?"),

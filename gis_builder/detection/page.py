@@ -1,8 +1,8 @@
-"""A text ready to be read: masked, with its references hidden and its sentences marked out.
+"""A text prepared for reading: masked, with hidden references and the spans of its sentences.
 
-Masking blanks what the writer does not say: quotes, code, hidden, folded or struck text, checklists. Every
-masked character becomes a space and every line break stays, so positions keep their meaning. Delimiters are
-found first and paired afterwards, so that many of them take no longer than other text.
+Masking removes what isn't the writer's own statement: quotes, code, hidden, folded or struck text, and
+checklists. Each masked character becomes a space and line breaks stay, so positions don't change. Delimiters
+are paired in one pass, so that a text with many of them takes linear time.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
+from itertools import chain, takewhile
 
 from gis_builder.detection.lexicon import Code
 from gis_builder.detection.tokens import (
@@ -36,8 +37,8 @@ _TAG = re.compile(r"<(/?)(pre|code|blockquote|details)\b[^<>]*+>", re.IGNORECASE
 _QUOTE = re.compile(r"^[ \t]*+>[^\n]*$", re.MULTILINE)
 _CHECKBOX = re.compile(r"^[ \t]*+[-*+][ \t]++\[[ xX]\][^\n]*$", re.MULTILINE)
 _MAIL_HEADER = re.compile(r"^On [^\n]{8,120}(?:\n[^\n]{1,80})?wrote:[ \t]*+$", re.MULTILINE)
-_UNPRINTED = re.compile(r"[^\n]")
-# So that lines end in one way only, and lower case is as long as the text: İ alone becomes two characters.
+_NOT_BREAK = re.compile(r"[^\n]")
+# Makes line ends uniform, and replaces İ, the only character with a longer lower case.
 _ONE_FOR_ONE = str.maketrans("\rİ", " I")
 
 
@@ -46,7 +47,7 @@ def mask(text: str) -> str:
     text = text.translate(_ONE_FOR_ONE) if "\r" in text or "İ" in text else text
     text = _blank(text, fences(text))
     if "    " in text or "\t" in text:
-        # Before anything else leaves blanks at the beginning of a line.
+        # First, since the other steps leave blanks at the beginning of a line.
         text = _mask_indented(text)
     if "<" in text:
         text = _blank(text, _hidden(text))
@@ -55,17 +56,14 @@ def mask(text: str) -> str:
         text = _blank(text, _inline_code(text))
     if "~~" in text:
         text = _blank(text, _struck(text))
-    if ">" in text:
-        text = _QUOTE.sub(_blanks, text)
-    if "[" in text:
-        text = _CHECKBOX.sub(_blanks, text)
-    if "wrote:" in text:
-        text = _MAIL_HEADER.sub(_blanks, text)
+    for sign, pattern in ((">", _QUOTE), ("[", _CHECKBOX), ("wrote:", _MAIL_HEADER)):
+        if sign in text:
+            text = _blank(text, (match.span() for match in pattern.finditer(text)))
     return text
 
 
 def comments(text: str) -> list[Span]:
-    """Spans of HTML comments outside fenced code; a comment that is never closed is left alone."""
+    """Spans of HTML comments outside fenced code, without unclosed ones."""
     if "<!--" not in text:
         return []
     return [span for span, is_fence in _comments_and_fences(text) if not is_fence]
@@ -79,17 +77,17 @@ def fences(text: str) -> list[Span]:
 
 
 def _comments_and_fences(text: str) -> Iterator[tuple[Span, bool]]:
-    position, last_closing = 0, text.rfind("-->")
+    position, last_end = 0, text.rfind("-->")
     while opening := _COMMENT_OR_FENCE.search(text, position):
         fence = opening[1]
         if fence is not None:
             position = _fence_end(text, opening.end(), fence)
             yield (opening.start(), position), True
-        elif opening.end() <= last_closing:
+        elif opening.end() <= last_end:
             position = text.index("-->", opening.end()) + len("-->")
             yield (opening.start(), position), False
         else:
-            # Past an unclosed comment only fences matter: jump to the next line that may open one.
+            # After an unclosed comment only fences matter: continue at the next line that may open one.
             fence_line = _FENCE_BEGINS.search(text, opening.end())
             position = fence_line.start() if fence_line else len(text)
 
@@ -102,26 +100,22 @@ def _fence_end(text: str, position: int, fence: str) -> int:
 
 
 def _blank(text: str, spans: Iterable[Span]) -> str:
-    pieces, place = [], 0
+    pieces, position = [], 0
     for start, end in spans:
-        pieces += [text[place:start], _UNPRINTED.sub(" ", text[start:end])]
-        place = end
-    return "".join([*pieces, text[place:]]) if pieces else text
-
-
-def _blanks(match: re.Match[str]) -> str:
-    return _UNPRINTED.sub(" ", match.group())
+        pieces += [text[position:start], _NOT_BREAK.sub(" ", text[start:end])]
+        position = end
+    return "".join([*pieces, text[position:]]) if pieces else text
 
 
 def _hidden(text: str) -> list[Span]:
-    """HTML comments; one that is never closed hides the rest of the text."""
-    found = comments(text)
-    unclosed = text.find("<!--", found[-1][1] if found else 0)
-    return [*found, (unclosed, len(text))] if unclosed >= 0 else found
+    """HTML comments; an unclosed one hides the rest of the text."""
+    spans = comments(text)
+    unclosed = text.find("<!--", spans[-1][1] if spans else 0)
+    return [*spans, (unclosed, len(text))] if unclosed >= 0 else spans
 
 
 def _tagged(text: str) -> Iterator[Span]:
-    """What stands in `<pre>`, `<details>` and the like, with all that is nested; unclosed, to the end."""
+    """Spans of `<pre>`, `<details>` and similar elements; an unclosed one extends to the end."""
     name, start, depth = "", 0, 0
     for tag in _TAG.finditer(text):
         if not depth and not tag[1]:
@@ -135,29 +129,27 @@ def _tagged(text: str) -> Iterator[Span]:
 
 
 def _inline_code(text: str) -> Iterator[Span]:
-    """From each run of backticks to the next as long on its line; one without a partner stands for itself."""
+    """Spans from each run of backticks to the next run of the same length on its line."""
     runs = [match.span() for match in _TICKS_OR_BREAK.finditer(text)]
-    partners: list[int | None] = []
-    later: dict[int, int] = {}  # the nearest run of each length, seen from the right
-    for place in range(len(runs) - 1, -1, -1):
-        start, end = runs[place]
+    partners: list[int | None] = [None] * len(runs)
+    next_run: dict[int, int] = {}  # by length, while walking from right to left
+    for index in range(len(runs) - 1, -1, -1):
+        start, end = runs[index]
         if text[start] == "\n":
-            later = {}
-            partners.append(None)
+            next_run = {}
         else:
-            partners.append(later.get(end - start))
-            later[end - start] = place
-    partners.reverse()
-    place = 0
-    while place < len(runs):
-        partner = partners[place]
+            partners[index] = next_run.get(end - start)
+            next_run[end - start] = index
+    index = 0
+    while index < len(runs):
+        partner = partners[index]
         if partner is not None:
-            yield runs[place][0], runs[partner][1]
-        place = 1 + (place if partner is None else partner)
+            yield runs[index][0], runs[partner][1]
+        index = 1 + (index if partner is None else partner)
 
 
 def _struck(text: str) -> Iterator[Span]:
-    """From a `~~` before a word to the first on its line after one."""
+    """Spans from a `~~` before a word to the next `~~` after a word on the same line."""
     opened: int | None = None
     for match in _TILDES_OR_BREAK.finditer(text):
         start, end = match.span()
@@ -171,28 +163,29 @@ def _struck(text: str) -> Iterator[Span]:
 
 
 def _mask_indented(text: str) -> str:
-    """Blank code that is marked by indentation; indented text below a list item is the item's, not code."""
+    """Mask indented code; indented text below a list item belongs to the item and isn't code."""
     lines = text.split("\n")
     after_blank, in_list, in_code = True, False, False
-    for place, line in enumerate(lines):
+    for number, line in enumerate(lines):
         if not line.strip():
             after_blank = True
             continue
         is_indented = line.startswith(_INDENT)
         in_code = is_indented and not in_list and (after_blank or in_code)
         if in_code:
-            lines[place] = " " * len(line)
+            lines[number] = " " * len(line)
         elif not is_indented:
             in_list = _LIST_ITEM.match(line) is not None or (in_list and not after_blank)
         after_blank = False
     return "\n".join(lines)
 
 
-# Beginnings of words; those of a claim may do without a reference beside them.
+# Beginnings of words. These can make a claim without a reference.
 _CLAIM_STEMS = (
     *("dup", "dubl", "dpu", "dulp", "deup", " favo", "favuo", "in lieu"),
     *("doublon", "doppelt", "dobbel", "дубл", "重复", "重複", "중복"),
 )
+# These can make a claim beside a reference.
 _REFERRING_STEMS = (
     "same", "already", "supers", "superc", "subsum", "absorb", "encompass", "obsoleted", "replac", "track",
     "cover", "captur", "merg", "fold", "rolled", "rolling", "consolidat", "mov", "punt", "continu",
@@ -209,14 +202,14 @@ _REFERRING_STEMS = (
     "既に", "이미", "because #", "because http", "since #", "since http", "as #", "as http", "that one",
     "the other",
 )  # fmt: skip
-# These bear on a claim that was made before.
+# These can change an earlier claim.
 _ANSWERING_STEMS = ("open", "clos", "fix", "works", "repro", "different", "unrelated", "resolved", "^")
-_BACK_STEMS = ("that", "those", "the other", "above", "^")  # stand for a reference
+_BACK_STEMS = ("that", "those", "the other", "above", "^")  # can replace a reference
 _POINTING = re.compile(rf"\b(?:is|it's|just|really)\b[^.]{{0,30}}{REFERENCE_MARK}|^{REFERENCE_MARK}")
 
 
 def might_matter(text: str) -> bool:
-    """Whether a comment could claim anything; costs microseconds."""
+    """Whether a comment could contain a claim; takes microseconds."""
     lower = text.lower()
     return has_any(lower, _CLAIM_STEMS) or (could_refer(lower) and has_any(lower, _REFERRING_STEMS))
 
@@ -227,7 +220,7 @@ def might_guess(body: str) -> bool:
 
 
 def is_worth_reading(sentence: str) -> bool:
-    """Whether a sentence, in lower case and with its references hidden, could bear on duplicates."""
+    """Whether a sentence, in lower case and with hidden references, could matter for duplicates."""
     if has_any(sentence, _CLAIM_STEMS) or has_any(sentence, _ANSWERING_STEMS):
         return True
     if REFERENCE_MARK in sentence:
@@ -236,8 +229,8 @@ def is_worth_reading(sentence: str) -> bool:
 
 
 def has_any(text: str, stems: tuple[str, ...]) -> bool:
-    """Whether one of the stems stands in the text."""
-    for stem in stems:  # noqa: SIM110 - a generator would take twice the time
+    """Whether the text contains one of the stems."""
+    for stem in stems:  # noqa: SIM110 - a generator takes twice the time
         if stem in text:
             return True
     return False
@@ -247,7 +240,7 @@ _SHORT = 300  # characters
 
 
 class PreparedText:
-    """One text of `issue`; `former_names` are what its repository was called before."""
+    """One text of `issue`; `former_names` are earlier names of its repository."""
 
     def __init__(self, text: str, issue: IssueRef, former_names: Collection[str]) -> None:
         self.text, self.issue = text, issue
@@ -257,43 +250,38 @@ class PreparedText:
         self.spans = sentence_spans(self.hidden)
         self._by_start = {reference.start: reference for reference in self.references}
         self._starts = list(self._by_start)
-        self._read: dict[int, CodedSentence] = {}
+        self._sentences: dict[int, CodedSentence] = {}
 
-    def sentence(self, place: int) -> CodedSentence:
-        """The sentence at a place, read once."""
-        if place not in self._read:
-            self._read[place] = tokenise(self.hidden, self.spans[place], self._by_start)
-        return self._read[place]
+    def sentence(self, index: int) -> CodedSentence:
+        """The sentence at an index, tokenised once."""
+        if index not in self._sentences:
+            self._sentences[index] = tokenise(self.hidden, self.spans[index], self._by_start)
+        return self._sentences[index]
 
     def sentences_worth_reading(self) -> dict[int, CodedSentence]:
-        """By place, a short text whole; of a long one the beginning and what may bear on duplicates."""
+        """By index, all sentences of a short text; of a long text the first and those that may matter."""
         is_short = len(self.hidden) <= _SHORT
         return {
-            place: self.sentence(place)
-            for place, (start, end) in enumerate(self.spans)
-            if is_short or place == 0 or is_worth_reading(self.hidden[start:end])
+            index: self.sentence(index)
+            for index, (start, end) in enumerate(self.spans)
+            if is_short or index == 0 or is_worth_reading(self.hidden[start:end])
         }
 
-    def references_of(self, place: int) -> list[Reference]:
-        """The references of the sentence at a place."""
-        start, end = (bisect_left(self._starts, bound) for bound in self.spans[place])
+    def references_of(self, index: int) -> list[Reference]:
+        """The references in the sentence at an index."""
+        start, end = (bisect_left(self._starts, bound) for bound in self.spans[index])
         return self.references[start:end]
 
     def only_reference(self) -> list[Reference]:
-        """The one issue that the text names, if it names just one."""
+        """The only issue that the text mentions, or none if there are several."""
         return self.references[:1] if len({reference.ref for reference in self.references}) == 1 else []
 
-    def near(self, place: int) -> str:
-        """The codes of a sentence and of those beside it."""
-        places = range(max(0, place - 1), min(len(self.spans), place + 2))
-        return Code.STOP.join(self.sentence(near).codes for near in places)
+    def near(self, index: int) -> str:
+        """The codes of a sentence and its neighbours."""
+        near = range(max(0, index - 1), min(len(self.spans), index + 2))
+        return Code.STOP.join(self.sentence(i).codes for i in near)
 
-    def list_after(self, place: int) -> list[Reference]:
-        """The references of the sentences that follow, up to the first without any."""
-        found: list[Reference] = []
-        for later in range(place + 1, len(self.spans)):
-            more = self.references_of(later)
-            if not more:
-                break
-            found += more
-        return found
+    def list_after(self, index: int) -> list[Reference]:
+        """The references of the following sentences, up to the first sentence without one."""
+        following = map(self.references_of, range(index + 1, len(self.spans)))
+        return list(chain.from_iterable(takewhile(bool, following)))

@@ -1,4 +1,4 @@
-"""Read one text: what is claimed in it, and what else bears on duplicates."""
+"""Read one text: its claims, and everything else in it that matters for duplicates."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from typing import NamedTuple
 from gis_builder.detection.lexicon import Code
 from gis_builder.detection.page import PreparedText, has_any, mask, might_guess
 from gis_builder.detection.reader import (
+    AGREEMENT,
+    DISAGREEMENT,
+    THANKS,
     Claim,
     SentenceReader,
     Stance,
-    begins_with_no,
-    begins_with_thanks,
-    begins_with_yes,
-    is_in_jest,
     is_kept_open,
     is_reopening,
     says_different,
@@ -30,17 +29,17 @@ from gis_builder.store.records import IssueRef
 
 @dataclass(frozen=True, slots=True)
 class TextReading:
-    """Everything in one text that bears on duplicates."""
+    """What one text says about duplicates."""
 
     claims: tuple[Claim, ...] = ()
-    mentions: tuple[IssueRef, ...] = ()  # every reference, in order of place
+    mentions: tuple[IssueRef, ...] = ()  # every reference, in order
     pulls: frozenset[IssueRef] = frozenset()  # mentions that the text shows to be pull requests
     agrees: bool = False  # begins with "yes", "indeed", "you're right"
-    thanks: bool = False  # "thanks", "oh", "sorry": takes the last statement for right
+    thanks: bool = False  # "thanks", "oh", "sorry": accepts the previous statement
     disagrees: bool = False  # begins with "no,"
     says_different: bool = False  # "this is not the same", "different cause"
-    says_otherwise: bool = False  # gives another reason to close: fixed, works now, expected
-    explains: bool = False  # gives another reason for what was reported: by design, another's bug, a mistake
+    gives_other_reason: bool = False  # to close the issue: fixed, works now, expected
+    explains: bool = False  # has another explanation: by design, a bug elsewhere, the reporter's mistake
     accepts_explanation: bool = False  # "makes sense", "thanks for explaining"
     speaks_of_duplicates: bool = False
     reopens: bool = False
@@ -59,11 +58,11 @@ _NOT_TO = (
     r"(?:can(?:no|')t|can not|could(?: not|n't)|unable to|not able to|failed to|did(?: not|n't)|no longer)"
 )
 _RENEW = r"(?:updat|upgrad|downgrad|re-?install|re-?build|re-?start|re-?boot|clean|clear|delet|remov|disabl)"
-_MENDING = "fixed|fixes|solve|resolve|cure|help|worked|did it|gone|goes away|went away|works"
-_MENDED = r"(?:fixed|fixes|solved|solves|resolved|resolves|cured|cures|helped|helps|worked|did it)"
+_FIX_STEMS = "fixed|fixes|solve|resolve|cure|help|worked|did it|gone|goes away|went away|works"
+_FIXED = r"(?:fixed|fixes|solved|solves|resolved|resolves|cured|cures|helped|helps|worked|did it)"
 
-# Each with words of which the text must hold one: a cheap test before the pattern.
-# It is no bug, the reporter's own doing, or gone, whatever other issue is named beside it.
+# Pairs of stems and a pattern. If a text has none of the stems, the slower pattern is skipped.
+# Not a bug, the reporter's mistake, or gone; this counts even beside a reference to another issue.
 _NO_BUG = (
     ("design", r"\b(?:by|per) design\b"),
     (
@@ -109,14 +108,14 @@ _NO_BUG = (
         "works |now ",
         r"\bworks (?:now|fine|for me|again)\b|\bnow (?:works|succeeds|compiles|builds|passes)\b",
     ),
-    (_MENDING, rf"\b{_RENEW}(?:e|ed|ing|es)?\b(?:(?! if )[^.\x01]){{0,50}}\b{_MENDED}\b"),
+    (_FIX_STEMS, rf"\b{_RENEW}(?:e|ed|ing|es)?\b(?:(?! if )[^.\x01]){{0,50}}\b{_FIXED}\b"),
     (
-        _MENDING,
+        _FIX_STEMS,
         r"\b(?:fixed|solved|resolved|gone|went away|goes away|works?) (?:it |this |that |now )?"
         rf"(?:by|with|after) {_RENEW}",
     ),
 )
-# It has another cause; where an issue is named in the same breath, that may be the cause of both.
+# Another cause; if the sentence refers to an issue, both may have that cause, so it doesn't count.
 _CAUSE = (
     (
         "bug in|bug with|bug of|issue in|issue with|problem in|problem with|regression in|limitation",
@@ -146,8 +145,6 @@ _ACCEPTS = re.compile(
 
 
 class _Phrase(NamedTuple):
-    """A turn of speech, and the words of which a text with it holds one."""
-
     stems: tuple[str, ...]
     pattern: re.Pattern[str]
 
@@ -163,48 +160,47 @@ _NO_BUG_PHRASES, _CAUSE_PHRASES = _compiled(_NO_BUG), _compiled(_CAUSE)
 
 
 def explains(page: PreparedText) -> bool:
-    """Whether a text gives another reason for what its issue reports than another issue."""
+    """Whether a text explains the reported problem without another issue."""
     no_bug, cause = _present(_NO_BUG_PHRASES, page.hidden), _present(_CAUSE_PHRASES, page.hidden)
     if not no_bug and not cause:
         return False
     for start, end in page.spans:
         sentence = page.hidden[start:end]
         if not sentence.rstrip().endswith("?"):
-            turns = no_bug if REFERENCE_MARK in sentence else no_bug + cause
-            if any(_is_said(turn, sentence) for turn in turns):
+            phrases = no_bug if REFERENCE_MARK in sentence else no_bug + cause
+            if any(_is_said(phrase, sentence) for phrase in phrases):
                 return True
     return False
 
 
-def _present(turns: tuple[_Phrase, ...], text: str) -> tuple[_Phrase, ...]:
-    return tuple(turn for turn in turns if has_any(text, turn.stems))
+def _present(phrases: tuple[_Phrase, ...], text: str) -> tuple[_Phrase, ...]:
+    return tuple(phrase for phrase in phrases if has_any(text, phrase.stems))
 
 
-def _is_said(turn: _Phrase, sentence: str) -> bool:
-    found = turn.pattern.search(sentence)
-    return found is not None and _DOUBTED.search(sentence, max(0, found.start() - 40), found.start()) is None
+def _is_said(phrase: _Phrase, sentence: str) -> bool:
+    match = phrase.pattern.search(sentence)
+    return match is not None and _DOUBTED.search(sentence, max(0, match.start() - 40), match.start()) is None
 
 
 def accepts_explanation(page: PreparedText) -> bool:
-    """Whether a text takes what was explained: "makes sense", "thanks for the explanation"."""
+    """Whether a text accepts an explanation: "makes sense", "thanks for the explanation"."""
     return _ACCEPTS.search(page.hidden) is not None
 
 
-MOST_CLAIMS = 500  # of a text; nobody makes as many
+MAX_CLAIMS = 500  # in one thread, with their targets; people never make so many
 
 
 def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> TextReading:
-    """Read a comment, body or title of `issue`; `former_names` are what its repository was called before."""
+    """Read a comment, body or title of `issue`; `former_names` are earlier names of its repository."""
     page = PreparedText(text, issue, former_names)
     worth_reading = page.sentences_worth_reading()
-    sentences = list(worth_reading.values())
-    opening = sentences[0].codes if sentences else ""
+    sentences = [sentence.codes for sentence in worth_reading.values()]
     readers = (
-        SentenceReader(page, place, sentence) for place, sentence in worth_reading.items() if sentence.codes
+        SentenceReader(page, index, sentence) for index, sentence in worth_reading.items() if sentence.codes
     )
-    claims = tuple(islice((claim for reader in readers for claim in reader.claims()), MOST_CLAIMS + 1))
-    codes = Code.STOP.join(sentence.codes for sentence in sentences)
-    if is_in_jest(codes) or is_kept_open(codes):
+    claims = tuple(islice((claim for reader in readers for claim in reader.claims()), MAX_CLAIMS + 1))
+    codes = Code.STOP.join(sentences)
+    if Code.JOKE in codes or is_kept_open(codes):
         claims = tuple(_left_open(claim, Stance.ASSERTED) for claim in claims)
     elif Code.UNDECIDED in codes:
         claims = tuple(_left_open(claim) for claim in claims)
@@ -212,30 +208,28 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Text
         claims=claims,
         mentions=tuple(dict.fromkeys(reference.ref for reference in page.references)),
         pulls=frozenset(reference.ref for reference in page.references if reference.is_pull),
-        agrees=any(
-            begins_with_yes(sentence.codes) and not says_different(sentence.codes) for sentence in sentences
-        ),
-        thanks=any(begins_with_thanks(sentence.codes) for sentence in sentences),
-        disagrees=begins_with_no(opening),
-        says_different=any(says_different(sentence.codes) for sentence in sentences),
-        says_otherwise=any(says_fixed(sentence.codes) for sentence in sentences),
+        agrees=any(AGREEMENT.match(sentence) and not says_different(sentence) for sentence in sentences),
+        thanks=any(map(THANKS.match, sentences)),
+        disagrees=any(map(DISAGREEMENT.match, sentences[:1])),
+        says_different=any(map(says_different, sentences)),
+        gives_other_reason=any(map(says_fixed, sentences)),
         explains=explains(page),
         accepts_explanation=accepts_explanation(page),
-        speaks_of_duplicates=any(Code.DUPLICATE in sentence.codes for sentence in sentences),
-        reopens=any(is_reopening(sentence.codes) for sentence in sentences),
-        is_closing=any(Code.CLOSE in sentence.codes for sentence in sentences),
+        speaks_of_duplicates=Code.DUPLICATE in codes,
+        reopens=any(map(is_reopening, sentences)),
+        is_closing=Code.CLOSE in codes,
         words=len(page.hidden.split()),
     )
 
 
 def _left_open(claim: Claim, *also: Stance) -> Claim:
-    """A claim of a speaker who leaves it open: what is supposed or asked, and what `also` says."""
-    is_left = claim.stance in (Stance.HEDGED, Stance.ASKED, *also)
-    return replace(claim, stance=Stance.OPEN) if is_left else claim
+    """The claim as an open question, if it is a guess, a question or one of these stances."""
+    is_open = claim.stance in (Stance.HEDGED, Stance.ASKED, *also)
+    return replace(claim, stance=Stance.OPEN) if is_open else claim
 
 
 def read_body(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> TextReading:
-    """Read the body of `issue`, as it was written before anybody looked: what it names, and its guesses."""
+    """Read the body of `issue`: its mentions and guesses, since the author wrote it before any answer."""
     if not might_guess(text):
         references = find_references(mask(text), issue.repo, former_names)
         return TextReading(mentions=tuple(dict.fromkeys(reference.ref for reference in references)))

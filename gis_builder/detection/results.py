@@ -31,7 +31,7 @@ class Detected(Printed):
 
     @property
     def duplicates(self) -> int:
-        """Number of issues closed as duplicates."""
+        """Number of duplicates."""
         return sum(self.counts.get(VerdictOutcome.DUPLICATE.value, {}).values())
 
     @property
@@ -50,11 +50,11 @@ class Detected(Printed):
 
     def table(self) -> ResultTable:
         """Number of issues by verdict and reason."""
-        counts = ResultTable("verdict", "reason", "issues", left=("reason",))
+        table = ResultTable("verdict", "reason", "issues", left=("reason",))
         for outcome, reasons in self.counts.items():
-            for place, (reason, count) in enumerate(sorted(reasons.items(), key=lambda item: -item[1])):
-                counts.add_row("" if place else outcome, reason, count)
-        return counts
+            for row, (reason, count) in enumerate(sorted(reasons.items(), key=lambda item: -item[1])):
+                table.add_row("" if row else outcome, reason, count)
+        return table
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,10 +64,10 @@ class Explanation:
     Attributes:
         issue: `owner/name#number`.
         outcome: `duplicate`, `not` or `uncertain`.
-        targets: The canonical issues; if the outcome is `uncertain`, the likely ones.
+        targets: The canonical issues, or the likely ones if the outcome is `uncertain`.
         confidence: The detector's score in [0, 1]: a rank, not a probability.
         reason: A short code, as counted in statistics.json.
-        text: The evidence in order of time with its weights, and the verdict.
+        text: The evidence with its weights in order of time, and the verdict.
     """
 
     issue: str

@@ -1,15 +1,15 @@
-"""What a thread holds for a verdict: statements in order of time with their speakers' roles, and marks."""
+"""The input of a verdict: a thread's statements in order of time, their speakers' roles, and its marks."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from gis_builder.detection.page import has_any, mask, might_guess, might_matter
-from gis_builder.detection.reading import MOST_CLAIMS, TextReading, read, read_body
+from gis_builder.detection.reading import TextReading, read, read_body
 from gis_builder.detection.tokens import find_references
 from gis_builder.store.records import GITHUB, Comment, Event, Issue, IssueRef, Thread
 
@@ -26,7 +26,7 @@ _TITLE_NOTE = re.compile(
     r"(?:\s*(?:of\b|[:#]|http|gh-)[^\])]{0,200})?[\])]",
     re.IGNORECASE,
 )
-# What importers write of another tracker's record, each on a line of its own.
+# Lines in which importers record the status of an issue in another tracker.
 _SIGNS = r"(?:[^\w\n]|_)"
 _IMPORTED_STATUS = re.compile(
     rf"^{_SIGNS}{{0,8}}(?:(?:changed|updated|set){_SIGNS}{{1,4}})?(?:status|state|resolution){_SIGNS}{{1,8}}"
@@ -41,18 +41,17 @@ _IMPORTED_TARGET = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _IMPORTED_WORDS = ("status", "state", "resolution", "_merged into", "a duplicate of")
-ONE_CLICK = timedelta(seconds=30)  # "comment and close" leaves two times that differ a little
+ONE_CLICK = timedelta(seconds=30)  # between the two times that "comment and close" records
 _SAME_SITTING = timedelta(minutes=10)
 
-
-# How much of one thread is read: what lies beyond is nobody's talk, and no reason to hold a build. Characters
-# and claims are counted, not seconds, so that the same thread gets the same verdict on every machine.
-# Ten times the longest thread of rust-lang/rust; GitHub takes 65,536 characters a comment and 2,500 comments.
-MOST_CHARACTERS = 4_000_000
+# Longer threads aren't read, so that one thread can't stall a build. The limit counts characters, not
+# seconds: a thread gets the same verdict on every machine. It is ten times the longest thread of
+# rust-lang/rust; GitHub allows 2,500 comments of 65,536 characters.
+MAX_CHARACTERS = 4_000_000
 
 
 class Role(StrEnum):
-    """Who speaks, as far as it bears on duplicates."""
+    """Role of a speaker in the thread."""
 
     CLOSER = "closer"
     MAINTAINER = "maintainer"
@@ -63,38 +62,38 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One reading with its place, time and speaker."""
+    """A comment, body or note: its reading, speaker, time and address."""
 
     reading: TextReading
     role: Role
     who: str | None
     when: str
     url: str
-    is_note: bool = False  # a title or edit note, written at a time that is not known
+    is_note: bool = False  # in the title or an edit of the body, at an unknown time
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedMark:
-    """The record of another tracker that an importer wrote into a comment; it has no event here."""
+    """Another tracker's duplicate mark, which an importer wrote into a comment; it has no event."""
 
-    targets: tuple[IssueRef, ...]  # empty: the tracker recorded the status alone
+    targets: tuple[IssueRef, ...]  # empty if only a status was recorded
     comment: Comment
     line: str
 
 
 @dataclass(frozen=True, slots=True)
 class TrackerMarks:
-    """What the tracker itself records."""
+    """The tracker's own records of duplicates."""
 
-    marked: tuple[Event, ...]  # marks and closings with a target that nobody took back
+    marked: tuple[Event, ...]  # marks and closings with a target that are still in force
     unmarked: tuple[Event, ...]
-    reopened_at: str | None  # the last reopening that was more than a slip
+    reopened_at: str | None  # the last reopening that wasn't an accident
     imported: ImportedMark | None
-    says_duplicate: bool  # closed with that reason, labelled so, or marked (REST doesn't tell of what)
+    says_duplicate: bool  # by closing reason, label or mark (REST doesn't return a mark's target)
 
 
 def instant(time: str) -> datetime:
-    """An ISO 8601 time in UTC as GitHub writes it."""
+    """Parse an ISO 8601 time in UTC, as GitHub writes it."""
     return datetime.fromisoformat(time)
 
 
@@ -109,7 +108,7 @@ def read_marks(thread: Thread) -> TrackerMarks:
             in_force.pop(event.target, None)
             unmarked.append(event)
         elif event.kind == "marked_as_duplicate" or (event.kind == "closed" and event.target is not None):
-            in_force.pop(event.target, None)  # so that the last mark stands last
+            in_force.pop(event.target, None)  # keeps the newest mark last
             in_force[event.target] = event
     marked = [e for e in in_force.values() if reopened_at is None or e.created_at > reopened_at]
     is_labelled = any(_DUPLICATE_LABEL.search(label) for label in issue.labels)
@@ -128,7 +127,7 @@ def read_marks(thread: Thread) -> TrackerMarks:
 
 
 def _imported_mark(thread: Thread, reopened_at: str | None) -> ImportedMark | None:
-    """The last record of an import, if it is of a duplicate; it may be later than the closing."""
+    """The last imported record if it is of a duplicate; it may be later than the closing."""
     mark: ImportedMark | None = None
     for comment in thread.comments:
         if not has_any(comment.body.lower(), _IMPORTED_WORDS):
@@ -139,15 +138,15 @@ def _imported_mark(thread: Thread, reopened_at: str | None) -> ImportedMark | No
         for status in _IMPORTED_STATUS.finditer(body):
             is_duplicate = _DUPLICATE_LABEL.fullmatch(status["status"]) is not None
             mark = ImportedMark((), comment, status[0].strip()) if is_duplicate else None
-        for named in _IMPORTED_TARGET.finditer(body):
-            references = find_references(named["merged"] or named["target"], thread.issue.ref.repo)
+        for line in _IMPORTED_TARGET.finditer(body):
+            references = find_references(line["merged"] or line["target"], thread.issue.ref.repo)
             targets = tuple(reference.ref for reference in references if not reference.is_pull)
-            mark = ImportedMark(targets, comment, named[0].strip()) if targets else None
+            mark = ImportedMark(targets, comment, line[0].strip()) if targets else None
     return mark
 
 
 def _last_reopening(events: tuple[Event, ...]) -> str | None:
-    """The last reopening after which the issue stayed open for a while; a slip of the mouse is none."""
+    """The last reopening, unless the issue was closed again within minutes."""
     closed_next: datetime | None = None
     for event in reversed(events):
         if event.kind == "closed":
@@ -162,49 +161,36 @@ def _last_reopening(events: tuple[Event, ...]) -> str | None:
 def read_statements(
     thread: Thread, former_names: Collection[str] = (), *, site: str = GITHUB, must_read: bool = False
 ) -> list[Statement]:
-    """Read a thread's texts in order of time, body and notes first; empty if none of them claims anything."""
+    """Read a thread's texts in order of time, body and notes first; empty if no text contains a claim."""
     issue, page = thread.issue, thread.issue.ref.page(site)
     opens_with_claim = might_guess(issue.body) or _TITLE_NOTE.search(issue.title) is not None
-    worth_while = [might_matter(comment.body) for comment in thread.comments]
-    if not (must_read or opens_with_claim or any(worth_while)):
+    might_claim = [might_matter(comment.body) for comment in thread.comments]
+    if not (must_read or opens_with_claim or any(might_claim)):
         return []
     opening = list(_opening(issue, page, former_names)) if opens_with_claim else []
-    known_closers = closers(thread)
+    last_closing = [event.actor for event in thread.events if event.kind == "closed"][-1:]
+    closers = frozenset(login for login in (issue.closed_by, *last_closing) if login is not None)
 
     def read_comment(comment: Comment) -> Statement:
-        return _comment(thread, comment, page, known_closers, former_names)
+        reading = read(comment.body, issue.ref, former_names)
+        url = f"{page}#issuecomment-{comment.id}"
+        return Statement(reading, _role(issue, comment, closers), comment.author, comment.created_at, url)
 
     early = [
-        read_comment(comment) if is_worth else None
-        for comment, is_worth in zip(thread.comments, worth_while, strict=True)
+        read_comment(comment) if is_likely else None
+        for comment, is_likely in zip(thread.comments, might_claim, strict=True)
     ]
     if not must_read and not any(statement.reading.claims for statement in (*opening, *early) if statement):
         return []
-    rest = (said or read_comment(comment) for comment, said in zip(thread.comments, early, strict=True))
+    # Only now are the other comments read: most threads have no claim.
+    rest = (done or read_comment(comment) for comment, done in zip(thread.comments, early, strict=True))
     return [*(opening or _opening(issue, page, former_names)), *rest]
 
 
-def closers(thread: Thread) -> frozenset[str]:
-    """The logins that closed the issue last."""
-    last = [event.actor for event in thread.events if event.kind == "closed"][-1:]
-    return frozenset(login for login in (thread.issue.closed_by, *last) if login is not None)
-
-
-def _comment(
-    thread: Thread, comment: Comment, page: str, known_closers: frozenset[str], former_names: Collection[str]
-) -> Statement:
-    issue = thread.issue
-    url = f"{page}#issuecomment-{comment.id}"
-    role = _role(issue, comment, known_closers)
-    return Statement(
-        read(comment.body, issue.ref, former_names), role, comment.author, comment.created_at, url
-    )
-
-
-def _role(issue: Issue, comment: Comment, known_closers: frozenset[str]) -> Role:
+def _role(issue: Issue, comment: Comment, closers: frozenset[str]) -> Role:
     if comment.is_bot:
         return Role.BOT
-    if comment.author in known_closers or (not known_closers and _is_at_closing(issue, comment)):
+    if comment.author in closers or (not closers and _is_at_closing(issue, comment)):
         return Role.CLOSER
     if comment.author_association in _MAINTAINERS:
         return Role.MAINTAINER
@@ -213,14 +199,13 @@ def _role(issue: Issue, comment: Comment, known_closers: frozenset[str]) -> Role
 
 
 def _is_at_closing(issue: Issue, comment: Comment) -> bool:
-    """Whether a comment was written in the moment of the closing, where nobody says who closed."""
-    if issue.closed_at is None:
-        return False
-    return abs(instant(issue.closed_at) - instant(comment.created_at)) <= ONE_CLICK
+    """Whether a comment was written together with the closing, so that its author must be the closer."""
+    closed_at = issue.closed_at
+    return closed_at is not None and abs(instant(closed_at) - instant(comment.created_at)) <= ONE_CLICK
 
 
 def _opening(issue: Issue, page: str, former_names: Collection[str]) -> Iterator[Statement]:
-    """The statements of body and title: what the author thought at the start, then the notes added later."""
+    """The statements of body and title: the original body, then the notes that the author added later."""
     is_closer = issue.author is not None and issue.author == issue.closed_by
     notes = [match["note"] for match in _EDIT_NOTE.finditer(issue.body)]
     rest = _EDIT_NOTE.sub(" ", issue.body) if notes else issue.body
@@ -236,16 +221,3 @@ def _opening(issue: Issue, page: str, former_names: Collection[str]) -> Iterator
             url=page,
             is_note=True,
         )
-
-
-def text_over_limit(thread: Thread) -> str | None:
-    """The reason code if the thread's texts are longer together than is read."""
-    issue = thread.issue
-    length = len(issue.title) + len(issue.body) + sum(len(comment.body) for comment in thread.comments)
-    return "too_much_text" if length > MOST_CHARACTERS else None
-
-
-def claims_over_limit(statements: Iterable[Statement]) -> str | None:
-    """The reason code if more is claimed than is weighed: claims, and the issues that they name."""
-    weight = sum(1 + len(claim.targets) for statement in statements for claim in statement.reading.claims)
-    return "too_many_claims" if weight > MOST_CLAIMS else None

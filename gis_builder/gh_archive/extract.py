@@ -1,6 +1,6 @@
 """The first map: an hour of the archive to rows of issues, comments, closings and pull requests.
 
-A line of the archive becomes a typed event. Most lines are about something else, as their beginning shows.
+Only lines of relevant event types are decoded; the type is at the beginning of each line.
 """
 
 from __future__ import annotations
@@ -13,110 +13,92 @@ import polars as pl
 from msgspec.json import Decoder
 
 from gis_builder.gh_archive import rows as r
-from gis_builder.store.decoding import (
-    DecimalId,
-    Id,
-    Malformed,
-    Node,
-    Number,
-    RepoName,
-    Time,
-    Word,
-    decode,
-    stamp,
-)
+from gis_builder.store import decoding
+from gis_builder.store.decoding import Malformed, Node, decode, stamp
 from gis_builder.store.records import Event
-from gis_builder.trackers.rest_records import (
-    Account,
-    CommentObject,
-    IssueObject,
-    account_name,
-    comment_record,
-    is_bot,
-    issue_record,
-)
+from gis_builder.trackers import rest_records
 from pairkit.app.errors import DataError
 from pairkit.system.lines import read_lines
 
-_BEGINNING = re.compile(rb'\{"id": ?"[0-9]{1,18}", ?"type": ?"([A-Za-z]{1,50})"')  # of nearly all lines
-_OF_ISSUES = ("IssuesEvent", "IssueCommentEvent")
-_OF_PULLS = "PullRequestEvent"
-_OF_MEMBERS = ("PushEvent", "MemberEvent")
+_LINE_START = re.compile(rb'\{"id": ?"[0-9]{1,18}", ?"type": ?"([A-Za-z]{1,50})"')  # matches nearly all lines
+_ISSUE_EVENTS = ("IssuesEvent", "IssueCommentEvent")
+_PULL_EVENT = "PullRequestEvent"
+_MEMBER_EVENTS = ("PushEvent", "MemberEvent")
 _ACTIONS = ("closed", "reopened")
-_CHUNK, _CHUNK_BYTES = 10_000, 16 << 20  # rows, and bytes of lines, that become a table
-# Bytes of tables: the limit from which duplicates are removed, the growth until that is done again, and the
-# most that an hour may have, so that a hostile one does not take more memory than a worker has.
-_FOLD_BYTES, _FOLD_AGAIN, _MOST_BYTES = 96 << 20, 32 << 20, 192 << 20
-_FULL = "the hour holds more text than any has"
+_CHUNK, _CHUNK_BYTES = 10_000, 16 << 20  # rows, and bytes of lines, of a table
+# Bytes of tables at which duplicates are removed, and their growth until the next removal.
+_COMPACT_BYTES, _COMPACT_AGAIN = 96 << 20, 32 << 20
+_MAX_BYTES = 192 << 20  # of an hour's tables, so that a hostile hour does not exhaust a worker's memory
+_FULL = "the hour exceeds the size limit"
 
 
 class _Head(Node, frozen=True):
-    id: DecimalId
-    type: Word
+    id: decoding.DecimalId
+    type: decoding.Word
 
 
 class _Repo(Node, frozen=True):
-    """A repository; its id stays when the name changes."""
+    """A repository; its id is the same after a change of name."""
 
-    id: Id
-    name: RepoName
+    id: decoding.Id
+    name: decoding.RepoName
 
 
 class _Payload(Node, frozen=True):
-    """Of a comment, or another event of an issue; of a pull request; of a new member."""
+    """The payload of any relevant event type."""
 
-    action: Word | None = None
-    issue: IssueObject | None = None
-    comment: CommentObject | None = None
-    number: Number | None = None
-    member: Account | None = None
+    action: decoding.Word | None = None
+    issue: rest_records.IssueObject | None = None
+    comment: rest_records.CommentObject | None = None
+    number: decoding.Number | None = None
+    member: rest_records.Account | None = None
 
 
 class _Event(Node, frozen=True):
-    id: DecimalId
+    id: decoding.DecimalId
     repo: _Repo
-    created_at: Time
+    created_at: decoding.Time
     payload: _Payload
-    actor: Account | None = None
+    actor: rest_records.Account | None = None
 
 
 _HEAD, _EVENT = Decoder(_Head), Decoder(_Event)
 
 
 def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
-    """The rows of an hour, with its ledger, as a file."""
-    reading = _Reading(hour)
-    tally = reading.tally
+    """Yield the file of an hour: its rows and its tally."""
+    reader = _HourReader(hour)
+    tally = reader.tally
     try:
         for _, line in read_lines(path, pass_over=lambda _: tally.note_broken("the line is too long")):
-            reading.take(line)
+            reader.add(line)
     except DataError as error:
         if not _is_damage(error):
             raise
         tally.broke_off = str(error).removeprefix(f"{path}:{error.row}: ")
     if not tally.lines:
-        tally.broke_off = tally.broke_off or "holds no line"
-    yield r.file_of(reading.table(), [tally])
+        tally.broke_off = tally.broke_off or "no lines"
+    yield r.serialise(reader.table(), [tally])
 
 
 def _is_damage(error: DataError) -> bool:
-    """Whether the file is at fault, and not a disk or network that may deliver it the next time."""
+    """Whether the file is damaged, and not a disk or network that may work at the next attempt."""
     return error.__cause__ is not None and getattr(error.__cause__, "errno", None) is None
 
 
-class _Reading:
-    """What was read of an hour so far."""
+class _HourReader:
+    """Collects the rows of an hour."""
 
     def __init__(self, hour: str) -> None:
         self.tally = r.HourTally(hour)
         self._rows: list[r.Row] = []
-        self._bytes = 0  # of the lines that the rows come from
-        self._tables: list[pl.DataFrame] = []  # of earlier rows, which take a fraction of the memory so
-        self._fold_at, self._is_full = _FOLD_BYTES, False
-        self._seen: set[tuple[int, int | str]] = set()  # pull requests and members: once is enough
+        self._bytes = 0  # of the rows' lines
+        self._tables: list[pl.DataFrame] = []  # earlier rows; tables take less memory
+        self._compact_at, self._is_full = _COMPACT_BYTES, False
+        self._seen: set[tuple[int, int | str]] = set()  # pull requests and members of repositories
 
-    def take(self, line: bytes) -> None:
-        """Keep what a line holds about issues."""
+    def add(self, line: bytes) -> None:
+        """Add the rows of a line."""
         if line.isspace():
             return
         self.tally.lines += 1
@@ -132,82 +114,81 @@ class _Reading:
             self._flush()
 
     def table(self) -> pl.DataFrame:
-        """All rows, see `rows.newest`."""
+        """The newest version of each row."""
         self._flush()
         return r.newest(pl.concat(self._tables))
 
     def _flush(self) -> None:
         self._tables.append(r.table_of(self._rows))
         self._rows, self._bytes = [], 0
-        if sum(table.estimated_size() for table in self._tables) > self._fold_at:
+        if sum(table.estimated_size() for table in self._tables) > self._compact_at:
             self._tables = [r.newest(pl.concat(self._tables)).rechunk()]
-            folded = int(self._tables[0].estimated_size())
-            self._fold_at = max(_FOLD_BYTES, folded + _FOLD_AGAIN)
-            self._is_full = folded > _MOST_BYTES
+            size = int(self._tables[0].estimated_size())
+            self._compact_at = max(_COMPACT_BYTES, size + _COMPACT_AGAIN)
+            self._is_full = size > _MAX_BYTES
 
     def _rows_of(self, line: bytes, kind: str) -> list[r.Row]:
-        if kind in _OF_ISSUES:
+        if kind in _ISSUE_EVENTS:
             if self._is_full:
                 raise Malformed(_FULL)
-            return self._of_issue(decode(line, _EVENT))
-        if kind == _OF_PULLS:
+            return self._issue_rows(decode(line, _EVENT))
+        if kind == _PULL_EVENT:
             event = decode(line, _EVENT)
-            return self._of_pull(event, event.payload.number)
-        # Pushes matter only if events lack what an author is to the repository.
-        if kind in _OF_MEMBERS and self.tally.without_association:
-            return self._of_member(decode(line, _EVENT))
+            return self._pull_rows(event, event.payload.number)
+        # Pushes matter only if events lack the author's association.
+        if kind in _MEMBER_EVENTS and self.tally.without_association:
+            return self._member_rows(decode(line, _EVENT))
         return []
 
-    def _of_issue(self, event: _Event) -> list[r.Row]:
+    def _issue_rows(self, event: _Event) -> list[r.Row]:
         item, comment = event.payload.issue, event.payload.comment
         if item is None:
             raise Malformed("payload.issue: missing")
         if item.is_pull:
-            return self._of_pull(event, item.number)
-        place, action = _place(event), event.payload.action
-        issue = issue_record(event.repo.name, item)
+            return self._pull_rows(event, item.number)
+        source, action = _source(event), event.payload.action
+        issue = rest_records.issue_record(event.repo.name, item)
         rows = [
-            r.bare_row(place, r.REPO, name=event.repo.name),
-            r.issue_row(place, issue, item.author_association),
+            r.bare_row(source, r.REPO, name=event.repo.name),
+            r.issue_row(source, issue, item.author_association),
         ]
         if comment is not None:
-            record = comment_record(comment)
-            rows.append(r.comment_row(place, issue.number, record, comment.author_association))
+            own = rest_records.comment_record(comment)
+            rows.append(r.comment_row(source, issue.number, own, comment.author_association))
         elif action in _ACTIONS:
-            why = issue.state_reason if action == "closed" else None
-            happened = Event(action, account_name(event.actor), place.at, state_reason=why)
-            rows.append(r.event_row(place, issue.number, happened))
-        spoken = item if comment is None else comment
+            reason = issue.state_reason if action == "closed" else None
+            record = Event(action, rest_records.account_name(event.actor), source.at, state_reason=reason)
+            rows.append(r.event_row(source, issue.number, record))
+        text = item if comment is None else comment
         self.tally.issue_events += 1
-        self.tally.without_association += spoken.author_association is None
+        self.tally.without_association += text.author_association is None
         return rows
 
-    def _of_pull(self, event: _Event, number: int | None) -> list[r.Row]:
+    def _pull_rows(self, event: _Event, number: int | None) -> list[r.Row]:
         if number is None:
             raise Malformed("payload.number: missing")
-        place = _place(event)
-        return [r.bare_row(place, r.PULL, number)] if self._is_new(event, number) else []
+        return [r.bare_row(_source(event), r.PULL, number)] if self._is_new(event, number) else []
 
-    def _of_member(self, event: _Event) -> list[r.Row]:
-        place, account = _place(event), event.payload.member or event.actor
-        name = account_name(account)
-        if account is None or name is None or is_bot(account) or not self._is_new(event, name):
+    def _member_rows(self, event: _Event) -> list[r.Row]:
+        account = event.payload.member or event.actor
+        name = rest_records.account_name(account)
+        if account is None or name is None or rest_records.is_bot(account) or not self._is_new(event, name):
             return []
-        return [r.bare_row(place, r.MEMBER, name=name)]
+        return [r.bare_row(_source(event), r.MEMBER, name=name)]
 
-    def _is_new(self, event: _Event, what: int | str) -> bool:
-        known = len(self._seen)
-        self._seen.add((event.repo.id, what))
-        return len(self._seen) > known
+    def _is_new(self, event: _Event, key: int | str) -> bool:
+        count = len(self._seen)
+        self._seen.add((event.repo.id, key))
+        return len(self._seen) > count
 
 
 def _kind_of(line: bytes) -> str:
     """The type of an event."""
     if not line.rstrip().endswith(b"}"):
-        raise Malformed("the line is cut off")
-    match = _BEGINNING.match(line)
+        raise Malformed("truncated line")
+    match = _LINE_START.match(line)
     return match[1].decode() if match is not None else decode(line, _HEAD).type
 
 
-def _place(event: _Event) -> r.Place:
-    return r.Place(r.key_of(event.repo.id), event.repo.id, stamp(event.created_at), int(event.id))
+def _source(event: _Event) -> r.Source:
+    return r.Source(r.key_of(event.repo.id), event.repo.id, stamp(event.created_at), int(event.id))

@@ -1,7 +1,7 @@
-"""Maps over files: tasks that write files, and a process pool that runs them.
+"""Maps over files: tasks that write files, and the process pool or Ray cluster that runs them.
 
-A task's files are whole or absent, and named by a digest of everything that decides their contents. So "it
-exists" means "it is done": an interrupted run continues, and it does not matter where a task runs.
+The files of a task are complete or absent, and their names have a hash of everything that determines their
+content. So a task is done if its files exist: interrupted runs continue, and tasks can run on any machine.
 """
 
 from __future__ import annotations
@@ -29,26 +29,21 @@ from pairkit.system.files import write_bytes
 from pairkit.system.machine import cores
 
 _DIGITS = 20
-_POLL_S = 0.2  # how long Ctrl-C may wait
-_MOST_RETRIES = 20  # of one task on Ray, as workers or machines were lost
-_QUEUED_PER_CORE = 4  # tasks handed to Ray for each core, so that none waits for the driver
-_BASE_BYTES = 512 << 20  # of a worker's memory: interpreter, libraries, an hour's rows
-_MEMORY_PER_BYTE = 12  # bytes of memory for a byte of a task's input
-_CONTEXT = multiprocessing.get_context("spawn")  # in forked processes the threads of polars would be missing
+_POLL_S = 0.2  # maximum delay of Ctrl-C
+_MAX_RETRIES = 20  # of a task on Ray whose worker or machine was lost
+_QUEUED_PER_CORE = 4  # tasks submitted to Ray for each core, so that cores don't wait for the driver
+_BASE_BYTES = 512 << 20  # memory of a worker: interpreter, libraries, an hour's rows
+_MEMORY_PER_BYTE = 12  # bytes of memory per byte of a task's input
+_CONTEXT = multiprocessing.get_context("spawn")  # forked processes lack the threads of polars
 
 
 class FileTask(NamedTuple):
-    """A function from files to files: it yields the contents of each of `outs` in turn."""
+    """A function that yields the content of each file in `outs`."""
 
     outs: tuple[Path, ...]
     function: Callable[..., Iterable[bytes]]
     arguments: tuple[Any, ...]
-    memory: int = _BASE_BYTES  # bytes that it takes at most, about
-
-    @property
-    def out(self) -> Path:
-        """The file, or the first one."""
-        return self.outs[0]
+    memory: int = _BASE_BYTES  # estimated maximum, in bytes
 
 
 def is_done(task: FileTask) -> bool:
@@ -57,24 +52,24 @@ def is_done(task: FileTask) -> bool:
 
 
 def do(task: FileTask) -> None:
-    """Run a task if it is not done; its files are their owner's only, as they hold other people's words."""
+    """Run a task if it is not done; its files are private, because they contain other people's texts."""
     if not is_done(task):
         for out, data in zip(task.outs, task.function(*task.arguments), strict=True):
             write_bytes(out, data, private=True)
 
 
 def memory_for(paths: Iterable[Path], parts: int = 1) -> int:
-    """The memory of a task that unpacks files, or one of so many parts of them."""
+    """The memory of a task that unpacks files, or one of `parts` equal parts of them."""
     return _BASE_BYTES + _MEMORY_PER_BYTE * sum(path.stat().st_size for path in paths) // parts
 
 
 def file_named(folder: Path, stem: str, ending: str, code: object, *inputs: object) -> Path:
-    """A task's file, `STEM.CODE.INPUTS.ENDING`: digests of what makes it, and of what it is made from."""
+    """The path of a task's file: `STEM.CODE.INPUTS.ENDING`, with hashes of code and inputs."""
     return folder / f"{stem}.{digest_of(code)[:_DIGITS]}.{digest_of(inputs)[:_DIGITS]}.{ending}"
 
 
 def superseded(used: Collection[Path]) -> list[Path]:
-    """The files that earlier runs made of the same tasks from other inputs."""
+    """The files of the same tasks from earlier runs with other inputs."""
     tasks = {(path.parent, *_task_of(path)) for path in used}
     folders = {path.parent for path in used if path.parent.is_dir()}
     others = (other for folder in folders for other in folder.iterdir() if other not in used)
@@ -88,23 +83,23 @@ def _task_of(path: Path) -> tuple[str, ...]:
 
 
 def digest_of(value: object) -> str:
-    """The hex SHA-256 of bytes, or of what JSON can hold."""
+    """The hexadecimal SHA-256 of bytes or of a JSON value."""
     data = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
     return hashlib.sha256(data).hexdigest()
 
 
-def runner_of(engine: str, workers: int | None, address: str | None) -> Runner:
-    """The process pool of this machine, or a Ray cluster."""
+def choose_runner(engine: str, workers: int | None, address: str | None) -> Runner:
+    """Choose a process pool on this machine or a Ray cluster."""
     cluster = address_of(engine, address)
     if cluster is None:
         return Pool(workers or cores())
     if workers is not None:
-        raise ConfigError(f"workers = {workers}: a cluster decides that; leave it off")
+        raise ConfigError(f"workers = {workers}: not available on a cluster")
     return OnRay(cluster)
 
 
 class Pool:
-    """Runs tasks on this machine: in this process if there is one worker."""
+    """Runs tasks on this machine; with one worker, in this process."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
@@ -114,10 +109,12 @@ class Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close()
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
 
     def run(self, tasks: Sequence[FileTask]) -> Iterator[None]:
-        """Run tasks; if a worker is killed, a later run continues with those that are left."""
+        """Run tasks; if a worker is killed, a later run continues with the remaining ones."""
         if self._workers == 1:
             for task in tasks:
                 do(task)
@@ -134,35 +131,29 @@ class Pool:
                     yield
         except BrokenProcessPool as error:
             raise DataError(
-                "a worker was killed, most likely because memory is short; run again with fewer --workers"
-                " (workers=…)"
+                "a worker was killed, most likely for lack of memory; use fewer --workers (workers=…)"
             ) from error
 
     def _begin(self, task: FileTask) -> Future[None]:
-        with _interrupts_held():  # new workers inherit that, see `_start_worker`
+        with _interrupts_blocked():  # new workers inherit the mask, see `_start_worker`
             if self._pool is None:
                 self._pool = ProcessPoolExecutor(self._workers, _CONTEXT, initializer=_start_worker)
             return self._pool.submit(do, task)
 
-    def _close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
-
 
 def _first_done(running: set[Future[None]]) -> tuple[set[Future[None]], set[Future[None]]]:
-    """At least one that is done, and the rest; Ctrl-C within a wait could leave a future locked."""
+    """Wait for a future; returns finished and running ones. Ctrl-C during a wait could leave a lock held."""
     while True:
-        with _interrupts_held():
+        with _interrupts_blocked():
             done, left = wait(running, _POLL_S, FIRST_COMPLETED)
         if done:
             return done, left
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C waits for the end of this, and in processes that start here until they can handle it."""
-    resource_tracker.ensure_running()  # first: while it starts, it lets interrupts through again
+def _interrupts_blocked() -> Iterator[None]:
+    """Delay Ctrl-C to the end of this context; processes that start here inherit the blocked signal."""
+    resource_tracker.ensure_running()  # now, because its start unblocks interrupts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -171,10 +162,10 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _start_worker() -> None:
-    """A worker has one core, hence one thread of polars; it ends with its driver, even a killed one."""
+    """Set up a worker: one thread of polars, Ctrl-C as in the driver, and an end when the driver ends."""
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
-    import_module("polars")  # its own handler of Ctrl-C would replace ours
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as in a background job
+    import_module("polars")  # now, because it installs a handler of Ctrl-C
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # ignored in background jobs
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -188,7 +179,7 @@ def _end_with_parent() -> None:
 
 
 class OnRay:
-    """Runs tasks on a cluster. They read and write files, so Ray has no data to move, or to lose."""
+    """Runs tasks on a Ray cluster; data are in files, so that Ray does not move or lose any."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -202,17 +193,17 @@ class OnRay:
         self._stack.close()
 
     def run(self, tasks: Sequence[FileTask]) -> Iterator[None]:
-        """Run tasks; Ray starts one wherever a core and its memory are free."""
+        """Run tasks; Ray starts a task where a core and enough memory are free."""
         cluster, ray = self._cluster, self._cluster.ray
-        remote = ray.remote(num_cpus=1, max_retries=_MOST_RETRIES)(_do)
+        remote = ray.remote(num_cpus=1, max_retries=_MAX_RETRIES)(_do)
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        most_memory = int(max(node.get("memory", 0) for node in nodes))  # Ray waits for ever for more
+        max_memory = int(max(node.get("memory", 0) for node in nodes))  # Ray would wait forever for more
         ahead = _QUEUED_PER_CORE * max(1, int(sum(node.get("CPU", 0) for node in nodes)))
         waiting = iter(tasks)
         running: dict[Any, FileTask] = {}
         while True:
             while len(running) < ahead and (task := next(waiting, None)) is not None:
-                begin = remote.options(memory=min(task.memory, most_memory)).remote
+                begin = remote.options(memory=min(task.memory, max_memory)).remote
                 running[cluster.begun(begin, pickle.dumps(task))] = task
             if not running:
                 return
@@ -222,17 +213,17 @@ class OnRay:
                 cluster.fetched(done)
             except WorkerLost as error:
                 raise DataError(
-                    f"its worker was lost again and again ({error}), most likely because memory is short;"
-                    " give the machines more",
-                    path=task.out,
+                    f"its worker was lost repeatedly ({error}), most likely for lack of memory;"
+                    " use machines with more memory",
+                    path=task.outs[0],
                 ) from error
             yield
 
 
-Runner = Pool | OnRay  # runs tasks in any order; yields as each is done
+Runner = Pool | OnRay
 
 
 def _do(packed: bytes) -> None:
-    """Run a task on the one core that Ray gives it: polars must know before the task is unpacked."""
+    """Run a task with one thread of polars, which must be set before the task is unpickled."""
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
-    do(pickle.loads(packed))  # noqa: S301 - the driver packed it
+    do(pickle.loads(packed))  # noqa: S301 - pickled by the driver

@@ -1,8 +1,7 @@
-"""Rows of the archive: one table for all kinds of rows, sorted by a key of their repository.
+"""The rows of the archive: one table for all kinds of rows, sorted by a key of the repository.
 
-A row's identity is its repository, kind, number, id and name. Of rows with one identity the newest counts,
-whether they come from one hour or from different years. The key is a hash of the repository's id, so a range
-of keys, a *bucket*, is a fair share of all repositories.
+A row's identity is its repository, kind, number, id and name. Only the newest row of each identity is kept.
+The key is a hash of the repository's id, so a range of keys (a *bucket*) has a random share of repositories.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ SCHEMA: dict[str, Any] = {
     "key": pl.Int64,
     "repo_id": pl.Int64,
     "kind": pl.String,
-    "number": pl.Int64,  # of the issue or pull request; 0 in rows about the repository
-    "id": pl.Int64,  # of a comment, or of the event; else 0
-    "name": pl.String,  # of the repository, or of a member; else empty
-    "changed_at": pl.String,  # when the issue was last changed; else empty
+    "number": pl.Int64,  # of the issue or pull request; 0 for repository and member
+    "id": pl.Int64,  # of a comment or event; else 0
+    "name": pl.String,  # of a repository or member; else empty
+    "changed_at": pl.String,  # last change of an issue; else empty
     "event_at": pl.String,
     "event_id": pl.Int64,
     "action": pl.String,  # closed | reopened
@@ -49,14 +48,14 @@ SCHEMA: dict[str, Any] = {
 _NOTHING = (None,) * len(SCHEMA)
 _REST = _NOTHING[len(_IDENTITY) + len(_VERSION) :]
 _ROW_GROUP = 2048
-_LEDGER = "ledger"  # key of the ledgers in a file's footer
-_MOST_REASONS, _OTHER = 20, "other"  # reasons that one hour counts apart, and the name of the rest
-_AT_ONCE = 48  # hours that are open together; an open one takes half a MiB
+_TALLIES = "ledger"  # key in a file's footer
+_MAX_REASONS, _OTHER = 20, "other"  # reasons that are counted separately in an hour, and the name of others
+_OPEN_HOURS = 48  # files that are open at the same time; each takes half a MiB
 Row = tuple[Any, ...]
 
 
 class HourTally(msgspec.Struct):
-    """What was read of one hour."""
+    """The counts of an hour."""
 
     hour: str
     lines: int = 0
@@ -68,7 +67,7 @@ class HourTally(msgspec.Struct):
 
     def note_broken(self, reason: str) -> None:
         """Count a malformed line."""
-        if reason not in self.broken and len(self.broken) >= _MOST_REASONS:
+        if reason not in self.broken and len(self.broken) >= _MAX_REASONS:
             reason = _OTHER
         self.broken[reason] = self.broken.get(reason, 0) + 1
 
@@ -79,8 +78,8 @@ def key_of(repo_id: int) -> int:
     return int.from_bytes(blake2b(str(repo_id).encode(), digest_size=8).digest(), "big") >> 1
 
 
-class Place(NamedTuple):
-    """The event that a row comes from: key and id of its repository, time and id."""
+class Source(NamedTuple):
+    """The event of a row: key and id of its repository, time and id."""
 
     key: int
     repo_id: int
@@ -88,74 +87,84 @@ class Place(NamedTuple):
     event_id: int
 
 
-def bare_row(place: Place, kind: str, number: int = 0, name: str = "") -> Row:
-    """A row without details: a pull request, a name, a member."""
-    return (place.key, place.repo_id, kind, number, 0, name, "", place.at, place.event_id, *_REST)
+def bare_row(source: Source, kind: str, number: int = 0, name: str = "") -> Row:
+    """The row of a pull request, a repository's name or a member."""
+    return (source.key, source.repo_id, kind, number, 0, name, "", source.at, source.event_id, *_REST)
 
 
-def issue_row(place: Place, issue: Issue, association: str | None) -> Row:
-    """An issue as an event showed it."""
+def issue_row(source: Source, issue: Issue, association: str | None) -> Row:
+    """The row of an issue."""
     return (
-        *(place.key, place.repo_id, ISSUE, issue.number, 0, "", issue.updated_at, place.at, place.event_id),
+        *(
+            source.key,
+            source.repo_id,
+            ISSUE,
+            issue.number,
+            0,
+            "",
+            issue.updated_at,
+            source.at,
+            source.event_id,
+        ),
         *(None, issue.author, issue.is_bot, association, issue.created_at, issue.closed_at),
         *(issue.state, issue.state_reason, issue.labels, issue.title, issue.body),
     )
 
 
-def comment_row(place: Place, number: int, comment: Comment, association: str | None) -> Row:
-    """A comment of an issue."""
+def comment_row(source: Source, number: int, comment: Comment, association: str | None) -> Row:
+    """The row of a comment."""
     return (
-        *(place.key, place.repo_id, COMMENT, number, comment.id, "", "", place.at, place.event_id, None),
+        *(source.key, source.repo_id, COMMENT, number, comment.id, "", "", source.at, source.event_id, None),
         *(comment.author, comment.is_bot, association, comment.created_at, *_NOTHING[:5], comment.body),
     )
 
 
-def event_row(place: Place, number: int, event: Event) -> Row:
-    """A closing or reopening; its id is the event's, so that a repeated one counts once."""
+def event_row(source: Source, number: int, event: Event) -> Row:
+    """The row of a closing or reopening, identified by the event's id."""
     return (
-        *(place.key, place.repo_id, EVENT, number, place.event_id, "", "", place.at, place.event_id),
+        *(source.key, source.repo_id, EVENT, number, source.event_id, "", "", source.at, source.event_id),
         *(event.kind, event.actor, None, None, event.created_at, None, None, event.state_reason),
         *_NOTHING[:3],
     )
 
 
 def table_of(rows: Sequence[Row]) -> pl.DataFrame:
-    """Rows of one hour as a table, see `newest`."""
+    """Convert rows to a table with the newest version of each."""
     return newest(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
 
 
 def newest(table: pl.DataFrame) -> pl.DataFrame:
-    """The newest version of each identity, in the order of identities."""
+    """Keep the newest row of each identity, sorted by identity."""
     ordered = table.sort(*_IDENTITY, *_VERSION, maintain_order=True)
     return ordered.unique(_IDENTITY, keep="last", maintain_order=True)
 
 
-def file_of(table: pl.DataFrame, tallies: Iterable[HourTally]) -> bytes:
-    """A table as a file, with the ledgers of its hours."""
+def serialise(table: pl.DataFrame, tallies: Iterable[HourTally]) -> bytes:
+    """Serialise a table with the tallies of its hours."""
     ordered = sorted(tallies, key=lambda tally: tally.hour)
-    return parquet_bytes(table, row_group=_ROW_GROUP, notes={_LEDGER: msgspec.json.encode(ordered).decode()})
+    return parquet_bytes(table, row_group=_ROW_GROUP, notes={_TALLIES: msgspec.json.encode(ordered).decode()})
 
 
-def ledgers_of(files: Iterable[Path]) -> list[HourTally]:
-    """The ledgers of files."""
-    notes = (read_notes(path)[_LEDGER] for path in files)
+def read_tallies(files: Iterable[Path]) -> list[HourTally]:
+    """Read the tallies of files."""
+    notes = (read_notes(path)[_TALLIES] for path in files)
     return [tally for note in notes for tally in msgspec.json.decode(note, type=list[HourTally])]
 
 
 def read_rows(files: Sequence[Path], where: pl.Expr | None = None) -> pl.DataFrame:
-    """The rows of files, or those that meet a condition; see `newest`."""
+    """Read the newest rows of files, optionally filtered."""
     rows = pl.scan_parquet(list(files), glob=False) if files else pl.LazyFrame(schema=SCHEMA)
     return newest((rows if where is None else rows.filter(where)).collect())
 
 
 def sort_month(hours: Sequence[Path], first: int, last: int, buckets: int) -> Iterator[bytes]:
-    """A month's rows as files of the buckets from `first` to before `last`; bucket 0 has the ledgers."""
+    """Yield the files of a month's buckets from `first` to before `last`; bucket 0 has the tallies."""
     inside = _within(first, last, buckets)
-    parts = (hours[start : start + _AT_ONCE] for start in range(0, len(hours), _AT_ONCE))
+    parts = (hours[start : start + _OPEN_HOURS] for start in range(0, len(hours), _OPEN_HOURS))
     table = newest(pl.concat([read_rows(part, inside) for part in parts]))
     for bucket in range(first, last):
-        tallies = ledgers_of(hours) if bucket == 0 else []
-        yield file_of(table.filter(_within(bucket, bucket + 1, buckets)), tallies)
+        tallies = read_tallies(hours) if bucket == 0 else []
+        yield serialise(table.filter(_within(bucket, bucket + 1, buckets)), tallies)
 
 
 def _within(first: int, last: int, buckets: int) -> pl.Expr:

@@ -1,4 +1,4 @@
-"""Make a dataset from hours of GH Archive: the maps in order, and the decisions between them."""
+"""Makes a dataset from hours of GH Archive: runs the maps and the steps between them."""
 
 from __future__ import annotations
 
@@ -13,29 +13,12 @@ from typing import Any
 import polars as pl
 
 from gis_builder.detection.detector import CODE, code_digest
+from gis_builder.gh_archive import maps, settle
 from gis_builder.gh_archive.extract import extract_hour
 from gis_builder.gh_archive.hours import HourFile, hour_files, span_of
 from gis_builder.gh_archive.judge import judge_bucket, pack
-from gis_builder.gh_archive.maps import (
-    FileTask,
-    Runner,
-    digest_of,
-    file_named,
-    is_done,
-    memory_for,
-    superseded,
-)
-from gis_builder.gh_archive.rows import ledgers_of, sort_month
-from gis_builder.gh_archive.settle import (
-    CombinedBuckets,
-    DrawnNegatives,
-    add_negatives,
-    combine_buckets,
-    draw_negatives,
-    placed,
-    split,
-    tie,
-)
+from gis_builder.gh_archive.maps import FileTask, memory_for
+from gis_builder.gh_archive.rows import read_tallies, sort_month
 from gis_builder.gh_archive.write import write_archive
 from gis_builder.pairing.build import check_missing, check_out, checked
 from gis_builder.pairing.dataset import drop_counts
@@ -49,7 +32,7 @@ from pairkit.system.files import write_bytes
 from pairkit.system.folders import check_apart
 from pairkit.system.records_on_disk import scratch_file
 
-# The code that makes the files of each map.
+# The code of each map, which is hashed into the names of its files.
 SORT = ("store/records.py", "gh_archive/rows.py")
 EXTRACT = ("store/decoding.py", "trackers/rest_records.py", "gh_archive/extract.py", *SORT)
 JUDGE = (
@@ -62,21 +45,17 @@ DRAW = (
     *(f"gh_archive/{name}.py" for name in ("judge", "settle", "stored")),
 )
 # Settings that the second map does not depend on.
-_LATER: dict[str, bool | set[str]] = {
-    "split": True,
-    "pair": True,
-    "limits": {"per_repo_max"},
-}
+_LATER: dict[str, bool | set[str]] = {"split": True, "pair": True, "limits": {"per_repo_max"}}
 
-_FEWEST_BUCKETS = 16
-_BUCKET_BYTES = 96 << 20  # of rows in a new bucket; a bucket may grow to twice as much
-_SORT_BYTES = 96 << 20  # of rows that one task sorts
-_OLD_S = 3600.0  # age from which a half-written file is a killed process's
+_MIN_BUCKETS = 16
+_BUCKET_BYTES = 96 << 20  # rows of a new bucket, which may grow to twice this size
+_SORT_BYTES = 96 << 20  # rows that one task sorts
+_STALE_S = 3600.0  # age of half-written files that were left by killed processes
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The request."""
+    """The inputs of a run."""
 
     hours: Sequence[str]
     source: Path
@@ -84,53 +63,53 @@ class Job:
     settings: ArchiveSettings
     excluded: Sequence[str] = ()
 
-    def record(self, found: Sequence[HourFile]) -> dict[str, Any]:
-        """Everything that decides the contents of the dataset."""
+    def record(self, hours: Sequence[HourFile]) -> dict[str, Any]:
+        """Everything that determines the content of the dataset."""
         return {
             **self.settings.model_dump(mode="json"),
             "hours": span_of(self.hours),
-            "hours_sha256": digest_of([[hour.hour, hour.identity] for hour in found]),
-            "excluded_sha256": digest_of(list(self.excluded)),
+            "hours_sha256": maps.digest_of([[hour.hour, hour.identity] for hour in hours]),
+            "excluded_sha256": maps.digest_of(list(self.excluded)),
         }
 
 
 def build_archive(
-    job: Job, out: Path, runner: Runner, show: RunDisplay, *, fresh: bool = False
+    job: Job, out: Path, runner: maps.Runner, show: RunDisplay, *, fresh: bool = False
 ) -> ArchiveBuilt:
-    """Make the dataset; after an interruption, the same call continues."""
+    """Make the dataset; the same call continues an interrupted run."""
     start = time.monotonic()
     check_apart(out, job.work)
     with working_folder(job.work):
-        found = hour_files(job.source, job.hours)
-        record = job.record(found)
+        hours = hour_files(job.source, job.hours)
+        record = job.record(hours)
         check_out(out, (), record, fresh=fresh)
         run = _ArchiveRun(job, runner, show)
-        statistics = run.dataset(found, out, record)
+        statistics = run.dataset(hours, out, record)
         run.clean()
     show.say("auditing")
     return ArchiveBuilt(out, job.work, statistics, checked(out), time.monotonic() - start)
 
 
 class _ArchiveRun:
-    """One run over the maps."""
+    """A run of all maps."""
 
-    def __init__(self, job: Job, runner: Runner, show: RunDisplay) -> None:
+    def __init__(self, job: Job, runner: maps.Runner, show: RunDisplay) -> None:
         self._job, self._runner, self._show = job, runner, show
         self._settings, self._work = job.settings, job.work.resolve()
         self._used: list[Path] = []
 
-    def dataset(self, found: Sequence[HourFile], out: Path, record: dict[str, Any]) -> dict[str, Any]:
-        """Make the dataset; returns its statistics."""
-        rows = self._rows(found)
+    def dataset(self, hours: Sequence[HourFile], out: Path, record: dict[str, Any]) -> dict[str, Any]:
+        """Make the dataset and return its statistics."""
+        rows = self._rows(hours)
         judged = self._judge(rows)
         self._show.say("making pairs")
         with scratch_file(self._work) as texts, scratch_file(self._work) as pairs:
-            combined = combine_buckets(judged, texts, pairs, self._settings)
+            combined = settle.combine_buckets(judged, texts, pairs, self._settings)
             drawn = self._draw(judged, combined)
-            left_out = pl.concat(combined.left_out).sort("label", "issue1", "issue2", "reason")
-            write_parquet(self._work / DROPPED_FILE, left_out, private=True)
+            dropped = pl.concat(combined.dropped).sort("label", "issue1", "issue2", "reason")
+            write_parquet(self._work / DROPPED_FILE, dropped, private=True)
             return write_archive(
-                *(out, combined, drawn, ledgers_of(rows[0]), self._job.hours),
+                *(out, combined, drawn, read_tallies(rows[0]), self._job.hours),
                 statistics={
                     "verdicts": combined.verdicts_by_outcome(),
                     "clusters": combined.clusters,
@@ -143,11 +122,11 @@ class _ArchiveRun:
                 detail=self._work / "repositories.parquet",
             )
 
-    def _rows(self, found: Sequence[HourFile]) -> list[list[Path]]:
-        """The first map, and its sorting: the files of rows of each bucket, one a month."""
+    def _rows(self, hours: Sequence[HourFile]) -> list[list[Path]]:
+        """Run the first map and sort its rows; returns the files of each bucket, one per month."""
         tasks, months = [], defaultdict(list)
-        for hour in found:
-            out = file_named(self._work / "hours", hour.hour, "parquet", _code(EXTRACT), hour.identity)
+        for hour in hours:
+            out = maps.file_named(self._work / "hours", hour.hour, "parquet", _code(EXTRACT), hour.identity)
             tasks.append(FileTask((out,), extract_hour, (hour.path, hour.hour)))
             months[hour.hour[:7]].append(out)
         self._run("reading hours", tasks)
@@ -157,9 +136,9 @@ class _ArchiveRun:
         by_month, tasks = [], []
         for month, files in months.items():
             names = [path.name for path in files]
-            outs = [file_named(folder, month, "parquet", _code(SORT), names) for folder in folders]
+            outs = [maps.file_named(folder, month, "parquet", _code(SORT), names) for folder in folders]
             by_month.append(outs)
-            parts = _power_of_two(sizes[month] / _SORT_BYTES, least=1, most=buckets)
+            parts = _power_of_two(sizes[month] / _SORT_BYTES, minimum=1, maximum=buckets)
             for part in range(parts):
                 first, last = buckets * part // parts, buckets * (part + 1) // parts
                 arguments = (tuple(files), first, last, buckets)
@@ -170,45 +149,48 @@ class _ArchiveRun:
         return [list(files) for files in zip(*by_month, strict=True)]
 
     def _buckets(self, size: int) -> int:
-        """How many buckets rows of so many bytes get: as many as before, if that is enough."""
+        """The number of buckets for rows of this size: that of an earlier run, if it suffices."""
         known = sorted(int(path.name.partition("-")[2]) for path in self._work.glob("rows-*"))
-        enough = (count for count in known if size <= 2 * _BUCKET_BYTES * count)
-        return next(enough, _power_of_two(size / _BUCKET_BYTES, least=_FEWEST_BUCKETS))
+        sufficient = (count for count in known if size <= 2 * _BUCKET_BYTES * count)
+        return next(sufficient, _power_of_two(size / _BUCKET_BYTES, minimum=_MIN_BUCKETS))
 
     def _judge(self, rows: Sequence[Sequence[Path]]) -> list[Path]:
-        """The second map: the judged repositories of each bucket."""
+        """Run the second map; returns the file of each bucket."""
         settings, excluded = self._settings.model_dump_json(exclude=_LATER), tuple(self._job.excluded)
         code = [*_code(JUDGE), settings, excluded]
         tasks = []
         for bucket, files in enumerate(rows):
             stem, names = f"{bucket:04d}-of-{len(rows):04d}", [path.name for path in files]
-            out = file_named(self._work / "judged", stem, "zlib", code, names)
+            out = maps.file_named(self._work / "judged", stem, "zlib", code, names)
             tasks.append(
                 FileTask((out,), judge_bucket, (tuple(files), settings, excluded), memory_for(files))
             )
         self._run("detecting duplicates", tasks)
-        return [task.out for task in tasks]
+        return [task.outs[0] for task in tasks]
 
-    def _draw(self, judged: Sequence[Path], combined: CombinedBuckets) -> DrawnNegatives:
-        """The splits, and the third map: the negatives of each bucket."""
+    def _draw(self, judged: Sequence[Path], combined: settle.CombinedBuckets) -> settle.DrawnNegatives:
+        """Assign the splits and run the third map, which draws the negatives of each bucket."""
         similar_at, code = self._settings.pair.similar_at, _code(DRAW)
         names = [path.name for path in judged]
-        ties = file_named(self._work / "ties", "ties", "zlib", code, names, similar_at)
-        self._used.append(ties)
-        assignment = split(combined, tie(ties, combined.texts, similar_at))
+        groups = maps.file_named(self._work / "ties", "ties", "zlib", code, names, similar_at)
+        self._used.append(groups)
+        assignment = settle.assign_splits(
+            combined, settle.near_duplicate_groups(groups, combined.texts, similar_at)
+        )
         settings = self._settings.model_dump_json(include={"pair", "seed"})
         tasks = []
-        for path, part in zip(judged, placed(combined, assignment), strict=True):
-            given = self._kept("placed", path, pack(part))
-            inputs = (path.name, given.name)
-            out = file_named(self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs)
-            tasks.append(FileTask((out,), draw_negatives, (path, given, settings), memory_for([path])))
+        for path, part in zip(judged, settle.draw_inputs(combined, assignment), strict=True):
+            draw_input = self._write_input("placed", path, pack(part))
+            inputs = (path.name, draw_input.name)
+            out = maps.file_named(self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs)
+            arguments = (path, draw_input, settings)
+            tasks.append(FileTask((out,), settle.draw_negatives, arguments, memory_for([path])))
         self._run("drawing negatives", tasks)
-        return add_negatives(combined, assignment, (task.out for task in tasks))
+        return settle.add_negatives(combined, assignment, (task.outs[0] for task in tasks))
 
-    def _kept(self, folder: str, judged: Path, data: bytes) -> Path:
-        """A file of the driver's for a bucket, named by its contents."""
-        path = file_named(self._work / folder, _stem(judged), "zlib", "", digest_of(data))
+    def _write_input(self, folder: str, judged: Path, data: bytes) -> Path:
+        """Write a file for a bucket, named by its content."""
+        path = maps.file_named(self._work / folder, _stem(judged), "zlib", "", maps.digest_of(data))
         if not path.exists():
             write_bytes(path, data, private=True)
         self._used.append(path)
@@ -216,18 +198,18 @@ class _ArchiveRun:
 
     def _run(self, name: str, tasks: Sequence[FileTask]) -> None:
         """Run the tasks that are not done."""
-        left = [task for task in tasks if not is_done(task)]
-        for _ in self._show.counted(name, self._runner.run(left), len(left)):
+        remaining = [task for task in tasks if not maps.is_done(task)]
+        for _ in self._show.counted(name, self._runner.run(remaining), len(remaining)):
             pass
         self._used += [out for task in tasks for out in task.outs]
 
     def clean(self) -> None:
-        """Remove what this run superseded, and what killed processes left half-written."""
-        for path in superseded(set(self._used)):
+        """Remove superseded files, and half-written ones of killed processes."""
+        for path in maps.superseded(set(self._used)):
             path.unlink()
         for path in (path for folder in {path.parent for path in self._used} for path in folder.glob(".*")):
             with suppress(FileNotFoundError):
-                if path.stat().st_mtime < time.time() - _OLD_S:
+                if path.stat().st_mtime < time.time() - _STALE_S:
                     path.unlink()
 
 
@@ -239,9 +221,9 @@ def _stem(path: Path) -> str:
     return path.name.partition(".")[0]
 
 
-def _power_of_two(size: float, *, least: int, most: int = 1 << 30) -> int:
-    """The smallest power of two from `size`, within bounds that are powers of two."""
-    count = least
-    while count < min(size, most):
+def _power_of_two(size: float, *, minimum: int, maximum: int = 1 << 30) -> int:
+    """Round up to a power of two, within bounds that are powers of two."""
+    count = minimum
+    while count < min(size, maximum):
         count *= 2
     return count

@@ -1,7 +1,7 @@
 """Decisions over all repositories: owners of names, near-duplicate texts, splits.
 
-An issue or pair takes only some numbers in memory here, as all of GitHub has many millions of them. Negatives
-are drawn by bucket again (the third map), once each repository's share of them is known.
+Only some numbers of each issue and pair are in memory, because GitHub has many millions of them. Negatives
+are drawn by bucket (the third map), after the number for each repository is known.
 """
 
 from __future__ import annotations
@@ -37,27 +37,12 @@ from pairkit.system.seeded import keyed_hash
 NAME_TAKEN, OVER_LIMIT = "name_taken_over", "per_repo_max"
 
 
-class Owners:
-    """The owner of each name: if a repository was deleted and created anew, the later one."""
-
-    def __init__(self, paths: Iterable[Path] = ()) -> None:
-        self._latest: dict[str, tuple[tuple[str, int], int]] = {}
-        for path in paths:
-            for repo in unpack(path, Judged).with_duplicates():
-                self.note(repo)
-
-    def note(self, repo: JudgedRepo) -> None:
-        """Add a repository."""
-        name = repo.name.lower()
-        self._latest[name] = max(self._latest.get(name, (("", 0), 0)), (repo.named_at, repo.repo_id))
-
-    def have(self, repo: JudgedRepo) -> bool:
-        """Whether a repository owns its name."""
-        return self._latest[repo.name.lower()][1] == repo.repo_id
+# The latest repository of each name (in lower case), if one was deleted and created again: time and id.
+Owners = dict[str, tuple[tuple[str, int], int]]
 
 
 class _Bucket(NamedTuple):
-    """Ids by name of the repositories of a bucket, and the places of its positives."""
+    """The ids of a bucket's repositories by name, and the indices of its positives."""
 
     repos: dict[str, int]
     positives: range
@@ -65,15 +50,15 @@ class _Bucket(NamedTuple):
 
 @dataclass(slots=True)
 class CombinedBuckets:
-    """The judged repositories of all buckets, with their positives."""
+    """The judged repositories of all buckets and their positives."""
 
     settings: ArchiveSettings
     refs: RefTable
     together: Together
     texts: IssueTextsOnDisk
     pairs: PairsOnDisk
-    reasons: Reasons = field(default_factory=Counter)  # of everything that was left out
-    left_out: list[pl.DataFrame] = field(default_factory=list)
+    reasons: Reasons = field(default_factory=Counter)  # of dropped issues and pairs
+    dropped: list[pl.DataFrame] = field(default_factory=list)
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     clusters: int = 0
@@ -85,57 +70,57 @@ class CombinedBuckets:
         for repo in judged.repos:
             self.verdicts.update({(outcome, reason): count for outcome, reason, count in repo.verdicts})
             self.counts[repo.outcome] += 1
-        before = len(self.pairs)
-        own: dict[str, int] = {}
+        start = len(self.pairs)
+        ids: dict[str, int] = {}
         rejected: dict[IssueRef, str] = {}
         dropped: list[DroppedPair] = []
         for repo in judged.with_duplicates():
-            if owners.have(repo):
-                own[repo.name] = repo.repo_id
+            if owners[repo.name.lower()][1] == repo.repo_id:
+                ids[repo.name] = repo.repo_id
                 rejected.update(repo.rejected)
                 dropped += self._add_repo(repo)
             else:
                 self.counts[NAME_TAKEN] += 1
-        self.leave_out(rejected, dropped)
-        self.buckets.append(_Bucket(own, range(before, len(self.pairs))))
+        self.drop(rejected, dropped)
+        self.buckets.append(_Bucket(ids, range(start, len(self.pairs))))
 
     def _add_repo(self, repo: JudgedRepo) -> list[DroppedPair]:
-        """Add a repository, and its positives; returns those that were left out."""
+        """Add a repository and its positives; returns the dropped ones."""
         for cluster in repo.clusters:
             self.together.add(cluster.members)
         self.clusters += len(repo.clusters)
         self.texts.extend(repo.texts)
         self.removed.update(repo.removed)
         texts = RenderedTexts({text.ref: text for text in repo.texts}, dict(repo.rejected))
-        grounds = {(duplicate, original): why for duplicate, original, why in repo.grounds}
+        grounds = {(duplicate, original): own for duplicate, original, own in repo.grounds}
         seed = self.settings.seed
-        made = make_positives(repo.clusters, texts, grounds, self.settings.pair, seed)
-        _limit(made, self.settings.limits.per_repo_max, seed)
-        self.pairs.extend(made.pairs)
-        return made.dropped
+        positives = make_positives(repo.clusters, texts, grounds, self.settings.pair, seed)
+        _limit(positives, self.settings.limits.per_repo_max, seed)
+        self.pairs.extend(positives.pairs)
+        return positives.dropped
 
-    def leave_out(self, rejected: Mapping[IssueRef, str], dropped: Sequence[DroppedPair]) -> None:
-        """Note issues and pairs that were left out."""
+    def drop(self, rejected: Mapping[IssueRef, str], dropped: Sequence[DroppedPair]) -> None:
+        """Record rejected issues and dropped pairs."""
         self.reasons.update(reasons_of(rejected, dropped))
-        self.left_out.append(dropped_frame(rejected, dropped))
+        self.dropped.append(dropped_frame(rejected, dropped))
 
     def verdicts_by_outcome(self) -> dict[str, dict[str, int]]:
-        """Counts by outcome and reason, as `gis build` has them."""
-        found: dict[str, dict[str, int]] = {}
+        """The counts by outcome and reason, in the format of `gis build`."""
+        by_outcome: dict[str, dict[str, int]] = {}
         for (outcome, reason), count in sorted(self.verdicts.items()):
-            found.setdefault(outcome, {})[reason] = count
-        return found
+            by_outcome.setdefault(outcome, {})[reason] = count
+        return by_outcome
 
-    def groups(self, tied: Places) -> Places:
-        """The least issue of each issue's group: of its cluster, and of near-identical texts."""
-        return connected(self.together.groups(), self.texts.issues, self.texts.issues[tied])
+    def groups(self, near_duplicates: Places) -> Places:
+        """The first issue of each issue's group, connected by clusters and near-duplicate texts."""
+        return connected(self.together.groups(), self.texts.issues, self.texts.issues[near_duplicates])
 
 
 def combine_buckets(
     paths: Sequence[Path], texts: Scratch, pairs: Scratch, settings: ArchiveSettings
 ) -> CombinedBuckets:
-    """Read all buckets, one in memory at a time; their texts and positives go to disk."""
-    owners = Owners()
+    """Read the buckets one by one; texts and positives are written to disk."""
+    owners: Owners = {}
     refs = RefTable(_refs(paths, owners))
     combined = CombinedBuckets(
         *(settings, refs, Together(refs)),
@@ -149,39 +134,40 @@ def combine_buckets(
 
 
 def _refs(paths: Iterable[Path], owners: Owners) -> Iterator[IssueRef]:
-    """All issues of clusters or with texts; their repositories are added to the owners."""
+    """Yield all issues of clusters or with texts; adds their repositories to the owners."""
     for path in paths:
         for repo in unpack(path, Judged).with_duplicates():
-            owners.note(repo)
+            name, claim = repo.name.lower(), (repo.named_at, repo.repo_id)
+            owners[name] = max(owners.get(name, claim), claim)
             for cluster in repo.clusters:
                 yield from cluster.members
             for text in repo.texts:
                 yield text.ref
 
 
-def _limit(made: Positives, most: int | None, seed: int) -> None:
-    """Keep at most so many positives of one repository; the seed decides which."""
-    if most is None or len(made.pairs) <= most:
+def _limit(positives: Positives, limit: int | None, seed: int) -> None:
+    """Limit the number of a repository's positives; the choice is random."""
+    if limit is None or len(positives.pairs) <= limit:
         return
-    order = sorted(made.pairs, key=lambda pair: keyed_hash(seed, "limit", pair.first, pair.second))
-    over = set(order[most:])
-    made.pairs = [pair for pair in made.pairs if pair not in over]
-    made.dropped += [DroppedPair(pair.first, pair.second, 1, OVER_LIMIT) for pair in order[most:]]
+    order = sorted(positives.pairs, key=lambda pair: keyed_hash(seed, "limit", pair.first, pair.second))
+    excess = set(order[limit:])
+    positives.pairs = [pair for pair in positives.pairs if pair not in excess]
+    positives.dropped += [DroppedPair(pair.first, pair.second, 1, OVER_LIMIT) for pair in order[limit:]]
 
 
-def tie(out: Path, texts: IssueTextsOnDisk, threshold: float) -> Places:
-    """The first text of each text's group of near-identical ones, kept in `out`; (text,)."""
-    do(FileTask((out,), _tied, (texts, threshold)))
+def near_duplicate_groups(out: Path, texts: IssueTextsOnDisk, threshold: float) -> Places:
+    """The first text of each text's group of near-duplicates, cached in `out`; (text,)."""
+    do(FileTask((out,), _near_duplicate_groups, (texts, threshold)))
     return np.frombuffer(unpack(out, bytes), np.int64)
 
 
-def _tied(texts: IssueTextsOnDisk, threshold: float) -> Iterator[bytes]:
+def _near_duplicate_groups(texts: IssueTextsOnDisk, threshold: float) -> Iterator[bytes]:
     yield pack(near_identical_to(texts, threshold).astype(np.int64).tobytes())
 
 
 @dataclass(slots=True)
 class SplitAssignment:
-    """The group of each issue, and the split of issues and positives."""
+    """The group and split of each issue, and the split of each positive."""
 
     group: Places
     issues: Codes
@@ -189,29 +175,29 @@ class SplitAssignment:
     negatives_wanted: dict[str, int]
 
 
-def split(combined: CombinedBuckets, tied: Places) -> SplitAssignment:
-    """Assign whole groups to the splits, before there are any negatives."""
-    group, settings = combined.groups(tied), combined.settings
+def assign_splits(combined: CombinedBuckets, near_duplicates: Places) -> SplitAssignment:
+    """Assign whole groups to splits, before negatives are drawn."""
+    group, settings = combined.groups(near_duplicates), combined.settings
     table, usable = combined.pairs.table, combined.texts.usable
     ends = table["first"].to_numpy(), table["second"].to_numpy()
     assigned = split_groups(
         combined.refs, ends, group, usable, settings.split, settings.pair.ratio, settings.seed
     )
-    beyond = combined.pairs.at(np.flatnonzero(assigned.positives == NOWHERE).tolist())
-    combined.leave_out({}, [DroppedPair(pair.first, pair.second, 1, BEYOND) for pair in beyond])
+    excess = combined.pairs.at(np.flatnonzero(assigned.positives == NOWHERE).tolist())
+    combined.drop({}, [DroppedPair(pair.first, pair.second, 1, BEYOND) for pair in excess])
     return SplitAssignment(group, assigned.issues, assigned.positives, assigned.negatives_wanted)
 
 
-class Placed(msgspec.Struct):
-    """Input for drawing the negatives of a bucket."""
+class DrawInput(msgspec.Struct):
+    """The input for drawing a bucket's negatives."""
 
     repos: list[int]  # repositories that own their names
-    issues: list[tuple[IssueRef, str, IssueRef]]  # with split, if they have one, and group
+    issues: list[tuple[IssueRef, str, IssueRef]]  # issue, split or empty, and group
     positives: dict[str, list[IssuePair]]
     wanted: dict[str, dict[str, int]]  # by split and repository
 
 
-class Drawn(msgspec.Struct):
+class BucketNegatives(msgspec.Struct):
     """The negatives of a bucket."""
 
     pairs: dict[str, list[IssuePair]]
@@ -220,29 +206,26 @@ class Drawn(msgspec.Struct):
     with_single: int
 
 
-def placed(combined: CombinedBuckets, assignment: SplitAssignment) -> Iterator[Placed]:
-    """The splits, and what each repository draws, by bucket."""
+def draw_inputs(combined: CombinedBuckets, assignment: SplitAssignment) -> Iterator[DrawInput]:
+    """Yield the input of each bucket: splits, and the number of negatives of each repository."""
     refs, usable, codes = combined.refs, combined.texts.usable, assignment.issues
     repo_of = refs.repo_at(combined.pairs.table["first"].to_numpy())
     wanted: dict[str, dict[str, int]] = {}
     for split, count in assignment.negatives_wanted.items():  # in proportion to positives
-        own = repo_of[assignment.positives == SPLITS.index(split)]
-        repos, counts = np.unique(own, return_counts=True)
-        given = shares(counts.tolist(), count)
-        wanted[split] = dict(zip((refs.repos[repo] for repo in repos.tolist()), given, strict=True))
+        repos, counts = np.unique(repo_of[assignment.positives == SPLITS.index(split)], return_counts=True)
+        names = (refs.repos[repo] for repo in repos.tolist())
+        wanted[split] = dict(zip(names, shares(counts.tolist(), count), strict=True))
     for bucket in combined.buckets:
         issues = np.concatenate([np.empty(0, np.int64), *map(refs.of_repo, sorted(bucket.repos))])
         issues = issues[usable[issues]]
         splits = [SPLITS[code] if code != NOWHERE else "" for code in codes[issues].tolist()]
         positives: dict[str, list[IssuePair]] = {split: [] for split in wanted}
-        pairs, of = (
-            combined.pairs.at(bucket.positives),
-            assignment.positives[bucket.positives.start : bucket.positives.stop],
-        )
-        for pair, code in zip(pairs, of.tolist(), strict=True):
+        pairs = combined.pairs.at(bucket.positives)
+        codes_of_pairs = assignment.positives[bucket.positives.start : bucket.positives.stop]
+        for pair, code in zip(pairs, codes_of_pairs.tolist(), strict=True):
             if code != NOWHERE:
                 positives[SPLITS[code]].append(pair)
-        yield Placed(
+        yield DrawInput(
             sorted(bucket.repos.values()),
             list(zip(refs.at(issues), splits, refs.at(assignment.group[issues]), strict=True)),
             positives,
@@ -253,44 +236,46 @@ def placed(combined: CombinedBuckets, assignment: SplitAssignment) -> Iterator[P
         )
 
 
-def draw_negatives(judged: Path, placed_in: Path, settings: str) -> Iterator[bytes]:
-    """The negatives of a bucket; no repository draws what another lacks, or the large would prevail."""
-    given, chosen = unpack(placed_in, Placed), ArchiveSettings.model_validate_json(settings)
-    split_of = {ref: split for ref, split, _ in given.issues if split}
-    group = {ref: first for ref, _, first in given.issues}
-    drawn = Drawn({split: [] for split in given.positives}, [], dict.fromkeys(given.positives, 0), 0)
+def draw_negatives(judged: Path, draw_input: Path, settings_json: str) -> Iterator[bytes]:
+    """Draw the negatives of a bucket; large repositories don't make up for missing ones of others."""
+    inputs, settings = unpack(draw_input, DrawInput), ArchiveSettings.model_validate_json(settings_json)
+    split_of = {ref: split for ref, split, _ in inputs.issues if split}
+    group = {ref: first for ref, _, first in inputs.issues}
+    drawn = BucketNegatives(
+        {split: [] for split in inputs.positives}, [], dict.fromkeys(inputs.positives, 0), 0
+    )
     for repo in unpack(judged, Judged).with_duplicates():
         positives = {
             split: sorted(
                 (pair for pair in pairs if pair.first.repo == repo.name),
                 key=lambda pair: (pair.first, pair.second),
             )
-            for split, pairs in given.positives.items()
+            for split, pairs in inputs.positives.items()
         }
-        if repo.repo_id not in given.repos or not any(positives.values()):
+        if repo.repo_id not in inputs.repos or not any(positives.values()):
             continue
         texts = {text.ref: text for text in repo.texts}
-        made = make_negatives(
+        negatives = make_negatives(
             positives,
-            {split: wanted.get(repo.name, 0) for split, wanted in given.wanted.items()},
+            {split: wanted.get(repo.name, 0) for split, wanted in inputs.wanted.items()},
             {ref: split_of[ref] for ref in texts if ref in split_of},
             {ref: group[ref] for ref in texts},
             repo.clusters,
             texts,
             {frozenset(link) for link in repo.links},
-            chosen.pair,
-            chosen.seed,
+            settings.pair,
+            settings.seed,
         )
-        for split, pairs in made.pairs.items():
+        for split, pairs in negatives.pairs.items():
             drawn.pairs[split] += pairs
-            drawn.missing[split] += made.missing.get(split, 0)
-        drawn.dropped += made.dropped
-        drawn.with_single += made.with_single
+            drawn.missing[split] += negatives.missing.get(split, 0)
+        drawn.dropped += negatives.dropped
+        drawn.with_single += negatives.with_single
     yield pack(drawn)
 
 
 class DrawnNegatives(NamedTuple):
-    """The result of drawing."""
+    """The split of each pair, and counts over all buckets."""
 
     split_of: Codes
     missing: dict[str, int]
@@ -300,15 +285,15 @@ class DrawnNegatives(NamedTuple):
 def add_negatives(
     combined: CombinedBuckets, assignment: SplitAssignment, paths: Iterable[Path]
 ) -> DrawnNegatives:
-    """Add the negatives of all buckets, one of them in memory at a time."""
+    """Add the negatives of the buckets, one by one."""
     codes = array("b", assignment.positives.tobytes())
     missing, with_single = dict.fromkeys(assignment.negatives_wanted, 0), 0
     for path in paths:
-        drawn = unpack(path, Drawn)
+        drawn = unpack(path, BucketNegatives)
         for name, pairs in drawn.pairs.items():
             combined.pairs.extend(pairs)
             codes.extend([SPLITS.index(name)] * len(pairs))
             missing[name] += drawn.missing[name]
-        combined.leave_out({}, drawn.dropped)
+        combined.drop({}, drawn.dropped)
         with_single += drawn.with_single
     return DrawnNegatives(np.asarray(codes), missing, with_single)

@@ -1,4 +1,4 @@
-"""Texts and pairs on disk, by the order in which they were added; in memory are only numbers to sort by."""
+"""Lists of texts and pairs on disk, with only some numbers of each in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PAIRS = {"first": pl.Int32, "second": pl.Int32, "hash": pl.UInt64, "label": pl.
 
 
 class IssueTextsOnDisk:
-    """The texts of all issues that may be in a pair; a sequence of strings."""
+    """The texts of all issues that may be in a pair, as a sequence of strings."""
 
     def __init__(self, scratch: Scratch, refs: RefTable) -> None:
         self._refs, self._texts = refs, RecordsOnDisk(scratch, IssueText)
@@ -29,8 +29,8 @@ class IssueTextsOnDisk:
     def __len__(self) -> int:
         return len(self._texts)
 
-    def __getitem__(self, place: int) -> str:
-        return self._texts[place].text
+    def __getitem__(self, index: int) -> str:
+        return self._texts[index].text
 
     def extend(self, texts: Sequence[IssueText]) -> None:
         """Add texts."""
@@ -41,22 +41,22 @@ class IssueTextsOnDisk:
 
     @property
     def issues(self) -> Places:
-        """The issue of each text, as a place among the references; (text,)."""
+        """The index of each text's issue among the references; (text,)."""
         return np.asarray(self._issues)
 
     @property
     def usable(self) -> npt.NDArray[np.bool_]:
-        """Which references have a text; (reference,)."""
+        """Whether each reference has a text; (reference,)."""
         return self._place >= 0
 
     def of(self, refs: Iterable[IssueRef]) -> dict[IssueRef, IssueText]:
-        """The texts of some issues, read in the order of the file."""
+        """Read the texts of these issues."""
         texts = (self._texts[place] for place in np.sort(self._place[self._refs.places(set(refs))]).tolist())
         return {text.ref: text for text in texts}
 
 
 class PairsOnDisk:
-    """The pairs of the dataset, and a table of their issues (as places among the references) and order."""
+    """The pairs of the dataset, and a table of their issues (indices of references) and their order."""
 
     def __init__(self, scratch: Scratch, refs: RefTable, seed: int) -> None:
         self._refs, self._row_order = refs, row_order(seed)
@@ -79,12 +79,12 @@ class PairsOnDisk:
 
     @property
     def table(self) -> pl.DataFrame:
-        """place, first, second, hash and label of each pair."""
+        """The columns place (index), first, second, hash and label of each pair."""
         self._frames = [pl.concat(self._frames)]
         return self._frames[0].with_row_index("place")
 
     def at(self, places: Iterable[int]) -> list[IssuePair]:
-        """The pairs at some places, read in the order of the file."""
-        wanted = list(places)
-        found = {place: self._pairs[place] for place in sorted(wanted)}
-        return [found[place] for place in wanted]
+        """Read pairs by index."""
+        indices = list(places)
+        pairs = {index: self._pairs[index] for index in sorted(indices)}  # in the order of the file
+        return [pairs[index] for index in indices]

@@ -1,4 +1,4 @@
-"""A repository's rows to its threads: each issue as last seen, with its comments, closings and reopenings."""
+"""Converts the rows of a repository to threads: issues with comments, closings and reopenings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Row = Mapping[str, Any]
 
 @dataclass(slots=True)
 class RepoThreads:
-    """One repository as the archive has it."""
+    """The threads of a repository in the archive."""
 
     repo_id: int
     name: str
@@ -30,16 +30,16 @@ class RepoThreads:
 
     @property
     def rules(self) -> Rules:
-        """References by a former name of the repository are its own."""
+        """The detection rules, with the repository's former names."""
         return Rules(former_names=self.former_names)
 
     @property
     def highest(self) -> int:
-        """The highest number that was seen."""
+        """The highest known number."""
         return max((*self.threads, *self.pulls), default=0)
 
     def kind_of(self, ref: IssueRef) -> Kind:
-        """What a reference points at; an unseen number may be lost, or be older than the hours."""
+        """The kind of a reference; unknown numbers may be lost or older than the hours."""
         names = {name.lower() for name in (self.name, *self.former_names)}
         if ref.repo.lower() not in names:
             return Kind.UNKNOWN
@@ -49,20 +49,20 @@ class RepoThreads:
 
 
 def threads_of(rows: Iterable[_Row]) -> RepoThreads:
-    """The threads of one repository, from the newest row of each identity."""
+    """Build the threads of a repository from its newest rows."""
     by_kind: defaultdict[str, list[_Row]] = defaultdict(list)
     for row in rows:
         by_kind[row["kind"]].append(row)
     names = sorted(by_kind[r.REPO], key=lambda row: (row["event_at"], row["event_id"]))
     latest = names[-1]
-    found = RepoThreads(
+    repo = RepoThreads(
         latest["repo_id"],
         latest["name"],
         (latest["event_at"], latest["event_id"]),
         frozenset(row["name"] for row in names) - {latest["name"]},
         pulls=frozenset(row["number"] for row in by_kind[r.PULL]),
     )
-    people = _People(found.name, {row["name"] for row in by_kind[r.MEMBER]})
+    people = _People(repo.name, {row["name"] for row in by_kind[r.MEMBER]})
     comments: defaultdict[int, list[Comment]] = defaultdict(list)
     for row in by_kind[r.COMMENT]:
         comments[row["number"]].append(
@@ -77,14 +77,14 @@ def threads_of(rows: Iterable[_Row]) -> RepoThreads:
             Event(row["action"], row["author"], row["created_at"], state_reason=row["state_reason"])
         )
     for row in by_kind[r.ISSUE]:
-        if (number := row["number"]) not in found.pulls:
-            issue = _issue(found.name, row, people.association(row))
-            found.threads[number] = _thread(issue, comments[number], events[number])
-    return found
+        if (number := row["number"]) not in repo.pulls:
+            issue = _issue(repo.name, row, people.association(row))
+            repo.threads[number] = _thread(issue, comments[number], events[number])
+    return repo
 
 
 def _issue(repo: str, row: _Row, association: str) -> Issue:
-    """The issue of a row; who closed it is in the closing event."""
+    """The issue of a row, without `closed_by`, which the closing event has."""
     same = ("number", "title", "body", "state", "state_reason", "author", "created_at", "closed_at", "is_bot")
     return Issue(
         repo=repo,
@@ -97,7 +97,7 @@ def _issue(repo: str, row: _Row, association: str) -> Issue:
 
 
 class _People:
-    """Associations of authors with the repository, for events without one."""
+    """The associations of authors with a repository, for events that lack them."""
 
     def __init__(self, repo: str, members: set[str]) -> None:
         self._owner, self._members = repo.partition("/")[0].lower(), members
@@ -113,12 +113,12 @@ class _People:
 
 def _thread(issue: Issue, comments: list[Comment], events: list[Event]) -> Thread:
     comments.sort(key=lambda comment: (comment.created_at, comment.id))
-    events.sort(key=lambda event: event.created_at)  # rows come in the order of the events' ids
+    events.sort(key=lambda event: event.created_at)  # they were sorted by id
     closings = [event for event in events if event.kind == "closed"]
     if issue.state != "closed" or issue.closed_at is None:
         return Thread(issue, tuple(comments), tuple(events))
     if not closings or instant(closings[-1].created_at) < instant(issue.closed_at) - _SAME_MOMENT:
-        # The event was lost: the issue shows that there was one.
+        # The closing event was lost.
         closings.append(Event("closed", None, issue.closed_at, state_reason=issue.state_reason))
         events = sorted([*events, closings[-1]], key=lambda event: event.created_at)
     return Thread(replace(issue, closed_by=closings[-1].actor), tuple(comments), tuple(events))

@@ -1,4 +1,4 @@
-"""The dataset's folder, some rows of a shard in memory at a time, and the card's sections on the archive."""
+"""Writes the dataset in shards, with part of a shard in memory, and the card's sections on the archive."""
 
 from __future__ import annotations
 
@@ -30,30 +30,29 @@ from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import dataset_folder, file_patterns
 from pairkit.similarity.groups import Places
 
-_SHARD = 50_000  # rows
-_FRAME = 8192  # rows that are in memory at a time
-_NAMED = 100  # repositories of a split that the statistics name
+_SHARD_ROWS = 50_000
+_FRAME_ROWS = 8192  # in memory
+_MAX_NAMED = 100  # repositories of a split in the statistics
 
 _SOURCE = """
-Issues and comments of all public repositories, as [GH Archive](https://www.gharchive.org) (CC BY 4.0)
-recorded their events, in the hours {hours}. GitHub was asked for nothing.
+Issues and comments of all public repositories from [GH Archive](https://www.gharchive.org) (CC BY 4.0) in the
+hours {hours}. No request was sent to GitHub.
 
-* Each text is that of the issue's last event in these hours; later edits are not known.
-* The archive has no marks as duplicate: comments and closings decide.
-* An original without an event in these hours makes no pair (`not_fetched` among `dropped_positives`).
-* Left out are issues that bots opened ({bots:,}), and repositories with fewer closed issues than
-  {min_closed:,}.
-{limit}* {excluded:,} repositories and {excluded_issues:,} issues were left out by request.
+* Each text is from the issue's last event in these hours; later edits are not included.
+* The archive has no duplicate marks: verdicts are based on comments and closings.
+* A duplicate whose original has no event in these hours is dropped (`not_fetched` in `dropped_positives`).
+* Issues opened by bots ({bots:,}) and repositories with fewer than {min_closed:,} closed issues are excluded.
+{limit}* {excluded:,} repositories and {excluded_issues:,} issues were excluded by request.
 """
 _COVERAGE = """
 {table}
 {incomplete}
-*Missing* hours are not in the archive or were not given; of an hour that *broke off* the beginning was read.
+*Missing* hours are not in the archive or had no file. Of a *truncated* hour, only the beginning was read.
 {without}
 """
 _INCOMPLETE = """
-**After 2025-05-23 the archive lacks most events.** A duplicate is not in the dataset if its closing, its
-closing comment or its original is lost.
+**After 2025-05-23 the archive lacks most events.** A duplicate is missing from the dataset if its closing,
+its closing comment or its original is missing from the archive.
 """
 
 
@@ -68,7 +67,7 @@ def write_archive(
     run: Mapping[str, Any],
     detail: Path,
 ) -> dict[str, Any]:
-    """Write the folder as `write_gis` does, in shards; `detail` gets the counts of all repositories."""
+    """Write the dataset like `write_gis`, but in shards; `detail` gets the counts of all repositories."""
     pairs, texts, seed = combined.pairs, combined.texts, combined.settings.seed
     splits = list(drawn.missing)
     table = pairs.table.with_columns(split=pl.Series(drawn.split_of)).sort("hash", "first", "second")
@@ -79,89 +78,91 @@ def write_archive(
         positives[split] = rows.filter(pl.col("label") == 1)["place"].to_numpy()
     if not any(map(len, positives.values())):
         raise DataError(
-            "no pairs: these hours have no duplicate together with its original; give more hours"
-            " (dropped.parquet in the working folder has everything that was left out)",
+            "no pairs: these hours contain no duplicate with its original; add hours (dropped.parquet in the"
+            " working folder lists the dropped issues and pairs)",
             path=out,
         )
     counted = {split: [counted_columns(pl.DataFrame(schema=ROWS))] for split in splits}
 
-    def with_labels(
-        split: str, some: Sequence[IssuePair], known: Mapping[IssueRef, IssueText]
-    ) -> pl.DataFrame:
-        frame = make_rows(some, (), known, seed)
+    def labelled_frame(split: str, chunk: Sequence[IssuePair]) -> pl.DataFrame:
+        frame = make_rows(chunk, (), texts_of(chunk), seed)
         counted[split].append(counted_columns(frame))
         return frame
 
-    def without_labels(
-        _: str, some: Sequence[IssuePair], known: Mapping[IssueRef, IssueText]
-    ) -> pl.DataFrame:
-        return make_positive_rows(some, known, seed)
+    def positive_frame(_: str, chunk: Sequence[IssuePair]) -> pl.DataFrame:
+        return make_positive_rows(chunk, texts_of(chunk), seed)
+
+    def texts_of(chunk: Sequence[IssuePair]) -> Mapping[IssueRef, IssueText]:
+        return texts.of(ref for pair in chunk for ref in (pair.first, pair.second))
 
     with dataset_folder(out) as folder:
-        for config, of_config, make, schema in (
-            ("default", rows_of, with_labels, ROWS),
-            ("positive", positives, without_labels, POSITIVE_ROWS),
+        for config, of_config, make_frame, schema in (
+            ("default", rows_of, labelled_frame, ROWS),
+            ("positive", positives, positive_frame, POSITIVE_ROWS),
         ):
             for split, own in of_config.items():
-                shards = _parts(own, _SHARD)
-                for place, shard in enumerate(shards):
+                shards = _parts(own, _SHARD_ROWS)
+                for number, shard in enumerate(shards):
                     frames = (
-                        make(split, some, texts.of(ref for pair in some for ref in (pair.first, pair.second)))
-                        for some in (pairs.at(part.tolist()) for part in _parts(shard, _FRAME))
+                        make_frame(split, pairs.at(part.tolist())) for part in _parts(shard, _FRAME_ROWS)
                     )
-                    folder.add_frames(config, split, frames, schema, place, len(shards))
+                    folder.add_frames(config, split, frames, schema, number, len(shards))
         columns = {split: pl.concat(frames) for split, frames in counted.items()}
-        counts = row_counts(columns, most=_NAMED) | dict(statistics) | {"months": by_month(hours, tallies)}
+        counts = (
+            row_counts(columns, max_repositories=_MAX_NAMED)
+            | dict(statistics)
+            | {"months": by_month(hours, tallies)}
+        )
         sizes = {split: len(own) for split, own in positives.items()}
         card = gis_card(counts, file_patterns({"default": sizes, "positive": sizes}))
-        named = (
+        by_repository = (
             repository_counts(rows).select(pl.lit(split).alias("split"), pl.all())
             for split, rows in columns.items()
         )
-        write_parquet(detail, pl.concat(named))
+        write_parquet(detail, pl.concat(by_repository))
         folder.finish(card=with_coverage(card, counts, run["settings"]), statistics=counts, run=run)
     return counts
 
 
 def _parts(places: Places, size: int) -> list[Places]:
-    """Parts of equal size, but for the last."""
+    """Split into parts of equal size; the last may be smaller."""
     return [places[start : start + size] for start in range(0, len(places), size)]
 
 
-def by_month(asked: Iterable[str], tallies: Iterable[HourTally]) -> dict[str, dict[str, Any]]:
-    """The counts of each month over the hours that were asked for."""
-    found = {tally.hour: tally for tally in tallies}
+def by_month(hours: Iterable[str], tallies: Iterable[HourTally]) -> dict[str, dict[str, Any]]:
+    """The counts of each month over these hours."""
+    tally_of = {tally.hour: tally for tally in tallies}
     months: dict[str, list[str]] = {}
-    for hour in asked:
+    for hour in hours:
         months.setdefault(hour[:7], []).append(hour)
-    return {month: _month(hours, found) for month, hours in sorted(months.items())}
+    return {month: _month(own, tally_of) for month, own in sorted(months.items())}
 
 
-def _month(hours: list[str], found: Mapping[str, HourTally]) -> dict[str, Any]:
-    rows = [found[hour] for hour in hours if hour in found]
+def _month(hours: list[str], tally_of: Mapping[str, HourTally]) -> dict[str, Any]:
+    tallies = [tally_of[hour] for hour in hours if hour in tally_of]
     broken: Counter[str] = Counter()
-    for row in rows:
-        broken.update(row.broken)
+    for tally in tallies:
+        broken.update(tally.broken)
     return {
         "hours": len(hours),
-        "missing_hours": [hour for hour in hours if hour not in found],
-        "hours_broken_off": {row.hour: row.broke_off for row in rows if row.broke_off},
-        "events": sum(row.events for row in rows),
-        "issue_events": sum(row.issue_events for row in rows),
+        "missing_hours": [hour for hour in hours if hour not in tally_of],
+        "hours_broken_off": {tally.hour: tally.broke_off for tally in tallies if tally.broke_off},
+        "events": sum(tally.events for tally in tallies),
+        "issue_events": sum(tally.issue_events for tally in tallies),
         "broken_lines": dict(sorted(broken.items())),
-        "events_without_association": sum(row.without_association for row in rows),
+        "events_without_association": sum(tally.without_association for tally in tallies),
     }
 
 
 def with_coverage(card: str, statistics: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
-    """The card with its sections on the archive."""
+    """Add the sections on the archive to the card."""
     limits, hours = settings["limits"], settings["hours"]
     rejected = statistics["rejected_issues"]
     source = _SOURCE.format(
         hours=hours,
         bots=rejected.get("bot_author", 0),
         min_closed=limits["min_closed"],
-        limit=f"* No repository gives more than {limits['per_repo_max']:,} positives.\n"
+        limit=f"* No repository has more than {limits['per_repo_max']:,} positives.\n"
         if limits["per_repo_max"]
         else "",
         excluded=statistics["archive_repositories"].get("excluded", 0),
@@ -183,13 +184,13 @@ def _coverage(months: Mapping[str, Mapping[str, Any]], *, lacking: bool) -> str:
         )
         for name, month in months.items()
     ]
-    heads = ["month", "hours", "missing", "broke off", "broken lines", "events"]
+    heads = ["month", "hours", "missing", "truncated", "broken lines", "events"]
     without = sum(month["events_without_association"] for month in months.values())
     return _COVERAGE.format(
         table=table(heads, rows),
         incomplete=_INCOMPLETE if lacking else "",
         without=(
-            f"\n{without:,} events lack what their author is to the repository; for them, the owner and"
+            f"\n{without:,} events lack the author's association with the repository; for them, the owner and"
             " everyone who pushed to it count as members."
             if without
             else ""

@@ -1,1 +1,1 @@
-"""From clusters and issues to pairs: rendering, positives, near-identical texts, negatives."""
+"""From verdicts to a dataset: clusters, texts, positives, splits and negatives."""

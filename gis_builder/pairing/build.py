@@ -1,4 +1,4 @@
-"""Build a dataset from repositories: crawl, detect, assemble, audit."""
+"""Build a dataset from repositories: crawl, detect, make pairs, audit."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def assemble(
     out: Path,
     show: RunDisplay = SILENT,
 ) -> dict[str, Any]:
-    """Make the dataset of these repositories and write it to `out`."""
+    """Make pairs from the verdicts on these repositories and write the dataset to `out`."""
     seed = settings.seed
     duplicates = read_duplicates(verdicts)
     clusters = find_clusters(duplicates)
     members = {ref for cluster in clusters for ref in cluster.members}
-    wanted = members | _negative_sample(store, rows, duplicates, settings)
-    issues = show.counted("rendering texts", _issues(store, wanted), len(wanted))
+    refs = members | _negative_sample(store, rows, duplicates, settings)
+    issues = show.counted("rendering texts", _issues(store, refs), len(refs))
     texts = render_issues(issues, clusters, settings.text)
     positives = make_positives(clusters, texts, grounds_of(duplicates), settings.pair, seed)
     _LOG.info(
-        "%d duplicates in %d clusters, %d texts (%d left out), %d positives (%d dropped)",
+        "%d duplicates in %d clusters, %d texts (%d rejected), %d positives (%d dropped)",
         *(len(duplicates), len(clusters), len(texts.usable), len(texts.rejected)),
         *(len(positives.pairs), len(positives.dropped)),
     )
@@ -98,12 +98,12 @@ def assemble(
 
 
 def check_missing(negatives: Mapping[str, int], settings: SplitSettings) -> dict[str, int]:
-    """How many negatives each split lacks of those wanted, where it lacks any."""
+    """The number of missing negatives of each split that lacks some; with exact sizes none may be missing."""
     missing = {split: count for split, count in negatives.items() if count}
     if missing and settings.exact:
         raise ConfigError(
-            f"split: {sum(missing.values())} negatives can't be drawn ({missing}); ask for fewer pairs, a "
-            "smaller ratio, or more issues (such as pool.per_positive=3)"
+            f"split: there are not enough issues for {sum(missing.values())} negatives ({missing}); request "
+            "fewer pairs, a smaller ratio, or more issues (such as pool.per_positive=3)"
         )
     return missing
 
@@ -111,7 +111,7 @@ def check_missing(negatives: Mapping[str, int], settings: SplitSettings) -> dict
 def run_record(
     store: Store, rows: Iterable[RepoRow], settings: BuildSettings, crawled: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What made a dataset: version, settings and data, and nothing that differs from one run to the next."""
+    """The content of run.json: version, settings and data, but nothing that differs between equal runs."""
     return {
         "made_by": f"gis (aoe-toolkit {__version__})",
         "settings": settings_record(settings, crawled),
@@ -121,7 +121,7 @@ def run_record(
 
 
 def settings_record(settings: BuildSettings, crawled: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that bear on what a dataset holds, those of its crawl as the crawl recorded them."""
+    """The settings that decide a dataset's content; those of the crawl are its own record."""
     return settings.model_dump(mode="json", exclude={"crawl"}) | {"crawl": dict(crawled)}
 
 
@@ -131,33 +131,33 @@ def _negative_sample(
     """The issues used only in negatives: the sample that the crawl fetched."""
     counts = Counter(verdict.ref.repo for verdict in duplicates)
     by_name = {row.full_name: row for row in rows}
-    pool: set[IssueRef] = set()
+    sample: set[IssueRef] = set()
     for repo in full_names(rows):
         refs = (IssueRef(repo, number) for number in sample_order(store, by_name[repo], settings.seed))
         issues = (ref for ref in refs if store.kind(ref) is Kind.ISSUE)
-        pool.update(islice(issues, negative_sample_size(counts[repo], settings.pool)))
-    return pool
+        sample.update(islice(issues, negative_sample_size(counts[repo], settings.pool)))
+    return sample
 
 
-def _issues(store: Store, wanted: Collection[IssueRef]) -> Iterator[Issue]:
-    """The wanted issues of every repository, one at a time in memory."""
-    for repo in sorted({ref.repo for ref in wanted}):
-        yield from (issue for issue in store.issues(repo) if issue.ref in wanted)
+def _issues(store: Store, refs: Collection[IssueRef]) -> Iterator[Issue]:
+    """Read these issues, one at a time."""
+    for repo in sorted({ref.repo for ref in refs}):
+        yield from (issue for issue in store.issues(repo) if issue.ref in refs)
 
 
 def grounds_of(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef], Grounds]:
-    """What each (duplicate, target) rests on; of the statements the last that names the target, or of all."""
-    found: dict[tuple[IssueRef, IssueRef], Grounds] = {}
+    """The grounds of each (duplicate, target), with the last evidence that names the target, if any does."""
+    grounds: dict[tuple[IssueRef, IssueRef], Grounds] = {}
     for verdict in duplicates:
         for target in verdict.targets:
             naming = [evidence for evidence in verdict.evidence if target in evidence.targets]
             last = next(reversed(naming or verdict.evidence), None)
-            found[verdict.ref, target] = Grounds(verdict.relation, verdict.reason, verdict.confidence, last)
-    return found
+            grounds[verdict.ref, target] = Grounds(verdict.relation, verdict.reason, verdict.confidence, last)
+    return grounds
 
 
 def _links(store: Store, usable: Mapping[IssueRef, object], show: RunDisplay) -> set[Link]:
-    """Pairs of usable issues of which one mentions the other anywhere in its thread."""
+    """Pairs of usable issues of which one mentions the other in its thread."""
     links: set[Link] = set()
     repos = sorted({ref.repo for ref in usable})
     threads = ((repo, stored) for repo in repos for stored in store.stored_threads(repo, only_complete=False))
@@ -169,7 +169,7 @@ def _links(store: Store, usable: Mapping[IssueRef, object], show: RunDisplay) ->
 
 
 def mentions_of(thread: Thread) -> set[IssueRef]:
-    """Every issue that a thread's texts name."""
+    """Every issue that a thread mentions."""
     texts = (thread.issue.title, thread.issue.body, *(comment.body for comment in thread.comments))
     repo = thread.issue.repo
     return {reference.ref for text in texts for reference in find_references(text, repo)}
@@ -185,7 +185,7 @@ def build(
     *,
     fresh: bool = False,
 ) -> Built:
-    """Build the dataset of these repositories; after any interruption, a second call continues."""
+    """Build the dataset of these repositories; if it was interrupted, a second call continues."""
     start = time.monotonic()
     crawled = crawl_record(settings)
     check_apart(out, work)
@@ -208,7 +208,7 @@ def build(
 def pair(
     out: Path, work: Path, settings: BuildSettings, show: RunDisplay = SILENT, *, fresh: bool = False
 ) -> Built:
-    """Make a dataset from the crawl in `work`, without requests to the server."""
+    """Make a dataset from the crawl in `work` without requests."""
     start = time.monotonic()
     check_apart(out, work)
     with held_store(work, create=False) as store:
@@ -222,20 +222,20 @@ def pair(
 
 
 def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, fresh: bool) -> None:
-    """Refuse an output folder that holds anything but a dataset of the same repositories and settings."""
+    """Refuse an output folder that contains anything but a dataset of the same repositories and settings."""
     run = made_there(out, "gis")
     if run is None:
         return
-    same = run.get("settings") == settings and set(run.get("repositories", ())) == set(repos)
-    if not same and not fresh:
+    is_same = run.get("settings") == settings and set(run.get("repositories", ())) == set(repos)
+    if not is_same and not fresh:
         raise ConfigError(
-            f"{out}: holds a dataset made with other settings or repositories; give --fresh to replace it "
-            "(fresh=True), or another folder"
+            f"{out}: contains a dataset with other settings or repositories; give --fresh to replace it "
+            "(fresh=True), or choose another folder"
         )
 
 
 def checked(out: Path) -> AuditReport:
-    """Audit a dataset that this package wrote."""
+    """Audit the dataset and raise an error if it has leaks."""
     report = audit(out)
     report.check()
     return report
@@ -252,18 +252,18 @@ RENDERED_COLUMNS: dict[str, type[pl.DataType]] = {
 
 
 def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[str]:
-    """Write all issues of all repositories, rendered by the rule of the dataset, short ones too."""
+    """Render all issues, including short ones, as in a dataset, and write them to a table."""
     rows: list[tuple[str, str, int, str, str, str]] = []
     counts: Counter[str] = Counter()
     repositories = store.repos()
     site = store.site
-    known = {repository.full_name: repository.issue_count for repository in repositories}
+    total = {repository.full_name: repository.issue_count for repository in repositories}
     for repo in full_names(repositories):
         issues = list(store.issues(repo))
-        if len(issues) < known[repo]:
+        if len(issues) < total[repo]:
             show.say(
-                f"{repo}: {len(issues):,} of its {known[repo]:,} issues are in the crawl; the strategy sweep"
-                " has all"
+                f"{repo}: {len(issues):,} of its {total[repo]:,} issues were fetched; the strategy sweep"
+                " fetches all"
             )
         for issue in show.counted("rendering texts", issues, len(issues)):
             text = render(issue).text
@@ -273,9 +273,9 @@ def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[
                 ref = issue.ref
                 rows.append((str(ref), ref.repo, ref.number, ref.page(site), text, issue.created_at))
     if not rows:
-        raise DataError("no issue of the crawl has a text; crawl first", path=store.path)
+        raise DataError("the crawl has no issue with a text; run `gis crawl` first", path=store.path)
     table = parquet_bytes(pl.DataFrame(rows, schema=RENDERED_COLUMNS, orient="row"))
     if out.exists() and not (out.is_file() and out.read_bytes() == table):
-        raise ConfigError(f"{out}: already exists, with other rows; choose another file, or move it away")
+        raise ConfigError(f"{out}: already exists with other rows; choose another file, or move it away")
     write_bytes(out, table)
     return counts

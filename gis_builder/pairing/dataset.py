@@ -1,4 +1,4 @@
-"""From pairs and texts to the dataset folder: rows, counts, card."""
+"""Write pairs and texts as a dataset folder: rows, counts, card."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from gis_builder.pairing.secrets import KINDS
-from gis_builder.store.records import GITHUB, DroppedPair, Evidence, IssuePair, IssueRef, IssueText
+from gis_builder.store.records import GITHUB, DroppedPair, IssuePair, IssueRef, IssueText
 from pairkit.app.errors import DataError
 from pairkit.dataset.card import dataset_card, table
 from pairkit.dataset.parquet import write_parquet
@@ -21,9 +21,9 @@ from pairkit.system.seeded import keyed_hash
 _TITLE = "GitHub Issues Similarity"
 
 _INTRODUCTION = """
-Pairs of issues of GitHub, or of tickets. Label 1: a maintainer closed one as a duplicate of the other.
-Label 0: two issues of the same repository that are not known to be duplicates. Texts are long: title and
-body of an issue, code included. Built with `gis`.
+Pairs of GitHub issues or of tickets. Label 1: a maintainer closed one issue as a duplicate of the other.
+Label 0: two issues of the same repository that are not known to be duplicates. Texts are long: the title and
+body of an issue with its code. Built with `gis`.
 """
 
 _SCHEMA = """
@@ -31,24 +31,24 @@ Configuration `default`:
 
 | column | type | meaning |
 |---|---|---|
-| text1, text2 | string | title, empty line, body of either issue; which one comes first says nothing |
-| label | int64 | 1 duplicate, 0 not |
+| text1, text2 | string | title, empty line, body of each issue; their order is random |
+| label | int64 | 1: duplicate, 0: not |
 | repo | string | `owner/name` of the first issue |
 | number1, number2 | int64 | numbers of the issues |
-| url1, url2 | string | their pages; the ids of tickets that have none |
+| url1, url2 | string | their pages; for tickets without a page, their ids |
 | created_at1, created_at2 | string | when they were opened, ISO 8601, UTC |
 | cluster | string | the duplicate cluster, named after its lowest issue; null for a negative |
-| relation | string | how the closing words tie the two (below); null for a negative |
-| reason | string | who said so and how, as in `closer_duplicate`; null for a negative |
-| confidence | double | the detector's, in [0, 1]: a rank, not a probability; null for a negative |
+| relation | string | the relation that the closing states (below); null for a negative |
+| reason | string | who stated it and how, such as `closer_duplicate`; null for a negative |
+| confidence | double | the detector's score in [0, 1]: a rank, not a probability; null for a negative |
 | evidence | struct | kind, url, who, when: the statement that made it a positive; null for a negative |
 | negative_kind | string | `random` or `hard`; null for a positive |
 
-Relations, as the closing words say: `duplicate` (marked or called so), `same` ("same issue as"), `reported`
-("already reported as"), `superseded` ("in favour of", "subsumed by"), `tracked` ("tracked in", "covered by"),
-`part-of`. Read by eye in one large tracker, 97 % of `duplicate` describe the same problem, 90 % of `same`,
-84 % of `reported`, about half of `superseded` and `tracked`, 18 % of `part-of`. Those that were not chosen
-(`pair.relations`) still tie issues into clusters: they are never parted, and never a negative.
+Relations, by the words of the closing: `duplicate`, `same` ("same issue as"), `reported` ("already reported
+as"), `superseded` ("in favour of", "subsumed by"), `tracked` ("tracked in", "covered by"), `part-of`. A
+person read a sample from one large tracker: 97% of `duplicate` pairs describe the same problem, 90% of
+`same`, 84% of `reported`, about half of `superseded` and `tracked`, and 18% of `part-of`. Relations that were
+not selected (`pair.relations`) still tie issues: they are in one cluster and split, and never a negative.
 
 Configuration `positive`: `anchor` (the duplicate) and `positive` (the issue it was closed for).
 """
@@ -56,53 +56,50 @@ Configuration `positive`: `anchor` (the duplicate) and `positive` (the issue it 
 _MAKING = """
 * **Positives.** The issue is closed, was not reopened, and its events or its maintainers' comments name the
   issue that it duplicates. Issues tied by such verdicts form a cluster.
-* **Splits.** A cluster is never parted. Clusters and single issues with near-identical texts (Jaccard
-  similarity of word triples, found by MinHash) go to one split. Repositories are spread evenly over the
+* **Splits.** Each cluster is in one split, together with all clusters and issues that have near-identical
+  texts (Jaccard similarity of word triples, found by MinHash). Repositories are spread evenly over the
   splits.
-* **Negatives** are drawn within one repository and split, after the splits were made, from outside the
-  cluster. Issues that stand in positives are paired anew, each about as often as it stands in positives: one
-  text alone says little about the label. Unless `match` says otherwise, the time between the openings of a
-  negative's issues is like that of some positive: duplicates stand near one another in time, and dates would
-  give the label away. How far they do is the AUC of that gap: 0.5 not at all, 1 wholly (some 0.8 unmatched).
-  `random` pairs are drawn at random within that, `hard` ones by BM25. A guard
-  drops pairs that are near-identical, mention each other, share a title or score too high, as they may be
-  duplicates nobody marked.
-* The seed and the data decide everything; equal input gives equal files. `run.json` holds the settings,
-  `statistics.json` the counts of all that was dropped, by reason.
+* **Negatives** are drawn within one repository and split, from different clusters. They reuse the issues of
+  positives, each about as often as in positives, so that one text alone reveals little about the label.
+  Unless `match` is `none`, they have the time gaps of positives: duplicates are often opened close together,
+  and dates would reveal the label. The AUC of the gap measures how much they do: 0.5 means not at all, 1
+  completely (about 0.8 without matching). `random` pairs are random, `hard` pairs are similar by BM25. Pairs
+  that may be unmarked duplicates are excluded: near-identical texts, mentions of each other, equal titles,
+  high BM25 scores.
+* The seed and the data determine the dataset: equal input gives equal files. `run.json` has the settings,
+  `statistics.json` the counts of dropped pairs and issues by reason.
 """
 
 _RENDERING = """
-By one rule for both labels, in title and body: newlines and Unicode (NFC) made uniform, control characters
-dropped; HTML comments and template checklists dropped; images replaced by their alternative text;
-**statements about being a duplicate dropped** ("duplicate of …", "[dup]", "closing in favour of …"); **every
-reference to an issue or pull request dropped**, whichever it points at (numbers, links, file names such as
-`issue-12.rs`), with the words that only lead to it ("see", "related to"); credentials replaced by `[secret]`
-and e-mail addresses by `[email]` (the kinds stand below);
-blank lines tidied. Code stays.
+With the same rules for both labels, in title and body: newlines and Unicode (NFC) are made uniform, control
+characters, HTML comments and template checklists are removed; images are replaced by their alternative text;
+**statements about being a duplicate are removed** ("duplicate of …", "[dup]", "closing in favour of …");
+**all references to issues and pull requests are removed** (numbers, links, file names such as
+`issue-12.rs`), with the words that lead to them ("see", "related to"); credentials are replaced by `[secret]`
+and e-mail addresses by `[email]` (listed below); repeated blank lines are removed. Code stays.
 """
 
 _SECRETS = f"""
-What is replaced, and nothing else:
+Only these are replaced:
 
 {chr(10).join(f"* {what}" for what in KINDS.values())}
 
-They are found by their shape or by the name before them, so some are missed; `statistics.json` counts each
+They are found by their format or by the name before them, so some are missed; `statistics.json` counts each
 kind under `removed_from_texts`. Names of people, postal addresses, phone numbers and IP addresses stay.
 """
 
 _LIMITS = """
-* Label 0 means *not known* to be a duplicate. Trackers hold duplicates that nobody marked; the guard finds
-  some.
-* Verdicts come from what people wrote; a few are wrong. `evidence.url` leads to the statement.
-* Texts are as last edited, so a body may know more than its author did when opening the issue.
-* Mostly English, mostly software.
-* A share over 512 tokens is estimated without a tokenizer.
+* Label 0 means *not known* to be a duplicate. Trackers have unmarked duplicates; only some are excluded.
+* Verdicts depend on what people wrote; a few are wrong. `evidence.url` is the statement.
+* Texts are the last edited versions, so a body may contain what its author learned later.
+* Most texts are English and about software.
+* The share of texts over 512 tokens is estimated without a tokenizer.
 """
 
 _LICENCE = """
 The texts belong to the people who wrote the issues and are public under the terms of service of GitHub; the
-licences of the repositories do not cover them. Cite the issues' pages, respect requests for removal, and
-check what your use needs before you share the texts further.
+licences of the repositories do not cover them. Cite the pages of the issues, respect requests for removal,
+and check what your use requires before you share the texts.
 """
 
 
@@ -174,11 +171,11 @@ DROPPED_SCHEMA = pl.Schema(
         "issue2": pl.String,  # null for an issue
     }
 )
-Reasons = Counter[tuple[int | None, str]]  # of what was left out: label, None for an issue, and why
+Reasons = Counter[tuple[int | None, str]]  # rejected pairs by label and reason; for issues the label is None
 
 
 def row_order(seed: int) -> Callable[[IssuePair], tuple[int, IssueRef, IssueRef]]:
-    """The key by whose order pairs become rows."""
+    """The sort key of rows: a hash of the pair."""
 
     def key(pair: IssuePair) -> tuple[int, IssueRef, IssueRef]:
         return keyed_hash(seed, "row", *sorted((pair.first, pair.second))), pair.first, pair.second
@@ -193,7 +190,7 @@ def make_rows(
     seed: int,
     site: str = GITHUB,
 ) -> pl.DataFrame:
-    """One split's rows, in an order and with a first text that the seed decides for both labels alike."""
+    """The rows of one split; the seed decides their order and the first text, whatever the label."""
     pairs = sorted([*positives, *negatives], key=row_order(seed))
     return pl.DataFrame([_row(pair, texts, seed, site) for pair in pairs], schema=ROWS, orient="row")
 
@@ -201,7 +198,7 @@ def make_rows(
 def make_positive_rows(
     positives: Sequence[IssuePair], texts: Mapping[IssueRef, IssueText], seed: int
 ) -> pl.DataFrame:
-    """Only the positives: the duplicate as anchor, the issue it was closed for as positive."""
+    """The positives with the duplicate as anchor and its original as positive."""
     pairs = sorted(positives, key=row_order(seed))
     return pl.DataFrame(
         {
@@ -216,6 +213,7 @@ def _row(pair: IssuePair, texts: Mapping[IssueRef, IssueText], seed: int, site: 
     low, high = sorted((pair.first, pair.second))
     one, other = (low, high) if keyed_hash(seed, "first", low, high) % 2 else (high, low)
     grounds = pair.grounds
+    evidence = grounds.evidence if grounds else None
     return (
         texts[one].text,
         texts[other].text,
@@ -231,15 +229,9 @@ def _row(pair: IssuePair, texts: Mapping[IssueRef, IssueText], seed: int, site: 
         grounds and str(grounds.relation),
         grounds and grounds.reason,
         grounds and grounds.confidence,
-        _evidence(grounds.evidence if grounds else None),
+        evidence and {name: getattr(evidence, name) for name in ("kind", "url", "who", "when")},
         pair.negative_kind or None,
     )
-
-
-def _evidence(evidence: Evidence | None) -> dict[str, str | None] | None:
-    if evidence is None:
-        return None
-    return {"kind": evidence.kind, "url": evidence.url, "who": evidence.who, "when": evidence.when}
 
 
 def write_gis(
@@ -253,7 +245,7 @@ def write_gis(
     run: Mapping[str, Any],
     site: str = GITHUB,
 ) -> dict[str, Any]:
-    """Write the dataset folder with its configurations `default` and `positive`."""
+    """Write the dataset folder with the configurations `default` and `positive`."""
     if not any(positives.values()):
         raise DataError(_why_empty(statistics), path=out)
     rows = {
@@ -270,13 +262,13 @@ def write_gis(
 def _why_empty(statistics: Mapping[str, Any]) -> str:
     left_out = {**statistics.get("rejected_issues", {}), **statistics.get("dropped_positives", {})}
     if not left_out:
-        return "no duplicates found, so there is nothing to pair; crawl more repositories, or a longer time"
+        return "no duplicates found; crawl more repositories, or a longer time"
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
-    return f"every duplicate was left out ({reasons}; dropped.parquet has each); crawl more repositories"
+    return f"every duplicate was rejected ({reasons}; see dropped.parquet); crawl more repositories"
 
 
 def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """What `row_counts` needs of rows, small; `long` is how many of a row's texts are long."""
+    """The columns that `row_counts` needs, without texts; `long` counts the long texts of a row."""
     return rows.select(
         pl.col("repo").cast(pl.Categorical),
         "label",
@@ -288,16 +280,19 @@ def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def row_counts(rows: Mapping[str, pl.DataFrame], most: int | None = None) -> dict[str, Any]:
-    """Counts by split and label, repository, relation, evidence, kind of negative; shares of long texts."""
+def row_counts(rows: Mapping[str, pl.DataFrame], max_repositories: int | None = None) -> dict[str, Any]:
+    """Counts by split, repository, relation, evidence and kind of negative; shares of long texts."""
+    all_rows = pl.concat(rows.values())
     return {
         "splits": {split: _split_counts(frame) for split, frame in rows.items()},
-        "gap_auc": gap_auc(pl.concat(rows.values())),
-        "repositories": {split: _by_name(repository_counts(frame), most) for split, frame in rows.items()},
-        "repository_count": pl.concat(frame["repo"] for frame in rows.values()).n_unique(),
-        "relations": _value_counts(pl.concat(f["relation"] for f in rows.values())),
-        "evidence": _value_counts(pl.concat(f["evidence"] for f in rows.values())),
-        "negative_kinds": _value_counts(pl.concat(f["negative_kind"] for f in rows.values())),
+        "gap_auc": gap_auc(all_rows),
+        "repositories": {
+            split: _by_name(repository_counts(frame), max_repositories) for split, frame in rows.items()
+        },
+        "repository_count": all_rows["repo"].n_unique(),
+        "relations": _value_counts(all_rows["relation"]),
+        "evidence": _value_counts(all_rows["evidence"]),
+        "negative_kinds": _value_counts(all_rows["negative_kind"]),
     }
 
 
@@ -313,17 +308,17 @@ def _split_counts(frame: pl.DataFrame) -> dict[str, int | float | None]:
 
 
 def repository_counts(frame: pl.DataFrame) -> pl.DataFrame:
-    """Positives and negatives of each repository, by its name."""
+    """Positives and negatives of each repository, sorted by name."""
     counts = frame.group_by(pl.col("repo").cast(pl.String)).agg(
         positive=pl.col("label").sum(), negative=pl.len().cast(pl.Int64) - pl.col("label").sum()
     )
     return counts.sort("repo")
 
 
-def _by_name(counts: pl.DataFrame, most: int | None) -> dict[str, dict[str, int]]:
-    if most is not None:
-        largest = counts.sort("positive", "negative", "repo", descending=[True, True, False]).head(most)
-        counts = largest.sort("repo")
+def _by_name(counts: pl.DataFrame, max_repositories: int | None) -> dict[str, dict[str, int]]:
+    if max_repositories is not None:
+        largest = counts.sort("positive", "negative", "repo", descending=[True, True, False])
+        counts = largest.head(max_repositories).sort("repo")
     return {
         repo: {"positive": positive, "negative": negative} for repo, positive, negative in counts.iter_rows()
     }
@@ -335,14 +330,14 @@ def _value_counts(values: pl.Series) -> dict[str, int]:
 
 
 def reasons_of(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> Reasons:
-    """Number of rejected issues and pairs, by label and reason."""
-    found: Reasons = Counter((None, reason) for reason in rejected.values())
-    found.update((drop.label, drop.reason) for drop in dropped)
-    return found
+    """Number of rejected issues and dropped pairs, by label and reason."""
+    reasons: Reasons = Counter((None, reason) for reason in rejected.values())
+    reasons.update((drop.label, drop.reason) for drop in dropped)
+    return reasons
 
 
 def drop_counts(reasons: Reasons, removed: Mapping[str, int]) -> dict[str, Any]:
-    """Counts of rejected data by stage, for statistics.json."""
+    """The counts of rejected data in statistics.json, by stage."""
 
     def of(label: int | None) -> dict[str, int]:
         return {reason: count for (own, reason), count in sorted(reasons.items(), key=str) if own == label}
@@ -365,5 +360,5 @@ def dropped_frame(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPai
 
 
 def write_dropped(path: Path, rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> None:
-    """Write `dropped_frame`, readable by its owner alone."""
+    """Write `dropped_frame`, readable only by its owner."""
     write_parquet(path, dropped_frame(rejected, dropped), private=True)

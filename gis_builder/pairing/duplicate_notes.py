@@ -1,8 +1,8 @@
-"""Find talk about the issue being a duplicate: "[duplicate]", "EDIT: dup of #12", "closing in favour of #12".
+"""Find notes that the issue is a duplicate: "[duplicate]", "EDIT: dup of #12", "closing in favour of #12".
 
-It would give the label away. A line becomes a row of codes, one a token, and patterns over that row say what
-a note is: a core ("duplicate of" and a reference) with the run of small words around it that only talk
-about issues, or the bare word where such a run fills its clause. So "duplicate symbol main" stays.
+They would reveal the label. Each line becomes a string of codes, one per token, and patterns find the notes:
+"duplicate of" with a reference and the small words around it, or the word alone if such words fill its
+clause. So "duplicate symbol main" stays.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from gis_builder.pairing.references import IssueMention
 
 
 class NoteCode(StrEnum):
-    """What a token of a line stands for."""
+    """The meaning of a token."""
 
-    REMARK = "P"  # a word of a remark on the issue itself
-    BESIDE = "T"  # a word that may stand beside those
+    REMARK = "P"  # a word of remarks about the issue itself
+    BESIDE = "T"  # a word that is common in such remarks
     WORD = "W"  # any other word
     DUPLICATE = "D"
     SAME = "M"  # "same as", "in favour of"
     REFERENCE = "R"
-    LINK = "L"  # the bracket that opens a link to a reference
+    LINK = "L"  # the bracket before a linked reference
     NUMBER = "N"
     STOP = "."
     COMMA = ","
@@ -70,7 +70,7 @@ _TOKEN = re.compile(
     r"|(?P<dot>[.!?;]+(?!\w))|(?P<comma>,|\s[-–—]+(?=\s)|…)|(?P<colon>:)|(?P<open>[(\[])|(?P<close>[)\]])|(?P<code>`)",
     re.IGNORECASE,
 )
-_KINDS = {
+_CODE_OF_GROUP = {
     "same": NoteCode.SAME,
     "number": NoteCode.NUMBER,
     "dot": NoteCode.STOP,
@@ -81,7 +81,7 @@ _KINDS = {
     "code": NoteCode.WORD,
 }
 
-# Every pattern reads a row in at most quadratic time, and rows are short: see _LONGEST_LINE.
+# Every pattern takes at most quadratic time; lines are short, see _MAX_LINE.
 _RUN = "[REMARK BESIDE COMMA COLON]*"
 _LONG_RUN = "[REMARK BESIDE DUPLICATE COMMA COLON]*"
 _REF = "(?:REFERENCE | LINK [^REFERENCE]{0,40} REFERENCE)"
@@ -122,79 +122,76 @@ _DUP_GATE = re.compile(r"[dD][uU](?:[pP]|[lL][pP])")
 _SAME_GATE = re.compile(
     r"[Ss]ame|[Ii]dentical|[Ff]avou?r of|[a-z]ed by|[Rr]eported|[Tt]racked|[Ff]iled|[Rr]aised"
 )
-_LONGEST_LINE = 1500
+_MAX_LINE = 1500
 
 
-class _Place(NamedTuple):
+class _Token(NamedTuple):
     code: NoteCode
     start: int
     end: int
 
 
 def find_duplicate_notes(text: str, references: list[IssueMention]) -> list[Span]:
-    """Spans of statements that only say of what the issue is a duplicate, or that it is (or isn't) one."""
+    """Spans of notes that the issue is (or isn't) a duplicate, or of which issue."""
     spans: list[Span] = []
     starts = [reference.start for reference in references]
     done = -1
     # Words like "same as" make a note only beside a reference.
-    hits = sorted(
-        m.start() for gate in (_DUP_GATE, _SAME_GATE)[: 1 + bool(references)] for m in gate.finditer(text)
-    )
-    for hit in hits:
+    gates = (_DUP_GATE, _SAME_GATE) if references else (_DUP_GATE,)
+    for hit in sorted(match.start() for gate in gates for match in gate.finditer(text)):
         if hit < done:
             continue
         start = text.rfind("\n", 0, hit) + 1
         end = text.find("\n", hit)
         done = len(text) if end < 0 else end
-        if done - start <= _LONGEST_LINE:  # a longer line is data, not prose
-            here = references[bisect_left(starts, start) : bisect_left(starts, done)]
-            spans += _notes(text, start, done, [r.span for r in here if r.end <= done])
+        if done - start <= _MAX_LINE:  # a longer line is data, not prose
+            in_line = references[bisect_left(starts, start) : bisect_left(starts, done)]
+            spans += _notes(text, start, done, [r.span for r in in_line if r.end <= done])
     return spans
 
 
-def _notes(text: str, start: int, end: int, here: list[Span]) -> Iterator[Span]:
-    tokens = list(_tokens(text, start, end, here))
-    row = "".join(token.code for token in tokens)
-    if NoteCode.DUPLICATE not in row and not (NoteCode.SAME in row and here):
+def _notes(text: str, start: int, end: int, references: list[Span]) -> Iterator[Span]:
+    tokens = list(_tokens(text, start, end, references))
+    codes = "".join(token.code for token in tokens)
+    if NoteCode.DUPLICATE not in codes and not (NoteCode.SAME in codes and references):
         return
     done = -1
-    for first, last in sorted(_stretches(row)):
-        while first < last and row[first] in (NoteCode.COMMA, NoteCode.COLON):
+    for first, last in sorted(_note_spans(codes)):
+        while first < last and codes[first] in (NoteCode.COMMA, NoteCode.COLON):
             first += 1
         if first < last > done:
-            yield tokens[first].start, _closing(tokens, row, first, last)
+            yield tokens[first].start, _note_end(tokens, codes, first, last)
             done = last
 
 
-def _stretches(row: str) -> Iterator[Span]:
+def _note_spans(codes: str) -> Iterator[Span]:
     for pattern in (*_ABOUT_A_REFERENCE, _TAG):
-        yield from (match.span() for match in pattern.finditer(row))
-    yield from (match.span() for match in _REMARK_ALONE.finditer(row) if NoteCode.REMARK in match[0])
+        yield from (match.span() for match in pattern.finditer(codes))
+    yield from (match.span() for match in _REMARK_ALONE.finditer(codes) if NoteCode.REMARK in match[0])
 
 
-def _closing(tokens: list[_Place], row: str, first: int, last: int) -> int:
-    """Where the note ends: with its full stop, if it began where a clause begins."""
-    opens_clause = first == 0 or row[first - 1] == NoteCode.STOP
-    if opens_clause and last < len(row) and row[last] in (NoteCode.STOP, NoteCode.COMMA, NoteCode.COLON):
+def _note_end(tokens: list[_Token], codes: str, first: int, last: int) -> int:
+    """The end of a note, including its full stop if it began a clause."""
+    opens_clause = first == 0 or codes[first - 1] == NoteCode.STOP
+    if opens_clause and last < len(codes) and codes[last] in (NoteCode.STOP, NoteCode.COMMA, NoteCode.COLON):
         return tokens[last].end
     return tokens[last - 1].end
 
 
-def _tokens(text: str, start: int, end: int, references: list[Span]) -> Iterator[_Place]:
+def _tokens(text: str, start: int, end: int, references: list[Span]) -> Iterator[_Token]:
     position = start
     for ref_start, ref_end in [*references, (end, end)]:
         for match in _TOKEN.finditer(text, position, ref_start):
-            yield _Place(_code(match), *match.span())
+            yield _Token(_code(match), *match.span())
         if ref_start < end:
-            yield _Place(
-                NoteCode.LINK if text[ref_start:ref_end] == "[" else NoteCode.REFERENCE, ref_start, ref_end
-            )
+            code = NoteCode.LINK if text[ref_start:ref_end] == "[" else NoteCode.REFERENCE
+            yield _Token(code, ref_start, ref_end)
         position = ref_end
 
 
 def _code(match: re.Match[str]) -> NoteCode:
     kind = match.lastgroup or ""
     if kind != "word":
-        return _KINDS[kind]
+        return _CODE_OF_GROUP[kind]
     word = match[0].lower().replace("’", "'")
     return NoteCode.DUPLICATE if _DUP.fullmatch(word) else _CODES.get(word, NoteCode.WORD)

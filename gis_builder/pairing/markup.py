@@ -1,4 +1,4 @@
-"""Around the words of an issue: Markdown, checklists, images, and stubs that removed references leave."""
+"""Clean the markup of an issue: Markdown, checklists, images, and words that led to removed references."""
 
 from __future__ import annotations
 
@@ -9,29 +9,27 @@ from html import unescape
 from gis_builder.detection.page import fences
 from gis_builder.detection.tokens import Span
 
-# Say nothing without what follows them.
-_JOINTS = frozenset((
-    "about", "and", "as", "at", "because", "between", "by", "cf", "due", "for", "from", "in", "into",
-    "like", "nor", "of", "off", "on", "or", "per", "see", "since", "such", "than", "through", "to", "under",
-    "until", "upon", "via", "vs", "with",
-))  # fmt: skip
+# Words without meaning if the reference after them is removed.
+_JOINT_WORDS = """
+    about and as at because between by cf due for from in into like nor of off on or per see since such than
+    through to under until upon via vs with
+"""
+_JOINTS = frozenset(_JOINT_WORDS.split())
 _NOUNS = frozenset(("bug", "bugs", "issue", "issues", "pr", "ticket", "tickets"))
-# Say no more than that there is a reference, where a clause has no other words.
-_LEADS = _JOINTS | frozenset((
-    "a", "again", "already", "also", "are", "based", "be", "blocked", "blocker", "blocks", "bug", "bugs",
-    "caused", "closely", "could", "depends", "described", "discovered", "discussed", "discussion",
-    "encountered", "extracted", "few", "fixed", "fixes", "follow-up", "followup", "found", "further", "i",
-    "introduced", "is", "issue", "issues", "it", "it's", "likely", "linked", "loosely", "may", "maybe",
-    "mentioned", "might", "more", "moved", "noticed", "original", "originally", "other", "parent", "part",
-    "perhaps", "possibly", "potentially", "pr", "presumably", "previous", "previously", "probably", "re",
-    "ref", "reference", "references", "refs", "regressed", "related", "relates", "relevant", "reported",
-    "same", "seems", "separated", "similar", "somewhat", "spawned", "split", "spun", "that", "the",
-    "these", "this", "ticket", "tickets", "tracked", "tracking", "was", "were", "which",
-))  # fmt: skip
+# If a clause has only these words, joints and a reference, all of it is removed.
+_LEAD_WORDS = """
+    a again already also are based be blocked blocker blocks bug bugs caused closely could depends described
+    discovered discussed discussion encountered extracted few fixed fixes follow-up followup found further i
+    introduced is issue issues it it's likely linked loosely may maybe mentioned might more moved noticed
+    original originally other parent part perhaps possibly potentially pr presumably previous previously
+    probably re ref reference references refs regressed related relates relevant reported same seems separated
+    similar somewhat spawned split spun that the these this ticket tickets tracked tracking was were which
+"""
+_LEADS = _JOINTS.union(_LEAD_WORDS.split())
 _WORD = re.compile(r"(?:(?<=[\s(\[,;:.!?>*_])|^)(?P<word>[A-Za-z][A-Za-z'-]*)(?P<stop>[.:]?)[ \t]*\Z")
 _ABBREVIATIONS = frozenset(("cf", "ref", "refs", "re"))
-_MOST_WORDS = 6
-_WINDOW = 32  # characters, more than the longest of the words
+_MAX_WORDS = 6
+_WINDOW = 32  # characters; longer than each of these words
 _CLAUSE_OPENS = re.compile(r"(?:^|[\n(\[;:.!?,–—>/]|(?:^|(?<=\s))[-*+#]+)[ \t]*\Z")
 _TAIL = re.compile(
     r"[ \t]+(?:for|on|about)[ \t]+(?:(?:more|further|some|the|full|additional)[ \t]+)?"
@@ -41,43 +39,43 @@ _CLAUSE_ENDS = re.compile(r"[ \t]*(?:[.,;:!?)\]\n]|\Z)")
 _FULL_STOP = re.compile(r"[ \t]*[.,;:]")
 
 
-def with_stub(text: str, span: Span) -> Span:
-    """The span of a reference, or list of references, together with the words that would be left hanging."""
+def with_leading_words(text: str, span: Span) -> Span:
+    """The span of a reference or list of references, with the words that make no sense without it."""
     start, end = _with_brackets(text, *span)
     tail = _TAIL.match(text, end)
     if _CLAUSE_ENDS.match(text, tail.end() if tail else end) is None:
         return span
-    joints, leads = _walk_joints(text, start), _walk(text, start, _LEADS)
+    joints, leads = _joints_start(text, start), _words_start(text, start, _LEADS)
     opens = _CLAUSE_OPENS.search(text, max(0, leads - _WINDOW), leads)
     if leads < start and opens is not None:
         return _whole_clause(text, leads, tail.end() if tail else end)
     return (joints, end) if tail is None else span
 
 
-def _walk_joints(text: str, position: int) -> int:
-    """How far back "such as in issue" reaches; a noun that no joint leads to stays: "hit this bug"."""
-    joints = _walk(text, position, _JOINTS)
+def _joints_start(text: str, position: int) -> int:
+    """The start of words such as "such as in issue"; a noun without a joint stays: "hit this bug"."""
+    joints = _words_start(text, position, _JOINTS)
     if joints < position:
         return joints
-    with_noun = _walk(text, position, _JOINTS | _NOUNS)
+    with_noun = _words_start(text, position, _JOINTS | _NOUNS)
     first = re.match(r"[A-Za-z]+", text[with_noun : with_noun + _WINDOW])
     return position if first is None or first[0].lower() in _NOUNS else with_noun
 
 
-def _walk(text: str, position: int, words: frozenset[str]) -> int:
-    """How far back such words reach without a break; blanks before the reference stay if there are none."""
-    for _ in range(_MOST_WORDS):
-        found = _WORD.search(text[max(0, position - _WINDOW) : position])
-        if found is None or found["word"].lower() not in words:
+def _words_start(text: str, position: int, words: frozenset[str]) -> int:
+    """The start of the longest run of these words before a position."""
+    for _ in range(_MAX_WORDS):
+        match = _WORD.search(text[max(0, position - _WINDOW) : position])
+        if match is None or match["word"].lower() not in words:
             break
-        if found["stop"] == "." and found["word"].lower() not in _ABBREVIATIONS:
+        if match["stop"] == "." and match["word"].lower() not in _ABBREVIATIONS:
             break
-        position = max(0, position - _WINDOW) + found.start()
+        position = max(0, position - _WINDOW) + match.start()
     return position
 
 
 def _whole_clause(text: str, start: int, end: int) -> Span:
-    """A clause of which nothing stays takes one of the stops around it along."""
+    """The span of a whole clause with one of the stops around it."""
     before = text[max(0, start - _WINDOW) : start].rstrip(" \t")[-1:]
     if before in (",", ";", "–", "—", "-") and _CLAUSE_ENDS.match(text, end):
         return text.rfind(before, 0, start), end
@@ -88,7 +86,7 @@ def _whole_clause(text: str, start: int, end: int) -> Span:
 
 
 def _with_brackets(text: str, start: int, end: int) -> Span:
-    """A reference alone in brackets, with them: what leads to "(#12)" leads to #12."""
+    """The span of a reference with the brackets that contain nothing else."""
     blank = int(text[max(0, start - 1) : start] == " " == text[end : end + 1])
     opening, closing = start - 1 - blank, end + blank
     is_bracketed = opening >= 0 and text[opening] in "([" and text[closing : closing + 1] in (")", "]")
@@ -96,12 +94,12 @@ def _with_brackets(text: str, start: int, end: int) -> Span:
 
 
 _BETWEEN = re.compile(r"[ \t]*(?:,|/|&|\band\b|\bor\b)?[ \t]*(?:\band\b|\bor\b)?[ \t]*")
-_LONGEST_BETWEEN = 10
+_MAX_BETWEEN = 10
 _WRAPPERS = {"(": ")", "[": "]", "<": ">", "*": "*", "_": "_", "~": "~", '"': '"'}
 
 
 def cut(text: str, spans: Iterable[Span]) -> str:
-    """Remove `spans`, what only joins two of them, brackets that only hold them, and the blank before."""
+    """Remove `spans`, the words that join two of them, their brackets, and the blank before."""
     pieces: list[str] = []
     position = 0
     for start, end in merge(text, spans):
@@ -113,7 +111,7 @@ def cut(text: str, spans: Iterable[Span]) -> str:
 
 
 def merge(text: str, spans: Iterable[Span]) -> list[Span]:
-    """`spans` in order, those that overlap made one, and those that only a comma or an "and" keeps apart."""
+    """Sort `spans` and merge those that overlap or have only a comma or an "and" between them."""
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and (start <= merged[-1][1] or _only_joins(text, merged[-1][1], start)):
@@ -124,7 +122,7 @@ def merge(text: str, spans: Iterable[Span]) -> list[Span]:
 
 
 def _only_joins(text: str, start: int, end: int) -> bool:
-    return end - start <= _LONGEST_BETWEEN and _BETWEEN.fullmatch(text, start, end) is not None
+    return end - start <= _MAX_BETWEEN and _BETWEEN.fullmatch(text, start, end) is not None
 
 
 def _widen(text: str, start: int, end: int) -> Span:
@@ -141,7 +139,8 @@ def _widen(text: str, start: int, end: int) -> Span:
     return start, end
 
 
-_CHECKLIST = re.compile(
+# Lines of a template's checklist ("I searched …", "I read the …") and their headings.
+CHECKLIST = re.compile(
     r"^[ \t]*[-*+][ \t]+\[[ xX]?\][^\n]*?"
     r"(?:search|duplicat|existing issue|already (?:been )?(?:report|exist|fil)|contribut|code of conduct"
     r"|guideline|\bread the\b|\bhave read\b|\bagree\b|\bconfirm|\bchecked\b"
@@ -149,21 +148,21 @@ _CHECKLIST = re.compile(
     r"|^#{1,6}[ \t][^\n]*?(?:existing issue|duplicat\w{0,12}\??[ \t]*$|\bsearched\b|\bchecklist\b)[^\n]*$",
     re.MULTILINE | re.IGNORECASE,
 )
-# The first author and a list of people who are told: names of people, and nothing about the issue.
-_BYLINE = re.compile(
+# Lines with only names of people: the first author, people in copy.
+BYLINE = re.compile(
     r"^[ \t]*by \*\*[^*\n]{1,80}\*\*:?[ \t]*$"
     r"|^[ \t]*(?:/?cc)\b:?(?:[ \t,]{1,4}(?:and[ \t]{1,4})?@[\w/-]{1,80}){1,30}[ \t.]*$"
     r"|^[\W_]{0,4}original (?:issue|comment) reported on code\.google\.com by [^\n]{1,120}$",
     re.MULTILINE | re.IGNORECASE,
 )
-# Tags that importers write around texts and addresses; a tag in backticks is what the issue is about.
+# Tags that importers write around texts and addresses; a tag in backticks belongs to the issue's topic.
 _TAG = re.compile(
     r"(?<!`)</?(?:(?P<breaks>p|br|div)|pre|a|span|font|tt)(?:[ \t][^<>`]{0,1500})?/?>(?!`)", re.IGNORECASE
 )
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#34|#x27);")
 _HOME = re.compile(r"(?P<root>/home/|/Users/|[A-Z]:\\Users\\)(?!user\b)[^\s/\\:\"'`<>|()\[\]]{1,64}")
-# Questions and instructions of Google Code's and GitHub's templates: not the author's words.
-_INSTRUCTION = re.compile(
+# Questions and instructions of Google Code's and GitHub's templates.
+INSTRUCTION = re.compile(
     r"^[ \t]*(?:(?:what steps will reproduce the problem|what is the expected output|what do you see instead"
     r"|what version of the product are you using|on what operating system"
     r"|please (?:provide|use) (?:any |labels and )?additional information below"
@@ -175,12 +174,12 @@ _IMAGE = re.compile(r"!\[([^\[\]\n]{0,300})\]\([^()\s]{0,1500}(?:[ \t]+\"[^\"\n]
 _IMAGE_TAG = re.compile(r"<img\b[^<>]{0,1500}>", re.IGNORECASE)
 _ALT = re.compile(r"\balt=(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
 _HOLLOW_LINE = re.compile(r"[ \t]*(?:#{1,6}|[-*+](?:[ \t]+\[[ xX]?\])?|>+|\[[^\[\]\n]{1,40}\]:)")
-_LONGEST_HOLLOW = 60
+_MAX_HOLLOW = 60
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 def segments(text: str) -> Iterator[tuple[str, bool]]:
-    """The text in order as (piece, is fenced code); an unclosed fence runs to the end, as GitHub shows it."""
+    """Pieces of the text as (piece, is fenced code); an unclosed fence extends to the end, as on GitHub."""
     position = 0
     for start, end in fences(text):
         if start > position:
@@ -191,46 +190,31 @@ def segments(text: str) -> Iterator[tuple[str, bool]]:
         yield text[position:], False
 
 
-def instructions(text: str) -> list[Span]:
-    """Lines of issue templates that tell the author what to write."""
-    return [match.span() for match in _INSTRUCTION.finditer(text)]
-
-
-def checklists(text: str) -> list[Span]:
-    """Lines of a template's checklist ("I searched …", "I read the …") and the headings over them."""
-    return [match.span() for match in _CHECKLIST.finditer(text)]
-
-
-def bylines(text: str) -> list[Span]:
-    """Lines that only name people: "by **login**:" of an importer, "cc @login"."""
-    return [match.span() for match in _BYLINE.finditer(text)]
-
-
 def html_to_text(text: str) -> tuple[str, int]:
-    """Drop the tags that importers put around texts, and write out HTML's entities."""
+    """Remove tags that importers write around texts, and replace HTML entities by their characters."""
     tags = entities = 0
     if "<" in text:
-        text, tags = _TAG.subn(_in_place_of, text)
+        text, tags = _TAG.subn(_tag_replacement, text)
     if "&" in text:
         text, entities = _ENTITY.subn(lambda entity: unescape(entity[0]).replace("\xa0", " "), text)
     return text, tags + entities
 
 
-def _in_place_of(tag: re.Match[str]) -> str:
-    """A blank for a tag that begins a line and has no blank beside it, so that no words are joined."""
+def _tag_replacement(tag: re.Match[str]) -> str:
+    """A blank if a tag that breaks the line has no blank beside it; otherwise it would join two words."""
     around = tag.string[max(0, tag.start() - 1) : tag.start()], tag.string[tag.end() : tag.end() + 1]
     return " " if tag["breaks"] and all(one and not one.isspace() for one in around) else ""
 
 
 def without_home_folders(text: str) -> tuple[str, int]:
-    """Put `user` in place of a person's name in the path of a home folder."""
+    """Replace a person's name in the path of a home folder by `user`."""
     if "/home/" not in text and "/Users/" not in text and ":\\Users\\" not in text:
         return text, 0
     return _HOME.subn(lambda home: f"{home['root']}user", text)
 
 
 def images_to_words(text: str) -> tuple[str, int]:
-    """Put each image's alternative text in its place; the address says nothing to a reader."""
+    """Replace each image by its alternative text."""
     count = 0
     if "![" in text:
         text, count = _IMAGE.subn(lambda image: image[1], text)
@@ -246,7 +230,7 @@ def _alternative(image: re.Match[str]) -> str:
 
 
 def tidy_blanks(text: str) -> str:
-    """No blanks at line ends, one empty line in a row at most, no prose line of bare markup (`###`, `-`)."""
+    """Remove blanks at line ends, repeated empty lines, and prose lines of bare markup (`###`, `-`)."""
     text = "".join("\n".join(_lines(piece, code)) for piece, code in segments(text))
     return _BLANK_LINES.sub("\n\n", text).strip()
 
@@ -254,5 +238,5 @@ def tidy_blanks(text: str) -> str:
 def _lines(text: str, code: bool) -> Iterator[str]:
     for line in text.split("\n"):
         line = line.rstrip(" \t")
-        if code or not line or len(line) > _LONGEST_HOLLOW or not _HOLLOW_LINE.fullmatch(line):
+        if code or not line or len(line) > _MAX_HOLLOW or not _HOLLOW_LINE.fullmatch(line):
             yield line

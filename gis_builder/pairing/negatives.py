@@ -1,8 +1,8 @@
 """Negative pairs: two issues of one repository and split that are about different things.
 
-Issues that stand in positives are paired anew among themselves, each about as often as it stands in
-positives. So a single text says nothing about the label: a model must compare. Issues without a duplicate
-come in where these don't suffice.
+Negatives reuse the issues of positives, each about as often as in positives. So one text alone reveals little
+about the label, and a model must compare both. Issues without a duplicate are used only if these don't
+suffice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gis_builder.pairing.sampler import Matching, NegativeSampler, Timeline, WantedGaps, opening_times
+from gis_builder.pairing.sampler import GapMatcher, NegativeSampler, Timeline, WantedGaps, opening_times
 from gis_builder.settings.pairs import PairSettings
 from gis_builder.settings.strategies import Retriever, strategy_of
 from gis_builder.store.records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
@@ -24,58 +24,17 @@ _WORD = re.compile(r"\w+")
 Link = frozenset[IssueRef]  # two issues of which one mentions the other
 
 
-class NegativeFilter:
-    """Says why two issues of one repository may not be a negative, or None if they may.
-
-    `same_cluster` and `near_identical`: one group of the split stage, by verdict or by text. `linked`: one
-    mentions the other. `same_title`: equal but for case and punctuation. `too_similar`: the BM25 score of one
-    for the other is at least `limit` of its score for itself.
-    """
-
-    def __init__(
-        self,
-        *,
-        cluster: Mapping[IssueRef, str],
-        group: Mapping[IssueRef, IssueRef],
-        titles: Mapping[IssueRef, str],
-        linked: Collection[Link],
-        share: Callable[[IssueRef, IssueRef], float],
-        limit: float,
-    ) -> None:
-        self._cluster, self._group, self._titles = cluster, group, titles
-        self._linked, self._share, self._limit = linked, share, limit
-
-    def why_not(self, one: IssueRef, other: IssueRef) -> str | None:
-        """The reason code, cheapest check first."""
-        if one == other or (one in self._cluster and self._cluster[one] == self._cluster.get(other)):
-            return "same_cluster"
-        if self._group.get(one, one) == self._group.get(other, other):
-            return "near_identical"
-        if frozenset((one, other)) in self._linked:
-            return "linked"
-        if self._titles[one] and self._titles[one] == self._titles[other]:
-            return "same_title"
-        return "too_similar" if self._share(one, other) >= self._limit else None
-
-
-def plain_title(text: str) -> str:
-    """The words of a rendered text's first line in lower case."""
-    return " ".join(_WORD.findall(text.partition("\n")[0].lower()))
-
-
 @dataclass(slots=True)
 class Negatives:
-    """The negatives of each split, what the guard dropped, and how many are missing of those wanted."""
+    """The negatives of each split, the dropped pairs, and the number of missing negatives."""
 
     pairs: dict[str, list[IssuePair]] = field(default_factory=dict)
     dropped: list[DroppedPair] = field(default_factory=list)
     missing: dict[str, int] = field(default_factory=dict)
-    with_single: int = 0  # negatives with an issue that stands in no positive of its split
+    with_single: int = 0  # negatives with an issue that is in no positive of its split
 
 
-class _Sources(NamedTuple):
-    """What every drawing looks things up in."""
-
+class _Inputs(NamedTuple):
     cluster: Mapping[IssueRef, str]
     group: Mapping[IssueRef, IssueRef]
     texts: Mapping[IssueRef, IssueText]
@@ -97,24 +56,21 @@ def make_negatives(
 ) -> Negatives:
     """Draw `wanted` negatives for each split, in each repository in proportion to its positives."""
     cluster = {member: c.id for c in clusters for member in c.members}
-    sources = _Sources(cluster, group, texts, linked, settings, seed)
-    everyone: defaultdict[tuple[str, str], list[IssueRef]] = defaultdict(list)
+    inputs = _Inputs(cluster, group, texts, linked, settings, seed)
+    issues: defaultdict[tuple[str, str], list[IssueRef]] = defaultdict(list)
     for ref in sorted(split_of):
-        everyone[split_of[ref], ref.repo].append(ref)
-    made = Negatives()
+        issues[split_of[ref], ref.repo].append(ref)
+    negatives = Negatives()
     for split, pairs in positives.items():
-        grounds = [
-            _RepoNegatives(own, everyone[split, repo], sources)
-            for repo, own in sorted(_by_repo(pairs).items())
+        drawers = [
+            _RepoNegatives(own, issues[split, repo], inputs) for repo, own in sorted(_by_repo(pairs).items())
         ]
-        made.missing[split] = _draw(grounds, wanted[split])
-        made.pairs[split] = [pair for ground in grounds for pair in ground.sampler.pairs]
-        made.dropped += [drop for ground in grounds for drop in ground.sampler.dropped]
-        made.with_single += sum(ground.with_single() for ground in grounds)
-    made.dropped = [
-        drop for drop in made.dropped if drop.reason != "same_cluster"
-    ]  # no candidate to begin with
-    return made
+        negatives.missing[split] = _draw(drawers, wanted[split])
+        negatives.pairs[split] = [pair for drawer in drawers for pair in drawer.sampler.pairs]
+        dropped = (drop for drawer in drawers for drop in drawer.sampler.dropped)
+        negatives.dropped += [drop for drop in dropped if drop.reason != "same_cluster"]  # never candidates
+        negatives.with_single += sum(drawer.with_single() for drawer in drawers)
+    return negatives
 
 
 def _by_repo(pairs: Iterable[IssuePair]) -> dict[str, list[IssuePair]]:
@@ -125,113 +81,125 @@ def _by_repo(pairs: Iterable[IssuePair]) -> dict[str, list[IssuePair]]:
 
 
 def shares(positives: Sequence[int], wanted: int) -> list[int]:
-    """How many of `wanted` negatives each repository gives, by how many positives each has."""
+    """Distribute `wanted` negatives over repositories in proportion to their positives."""
     total = sum(positives)
-    given, done = [], 0
+    counts, done = [], 0
     for count in positives:
-        # Running sums rounded down: the shares add up to what is wanted.
+        # Differences of running sums rounded down add up to exactly `wanted`.
         before, done = done, done + count
-        given.append(wanted * done // total - wanted * before // total)
-    return given
+        counts.append(wanted * done // total - wanted * before // total)
+    return counts
 
 
-def _draw(grounds: Sequence[_RepoNegatives], wanted: int) -> int:
-    """Share `wanted` out; what one repository can't give the others give. How many are missing in the end."""
-    counts = shares([ground.positives for ground in grounds], wanted)
-    for ground, count in zip(grounds, counts, strict=True):
-        ground.draw(count)
-    missing = wanted - sum(len(ground.sampler.pairs) for ground in grounds)
-    for ground in grounds:
+def _draw(drawers: Sequence[_RepoNegatives], wanted: int) -> int:
+    """Draw in all repositories; if one has too few, the others draw more. Returns the number missing."""
+    counts = shares([drawer.positives for drawer in drawers], wanted)
+    for drawer, count in zip(drawers, counts, strict=True):
+        drawer.draw(count)
+    missing = wanted - sum(len(drawer.sampler.pairs) for drawer in drawers)
+    for drawer in drawers:
         if missing > 0:
-            missing -= ground.draw(missing)
+            missing -= drawer.draw(missing)
     return missing
 
 
 class _RepoNegatives:
-    """One repository within one split, where negatives are drawn."""
+    """Draws the negatives of one repository and split."""
 
-    def __init__(self, pairs: Sequence[IssuePair], everyone: Sequence[IssueRef], sources: _Sources) -> None:
+    _retriever: Retriever | None
+    _ranking: Callable[[int], Iterable[int]] | None
+
+    def __init__(self, pairs: Sequence[IssuePair], issues: Sequence[IssueRef], inputs: _Inputs) -> None:
         self.positives = len(pairs)
         self._positives = pairs
         self._paired = {ref for pair in pairs for ref in (pair.first, pair.second)}
-        self._everyone = everyone
-        self._sources = sources
-        self._settings = sources.settings
-        self._refs: Sequence[IssueRef] = sorted(self._paired)
-        self._place = {ref: place for place, ref in enumerate(self._refs)}
+        self._issues = issues
+        self._inputs = inputs
+        self._settings = inputs.settings
         self._strategy = strategy_of(self._settings.negatives)
-        self._retriever: Retriever | None = None
-        self._ranking: Callable[[int], Iterable[int]] | None = None
-        guard = NegativeFilter(
-            cluster=sources.cluster,
-            group=sources.group,
-            titles={ref: plain_title(sources.texts[ref].text) for ref in everyone},
-            linked=sources.linked,
-            share=self._share,
-            limit=self._settings.guard_share,
-        )
-        self.sampler = NegativeSampler(pairs, guard.why_not, sources.seed)
+        self._set_candidates(sorted(self._paired))
+        titles = {ref: inputs.texts[ref].text.partition("\n")[0] for ref in issues}
+        self._titles = {ref: _WORD.findall(title.lower()) for ref, title in titles.items()}
+        self.sampler = NegativeSampler(pairs, self._why_not, inputs.seed)
 
     def draw(self, count: int) -> int:
-        """Draw up to `count` more; how many were drawn."""
+        """Draw up to `count` more negatives and return their number."""
         if count <= 0:
             return 0
         before = len(self.sampler.pairs)
         goal = before + count
         hard = math.ceil(count * self._strategy.share)
         if self._settings.match == "none":
-            self.sampler.draw_hard(hard, self._proposed, self._strategy.kind)
+            self.sampler.draw_hard(hard, self._candidates, self._strategy.kind)
         else:
             self._draw_matched(count, hard)
-        # Whatever is still missing comes at random.
         self.sampler.draw_random(goal - len(self.sampler.pairs))
         if len(self.sampler.pairs) < goal:
-            self._widen()
-            self.sampler.draw_random_from(self._everyone, goal - len(self.sampler.pairs))
-        # An index is large; it is built again in the rare case that more is asked for.
+            self._use_all_issues()
+            self.sampler.draw_random_from(self._issues, goal - len(self.sampler.pairs))
+        # Free the large index; it is rebuilt in the rare case that more negatives are needed.
         self._retriever = self._ranking = None
         return len(self.sampler.pairs) - before
 
     def _draw_matched(self, count: int, hard: int) -> None:
-        """Draw negatives whose gaps in time are those of the positives, as far as the issues allow."""
-        everyone = Timeline(opening_times(self._sources.texts, self._everyone), self._everyone)
-        wanted = WantedGaps([everyone.gap(pair.first, pair.second) for pair in self._positives], count)
-        paired = everyone.only(self._paired.__contains__)
-        of_paired = Matching(self.sampler, paired, wanted, self._sources.seed)
-        of_everyone = Matching(self.sampler, everyone, wanted, self._sources.seed)
-        of_everyone.draw_hard(hard, self._proposed, self._strategy.kind)
+        """Draw negatives with the time gaps of the positives, as far as possible."""
+        timeline = Timeline(opening_times(self._inputs.texts, self._issues), self._issues)
+        wanted = WantedGaps([timeline.gap(pair.first, pair.second) for pair in self._positives], count)
+        paired = timeline.only(self._paired.__contains__)
+        of_paired = GapMatcher(self.sampler, paired, wanted, self._inputs.seed)
+        of_all = GapMatcher(self.sampler, timeline, wanted, self._inputs.seed)
+        of_all.draw_hard(hard, self._candidates, self._strategy.kind)
         of_paired.draw_random()
         if wanted:
-            self._widen()
-            of_everyone.draw_others()
+            self._use_all_issues()
+            of_all.draw_others()
 
     def with_single(self) -> int:
-        """How many negatives have an issue without a positive."""
+        """Number of negatives with an issue that is in no positive."""
         return sum(
             pair.first not in self._paired or pair.second not in self._paired for pair in self.sampler.pairs
         )
 
-    def _widen(self) -> None:
-        if len(self._refs) < len(self._everyone):
-            self._refs = self._everyone
-            self._place = {ref: place for place, ref in enumerate(self._refs)}
-            self._retriever = self._ranking = None
+    def _why_not(self, one: IssueRef, other: IssueRef) -> str | None:
+        """The reason code if two issues may be duplicates; the cheapest checks come first.
 
-    def _index(self) -> Retriever:
+        `same_cluster`, `near_identical`: one group of the split stage, by verdict or by text. `linked`: one
+        mentions the other. `same_title`: equal except for case and punctuation. `too_similar`: the BM25 score
+        of one for the other is at least `guard_share` of its score for itself.
+        """
+        cluster, group = self._inputs.cluster, self._inputs.group
+        if one == other or (one in cluster and cluster[one] == cluster.get(other)):
+            return "same_cluster"
+        if group.get(one, one) == group.get(other, other):
+            return "near_identical"
+        if frozenset((one, other)) in self._inputs.linked:
+            return "linked"
+        if self._titles[one] and self._titles[one] == self._titles[other]:
+            return "same_title"
+        share = self._bm25().share(self._index_of[one], self._index_of[other])
+        return "too_similar" if share >= self._settings.guard_share else None
+
+    def _set_candidates(self, refs: Sequence[IssueRef]) -> None:
+        self._refs = refs
+        self._index_of = {ref: index for index, ref in enumerate(refs)}
+        self._retriever = self._ranking = None
+
+    def _use_all_issues(self) -> None:
+        if len(self._refs) < len(self._issues):
+            self._set_candidates(self._issues)
+
+    def _bm25(self) -> Retriever:
         if self._retriever is None:
             self._retriever = Retriever(self._texts())
         return self._retriever
 
     def _texts(self) -> list[str]:
-        return [self._sources.texts[ref].text for ref in self._refs]
+        return [self._inputs.texts[ref].text for ref in self._refs]
 
-    def _share(self, one: IssueRef, other: IssueRef) -> float:
-        return self._index().share(self._place[one], self._place[other])
-
-    def _proposed(self, ref: IssueRef) -> list[IssueRef]:
-        """What the strategy would try as negatives of an issue, best first."""
+    def _candidates(self, ref: IssueRef) -> list[IssueRef]:
+        """The partners that the strategy proposes for an issue, best first."""
         if self._ranking is None:
-            # The guard's index answers for BM25, too.
-            by_words = self._strategy.rank is Retriever
-            self._ranking = self._index().__getitem__ if by_words else self._strategy.ranking(self._texts())
-        return [self._refs[place] for place in self._ranking(self._place[ref])]
+            # The filter and the strategy share one BM25 index.
+            is_bm25 = self._strategy.rank is Retriever
+            self._ranking = self._bm25().__getitem__ if is_bm25 else self._strategy.ranking(self._texts())
+        return [self._refs[index] for index in self._ranking(self._index_of[ref])]

@@ -25,7 +25,7 @@ Edge = tuple[IssueRef, IssueRef]
 
 
 def find_clusters(verdicts: Iterable[Verdict]) -> list[DuplicateCluster]:
-    """Join chains, cycles and stars of duplicates into clusters, ordered by repository and lowest number."""
+    """Join duplicates and their targets into clusters, ordered by repository and lowest number."""
     edges = sorted(
         {
             (verdict.ref, target)
@@ -38,21 +38,20 @@ def find_clusters(verdicts: Iterable[Verdict]) -> list[DuplicateCluster]:
     groups: Groups[IssueRef] = Groups()
     for duplicate, target in edges:
         groups.join(duplicate, target)
-    edges_of: dict[IssueRef, list[tuple[IssueRef, IssueRef]]] = {}
+    edges_of: dict[IssueRef, list[Edge]] = {}
     for edge in edges:
         edges_of.setdefault(groups.find(edge[0]), []).append(edge)
-    return [_cluster(members, edges_of[lowest]) for lowest, members in groups.all().items()]
-
-
-def _cluster(members: list[IssueRef], edges: list[tuple[IssueRef, IssueRef]]) -> DuplicateCluster:
-    duplicates = {duplicate for duplicate, _ in edges}
-    roots = [member for member in members if member not in duplicates]
-    return DuplicateCluster(str(members[0]), tuple(members), (roots or members)[0], tuple(edges))
+    clusters = []
+    for lowest, members in groups.all().items():
+        duplicates = {duplicate for duplicate, _ in edges_of[lowest]}
+        canonical = next((member for member in members if member not in duplicates), lowest)
+        clusters.append(DuplicateCluster(str(lowest), tuple(members), canonical, tuple(edges_of[lowest])))
+    return clusters
 
 
 @dataclass(slots=True)
 class Positives:
-    """The positives, by cluster and number, and what was left out."""
+    """The positives in order of cluster, and the dropped pairs."""
 
     pairs: list[IssuePair] = field(default_factory=list)
     dropped: list[DroppedPair] = field(default_factory=list)
@@ -65,52 +64,54 @@ def make_positives(
     settings: PairSettings,
     seed: int,
 ) -> Positives:
-    """Turn clusters into pairs of usable texts, each two issues at most once."""
-    made = Positives()
+    """Turn clusters into pairs of usable texts, without repeated pairs."""
+    positives = Positives()
     seen: set[frozenset[IssueRef]] = set()
     for cluster in sorted(clusters, key=lambda c: c.id):
-        related = _Related(cluster, grounds, settings.relations)
-        kept = 0
+        relations = _Relations(cluster, grounds, settings.relations)
+        count = 0
         for first, second in _candidates(cluster, settings, seed):
-            reason = related.why_not(first, second) or _why_not(first, second, seen, texts)
-            if reason is None and kept >= settings.cluster_cap:
+            reason = relations.why_not(first, second) or _why_not(first, second, seen, texts)
+            if reason is None and count >= settings.cluster_cap:
                 reason = "cluster_cap"
             if reason is not None:
-                made.dropped.append(DroppedPair(first, second, 1, reason))
+                positives.dropped.append(DroppedPair(first, second, 1, reason))
                 continue
-            kept += 1
+            count += 1
             seen.add(frozenset((first, second)))
-            made.pairs.append(IssuePair(first, second, 1, cluster.id, grounds.get((first, second))))
-    return made
+            positives.pairs.append(IssuePair(first, second, 1, cluster.id, grounds.get((first, second))))
+    return positives
 
 
-class _Related:
-    """The issues of a cluster that the chosen relations connect."""
+class _Relations:
+    """The edges of a cluster with selected relations, and the issues that they connect."""
 
     def __init__(
-        self, cluster: DuplicateCluster, grounds: Mapping[Edge, Grounds], relations: Collection[Relation]
+        self, cluster: DuplicateCluster, grounds: Mapping[Edge, Grounds], selected: Collection[Relation]
     ) -> None:
-        self._left_out = {
+        self._excluded = {
             edge: f"relation_{grounds[edge].relation}"
             for edge in cluster.edges
-            if edge in grounds and grounds[edge].relation not in relations
+            if edge in grounds and grounds[edge].relation not in selected
         }
-        self._tied = Groups(cluster.members)
+        self._connected = Groups(cluster.members)
         for edge in cluster.edges:
-            if edge not in self._left_out:
-                self._tied.join(*edge)
+            if edge not in self._excluded:
+                self._connected.join(*edge)
 
     def why_not(self, first: IssueRef, second: IssueRef) -> str | None:
-        if (first, second) in self._left_out:
-            return self._left_out[first, second]
-        return None if self._tied.find(first) == self._tied.find(second) else "relation_indirect"
+        if (first, second) in self._excluded:
+            return self._excluded[first, second]
+        is_connected = self._connected.find(first) == self._connected.find(second)
+        return None if is_connected else "relation_indirect"
 
 
 def _candidates(cluster: DuplicateCluster, settings: PairSettings, seed: int) -> Iterator[Edge]:
+    """The edges of a cluster, then, if requested, its other pairs in random order."""
     yield from sorted(cluster.edges)
     if settings.all_within_cluster:
-        named = {frozenset(edge) for edge in cluster.edges}
-        others = [pair for pair in combinations(sorted(cluster.members), 2) if frozenset(pair) not in named]
+        edges = {frozenset(edge) for edge in cluster.edges}
+        others = [pair for pair in combinations(sorted(cluster.members), 2) if frozenset(pair) not in edges]
         others.sort(key=lambda pair: keyed_hash(seed, "within", *pair))
         for low, high in others:
             yield (low, high) if high == cluster.canonical else (high, low)

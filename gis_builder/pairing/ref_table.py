@@ -1,4 +1,4 @@
-"""References in 8 bytes each, where there are too many for objects."""
+"""Issue references in 8 bytes each, for datasets with too many issues for Python objects."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy.typing as npt
 from gis_builder.store.records import IssueRef
 from pairkit.similarity.groups import Places, alone, connected
 
-_BITS = 24  # of an issue's number: the highest that is taken, `decoding.MOST_NUMBER`, has 24
+_BITS = 24  # of an issue's number; `decoding.MAX_NUMBER` fits
 _NUMBER = (1 << _BITS) - 1
 
 
 class RefTable:
-    """References in ascending order, each once; one is known by its place."""
+    """Distinct references in ascending order, identified by their index ("place")."""
 
     def __init__(self, refs: Iterable[IssueRef]) -> None:
         codes: dict[str, int] = {}
@@ -24,8 +24,8 @@ class RefTable:
         self._repos = sorted(codes)
         self._rank = {repo: rank for rank, repo in enumerate(self._repos)}
         ranks = np.array([self._rank[repo] for repo in codes], np.int64)
-        found = np.asarray(keys)
-        self._keys = np.unique(ranks[found >> _BITS] << _BITS | found & _NUMBER)
+        by_code = np.asarray(keys)
+        self._keys = np.unique(ranks[by_code >> _BITS] << _BITS | by_code & _NUMBER)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -35,27 +35,27 @@ class RefTable:
         return IssueRef(self._repos[key >> _BITS], key & _NUMBER)
 
     def at(self, places: Places) -> Iterator[IssueRef]:
-        """The references at some places, one after the other."""
+        """The references at these places."""
         for key in self._keys[places].tolist():
             yield IssueRef(self._repos[key >> _BITS], key & _NUMBER)
 
     def places(self, refs: Iterable[IssueRef]) -> Places:
-        """Where references stand that are in the table; (reference,)."""
+        """The places of references that are in the table; (reference,)."""
         rank = self._rank
         keys = np.fromiter((rank[repo] << _BITS | number for repo, number in refs), np.int64)
         return np.searchsorted(self._keys, keys)
 
     @property
     def repos(self) -> Sequence[str]:
-        """The repositories, in ascending order."""
+        """The repositories in ascending order."""
         return self._repos
 
     def repo_at(self, places: Places) -> npt.NDArray[np.int64]:
-        """The place of each one's repository among `repos`; (place,)."""
+        """The index in `repos` of the repository of each reference; (place,)."""
         return self._keys[places] >> _BITS
 
     def of_repo(self, repo: str) -> Places:
-        """The places of all references to a repository, ascending."""
+        """The places of a repository's references, ascending."""
         rank = self._rank.get(repo)
         if rank is None:
             return np.empty(0, np.int64)
@@ -64,18 +64,18 @@ class RefTable:
 
 
 class Together:
-    """References that must not be parted."""
+    """Groups of references that must be in the same split."""
 
     def __init__(self, refs: RefTable) -> None:
         self._refs = refs
-        self._one, self._other = array("i"), array("i")
+        self._first, self._second = array("i"), array("i")
 
     def add(self, members: Iterable[IssueRef]) -> None:
-        """Take in some of which none may be parted from the others."""
+        """Add references that must stay together."""
         places = self._refs.places(members).tolist()
-        self._one.extend(places[:1] * (len(places) - 1))
-        self._other.extend(places[1:])
+        self._first.extend(places[:1] * (len(places) - 1))
+        self._second.extend(places[1:])
 
     def groups(self) -> Places:
-        """The least reference of each one's group, by place; (reference,)."""
-        return connected(alone(len(self._refs)), np.asarray(self._one), np.asarray(self._other))
+        """For each reference, the lowest place in its group; (reference,)."""
+        return connected(alone(len(self._refs)), np.asarray(self._first), np.asarray(self._second))

@@ -1,14 +1,14 @@
-"""Find what points at an issue: numbers, links and file names that carry a number.
+"""Find references to issues: numbers, links and file names with a number.
 
-They are found by form alone, so that a text whose issue has a known duplicate loses no more than any other.
-Each finder looks for the number first and then at what stands around it: that is fast and linear.
+Only the form of a reference counts, so that texts of duplicates don't lose more than other texts. Each finder
+searches for the number first and then looks at its surroundings, which is fast and takes linear time.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gis_builder.detection.tokens import Span
 from gis_builder.store.records import IssueRef
@@ -17,13 +17,13 @@ _NUMBER = r"([1-9][0-9]{0,6})(?![A-Za-z0-9_]|\.[0-9])"
 _LINK = re.compile(
     rf"(?:issues|pulls|pull|discussions)/{_NUMBER}(?:[/?#][^\s()<>\[\]\"'`|,]*[^\s()<>\[\]\"'`|,.;:!?*_])?"
 )
-# What stands before a number is read backwards from it, so that it is looked at once.
+# The text before a number is matched backwards, so that it is read only once.
 _ADDRESS_BACKWARDS = re.compile(r"(?:/(?:[0-9]++:)?[\w.-]++)++(?://:s?ptth)?")
-_LONGEST_ADDRESS = 200
+_MAX_ADDRESS = 200
 _HASH = re.compile(rf"#{_NUMBER}")
 _WORD_BACKWARDS = re.compile(r"[\w./-]*+(?!#)")
 _NAME = re.compile(r"[A-Za-z][\w.-]{2,}(?:/[\w.-]+)?|[A-Za-z][\w.-]*/[\w.-]+")
-_LONGEST_NAME = 140
+_MAX_NAME = 140
 _SHORT = re.compile(rf"(?<![A-Za-z0-9_-])(?:gh|GH)-{_NUMBER}")
 _NOUN = re.compile(
     r"(?P<noun>(?:issue|Issue|ISSUE|bug|Bug|BUG|ticket|Ticket|PR|pr|pull request|Pull [rR]equest)[sS]?)"
@@ -31,12 +31,12 @@ _NOUN = re.compile(
     r"(?P<number>[1-9][0-9]{0,6})(?![A-Za-z0-9]|\.[0-9]|-[0-9]{2}-[0-9])"
 )
 _AND_NUMBER = re.compile(rf"[ \t]*+(?:,|/|&|\band\b|\bor\b)[ \t]*+(?:(?:and|or)[ \t]++)?#?{_NUMBER}")
-_GLUED_DIGITS = 3  # issue1234 names an issue, PR2 and bug1 need not
+_MIN_ATTACHED_DIGITS = 3  # issue1234 is a reference, PR2 and bug1 may be names
 
 # A stack frame as gdb, lldb, ASan, PHP and Node print it: the number is the depth.
 _FRAME = re.compile(r":?[ \t]++(?:0x[0-9a-fA-F]+|[^\s(]{1,200} ?\(|/|<|[^\n]{0,200}\b(?:at|in) )")
 _FRAME_LEAD = re.compile(r"[ \t\xa0>|*]*(?:[0-9:.]+[ \t]+)?$")
-# Words that compilers and debuggers put before a number of their own.
+# Words before numbers in the output of compilers and debuggers.
 _NUMBERED = re.compile(
     r"\b(?:frame|thread|candidate|attributes|unnamed_addr|nounwind|uwtable|readnone|readonly|generic"
     r"|integer|float) $"
@@ -45,12 +45,12 @@ _COLOUR_LEAD = re.compile(
     r"(?:colou?rs?|background|fill|stroke|border|shadow|hex|rgb)\b[^\n#]{0,24}$", re.IGNORECASE
 )
 _COLOUR_DIGITS = (3, 6)
-_LEAD = 48  # characters looked at before a number
+_LEAD = 48  # characters examined before a number
 
 
 @dataclass(frozen=True, slots=True)
 class IssueMention:
-    """A span of text that points at an issue; `repo` is None where its form names none."""
+    """A span of text that refers to an issue; `repo` is None if it doesn't name a repository."""
 
     start: int
     end: int
@@ -59,11 +59,11 @@ class IssueMention:
 
     @property
     def span(self) -> Span:
-        """Where it stands."""
+        """Start and end."""
         return self.start, self.end
 
     def points_at(self, partners: Collection[IssueRef]) -> bool:
-        """Whether it is one of `partners`, as far as its form tells."""
+        """Whether it may refer to one of `partners`."""
         return any(
             partner.number == self.number and (self.repo is None or self.repo.lower() == partner.repo.lower())
             for partner in partners
@@ -71,56 +71,50 @@ class IssueMention:
 
 
 def find_references(text: str) -> list[IssueMention]:
-    """Every reference in order of place; of those that overlap (`issue #12`), the first stays."""
-    found: list[IssueMention] = []
+    """Every reference in order; overlapping ones (`issue #12`) are merged into the first."""
+    references: list[IssueMention] = []
     if "issues/" in text or "pull" in text or "discussions/" in text:
-        found += _links(text)
+        references += _links(text)
     if "#" in text:
-        found += _hashes(text)
+        references += _hashes(text)
     if "gh-" in text or "GH-" in text:
-        found += [IssueMention(*match.span(), int(match[1])) for match in _SHORT.finditer(text)]
-    found += _nouns(text)
-    found.sort(key=lambda r: (r.start, -r.end))
-    return _without_overlap(found)
-
-
-def _without_overlap(found: list[IssueMention]) -> list[IssueMention]:
-    kept: list[IssueMention] = []
-    for reference in found:
-        if not kept or reference.start >= kept[-1].end:
-            kept.append(reference)
-        elif reference.end > kept[-1].end:
-            first = kept[-1]
-            kept[-1] = IssueMention(first.start, reference.end, first.number, first.repo)
-    return kept
+        references += [IssueMention(*match.span(), int(match[1])) for match in _SHORT.finditer(text)]
+    references += _nouns(text)
+    merged: list[IssueMention] = []
+    for reference in sorted(references, key=lambda r: (r.start, -r.end)):
+        if not merged or reference.start >= merged[-1].end:
+            merged.append(reference)
+        elif reference.end > merged[-1].end:
+            merged[-1] = replace(merged[-1], end=reference.end)
+    return merged
 
 
 def _links(text: str) -> Iterator[IssueMention]:
     for match in _LINK.finditer(text):
         start, end = match.span()
         number, repo = int(match[1]), None
-        address = _before(text, start, _ADDRESS_BACKWARDS, _LONGEST_ADDRESS)
+        address = _before(text, start, _ADDRESS_BACKWARDS, _MAX_ADDRESS)
         if address:
             start -= len(address)
             owner_and_name = address.split("/")[-3:-1]
             repo = "/".join(owner_and_name) if len(owner_and_name) == 2 and all(owner_and_name) else None
-        elif _goes_on(text, start) or text[max(0, start - 1) : start] in ("_", "-"):
-            continue  # the end of another word
+        elif _is_in_word(text, start) or text[max(0, start - 1) : start] in ("_", "-"):
+            continue
         if text[max(0, start - 2) : start] == "](":
             yield from _markdown_link(text, start, end, number, repo)
         else:
             yield IssueMention(start, end, number, repo)
 
 
-def _goes_on(text: str, position: int) -> bool:
-    """Whether a word goes on there; scripts that write without blanks begin one anywhere: "与#12重复"."""
+def _is_in_word(text: str, position: int) -> bool:
+    """Whether a word continues there; in scripts without blanks a word may begin: "与#12重复"."""
     before = text[max(0, position - 1) : position]
     return before.isascii() and before.isalnum()
 
 
-def _before(text: str, position: int, backwards: re.Pattern[str], longest: int) -> str:
-    """What ends at `position` and matches a pattern of reversed text; empty if nothing does."""
-    match = backwards.match(text[max(0, position - longest) : position][::-1])
+def _before(text: str, position: int, backwards: re.Pattern[str], max_length: int) -> str:
+    """The text before `position` that matches a pattern backwards, or an empty string."""
+    match = backwards.match(text[max(0, position - max_length) : position][::-1])
     return match[0][::-1] if match else ""
 
 
@@ -138,42 +132,31 @@ def _hashes(text: str) -> Iterator[IssueMention]:
     for match in _HASH.finditer(text):
         start, end = match.span()
         before = text[start - 1] if start else "\n"
-        if _goes_on(text, start) or before in "_.-":
-            name = _NAME.fullmatch(_before(text, start, _WORD_BACKWARDS, _LONGEST_NAME))
+        if _is_in_word(text, start) or before in "_.-":
+            name = _NAME.fullmatch(_before(text, start, _WORD_BACKWARDS, _MAX_NAME))
             if name is not None:
-                yield IssueMention(
-                    start - len(name[0]), end, int(match[1]), name[0] if "/" in name[0] else None
-                )
+                repo = name[0] if "/" in name[0] else None
+                yield IssueMention(start - len(name[0]), end, int(match[1]), repo)
         elif before in "&#$%{\\" or (before == "/" and not text[max(0, start - 2) : start - 1].isdigit()):
             continue
-        elif not _is_something_else(text, start, end):
+        elif not (_is_frame(text, start, end) or _is_format(text, start) or _is_colour(text, start, end)):
             yield IssueMention(start, end, int(match[1]))
 
 
 def _nouns(text: str) -> Iterator[IssueMention]:
     for match in _NOUN.finditer(text):
         start = match.start()
-        if _goes_on(text, start) and not text[start - 1].isdigit():
+        if _is_in_word(text, start) and not text[start - 1].isdigit():
             continue
-        if match["gap"] or len(match["number"]) >= _GLUED_DIGITS:
+        if match["gap"] or len(match["number"]) >= _MIN_ATTACHED_DIGITS:
             yield IssueMention(match.end("noun"), match.end(), int(match["number"]))
-            if match["noun"][-1] in "sS":
-                yield from _listed(text, match.end())
-
-
-def _listed(text: str, position: int) -> Iterator[IssueMention]:
-    """The further numbers of `issues 12, 13 and 14`."""
-    while further := _AND_NUMBER.match(text, position):
-        position = further.end()
-        yield IssueMention(further.start(), position, int(further[1]))
-
-
-def _is_something_else(text: str, start: int, end: int) -> bool:
-    return _is_frame(text, start, end) or _is_format(text, start) or _is_colour(text, start, end)
+            following = match if match["noun"][-1] in "sS" else None  # "issues 12, 13 and 14"
+            while following and (following := _AND_NUMBER.match(text, following.end())):
+                yield IssueMention(*following.span(), int(following[1]))
 
 
 def _is_frame(text: str, start: int, end: int) -> bool:
-    line = text.rfind("\n", max(0, start - _LEAD - 1), start) + 1  # 0 too where it begins further back
+    line = text.rfind("\n", max(0, start - _LEAD - 1), start) + 1  # 0 if the line begins before
     lead = text[max(line, start - _LEAD) : start]
     if _NUMBERED.search(lead):
         return True
@@ -185,7 +168,7 @@ def _is_frame(text: str, start: int, end: int) -> bool:
 
 
 def _is_format(text: str, start: int) -> bool:
-    """Whether it is a width in a format string, as in Rust's `{:#10}`."""
+    """Whether the number is a width in a format string, such as Rust's `{:#10}`."""
     lead = text[max(0, start - 16) : start]
     return lead.endswith(":") and "{" in lead and "}" not in lead[lead.rfind("{") :]
 

@@ -21,7 +21,7 @@ DROPPED_FILE = "dropped.parquet"  # of a working folder
 
 @dataclass(frozen=True, repr=False)
 class _Dataset(Printed):
-    """A finished dataset from any source."""
+    """A finished dataset."""
 
     out: Path
     work: Path
@@ -38,24 +38,24 @@ class _Dataset(Printed):
 
     @property
     def positives(self) -> int:
-        """Positive pairs in all splits."""
+        """Number of positive pairs in all splits."""
         return self._sum("positive")
 
     @property
     def negatives(self) -> int:
-        """Negative pairs in all splits."""
+        """Number of negative pairs in all splits."""
         return self._sum("negative")
 
     def table(self) -> ResultTable:
         """The papers' Table 7: positives, negatives and long texts by split."""
         splits = self.statistics["splits"]
-        counts = ResultTable("pairs", *splits, "all", title=str(self.out))
+        table = ResultTable("pairs", *splits, "all", title=str(self.out))
         for key in ("positive", "negative", "total"):
-            counts.add_row(key, *(split[key] for split in splits.values()), self._sum(key))
+            table.add_row(key, *(split[key] for split in splits.values()), self._sum(key))
         long = sum(split["long_share"] * split["total"] for split in splits.values())
         shares = [*(split["long_share"] for split in splits.values()), long / max(1, self._sum("total"))]
-        counts.add_row("> 512 tokens", *(f"{share:.0%}" for share in shares))
-        return counts
+        table.add_row("> 512 tokens", *(f"{share:.0%}" for share in shares))
+        return table
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """The command that trains on the dataset."""
@@ -86,7 +86,7 @@ class Built(_Dataset):
         out: Its folder.
         work: The folder of the crawl and its verdicts.
         statistics: All counts, as in statistics.json.
-        audit: The audit's report; a dataset with leaks is never returned.
+        audit: The report of the audit, which found no leaks.
         seconds: The duration of this run.
         repositories: The outcome of each repository.
         usage: The cost of the crawl over all runs.
@@ -127,39 +127,39 @@ class ArchiveBuilt(_Dataset):
         out: Its folder.
         work: The folder with the results of the tasks and a list of all rejected data.
         statistics: All counts, as in statistics.json.
-        audit: The audit's report; a dataset with leaks is never returned.
+        audit: The report of the audit, which found no leaks.
         seconds: The duration of this run.
     """
 
     @property
     def months(self) -> Mapping[str, Mapping[str, Any]]:
         """Counts by month over the requested hours: hours, events, broken lines."""
-        found: Mapping[str, Mapping[str, Any]] = self.statistics["months"]
-        return found
+        months: Mapping[str, Mapping[str, Any]] = self.statistics["months"]
+        return months
 
     def to_dict(self) -> dict[str, Any]:
         """The result as one flat object for scripts."""
-        return self._counts() | {"hours": self._of_months("hours")} | self._effort()
+        return self._counts() | {"hours": self._total("hours")} | self._effort()
 
     def notes(self) -> list[str]:
         """Counts of rejected data by reason, and the coverage of the hours; one line each."""
-        return [*_drop_lines(self.statistics, self.work), self._read()]
+        return [*_drop_lines(self.statistics, self.work), self._coverage()]
 
-    def _read(self) -> str:
+    def _coverage(self) -> str:
         missing = sum(len(month["missing_hours"]) for month in self.months.values())
         broken = sum(sum(month["broken_lines"].values()) for month in self.months.values())
-        broke_off = sum(len(month["hours_broken_off"]) for month in self.months.values())
+        truncated = sum(len(month["hours_broken_off"]) for month in self.months.values())
         return (
-            f"{self._of_months('issue_events'):,} events of issues in {self._of_months('hours') - missing:,}"
-            f" hours; {missing:,} hours missing, {broke_off:,} truncated, {broken:,} broken lines;"
+            f"{self._total('issue_events'):,} events of issues in {self._total('hours') - missing:,}"
+            f" hours; {missing:,} hours missing, {truncated:,} truncated, {broken:,} broken lines;"
             " audit: no leaks"
         )
 
-    def _of_months(self, key: str) -> int:
+    def _total(self, key: str) -> int:
         return sum(month[key] for month in self.months.values())
 
     def __repr__(self) -> str:
-        return f"{self.table()}\n{self._read()}"
+        return f"{self.table()}\n{self._coverage()}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,7 +168,7 @@ class Rendered(Printed):
 
     Attributes:
         out: Its file: id, repo, number, url, text, created_at.
-        counts: The number of `written` issues, and of rejected issues by reason.
+        counts: Number of `written` issues, and of rejected issues by reason.
     """
 
     out: Path
@@ -180,14 +180,14 @@ class Rendered(Printed):
 
     def table(self) -> ResultTable:
         """The counts."""
-        counts = ResultTable("issues", "number")
+        table = ResultTable("issues", "number")
         for name, count in sorted(self.counts.items(), key=lambda item: -item[1]):
-            counts.add_row(name, count)
-        return counts
+            table.add_row(name, count)
+        return table
 
 
 def _drop_lines(statistics: Mapping[str, object], work: Path) -> list[str]:
-    """One line with reasons for each stage that rejected data, and the path of the full list."""
+    """A line with reasons for each stage that rejected data, and the path of the full list."""
     lines = {
         key: f"{key.replace('_', ' ')}: {', '.join(f'{reason} {n:,}' for reason, n in reasons.items())}"
         for key in ("rejected_issues", "dropped_positives", "dropped_negatives", "missing_negatives")

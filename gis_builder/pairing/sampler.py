@@ -1,7 +1,7 @@
-"""Draw negatives within one repository and split: at random, or with the gaps in time of the positives.
+"""Draw negatives within one repository and split, at random or with the time gaps of the positives.
 
-Two issues are the likelier duplicates the nearer in time they were opened. Were negatives drawn at any gap,
-the dates alone would tell most labels.
+Duplicates are often opened close together in time. If negatives had random gaps, the dates would reveal most
+labels.
 """
 
 from __future__ import annotations
@@ -19,183 +19,176 @@ from typing import NamedTuple
 from gis_builder.store.records import DroppedPair, IssuePair, IssueRef, IssueText
 from pairkit.system.seeded import keyed_hash
 
-_AN_HOUR = 3600.0  # below it gaps count as much the same
+_AN_HOUR = 3600.0  # shorter gaps count as nearly equal
 
 
-def mismatch(gap: float, wanted: float) -> float:
+def mismatch(gap: float, target: float) -> float:
     """Difference of two gaps: the logarithm of their ratio, with an hour added to each."""
-    return abs(math.log((gap + _AN_HOUR) / (wanted + _AN_HOUR)))
+    return abs(math.log((gap + _AN_HOUR) / (target + _AN_HOUR)))
 
 
 def opening_times(texts: Mapping[IssueRef, IssueText], refs: Iterable[IssueRef]) -> dict[IssueRef, float]:
-    """When each issue was opened, in seconds."""
+    """The opening time of each issue in seconds."""
     return {ref: datetime.fromisoformat(texts[ref].created_at).timestamp() for ref in refs}
 
 
 class Timeline:
-    """Some issues in the order in which they were opened; gaps are in seconds."""
+    """Issues in the order of their opening; gaps are in seconds."""
 
     def __init__(self, opened: Mapping[IssueRef, float], refs: Collection[IssueRef]) -> None:
-        self._at = opened
+        self._opened = opened
         self._order = sorted(refs, key=lambda ref: (opened[ref], ref))
         self._times = [opened[ref] for ref in self._order]
 
     def __len__(self) -> int:
         return len(self._order)
 
-    def __iter__(self) -> Iterator[IssueRef]:
-        return iter(self._order)
-
     def only(self, may_stay: Callable[[IssueRef], bool]) -> Timeline:
-        """Some of the issues."""
-        return Timeline(self._at, [ref for ref in self._order if may_stay(ref)])
+        """The timeline of the issues that fulfil a condition."""
+        return Timeline(self._opened, [ref for ref in self._order if may_stay(ref)])
 
     def gap(self, one: IssueRef, other: IssueRef) -> float:
-        """The time between two of the issues."""
-        return abs(self._at[one] - self._at[other])
+        """The time between two issues."""
+        return abs(self._opened[one] - self._opened[other])
 
     def near(self, anchor: IssueRef, gap: float) -> Iterator[tuple[float, IssueRef]]:
-        """The other issues, from the one whose gap to `anchor` is most like `gap`, each with its mismatch."""
-        at = self._at[anchor]
-        own, after, before = (bisect_left(self._times, time) for time in (at, at + gap, at - gap))
+        """The other issues by how well their gap to `anchor` matches `gap`, each with its mismatch."""
+        time = self._opened[anchor]
+        own, after, before = (bisect_left(self._times, at) for at in (time, time + gap, time - gap))
         walks = (
             range(after, len(self._order)),
             range(after - 1, own - 1, -1),
             range(before, own),
             range(before - 1, -1, -1),
         )
-        for unlike, place in merge(*(self._walk(at, gap, walk) for walk in walks)):
-            if self._order[place] != anchor:
-                yield unlike, self._order[place]
+        for difference, index in merge(*(self._walk(time, gap, walk) for walk in walks)):
+            if self._order[index] != anchor:
+                yield difference, self._order[index]
 
-    def _walk(self, at: float, gap: float, places: Iterable[int]) -> Iterator[tuple[float, int]]:
-        return ((mismatch(abs(self._times[place] - at), gap), place) for place in places)
+    def _walk(self, time: float, gap: float, indices: Iterable[int]) -> Iterator[tuple[float, int]]:
+        return ((mismatch(abs(self._times[index] - time), gap), index) for index in indices)
 
 
 class WantedGaps:
-    """Gaps still to be given to negatives: as many as negatives, spread as those of the positives are."""
+    """The gaps that negatives still need: quantiles of the positives' gaps, one for each negative."""
 
     def __init__(self, gaps: Sequence[float], count: int) -> None:
         ordered = sorted(gaps)
-        self._left = [ordered[(2 * place + 1) * len(ordered) // (2 * count)] for place in range(count)]
+        self._left = [ordered[(2 * i + 1) * len(ordered) // (2 * count)] for i in range(count)]
 
     def __len__(self) -> int:
         return len(self._left)
 
-    def most_like(self, gap: float) -> float | None:
-        """The wanted gap that is most like `gap`; None if there is no more."""
-        place = bisect_left(self._left, gap)
-        around = self._left[max(0, place - 1) : place + 1]
+    def nearest(self, gap: float) -> float | None:
+        """The wanted gap that is most similar to `gap`; None if no gap is left."""
+        index = bisect_left(self._left, gap)
+        around = self._left[max(0, index - 1) : index + 1]
         return min(around, key=lambda wanted: mismatch(gap, wanted), default=None)
 
     def take(self, wanted: float) -> None:
-        """Cross a wanted gap off, as a negative has it, or nearly so."""
+        """Remove a wanted gap, because a negative has it now."""
         del self._left[bisect_left(self._left, wanted)]
 
     def hardest_first(self) -> list[float]:
-        """What is left, the shortest and the longest before those in the middle: they fit fewest issues."""
+        """The remaining gaps, shortest and longest before the middle: the extremes fit the fewest issues."""
         middle = (len(self._left) - 1) / 2
-        places = sorted(range(len(self._left)), key=lambda place: (-abs(place - middle), place))
-        return [self._left[place] for place in places]
+        indices = sorted(range(len(self._left)), key=lambda index: (-abs(index - middle), index))
+        return [self._left[index] for index in indices]
 
 
-_TRIED = 200  # partners tried for one random negative
-# How often the shares may be dealt anew, where the ratio asks for many negatives.
-MOST_ROUNDS = 24
+_MAX_TRIES = 200  # partners to try for one random negative
+_MAX_ROUNDS = 24  # times that every issue may get its quota again, for high ratios
 
 WhyNot = Callable[[IssueRef, IssueRef], str | None]
-Proposed = Callable[[IssueRef], Iterable[IssueRef]]
+Candidates = Callable[[IssueRef], Iterable[IssueRef]]
 
 
 class NegativeSampler:
-    """Pairs issues anew; each is used as often as it stands in positives, then as often again, and so on."""
+    """Pairs issues in rounds; in each round an issue may be used as often as in positives (its quota)."""
 
     def __init__(self, positives: Sequence[IssuePair], why_not: WhyNot, seed: int) -> None:
-        self._share = Counter(ref for pair in positives for ref in (pair.first, pair.second))
-        self._left = Counter(self._share)
+        self._quota = Counter(ref for pair in positives for ref in (pair.first, pair.second))
+        self._left = Counter(self._quota)
         self._why_not = why_not
         self._seed = seed
-        self._reasons: dict[frozenset[IssueRef], str | None] = {}
+        self._tried: set[frozenset[IssueRef]] = set()
         self.pairs: list[IssuePair] = []
         self.dropped: list[DroppedPair] = []
 
     def is_free(self, ref: IssueRef) -> bool:
-        """Whether the issue may be used again in this round."""
+        """Whether the issue has quota left in this round."""
         return self._left[ref] > 0
 
     def is_new(self, one: IssueRef, other: IssueRef) -> bool:
-        """Whether the two were not yet tried as a negative."""
-        return frozenset((one, other)) not in self._reasons
+        """Whether the pair has not been tried yet."""
+        return frozenset((one, other)) not in self._tried
 
-    def renew_shares(self) -> None:
-        """Give every issue its share once more."""
-        self._left.update(self._share)
+    def renew_quotas(self) -> None:
+        """Add its quota to every issue again."""
+        self._left.update(self._quota)
 
-    def draw_hard(self, count: int, proposed: Proposed, kind: str) -> None:
-        """Pair issues with what is proposed for them."""
+    def draw_hard(self, count: int, candidates: Candidates, kind: str) -> None:
+        """Pair issues with their candidates."""
         goal = len(self.pairs) + count
-        for anchor in self.tickets("hard"):
+        for anchor in self.draw_order("hard"):
             if len(self.pairs) >= goal:
                 return
-            if self._left[anchor] > 0:
-                for other in proposed(anchor):
-                    if self._left[other] > 0 and self.try_pair(anchor, other, kind):
+            if self.is_free(anchor):
+                for other in candidates(anchor):
+                    if self.is_free(other) and self.try_pair(anchor, other, kind):
                         break
 
     def draw_random(self, count: int) -> None:
-        """Pair issues with one another at random."""
+        """Pair issues of the positives at random with each other."""
         goal = len(self.pairs) + count
-        for turn in range(MOST_ROUNDS):
+        for turn in range(_MAX_ROUNDS):
             before = len(self.pairs)
-            self._match(self.tickets(f"random {turn}"), goal)
+            self._pair_up(self.draw_order(f"random {turn}"), goal)
             if len(self.pairs) >= goal or (turn and len(self.pairs) == before):
                 return
-            self.renew_shares()
+            self.renew_quotas()
 
-    def draw_random_from(self, others: Iterable[IssueRef], count: int) -> int:
-        """Pair issues with random ones of `others`; how many pairs were made."""
-        goal, before = len(self.pairs) + count, len(self.pairs)
-        queue = sorted(others, key=lambda ref: keyed_hash(self._seed, "other", ref))
-        turn = 0
-        while queue and len(self.pairs) < goal and turn < MOST_ROUNDS:
-            made = len(self.pairs)
-            self._left = Counter(self._share)
-            for anchor in self.tickets(f"others {turn}"):
-                if len(self.pairs) >= goal:
+    def _pair_up(self, refs: list[IssueRef], goal: int) -> None:
+        while len(refs) > 1 and len(self.pairs) < goal:
+            anchor = refs.pop()
+            for back in range(1, min(_MAX_TRIES, len(refs)) + 1):
+                if self.try_pair(anchor, refs[-back], "random"):
+                    del refs[-back]
                     break
-                self._take_next(anchor, queue)
-            if len(self.pairs) == made:
-                break
-            turn += 1
-        return len(self.pairs) - before
 
-    def _take_next(self, anchor: IssueRef, queue: list[IssueRef]) -> None:
-        """Give `anchor` the first that will do; the queue turns, so that all are used about equally."""
-        for place in range(min(_TRIED, len(queue))):
-            if self.try_pair(anchor, queue[place], "random"):
-                queue.append(queue.pop(place))
+    def draw_random_from(self, others: Iterable[IssueRef], count: int) -> None:
+        """Pair issues of the positives with random issues of `others`."""
+        goal = len(self.pairs) + count
+        queue = sorted(others, key=lambda ref: keyed_hash(self._seed, "other", ref))
+        for turn in range(_MAX_ROUNDS):
+            before = len(self.pairs)
+            self._left = Counter(self._quota)
+            for anchor in self.draw_order(f"others {turn}"):
+                if len(self.pairs) == goal:
+                    return
+                self._pair_with_next(anchor, queue)
+            if len(self.pairs) in (before, goal):
                 return
 
-    def _match(self, tickets: list[IssueRef], goal: int) -> None:
-        while len(tickets) > 1 and len(self.pairs) < goal:
-            anchor = tickets.pop()
-            for back in range(1, min(_TRIED, len(tickets)) + 1):
-                if self.try_pair(anchor, tickets[-back], "random"):
-                    del tickets[-back]
-                    break
+    def _pair_with_next(self, anchor: IssueRef, queue: list[IssueRef]) -> None:
+        """Pair with the first possible partner and move it to the end, so that use is about equal."""
+        for index in range(min(_MAX_TRIES, len(queue))):
+            if self.try_pair(anchor, queue[index], "random"):
+                queue.append(queue.pop(index))
+                return
 
-    def tickets(self, purpose: str) -> list[IssueRef]:
-        """Every issue as often as its share has left, in an order that the seed decides."""
-        tickets = [(ref, copy) for ref, left in self._left.items() for copy in range(left)]
-        tickets.sort(key=lambda t: (keyed_hash(self._seed, purpose, *t), t))
-        return [ref for ref, _ in tickets]
+    def draw_order(self, purpose: str) -> list[IssueRef]:
+        """Every issue as often as it has quota left, shuffled by the seed."""
+        refs = [(ref, copy) for ref, left in self._left.items() for copy in range(left)]
+        refs.sort(key=lambda item: (keyed_hash(self._seed, purpose, *item), item))
+        return [ref for ref, _ in refs]
 
     def try_pair(self, anchor: IssueRef, other: IssueRef, kind: str) -> bool:
-        """Make this negative unless it was tried before or something speaks against it."""
-        pair = frozenset((anchor, other))
-        if pair in self._reasons:
-            return False  # made or dropped before
-        self._reasons[pair] = reason = self._why_not(anchor, other)
+        """Make this negative unless it was tried before or is not allowed."""
+        if not self.is_new(anchor, other):
+            return False
+        self._tried.add(frozenset((anchor, other)))
+        reason = self._why_not(anchor, other)
         if reason is not None:
             self.dropped.append(DroppedPair(anchor, other, 0, reason))
             return False
@@ -205,39 +198,41 @@ class NegativeSampler:
         return True
 
 
-_ANCHORS = 40  # looked at for one gap
-_NEIGHBOURS = 60  # of an anchor, looked at for one gap
-_ATTEMPTS = 8  # at one gap, where what fits turns out to be no negative
-_CLOSE = 0.1  # a mismatch below which there's no looking for a better one
-_TOLERANCES = (0.25, 0.6)  # mismatches of hard negatives, first pass and second
-# A mismatch that is not made while another turn may do better: an issue would rather stand once more.
+_MAX_ANCHORS = 40  # to examine for one gap
+_MAX_NEIGHBOURS = 60  # of an anchor, to examine for one gap
+_MAX_ATTEMPTS = 8  # at one gap, if the best pairs are not allowed
+_GOOD = 0.1  # a mismatch that ends the search
+_TOLERANCES = (0.25, 0.6)  # maximum mismatch of hard negatives in the first and the second pass
+# In the first turns a worse mismatch is rejected: using an issue once more may give a better one.
 _POOR, _STRICT_TURNS = 1.5, 1
-# The timeline is cut down to what may be taken after so many pairs, or after this part of what it holds.
-_FEW, _PARTS = 8, 8
+# The timeline is reduced to free issues after at least this many pairs, and this fraction of its length.
+_MIN_PAIRS, _FRACTION = 8, 8
 
 MayTake = Callable[[IssueRef], bool]
 
 
-class Matching:
-    """Draws by gap on behalf of a drawer."""
+class GapMatcher:
+    """Draws negatives with wanted gaps for a sampler."""
 
     def __init__(self, sampler: NegativeSampler, timeline: Timeline, wanted: WantedGaps, seed: int) -> None:
         self._sampler, self._timeline, self._wanted, self._seed = sampler, timeline, wanted, seed
 
-    def draw_hard(self, count: int, proposed: Proposed, kind: str) -> None:
-        """Pair up to `count` issues with the texts most like theirs that are a wanted gap away."""
+    def draw_hard(self, count: int, candidates: Candidates, kind: str) -> None:
+        """Pair up to `count` issues with the first candidates at a wanted gap."""
         goal = len(self._sampler.pairs) + count
         for tolerance in _TOLERANCES:
-            for anchor in self._sampler.tickets("hard"):
+            for anchor in self._sampler.draw_order("hard"):
                 if len(self._sampler.pairs) >= goal:
                     return
                 if self._sampler.is_free(anchor):
-                    self._pair_alike(anchor, proposed, kind, tolerance)
+                    self._pair_with_candidate(anchor, candidates, kind, tolerance)
 
-    def _pair_alike(self, anchor: IssueRef, proposed: Proposed, kind: str, tolerance: float) -> None:
-        for other in proposed(anchor):
+    def _pair_with_candidate(
+        self, anchor: IssueRef, candidates: Candidates, kind: str, tolerance: float
+    ) -> None:
+        for other in candidates(anchor):
             gap = self._timeline.gap(anchor, other)
-            wanted = self._wanted.most_like(gap)
+            wanted = self._wanted.nearest(gap)
             if wanted is None:
                 return
             fits = mismatch(gap, wanted) <= tolerance and self._sampler.is_free(other)
@@ -246,87 +241,79 @@ class Matching:
                 return
 
     def draw_random(self) -> None:
-        """Pair issues of the positives with one another, each as often as it stands there, and again."""
-        for turn in range(MOST_ROUNDS):
+        """Pair issues of the positives with each other, in rounds of quotas."""
+        for turn in range(_MAX_ROUNDS):
             before = len(self._wanted)
-            most_unlike = _POOR if turn < _STRICT_TURNS else math.inf
-            self._draw(f"random {turn}", self._sampler.is_free, Counter(), most_unlike)
+            max_mismatch = _POOR if turn < _STRICT_TURNS else math.inf
+            self._draw(f"random {turn}", self._sampler.is_free, Counter(), max_mismatch)
             if not self._wanted or (turn >= _STRICT_TURNS and len(self._wanted) == before):
                 return
-            self._sampler.renew_shares()
+            self._sampler.renew_quotas()
 
     def draw_others(self) -> None:
-        """Pair issues of the positives with any of the timeline, each used about as often as the others."""
-        used: Counter[IssueRef] = Counter()
-        for turn in range(MOST_ROUNDS):
+        """Pair issues of the positives with any issue of the timeline, each used about equally often."""
+        uses: Counter[IssueRef] = Counter()
+        for turn in range(_MAX_ROUNDS):
             before = len(self._wanted)
-            self._sampler.renew_shares()
-            self._draw(f"others {turn}", partial(_is_used_at_most, used, turn), used, math.inf)
+            self._sampler.renew_quotas()
+            self._draw(f"others {turn}", partial(_is_used_at_most, uses, turn), uses, math.inf)
             if len(self._wanted) in (0, before):
                 return
 
-    def _draw(self, purpose: str, may_take: MayTake, used: Counter[IssueRef], most_unlike: float) -> None:
-        """Make a pair for every wanted gap, as far as there is one, and count the partners."""
-        anchors = deque(dict.fromkeys(self._sampler.tickets(purpose)))
-        left, until = self._timeline, 0
+    def _draw(self, purpose: str, may_take: MayTake, uses: Counter[IssueRef], max_mismatch: float) -> None:
+        """Make one pair for each wanted gap if possible, and count the uses of partners."""
+        anchors = deque(dict.fromkeys(self._sampler.draw_order(purpose)))
+        free, until = self._timeline, 0
         for turn, gap in enumerate(self._wanted.hardest_first()):
-            if turn >= until:  # those that may not be taken any more would stand in the way
-                left = left.only(may_take)
-                until = turn + max(_FEW, len(left) // _PARTS)
-            if partner := self._pair_at(gap, anchors, left, may_take, most_unlike):
-                used[partner] += 1
+            if turn >= until:  # removing the issues that are used up keeps the search short
+                free = free.only(may_take)
+                until = turn + max(_MIN_PAIRS, len(free) // _FRACTION)
+            if partner := self._pair_at(gap, anchors, free, may_take, max_mismatch):
+                uses[partner] += 1
 
     def _pair_at(
         self,
         gap: float,
         anchors: deque[IssueRef],
-        left: Timeline,
+        free: Timeline,
         may_take: MayTake,
-        most_unlike: float,
+        max_mismatch: float,
     ) -> IssueRef | None:
-        """Make the pair whose gap is most like this one, among some anchors; the partner in it."""
-        for _ in range(_ATTEMPTS):
-            fits = self._fits(gap, anchors, left, may_take)
-            fits.sort(key=lambda fit: (fit.unlike, fit.draw))
-            for fit in fits:
-                if fit.unlike > most_unlike:
-                    continue
-                if self._sampler.try_pair(fit.anchor, fit.partner, "random"):
+        """Make the pair of some anchors that matches the gap best, and return the partner."""
+        for _ in range(_MAX_ATTEMPTS):
+            fits = self._fits(gap, anchors, free, may_take)
+            for fit in sorted(fits, key=lambda fit: (fit.mismatch, fit.tie_break)):
+                if fit.mismatch <= max_mismatch and self._sampler.try_pair(fit.anchor, fit.partner, "random"):
                     self._wanted.take(gap)
                     return fit.partner
         return None
 
-    def _fits(self, gap: float, anchors: deque[IssueRef], left: Timeline, may_take: MayTake) -> list[_Fit]:
-        """The best partner of each of some anchors, up to the first that fits well."""
-        found: list[_Fit] = []
-        for _ in range(min(_ANCHORS, len(anchors))):
+    def _fits(self, gap: float, anchors: deque[IssueRef], free: Timeline, may_take: MayTake) -> list[_Fit]:
+        """The best partner of each of some anchors, up to the first good match."""
+        fits: list[_Fit] = []
+        for _ in range(min(_MAX_ANCHORS, len(anchors))):
             anchor = anchors.popleft()
             if not self._sampler.is_free(anchor):
                 continue
             anchors.append(anchor)
-            fit = self._best_partner(anchor, gap, left, may_take)
-            if fit is not None:
-                found.append(fit)
-                if fit.unlike <= _CLOSE:
+            for difference, other in islice(free.near(anchor, gap), _MAX_NEIGHBOURS):
+                if may_take(other) and self._sampler.is_new(anchor, other):
+                    tie_break = keyed_hash(self._seed, "gap", anchor, other)
+                    fits.append(_Fit(anchor, other, difference, tie_break))
+                    if difference <= _GOOD:
+                        return fits
                     break
-        return found
-
-    def _best_partner(self, anchor: IssueRef, gap: float, left: Timeline, may_take: MayTake) -> _Fit | None:
-        """The partner nearest to the gap."""
-        for unlike, other in islice(left.near(anchor, gap), _NEIGHBOURS):
-            if may_take(other) and self._sampler.is_new(anchor, other):
-                return _Fit(anchor, other, unlike, keyed_hash(self._seed, "gap", anchor, other))
-        return None
+        return fits
 
 
 class _Fit(NamedTuple):
-    """A pair that might be made."""
+    """A possible pair."""
 
     anchor: IssueRef
     partner: IssueRef
-    unlike: float  # the mismatch of its gap with the wanted one
-    draw: int  # decides between pairs that fit alike
+    mismatch: float  # of its gap with the wanted one
+    tie_break: int
 
 
-def _is_used_at_most(used: Counter[IssueRef], most: int, ref: IssueRef) -> bool:
-    return used[ref] <= most
+def _is_used_at_most(uses: Counter[IssueRef], limit: int, ref: IssueRef) -> bool:
+    return uses[ref] <= limit

@@ -1,14 +1,13 @@
-"""Decide which split each issue belongs to, before any negative is drawn.
+"""Assign issues to splits before negatives are drawn.
 
-What must not be parted is put into one group: a cluster, and clusters or single issues that near-identical
-texts tie together. Groups, never pairs, are assigned to train, validation and test; by arrays alone, as there
-may be tens of millions of issues.
+Clusters and single issues with near-identical texts form groups, and each group is assigned to one split.
+Everything is in arrays, since there may be tens of millions of issues.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ from pairkit.similarity.near_duplicates import near_identical
 from pairkit.system.seeded import keyed_hash, keyed_unit
 
 NOWHERE = -1
-Codes = npt.NDArray[np.int8]  # places in SPLITS, or NOWHERE
+Codes = npt.NDArray[np.int8]  # indices in SPLITS, or NOWHERE
 
 
 class SplitResult(NamedTuple):
@@ -38,9 +37,9 @@ class SplitResult(NamedTuple):
 class _WeightedGroups(NamedTuple):
     """The groups with positives, in the order of their first positive."""
 
-    names: Places
-    weights: npt.NDArray[np.int64]
-    of_positive: Places
+    names: Places  # the lowest issue of each group
+    weights: npt.NDArray[np.int64]  # number of positives
+    of_positive: Places  # index of the group of each positive
 
 
 def split_groups(
@@ -53,42 +52,41 @@ def split_groups(
     seed: int,
 ) -> SplitResult:
     """Assign whole groups to the splits."""
-    weighted = _weighed(pairs, groups)
-    count = len(weighted.of_positive)
-    targets = _targets(settings, ratio, count, len(weighted.names))
+    weighted = _weighted_groups(pairs, groups)
+    targets = _targets(settings, ratio, len(weighted.of_positive), len(weighted.names))
     assigned = _assign_splits(_order(refs, weighted, seed), weighted.weights, targets, settings.exact)
     positives = assigned[weighted.of_positive]
     if settings.exact:
         _trim(positives, refs, pairs, weighted, assigned, targets, seed)
-    sizes = np.bincount(positives[positives != NOWHERE], minlength=len(SPLITS)).tolist()
-    named = [split for split, target in targets.items() if target]
-    named += [split for place, split in enumerate(SPLITS) if sizes[place] and split not in named]
+    counts = np.bincount(positives[positives != NOWHERE], minlength=len(SPLITS)).tolist()
+    sizes = dict(zip(SPLITS, counts, strict=True))
+    requested = [split for split, target in targets.items() if target]
+    splits = requested + [split for split in SPLITS if sizes[split] and split not in requested]
     if settings.exact:
-        _check_filled({split: sizes[SPLITS.index(split)] for split in named}, targets)
+        _check_filled({split: sizes[split] for split in splits}, targets)
     rows = dict(zip(SPLITS, settings.sizes or (), strict=False)) if settings.exact else {}
-    wanted = {}
-    for split in named:
-        own = sizes[SPLITS.index(split)]
-        wanted[split] = int(rows.get(split, round(own * (1 + ratio)))) - own
+    wanted = {
+        split: int(rows.get(split, round(sizes[split] * (1 + ratio)))) - sizes[split] for split in splits
+    }
     return SplitResult(_issues(refs, groups, usable, weighted, assigned, settings, seed), positives, wanted)
 
 
-def _weighed(pairs: tuple[Places, Places], groups: Places) -> _WeightedGroups:
+def _weighted_groups(pairs: tuple[Places, Places], groups: Places) -> _WeightedGroups:
     first, second = pairs
     order = np.lexsort((second, first))
-    names, place, found, weights = np.unique(
+    names, first_use, group, weights = np.unique(
         groups[first[order]], return_index=True, return_inverse=True, return_counts=True
     )
-    by_first = np.argsort(place)
+    by_first_use = np.argsort(first_use)
     rank = np.empty(len(names), np.int64)
-    rank[by_first] = np.arange(len(names))
+    rank[by_first_use] = np.arange(len(names))
     of_positive = np.empty(len(order), np.int64)
-    of_positive[order] = rank[found]
-    return _WeightedGroups(names[by_first], weights[by_first], of_positive)
+    of_positive[order] = rank[group]
+    return _WeightedGroups(names[by_first_use], weights[by_first_use], of_positive)
 
 
 def _order(refs: RefTable, weighted: _WeightedGroups, seed: int) -> Places:
-    """An order of the groups of which every stretch holds about the same share of every repository."""
+    """An order of the groups that spreads every repository evenly."""
     repos = refs.repo_at(weighted.names)
     hashes = np.fromiter(
         (keyed_hash(seed, "group", name) for name in refs.at(weighted.names)), np.uint64, len(repos)
@@ -100,20 +98,20 @@ def _order(refs: RefTable, weighted: _WeightedGroups, seed: int) -> Places:
     before -= np.repeat(before[begins], counts)
     total = np.repeat(np.add.reduceat(weights, begins) if len(begins) else weights, counts)
     offset = np.repeat([keyed_unit(seed, "repo", refs.repos[repo]) for repo in of_repo.tolist()], counts)
-    place = np.empty(len(order))
-    place[order] = (before + offset * weights) / total
-    return np.lexsort((weighted.names, place))
+    position = np.empty(len(order))
+    position[order] = (before + offset * weights) / total
+    return np.lexsort((weighted.names, position))
 
 
 def _targets(settings: SplitSettings, ratio: float, positives: int, groups: int) -> dict[str, int]:
-    """Positives for each split."""
+    """Number of positives for each split."""
     if settings.exact and settings.sizes is not None:
         wanted = [_positives_of(size, ratio) for size in settings.sizes]
         if sum(wanted) > positives:
             largest = ",".join(map(str, _largest(settings.fractions, ratio, positives)))
             raise ConfigError(
-                f"split = {','.join(f'{size:g}' for size in settings.sizes)}: needs {sum(wanted)} positives,"
-                f" and there are {positives}; the largest in this proportion is {largest}"
+                f"split_sizes = {','.join(f'{size:g}' for size in settings.sizes)}: needs {sum(wanted)}"
+                f" positives, but there are {positives}; the largest possible sizes are {largest}"
             )
         return dict(zip(SPLITS, wanted, strict=True))
     return dict(zip(SPLITS, _apportion(positives, settings.fractions, groups), strict=True))
@@ -131,29 +129,30 @@ def _largest(fractions: Sequence[float], ratio: float, positives: int) -> list[i
 
 
 def _apportion(total: int, fractions: Sequence[float], groups: int) -> list[int]:
-    """Whole numbers in these proportions that add up to `total`, none of them 0 if that is possible."""
+    """Whole numbers in these proportions that add up to `total`; if possible, none of them is 0."""
     shares = [total * f for f in fractions]
     parts = [int(share) for share in shares]
-    for place in sorted(range(len(parts)), key=lambda i: (parts[i] - shares[i], i))[: total - sum(parts)]:
-        parts[place] += 1
+    by_remainder = sorted(range(len(parts)), key=lambda i: (parts[i] - shares[i], i))
+    for index in by_remainder[: total - sum(parts)]:
+        parts[index] += 1
     if groups >= len(parts):
-        for place, fraction in enumerate(fractions):
-            if fraction > 0 and parts[place] == 0:
+        for index, fraction in enumerate(fractions):
+            if fraction > 0 and parts[index] == 0:
                 parts[parts.index(max(parts))] -= 1
-                parts[place] = 1
+                parts[index] = 1
     return parts
 
 
 def _assign_splits(
     order: Places, weights: npt.NDArray[np.int64], targets: Mapping[str, int], exact: bool
 ) -> Codes:
-    """The split of each group: the small splits are filled first, and a group too big is passed over."""
+    """The split of each group: small splits are filled first, and groups that don't fit are skipped."""
     assigned = np.full(len(weights), NOWHERE, np.int8)
     for split in sorted(targets, key=lambda s: (targets[s], s)):
         code, left = SPLITS.index(split), order[assigned[order] == NOWHERE]
-        taken = _filling(weights[left], targets[split])
-        assigned[left[taken]] = code
-        left = left[~taken]
+        chosen = _fill(weights[left], targets[split])
+        assigned[left[chosen]] = code
+        left = left[~chosen]
         if exact and len(left) and weights[assigned == code].sum() < targets[split]:
             assigned[left[np.argmin(weights[left])]] = code
     if not exact:
@@ -161,17 +160,17 @@ def _assign_splits(
     return assigned
 
 
-def _filling(weights: npt.NDArray[np.int64], room: int) -> npt.NDArray[np.bool_]:
-    """Which of things are taken if each is that still fits, one after the other."""
-    taken = np.zeros(len(weights), np.bool_)
+def _fill(weights: npt.NDArray[np.int64], room: int) -> npt.NDArray[np.bool_]:
+    """Choose items in order, each if it still fits."""
+    chosen = np.zeros(len(weights), np.bool_)
     candidates = np.arange(len(weights))
     while room and len(candidates := candidates[weights[candidates] <= room]):
         filled = np.cumsum(weights[candidates])
-        many = int(np.searchsorted(filled, room, side="right"))  # at least the first fits
-        taken[candidates[:many]] = True
-        room -= int(filled[many - 1])
-        candidates = candidates[many:]
-    return taken
+        count = int(np.searchsorted(filled, room, side="right"))  # at least the first fits
+        chosen[candidates[:count]] = True
+        room -= int(filled[count - 1])
+        candidates = candidates[count:]
+    return chosen
 
 
 def _trim(
@@ -183,27 +182,27 @@ def _trim(
     targets: Mapping[str, int],
     seed: int,
 ) -> None:
-    """Take positives beyond a split's size out of its last groups; the seed decides which."""
+    """Remove random positives from the last groups of a split that is larger than requested."""
     for code, split in enumerate(SPLITS):
         own = np.flatnonzero(assigned == code)
         weights = weighted.weights[own]
         room = np.maximum(targets[split] - (np.cumsum(weights) - weights), 0)
-        for group, most in zip(own[weights > room].tolist(), room[weights > room].tolist(), strict=True):
+        for group, limit in zip(own[weights > room].tolist(), room[weights > room].tolist(), strict=True):
             members = np.flatnonzero(weighted.of_positive == group)
             ends = zip(*(refs.at(side[members]) for side in pairs), strict=True)
             ordered = sorted(
-                (keyed_hash(seed, "trim", *refs_of_pair), refs_of_pair, member)
-                for refs_of_pair, member in zip(ends, members.tolist(), strict=True)
+                (keyed_hash(seed, "trim", *pair), pair, member)
+                for pair, member in zip(ends, members.tolist(), strict=True)
             )
-            positives[[member for *_, member in ordered[most:]]] = NOWHERE
+            positives[[member for *_, member in ordered[limit:]]] = NOWHERE
 
 
 def _check_filled(sizes: Mapping[str, int], targets: Mapping[str, int]) -> None:
     for split, count in sizes.items():
         if count < targets[split]:
             raise ConfigError(
-                f"split asks for {targets[split]} positives in {split}, and whole clusters leave"
-                f" {count} for it; ask for fewer rows or give fractions"
+                f"split: {split} needs {targets[split]} positives, but whole clusters give only {count}; "
+                "request fewer rows or use fractions"
             )
 
 
@@ -216,8 +215,8 @@ def _issues(
     settings: SplitSettings,
     seed: int,
 ) -> Codes:
-    """The split of each usable issue: its group's, which is drawn where the group has no positive."""
-    of_group = np.full(len(refs), NOWHERE, np.int8)  # by the least issue
+    """The split of each usable issue; a group without a positive gets a random one."""
+    of_group = np.full(len(refs), NOWHERE, np.int8)  # by the lowest issue
     of_group[weighted.names] = assigned
     single = np.zeros(len(refs), np.bool_)
     single[groups[usable]] = True
@@ -230,12 +229,12 @@ def _issues(
 
 
 def _split_of_single(name: object, settings: SplitSettings, seed: int) -> int:
-    """The split of an issue (or tied issues) without a positive: a draw in the splits' proportions."""
+    """A random split for a group without a positive, in the proportions of the splits."""
     draw = keyed_unit(seed, "single", name)
-    for place, fraction in enumerate(settings.fractions):
+    for index, fraction in enumerate(settings.fractions):
         draw -= fraction
         if draw < 0:
-            return place
+            return index
     return 0
 
 
@@ -244,13 +243,13 @@ BEYOND = "beyond_requested_size"
 
 @dataclass(slots=True)
 class Splits:
-    """Where every issue and positive went, and how many negatives each split wants."""
+    """The splits of issues and positives, and the number of negatives for each split."""
 
-    of: dict[IssueRef, str] = field(default_factory=dict)
-    group: dict[IssueRef, IssueRef] = field(default_factory=dict)  # issues of one group are never a negative
-    positives: dict[str, list[IssuePair]] = field(default_factory=dict)
-    negatives_wanted: dict[str, int] = field(default_factory=dict)
-    dropped: list[DroppedPair] = field(default_factory=list)
+    of: dict[IssueRef, str]
+    group: dict[IssueRef, IssueRef]  # the lowest issue; two issues of one group are never a negative
+    positives: dict[str, list[IssuePair]]
+    negatives_wanted: dict[str, int]
+    dropped: list[DroppedPair]
 
 
 def split_issues(
@@ -262,7 +261,7 @@ def split_issues(
     ratio: float,
     seed: int,
 ) -> Splits:
-    """Assign whole groups to the splits, see `deal`."""
+    """Assign issues and positives to splits, see `split_groups`."""
     together = [*(cluster.members for cluster in clusters), *ties]
     pairs = sorted(positives, key=lambda pair: (pair.first, pair.second))
     ends = (ref for pair in pairs for ref in (pair.first, pair.second))
@@ -276,25 +275,21 @@ def split_issues(
     first, second = refs.places(pair.first for pair in pairs), refs.places(pair.second for pair in pairs)
     assigned = split_groups(refs, (first, second), groups, is_usable, settings, ratio, seed)
 
-    splits = Splits(negatives_wanted=assigned.negatives_wanted)
-    splits.positives = {split: [] for split in assigned.negatives_wanted}
+    splits = Splits({}, {}, {split: [] for split in assigned.negatives_wanted}, assigned.negatives_wanted, [])
     for pair, code in zip(pairs, assigned.positives.tolist(), strict=True):
         if code == NOWHERE:
             splits.dropped.append(DroppedPair(pair.first, pair.second, 1, BEYOND))
         else:
             splits.positives[SPLITS[code]].append(pair)
-    own = np.flatnonzero(is_usable)
-    for ref, group, code in zip(
-        refs.at(own), refs.at(groups[own]), assigned.issues[own].tolist(), strict=True
-    ):
-        splits.group[ref] = group
-        if code != NOWHERE:
-            splits.of[ref] = SPLITS[code]
+    places = np.flatnonzero(is_usable)
+    splits.group.update(zip(refs.at(places), refs.at(groups[places]), strict=True))
+    codes = zip(refs.at(places), assigned.issues[places].tolist(), strict=True)
+    splits.of.update((ref, SPLITS[code]) for ref, code in codes if code != NOWHERE)
     return splits
 
 
 def tie_similar(texts: Mapping[IssueRef, IssueText], threshold: float) -> list[list[IssueRef]]:
-    """Groups of two or more issues tied by near-identical texts, over all repositories; each ascending."""
+    """Groups of issues with near-identical texts, across repositories; each ascending."""
     refs = sorted(texts)
     groups = near_identical([texts[ref].text for ref in refs], threshold)
-    return [[refs[place] for place in members] for members in groups]
+    return [[refs[index] for index in members] for members in groups]

@@ -1,6 +1,6 @@
 """Older issues that an issue may repeat, found by `aoe search`.
 
-`aoe search` runs as a separate process, because this package never imports `aoe_train`.
+`aoe search` runs in a separate process, because this package never imports `aoe_train`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from pairkit.app.errors import BadReply, ConfigError, DataError, PairkitError, R
 from pairkit.app.printable import one_line
 from pairkit.app.result_table import Printed, ResultTable
 
-_SHOWN = 100  # characters of a title in the table
-_NEEDED = "index the table of `gis render`, with its columns repo, number, text and created_at"
+_MAX_TITLE = 100  # characters in the table
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """An older issue that may be about the same problem."""
+    """An older issue that may describe the same problem."""
 
     number: int
     title: str
@@ -44,7 +43,7 @@ class Suggested(Printed):
     Attributes:
         issue: `owner/name#number`.
         suggestions: The most similar first. `cosine` compares embeddings, `words` is the relative BM25
-            score; a score that the index does not have is None.
+            score; a score is None if the index doesn't have it.
     """
 
     issue: str
@@ -55,16 +54,15 @@ class Suggested(Printed):
         return asdict(self)
 
     def notes(self) -> list[str]:
-        """A line if there is nothing to list."""
-        none = f"{self.issue}: the index has no older issue of its repository"
-        return [] if self.suggestions else [none]
+        """A line if there are no suggestions."""
+        return [] if self.suggestions else [f"{self.issue}: the index has no older issue of its repository"]
 
     def table(self) -> ResultTable:
         """The suggestions."""
         table = ResultTable("issue", "cosine", "words", "title", left=("title",))
-        for one in self.suggestions:
-            scores = (None if score is None else f"{score:.2f}" for score in (one.cosine, one.words))
-            table.add_row(f"#{one.number}", *scores, one_line(one.title, _SHOWN))
+        for item in self.suggestions:
+            scores = (None if score is None else f"{score:.2f}" for score in (item.cosine, item.words))
+            table.add_row(f"#{item.number}", *scores, one_line(item.title, _MAX_TITLE))
         return table
 
 
@@ -88,8 +86,8 @@ _HITS = Decoder(_Hits)
 
 
 def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested:
-    """Issues that an issue of a crawl may repeat, among those opened before it."""
-    issue = next((one for one in store.issues(ref.repo) if one.ref == ref), None)
+    """Issues that were opened before an issue of the crawl and that it may repeat."""
+    issue = next((candidate for candidate in store.issues(ref.repo) if candidate.ref == ref), None)
     if issue is None or issue.is_pull:
         raise DataError(
             f"{ref}: no such issue in the crawl (new, deleted or a pull request); update the crawl",
@@ -113,11 +111,10 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
 
 
 def _search(index: Path, text: str, repo: str, before: str, top: int) -> list[_Hit]:
-    # -P: no file of the current folder is imported as a library. The index path is made absolute, so that
-    # it can't be parsed as a flag.
+    # -P: files of the current folder can't replace libraries. An absolute index path can't be parsed as a
+    # flag.
     command = [sys.executable, "-P", "-m", "aoe_train", "search", str(index.resolve()), "-", "--json"]
-    command += ["--top", str(top), "--where", f"repo={repo}"]
-    command += ["--before", f"created_at={before}"]
+    command += ["--top", str(top), "--where", f"repo={repo}", "--before", f"created_at={before}"]
     done = subprocess.run(  # noqa: S603 - our own command; the text comes by standard input
         command,
         input=text.encode("utf-8", "replace"),
@@ -130,12 +127,15 @@ def _search(index: Path, text: str, repo: str, before: str, top: int) -> list[_H
     try:
         return decode(done.stdout, _HITS).hits
     except Malformed as error:
-        raise BadReply(f"{index}: the search results are not issues ({error}); {_NEEDED}") from None
+        raise BadReply(
+            f"{index}: the search results are not issues ({error}); index the table of `gis render`, with "
+            "its columns repo, number, text and created_at"
+        ) from None
 
 
 def _error_of(code: int, stderr: str) -> PairkitError:
-    """The error that `aoe search` ended with, with the same exit code."""
+    """The error of `aoe search`, with the same exit code."""
     line = next((line for line in reversed(stderr.splitlines()) if line.startswith("error: ")), "")
-    words = one_line(line.removeprefix("error: ") or stderr[-300:] or f"it ended with {code}")
-    kinds: dict[int, type[PairkitError]] = {2: ConfigError, 4: RemoteError}
-    return kinds.get(code, DataError)(f"aoe search: {words}")
+    message = one_line(line.removeprefix("error: ") or stderr[-300:] or f"exit code {code}")
+    classes: dict[int, type[PairkitError]] = {2: ConfigError, 4: RemoteError}
+    return classes.get(code, DataError)(f"aoe search: {message}")

@@ -1,22 +1,22 @@
-"""Render an issue to the text that stands in the dataset, by one rule for every issue.
+"""Render an issue as the text of the dataset, with the same rules for every issue.
 
-The rule: title, an empty line, body. In both:
+The text is the title, an empty line and the body. In both:
 
-1. newlines are of one kind, Unicode is composed (NFC), NUL, control, zero-width and lone surrogate characters
-go, and of a tower of combining marks all but thirty;
-2. HTML comments, tags that importers write around texts, lines that only name people ("by **login**:",
-"cc @login"), checklists ("I searched for duplicates") and instructions of templates go; HTML's entities are
-written out;
-3. credentials become `[secret]`, e-mail addresses `[email]`, names in `/home/NAME` `user`;
+1. newlines are made uniform, Unicode is composed (NFC); control, zero-width and lone surrogate characters
+   are removed, as are more than thirty combining marks on a letter;
+2. HTML comments, tags that importers write around texts, lines with only names of people ("by **login**:",
+   "cc @login"), checklists ("I searched for duplicates") and template instructions are removed; HTML entities
+   are replaced by their characters;
+3. credentials become `[secret]`, e-mail addresses `[email]`, and names in `/home/NAME` `user`;
 4. images become their alternative text;
-5. statements that the issue is, may be or is not a duplicate go as a whole;
-6. every reference to an issue or pull request goes, whichever it points at: `#12`, `owner/name#12`, `GH-12`,
-   links, `issue 12`, `issue-12.rs`. Hex colours, stack frames, `#[attributes]` and headings stay. With it go
-   the words that only lead to it: "(see #12)", "Related to #12.";
-7. blanks at line ends, lines of bare markup and empty lines in a row go. Code stays.
+5. statements that the issue is, may be or is not a duplicate are removed;
+6. all references to issues and pull requests are removed: `#12`, `owner/name#12`, `GH-12`, links, `issue 12`,
+   `issue-12.rs`, with the words that lead to them: "(see #12)", "Related to #12."; hex colours, stack frames,
+   `#[attributes]` and headings stay;
+7. blanks at line ends, lines of bare markup and repeated empty lines are removed. Code stays.
 
-Steps 5 and 6 keep the label out of the text. They go by form alone: were only the partner's number taken out,
-the hole would tell the label.
+Steps 5 and 6 keep the label out of the text. They depend only on the form: if only references to the partner
+were removed, the gap would reveal the label.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from gis_builder.detection.page import comments
 from gis_builder.detection.tokens import Span
 from gis_builder.pairing.duplicate_notes import find_duplicate_notes
 from gis_builder.pairing.markup import (
-    bylines,
-    checklists,
+    BYLINE,
+    CHECKLIST,
+    INSTRUCTION,
     cut,
     html_to_text,
     images_to_words,
-    instructions,
     merge,
     segments,
     tidy_blanks,
-    with_stub,
+    with_leading_words,
     without_home_folders,
 )
 from gis_builder.pairing.references import find_references
@@ -48,26 +48,26 @@ from gis_builder.settings.pairs import TextSettings
 from gis_builder.store.records import DuplicateCluster, Issue, IssueRef, IssueText
 from pairkit.app.printable import normalize
 
-_MOST_PASSES = 8
+_MAX_PASSES = 8
 _WORD = re.compile(r"[^\W_]+")
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
-# Controls (tab and newline stay), lone surrogates, zero-width marks and non-characters.
+# Control characters except tab and newline, lone surrogates, zero-width marks and non-characters.
 _INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u2060\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
 @dataclass(slots=True)
 class RenderedTexts:
-    """Every issue's text, or why it has none."""
+    """The text of each issue, or the reason why it has none."""
 
     usable: dict[IssueRef, IssueText] = field(default_factory=dict)
     rejected: dict[IssueRef, str] = field(default_factory=dict)
-    removed: Counter[str] = field(default_factory=Counter)  # of the usable ones, by kind
+    removed: Counter[str] = field(default_factory=Counter)  # from usable texts, by kind
 
 
 def render_issues(
     issues: Iterable[Issue], clusters: Iterable[DuplicateCluster], settings: TextSettings
 ) -> RenderedTexts:
-    """Render every issue once; pull requests, empty and tiny texts are rejected with a reason code."""
+    """Render the issues; pull requests, empty and short texts are rejected with a reason code."""
     partners = {member: cluster.members for cluster in clusters for member in cluster.members}
     texts = RenderedTexts()
     for issue in issues:
@@ -85,7 +85,7 @@ def render_issues(
 
 
 def render(issue: Issue, members: Collection[IssueRef] = ()) -> IssueText:
-    """The issue's text; `members` is its cluster, and only decides how a removed reference is counted."""
+    """The text of an issue; its cluster's `members` only decide how removed references are counted."""
     removed: Counter[str] = Counter()
     partners = [member for member in members if member != issue.ref]
     title = " ".join(clean(issue.title, removed, partners).split())
@@ -95,12 +95,12 @@ def render(issue: Issue, members: Collection[IssueRef] = ()) -> IssueText:
 
 
 def has_word(text: str) -> bool:
-    """Whether a text says anything: signs do not, and `Edit:` only announces it."""
+    """Whether a text has a word other than `edit`."""
     return any(match[0].lower() != "edit" for match in _WORD.finditer(text))
 
 
 def unusable(text: str, settings: TextSettings) -> str | None:
-    """The reason code why a rendered text can't be used, or None."""
+    """The reason code if a rendered text can't be used."""
     if not has_word(text):
         return "text_empty"
     words = [word for word in text.split() if any(map(str.isalnum, word))]
@@ -110,9 +110,9 @@ def unusable(text: str, settings: TextSettings) -> str | None:
 
 
 def clean(text: str, removed: Counter[str] | None = None, partners: Collection[IssueRef] = ()) -> str:
-    """Apply the rule until nothing changes, so that cleaning a clean text changes nothing."""
+    """Apply the rules until nothing changes, so that cleaning a clean text again changes nothing."""
     removed = Counter() if removed is None else removed
-    for _ in range(_MOST_PASSES):
+    for _ in range(_MAX_PASSES):
         before = removed.total()
         text = _pass(text, removed, partners)
         if removed.total() == before:
@@ -121,7 +121,7 @@ def clean(text: str, removed: Counter[str] | None = None, partners: Collection[I
 
 
 def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> str:
-    text = _tidy_characters(text)
+    text = normalize("NFC", _INVISIBLE.sub("", _BREAKS.sub("\n", text)))
     text = _cut_counted(text, comments(text), "html_comment", removed)
     text, secrets = scrub_secrets(text)
     removed.update(secrets)
@@ -131,29 +131,21 @@ def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> s
     return tidy_blanks(text)
 
 
-def _tidy_characters(text: str) -> str:
-    """One kind of newline, NFC, nothing invisible or half (lone surrogates), 30 marks on a letter at most."""
-    text = _BREAKS.sub("\n", text)
-    text = _INVISIBLE.sub("", text)
-    return normalize("NFC", text)
-
-
 def _clean_prose(text: str, removed: Counter[str]) -> str:
     text = _counted(html_to_text(text), "html", removed)
-    text = _cut_counted(text, bylines(text), "byline", removed)
-    text = _cut_counted(text, checklists(text), "checklist", removed)
-    text = _cut_counted(text, instructions(text), "instruction", removed)
+    for kind, pattern in (("byline", BYLINE), ("checklist", CHECKLIST), ("instruction", INSTRUCTION)):
+        text = _cut_counted(text, [match.span() for match in pattern.finditer(text)], kind, removed)
     text = _counted(images_to_words(text), "image", removed)
     notes = find_duplicate_notes(text, find_references(text))
     return _cut_counted(text, notes, "duplicate_note", removed)
 
 
 def _cut_references(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> str:
-    found = find_references(text)
-    if not found:
+    references = find_references(text)
+    if not references:
         return text
-    removed.update("partner_reference" if r.points_at(partners) else "issue_reference" for r in found)
-    return cut(text, [with_stub(text, span) for span in merge(text, [r.span for r in found])])
+    removed.update("partner_reference" if r.points_at(partners) else "issue_reference" for r in references)
+    return cut(text, [with_leading_words(text, span) for span in merge(text, [r.span for r in references])])
 
 
 def _counted(replaced: tuple[str, int], kind: str, removed: Counter[str]) -> str:

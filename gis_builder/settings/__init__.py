@@ -1,4 +1,4 @@
-"""All settings of a build in one tree, with one section for each stage."""
+"""The settings of a build and of an archive, with a section for each stage."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ __all__ = [
 ]
 
 
-class BuildSettings(Settings):
-    """A whole build."""
+class _DatasetSettings(Settings):
+    """The settings that builds and archives share."""
 
-    seed: int = 42  # decides every random choice
-    crawl: CrawlSettings = CrawlSettings()
+    seed: int = 42  # of every random choice
     detect: DetectSettings = DetectSettings()
     pool: PoolSettings = PoolSettings()
     text: TextSettings = TextSettings()
@@ -36,30 +35,30 @@ class BuildSettings(Settings):
     split: SplitSettings = SplitSettings()
 
 
+class BuildSettings(_DatasetSettings):
+    """A dataset from a crawl."""
+
+    crawl: CrawlSettings = CrawlSettings()
+
+
 class LimitSettings(Settings):
-    """Which repositories contribute, and how much, so that a few large ones do not dominate."""
+    """Limits on repositories, so that a few large ones don't dominate."""
 
     min_closed: int = Field(default=1, ge=1)  # minimum number of closed issues of a repository
     per_repo_max: int | None = Field(default=None, ge=1)  # maximum number of positives of a repository
 
 
-class ArchiveSettings(Settings):
+class ArchiveSettings(_DatasetSettings):
     """A dataset from GH Archive."""
 
-    seed: int = 42  # decides every random choice
     limits: LimitSettings = LimitSettings()
-    detect: DetectSettings = DetectSettings()
-    pool: PoolSettings = PoolSettings()
-    text: TextSettings = TextSettings()
-    pair: PairSettings = PairSettings()
-    split: SplitSettings = SplitSettings()
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.detect.allow_cross_repository:
             raise ValueError(
-                "detect.allow_cross_repository: GH Archive judges each repository separately; leave it off"
+                "detect.allow_cross_repository: not available, because GH Archive is judged by repository"
             )
         if self.pair.negatives not in STRATEGIES:
-            raise ValueError("pair.negatives: GH Archive takes no function; give random, hard or mixed")
+            raise ValueError("pair.negatives: expected random, hard or mixed; GH Archive takes no function")
         return self

@@ -1,4 +1,4 @@
-"""Settings of a crawl. Every waiting time is a setting, so that tests can shorten it."""
+"""Settings of a crawl. Waiting times are settings so that tests can shorten them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pydantic import Field, field_validator
 from pairkit.app.settings import Settings
 from pairkit.system.address import Address, read_address
 
-# Phrases of closings, each searched in the comments of closed issues. Chosen on rust-lang/rust by duplicates
-# found per fetched thread: see benchmarks/README.md. GitHub's search matches whole words. "duplicate of" is
-# listed in case "duplicate" is left out because a template contains it.
+# Phrases that are searched in the comments of closed issues, chosen on rust-lang/rust by the number of
+# duplicates per fetched thread (benchmarks/README.md). GitHub's search matches whole words. "duplicate of" is
+# for repositories where "duplicate" is skipped because a template contains it.
 PHRASES = (
     "duplicate", "duplicate of", "duplicates", "duplicated", "dup", "dups", "dupe", "dupes", "in favor of",
     "in favour of", "same as", "same issue", "same bug", "same problem", "same thing", "subsume", "subsumes",
@@ -30,14 +30,13 @@ PHRASES = (
     "almost the same", "better description", "replace this", "replaces this", "to cover this",
     "this is covered", "about this already", "there is already", "reported this as", "known problem",
     "reposted", "is tracking", "tracked at", "falls under", "falling under",
-    # Misspellings, and the other languages of the detector.
+    # Misspellings and other languages
     "duplcate", "dupilcate", "duplciate", "dulpicate", "duplicat", "dublicate", "duplikat", "doppelt",
     "doublon", "duplicado", "duplicada", "duplicato", "дубликат", "重复", "重複", "중복",
 )  # fmt: skip
 TITLE_WORDS = ("duplicate", "dup", "dupe")
 
-# Phrases searched in bodies, where reporters note duplicates themselves. These are longer because issue
-# templates mention duplicates, too.
+# Phrases that are searched in bodies. They are longer, because issue templates mention duplicates.
 BODY_PHRASES = ("duplicate of", "dup of", "dupe of", "same issue as", "same problem as")
 
 
@@ -52,19 +51,19 @@ class CrawlSettings(Settings):
     api_url: str = "https://api.github.com"  # root URL of the server's API
     plain_http: bool = False  # allow sending the token to another machine over unencrypted http
     strategy: Literal["search", "sweep"] = "search"  # search: likely duplicates; sweep: every issue
-    # sweep a repository if that takes fewer queries than a search; a sweep misses nothing
+    # sweep a repository instead of searching it if that takes no more queries
     sweep_small: bool = True
-    # also crawl private repositories; off by default, because they rarely belong in a dataset
+    # also crawl private repositories
     include_private: bool = False
 
     phrases: tuple[str, ...] = PHRASES  # searched in the comments of closed issues
     title_words: tuple[str, ...] = TITLE_WORDS  # searched in titles
     body_phrases: tuple[str, ...] = BODY_PHRASES  # searched in bodies
-    # leave out a phrase found in more than this share of the issues: a bot or a template wrote it
+    # skip a phrase that matches more than this share of the issues: it is from a bot or a template
     max_phrase_share: float = Field(default=0.3, gt=0, le=1)
     label_query: str = "dup"  # also search labels whose name contains this
 
-    # threads in one query, which costs connections / 100, rounded: 49 threads of 3 are one point
+    # threads in one query; 49 threads of 3 connections cost one point (connections / 100, rounded)
     thread_batch: int = Field(default=49, ge=1, le=100)
     issue_batch: int = Field(default=100, ge=1, le=100)  # issues in one query
     check_batch: int = Field(default=25, ge=1, le=50)  # repositories in one query
@@ -77,12 +76,14 @@ class CrawlSettings(Settings):
     # seconds for one whole response; GitHub itself times out after 10
     timeout_s: float = Field(default=30.0, gt=0)
     attempts: int = Field(default=8, ge=1)  # consecutive failures before a repository fails in this run
-    first_attempts: int = Field(default=4, ge=1)  # the same limit until the server's first response
+    first_attempts: int = Field(default=4, ge=1)  # the same before the server's first response
     # seconds to wait after the first failure; doubles, with jitter
     backoff_s: float = Field(default=1.0, ge=0)
-    secondary_wait_s: float = Field(default=60.0, ge=0)  # seconds to wait if a limit gives no time; doubles
-    max_wait_s: float = Field(default=3900.0, ge=0)  # a longer wait ends the run; run again to resume
-    seed: int = 42  # seed of the jitter of waits only
+    secondary_wait_s: float = Field(
+        default=60.0, ge=0
+    )  # seconds to wait if the server requests no time; doubles
+    max_wait_s: float = Field(default=3900.0, ge=0)  # a longer wait ends the run, which can be resumed
+    seed: int = 42  # of the jitter of waits
 
     @field_validator("api_url")
     @classmethod
@@ -96,12 +97,12 @@ class CrawlSettings(Settings):
 
     @property
     def graphql_address(self) -> Address:
-        """The root that `/graphql` is below; GitHub Enterprise keeps it beside `/api/v3`."""
+        """The parent of `/graphql`; on GitHub Enterprise it is `/api`, not `/api/v3`."""
         root = self.address
         is_enterprise = root.path.endswith("/api/v3")
         return replace(root, path=root.path.removesuffix("/v3")) if is_enterprise else root
 
     @property
     def graphql_url(self) -> str:
-        """The URL that queries are posted to."""
+        """The URL for queries."""
         return f"{self.graphql_address.url}/graphql"

@@ -12,23 +12,23 @@ from pairkit.app.settings import Settings
 
 
 class DetectSettings(Settings):
-    """What counts as a duplicate."""
+    """The criteria of a duplicate."""
 
-    # accept a duplicate of an issue in another repository; by default its verdict is uncertain
+    # accept duplicates of issues in other repositories; by default their verdict is uncertain
     allow_cross_repository: bool = False
-    # leave out and count duplicates below this confidence
+    # drop duplicates below this confidence
     min_confidence: float = Field(default=0.0, ge=0, le=1)
 
 
 class PoolSettings(Settings):
-    """Issues that are fetched only for negatives; a sweep fetches every issue anyway."""
+    """The sample of issues that are fetched only for negatives."""
 
     per_positive: float = Field(default=1.0, ge=0)  # issues to fetch for each positive of a repository
     at_least: int = Field(default=50, ge=0)  # minimum number of issues to fetch from each repository
 
 
 PAPER_SIZES = (18565.0, 1547.0, 1548.0)  # rows of train, validation, test in the papers' Table 7
-PAPER_RATIO = 10622 / 11038  # negatives for each positive, same table
+PAPER_RATIO = 10622 / 11038  # negatives for each positive in the same table
 SPLITS = ("train", "validation", "test")
 
 
@@ -36,7 +36,7 @@ class TextSettings(Settings):
     """Minimum size of a rendered text."""
 
     min_chars: int = Field(
-        default=20, ge=1, description="minimum number of characters of a text, without blanks"
+        default=20, ge=1, description="minimum number of characters of a text, not counting blanks"
     )
     min_words: int = Field(default=4, ge=1, description="minimum number of words of a text")
 
@@ -48,14 +48,14 @@ def _relations(value: object) -> object:
         return tuple(Relation)
     names = [name.strip() for name in value.split(",")]
     if unknown := [name for name in names if name not in tuple(Relation)]:
-        raise ValueError(f"{unknown[0]!r} is not a relation; expected all, or some of {','.join(Relation)}")
+        raise ValueError(f"unknown relation {unknown[0]!r}; expected all, or some of {','.join(Relation)}")
     return tuple(relation for relation in Relation if relation in names)
 
 
 def _negatives(value: object) -> str | Rank:
-    known = value in STRATEGIES if isinstance(value, str) else callable(value)
-    if not known:
-        raise ValueError(f"expected {', '.join(STRATEGIES)}, or from Python a function of texts")
+    is_known = value in STRATEGIES if isinstance(value, str) else callable(value)
+    if not is_known:
+        raise ValueError(f"expected {', '.join(STRATEGIES)}, or in Python a function of texts")
     return cast("str | Rank", value)
 
 
@@ -64,15 +64,15 @@ def _name_of_negatives(value: str | Rank) -> str:
 
 
 class PairSettings(Settings):
-    """How positives are taken from clusters and negatives are drawn."""
+    """The choice of positives and negatives."""
 
     relations: Annotated[tuple[Relation, ...], BeforeValidator(_relations), Field(min_length=1)] = Field(
         default=(Relation.DUPLICATE,),
-        description="relations whose pairs become positives; by default those with at least 95% of pairs on "
-        "the same problem (benchmarks/README.md)",
+        description="relations whose pairs become positives; by default those where at least 95% of pairs "
+        "describe the same problem (benchmarks/README.md)",
     )
     all_within_cluster: bool = Field(
-        default=False, description="pair every two issues of a cluster, not only its edges"
+        default=False, description="pair all issues of a cluster, not only duplicate and original"
     )
     cluster_cap: int = Field(default=100, ge=1, description="maximum number of positives from one cluster")
     negatives: Annotated[
@@ -88,13 +88,13 @@ class PairSettings(Settings):
     )
     ratio: float = Field(default=PAPER_RATIO, ge=0, le=10, description="negatives for each positive")
     similar_at: float = Field(
-        default=0.8, gt=0.5, le=1, description="Jaccard of word triples from which texts are near-duplicates"
+        default=0.8, gt=0.5, le=1, description="minimum Jaccard similarity (word trigrams) of near-duplicates"
     )
     guard_share: float = Field(
         default=0.35,
         gt=0,
         le=1,
-        description="BM25 score that excludes a negative, as a share of an issue's score with itself",
+        description="minimum BM25 score that excludes a negative, as a share of an issue's score with itself",
     )
 
 
@@ -122,7 +122,7 @@ class SplitSettings(Settings):
     def _check(self) -> SplitSettings:
         if self.sizes is not None:
             if min(self.sizes) < 0 or self.sizes[0] == 0:
-                raise ValueError("no size may be negative, and train may not be 0")
+                raise ValueError("sizes must not be negative, and train must not be 0")
             if not self.exact and abs(sum(self.sizes) - 1) > 1e-6:
                 raise ValueError(
                     f"fractions must add up to 1, not {sum(self.sizes):g}; row counts must be whole numbers"

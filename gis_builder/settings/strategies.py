@@ -1,8 +1,8 @@
-"""Strategies that rank issues as negatives: each is one function and one line of `STRATEGIES`.
+"""Strategies that rank issues as negatives; `STRATEGIES` lists them.
 
-The function takes the texts of all issues of one repository and split, and returns for each text the indices
-of other texts, best first. The same checks for false negatives (same cluster, near-duplicate text, a mention,
-a likely unmarked duplicate) follow for every strategy.
+A strategy's function takes the texts of one repository and split, and returns for each text the indices of
+other texts, best first. The checks for false negatives (same cluster, near-duplicate, a mention, a likely
+unmarked duplicate) are the same for every strategy.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _RETRIEVED = 50  # texts considered for one hard negative
 
 
 class PartnerRanking(Protocol):
-    """For each text, by its index, the indices of other texts to try as its negative, best first."""
+    """Maps the index of a text to the indices of its candidate negatives, best first."""
 
-    def __getitem__(self, place: int, /) -> Iterable[Any]:
-        """The indices of other texts; whole numbers."""
+    def __getitem__(self, index: int, /) -> Iterable[Any]:
+        """The indices of other texts."""
 
 
 Rank: TypeAlias = Callable[[Sequence[str]], PartnerRanking]
@@ -34,36 +34,36 @@ Rank: TypeAlias = Callable[[Sequence[str]], PartnerRanking]
 
 @dataclass(frozen=True, slots=True)
 class NegativeStrategy:
-    """How the negatives of a build are found."""
+    """A strategy: the share of its negatives, the function, and the value of `negative_kind`."""
 
     share: float = 0.0
     rank: Rank | None = None
     kind: str = "hard"
 
     def ranking(self, texts: Sequence[str]) -> Callable[[int], Iterable[int]]:
-        """Rank these texts by the function."""
-        found: Any = self.rank(texts) if self.rank else ()
+        """Rank texts and return a function that validates the candidates of each."""
+        ranking: Any = self.rank(texts) if self.rank else ()
 
-        def others(place: int) -> Iterable[int]:
+        def candidates(index: int) -> Iterable[int]:
             try:
-                places = [int(other) for other in found[place]]
+                indices = [int(other) for other in ranking[index]]
             except (TypeError, ValueError, LookupError) as error:
                 raise DataError(
                     f"negatives by {self.kind}: expected a list of indices of other texts for each of "
-                    f"{len(texts)} texts; text {place} has none ({error})"
+                    f"{len(texts)} texts; text {index} has none ({error})"
                 ) from error
-            if wrong := [other for other in places if not 0 <= other < len(texts)]:
-                raise DataError(f"negatives by {self.kind}: {wrong[0]} is not an index of {len(texts)} texts")
-            return places
+            if invalid := [other for other in indices if not 0 <= other < len(texts)]:
+                raise DataError(
+                    f"negatives by {self.kind}: expected indices of {len(texts)} texts, got {invalid[0]}"
+                )
+            return indices
 
-        return others
+        return candidates
 
 
-def strategy_of(given: str | Rank) -> NegativeStrategy:
-    """The strategy of a name, or of a function."""
-    return (
-        STRATEGIES[given] if isinstance(given, str) else NegativeStrategy(1.0, given, qualified_name(given))
-    )
+def strategy_of(rank: str | Rank) -> NegativeStrategy:
+    """The strategy with this name or function."""
+    return STRATEGIES[rank] if isinstance(rank, str) else NegativeStrategy(1.0, rank, qualified_name(rank))
 
 
 def qualified_name(function: Rank) -> str:
@@ -73,16 +73,16 @@ def qualified_name(function: Rank) -> str:
 
 
 class Retriever:
-    """BM25: scores every text of a fixed list against one of them."""
+    """Ranks texts by BM25."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         from pairkit.similarity.bm25 import Bm25
 
         index = Bm25(texts)
 
-        @lru_cache(_CACHED_VECTORS)  # not on a method: its cache would keep the large index alive
+        @lru_cache(_CACHED_VECTORS)  # a cache of a method would keep the large index alive
         def scores(position: int) -> Scores:
-            """The BM25 score of every text for the distinct words of the text at `position`."""
+            """Score every text for the distinct words of the text at `position`."""
             return index.scores(texts[position])
 
         self.scores = scores
@@ -91,19 +91,19 @@ class Retriever:
         """The texts most similar to the one at `position`, best first."""
         return self.best(position, _RETRIEVED)
 
-    def share(self, one: int, other: int) -> float:
-        """The larger of both scores, each as a share of the query text's score with itself."""
-        return max(self._relative_score(one, other), self._relative_score(other, one))
+    def share(self, first: int, second: int) -> float:
+        """The larger of both directions' scores, each as a share of the query's score with itself."""
+        return max(self._relative_score(first, second), self._relative_score(second, first))
 
     def best(self, position: int, count: int) -> list[int]:
-        """The `count` other texts that score highest and above 0, best first; ties in order of position."""
+        """The `count` best other texts with scores above 0; ties in order of position."""
         from pairkit.similarity.bm25 import best
 
         return [int(other) for other in best(self.scores(position), count + 1) if other != position][:count]
 
-    def _relative_score(self, asking: int, other: int) -> float:
-        scores = self.scores(asking)
-        own = float(scores[asking])
+    def _relative_score(self, query: int, other: int) -> float:
+        scores = self.scores(query)
+        own = float(scores[query])
         return float(scores[other]) / own if own > 0 else 0.0
 
 

@@ -1,4 +1,4 @@
-"""The store of a crawl: one SQLite file that survives being killed and is read by every later stage."""
+"""The store of a crawl: one SQLite file, consistent even after a kill, that every later stage reads."""
 
 from gis_builder.store.rows import (
     RATE_LIMIT,

@@ -1,7 +1,7 @@
-"""Decode untrusted data once, at the boundary, into types with limits that all other code relies on.
+"""Decodes untrusted data into types with limits, on which all other code relies.
 
-Decoders skip what no type names without building it and stop at the first fault, so a hostile answer takes no
-more memory than an honest one of its size.
+Decoders skip unknown keys without building their values and stop at the first error, so a hostile response
+takes no more memory than a valid one of the same size.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 import msgspec
 from msgspec import Meta
 
-MOST_NUMBER = 10_000_000  # ten times what any tracker has; a list of all numbers has to fit into memory
-_MOST_COUNT = 2**31 - 1  # GraphQL's Int
-MOST_ID = 2**63 - 1  # SQLite's integer
+MAX_NUMBER = 10_000_000  # ten times the largest tracker; a list of all numbers must fit into memory
+_MAX_COUNT = 2**31 - 1  # GraphQL's Int
+MAX_ID = 2**63 - 1  # SQLite's integer
 
-Number = Annotated[int, Meta(ge=1, le=MOST_NUMBER)]
-NumberOrNone = Annotated[int, Meta(ge=0, le=MOST_NUMBER)]  # 0 if a tracker has none yet
-Count = Annotated[int, Meta(ge=0, le=_MOST_COUNT)]
-Id = Annotated[int, Meta(ge=0, le=MOST_ID)]
-DecimalId = Annotated[str, Meta(pattern=r"\A[0-9]{1,18}\Z")]  # how GraphQL writes what is beyond its Int
-_REPO = r"(?!\.+/)[A-Za-z0-9._-]+/(?!\.+(?:#|\Z))[A-Za-z0-9._-]+"  # `../..` leads elsewhere
+Number = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
+NumberOrNone = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]  # 0 if there are none
+Count = Annotated[int, Meta(ge=0, le=_MAX_COUNT)]
+Id = Annotated[int, Meta(ge=0, le=MAX_ID)]
+DecimalId = Annotated[str, Meta(pattern=r"\A[0-9]{1,18}\Z")]  # GraphQL's encoding of large integers
+_REPO = r"(?!\.+/)[A-Za-z0-9._-]+/(?!\.+(?:#|\Z))[A-Za-z0-9._-]+"  # without `.` and `..`
 RepoName = Annotated[str, Meta(pattern=rf"\A{_REPO}\Z", max_length=200)]
 Reference = Annotated[str, Meta(pattern=rf"\A{_REPO}#[0-9]{{1,8}}\Z", max_length=200)]
 Login = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f\x7f-\x9f\s]+\Z", max_length=200)]
@@ -30,14 +30,14 @@ Word = Annotated[str, Meta(pattern=r"\A[A-Za-z_]{1,50}\Z")]  # of an enumeration
 Cursor = Annotated[str, Meta(max_length=2000)]
 Time = Annotated[datetime, Meta(tz=True)]
 
-# Every escape in turn: a pair of surrogates, one without its other half, anything else.
+# Any escape: a pair of surrogates, a lone surrogate, or another.
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
-_PLACE = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*)`", re.DOTALL)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_PATH = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*)`", re.DOTALL)
 
 _REGEX = re.compile(r"str matching regex '(.*)'", re.DOTALL)
-# What people call a form, by what its expression has and those further down have not.
-_FORMS = {"#[0-9]": "owner/name#number", "]+/": "owner/name", "[0-9]{1,18}": "digits", "s]+": "a login"}
+# Names of the patterns, by a part of each that the patterns after it lack.
+_PATTERNS = {"#[0-9]": "owner/name#number", "]+/": "owner/name", "[0-9]{1,18}": "digits", "s]+": "a login"}
 
 EventKind = Literal["closed", "reopened", "marked_as_duplicate", "unmarked_as_duplicate"]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
@@ -45,18 +45,18 @@ EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 T = TypeVar("T")
 
 
-class Malformed(ValueError):  # noqa: N818 - what it says of a value
-    """The fault of a value and its position, without the value itself."""
+class Malformed(ValueError):  # noqa: N818
+    """An invalid value. The message has the fault and its path but not the value."""
 
 
 class Node(msgspec.Struct, frozen=True):
-    """Base of all that is decoded; keys that it does not name are passed over."""
+    """Base of all decoded types; unknown keys are ignored."""
 
 
 def decode(body: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
-    """The value of a JSON text; half a surrogate pair, which UTF-8 can't hold, becomes a question mark."""
+    """Decode JSON; lone surrogates, which UTF-8 can't represent, become question marks."""
     try:
-        return decoder.decode(body if isinstance(body, msgspec.Raw) else whole_characters(body))
+        return decoder.decode(body if isinstance(body, msgspec.Raw) else replace_surrogates(body))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Malformed(_explain(error)) from None
     except RecursionError:
@@ -64,7 +64,7 @@ def decode(body: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def convert(value: Any, kind: type[T]) -> T:
-    """The same of a value that was read already."""
+    """Validate a value that is parsed already."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -72,21 +72,21 @@ def convert(value: Any, kind: type[T]) -> T:
 
 
 def stamp(moment: datetime) -> str:
-    """A time as the records hold it, `2015-01-31T23:59:59Z`."""
+    """Format a time like `2015-01-31T23:59:59Z`."""
     if 1970 <= moment.year < 9999:
         moment = moment.astimezone(UTC)
-    if not 1970 <= moment.year < 9999:  # in this zone, too
-        raise Malformed("a time in a year that no tracker has seen")
-    return f"{moment.isoformat()[:19]}Z"  # a fifth of strftime's time
+    if not 1970 <= moment.year < 9999:  # also after the conversion
+        raise Malformed("a time outside the years 1970 to 9998")
+    return f"{moment.isoformat()[:19]}Z"  # five times as fast as strftime
 
 
 def stamp_or_none(moment: datetime | None) -> str | None:
-    """See `stamp`."""
+    """Format a time, see `stamp`; None stays None."""
     return None if moment is None else stamp(moment)
 
 
 def whole_text(text: str | None) -> str:
-    """The text; null is empty, and half a surrogate pair becomes a question mark."""
+    """The text, empty for None; lone surrogates become question marks."""
     if not text:
         return ""
     try:
@@ -96,25 +96,24 @@ def whole_text(text: str | None) -> str:
     return text
 
 
-def whole_characters(body: bytes) -> bytes:
-    """A JSON text in which an escape of half a surrogate pair is a question mark."""
-    if not _HALF.search(body):
+def replace_surrogates(body: bytes) -> bytes:
+    """Replace escapes of lone surrogates in a JSON text by question marks."""
+    if not _SURROGATE.search(body):
         return body
     return _ESCAPE.sub(lambda match: b"?" if match[1] else match[0], body)
 
 
 def _explain(error: Exception) -> str:
-    """The decoder's words, which quote none of the value; the place first."""
+    """Reword the decoder's message, with the path first; it does not contain the value."""
     if isinstance(error, UnicodeDecodeError):
         return "not UTF-8"
-    match = _PLACE.fullmatch(str(error))
-    words, place = match.groups() if match else (str(error), "")
-    words = words.replace("`", "")
-    words = _REGEX.sub(_form, words)
-    if not words[:2].isupper():  # "JSON" stays
-        words = words[:1].lower() + words[1:]
-    return f"{place}: {words}" if place else words
+    match = _PATH.fullmatch(str(error))
+    message, path = match.groups() if match else (str(error), "")
+    message = _REGEX.sub(_pattern_name, message.replace("`", ""))
+    if not message[:2].isupper():  # such as "JSON"
+        message = message[:1].lower() + message[1:]
+    return f"{path}: {message}" if path else message
 
 
-def _form(expression: re.Match[str]) -> str:
-    return next((name for part, name in _FORMS.items() if part in expression[1]), "a word")
+def _pattern_name(expression: re.Match[str]) -> str:
+    return next((name for part, name in _PATTERNS.items() if part in expression[1]), "a word")

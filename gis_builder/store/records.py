@@ -1,6 +1,6 @@
-"""What the stages pass to one another: issues, threads, verdicts, texts and pairs. Plain data, no behaviour.
+"""The records that stages exchange: issues, threads, verdicts, texts and pairs.
 
-Times are ISO 8601 strings in UTC as GitHub writes them (`2015-01-31T23:59:59Z`), which sort as text.
+Times are ISO 8601 strings in UTC in GitHub's format (`2015-01-31T23:59:59Z`), which sort as text.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-GITHUB = "https://github.com"  # below it are the pages of its issues
-# Tickets of other trackers by repository and id: their number, and their page or, if there is none, their id.
+GITHUB = "https://github.com"
+# Tickets of other trackers: by repository and id, the number and the URL, or the id if there is no URL.
 Tickets: TypeAlias = dict[str, dict[str, tuple[int, str]]]
 
 
@@ -25,36 +25,36 @@ class IssueRef(NamedTuple):
         return f"{self.repo}#{self.number}"
 
     def page(self, site: str) -> str:
-        """The page a person opens, below the root of all pages; for a pull request GitHub redirects."""
+        """The URL of the issue's page; GitHub redirects it for pull requests."""
         own = site.pages.get(self) if isinstance(site, TicketSite) else None
         return own or f"{site}/{self.repo}/issues/{self.number}"
 
 
 class TicketSite(str):
-    """GitHub as the root of all pages, but tickets of other trackers have their own."""
+    """The root URL of pages, with separate URLs for tickets of other trackers."""
 
     pages: Mapping[IssueRef, str]
 
     @classmethod
     def of(cls, tickets: Tickets) -> TicketSite:
-        """The root for a store with these tickets."""
+        """Create the site of a store with these tickets."""
         site = cls(GITHUB)
         site.pages = {IssueRef(repo, n): page for repo, own in tickets.items() for n, page in own.values()}
         return site
 
 
 class Kind(StrEnum):
-    """What a reference turned out to point at."""
+    """The kind of item that a reference points to."""
 
     ISSUE = "issue"
     PULL = "pull"
-    MISSING = "missing"  # deleted, transferred away, or never there
-    UNKNOWN = "unknown"  # not fetched, so nothing can be said
+    MISSING = "missing"  # deleted, transferred, or never existed
+    UNKNOWN = "unknown"  # not fetched
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One issue as the tracker last showed it; `body` is empty where GitHub says null."""
+    """An issue; `body` is empty where GitHub has null."""
 
     repo: str
     number: int
@@ -62,7 +62,7 @@ class Issue:
     body: str
     state: str  # open | closed
     state_reason: str | None  # completed | not_planned | duplicate | reopened
-    author: str | None  # None: the account is gone
+    author: str | None  # None: the account was deleted
     author_association: str  # OWNER | MEMBER | COLLABORATOR | CONTRIBUTOR | NONE | ...
     created_at: str
     updated_at: str
@@ -71,17 +71,17 @@ class Issue:
     is_pull: bool = False
     is_bot: bool = False
     labels: tuple[str, ...] = ()
-    duplicate_of: IssueRef | None = None  # GitHub's own field, where the server has it
+    duplicate_of: IssueRef | None = None  # GitHub's field, if the server has it
 
     @property
     def ref(self) -> IssueRef:
-        """Where this issue stands."""
+        """The reference of this issue."""
         return IssueRef(self.repo, self.number)
 
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """One comment of a thread."""
+    """A comment."""
 
     id: int  # GitHub's database id: unique, ascending in time
     author: str | None
@@ -93,12 +93,12 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event of a thread's timeline that bears on duplicates."""
+    """An event that is relevant to duplicates."""
 
     kind: str  # closed | reopened | marked_as_duplicate | unmarked_as_duplicate
     actor: str | None
     created_at: str
-    target: IssueRef | None = None  # the canonical issue of a mark, or of a closing as duplicate
+    target: IssueRef | None = None  # the canonical issue of a mark or of a closing as duplicate
     target_is_pull: bool = False
     state_reason: str | None = None
 
@@ -113,9 +113,9 @@ class Thread:
 
 
 class Relation(StrEnum):
-    """How an issue hangs together with the one that it was closed for, as the closing words say."""
+    """The relation of an issue to the one it was closed for, according to the closing comment."""
 
-    DUPLICATE = "duplicate"  # marked so by the tracker, or called so
+    DUPLICATE = "duplicate"  # marked or called a duplicate
     SAME = "same"  # "same issue as #1", "this is #1"
     REPORTED = "reported"  # "already reported as #1", "known issue #1"
     SUPERSEDED = "superseded"  # "in favour of #1", "subsumed by #1", "moved to #1"
@@ -124,7 +124,7 @@ class Relation(StrEnum):
 
 
 class VerdictOutcome(StrEnum):
-    """What a thread says about its issue."""
+    """Whether an issue is a duplicate."""
 
     DUPLICATE = "duplicate"
     NOT = "not"
@@ -133,19 +133,19 @@ class VerdictOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One statement for or against, with its place, so that a verdict can be explained."""
+    """A statement for or against a duplicate, which explains a verdict."""
 
     kind: str  # the signal, e.g. marked_event, closer_comment, maintainer_comment, label, reopened, disputed
     url: str
     who: str | None
     when: str
     targets: tuple[IssueRef, ...] = ()
-    said: str = ""  # the words that matched, at most 200 characters
+    said: str = ""  # the matched words, at most 200 characters
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The decision on one issue and why it was taken."""
+    """The decision on an issue and its reasons."""
 
     ref: IssueRef
     outcome: VerdictOutcome
@@ -153,22 +153,22 @@ class Verdict:
     confidence: float  # in [0, 1]
     reason: str  # a short code, counted in statistics.json
     evidence: tuple[Evidence, ...] = ()
-    relation: Relation = Relation.DUPLICATE  # of the issue to its targets; says nothing where there are none
+    relation: Relation = Relation.DUPLICATE  # to the targets; meaningless without targets
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateCluster:
-    """Issues that are all about the same thing, collapsed from the verdicts' edges by union-find."""
+    """Issues that are connected by duplicate edges."""
 
     id: str  # "owner/name#lowest number"
     members: tuple[IssueRef, ...]  # ascending by number
     canonical: IssueRef  # the member that the others were closed for
-    edges: tuple[tuple[IssueRef, IssueRef], ...]  # (duplicate, target), as the verdicts said
+    edges: tuple[tuple[IssueRef, IssueRef], ...]  # (duplicate, target) of the verdicts
 
 
 @dataclass(frozen=True, slots=True)
 class IssueText:
-    """The rendered text of one issue; `removed` counts what the rendering took out, by kind."""
+    """The rendered text of an issue; `removed` counts what was removed, by kind."""
 
     ref: IssueRef
     text: str
@@ -178,7 +178,7 @@ class IssueText:
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """On what an issue counts as closed for another."""
+    """The reasons of a duplicate edge."""
 
     relation: Relation
     reason: str  # the verdict's
@@ -188,18 +188,18 @@ class Grounds:
 
 @dataclass(frozen=True, slots=True)
 class IssuePair:
-    """One row of the dataset before its texts are put in: label 1 means duplicates."""
+    """A row of the dataset without its texts; label 1 means duplicates."""
 
     first: IssueRef
     second: IssueRef
     label: int  # 0 | 1
     cluster: str  # the duplicate cluster of a positive ("owner/name#lowest"); empty for a negative
-    grounds: Grounds | None = None  # None for a negative, and for two issues that a third ties together
+    grounds: Grounds | None = None  # None for a negative, and for two issues connected only through others
     negative_kind: str = ""  # random | hard, for a negative
 
 
 class DroppedPair(NamedTuple):
-    """A pair that was considered and left out, and why."""
+    """A pair that was dropped, and the reason."""
 
     first: IssueRef
     second: IssueRef

@@ -1,4 +1,4 @@
-"""Which repositories: a file with one `owner/name` a line, a list, or a comma list on the command line."""
+"""Reads lists of repositories: a file with one `owner/name` per line, a list, or a comma-separated text."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from pathlib import Path
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.settings import argument
 
-# GitHub's own rules: logins of letters, digits and hyphens, those of managed users with an underscore before
-# the company; names may also hold dots.
+# GitHub's rules: logins have letters, digits and hyphens, and those of managed users an underscore; names may
+# also have dots.
 _NAME = re.compile(r"(?P<owner>[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38}))/(?P<name>[A-Za-z0-9._-]{1,100})")
 _ADDRESS = re.compile(r"^(?:https?://(?:www\.)?github\.com/|git@github\.com:)|(?:\.git)?/?$")
 
 
 def read_repos(source: str | Path | Iterable[str]) -> list[str]:
-    """The repositories that `source` names, in order, each once."""
+    """The distinct repositories in `source`, in order."""
     if isinstance(source, Path) or (isinstance(source, str) and _is_file(source)):
         return _read_file(Path(source))
     listed = argument("repos", source.split(",") if isinstance(source, str) else source, list[str])
     entries = [entry.strip() for entry in listed if entry.strip()]
     names = [_parse(entry) for entry in entries]
     if not names or None in names:
-        wrong = next((entry for entry, name in zip(entries, names, strict=True) if name is None), source)
+        invalid = next((entry for entry, name in zip(entries, names, strict=True) if name is None), source)
         raise ConfigError(
-            f"repos = {wrong!r}: neither an existing file nor owner/name; "
+            f"repos = {invalid!r}: neither an existing file nor owner/name; "
             "give a file with one owner/name per line, or owner/name,owner/name"
         )
     return _distinct([name for name in names if name])
@@ -34,7 +34,7 @@ def read_repos(source: str | Path | Iterable[str]) -> list[str]:
 def _is_file(source: str) -> bool:
     try:
         return Path(source).is_file()
-    except (OSError, ValueError):  # a list longer than any path, or characters that no path has
+    except (OSError, ValueError):  # too long for a path, or invalid characters
         return False
 
 
@@ -59,7 +59,7 @@ def _read_file(path: Path) -> list[str]:
             )
         names.append(name)
     if not names:
-        raise DataError("names no repository; put one owner/name on each line", path=path)
+        raise DataError("no repository; expected one owner/name per line", path=path)
     return _distinct(names)
 
 
@@ -69,7 +69,7 @@ def _parse(entry: str) -> str | None:
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Each repository once, as first written; GitHub's names ignore case."""
+    """The distinct names, each in its first spelling; GitHub's names ignore case."""
     first: dict[str, str] = {}
     for name in names:
         first.setdefault(name.lower(), name)

@@ -1,4 +1,4 @@
-"""Records that a crawl stores, and the store's records of repositories and costs."""
+"""Records of a crawl: repositories, costs, tasks, and the pages that are stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, Thread
 
-RATE_LIMIT = "budget"  # the key of the note on what the server said last of its limit
+RATE_LIMIT = "budget"  # key of the last known rate limit in the table meta
 
 
 class RepoOutcome(StrEnum):
@@ -30,19 +30,19 @@ class RepoOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RepoRow:
-    """A repository as it was asked for and as the server knows it."""
+    """A repository under a requested name, with the server's metadata."""
 
-    name: str  # as asked for
+    name: str  # as requested
     outcome: RepoOutcome
-    full_name: str = ""  # as the server writes it; empty where there is none
-    detail: str = ""  # for a person: why it is not `ok`
-    max_number: int = 0  # the newest issue's or pull request's
+    full_name: str = ""  # the server's spelling; empty if it does not exist
+    detail: str = ""  # why the outcome is not `ok`
+    max_number: int = 0  # of issues and pull requests
     issue_count: int = 0
     created_at: str = ""  # of the repository
     newest_at: str = ""  # creation of its newest issue
-    as_of: str = ""  # newest update of an issue when the crawl began; an update starts from here
-    labels: tuple[str, ...] = ()  # those that say "duplicate"
-    listed: bool = True  # False: only met as the home of another repository's target
+    as_of: str = ""  # newest update of an issue when the crawl began; the next update starts here
+    labels: tuple[str, ...] = ()  # labels of duplicates
+    listed: bool = True  # False: not requested, but a target is in it
 
     @property
     def is_crawlable(self) -> bool:
@@ -51,32 +51,32 @@ class RepoRow:
 
 
 def full_names(rows: Iterable[RepoRow]) -> list[str]:
-    """The repositories that can be crawled, each once however often it was asked for, by name."""
+    """The distinct repositories that can be crawled, by name."""
     return sorted({row.full_name for row in rows if row.is_crawlable})
 
 
 class Absence(StrEnum):
-    """Why a number has no issue."""
+    """Why an issue is missing."""
 
-    DELETED = "deleted"  # or never there: the server says the same of both
+    DELETED = "deleted"  # or never existed; the server doesn't distinguish
     TRANSFERRED = "transferred"
     NO_REPOSITORY = "no_repository"
-    WITHHELD = "withheld"  # the server fails on this one, whatever is tried
+    WITHHELD = "withheld"  # the server fails on it permanently
 
 
 @dataclass(frozen=True, slots=True)
 class TopUp:
-    """A nested connection of which the server gave only the end."""
+    """A nested connection whose beginning is still to be fetched."""
 
     ref: IssueRef
     part: str  # comments | events | labels
-    before: str  # cursor of the earliest item that is stored
-    have: int  # items stored so far
+    before: str  # cursor of the earliest stored item
+    have: int  # number of stored items
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlTask:
-    """A resumable piece of work; what is done stays in the table, so that it is not done twice."""
+    """A resumable task; finished tasks stay in the store, so that they are not repeated."""
 
     repo: str
     kind: str
@@ -88,11 +88,11 @@ class CrawlTask:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Usage. A failed request counts as one point, because the server reports no cost for it."""
+    """The cost of requests. A failed request counts as one point, because its cost is unknown."""
 
     points: int = 0
     requests: int = 0
-    seconds: float = 0.0  # waiting for answers and for limits
+    seconds: float = 0.0  # waiting for responses and limits
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(self.points + other.points, self.requests + other.requests, self.seconds + other.seconds)
@@ -106,21 +106,21 @@ class RateLimit:
     remaining: int
     reset: Annotated[float, Meta(ge=0, le=1e12)]  # epoch seconds, by the server's clock
 
-    def words(self, now: float) -> str:
-        """The limit in a sentence."""
+    def describe(self, now: float) -> str:
+        """Describe the limit."""
         if now >= self.reset:
-            return f"{self.limit:,} points left: the hour of the last answer is over"
-        at = time.strftime("%H:%M", time.localtime(self.reset))
-        return f"{self.remaining:,} of {self.limit:,} points left until {at}"
+            return f"{self.limit:,} points left: the last known limit was reset"
+        reset_at = time.strftime("%H:%M", time.localtime(self.reset))
+        return f"{self.remaining:,} of {self.limit:,} points left until {reset_at}"
 
 
 @dataclass(slots=True)
 class Tally:
-    """The stored and the remaining items of a repository."""
+    """The counts of stored and remaining items of a repository."""
 
     issues: int = 0  # with or without their threads
-    begun: int = 0  # threads of which something is stored
-    threads: int = 0  # whole threads
+    begun: int = 0  # complete and incomplete threads
+    threads: int = 0  # complete threads
     comments: int = 0
     pending: int = 0  # issues to be fetched by number
     top_ups: int = 0  # threads to be completed
@@ -135,26 +135,26 @@ class Tally:
 
 @dataclass(slots=True)
 class Page:
-    """The content of one response, written in one transaction: a kill loses all of it or nothing."""
+    """The content of one response, stored in one transaction."""
 
-    threads: list[Thread] = field(default_factory=list)  # each replaces what was stored of it
-    issues: list[Issue] = field(default_factory=list)  # without threads; never replace a thread
+    threads: list[Thread] = field(default_factory=list)  # replace stored threads
+    issues: list[Issue] = field(default_factory=list)  # without threads; don't replace stored issues
     missing: dict[IssueRef, tuple[Absence, str]] = field(default_factory=dict)
-    top_ups: list[TopUp] = field(default_factory=list)  # for threads of this page, or continued ones
-    topped_up: list[TopUp] = field(default_factory=list)  # finished or continued by this page
+    top_ups: list[TopUp] = field(default_factory=list)  # connections that remain
+    topped_up: list[TopUp] = field(default_factory=list)  # earlier top-ups that this page answers
     comments: list[tuple[IssueRef, Comment]] = field(default_factory=list)
-    events: list[tuple[IssueRef, int, Event]] = field(default_factory=list)  # int: place from the end, < 0
+    events: list[tuple[IssueRef, int, Event]] = field(default_factory=list)  # int: position from the end, < 0
     labels: list[tuple[IssueRef, tuple[str, ...]]] = field(default_factory=list)
     pending: list[IssueRef] = field(default_factory=list)  # threads to fetch
-    granted: list[IssueRef] = field(default_factory=list)
+    fetched: list[IssueRef] = field(default_factory=list)  # no longer pending
     tasks: list[CrawlTask] = field(default_factory=list)
-    dropped: list[tuple[str, str]] = field(default_factory=list)  # repository, kind: tasks to forget
+    dropped: list[tuple[str, str]] = field(default_factory=list)  # repository and kind of tasks to delete
     repos: list[RepoRow] = field(default_factory=list)
-    warnings: list[tuple[str, str]] = field(default_factory=list)  # repository, words
+    warnings: list[tuple[str, str]] = field(default_factory=list)  # repository, text
     usage: dict[str, Usage] = field(default_factory=dict)
-    notes: dict[str, str] = field(default_factory=dict)  # remembered facts about the server
+    notes: dict[str, str] = field(default_factory=dict)  # for the table meta
 
     def __str__(self) -> str:
         counted = ("threads", "issues", "comments", "events", "pending", "missing", "repos", "warnings")
         counts = {name: len(getattr(self, name)) for name in counted}
-        return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count) or "how far it is"
+        return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count) or "progress"

@@ -1,4 +1,4 @@
-"""A crawl's store: opened, written page by page, and read."""
+"""Opens, reads and writes the store of a crawl."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pairkit.system.database import Schema, database_errors, open_database, tran
 from pairkit.system.folders import held_folder
 
 VERSION = 1
-_APPLICATION = 0x47495331  # "GIS1": tells our file from any other SQLite file
+_APPLICATION = 0x47495331  # "GIS1", the application_id of the file
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -42,7 +42,7 @@ CREATE TABLE repos (
   max_number INTEGER NOT NULL, issue_count INTEGER NOT NULL, created_at TEXT NOT NULL,
   newest_at TEXT NOT NULL, as_of TEXT NOT NULL, labels TEXT NOT NULL, listed INTEGER NOT NULL
 ) WITHOUT ROWID;
--- depth: 0 the issue alone, 1 its thread in part, 2 its whole thread
+-- depth: 0 only the issue, 1 an incomplete thread, 2 a complete thread
 CREATE TABLE issues (
   repo TEXT NOT NULL, number INTEGER NOT NULL, depth INTEGER NOT NULL, title TEXT NOT NULL,
   body TEXT NOT NULL, state TEXT NOT NULL, state_reason TEXT, author TEXT, author_association TEXT NOT NULL,
@@ -55,7 +55,7 @@ CREATE TABLE comments (
   author_association TEXT NOT NULL, created_at TEXT NOT NULL, body TEXT NOT NULL, is_bot INTEGER NOT NULL,
   PRIMARY KEY (repo, number, id)
 );
--- place: -1 is the newest event of the issue, -2 the one before
+-- place: -1 is the newest event of the issue, -2 the previous one
 CREATE TABLE events (
   repo TEXT NOT NULL, number INTEGER NOT NULL, place INTEGER NOT NULL, kind TEXT NOT NULL, actor TEXT,
   created_at TEXT NOT NULL, target_repo TEXT, target_number INTEGER, target_is_pull INTEGER NOT NULL,
@@ -91,11 +91,11 @@ T = TypeVar("T")
 _RATE_LIMIT = Decoder(RateLimit)
 _CRAWL = Decoder(dict[str, Any])
 _TICKETS = Decoder(Tickets)
-TICKETS = "tickets"  # the key of their note
+TICKETS = "tickets"  # key of the table meta
 
 
 class Store:
-    """A crawl's store. Safe to share between threads; readers see whole pages only."""
+    """A crawl's store. It is thread-safe, and readers see only complete pages."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
@@ -108,11 +108,11 @@ class Store:
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
         """Open the store at `path`."""
-        absent = "no crawl store there; run the crawl first or choose another working folder"
+        absent = "no crawl store; run the crawl first or choose another working folder"
         return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
 
     def close(self) -> None:
-        """Fold the write-ahead log into the file and close it."""
+        """Merge the write-ahead log into the file and close it."""
         with self._lock, database_errors(self.path):
             self._connection.close()
 
@@ -122,36 +122,36 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # What later stages read.
+    # For all stages
 
     def repos(self) -> list[RepoRow]:
-        """The repositories that were asked for, by name, each with its outcome."""
-        return [row for row in self._repo_rows() if row.listed]
+        """The requested repositories, by name."""
+        return [row for row in self.all_repos() if row.listed]
 
     def threads(self, repo: str, *, only_complete: bool = True) -> Iterator[Thread]:
-        """The repository's threads by ascending number, one at a time in memory; no pull requests."""
+        """Iterate over the threads of issues by number, one at a time in memory."""
         return (stored.read() for stored in self.stored_threads(repo, only_complete=only_complete))
 
     def stored_threads(self, repo: str, *, only_complete: bool = True) -> Iterator[StoredThread]:
-        """The same as their rows are, for who needs few of them as records."""
+        """Iterate over threads that are converted to records only on request."""
         return tables.threads(self.path, self.full_name(repo), 2 if only_complete else 0)
 
     def thread(self, ref: IssueRef) -> Thread | None:
-        """One thread, whole or not; None where the issue was not fetched."""
+        """A thread, complete or not; None if the issue was not fetched."""
         stored = self.stored_thread(ref)
         return None if stored is None else stored.read()
 
     def stored_thread(self, ref: IssueRef) -> StoredThread | None:
-        """The rows of one thread."""
+        """A thread that is converted to records only on request."""
         home = self.full_name(ref.repo)
         return next(tables.threads(self.path, home, 0, number=ref.number, pulls=True), None)
 
     def issues(self, repo: str) -> Iterator[Issue]:
-        """The repository's issues by ascending number, threads or not; no pull requests."""
+        """Iterate over the issues by number, without threads."""
         return tables.issues(self.path, self.full_name(repo))
 
     def kind(self, ref: IssueRef) -> Kind:
-        """What a reference points at, as far as it was fetched."""
+        """The kind of a reference, if it was fetched."""
         repo = self.full_name(ref.repo)
         with self._lock:
             if repo not in self._kinds:
@@ -159,17 +159,17 @@ class Store:
             return self._kinds[repo].get(ref.number, Kind.UNKNOWN)
 
     def absences(self, repo: str) -> dict[int, tuple[Absence, str]]:
-        """The numbers that turned out to have no issue, and why."""
+        """The missing issues by number: reason and detail."""
         rows = self._ask("SELECT number, status, detail FROM missing WHERE repo = ?", self.full_name(repo))
         return {number: (Absence(status), detail) for number, status, detail in rows}
 
     def usage(self) -> dict[str, Usage]:
-        """Usage by repository; "" has the usage for several repositories together."""
+        """Usage by repository; "" has that of requests for several repositories."""
         rows = self._ask("SELECT repo, points, requests, seconds FROM usage ORDER BY repo")
         return {repo: Usage(*spent) for repo, *spent in rows}
 
     def tallies(self) -> dict[str, Tally]:
-        """How much is stored and still to be had, by repository; also while another process crawls."""
+        """Count stored and remaining items by repository; another process may be crawling."""
         return tables.tallies(self.path)
 
     def rate_limit(self) -> RateLimit | None:
@@ -181,33 +181,34 @@ class Store:
         return self._ask("SELECT repo, words FROM warnings ORDER BY 1, 2")
 
     def content_hash(self) -> str:
-        """SHA-256 of what the server told, in order; independent of when, how or how often it was asked."""
+        """SHA-256 of the fetched content; it does not depend on when or how it was fetched."""
         with self._lock:
             if self._content_hash is None:
                 self._content_hash = tables.content_hash(self.path)
             return self._content_hash
 
     def full_name(self, repo: str) -> str:
-        """The server's name of a repository, whatever case or former name it is given by."""
+        """The server's spelling of a repository's name, from any case or a former name."""
         with self._lock:
             if self._names is None:
-                rows = [row for row in self._repo_rows() if row.full_name]
+                rows = [row for row in self.all_repos() if row.full_name]
                 self._names = {row.full_name.lower(): row.full_name for row in rows}
                 self._names |= {row.name.lower(): row.full_name for row in rows}
             return self._names.get(repo.lower(), repo)
 
-    # What the crawl asks.
+    # For the crawl
 
     def repo(self, name: str) -> RepoRow | None:
-        """The row of a repository by the name it was asked for."""
-        return next((row for row in self._repo_rows() if row.name.lower() == name.lower()), None)
+        """The row of a requested name."""
+        return next((row for row in self.all_repos() if row.name.lower() == name.lower()), None)
 
     def all_repos(self) -> list[RepoRow]:
-        """Every row, those only met as the home of a target included."""
-        return self._repo_rows()
+        """All rows, including repositories that were not requested."""
+        rows = self._ask(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant
+        return [repo_row(row) for row in rows]
 
     def tasks(self, repo: str, kind: str, *, done: bool | None = None) -> list[CrawlTask]:
-        """The tasks of one kind, by key; `done` selects the finished or the open ones."""
+        """The tasks of a kind by key; `done` selects finished or open tasks."""
         rows = self._ask(
             "SELECT key, cursor, state, done FROM tasks WHERE repo = ? AND kind = ? ORDER BY key", repo, kind
         )
@@ -218,23 +219,23 @@ class Store:
         return [task for task in tasks if done is None or task.done == done]
 
     def pending(self, repo: str, limit: int) -> list[IssueRef]:
-        """Issues whose threads are still to be fetched, by number."""
+        """The issues whose threads are to be fetched, by number."""
         rows = self._ask(
             "SELECT repo, number FROM wishes WHERE repo = ? ORDER BY number LIMIT ?", repo, limit
         )
         return [IssueRef(*row) for row in rows]
 
     def count_pending(self, repo: str) -> int:
-        """How many issues of the repository are still to be fetched."""
+        """Count the issues whose threads are to be fetched."""
         return int(self._ask("SELECT count(*) FROM wishes WHERE repo = ?", repo)[0][0])
 
     def count_threads(self, repo: str) -> int:
-        """How many threads of the repository are stored, whole or in part."""
+        """Count the stored threads, complete or not."""
         sql = "SELECT count(*) FROM issues WHERE repo = ? AND depth > 0 AND NOT is_pull"
         return int(self._ask(sql, self.full_name(repo))[0][0])
 
     def top_ups(self, repo: str, limit: int) -> list[TopUp]:
-        """Nested connections of the repository that are not whole yet."""
+        """The incomplete nested connections, by number."""
         rows = self._ask(
             "SELECT number, part, before, have FROM top_ups WHERE repo = ? ORDER BY number, part LIMIT ?",
             repo,
@@ -242,22 +243,17 @@ class Store:
         )
         return [TopUp(IssueRef(repo, number), *rest) for number, *rest in rows]
 
-    def meta(self, key: str) -> str | None:
-        """A remembered fact about the server."""
-        rows = self._ask("SELECT value FROM meta WHERE key = ?", key)
-        return str(rows[0][0]) if rows else None
-
     def meta_json(self, key: str, decoder: Decoder[T]) -> T | None:
-        """The same where it was written as JSON."""
-        text = self.meta(key)
-        return None if text is None else decode(text.encode(), decoder)
+        """Read a value of the table meta."""
+        rows = self._ask("SELECT value FROM meta WHERE key = ?", key)
+        return decode(rows[0][0].encode(), decoder) if rows else None
 
     def crawl_record(self) -> dict[str, Any]:
-        """The record of the crawl that filled this store; empty if none has begun."""
+        """The settings of the crawl that filled this store; empty before the first crawl."""
         return self.meta_json("crawl", _CRAWL) or {}
 
     def set_crawl_record(self, record: Mapping[str, Any]) -> None:
-        """Keep the record of a crawl."""
+        """Store the settings of a crawl."""
         self.set_meta("crawl", json.dumps(record))
 
     def tickets(self) -> Tickets:
@@ -266,21 +262,19 @@ class Store:
 
     @property
     def site(self) -> str:
-        """The root of the issues' pages, see `site_at`; for a saved tracker, GitHub's."""
+        """The root URL of the issues' pages; GitHub's for a saved tracker."""
         if tickets := self.tickets():
             return TicketSite.of(tickets)
         host = self.crawl_record().get("server")
         return site_at(host) if host else GITHUB
 
     def set_meta(self, key: str, value: str) -> None:
-        """Remember a fact about the server."""
+        """Store a value in the table meta."""
         with self._transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
-    # What the crawl writes.
-
     def save(self, page: Page) -> None:
-        """Write a page in one transaction."""
+        """Store a page in one transaction."""
         with self._transaction() as connection:
             save_page(connection, page)
         with self._lock:
@@ -298,34 +292,30 @@ class Store:
         with self._lock, database_errors(self.path):
             return self._connection.execute(sql, values).fetchall()
 
-    def _repo_rows(self) -> list[RepoRow]:
-        rows = self._ask(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant
-        return [repo_row(row) for row in rows]
-
 
 @contextmanager
 def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
-    """Hold a working folder for this process alone; the lock ends with the process, however it ends."""
+    """Lock a working folder; the lock ends with the process."""
     if not create and not work.is_dir():
-        raise ConfigError(
-            f"{work}: no such working folder; run the crawl first or choose another working folder"
-        )
-    with held_folder(work, "another gis process works in it; wait for it or choose another working folder"):
+        raise ConfigError(f"{work}: no such folder; run the crawl first or choose another working folder")
+    with held_folder(
+        work, "another gis process is using it; wait until it ends or choose another working folder"
+    ):
         yield
 
 
 @contextmanager
 def held_store(work: Path, *, create: bool = True) -> Iterator[Store]:
-    """The store of a working folder, which is this process's alone meanwhile."""
+    """Lock a working folder and open its store."""
     with working_folder(work, create=create), Store.open(work / _STORE_FILE, create=create) as store:
         yield store
 
 
 def open_store(work: Path) -> Store:
-    """The store of a working folder, to be read; another process may be writing to it."""
+    """Open the store of a working folder for reading; another process may be writing to it."""
     return Store.open(work / _STORE_FILE)
 
 
 def site_at(host: str) -> str:
-    """The root of a server's pages; `api.HOST` serves `HOST`, and a test server stands for github.com."""
+    """The root URL of pages for an API host: `api.HOST` belongs to `HOST`, a local server to github.com."""
     return GITHUB if is_loopback(host) else f"https://{host.removeprefix('api.')}"

@@ -1,4 +1,4 @@
-"""Rows of the store's tables: read into threads, tallies and digests, and written from pages."""
+"""Reads and writes the rows of the store's tables."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Any
 import msgspec
 
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread
-from gis_builder.store.rows import CrawlTask, Page, RepoOutcome, RepoRow, Tally, Usage
+from gis_builder.store.rows import Page, RepoOutcome, RepoRow, Tally
 from pairkit.system.database import connect, database_errors
 
 _ISSUE = (
     "number, title, body, state, state_reason, author, author_association, created_at, updated_at, "
     "closed_at, closed_by, is_pull, is_bot, labels, duplicate_of_repo, duplicate_of_number"
 )
-# Places count back from the newest event, so ascending place is ascending time, ties included.
+# Places count back from the newest event, so their order is the order of time, including ties.
 _CONTENT = {
     "repos": "SELECT name, outcome, full_name FROM repos WHERE listed AND outcome <> 'failed' ORDER BY name",
     "issues": f"SELECT repo, depth, {_ISSUE} FROM issues ORDER BY repo, number",  # noqa: S608 - constants
@@ -34,7 +34,7 @@ _CONTENT = {
 
 
 class StoredThread:
-    """A thread as its rows are: whether they changed is known without making records of them."""
+    """The rows of a thread. Their hash shows whether the thread changed, without conversion to records."""
 
     __slots__ = ("_repo", "_rows", "number")
 
@@ -42,11 +42,11 @@ class StoredThread:
         self._repo, self.number, self._rows = repo, number, rows
 
     def digest(self, basis: bytes) -> str:
-        """A digest of all that the rows hold, and of whatever else the caller goes by."""
+        """Hash the rows, with a key."""
         return hashlib.blake2b(msgspec.msgpack.encode(self._rows), digest_size=16, key=basis).hexdigest()
 
     def read(self) -> Thread:
-        """The records."""
+        """Convert the rows to records."""
         head, comments, events = self._rows
         return Thread(_issue(self._repo, head), tuple(map(_comment, comments)), tuple(map(_event, events)))
 
@@ -54,24 +54,24 @@ class StoredThread:
 def threads(
     path: Path, repo: str, depth: int, *, number: int | None = None, pulls: bool = False
 ) -> Iterator[StoredThread]:
-    """Threads of at least `depth`, by ascending number, read as of the moment of the first one."""
+    """Iterate over threads of at least `depth` by number, in one snapshot."""
     only = " AND number = ?" if number is not None else ""
     key: tuple[Any, ...] = (repo,) if number is None else (repo, number)
-    kept = "" if pulls else " AND NOT is_pull"
+    no_pulls = "" if pulls else " AND NOT is_pull"
     with database_errors(path), closing(connect(path, read_only=True)) as connection:
         connection.execute("BEGIN")  # one snapshot for the three cursors
         heads = connection.execute(
-            f"SELECT {_ISSUE} FROM issues WHERE repo = ?{only} AND depth >= ?{kept} ORDER BY number",  # noqa: S608
+            f"SELECT {_ISSUE} FROM issues WHERE repo = ?{only} AND depth >= ?{no_pulls} ORDER BY number",  # noqa: S608
             (*key, depth),
         )
-        comments = _Ahead(
+        comments = _RowGroups(
             connection.execute(
                 "SELECT number, id, author, author_association, created_at, body, is_bot FROM comments "  # noqa: S608
                 f"WHERE repo = ?{only} ORDER BY number, id",
                 key,
             )
         )
-        events = _Ahead(
+        events = _RowGroups(
             connection.execute(
                 "SELECT number, kind, actor, created_at, target_repo, target_number, target_is_pull, "  # noqa: S608
                 f"state_reason FROM events WHERE repo = ?{only} ORDER BY number, place",
@@ -84,7 +84,7 @@ def threads(
 
 
 def issues(path: Path, repo: str) -> Iterator[Issue]:
-    """Issues by ascending number; no pull requests."""
+    """Iterate over issues by number, without pull requests."""
     with database_errors(path), closing(connect(path, read_only=True)) as connection:
         sql = f"SELECT {_ISSUE} FROM issues WHERE repo = ? AND NOT is_pull ORDER BY number"  # noqa: S608
         for row in connection.execute(sql, (repo,)):
@@ -92,21 +92,21 @@ def issues(path: Path, repo: str) -> Iterator[Issue]:
 
 
 def kinds(path: Path, repo: str) -> dict[int, Kind]:
-    """What each known number of the repository is."""
+    """The kind of each known number of a repository."""
     with database_errors(path), closing(connect(path, read_only=True)) as connection:
-        found = {
+        kinds_by_number = {
             number: Kind.MISSING
             for (number,) in connection.execute("SELECT number FROM missing WHERE repo = ?", (repo,))
         }
         for number, is_pull in connection.execute(
             "SELECT number, is_pull FROM issues WHERE repo = ?", (repo,)
         ):
-            found[number] = Kind.PULL if is_pull else Kind.ISSUE
-        return found
+            kinds_by_number[number] = Kind.PULL if is_pull else Kind.ISSUE
+        return kinds_by_number
 
 
 def repo_row(row: Sequence[Any]) -> RepoRow:
-    """A repository."""
+    """Convert a row of `repos`."""
     name, outcome, *plain, labels, listed = row
     return RepoRow(*_cells(name, RepoOutcome(outcome), *plain, tuple(json.loads(labels)), bool(listed)))
 
@@ -132,7 +132,7 @@ def _event(row: Sequence[Any]) -> Event:
     return Event(kind, actor, created_at, target, bool(is_pull), state_reason)
 
 
-_NEGATIVE_SAMPLE = "pool"  # a task that fixes a sample's order and is never done
+_NEGATIVE_SAMPLE = "pool"  # kind of a task that stores a sample's order and is never done
 _TALLIES = {
     "issues": "SELECT repo, count(*) FROM issues WHERE NOT is_pull GROUP BY repo",
     "begun": "SELECT repo, count(*) FROM issues WHERE NOT is_pull AND depth > 0 GROUP BY repo",
@@ -144,22 +144,22 @@ _TALLIES = {
 
 
 def tallies(path: Path) -> dict[str, Tally]:
-    """How much of each repository is stored, as of one moment: a crawl may be writing meanwhile."""
-    found: defaultdict[str, Tally] = defaultdict(Tally)
+    """Count the items of each repository in one snapshot; a crawl may be writing."""
+    by_repo: defaultdict[str, Tally] = defaultdict(Tally)
     with database_errors(path), closing(connect(path, read_only=True)) as connection:
         connection.execute("BEGIN")
         for name, sql in _TALLIES.items():
             for repo, count in connection.execute(sql):
-                setattr(found[repo], name, count)
+                setattr(by_repo[repo], name, count)
         tasks = "SELECT repo, kind, sum(done), sum(NOT done) FROM tasks WHERE kind <> ? GROUP BY repo, kind"
         for repo, kind, done, left in connection.execute(tasks, (_NEGATIVE_SAMPLE,)):
-            found[repo].done += Counter({kind: done})
-            found[repo].left += Counter({kind: left})
-    return found
+            by_repo[repo].done += Counter({kind: done})
+            by_repo[repo].left += Counter({kind: left})
+    return by_repo
 
 
 def content_hash(path: Path) -> str:
-    """SHA-256 over the logical rows of the content tables, in order."""
+    """SHA-256 of the rows of the content tables, in order."""
     digest = hashlib.sha256()
     with database_errors(path), closing(connect(path, read_only=True)) as connection:
         connection.execute("BEGIN")
@@ -170,8 +170,8 @@ def content_hash(path: Path) -> str:
     return digest.hexdigest()
 
 
-class _Ahead:
-    """Rows that begin with a number, taken group by group; groups nobody asks for are passed over."""
+class _RowGroups:
+    """Groups sorted rows by their first column, which must be requested in ascending order."""
 
     def __init__(self, rows: Iterable[Any]) -> None:
         self._groups = groupby(rows, key=itemgetter(0))
@@ -193,17 +193,32 @@ REPO_COLUMNS = (
 
 
 def save_page(connection: sqlite3.Connection, page: Page) -> None:
-    """Write all of a page. The caller's transaction makes it one step."""
+    """Write a page within the caller's transaction."""
     _save_repos(connection, page.repos)
     _save_threads(connection, page)
-    _save_light(connection, page.issues)
-    _save_missing(connection, page)
+    connection.executemany(
+        _INSERT_ISSUE.replace("OR REPLACE", "OR IGNORE"), [_issue_values(issue, 0) for issue in page.issues]
+    )
+    connection.executemany(
+        "INSERT OR REPLACE INTO missing VALUES (?, ?, ?, ?)",
+        [(*ref, status.value, detail) for ref, (status, detail) in page.missing.items()],
+    )
     _save_top_ups(connection, page)
     _save_pending(connection, page)
     connection.executemany("DELETE FROM tasks WHERE repo = ? AND kind = ?", page.dropped)
-    _save_tasks(connection, page.tasks)
+    connection.executemany(
+        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (task.repo, task.kind, task.key, task.cursor, json.dumps(task.state, sort_keys=True), task.done)
+            for task in page.tasks
+        ],
+    )
     connection.executemany("INSERT OR IGNORE INTO warnings VALUES (?, ?)", page.warnings)
-    _save_usage(connection, page.usage)
+    connection.executemany(
+        "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET points = points + excluded.points, "
+        "requests = requests + excluded.requests, seconds = seconds + excluded.seconds",
+        [(repo, usage.points, usage.requests, usage.seconds) for repo, usage in page.usage.items()],
+    )
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", page.notes.items())
 
 
@@ -235,21 +250,8 @@ def _save_threads(connection: sqlite3.Connection, page: Page) -> None:
         )
 
 
-def _save_light(connection: sqlite3.Connection, issues: Iterable[Issue]) -> None:
-    connection.executemany(
-        _INSERT_ISSUE.replace("OR REPLACE", "OR IGNORE"), [_issue_values(issue, 0) for issue in issues]
-    )
-
-
-def _save_missing(connection: sqlite3.Connection, page: Page) -> None:
-    connection.executemany(
-        "INSERT OR REPLACE INTO missing VALUES (?, ?, ?, ?)",
-        [(*ref, status.value, detail) for ref, (status, detail) in page.missing.items()],
-    )
-
-
 def _save_top_ups(connection: sqlite3.Connection, page: Page) -> None:
-    """Add what came, drop the requests it answers, add the next ones, and mark threads that are whole."""
+    """Add items, replace answered top-ups by the next ones, and mark complete threads."""
     connection.executemany(_INSERT_COMMENT, [_comment_values(ref, c) for ref, c in page.comments])
     connection.executemany(_INSERT_EVENT, [_event_values(ref, place, e) for ref, place, e in page.events])
     for ref, labels in page.labels:
@@ -273,29 +275,14 @@ def _save_top_ups(connection: sqlite3.Connection, page: Page) -> None:
 
 
 def _save_pending(connection: sqlite3.Connection, page: Page) -> None:
-    """Queue what is not stored yet, and strike out what this page fulfils."""
+    """Queue threads that are not stored yet, and remove fetched ones."""
     connection.executemany(
         "INSERT OR IGNORE INTO wishes SELECT ?1, ?2, 1 "
         "WHERE NOT EXISTS (SELECT 1 FROM issues WHERE repo = ?1 AND number = ?2 AND (depth > 0 OR is_pull)) "
         "AND NOT EXISTS (SELECT 1 FROM missing WHERE repo = ?1 AND number = ?2)",
         page.pending,
     )
-    connection.executemany("DELETE FROM wishes WHERE repo = ? AND number = ?", page.granted)
-
-
-def _save_tasks(connection: sqlite3.Connection, tasks: Iterable[CrawlTask]) -> None:
-    connection.executemany(
-        "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)",
-        [(t.repo, t.kind, t.key, t.cursor, json.dumps(t.state, sort_keys=True), int(t.done)) for t in tasks],
-    )
-
-
-def _save_usage(connection: sqlite3.Connection, usage: dict[str, Usage]) -> None:
-    connection.executemany(
-        "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET points = points + excluded.points, "
-        "requests = requests + excluded.requests, seconds = seconds + excluded.seconds",
-        [(repo, spent.points, spent.requests, spent.seconds) for repo, spent in usage.items()],
-    )
+    connection.executemany("DELETE FROM wishes WHERE repo = ? AND number = ?", page.fetched)
 
 
 _INSERT_ISSUE = "INSERT OR REPLACE INTO issues VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"

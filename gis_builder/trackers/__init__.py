@@ -1,1 +1,1 @@
-"""Trackers saved on disk, in the forms that other tools write."""
+"""Readers of trackers saved on disk."""

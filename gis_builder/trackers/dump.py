@@ -1,141 +1,126 @@
-"""Trackers saved on disk: folders of GitHub's REST objects, one JSON object a line (docs/formats/dump.md).
+"""Reads trackers saved on disk: folders of GitHub's REST objects in JSON lines (docs/formats/dump.md).
 
-Without `repo.json` every line names its own repository. A folder without such files may hold what other
-tools saved.
+Without `repo.json`, each line names its own repository. Folders without such files are read as JSON that
+other tools saved.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from msgspec.json import Decoder
 
-from gis_builder.store.decoding import (
-    EVENT_KINDS,
-    Malformed,
-    Node,
-    Number,
-    Reference,
-    RepoName,
-    convert,
-    decode,
-    stamp_or_none,
-)
+from gis_builder.store import decoding
+from gis_builder.store.decoding import Malformed, Node, convert, decode, stamp_or_none
 from gis_builder.store.records import Comment, Event, Issue
-from gis_builder.trackers.rest_records import (
-    CommentObject,
-    EventObject,
-    IssueObject,
-    RepoObject,
-    comment_record,
-    event_record,
-    issue_record,
-    reference,
-)
-from gis_builder.trackers.saved import GIVE_REPO, is_saved, read_saved, saved_files
+from gis_builder.trackers import rest_records
+from gis_builder.trackers.saved import GIVE_REPO, Object, is_saved, read_saved, saved_files
 from pairkit.app.errors import DataError
 from pairkit.system.lines import read_objects, read_whole
 
 R = TypeVar("R")
-Object = dict[str, Any]
-# What an object says: its repository where it names one, the issue's number, and its record.
+# Validates an object; returns its repository (None if it names none), the issue's number, and its record.
 Check = Callable[[Object], tuple[str | None, int, R]]
 
 _REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)$")
 _ISSUE = re.compile(r"/repos/([^/]+/[^/]+)/issues/([0-9]{1,8})$")
-_FEW = 3  # damaged rows that are named
-_MOST_REPO_BYTES = 1 << 20  # of a repo.json
+_MAX_NAMED = 3  # damaged rows in a message
+_MAX_REPO_BYTES = 1 << 20  # of a repo.json
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_OBJECT = Decoder(dict[str, Any])
 
 
 class MissingObject(Node, frozen=True):
-    """A number that is gone."""
+    """An issue that was deleted or transferred."""
 
-    number: Number
+    number: decoding.Number
     status: Literal["deleted", "transferred"]
-    to: Reference | None = None
+    to: decoding.Reference | None = None
 
 
-class RepoFile(RepoObject, frozen=True):
-    """A repo.json: GitHub's object, and the names that the repository had before."""
+class RepoFile(Node, frozen=True):
+    """A repo.json: GitHub's object, and the former names of the repository."""
 
-    previous_names: list[RepoName] | None = None
-    description: str | None = None
+    full_name: decoding.RepoName
+    private: bool = False
+    has_issues: bool = True
+    created_at: decoding.Time | None = None
+    previous_names: list[decoding.RepoName] | None = None
+
+
+_REPO_FILE = Decoder(RepoFile)
 
 
 class BrokenRows:
-    """What becomes of damaged files and rows: the first ends the import, or all are left out and counted."""
+    """Handles damaged files and rows: raises the first error, or counts all of them if `skip`."""
 
     def __init__(self, *, skip: bool = False) -> None:
         self._skip = skip
-        self._seen: set[int] = set()  # a file is read several times
+        self._seen: set[int] = set()  # hashes of messages; a file is read several times
         self._first: list[str] = []
 
     def __call__(self, error: DataError) -> None:
-        """Raise the error, or count it."""
+        """Raise the error or count it."""
         if not self._skip:
             raise error
         self._seen.add(hash(str(error)))
-        if len(self._first) < len(self._seen) <= _FEW:
+        if len(self._first) < len(self._seen) <= _MAX_NAMED:
             self._first.append(str(error))
 
     @property
     def notes(self) -> list[str]:
-        """What was left out, in words."""
+        """A line on what was skipped."""
         count = len(self._seen)
-        return [f"{count:,} damaged rows or files were left out: {'; '.join(self._first)}"] if count else []
+        return [f"{count:,} damaged rows or files were skipped: {'; '.join(self._first)}"] if count else []
 
 
 class Row(NamedTuple, Generic[R]):
-    """One checked line of a dump and the issue that it belongs to."""
+    """A validated line of a dump and its issue."""
 
     repo: str  # owner/name
     number: int
-    value: Object
-    record: R  # what the line says; an issue's names no repository yet
+    record: R  # an issue has an empty `repo`
+    value: Object | None = None  # the line as it was read
 
 
 @dataclass(frozen=True)
 class Dump:
-    """One folder of a dump. Its readers stream, so a file may be larger than memory."""
+    """One folder of a dump. Its files are streamed, so they may be larger than memory."""
 
     folder: Path
-    repo: str | None = None  # None: each line names its own repository
-    info: Mapping[str, Any] = field(default_factory=dict)  # repo.json, empty where there is none
-    fallback: str | None = None  # the repository of lines that name none
+    info: RepoFile | None = None  # repo.json
+    fallback: str | None = None  # repository of lines that name none
     broken: BrokenRows = field(default_factory=BrokenRows)
 
     @property
     def passed_over(self) -> tuple[Path, ...]:
-        """Files of the folder that hold nothing of a tracker's issues."""
+        """Files of the folder without issues, comments or events."""
         return ()
 
     @property
     def has_events(self) -> bool:
-        """Whether the timeline was saved; where it was not, see `closing_event`."""
+        """Whether events were saved; if not, see `closing_event`."""
         return _file(self.folder, "events") is not None
 
     def issues(self) -> Iterator[Row[Issue]]:
-        """Every issue and pull request, in the file's order."""
+        """Read every issue and pull request, in file order."""
         return self._rows("issues", _check_issue)
 
     def comments(self) -> Iterator[Row[Comment]]:
-        """Every comment, in the file's order."""
+        """Read every comment, in file order."""
         return self._rows("comments", _check_comment)
 
     def events(self) -> Iterator[Row[Event]]:
-        """Every event that was saved, in the file's order."""
+        """Read every saved event, in file order."""
         return self._rows("events", _check_event)
 
     def missing(self) -> Iterator[Row[MissingObject]]:
-        """Numbers that were deleted or transferred away."""
+        """Read the deleted and transferred issues."""
         return self._rows("missing", _check_missing)
 
     def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
@@ -144,11 +129,12 @@ class Dump:
             yield from self._checked(path, read_objects(path, self.broken), check)
 
     def _checked(self, path: Path, values: Iterator[tuple[int, Object]], check: Check[R]) -> Iterator[Row[R]]:
+        expected = self.info.full_name if self.info else None
         try:
             for row, value in values:
                 try:
                     repo, number, record = check(value)
-                    yield Row(_same_repo(self.repo, repo, self.fallback), number, value, record)
+                    yield Row(_repo_of(expected, repo, self.fallback), number, record, value)
                 except Malformed as error:
                     self.broken(DataError(str(error), path=path, row=row))
         except DataError as error:
@@ -157,9 +143,9 @@ class Dump:
 
 @dataclass(frozen=True)
 class SavedDump(Dump):
-    """A folder, or a file, of JSON that other tools saved."""
+    """A folder or file of JSON that other tools saved."""
 
-    others: frozenset[Path] = frozenset()  # files that hold tickets of other trackers
+    tickets: frozenset[Path] = frozenset()  # files with tickets of other trackers, which are not read here
 
     @cached_property
     def has_events(self) -> bool:
@@ -168,28 +154,28 @@ class SavedDump(Dump):
 
     @property
     def passed_over(self) -> tuple[Path, ...]:
-        """The files that hold something else, such as a backup's labels; none where no file is known."""
-        return tuple(path for path, is_ours in self._is_ours.items() if not is_ours)
+        """The files with other content, such as the labels of a backup; see `_is_known`."""
+        return tuple(path for path, is_known in self._is_known.items() if not is_known)
 
     def missing(self) -> Iterator[Row[MissingObject]]:
-        """None: no such layout tells of numbers that are gone."""
+        """Yield nothing: these layouts don't have deleted issues."""
         return iter(())
 
     @cached_property
-    def _is_ours(self) -> dict[Path, bool]:
-        """Each file, and whether it is read; where no file is known all are, to say what is wrong."""
+    def _is_known(self) -> dict[Path, bool]:
+        """Whether each file has a known layout. If none has, all are read, to report what is wrong."""
         known: dict[Path, bool] = {}
         for path in saved_files(self.folder):
-            if path not in self.others:
+            if path not in self.tickets:
                 try:
                     known[path] = is_saved(path, self.fallback)
                 except DataError as error:
                     self.broken(error)
-        return known if any(known.values()) or self.others else dict.fromkeys(known, True)
+        return known if any(known.values()) or self.tickets else dict.fromkeys(known, True)
 
     @property
     def _files(self) -> list[Path]:
-        return [path for path, is_ours in self._is_ours.items() if is_ours]
+        return [path for path, is_known in self._is_known.items() if is_known]
 
     def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
         for path in self._files:
@@ -204,19 +190,19 @@ class SavedDump(Dump):
 
 
 def find_dumps(root: Path, repo: str | None = None, broken: BrokenRows | None = None) -> list[Dump]:
-    """The folders with a tracker, else what other tools saved; `repo` is for what names none."""
+    """Find folders of dumps, else JSON of other tools; `repo` is the repository of objects without one."""
     broken = broken or BrokenRows()
     if root.is_file():
         return [SavedDump(root, fallback=repo, broken=broken)]
     if not root.is_dir():
-        raise DataError(
-            "no such file or folder; expected one with a saved tracker, see gis import --help", path=root
-        )
+        raise DataError("no such file or folder; expected a saved tracker, see gis import --help", path=root)
     folders = {path.parent for path in root.rglob("*") if is_tracker_file(path)}
     if not folders and saved_files(root):
         return [SavedDump(root, fallback=repo, broken=broken)]
     if not folders:
-        raise DataError("holds no tracker; expected issues.jsonl, or what gis import --help lists", path=root)
+        raise DataError(
+            "contains no tracker; expected issues.jsonl or a layout listed in gis import --help", path=root
+        )
     dumps = []
     for folder in sorted(folders):
         try:
@@ -226,39 +212,30 @@ def find_dumps(root: Path, repo: str | None = None, broken: BrokenRows | None = 
     return dumps
 
 
-def closing_event(issue: Object) -> Object | None:
-    """The `closed` event that an issue's own fields imply, for dumps without a timeline."""
-    if issue["state"] != "closed" or not issue.get("closed_at"):
+def closing_event(issue: Issue) -> Event | None:
+    """The closing that an issue's own fields imply, for dumps without events."""
+    if issue.state != "closed" or not issue.closed_at:
         return None
-    return {
-        "event": "closed",
-        "actor": issue.get("closed_by"),
-        "created_at": issue["closed_at"],
-        "state_reason": issue.get("state_reason"),
-    }
+    return Event("closed", issue.closed_by, issue.closed_at, state_reason=issue.state_reason)
 
 
 def _open(folder: Path) -> Dump:
     path = folder / "repo.json"
-    if not os.path.lexists(path):  # a link that leads nowhere is an error, as is all else that can't be read
+    if not os.path.lexists(path):  # a broken link is an error, like any unreadable file
         return Dump(folder)
-    body = read_whole(path, _MOST_REPO_BYTES, remedy="keep the keys of the repository alone")
+    body = read_whole(path, _MAX_REPO_BYTES, remedy="keep only the repository's own keys")
     try:
-        info = decode(body.removeprefix(_BYTE_ORDER_MARK), _OBJECT)
-        known = convert(info, RepoFile)
-        info |= {
-            "created_at": stamp_or_none(known.created_at),
-            "previous_names": known.previous_names or [],
-        }
+        info = decode(body.removeprefix(_BYTE_ORDER_MARK), _REPO_FILE)
+        stamp_or_none(info.created_at)  # raises if the year is impossible
     except Malformed as error:
         raise DataError(
             f'{error}; expected a JSON object of a repository with "full_name": "owner/name"', path=path
         ) from None
-    return Dump(folder, known.full_name, info)
+    return Dump(folder, info)
 
 
 def is_tracker_file(path: Path) -> bool:
-    """Whether a file makes its folder one of a dump."""
+    """Whether a file marks its folder as part of a dump."""
     return path.name == "repo.json" or path.name in _names("issues")
 
 
@@ -267,45 +244,45 @@ def _names(stem: str) -> tuple[str, ...]:
 
 
 def _file(folder: Path, stem: str) -> Path | None:
-    found = [folder / name for name in _names(stem) if os.path.lexists(folder / name)]
-    if len(found) > 1:
-        raise DataError(f"holds {found[0].name} and {found[1].name}; keep one of them", path=folder)
-    return found[0] if found else None
+    files = [folder / name for name in _names(stem) if os.path.lexists(folder / name)]
+    if len(files) > 1:
+        raise DataError(f"contains both {files[0].name} and {files[1].name}; keep one of them", path=folder)
+    return files[0] if files else None
 
 
-def _same_repo(expected: str | None, found: str | None, fallback: str | None) -> str:
-    if not (expected or found or fallback):
-        raise Malformed(f"names no repository, and the folder has no repo.json; {GIVE_REPO}")
-    if expected is not None and found is not None and expected.lower() != found.lower():
-        raise Malformed(f"belongs to {found}, but repo.json says {expected}")
-    return convert(expected or found or fallback, RepoName)
+def _repo_of(expected: str | None, own: str | None, fallback: str | None) -> str:
+    if not (expected or own or fallback):
+        raise Malformed(f"no repository, and the folder has no repo.json; {GIVE_REPO}")
+    if expected is not None and own is not None and expected.lower() != own.lower():
+        raise Malformed(f"belongs to {own}, but repo.json has {expected}")
+    return convert(expected or own or fallback, decoding.RepoName)
 
 
 def _check_issue(value: Object) -> tuple[str | None, int, Issue]:
-    item = convert(value, IssueObject)
-    record = issue_record("", item)
+    item = convert(value, rest_records.IssueObject)
+    record = rest_records.issue_record("", item)
     match = _REPOSITORY.search(item.repository_url or "")
     return (match[1] if match else None), item.number, record
 
 
 def _check_comment(value: Object) -> tuple[str | None, int, Comment]:
-    item = convert(value, CommentObject)
-    record = comment_record(item)
+    item = convert(value, rest_records.CommentObject)
+    record = rest_records.comment_record(item)
     return *_issue_of(item.issue_url), record
 
 
 def _check_event(value: Object) -> tuple[str | None, int, Event]:
-    item = convert(value, EventObject)
-    record = event_record(item)
+    item = convert(value, rest_records.EventObject)
+    record = rest_records.event_record(item)
     if record is None:
-        raise Malformed(f"event: expected one of {', '.join(EVENT_KINDS)}")
+        raise Malformed(f"event: expected one of {', '.join(decoding.EVENT_KINDS)}")
     return *_issue_of(item.issue_url), record
 
 
 def _check_missing(value: Object) -> tuple[str | None, int, MissingObject]:
     item = convert(value, MissingObject)
     if item.to is not None:
-        reference(item.to)
+        rest_records.reference(item.to)
     elif item.status == "transferred":
         raise Malformed("to: missing; expected owner/name#number")
     return None, item.number, item
@@ -315,4 +292,4 @@ def _issue_of(url: str | None) -> tuple[str, int]:
     match = _ISSUE.search(url or "")
     if match is None:
         raise Malformed("issue_url: expected …/repos/owner/name/issues/N")
-    return match[1], convert(int(match[2]), Number)
+    return match[1], convert(int(match[2]), decoding.Number)

@@ -1,45 +1,25 @@
-"""GitHub's REST objects (of the API, or of a dump) to records."""
+"""Converts GitHub's REST objects, from the API or a dump, to records."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from dataclasses import replace
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from gis_builder.store.decoding import (
-    EVENT_KINDS,
-    MOST_NUMBER,
-    Count,
-    Id,
-    Login,
-    Malformed,
-    Node,
-    Number,
-    Reference,
-    RepoName,
-    Time,
-    Word,
-    convert,
-    stamp,
-    stamp_or_none,
-    whole_text,
-)
+from gis_builder.store import decoding
+from gis_builder.store.decoding import Malformed, Node, stamp, stamp_or_none, whole_text
 from gis_builder.store.records import Comment, Event, Issue, IssueRef
 
-_GHOST = "ghost"  # whom REST names in place of every deleted account; GraphQL names nobody
-_BOT = "[bot]"  # how REST ends a bot's login; GraphQL leaves it off
-
-_REPO = re.compile(r"/repos/([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)/?")
-_ISSUE = re.compile(r"/issues/([0-9]{1,10})")
+_GHOST = "ghost"  # REST's author of texts by deleted accounts; GraphQL returns null
+_BOT = "[bot]"  # REST's suffix of a bot's login; GraphQL omits it
 Url = Annotated[str, Meta(max_length=2000)]
 
 
 class Account(Node, frozen=True):
-    """Who did something."""
+    """A user or bot."""
 
-    login: Login
+    login: decoding.Login
     type: str | None = None
 
 
@@ -50,25 +30,24 @@ class Label(Node, frozen=True):
 
 
 class _Present(Node, frozen=True):
-    """What is only looked for."""
+    """An object whose fields are ignored."""
 
 
 class IssueObject(Node, frozen=True):
-    """An issue or, where it has the key `pull_request`, a pull request."""
+    """An issue; a pull request if it has the key `pull_request`."""
 
-    number: Number
+    number: decoding.Number
     title: str
     state: Literal["open", "closed"]
-    created_at: Time
-    updated_at: Time
+    created_at: decoding.Time
+    updated_at: decoding.Time
     body: str | None = None
-    state_reason: Word | None = None
+    state_reason: decoding.Word | None = None
     user: Account | None = None
-    author_association: Word | None = None
-    closed_at: Time | None = None
+    author_association: decoding.Word | None = None
+    closed_at: decoding.Time | None = None
     closed_by: Account | None = None
     labels: list[Label] | None = None
-    comments: Count = 1
     pull_request: _Present | UnsetType | None = UNSET
     repository_url: Url | None = None
 
@@ -78,50 +57,30 @@ class IssueObject(Node, frozen=True):
         return self.pull_request is not UNSET
 
 
-class _Home(Node, frozen=True):
-    url: Url
-
-
 class CommentObject(Node, frozen=True):
     """A comment of an issue or pull request."""
 
-    id: Id
-    created_at: Time
+    id: decoding.Id
+    created_at: decoding.Time
     body: str | None = None
     user: Account | None = None
-    author_association: Word | None = None
+    author_association: decoding.Word | None = None
     issue_url: Url | None = None
 
 
 class EventObject(Node, frozen=True):
-    """An event; those of other kinds than ours may lack all else."""
+    """An event. Kinds that we ignore may lack every other field."""
 
     event: str | None = None
-    id: Id | None = None
-    created_at: Time | None = None
+    created_at: decoding.Time | None = None
     actor: Account | None = None
-    state_reason: Word | None = None
-    canonical: Reference | None = None  # a dump's own
+    state_reason: decoding.Word | None = None
+    canonical: decoding.Reference | None = None  # only in dumps
     issue_url: Url | None = None
-    issue: _Home | None = None
 
 
-class RepoObject(Node, frozen=True):
-    """A repository."""
-
-    full_name: RepoName
-    private: bool = False
-    has_issues: bool = True
-    created_at: Time | None = None
-
-
-Taken = TypeVar("Taken", bound=Node)
-Given = Mapping[str, Any]
-
-
-def issue_record(repo: str, value: IssueObject | Given) -> Issue:
-    """An issue or pull request; the list of issues has no `closed_by`, which the closing event then tells."""
-    item = _taken(value, IssueObject)
+def issue_record(repo: str, item: IssueObject) -> Issue:
+    """Convert an issue or pull request; lists of issues lack `closed_by`, which the closing event has."""
     return Issue(
         repo=repo,
         number=item.number,
@@ -134,7 +93,7 @@ def issue_record(repo: str, value: IssueObject | Given) -> Issue:
         created_at=stamp(item.created_at),
         updated_at=stamp(item.updated_at),
         closed_at=stamp_or_none(item.closed_at),
-        # What was reopened keeps the name of who once closed it.
+        # A reopened issue still names the account that once closed it.
         closed_by=account_name(item.closed_by) if item.closed_at else None,
         is_pull=item.is_pull,
         is_bot=is_bot(item.user),
@@ -143,27 +102,22 @@ def issue_record(repo: str, value: IssueObject | Given) -> Issue:
 
 
 def title_only(pull: Issue) -> Issue:
-    """What is kept of a pull request: it is no issue, and that is what is asked of it."""
-    return Issue(
-        repo=pull.repo,
-        number=pull.number,
-        title=pull.title,
+    """Remove everything from a pull request that a store keeps only for issues."""
+    return replace(
+        pull,
         body="",
-        state=pull.state,
         state_reason=None,
         author=None,
         author_association="NONE",
-        created_at=pull.created_at,
-        updated_at=pull.updated_at,
         closed_at=None,
         closed_by=None,
-        is_pull=True,
+        is_bot=False,
+        labels=(),
     )
 
 
-def comment_record(value: CommentObject | Given) -> Comment:
-    """A comment of an issue."""
-    item = _taken(value, CommentObject)
+def comment_record(item: CommentObject) -> Comment:
+    """Convert a comment."""
     return Comment(
         id=item.id,
         author=account_name(item.user),
@@ -174,10 +128,9 @@ def comment_record(value: CommentObject | Given) -> Comment:
     )
 
 
-def event_record(value: EventObject | Given) -> Event | None:
-    """An event of the kinds that bear on duplicates; None for another."""
-    item = _taken(value, EventObject)
-    if item.event not in EVENT_KINDS:
+def event_record(item: EventObject) -> Event | None:
+    """Convert an event; None if its kind has nothing to do with duplicates."""
+    if item.event not in decoding.EVENT_KINDS:
         return None
     if item.created_at is None:
         raise Malformed("created_at: missing")
@@ -191,28 +144,20 @@ def event_record(value: EventObject | Given) -> Event | None:
 
 
 def reference(text: str) -> IssueRef:
-    """The issue that a `decoding.Reference` names."""
-    home, _, number = text.partition("#")
-    return IssueRef(home, _in_range(int(number)))
-
-
-def _taken(value: Taken | Given, kind: type[Taken]) -> Taken:
-    return value if isinstance(value, kind) else convert(value, kind)
-
-
-def _in_range(number: int) -> int:
-    if not 1 <= number <= MOST_NUMBER:
-        raise Malformed(f"a number beyond {MOST_NUMBER}")
-    return number
+    """Parse a `decoding.Reference`."""
+    repo, _, number = text.partition("#")
+    if not 1 <= int(number) <= decoding.MAX_NUMBER:
+        raise Malformed(f"a number beyond {decoding.MAX_NUMBER}")
+    return IssueRef(repo, int(number))
 
 
 def account_name(account: Account | None) -> str | None:
-    """The account's name as GraphQL gives it; None where it is gone, lest two such pass for one person."""
+    """The login as in GraphQL; None for deleted accounts, so that two of them don't count as one person."""
     if account is None or account.login == _GHOST:
         return None
     return account.login.removesuffix(_BOT)
 
 
 def is_bot(account: Account | None) -> bool:
-    """Whether an account is a bot's."""
+    """Whether an account is a bot."""
     return account is not None and (account.type == "Bot" or account.login.endswith(_BOT))

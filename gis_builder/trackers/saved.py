@@ -1,7 +1,7 @@
-"""What other tools save of a tracker, as rows of REST objects (docs/formats/dump.md has the layouts).
+"""Reads JSON that other tools saved, as rows of REST objects (docs/formats/dump.md lists the layouts).
 
-Every JSON file of a folder is read, and each value recognised by its content. A file whose first value is of
-no known layout, such as a backup's labels, is passed over as a whole and reported.
+Every JSON file of a folder is read, and the layout of each value is recognised from its keys. If the first
+value of a file has an unknown layout, such as the labels of a backup, the file is skipped and reported.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from gis_builder.store.decoding import EVENT_KINDS, whole_characters
+from gis_builder.store.decoding import EVENT_KINDS, replace_surrogates
 from pairkit.app.errors import DataError
 from pairkit.system.lines import read_whole
 
 Object = dict[str, Any]
 Part = tuple[str, Object]  # "issues", "comments" or "events", and the REST object
 
-_PLACE = re.compile(r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/([0-9]+)(?:[/#]|$)")
+_ADDRESS = re.compile(r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/([0-9]+)(?:[/#]|$)")
 _COMMENT = re.compile(r"#issuecomment-([0-9]{1,18})$")
 GIVE_REPO = "give --repo owner/name (repo=)"
-_NEVER = "0001-"  # how gh writes that an issue was not closed
-_NEXT = re.compile(r"[^\s,]")  # where a value, or an array of values, begins or ends
+_NEVER = "0001-"  # gh's year of a `closedAt` that is null
+_NEXT = re.compile(r"[^\s,]")  # the first character of a value, or a bracket of an array
 
 
 def saved_files(folder: Path) -> list[Path]:
-    """The JSON files at and below a folder, or the file itself."""
+    """The JSON files in a folder and below it, or the file itself."""
     if folder.is_file():
         return [folder]
     return sorted(
@@ -36,44 +36,44 @@ def saved_files(folder: Path) -> list[Path]:
 
 
 def is_saved(path: Path, repo: str | None = None) -> bool:
-    """Whether the first value of a file has a known layout; an empty file has nothing to lose."""
+    """Whether the first value of a file has a known layout; an empty file counts as known."""
     _, first = next(values(path), (0, {"event": ""}))
     return is_known(first, repo)
 
 
 def is_known(value: Any, repo: str | None = None) -> bool:
-    """Whether a value has a known layout; `repo` is the repository of those that name none."""
+    """Whether a value has a known layout; `repo` is the repository of values that name none."""
     return isinstance(value, dict) and _parts(value, repo) is not None
 
 
 def read_saved(
     path: Path, repo: str | None, broken: Callable[[DataError], None]
 ) -> Iterator[tuple[int, str, Object]]:
-    """Row, kind and REST object of all in a file; what has no known layout goes to `broken`."""
+    """Yield row, kind and REST object of a file's values; reports unknown layouts to `broken`."""
     for row, value in values(path):
         parts = _parts(value, repo) if isinstance(value, dict) else None
         if parts is None:
             is_nameless = repo is None and is_known(value, "owner/name")
             remedy = GIVE_REPO if is_nameless else "see gis import --help"
-            broken(DataError(f"not a known layout; {remedy}", path=path, row=row))
+            broken(DataError(f"unknown layout; {remedy}", path=path, row=row))
             continue
         for kind, part in parts:
             yield row, kind, part
 
 
 def values(path: Path) -> Iterator[tuple[int, Any]]:
-    """The values of a file, those of its arrays one by one: never more than one of them in memory."""
-    row, depth, place = 1, 0, 0
+    """Parse the values of a file, and of its arrays, one by one: only one is in memory."""
+    row, depth, position = 1, 0, 0
     decoder = json.JSONDecoder()
     try:
-        text = whole_characters(read_whole(path)).decode("utf-8-sig")
-        while (found := _NEXT.search(text, place)) is not None:
-            place = found.start()
-            if found[0] in "[]":
-                depth += 1 if found[0] == "[" else -1
-                place += 1
+        text = replace_surrogates(read_whole(path)).decode("utf-8-sig")
+        while (match := _NEXT.search(text, position)) is not None:
+            position = match.start()
+            if match[0] in "[]":
+                depth += 1 if match[0] == "[" else -1
+                position += 1
             else:
-                value, place = decoder.raw_decode(text, place)
+                value, position = decoder.raw_decode(text, position)
                 yield row, value
                 row += 1
             if depth < 0:
@@ -81,19 +81,23 @@ def values(path: Path) -> Iterator[tuple[int, Any]]:
     except json.JSONDecodeError as error:
         raise DataError(f"not JSON ({error.msg}); fix the file", path=path, row=row) from error
     except (ValueError, RecursionError) as error:
-        words = "not UTF-8" if isinstance(error, UnicodeError) else "not JSON (too deep or too large)"
-        raise DataError(f"{words}; fix the file", path=path, row=row) from error
+        fault = (
+            "not UTF-8"
+            if isinstance(error, UnicodeError)
+            else "not JSON (nested too deep, or a number too large)"
+        )
+        raise DataError(f"{fault}; fix the file", path=path, row=row) from error
     if depth:
-        raise DataError("not JSON (an array is not closed or opened); fix the file", path=path, row=row)
+        raise DataError("not JSON (unbalanced brackets of an array); fix the file", path=path, row=row)
 
 
 def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
-    """What a value holds; None where it is of no known layout."""
+    """The REST objects in a value; None if its layout is unknown."""
     if "createdAt" in value and "number" in value:
         return _listed(value, _repo_of(value) or repo)
     if "event" in value:
         return _event(value, value.get("issue"), repo)
-    # Of a milestone the address is another one.
+    # The address of a milestone is not that of an issue.
     has_home = _repo_of(value) or (repo and "state" in value and not value.keys() & {"url", "html_url"})
     if "number" in value and "title" in value and has_home:
         return _issue(value, repo)
@@ -103,7 +107,7 @@ def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
 
 
 def _issue(value: Object, repo: str | None) -> Iterator[Part]:
-    """A REST issue, with what github-backup puts into it."""
+    """A REST issue, with the comments and events that github-backup nests in it."""
     repo = _repo_of(value) or repo
     yield "issues", value if value.get("repository_url") else value | {"repository_url": _home(repo)}
     for comment in _dicts(value.get("comment_data")):
@@ -113,7 +117,7 @@ def _issue(value: Object, repo: str | None) -> Iterator[Part]:
 
 
 def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
-    """An event of the kinds that bear on duplicates; of the others there is no need."""
+    """An event; kinds that have nothing to do with duplicates are dropped."""
     if value.get("event") == "commented" and value.get("issue_url"):
         yield "comments", value
     elif value.get("event") in EVENT_KINDS:
@@ -123,7 +127,7 @@ def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
 
 
 def _listed(value: Object, repo: str | None) -> Iterator[Part]:
-    """An issue as `gh issue list` writes it."""
+    """An issue from `gh issue list`."""
     closed_at = value.get("closedAt")
     issue = {
         "number": value.get("number"),
@@ -140,12 +144,12 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
         "repository_url": _home(repo),
     }
     yield "issues", issue | {"pull_request": {}} if "/pull/" in _text(value.get("url")) else issue
-    for place, comment in enumerate(_dicts(value.get("comments")), start=1):
+    for index, comment in enumerate(_dicts(value.get("comments")), start=1):
         numbered = _COMMENT.search(_text(comment.get("url")))
         yield (
             "comments",
             {
-                "id": int(numbered[1]) if numbered else place,
+                "id": int(numbered[1]) if numbered else index,
                 "body": comment.get("body"),
                 "user": _account(comment.get("author")),
                 "author_association": comment.get("authorAssociation"),
@@ -156,7 +160,7 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
 
 
 def _account(author: Any) -> Object | None:
-    """An author as `gh` writes one."""
+    """An author from `gh`."""
     if not isinstance(author, dict) or not author.get("login"):
         return None
     return {"login": author["login"], "type": "Bot" if author.get("is_bot") else "User"}
@@ -164,8 +168,8 @@ def _account(author: Any) -> Object | None:
 
 def _repo_of(value: Object) -> str | None:
     for key in ("url", "html_url"):
-        if found := _PLACE.search(_text(value.get(key))):
-            return found[1]
+        if match := _ADDRESS.search(_text(value.get(key))):
+            return match[1]
     url = _text(value.get("repository_url"))
     return "/".join(url.rsplit("/", 2)[1:]) if "/repos/" in url else None
 

@@ -1,7 +1,7 @@
-"""Tickets of other trackers than GitHub: rows of tables, and JSON of Jira, GitLab and Bugzilla.
+"""Reads tickets of other trackers than GitHub: rows of tables, and JSON of Jira, GitLab and Bugzilla.
 
-A row is a ticket with all that it has or, in a table without titles, a link: `id` is a duplicate of
-`duplicate_of`. Keys of JSON are found by the same names as columns.
+Each row is a ticket or, in a table without titles, a link: `id` is a duplicate of `duplicate_of`. The names
+in `ROLES` match columns of tables and keys of JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pairkit.app.printable import one_line
 from pairkit.dataset.tables import read_table, separator_of
 from pairkit.system.lines import MAX_LINE_BYTES, read_objects, read_text_lines
 
-# The names of a role's columns and keys, in lower case, words only. The first name that is there is taken.
+# Names of each role's columns and keys, in lower case and without punctuation. The first that exists is used.
 ROLES: dict[str, tuple[str, ...]] = {
     "id": ("issue key", "key", "bug id", "ticket id", "iid", "issue id", "number", "nr", "id", "id1"),
     "title": ("title", "summary", "subject"),
@@ -39,31 +39,31 @@ ROLES: dict[str, tuple[str, ...]] = {
     "repo": ("repo", "repository", "project key", "product"),
     "duplicate_of": ("duplicate of", "dupe of", "merged into", "id2", "outward issue link duplicate"),
 }
-_SEVERAL = ("labels", "duplicate_of")  # Jira repeats a column for each of its values
-_TICKET, _LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # what each needs
+_SEVERAL = ("labels", "duplicate_of")  # Jira repeats these columns, one value in each
+_TICKET, _LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # required roles
 _KINDS = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json")
 _CLOSED = re.compile(r"closed?|resolved|done|solved|verified|fixed|duplicated?|rejected|cancell?ed|merged")
 _UNRESOLVED = ("", "none", "unresolved")
 _DUPLICATE = re.compile(r"dup(?:e|licated?)?", re.IGNORECASE)
 _DUPLICATES = re.compile(r"duplicates|duplicate of", re.IGNORECASE)  # the link of a duplicate in Jira
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
-# Beside ISO 8601: of Jira, and with points.
+# In addition to ISO 8601: Jira's formats, and German ones.
 _TIMES = ("%d/%b/%y %H:%M", "%d/%b/%y %I:%M %p", "%d.%m.%Y %H:%M", "%d.%m.%Y")
 _OR_SKIP = "or give --skip-broken (skip_broken=True)"
 _OF_GITHUB = {"author_association", "node_id", "pull_request", "stateReason", "state_reason"}
 _GITLAB_API = re.compile(r"projects/([0-9]+)/issues/([0-9]+)$")
 _PERSON = ("username", "name", "displayName")
-_BLOCKS = {"paragraph", "heading", "codeBlock", "listItem", "hardBreak"}  # of Jira's texts
+_BLOCKS = {"paragraph", "heading", "codeBlock", "listItem", "hardBreak"}  # of Jira's rich text
 
 
 class Ticket(NamedTuple):
-    """A ticket, or only a link of one, with ids as its tracker writes them."""
+    """A ticket or a link, with its tracker's ids."""
 
     id: str
     duplicate_of: tuple[str, ...]
-    issue: Issue | None = None  # of no repository and number yet
+    issue: Issue | None = None  # without repository and number; None for a link
     url: str = ""
-    repo: str = ""  # owner/name, a name or nothing
+    repo: str = ""  # owner/name, a name or empty
     comments: tuple[Comment, ...] = ()
 
 
@@ -73,17 +73,17 @@ Cells: TypeAlias = dict[str, list[Any]]  # by role
 
 
 def file_kind(path: Path) -> str:
-    """The ending of a file that may hold tickets, without `.gz`; empty for another."""
+    """The suffix of a file that may contain tickets, without `.gz`; empty for other files."""
     kind = Path(path.name.lower().removesuffix(".gz")).suffix
     return kind if kind in _KINDS else ""
 
 
-def holds_tickets(path: Path, columns: Columns) -> bool:
+def contains_tickets(path: Path, columns: Columns) -> bool:
     """Whether the first row or value of a file is a ticket or a link."""
     _, first = next(_rows(path, lambda _: None), (0, None))
     if isinstance(first, dict) and (is_known(first) or first.keys() & _OF_GITHUB):
         return False
-    if isinstance(first, dict) and "/repos/" in _text(first.get("url")):  # such as a milestone of GitHub
+    if isinstance(first, dict) and "/repos/" in _text(first.get("url")):  # such as GitHub's milestones
         return False
     try:
         return bool(_records(first, columns, are_links=False))
@@ -92,7 +92,7 @@ def holds_tickets(path: Path, columns: Columns) -> bool:
 
 
 def read_parts(path: Path, columns: Columns, broken: Broken, *, are_links: bool = False) -> Iterator[Ticket]:
-    """What a file holds; the error of a damaged row or file goes to `broken`, which may raise it."""
+    """Read the tickets and links of a file; `broken` gets the errors and may raise them."""
     try:
         for row, value in _rows(path, broken):
             try:
@@ -100,7 +100,7 @@ def read_parts(path: Path, columns: Columns, broken: Broken, *, are_links: bool 
             except Malformed as error:
                 is_table = isinstance(value, tuple)
                 broken(DataError(str(error), path=path, row=None if is_table else row))
-                if is_table:  # which lacks a column
+                if is_table:  # the error is a missing column, so it holds for all rows
                     return
                 continue
             for cells in records:
@@ -113,7 +113,7 @@ def read_parts(path: Path, columns: Columns, broken: Broken, *, are_links: bool 
 
 
 def _rows(path: Path, broken: Broken) -> Iterator[tuple[int, Any]]:
-    """The numbered rows: an object of JSON as it is, a row of a table as names and cells."""
+    """Yield numbered rows: JSON objects as they are, rows of tables as column names and cells."""
     kind = file_kind(path)
     if kind == ".json":
         yield from values(path)
@@ -128,75 +128,78 @@ def _rows(path: Path, broken: Broken) -> Iterator[tuple[int, Any]]:
 
 
 def _separated(path: Path, broken: Broken, *, is_tsv: bool) -> Iterator[tuple[int, Any]]:
-    """The rows of CSV or TSV, one in memory at a time, numbered as in a spreadsheet."""
+    """Yield the rows of CSV or TSV, one in memory at a time, numbered as in a spreadsheet."""
     csv.field_size_limit(MAX_LINE_BYTES)
-    mark = separator_of(path)
+    separator = separator_of(path)
     lines = (line for _, line in read_text_lines(path))
     quoting: Literal[0, 3] = csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL
-    reader = csv.reader(lines, delimiter=mark, quoting=quoting, strict=True)
+    reader = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
     names: tuple[str, ...] = ()
     for row in count(1):
-        wrong, begin = "", reader.line_num + 1
+        fault, first_line = "", reader.line_num + 1
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            which = f"lines {begin} to {reader.line_num} are " if reader.line_num > begin else ""
-            wrong, cells = f"{which}not a row of a table ({error}); fix the quotation marks, {_OR_SKIP}", []
+            lines_read = f"lines {first_line} to {reader.line_num} are "
+            which = lines_read if reader.line_num > first_line else ""
+            fault, cells = f"{which}not a row of a table ({error}); fix the quotation marks, {_OR_SKIP}", []
         if cells is None:
             return
         if not names and cells:
             names = tuple(cells)
             continue
-        if len(cells) > len(names) and not wrong:
-            wrong = f"{len(cells)} cells, expected {len(names)}; quote cells that hold {mark!r}, {_OR_SKIP}"
-        if wrong:
-            broken(DataError(wrong, path=path, row=row))
+        if len(cells) > len(names) and not fault:
+            fault = f"{len(cells)} cells, expected {len(names)}; quote cells with {separator!r}, {_OR_SKIP}"
+        if fault:
+            broken(DataError(fault, path=path, row=row))
         elif any(map(str.strip, cells)):
             yield row, (names, [*cells, *[""] * (len(names) - len(cells))])
 
 
 def _records(value: Any, columns: Columns, *, are_links: bool) -> list[Cells]:
-    """The records in a row of a table or in an object of JSON."""
+    """The records in a row of a table or in a JSON object."""
     if isinstance(value, dict):
-        if not are_links and (found := _of_api(value)) is not None:
-            return found
+        if not are_links and (tickets := _of_api(value)) is not None:
+            return tickets
         value = tuple(value), tuple(value.values())
     if not isinstance(value, tuple):
         raise Malformed(f"{type(value).__name__}, expected a JSON object")
     names, cells = value
-    places = _places(names, tuple(columns.items()))
-    is_link = are_links or ("title" not in places and "duplicate_of" in places)
+    indices = _columns_by_role(names, tuple(columns.items()))
+    is_link = are_links or ("title" not in indices and "duplicate_of" in indices)
     for role in _LINK if is_link else _TICKET:
-        if role not in places:
+        if role not in indices:
             what = f"no column {columns[role]!r} for {role}" if role in columns else f"no column for {role}"
-            there = one_line(", ".join(names), 400) or "(none)"
+            present = one_line(", ".join(names), 400) or "(none)"
             raise Malformed(
-                f"{what}; there are {there}: rename one, or give --columns {role}=NAME (columns=)"
+                f"{what}; the columns are {present}: rename one, or give --columns {role}=NAME (columns=)"
             )
-    roles = _LINK if is_link else places
-    return [{role: [cells[n] for n in places[role]] for role in roles}]
+    roles = _LINK if is_link else indices
+    return [{role: [cells[n] for n in indices[role]] for role in roles}]
 
 
 @lru_cache(100)
-def _places(names: tuple[str, ...], columns: tuple[tuple[str, str], ...] = ()) -> dict[str, list[int]]:
-    """Which cells each role has."""
-    words = [" ".join(re.findall(r"[^\W_]+", name.lower().removesuffix("(utc)"))) for name in names]
-    given, found = dict(columns), {}
+def _columns_by_role(
+    names: tuple[str, ...], columns: tuple[tuple[str, str], ...] = ()
+) -> dict[str, list[int]]:
+    """The indices of each role's columns; `columns` maps roles to names."""
+    normalised = [" ".join(re.findall(r"[^\W_]+", name.lower().removesuffix("(utc)"))) for name in names]
+    mapping, by_role = dict(columns), {}
     for role, known in ROLES.items():
-        if role in given:
-            every = [place for place, name in enumerate(names) if name.strip() == given[role]]
+        if role in mapping:
+            indices = [index for index, name in enumerate(names) if name.strip() == mapping[role]]
         else:
-            every = [place for name in known for place, own in enumerate(words) if own == name]
-        if every:
-            found[role] = every if role in _SEVERAL else every[:1]
-    return found
+            indices = [index for name in known for index, own in enumerate(normalised) if own == name]
+        if indices:
+            by_role[role] = indices if role in _SEVERAL else indices[:1]
+    return by_role
 
 
 def _of_api(value: Mapping[str, Any]) -> list[Cells] | None:
-    """The tickets in an object of Jira, GitLab or Bugzilla; None for another object."""
+    """The tickets in a JSON object of Jira, GitLab or Bugzilla; None for other objects."""
     issues, bugs = value.get("issues"), value.get("bugs")
-    if isinstance(issues, list) and any(_at(one, "fields") for one in issues):
-        return [_jira(_dict(one)) for one in issues]
+    if isinstance(issues, list) and any(_at(issue, "fields") for issue in issues):
+        return [_jira(_dict(issue)) for issue in issues]
     if "fields" in value and "key" in value:
         return [_jira(value)]
     if "iid" in value and "web_url" in value:
@@ -212,35 +215,35 @@ def _jira(issue: Mapping[str, Any]) -> Cells:
     own: dict[str, Any] = {"issue key": key, "web url": root and f"{root}/browse/{key}"}
     own |= {"repo": key.rpartition("-")[0], "duplicate of": []}
     for link in _list(fields, "issuelinks"):
-        for way in ("inward", "outward"):
-            if _DUPLICATES.search(_text(_at(link, "type", way))):
-                own["duplicate of"].append(_at(link, f"{way}Issue", "key"))
+        for direction in ("inward", "outward"):
+            if _DUPLICATES.search(_text(_at(link, "type", direction))):
+                own["duplicate of"].append(_at(link, f"{direction}Issue", "key"))
     return _cells({**fields, **own}, _list(fields, "comment", "comments"))
 
 
 def _bug(bug: Mapping[str, Any]) -> Cells:
-    """A bug, whose first comment is its description, and whose URL is not its page."""
+    """A bug of Bugzilla: its first comment is the description, and `url` is not its page."""
     first, *comments = _list(bug, "comments") or [None]
     return _cells({"description": _at(first, "text"), **bug, "url": ""}, comments)
 
 
 def _cells(value: Mapping[str, Any], comments: Iterable[Any] = ()) -> Cells:
-    """What a ticket of an API has for each role."""
+    """The values of each role in a JSON ticket."""
     own = tuple(value.values())
-    cells = {role: [own[n] for n in places] for role, places in _places(tuple(value)).items()}
-    return {"title": [None]} | cells | {"comments": [_cells(_dict(one)) for one in comments]}
+    cells = {role: [own[n] for n in indices] for role, indices in _columns_by_role(tuple(value)).items()}
+    return {"title": [None]} | cells | {"comments": [_cells(_dict(comment)) for comment in comments]}
 
 
 def _at(value: Any, *path: str) -> Any:
-    """What a value has at a path, or None."""
+    """The value at a path of keys, or None."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
 def _list(value: Any, *path: str) -> list[Any]:
-    found = _at(value, *path)
-    return found if isinstance(found, list) else []
+    items = _at(value, *path)
+    return items if isinstance(items, list) else []
 
 
 def _dict(value: Any) -> dict[str, Any]:
@@ -253,8 +256,8 @@ def _ticket(cells: Cells) -> Ticket:
         return link
     title, state, resolution = (_one(cells, role) for role in ("title", "state", "resolution"))
     if not title:
-        raise Malformed(f"title: empty; fill it, {_OR_SKIP}")
-    created_at, closed_at = _needed_time(cells, "created_at"), _time(cells, "closed_at")
+        raise Malformed(f"title: empty; fill it in, {_OR_SKIP}")
+    created_at, closed_at = _required_time(cells, "created_at"), _time(cells, "closed_at")
     updated_at = _time(cells, "updated_at") or closed_at or created_at
     is_resolved = resolution.strip("-").lower() not in _UNRESOLVED
     is_closed = is_resolved or bool(_CLOSED.fullmatch(state.lower()) if state else closed_at)
@@ -274,39 +277,39 @@ def _ticket(cells: Cells) -> Ticket:
         closed_by=None,
         labels=_several(cells, "labels"),
     )
-    comments = tuple(_comment(one, place) for place, one in enumerate(cells.get("comments", ()), 1))
+    comments = tuple(_comment(own, number) for number, own in enumerate(cells.get("comments", ()), 1))
     return link._replace(issue=issue, url=_one(cells, "url"), repo=_one(cells, "repo"), comments=comments)
 
 
-def _comment(cells: Cells, place: int) -> Comment:
-    when = _needed_time(cells, "created_at")
-    return Comment(place, _one(cells, "author") or None, "NONE", when, _one(cells, "body"))
+def _comment(cells: Cells, number: int) -> Comment:
+    when = _required_time(cells, "created_at")
+    return Comment(number, _one(cells, "author") or None, "NONE", when, _one(cells, "body"))
 
 
 def _id(cells: Cells) -> str:
     text = _plain_id(_one(cells, "id"))
     if not _ID.fullmatch(text):
-        raise Malformed(f"id: empty, or not a line of up to 200 characters; fix it, {_OR_SKIP}")
+        raise Malformed(f"id: expected one line of 1 to 200 characters; fix it, {_OR_SKIP}")
     return text
 
 
 def _ids(cells: Cells, role: str) -> tuple[str, ...]:
-    """The ids that references name: themselves, or the ends of addresses of pages."""
-    found = _several(cells, role)
-    ends = (re.split(r"[/=]", one.rstrip("/"))[-1] if "://" in one else one for one in found)
-    return tuple(map(_plain_id, ends))
+    """The ids in cells; of a URL, the last part."""
+    texts = _several(cells, role)
+    ids = (re.split(r"[/=]", text.rstrip("/"))[-1] if "://" in text else text for text in texts)
+    return tuple(map(_plain_id, ids))
 
 
 def _plain_id(text: str) -> str:
-    """An id without a `#`, and without the `.0` that tools write if a column has empty cells."""
+    """Remove the `#`, and the `.0` that tools add if a column has empty cells."""
     text = text.removeprefix("#")
     return text.removesuffix(".0") if text.removesuffix(".0").isdecimal() else text
 
 
 def _several(cells: Cells, role: str) -> tuple[str, ...]:
-    """All values of a role's cells: of lists, and what commas separate."""
-    every = [one for cell in cells.get(role, ()) for one in (cell if isinstance(cell, list) else [cell])]
-    parts = (part.strip() for one in every for part in re.split(r"[,;|\n]", _text(one)))
+    """All values of a role's cells, which may be lists or texts with separators."""
+    values = [one for cell in cells.get(role, ()) for one in (cell if isinstance(cell, list) else [cell])]
+    parts = (part.strip() for value in values for part in re.split(r"[,;|\n]", _text(value)))
     return tuple(dict.fromkeys(part for part in parts if part))
 
 
@@ -315,10 +318,10 @@ def _one(cells: Cells, role: str) -> str:
 
 
 def _text(cell: Any) -> str:
-    """A cell as text: of an object its name, of a tree of Jira its words, and of anything else nothing."""
+    """A cell as text: the name of a person, the words of Jira's rich text; empty for unknown types."""
     if isinstance(cell, dict):
         name = next((cell[name] for name in _PERSON if isinstance(cell.get(name), str)), "")
-        return whole_text(name) or "".join(_words(cell)).strip()
+        return whole_text(name) or "".join(_rich_text(cell)).strip()
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
     if isinstance(cell, date):
@@ -326,23 +329,23 @@ def _text(cell: Any) -> str:
     return whole_text(str(cell)) if isinstance(cell, str | int | float) else ""
 
 
-def _words(tree: Any) -> Iterator[str]:
-    """The words of a text as Jira has it since version 3 of its API."""
+def _rich_text(tree: Any) -> Iterator[str]:
+    """The words of a text in the tree format of version 3 of Jira's API."""
     stack = [tree]
     while stack:
         node = stack.pop()
         if isinstance(node, list):
             stack += reversed(node)
         elif isinstance(node, dict):
-            words = (node.get("text"), _at(node, "attrs", "text"), _at(node, "attrs", "url"))
-            yield whole_text(next((one for one in words if one and isinstance(one, str)), ""))
+            texts = (node.get("text"), _at(node, "attrs", "text"), _at(node, "attrs", "url"))
+            yield whole_text(next((text for text in texts if text and isinstance(text, str)), ""))
             stack += ["\n" if _text(node.get("type")) in _BLOCKS else "", node.get("content")]
         elif node == "\n":
             yield node
 
 
 def _time(cells: Cells, role: str) -> str | None:
-    """A time as the records hold it; one without a zone is in UTC."""
+    """Parse a time; without a zone it is UTC."""
     text = _one(cells, role).removesuffix("UTC").strip()
     for form in ("", *_TIMES) if text else ():
         try:
@@ -351,11 +354,12 @@ def _time(cells: Cells, role: str) -> str | None:
             continue
         return stamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     if text:
-        raise Malformed(f"{role}: an unknown form of time; write it as 2024-01-31 23:59, {_OR_SKIP}")
+        raise Malformed(f"{role}: unknown time format; expected 2024-01-31 23:59; fix it, {_OR_SKIP}")
     return None
 
 
-def _needed_time(cells: Cells, role: str) -> str:
-    if (found := _time(cells, role)) is None:
-        raise Malformed(f"{role}: empty; fill it, {_OR_SKIP}")
-    return found
+def _required_time(cells: Cells, role: str) -> str:
+    time = _time(cells, role)
+    if time is None:
+        raise Malformed(f"{role}: empty; fill it in, {_OR_SKIP}")
+    return time

@@ -1,1 +1,1 @@
-"""The LLMs that can be asked: behind servers, functions, or rules."""
+"""Providers of LLMs: servers, Python functions, and rules."""

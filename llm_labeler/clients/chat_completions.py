@@ -1,7 +1,6 @@
-"""Chat completions of OpenAI's protocol: a question as a request, and what a server sends as a reply.
+"""OpenAI's chat completions: build requests and parse responses.
 
-Servers differ in the names of fields, in what they accept and in what they answer: nothing in the body of a
-chat completion is taken for granted.
+Servers differ in field names, in accepted requests and in responses, so no field of a response is trusted.
 """
 
 from __future__ import annotations
@@ -11,15 +10,16 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from llm_labeler.records import MOST_TOKENS, Ask, CallFailed, LlmReply, TokenUsage, ending_of
+from llm_labeler.records import MAX_TOKENS, Ask, CallFailed, LlmReply, TokenUsage, ending_of
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
 from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 
-# What decides the price or the shape of an answer is not for `extra`.
+# Fields that `extra` must not set.
 _RESERVED = frozenset(("model", "messages", "n", "stream", "max_tokens", "max_completion_tokens"))
-_UNKNOWN = re.compile(
+NOT_UTF8 = "the text has half a surrogate pair, which can't be sent"
+_UNKNOWN_FIELD = re.compile(
     r"unsupported|not supported|unrecogni[sz]ed|unknown|extra|not permitted|not allowed|unexpected|instead",
     re.IGNORECASE,
 )
@@ -30,7 +30,7 @@ _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided
 class Form:
     """The variable part of a request."""
 
-    limit: str  # the field with the most tokens of an answer
+    limit: str  # the name of the field max_tokens
     format: Literal["json_schema", "json_object", ""]
 
 
@@ -38,18 +38,16 @@ class Dialect:
     """The request format that one server accepts, adapted after each refusal."""
 
     def __init__(self, name: str, settings: LlmSettings) -> None:
-        if found := sorted(_RESERVED & settings.extra.keys()):
+        if reserved := sorted(_RESERVED & settings.extra.keys()):
             raise ConfigError(
-                f"llm {name}: extra holds {found[0]}, which has a setting of its own or is not for "
-                f"changing; take it out of [llm.{name}.extra]"
+                f"llm {name}: extra has {reserved[0]}, which has its own setting or can't be changed; remove"
+                f" it from [llm.{name}.extra]"
             )
         self._name, self._settings = name, settings
         self._refused: set[str] = set()
-        # OpenAI's newer models take only the newer name, most other servers only the older one.
+        # OpenAI's newer models accept only the newer name, most other servers only the older one.
         names = ["max_completion_tokens", "max_tokens"]
-        if settings.kind != "openai":
-            names.reverse()
-        self._limits = names
+        self._limits = names if settings.kind == "openai" else names[::-1]
 
     @property
     def form(self) -> Form:
@@ -71,40 +69,40 @@ class Dialect:
         chosen = {"temperature": settings.temperature, "top_p": settings.top_p, "seed": seed}
         body |= {name: value for name, value in chosen.items() if value is not None}
         if settings.kind == "glm":
-            body["thinking"] = {"type": "disabled"}  # it is on by default, and costs
+            body["thinking"] = {"type": "disabled"}  # on by default, and billed
         if response_format := self._response_format(ask, form):
             body["response_format"] = response_format
         return body | settings.extra
 
-    def learns(self, refusal: Refusal, form: Form) -> bool:
-        """Whether asking again in another form may help after this refusal of a request in `form`."""
+    def adapt(self, refusal: Refusal, form: Form) -> bool:
+        """Adapt to the refusal of a request in `form`; return whether the next form differs."""
         if refusal.status not in (400, 422):
             return False
         about = f"{refusal.param} {refusal.message}"
         if form.format and _FORMAT.search(about):
             if self._settings.structured == "strict":
                 raise ConfigError(
-                    f"llm {self._name}: the server takes no {form.format} ({refusal.message}); "
+                    f"llm {self._name}: the server doesn't support {form.format} ({refusal.message}); "
                     f'set structured = "auto" in [llm.{self._name}]'
                 )
             self._refused.add("response_format")
-        elif form.limit in about and _UNKNOWN.search(about):
+        elif form.limit in about and _UNKNOWN_FIELD.search(about):
             self._refused.add(form.limit)
         return self.form != form
 
-    def blames(self, refusal: Refusal) -> ConfigError | None:
-        """An error for a refusal of a setting, which every question would meet; None for other refusals."""
-        chosen = {"temperature", "top_p", "seed", "thinking", *self._settings.extra}
+    def setting_error(self, refusal: Refusal) -> ConfigError | None:
+        """The error if a setting was refused, which affects every question."""
+        fields = {"temperature", "top_p", "seed", "thinking", *self._settings.extra}
         if refusal.is_about_limit:
             return ConfigError(
-                f"llm {self._name}: the server does not give such long answers ({refusal.message}); lower "
-                f"max_tokens in [llm.{self._name}]"
+                f"llm {self._name}: the server doesn't allow such long answers ({refusal.message}); lower"
+                f" max_tokens in [llm.{self._name}]"
             )
-        if refusal.status not in (400, 422) or refusal.param not in chosen:
+        if refusal.status not in (400, 422) or refusal.param not in fields:
             return None
         return ConfigError(
-            f"llm {self._name}: the server does not take {refusal.param} as it is set ({refusal.message}); "
-            f"change it in [llm.{self._name}]"
+            f"llm {self._name}: the server refused the value of {refusal.param} ({refusal.message}); change"
+            f" it in [llm.{self._name}]"
         )
 
     def _response_format(self, ask: Ask, form: Form) -> dict[str, Any] | None:
@@ -113,18 +111,18 @@ class Dialect:
         if form.format == "json_schema":
             schema = {"name": "answer", "schema": ask.schema, "strict": True}
             return {"type": "json_schema", "json_schema": schema}
-        # It gets no schema: unless the prompt describes the JSON, the model would invent some.
-        says_json = any("json" in message.content.lower() for message in ask.messages)
-        return {"type": "json_object"} if says_json or self._settings.structured == "strict" else None
+        # Without a schema, the prompt has to describe the JSON.
+        has_json = any("json" in message.content.lower() for message in ask.messages)
+        return {"type": "json_object"} if has_json or self._settings.structured == "strict" else None
 
 
 def schema_bytes(ask: Ask) -> int:
-    """Bytes that the schema of the answer adds to a prompt, at most."""
+    """Maximum number of bytes that the schema of the answer adds to a prompt."""
     return 0 if ask.schema is None else len(json.dumps(ask.schema).encode())
 
 
 def can_be_sent(ask: Ask) -> bool:
-    """Whether the prompt is valid UTF-8: half a surrogate pair is not."""
+    """Whether the prompt can be encoded as UTF-8, which lone surrogates can't."""
     try:
         for message in ask.messages:
             message.content.encode("utf-8")
@@ -133,14 +131,14 @@ def can_be_sent(ask: Ask) -> bool:
     return True
 
 
-_SHOWN = 120  # characters of an odd body that an error shows
-_LONGEST_NAME = 200  # characters of a model's name or of why an answer ended
-_MOST_MODELS = 5000
-_MAYBE_BILLED = frozenset((408, 504, 524))  # the time ran out, perhaps after the work was done
+_EXCERPT_CHARS = 120  # of an unexpected body in an error
+_MAX_NAME_CHARS = 200  # of a model's name or a finish_reason
+_MAX_MODELS = 5000
+_MAYBE_BILLED = frozenset((408, 504, 524))  # timeouts
 
 
 def read_body(body: bytes) -> Any:
-    """The JSON of an answer."""
+    """Decode the JSON of a response."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -148,7 +146,7 @@ def read_body(body: bytes) -> Any:
 
 
 def reply_of(value: Any) -> LlmReply:
-    """The reply in a decoded chat completion."""
+    """Parse a decoded chat completion."""
     if not isinstance(value, dict):
         raise _broken("not an object", value)
     choices = value.get("choices")
@@ -162,23 +160,22 @@ def reply_of(value: Any) -> LlmReply:
     if refusal and not raw:
         raw, finish = refusal, "refusal"
     if ending_of(finish) == "failed":
-        raise CallFailed("server_error", f"the model failed while it answered ({finish})", maybe_billed=True)
+        raise CallFailed("server_error", f"the model failed during its answer ({finish})", maybe_billed=True)
     return LlmReply(raw, finish, usage_of(value.get("usage")), _name(value.get("model")))
 
 
 def models_of(body: bytes) -> list[str]:
-    """The models in a list; none if it can't be read."""
+    """The names in a list of models; empty if it can't be read."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
         return []
-    entries = _list(value.get("data") if isinstance(value, dict) else None)[:_MOST_MODELS]
-    found = [_name(entry.get("id")) for entry in entries if isinstance(entry, dict)]
-    return [name for name in found if name]
+    entries = _list(value.get("data") if isinstance(value, dict) else None)[:_MAX_MODELS]
+    return [name for entry in entries if isinstance(entry, dict) and (name := _name(entry.get("id")))]
 
 
 def usage_of(value: Any) -> TokenUsage | None:
-    """The tokens that a server counted; a total alone has the price of answers; None: not known."""
+    """The reported usage; if only a total is reported, it has the price of answers. None: unknown."""
     if not isinstance(value, dict):
         return None
     names = ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -195,18 +192,18 @@ def usage_of(value: Any) -> TokenUsage | None:
 
 
 def no_answer(missed: NoAnswer) -> CallFailed:
-    """The error for an interrupted exchange."""
+    """The error for a call without a response."""
     return CallFailed(missed.reason, missed.detail, maybe_billed=missed.was_sent)
 
 
-def outcome(name: str, refused: RefusedCall) -> CallFailed | PairkitError:
-    """What a refusal means that concerns neither the key, nor the model, nor a field of the request."""
+def call_error(name: str, refused: RefusedCall) -> CallFailed | PairkitError:
+    """The error for a refusal that is not about the key, the model or a setting."""
     refusal = refused.refusal
     detail = f"HTTP {refusal.status}: {refusal.message}"
     if refusal.is_exhausted:
         return RemoteError(
-            f"llm {name}: its account is exhausted ({detail}); add credit or wait, then run the same command "
-            "again to continue"
+            f"llm {name}: the account is exhausted ({detail}); add credit or wait, then run the same command"
+            " again to continue"
         )
     if refusal.may_pass:
         reason = "rate_limited" if refusal.status == 429 else "server_error"
@@ -216,28 +213,26 @@ def outcome(name: str, refused: RefusedCall) -> CallFailed | PairkitError:
 
 
 def _count(value: Any) -> int | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS
     return value if is_count else None
 
 
 def _text(content: Any) -> str:
-    """A message's text, which some servers send in parts."""
+    """The text of a message, which may consist of parts."""
     parts = [part.get("text") for part in _list(content) if isinstance(part, dict)] or [content]
     return "".join(part for part in parts if isinstance(part, str))
 
 
 def _name(value: Any) -> str:
-    """A name, or an empty string if the value is not text."""
-    return value[:_LONGEST_NAME] if isinstance(value, str) else ""
+    return value[:_MAX_NAME_CHARS] if isinstance(value, str) else ""
 
 
 def _list(value: Any) -> list[Any]:
-    """A list; empty if the value is not a list."""
     return value if isinstance(value, list) else []
 
 
 def _refused_in(value: dict[str, Any]) -> RefusedCall | None:
-    """Gateways that had begun to answer put their upstream's error, with its status, into a 200."""
+    """The refusal in a response with status 200, as sent by gateways."""
     error = value.get("error")
     status = error.get("code") if isinstance(error, dict) else None
     if isinstance(status, int) and 400 <= status < 500:
@@ -245,10 +240,11 @@ def _refused_in(value: dict[str, Any]) -> RefusedCall | None:
     return None
 
 
-def _broken(what: str, found: Any) -> CallFailed:
+def _broken(problem: str, body: Any) -> CallFailed:
     """The error for an unusable response, which may have been billed."""
-    if isinstance(found, dict):
-        found = Refusal.from_value(200, found).message
-    shown = found[: 4 * _SHOWN].decode("utf-8", "replace") if isinstance(found, bytes) else found
-    excerpt = one_line(shown, _SHOWN) if isinstance(shown, str) else type(shown).__name__
-    return CallFailed("broken_reply", f"status 200, but {what}: {excerpt}", maybe_billed=True)
+    if isinstance(body, dict):
+        body = Refusal.from_value(200, body).message
+    if isinstance(body, bytes):
+        body = body[: 4 * _EXCERPT_CHARS].decode("utf-8", "replace")
+    excerpt = one_line(body, _EXCERPT_CHARS) if isinstance(body, str) else type(body).__name__
+    return CallFailed("broken_reply", f"status 200, but {problem}: {excerpt}", maybe_billed=True)

@@ -1,4 +1,4 @@
-"""The LLMs that there are, built in or configured, and whether their keys are set."""
+"""List the built-in and configured LLMs, and build their providers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Llm:
     """One LLM.
 
     Attributes:
-        name: What `llms` and `--llm` know it by.
-        kind: How it is reached: a server's protocol, or `wordnet`.
-        model: The server's name for it.
-        base_url: Its server; None: the maker's own, or none.
-        key_variable: The environment variable with its key; None: it needs none.
-        has_key: Whether that is set.
-        price_in: US dollars per million tokens of prompts; None: unknown.
-        price_out: The same of answers.
+        name: Name for `llms` and `--llm`.
+        kind: Kind of server or `wordnet`.
+        model: The server's name of the model.
+        base_url: Address of the server; None: the maker's server, or no server.
+        key_variable: Environment variable with the key; None: no key is needed.
+        has_key: Whether this variable is set.
+        price_in: US dollars per million prompt tokens; None: unknown.
+        price_out: US dollars per million answer tokens; None: unknown.
     """
 
     name: str
@@ -37,29 +37,27 @@ class Llm:
     price_out: float | None
 
 
-_SHORT = {"openai_compatible": "server"}  # another name for it
+_SHORT = {"openai_compatible": "server"}  # alias of the kind
 
 
 class Llms(Printed, tuple[Llm, ...]):
-    """LLMs in order of their names; shows itself as a table."""
+    """LLMs sorted by name, printed as a table."""
 
     def table(self) -> ResultTable:
-        """One LLM a row."""
+        """One row per LLM."""
         left = ("kind", "model", "server", "key")
         from llm_labeler.clients.server import AS_OF
 
-        caption = f"$ per million tokens (?: unknown); prices that no configuration states are of {AS_OF}"
-        found = ResultTable("name", *left, "$ in / out", caption=caption, left=left)
-        for one in self:
-            key = (
-                "none"
-                if one.key_variable is None
-                else one.key_variable + ("" if one.has_key else " (not set)")
-            )
-            prices = ["?" if price is None else f"{price:g}" for price in (one.price_in, one.price_out)]
-            kind = _SHORT.get(one.kind, one.kind)
-            found.add_row(one.name, kind, one.model, one.base_url or "-", key, " / ".join(prices))
-        return found
+        caption = f"$ per million tokens (?: unknown); prices that are not configured are those of {AS_OF}"
+        table = ResultTable("name", *left, "$ in / out", caption=caption, left=left)
+        for llm in self:
+            key = llm.key_variable or "none"
+            if llm.key_variable and not llm.has_key:
+                key += " (not set)"
+            prices = ["?" if price is None else f"{price:g}" for price in (llm.price_in, llm.price_out)]
+            kind = _SHORT.get(llm.kind, llm.kind)
+            table.add_row(llm.name, kind, llm.model, llm.base_url or "-", key, " / ".join(prices))
+        return table
 
 
 def known_llms(settings: LabelSettings) -> Llms:
@@ -77,8 +75,8 @@ def _llm(name: str, settings: LabelSettings) -> Llm:
 
 
 def build(name: str, settings: LlmSettings, function: Callable[..., Any] | None = None) -> Provider:
-    """The provider of one `[llm.NAME]`; nothing is loaded, read from a key or connected to yet."""
-    # Each kind brings libraries of its own.
+    """Make the provider of one `[llm.NAME]`, without reading keys or connecting."""
+    # Import only the libraries of this kind.
     if settings.kind == "function":
         from llm_labeler.clients.function import FunctionProvider
 

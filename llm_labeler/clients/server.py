@@ -1,4 +1,4 @@
-"""LLMs behind servers of OpenAI's protocol (OpenAI, GLM, Anthropic, Gemini, vLLM, Ollama); their prices."""
+"""LLMs on servers with OpenAI's protocol (OpenAI, GLM, Anthropic, Gemini, vLLM, Ollama), and their prices."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from functools import cached_property
 from ipaddress import ip_address
 
 from llm_labeler.clients.chat_completions import (
+    NOT_UTF8,
     Dialect,
+    call_error,
     can_be_sent,
     models_of,
     no_answer,
-    outcome,
     read_body,
     reply_of,
     schema_bytes,
 )
-from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage, digest
+from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage, content_hash
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import AuthError, ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
@@ -43,7 +44,7 @@ _OPENAI: Mapping[str, tuple[float, float]] = {
     "gpt-5-mini": (0.25, 2.00),
     "gpt-5-nano": (0.05, 0.40),
 }
-# bigmodel.cn bills in yuan; these it gives away.
+# bigmodel.cn bills in yuan; these models are free.
 _BIGMODEL = dict.fromkeys(("glm-4-flash", "glm-4-flash-250414", "glm-4.5-flash", "glm-4.7-flash"), (0.0, 0.0))
 _ZAI: Mapping[str, tuple[float, float]] = {
     "glm-4.5": (0.60, 2.20),
@@ -54,16 +55,16 @@ _ZAI: Mapping[str, tuple[float, float]] = {
     "glm-4.7-flash": (0.0, 0.0),
 }
 _HOSTS = {"api.openai.com": _OPENAI, "open.bigmodel.cn": _BIGMODEL, "api.z.ai": _ZAI}
-_PARTS = re.compile(r"[/:@]")  # of a name: a gateway's or maker's, the model's, a variant's or version's
-# Models whose weights only their makers have: whatever serves one passes the call on.
+_SEPARATOR = re.compile(r"[/:@]")  # between maker, model and variant
+# Models without open weights: every other server of one is a gateway.
 _CLOSED = re.compile(r"gpt-[3-9]|chatgpt|o[134](?:-|$)|claude|gemini|grok-[3-9]")
-# Names that no public server has; one without a dot is of the own network, too.
-_OWN_NETWORK = (".localhost", ".local", ".internal", ".home.arpa")
+# Domains of private networks; host names without a dot are private, too.
+_PRIVATE_DOMAINS = (".localhost", ".local", ".internal", ".home.arpa")
 _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 
 def find_prices(settings: LlmSettings, address: Address) -> Prices:
-    """The entry's own prices, else published ones; 0 on a server of one's own; unknown (None) otherwise."""
+    """Configured prices, else published ones; 0 on the user's own server; else unknown (None)."""
     prompt, completion = _published(settings, address) or (None, None)
     return Prices(
         prompt if settings.price_in is None else settings.price_in,
@@ -74,27 +75,22 @@ def find_prices(settings: LlmSettings, address: Address) -> Prices:
 def _published(settings: LlmSettings, address: Address) -> tuple[float, float] | None:
     if address.host in _HOSTS:
         return _look_up(_HOSTS[address.host], settings.model)
-    model = settings.model.rpartition("/")[2]  # gateways put the maker before it: openai/gpt-4o
+    model = settings.model.rpartition("/")[2]  # gateways prefix the maker: openai/gpt-4o
     if closed := _look_up(_OPENAI, model):
         return closed
-    # A gateway passes the bill on, and a variant such as `gpt-4o:extended` has a price of its own.
-    if any(map(_CLOSED.match, _PARTS.split(settings.model.casefold()))):
+    # A gateway passes on the price, and a variant such as `gpt-4o:extended` has another one.
+    if any(map(_CLOSED.match, _SEPARATOR.split(settings.model.casefold()))):
         return None
-    return (0.0, 0.0) if _is_own(settings, address) else _look_up(_ZAI, model)
+    has_key = key_variable(address.host, settings.api_key_env) is not None
+    is_free = settings.local or (not has_key and _is_private(address.host))
+    return (0.0, 0.0) if is_free else _look_up(_ZAI, model)
 
 
-def _is_own(settings: LlmSettings, address: Address) -> bool:
-    """Whether calls are free: a local server, or one in a private network without a key."""
-    if settings.local:
-        return True
-    return key_variable(address.host, settings.api_key_env) is None and _is_near(address.host)
-
-
-def _is_near(host: str) -> bool:
+def _is_private(host: str) -> bool:
     try:
         return ip_address(host.strip("[]")).is_private
     except ValueError:
-        return "." not in host or host.endswith(_OWN_NETWORK)
+        return "." not in host or host.endswith(_PRIVATE_DOMAINS)
 
 
 def _look_up(table: Mapping[str, tuple[float, float]], model: str) -> tuple[float, float] | None:
@@ -103,14 +99,13 @@ def _look_up(table: Mapping[str, tuple[float, float]], model: str) -> tuple[floa
 
 
 _SHOWN_MODELS = 5
-_SHOWN_NAME = 60  # characters of a model's name
-_MOST_BYTES = 8 << 20  # of an answer
-# No tokeniser makes more tokens than a text has bytes; chat templates add marks to each message, and some a
-# system message of their own.
-_TOKENS_A_MESSAGE = 16
-_TOKENS_A_CALL = 256
-# Endpoints of OpenAI's protocol; Anthropic's ignores response_format and seed.
-_USUAL = {
+_SHOWN_CHARS = 60  # of a model's name
+_MAX_BYTES = 8 << 20  # of a response
+# A text has at most as many tokens as bytes; chat templates add special tokens, and some a system message.
+_TOKENS_PER_MESSAGE = 16
+_TOKENS_PER_CALL = 256
+# OpenAI-compatible endpoints; Anthropic's ignores response_format and seed.
+_DEFAULT_URLS = {
     "openai": "https://api.openai.com/v1",
     "glm": "https://open.bigmodel.cn/api/paas/v4",
     "anthropic": "https://api.anthropic.com/v1",
@@ -120,12 +115,12 @@ _EXAMPLE = "http://localhost:8000/v1"
 
 
 class ServerProvider:
-    """One LLM behind a server; see `llm_labeler.records.Provider`."""
+    """One LLM on a server; see `llm_labeler.records.Provider`."""
 
     leaves_machine: bool
 
     def __init__(self, name: str, settings: LlmSettings, *, environ: Mapping[str, str] = os.environ) -> None:
-        """Check the entry; nothing is connected to yet."""
+        """Check the settings without connecting."""
         if not settings.model:
             raise ConfigError(f"llm {name}: no model; set model in [llm.{name}]")
         self.name, self.model, self.kind = name, settings.model, settings.kind
@@ -133,31 +128,30 @@ class ServerProvider:
         self.address = _find_address(name, settings)
         self.dialect = Dialect(name, settings)
         self.parameters_text = settings.answer_parameters(name, self.address.url)
-        self.parameters = digest(self.parameters_text)
+        self.parameters = content_hash(self.parameters_text)
         self.prices = find_prices(settings, self.address)
         self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
         self.attempts = settings.attempts
         self.key_variable = key_variable(self.address.host, settings.api_key_env)
-        # A closure: a printed provider shows no environment.
+        # A closure, so that printing a provider doesn't print the environment.
         self._connect: Callable[[], Channel] = lambda: _channel(name, settings, self.address, environ)
-        # What listens here may be a gateway that passes everything on: only its owner knows.
-        self.leaves_machine = not settings.local
+        self.leaves_machine = not settings.local  # even a local server may be a gateway
 
     @cached_property
     def channel(self) -> Channel:
-        """The connection; it reads the key when it is first used."""
+        """The connection, which reads the key when it is first used."""
         return self._connect()
 
     def bound(self, ask: Ask) -> TokenUsage:
-        """At least as many tokens as a call can cost."""
+        """Upper bound on the tokens of a call."""
         sizes = [len(message.content.encode("utf-8", "surrogatepass")) for message in ask.messages]
         schema = schema_bytes(ask) if self.dialect.form.format == "json_schema" else 0
-        prompt = sum(sizes) + _TOKENS_A_MESSAGE * len(sizes) + _TOKENS_A_CALL + schema
+        prompt = sum(sizes) + _TOKENS_PER_MESSAGE * len(sizes) + _TOKENS_PER_CALL + schema
         return TokenUsage(prompt, self._settings.max_tokens)
 
     async def check(self) -> None:
-        """Check the key, that the server answers, and that its list of models, if any, has the model."""
-        if self.address.host == ANTHROPIC_HOST:  # its list of models is of another protocol
+        """Check the key, the connection, and that the server's list of models, if any, has the model."""
+        if self.address.host == ANTHROPIC_HOST:  # its list of models has another protocol
             _ = self.channel
             return
         try:
@@ -167,63 +161,63 @@ class ServerProvider:
                 raise self._auth_error(refused.refusal) from refused
             return  # a server without a list may have the model
         except NoAnswer as missed:
-            what = "start the server" if _is_near(self.address.host) else "check the network"
+            remedy = "start the server" if _is_private(self.address.host) else "check the network"
             raise RemoteError(
-                f"llm {self.name}: can't be reached at {self.address.url} ({missed.detail}); {what}, or set"
+                f"llm {self.name}: can't be reached at {self.address.url} ({missed.detail}); {remedy}, or set"
                 f" base_url in [llm.{self.name}]"
             ) from missed
-        # GLM's list leaves some of its models out.
-        insists = self.kind == "glm" or not self._settings.must_be_listed
-        if models and not insists and not {*_spellings(self.model)} & {*models}:
+        # GLM's list is incomplete.
+        is_trusted = self.kind == "glm" or not self._settings.must_be_listed
+        if models and not is_trusted and not {*_spellings(self.model)} & {*models}:
             raise self._no_such_model(models)
 
     async def reply(self, ask: Ask) -> LlmReply:
-        """Send the question; if the server refuses the form of the request, try another form at once."""
+        """Send the question; if the server refuses the form of the request, try another form."""
         if not can_be_sent(ask):
-            raise CallFailed("rejected", "the text holds half a surrogate pair", retry=False, final=True)
+            raise CallFailed("rejected", NOT_UTF8, retry=False, final=True)
         while True:
             form = self.dialect.form
             try:
                 body = self.dialect.body(ask, form)
-                answer = await self.channel.post("/chat/completions", body, most_bytes=_MOST_BYTES)
+                answer = await self.channel.post("/chat/completions", body, most_bytes=_MAX_BYTES)
                 return reply_of(read_body(answer))
             except NoAnswer as missed:
                 raise no_answer(missed) from missed
             except RefusedCall as refused:
-                if not self.dialect.learns(refused.refusal, form):
+                if not self.dialect.adapt(refused.refusal, form):
                     raise await self.explain(refused) from refused
 
     async def explain(self, refused: RefusedCall) -> CallFailed | PairkitError:
-        """The error that a refusal means."""
+        """The error for a refusal."""
         refusal = refused.refusal
         if refusal.is_exhausted:
-            return outcome(self.name, refused)
+            return call_error(self.name, refused)
         if refusal.is_about_key:
             return self._auth_error(refusal)
         if 300 <= refusal.status < 400:
-            where = one_line(refused.headers.get("location", "elsewhere").partition("?")[0])
+            target = one_line(refused.headers.get("location", "elsewhere").partition("?")[0])
             return ConfigError(
-                f"llm {self.name}: {self.address.url} redirects to {where}; set that as base_url in "
-                f"[llm.{self.name}]"
+                f"llm {self.name}: {self.address.url} redirects to {target}; set this address as base_url in"
+                f" [llm.{self.name}]"
             )
         if refusal.is_about_model:
-            return await self._about_model(refusal)
-        return self.dialect.blames(refusal) or outcome(self.name, refused)
+            return await self._model_error(refusal)
+        return self.dialect.setting_error(refusal) or call_error(self.name, refused)
 
     async def close(self) -> None:
         """Close the connections."""
         if "channel" in self.__dict__:
             await self.channel.close()
 
-    async def _about_model(self, refusal: Refusal) -> PairkitError:
+    async def _model_error(self, refusal: Refusal) -> PairkitError:
         try:
             models = await self._list_models()
         except (RefusedCall, NoAnswer):
             models = []
         if {*_spellings(self.model)} & {*models}:
             return RemoteError(
-                f"llm {self.name}: HTTP {refusal.status} though the server lists {self.model} "
-                f"({refusal.message}); see that it can chat, then run the same command again"
+                f"llm {self.name}: HTTP {refusal.status} although the server lists {self.model}"
+                f" ({refusal.message}); check that it is a chat model, then run the same command again"
             )
         return self._no_such_model(models, refusal)
 
@@ -235,22 +229,22 @@ class ServerProvider:
         close = get_close_matches(self.model, models, _SHOWN_MODELS, cutoff=0.3)
         shown = [*close, *(model for model in models if model not in close)][:_SHOWN_MODELS]
         more = ", …" if len(models) > len(shown) else ""
-        names = ", ".join(one_line(model, _SHOWN_NAME) for model in shown)
-        has = f"it has {names}{more}" if shown else "it lists none; base_url usually ends in /v1"
-        said = f" (HTTP {refusal.status}: {refusal.message})" if refusal else ""
+        names = ", ".join(one_line(model, _SHOWN_CHARS) for model in shown)
+        listed = f"it has {names}{more}" if shown else "it lists none; base_url usually ends in /v1"
+        message = f" (HTTP {refusal.status}: {refusal.message})" if refusal else ""
         return ConfigError(
-            f"llm {self.name}: no such model {self.model!r} at {self.address.url}{said}: {has}; "
+            f"llm {self.name}: no such model {self.model!r} at {self.address.url}{message}: {listed}; "
             f"set model in [llm.{self.name}], or must_be_listed = false there if the server has it"
         )
 
     def _auth_error(self, refusal: Refusal) -> AuthError:
         key = self.channel.key
-        what = f"the key from {key.source}" if key else "a call without a key"
-        # What comes with a 401 may repeat part of the key.
-        said = f" ({refusal.message})" if refusal.status != 401 else ""
+        credential = f"the key from {key.source}" if key else "a call without a key"
+        # The message of a 401 may repeat part of the key.
+        message = f" ({refusal.message})" if refusal.status != 401 else ""
         return AuthError(
-            f"llm {self.name}: {self.address.url} refused {what} with HTTP {refusal.status}{said}; fix it, "
-            f"or name another variable as api_key_env in [llm.{self.name}]"
+            f"llm {self.name}: {self.address.url} refused {credential} with HTTP {refusal.status}{message};"
+            f" fix it, or name another variable as api_key_env in [llm.{self.name}]"
         )
 
 
@@ -260,13 +254,13 @@ def _spellings(model: str) -> tuple[str, ...]:
 
 
 def _find_address(name: str, settings: LlmSettings) -> Address:
-    url = settings.base_url or _USUAL.get(settings.kind)
+    url = settings.base_url or _DEFAULT_URLS.get(settings.kind)
     if not url:
         raise ConfigError(f"llm {name}: no address; set base_url in [llm.{name}], such as {_EXAMPLE}")
     address = read_address(url, f"llm {name}: base_url", _EXAMPLE)
     if settings.local and not address.is_loopback:
         raise ConfigError(
-            f"llm {name}: local = true, but {address.url} is another machine; take local out of [llm.{name}]"
+            f"llm {name}: local = true, but {address.url} is another machine; remove local from [llm.{name}]"
         )
     if settings.structured == "strict" and address.host == ANTHROPIC_HOST:
         raise ConfigError(
@@ -276,7 +270,7 @@ def _find_address(name: str, settings: LlmSettings) -> Address:
 
 
 def _channel(name: str, settings: LlmSettings, address: Address, environ: Mapping[str, str]) -> Channel:
-    """The connection to a server, which is opened by the first call."""
+    """Make a channel; the first call connects it."""
     variable = key_variable(address.host, settings.api_key_env)
     remedy = f"set {variable} or api_key_env in [llm.{name}]"
     connection = ServerConnection(

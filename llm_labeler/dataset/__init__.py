@@ -1,1 +1,1 @@
-"""Texts in, pairs out: reading, filtering, splitting and writing."""
+"""Read the sentences, and split and write the pairs."""

@@ -1,4 +1,4 @@
-"""The dataset folder: its card, which says who labelled it and how, and its files."""
+"""Write the dataset folder: its card and its files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 
 from llm_labeler.dataset.splits import DatasetRows, DatasetSplits
 from llm_labeler.records import POLARITIES
-from llm_labeler.settings import RULES, STRATEGIES
+from llm_labeler.settings import AGGREGATIONS, RULES
 from pairkit.app.errors import DataError
 from pairkit.dataset.card import dataset_card, table
 from pairkit.dataset.records import card_files, dataset_folder
@@ -25,26 +25,26 @@ Configuration `default`:
 | text1 | string | the source sentence |
 | text2 | string | the sentence written for it |
 | label | {type} | {label} |
-| text_id | string | a digest of the source sentence |
+| text_id | string | a hash of the source sentence |
 | polarity | string | `positive` or `negative` |
-| llms | list of string | who proposed text2 |
-| prompt_hashes | list of string | of the prompts that it answers |
-| votes | list of (judge, vote) | what judges said, not knowing the polarity; empty where nobody judged |
-| strategy | string | how proposals became labels, see below |
+| llms | list of string | the LLMs that proposed text2 |
+| prompt_hashes | list of string | hashes of the prompts that it answers |
+| votes | list of (judge, vote) | votes of judges, which do not see the polarity; may be empty |
+| strategy | string | the aggregation, see below |
 
 Configuration `positive`: `anchor` (the source sentence) and `positive`. Configuration `triplet`: `anchor`,
-`positive` and `negative`: every positive and every negative of a sentence, the fewer of which take turns;
-sentences that lack either are not in it.
+`positive` and `negative`. It has every positive and every negative of a sentence; the less frequent ones are
+repeated in turn. Sentences that lack one of them are left out.
 """
 _PAIR_LIMITS = """
-* **The labels are machines'.** A positive may have lost or added a detail, and a negative may be unrelated or
-  merely different. Measure a sample by hand before you rely on them (`label score`).
-* A negative is asked for as the *opposite*, which shares most words and the subject. People who rate
-  similarity seldom give such pairs the lowest score, so labels of negatives are no similarity ratings.
+* **The labels were made by machines.** A positive may have lost or added a detail, and a negative may be
+  unrelated or merely different. Check a sample by hand before you rely on the labels (`label score`).
+* A negative is requested as the *opposite*, which shares the subject and most words. People who rate
+  similarity seldom give such pairs the lowest score, so the labels of negatives are not similarity ratings.
 """
 _TRIPLET_SCHEMA = """
-One configuration, `triplet`: every positive and every negative of a source text, the fewer of which take
-turns. Texts that lack either are not in it, and are counted.
+One configuration, `triplet`: it has every positive and every negative of a source text; the less frequent
+ones are repeated in turn. Texts that lack one of them are left out and counted.
 
 | column | type | meaning |
 |---|---|---|
@@ -52,35 +52,36 @@ turns. Texts that lack either are not in it, and are counted.
 | positive | string | {positive} |
 | negative | string | {negative} |
 | negative_kind | string | {kinds} |
-| text_id | string | a digest of the anchor |
-| llms | list of string | who proposed positive and negative |
-| prompt_hashes | list of string | of the prompts that they answer |
-| strategy | string | how proposals became rows, see below |
+| text_id | string | a hash of the anchor |
+| llms | list of string | the LLMs that proposed positive and negative |
+| prompt_hashes | list of string | hashes of the prompts that they answer |
+| strategy | string | the aggregation, see below |
 """
 _TRIPLET_LIMITS = """
-* **They are machines' work.** {flaw} Measure a sample by hand before you rely on them (`label score`).
+* **The triplets were made by machines.** {flaw} Check a sample by hand before you rely on them
+  (`label score`).
 """
 _LIMITS = """
-* What was written for a source inherits the style and the biases of whoever wrote it, and only the source's
-  domain is covered.
-* Evaluation on the test split tells how well a model agrees with these labels, not with people.
+* The generated sentences have the style and the biases of the LLMs or rules, and cover only the domain of the
+  source.
+* An evaluation on the test split measures agreement with these labels, not with people.
 """
 _KINDS = (
     "what the negative changes: `negation`, `antonym`, `entity`, `number`, `role`, `tense` or `modality`;"
-    " null where its writer did not say"
+    " null if its writer did not name it"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class CardWords:
-    """A task's part of a card."""
+    """The texts of a card that depend on the task."""
 
     title: str
     llms: str
     schema: str
     limits: str
     rules: str = ""
-    asked: str = "Sentences asked for of each and for each polarity"
+    size: str = "Sentences requested from each LLM for each text and polarity"
 
 
 def _triplet_schema(anchor: str, positive: str, negative: str, kinds: str = "always null") -> str:
@@ -91,24 +92,24 @@ CARD_WORDS: Mapping[str, CardWords] = {
     "papers": CardWords(
         "Sentence pairs",
         """
-Sentence pairs made from unlabelled sentences with large language models, none of it checked by people. A
-*positive* pair is a sentence and another that an LLM wrote to mean the same; in a *negative* one it was asked
-for the opposite. Built with `label`.
+Sentence pairs made from unlabelled sentences with large language models and not checked by people. In a
+*positive* pair, an LLM wrote a sentence with the same meaning as the source sentence; in a *negative* one,
+with the opposite meaning. Built with `label`.
 """,
         _PAIR_SCHEMA,
         _PAIR_LIMITS,
         """
-Sentence pairs made from unlabelled sentences by rules over a dictionary, none of it checked by people. **No
-LLM took part.** A *positive* pair is a sentence and another in which words were replaced by synonyms; in a
-*negative* one antonyms or a negation turn its meaning. Built with `label`; meant as a baseline.
+Sentence pairs made from unlabelled sentences by rules over a dictionary and not checked by people.
+**No LLM was used.** In a *positive* pair, words of the source sentence are replaced by synonyms; in a
+*negative* one, antonyms or a negation reverse its meaning. Built with `label`; meant as a baseline.
 """,
     ),
     "triplet": CardWords(
         "Sentence triplets",
         """
-Sentence triplets made from unlabelled sentences with large language models, none of it checked by people: a
-sentence, another that an LLM wrote to mean the same, and a *hard negative*, which keeps most of its words and
-changes what it says. Built with `label`.
+Sentence triplets made from unlabelled sentences with large language models and not checked by people: a
+sentence, a sentence with the same meaning, and a *hard negative*, which keeps most words and changes the
+meaning. Built with `label`.
 """,
         _triplet_schema(
             "the source sentence", "a sentence that means the same", "a hard negative of the anchor", _KINDS
@@ -117,30 +118,29 @@ changes what it says. Built with `label`.
             flaw="A positive may have lost or added a detail, and a negative may still say the same."
         ),
         """
-Sentence triplets made from unlabelled sentences by rules over a dictionary, none of it checked by people.
-**No LLM took part.** A *positive* says the same in other words or in another order. A *hard negative* keeps
-most words and changes what is said: it denies it, or names an opposite, another thing of the same kind or
-another number, or swaps who does what to whom. Built with `label`; meant as a baseline.
+Sentence triplets made from unlabelled sentences by rules over a dictionary and not checked by people.
+**No LLM was used.** A *positive* has other words or another word order. A *hard negative* keeps most words
+and changes the meaning by a negation, an antonym, another thing of the same kind, another number, or swapped
+roles. Built with `label`; meant as a baseline.
 """,
     ),
     "query": CardWords(
         "Passages and questions",
         """
-Passages with questions that large language models wrote for them, none of it checked by people. A *positive*
-is a question that the passage answers; a *negative* one that it looks like it answers and does not. Built
-with `label`.
+Passages with questions that large language models wrote for them, not checked by people. The passage answers
+the *positive*; it seems to answer the *negative*, but does not. Built with `label`.
 """,
         _triplet_schema("the passage", "a question that it answers", "a question that it does not answer"),
         _TRIPLET_LIMITS.format(
             flaw="A passage may not answer its positive in full, and may well answer its negative."
         ),
         """
-Passages with questions that rules made of their first sentences, none of it checked by people. **No LLM
-took part.** A *positive* asks for what the sentence says: what an illness is, what causes it, how it shows,
-is treated or diagnosed, how common it is; a *negative* asks for another of these, on which the passage says
-nothing. Built with `label`; meant as a baseline.
+Passages with questions that rules made from their first sentences, not checked by people.
+**No LLM was used.** A *positive* asks for what the sentence states about an illness: what it is, its causes,
+symptoms, treatment, diagnosis or frequency; a *negative* asks for another of these, which the passage doesn't
+state. Built with `label`; meant as a baseline.
 """,
-        asked="Questions asked for of each and for each polarity",
+        size="Questions requested from each LLM for each passage and polarity",
     ),
 }
 
@@ -148,29 +148,27 @@ nothing. Built with `label`; meant as a baseline.
 SHARD_ROWS = 250_000
 
 _LABELS = {
-    True: ("float32", "from 0 to 1; 1 the same meaning"),
-    False: ("int64", "1 the same meaning, 0 the opposite"),
+    True: ("float32", "from 0 to 1; 1: the same meaning"),
+    False: ("int64", "1: the same meaning, 0: the opposite"),
 }
 
-_MAKING = """
-* **Strategy** `{strategy}`: {meaning}.
-* **Filters** dropped refusals, copies, other scripts, lengths far from the source's and what was proposed as
-  both positive and negative; `statistics.json` counts them by reason.
-* **Splits** go by source sentence. Sentences that are nearly identical, or have a sentence in common with one
-  another's pairs, are never parted; no sentence stands in two splits.
-* The seed and the stored answers decide everything else; equal input gives equal files. `run.json` holds
-  settings, prompts and LLMs.
+_METHOD = """
+* **Aggregation** `{aggregation}`: {meaning}.
+* **Filters** dropped refusals, copies, other scripts, very different lengths, and sentences proposed as both
+  positive and negative; `statistics.json` counts them by reason.
+* **Splits** are made by source sentence. Source sentences that are nearly identical, or share a sentence in
+  their pairs, are in the same split, so no sentence is in two splits.
+* Equal stored answers, settings and seed give equal files. `run.json` has settings, prompts and LLMs.
 """
 
 _RULES_LIMIT = """
-* **{names} {is_are} no LLM** but rules over a dictionary: sentences may sound odd, and words of several
-  meanings are often replaced in the wrong one.
+* **{names}: rules over a dictionary, not an LLM.** Sentences may sound odd, and a word with several meanings
+  may be replaced in the wrong one.
 """
 
 _LICENCE = """
-The source sentences keep the terms they came with. What an LLM wrote is subject to the terms of its provider
-or of its weights, some of which restrict training other models on it. Check both before you share or use this
-dataset.
+The source sentences keep their licence. Text written by an LLM is subject to the terms of its provider or
+weights, some of which restrict training other models on it. Check both before you share or use this dataset.
 """
 
 
@@ -184,15 +182,14 @@ def label_card(
     words = CARD_WORDS[run["settings"].get("task", "papers")]
     limits = words.limits.strip() + _LIMITS.rstrip()
     if rules:
-        are = "is" if len(rules) == 1 else "are"
-        limits += _RULES_LIMIT.rstrip().format(names=", ".join(map(_code, rules)), is_are=are)
+        limits += _RULES_LIMIT.rstrip().format(names=", ".join(map(_code, rules)))
     if warnings := counts.get("warnings"):
         limits += "".join(f"\n* **Warning.** {warning}." for warning in warnings)
     sections = [
         ("", words.rules if only_rules else words.llms),
         ("Counts", _counts(counts)),
         ("Columns", words.schema.format(type=label_type, label=label)),
-        ("How it was made", _making(run, words.asked)),
+        ("Method", _method(run, words.size)),
         ("Limitations", limits),
         ("Licence", _LICENCE),
     ]
@@ -222,20 +219,20 @@ def _counts(counts: Mapping[str, Any]) -> str:
     by_kind = table(["", "triplets"], [*kinds.items()])
     by_change = f"By what the negative changes:\n\n{by_kind}\n\n" if {*kinds} - {"unknown"} else ""
     return (
-        f"{table(['', *splits], lines)}\n\n{by_change}By who proposed them; a pair that several did counts"
-        f" for each:\n\n{table(['', *POLARITIES], by_llm)}"
+        f"{table(['', *splits], lines)}\n\n{by_change}By proposing LLM; a pair that several LLMs proposed is"
+        f" counted for each:\n\n{table(['', *POLARITIES], by_llm)}"
     )
 
 
-def _making(run: Mapping[str, Any], asked: str) -> str:
+def _method(run: Mapping[str, Any], size: str) -> str:
     settings = run["settings"]
     ensemble = settings["ensemble"]
-    strategy = ensemble["strategy"]
+    aggregation = ensemble["aggregation"]
     llms = [(_code(name), llm["kind"], _code(llm["model"])) for name, llm in run["llms"].items()]
     parts = [
         table(["name", "kind", "model"], llms),
-        f"{asked}: {settings['size']}.",
-        _MAKING.strip().format(strategy=strategy, meaning=STRATEGIES[strategy].meaning),
+        f"{size}: {settings['size']}.",
+        _METHOD.strip().format(aggregation=aggregation, meaning=AGGREGATIONS[aggregation].meaning),
     ]
     if any(llm["kind"] != RULES for llm in run["llms"].values()):
         parts += [f"Prompt ({name}):\n\n{_fenced(prompt)}" for name, prompt in run["prompts"].items()]
@@ -243,7 +240,7 @@ def _making(run: Mapping[str, Any], asked: str) -> str:
 
 
 def _code(text: str) -> str:
-    """As code in a line; backticks of its own would end it."""
+    """Format as inline code, which backticks would end."""
     return f"`{' '.join(text.replace('`', chr(39)).split())}`"
 
 
@@ -271,9 +268,9 @@ def write(
         for config, splits in split_rows.frames.items():
             for split, frame in splits.items():
                 count = -(-frame.height // SHARD_ROWS)
-                for place in range(count):
-                    rows_of = pl.int_range(place * SHARD_ROWS, min((place + 1) * SHARD_ROWS, frame.height))
-                    folder.add(config, split, frame.select(pl.all().gather(rows_of)), place, count)
+                for shard in range(count):
+                    indices = pl.int_range(shard * SHARD_ROWS, min((shard + 1) * SHARD_ROWS, frame.height))
+                    folder.add(config, split, frame.select(pl.all().gather(indices)), shard, count)
         folder.finish(card=card, statistics=counts, run=run)
     return counts
 
@@ -281,11 +278,11 @@ def write(
 def _why_empty(dropped: Mapping[str, int], statistics: Mapping[str, Any]) -> str:
     reasons = {**statistics.get("dropped", {}), **dropped}
     listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
-    what = f"no pair is left to write ({listed or 'no LLM proposed any'})"
+    problem = f"no pair is left to write ({listed or 'no LLM proposed any'})"
     if reasons.get("not_answered") and not statistics.get("proposals"):
         return (
-            f"{what}: no question was answered; run `label generate` again, with a higher max_cost "
-            "(--max-cost), max_tokens (--max-tokens) or max_requests (--max-requests) if that ended it"
+            f"{problem}: no question was answered; run `label generate` again, with a higher max_cost"
+            " (--max-cost), max_tokens (--max-tokens) or max_requests (--max-requests) if a limit stopped it"
         )
-    doubts = statistics.get("warnings") or ("look at some with `label show`",)
-    return f"{what}; {'; '.join(doubts)}, and see the [filters] and [ensemble] settings"
+    warnings = statistics.get("warnings") or ("look at some with `label show`",)
+    return f"{problem}; {'; '.join(warnings)}, and see the [filters] and [ensemble] settings"

@@ -1,4 +1,4 @@
-"""A labelling run's store: answers, failures, batches and spending, written call by call."""
+"""The SQLite store of a run: answers, failures, batches and spending, written after each call."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from llm_labeler.dispatch.budget import MOST, Spending, charge, picodollars
+from llm_labeler.dispatch.budget import MAX_AMOUNT, Spending, charge, picodollars
 from llm_labeler.records import Ask, AskKey, Failure, LlmReply, StoredAnswer, Task, TokenUsage
 from pairkit.system.database import Schema, database_errors, open_database, transaction
 
-_APPLICATION = 0x4C41_4231  # "LAB1": tells our file from any other SQLite file
+_APPLICATION = 0x4C41_4231  # "LAB1": identifies the file type
 
-# Also the order in which answers are read: it does not depend on when they came.
+# Also the order in which answers are read, so that it doesn't depend on the time of their arrival.
 KEY = "text_id, task, llm, prompt_hash, parameters"
 _KEY_COLUMNS = ", ".join(f"{column} TEXT NOT NULL" for column in KEY.split(", "))
 
-# What servers and people wrote is a BLOB: UTF-8 that may hold lone surrogates, which TEXT can't.
+# Untrusted texts are stored as BLOB, since TEXT can't have lone surrogates.
 _TABLES = f"""
 CREATE TABLE answers (
   {_KEY_COLUMNS}, raw BLOB NOT NULL, finish BLOB NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER,
@@ -31,7 +31,7 @@ CREATE TABLE failures (
   {_KEY_COLUMNS}, reason TEXT NOT NULL, detail BLOB NOT NULL, attempts INTEGER NOT NULL,
   final INTEGER NOT NULL, PRIMARY KEY ({KEY})
 );
--- calls that have left and not come back, at the most they can take; after a kill, what may be on the bill
+-- upper bounds of unfinished calls; after a kill, they may have been billed
 CREATE TABLE in_flight (
   attempt INTEGER PRIMARY KEY, {_KEY_COLUMNS}, prompt_tokens INTEGER NOT NULL,
   completion_tokens INTEGER NOT NULL, picodollars INTEGER
@@ -41,8 +41,7 @@ CREATE TABLE spending (
   completion_tokens INTEGER NOT NULL, picodollars INTEGER NOT NULL, unpriced INTEGER NOT NULL,
   estimated INTEGER NOT NULL
 ) WITHOUT ROWID;
--- questions that a server answers within a day; prompt_tokens … picodollars: the most they can take; `files`
--- holds nothing
+-- submitted batches; prompt_tokens … picodollars are upper bounds; `files` is unused
 CREATE TABLE batches (
   batch_id TEXT PRIMARY KEY, llm TEXT NOT NULL, state TEXT NOT NULL, files TEXT NOT NULL, keys TEXT NOT NULL,
   requests INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
@@ -58,56 +57,48 @@ FAILURE = f"{KEY}, reason, detail, attempts, final"
 SAME_KEY = " AND ".join(f"{column} = ?" for column in KEY.split(", "))
 
 
-def blob(text: str) -> bytes:
-    """UTF-8 that keeps lone surrogates."""
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def text(data: bytes) -> str:
-    """The text of a `blob`."""
+def _decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogatepass")
 
 
-def key_row(key: AskKey) -> Row:
-    """The columns of `KEY`."""
+def _key_row(key: AskKey) -> Row:
     return (key.text_id, key.task, key.llm, key.prompt_hash, key.parameters)
 
 
-def row_key(row: Row) -> AskKey:
-    """The key of a row that begins with `KEY`."""
+def _row_key(row: Row) -> AskKey:
     text_id, task, llm, prompt_hash, parameters = row[:5]
     return AskKey(text_id, llm, task, prompt_hash, parameters)
 
 
-def answer_row(answer: StoredAnswer) -> Row:
-    """The columns of `ANSWER`."""
+def _answer_row(answer: StoredAnswer) -> Row:
     reply, usage = answer.reply, answer.reply.usage
     tokens = (None, None) if usage is None else (usage.prompt_tokens, usage.completion_tokens)
     return (
-        *key_row(answer.key),
-        *(blob(reply.raw), blob(reply.finish), *tokens, blob(reply.model)),
+        *_key_row(answer.key),
+        *(_encode(reply.raw), _encode(reply.finish), *tokens, _encode(reply.model)),
         *(answer.cost, int(answer.estimated)),
     )
 
 
-def row_answer(row: Row) -> StoredAnswer:
-    """The answer of a row with the columns of `ANSWER`."""
+def _row_answer(row: Row) -> StoredAnswer:
     raw, finish, prompt_tokens, completion_tokens, model, cost, estimated = row[5:]
     usage = None if prompt_tokens is None else TokenUsage(prompt_tokens, completion_tokens)
-    return StoredAnswer(
-        row_key(row), LlmReply(text(raw), text(finish), usage, text(model)), cost, bool(estimated)
-    )
+    reply = LlmReply(_decode(raw), _decode(finish), usage, _decode(model))
+    return StoredAnswer(_row_key(row), reply, cost, bool(estimated))
 
 
-def failure_row(failure: Failure) -> Row:
-    """The columns of `FAILURE`."""
-    return (*key_row(failure.key), failure.reason, blob(failure.detail), failure.attempts, int(failure.final))
+def _failure_row(failure: Failure) -> Row:
+    detail, final = _encode(failure.detail), int(failure.final)
+    return (*_key_row(failure.key), failure.reason, detail, failure.attempts, final)
 
 
-def row_failure(row: Row) -> Failure:
-    """The failure of a row with the columns of `FAILURE`."""
+def _row_failure(row: Row) -> Failure:
     reason, detail, attempts, final = row[5:]
-    return Failure(row_key(row), reason, text(detail), attempts, bool(final))
+    return Failure(_row_key(row), reason, _decode(detail), attempts, bool(final))
 
 
 _COLUMNS = "batch_id, llm, state, keys, requests, prompt_tokens, completion_tokens, picodollars"
@@ -115,88 +106,85 @@ _COLUMNS = "batch_id, llm, state, keys, requests, prompt_tokens, completion_toke
 
 @dataclass(frozen=True, slots=True)
 class SubmittedBatch:
-    """Questions handed in together; until they are collected they count as spent at their bound."""
+    """A submitted batch of questions; it is charged at its upper bound until it is collected."""
 
     llm: str
-    batch_id: str  # the server's name for it
-    state: str  # as the server says
-    keys: Mapping[str, AskKey]  # custom id to question: answers come in any order
-    bound: TokenUsage  # the most tokens that all of it can take
-    cost: float | None  # the most US dollars; None: the price is unknown
+    batch_id: str  # given by the server
+    state: str  # reported by the server
+    keys: Mapping[str, AskKey]  # by custom id, as results come in any order
+    bound: TokenUsage  # upper bound of all questions together
+    cost: float | None  # upper bound in US dollars; None: unknown price
 
     @property
-    def most(self) -> Spending:
-        """What it counts as until it is collected."""
-        one, size = charge(self.bound, self.cost), len(self.keys)
-        return replace(one, requests=size, unpriced=size * one.unpriced, estimated=size)
+    def bound_spending(self) -> Spending:
+        """The charge until it is collected."""
+        single, size = charge(self.bound, self.cost), len(self.keys)
+        return replace(single, requests=size, unpriced=size * single.unpriced, estimated=size)
 
 
 def _batch(row: tuple[Any, ...]) -> SubmittedBatch:
     batch_id, name, state, keys, _, prompt_tokens, completion_tokens, money = row
     return SubmittedBatch(
         *(name, batch_id, state),
-        {custom_id: row_key(tuple(key)) for custom_id, key in json.loads(keys).items()},
+        {custom_id: _row_key(tuple(key)) for custom_id, key in json.loads(keys).items()},
         TokenUsage(prompt_tokens, completion_tokens),
         None if money is None else money / 1e12,
     )
 
 
-# The column `files` holds nothing.
 _SAVE_BATCH = f"INSERT OR REPLACE INTO batches ({_COLUMNS}, files) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{{}}')"  # noqa: S608
 _BATCHES = f"SELECT {_COLUMNS} FROM batches WHERE ?1 IS NULL OR llm = ?1 ORDER BY batch_id"  # noqa: S608
-_FORGET_BATCH = "DELETE FROM batches WHERE batch_id = ?"
+_DELETE_BATCH = "DELETE FROM batches WHERE batch_id = ?"
 
 _ADDED = ("requests", "prompt_tokens", "completion_tokens", "picodollars", "unpriced", "estimated")
 _ADD = (
     "INSERT INTO spending VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "  # noqa: S608 - constants
-    + ", ".join(f"{column} = min({column} + excluded.{column}, {MOST})" for column in _ADDED)
+    + ", ".join(f"{column} = min({column} + excluded.{column}, {MAX_AMOUNT})" for column in _ADDED)
 )
 _SPENT = f"SELECT llm, {', '.join(_ADDED)} FROM spending"  # noqa: S608 - constants
-# At the most that they can take; what has no price counts as unpriced.
+# Unfinished calls and batches at their upper bounds.
 _BOUNDS = "prompt_tokens, completion_tokens, coalesce(picodollars, 0)"
-_CUT_OFF = f"SELECT llm, 1, {_BOUNDS}, picodollars IS NULL, 1 FROM in_flight"  # noqa: S608 - constants
-_WAITING = (
+_IN_FLIGHT = f"SELECT llm, 1, {_BOUNDS}, picodollars IS NULL, 1 FROM in_flight"  # noqa: S608 - constants
+_IN_BATCHES = (
     f"SELECT llm, requests, {_BOUNDS}, iif(picodollars IS NULL, requests, 0), requests "  # noqa: S608
     "FROM batches"
 )
 
 
 def _add_spending(connection: sqlite3.Connection, llm: str, spent: Spending) -> None:
-    """Add to what an LLM has cost."""
-    connection.execute(_ADD, (llm, *(min(number, MOST) for number in astuple(spent))))
+    connection.execute(_ADD, (llm, *(min(number, MAX_AMOUNT) for number in astuple(spent))))
 
 
-def _summed(connection: sqlite3.Connection, queries: Iterable[str]) -> dict[str, Spending]:
+def _spending_by_llm(connection: sqlite3.Connection, *queries: str) -> dict[str, Spending]:
     sums: dict[str, Spending] = {}
     for query in queries:
         for llm, *numbers in connection.execute(query):
-            spent = Spending(*numbers)
-            sums[llm] = sums.get(llm, Spending()) + spent
+            sums[llm] = sums.get(llm, Spending()) + Spending(*numbers)
     return dict(sorted(sums.items()))
 
 
 T = TypeVar("T")
 
-CHUNK = 256  # questions looked up at a time
-_TEXTS = 16  # whose answers are in memory at a time
+CHUNK = 256  # questions per query
+_TEXTS = 16  # texts per query of answers
 
 _ASKED = ", ".join(f"json_extract(value, '$[{i}]') AS {name}" for i, name in enumerate(KEY.split(", ")))
-# CROSS JOIN keeps SQLite from reading all answers to look each up among the few that are asked about.
+# CROSS JOIN makes SQLite look up each question instead of scanning all answers.
 _ANSWERED = (
-    f"WITH asked AS (SELECT key AS place, {_ASKED} FROM json_each(?1)) "  # noqa: S608 - constants
-    f"SELECT place FROM asked CROSS JOIN answers USING ({KEY}) "
-    f"UNION SELECT place FROM asked CROSS JOIN failures USING ({KEY}) WHERE final AND ?2"
+    f"WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?1)) "  # noqa: S608 - constants
+    f"SELECT position FROM asked CROSS JOIN answers USING ({KEY}) "
+    f"UNION SELECT position FROM asked CROSS JOIN failures USING ({KEY}) WHERE final AND ?2"
 )
 _USAGES = (
-    f"WITH asked AS (SELECT key AS place, {_ASKED} FROM json_each(?)) "  # noqa: S608 - constants
-    f"SELECT place, prompt_tokens, completion_tokens FROM asked CROSS JOIN answers USING ({KEY}) "
+    f"WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?)) "  # noqa: S608 - constants
+    f"SELECT position, prompt_tokens, completion_tokens FROM asked CROSS JOIN answers USING ({KEY}) "
     "WHERE prompt_tokens IS NOT NULL AND NOT estimated"
 )
 
 
-def chunks(things: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
-    """Lists of at most `size` things, in order."""
-    source = iter(things)
+def chunks(items: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
+    """Split items into lists of at most `size`."""
+    source = iter(items)
     while chunk := list(islice(source, size)):
         yield chunk
 
@@ -207,7 +195,7 @@ _OF_TEXTS = (
 )
 _SAVE_ANSWER = f"INSERT OR REPLACE INTO answers ({ANSWER}) VALUES ({', '.join('?' * 12)})"  # noqa: S608 - constants
 _SAVE_FAILURE = f"INSERT OR REPLACE INTO failures ({FAILURE}) VALUES ({', '.join('?' * 9)})"  # noqa: S608
-_FORGET_FAILURE = f"DELETE FROM failures WHERE {SAME_KEY}"  # noqa: S608 - constants
+_DELETE_FAILURE = f"DELETE FROM failures WHERE {SAME_KEY}"  # noqa: S608 - constants
 _HAS_ANSWER = "SELECT 1 FROM answers WHERE llm = ? AND parameters = ? LIMIT 1"
 _BEGIN = (
     f"INSERT INTO in_flight ({KEY}, prompt_tokens, completion_tokens, picodollars) "  # noqa: S608
@@ -216,7 +204,7 @@ _BEGIN = (
 
 
 class AnswerStore:
-    """A labelling run's store, for one thread at a time."""
+    """The store of a run, for one thread at a time."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
@@ -225,7 +213,7 @@ class AnswerStore:
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> AnswerStore:
         """Open the store at `path`."""
-        absent = "no label store there; run `label generate` first or name its folder"
+        absent = "no such label store; run `label generate` first, or give its work folder (--work) as work"
         return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
 
     def close(self) -> None:
@@ -242,134 +230,133 @@ class AnswerStore:
     # Calls.
 
     def missing(self, asks: Iterable[Ask], *, retry_final: bool = False) -> Iterator[Ask]:
-        """The questions that have no answer yet, in order, a few at a time in memory."""
+        """The unanswered questions in order, with few of them in memory."""
         for chunk in chunks(asks):
             yield from self.unanswered(chunk, retry_final=retry_final)
 
     def unanswered(self, asks: Sequence[Ask], *, retry_final: bool = False) -> list[Ask]:
-        """Like `missing` for a few questions, in one query; one that occurs twice is returned once."""
+        """Like `missing` for a few questions, in one query and without repeats."""
         by_key: dict[AskKey, Ask] = {}
         for ask in asks:
             by_key.setdefault(ask.key, ask)
         distinct = list(by_key.values())
-        keys = json.dumps([key_row(ask.key) for ask in distinct])
+        keys = json.dumps([_key_row(ask.key) for ask in distinct])
         with database_errors(self.path):
-            answered = {place for (place,) in self._connection.execute(_ANSWERED, (keys, not retry_final))}
-        return [ask for place, ask in enumerate(distinct) if place not in answered]
+            answered = {index for (index,) in self._connection.execute(_ANSWERED, (keys, not retry_final))}
+        return [ask for index, ask in enumerate(distinct) if index not in answered]
 
     def usages(self, asks: Sequence[Ask]) -> list[tuple[Ask, TokenUsage]]:
-        """Of the questions with an answer, the tokens that the server counted for it."""
-        keys = json.dumps([key_row(ask.key) for ask in asks])
+        """The answered questions, with the token usage that the server reported."""
+        keys = json.dumps([_key_row(ask.key) for ask in asks])
         with database_errors(self.path):
-            found = self._connection.execute(_USAGES, (keys,)).fetchall()
-        return [(asks[place], TokenUsage(*tokens)) for place, *tokens in found]
+            rows = self._connection.execute(_USAGES, (keys,)).fetchall()
+        return [(asks[index], TokenUsage(*tokens)) for index, *tokens in rows]
 
     def begin(self, key: AskKey, bound: TokenUsage, cost: float | None) -> int:
-        """Write down that a call is about to leave; committed when this returns."""
+        """Record, before it is made, that a call begins; return the id of the attempt."""
         money = None if cost is None else picodollars(cost)
-        row = (*key_row(key), bound.prompt_tokens, bound.completion_tokens, money)
+        row = (*_key_row(key), bound.prompt_tokens, bound.completion_tokens, money)
         with database_errors(self.path):
             return int(self._connection.execute(_BEGIN, row).lastrowid or 0)
 
     def save_answer(self, answer: StoredAnswer, attempt: int | None = None) -> None:
-        """Keep an answer and charge it, in one step; a failure noted earlier is forgotten."""
+        """Save and charge an answer in one transaction; an earlier failure is deleted."""
         with self._writing() as connection:
-            _keep(connection, answer)
+            _save_answer(connection, answer)
             _end(connection, attempt)
 
     def end(self, attempt: int, llm: str, usage: TokenUsage | None, cost: float | None) -> None:
-        """Close an attempt that brought no answer."""
+        """Close an attempt without an answer."""
         with self._writing() as connection:
             _add_spending(connection, llm, charge(usage, cost, estimated=True))
             _end(connection, attempt)
 
     def save_failure(self, failure: Failure) -> None:
-        """Note that a question got no answer; the latest note stands."""
+        """Record a question without an answer, replacing an earlier failure."""
         with database_errors(self.path):
-            self._connection.execute(_SAVE_FAILURE, failure_row(failure))
+            self._connection.execute(_SAVE_FAILURE, _failure_row(failure))
 
     def recover(self) -> int:
-        """Charge, at their bound, the calls that an earlier process left in flight; how many there were."""
+        """Charge the calls that an earlier process left unfinished at their bound; return their number."""
         with self._writing() as connection:
-            for llm, spent in _summed(connection, (_CUT_OFF,)).items():
+            for llm, spent in _spending_by_llm(connection, _IN_FLIGHT).items():
                 _add_spending(connection, llm, spent)
             return connection.execute("DELETE FROM in_flight").rowcount
 
-    # What came of them.
+    # Results.
 
     def answers(self, tasks: Collection[Task], text_ids: Iterable[str]) -> Iterator[StoredAnswer]:
-        """Answers in order of text, task, LLM, prompt and parameters, whatever order they came in."""
-        wanted = json.dumps(sorted(tasks))
+        """Answers in order of text, task, LLM, prompt and parameters."""
+        task_list = json.dumps(sorted(tasks))
         with database_errors(self.path):
             for chunk in chunks(sorted(set(text_ids)), _TEXTS):
-                yield from map(
-                    row_answer, self._connection.execute(_OF_TEXTS, (json.dumps(chunk), wanted)).fetchall()
-                )
+                rows = self._connection.execute(_OF_TEXTS, (json.dumps(chunk), task_list)).fetchall()
+                yield from map(_row_answer, rows)
 
     def answer(self, key: AskKey) -> StoredAnswer | None:
         """The answer to one question."""
-        row = self._one(f"SELECT {ANSWER} FROM answers WHERE {SAME_KEY}", *key_row(key))  # noqa: S608
-        return None if row is None else row_answer(row)
+        row = self._one(f"SELECT {ANSWER} FROM answers WHERE {SAME_KEY}", *_key_row(key))  # noqa: S608
+        return None if row is None else _row_answer(row)
 
     def has_answer(self, llm: str, parameters: str) -> bool:
         """Whether an LLM ever answered under these parameters."""
         return self._one(_HAS_ANSWER, llm, parameters) is not None
 
     def failures(self) -> Iterator[Failure]:
-        """Questions without an answer that were asked, in the order of `answers`."""
+        """Questions that failed, in the order of `answers`."""
         with database_errors(self.path):
             sql = f"SELECT {FAILURE} FROM failures ORDER BY {KEY}"  # noqa: S608 - constants
-            yield from map(row_failure, self._connection.execute(sql))
+            yield from map(_row_failure, self._connection.execute(sql))
 
     def spent(self) -> Spending:
-        """What all calls cost; those in flight, or in a batch, at the most they can."""
+        """The spending of all calls; unfinished calls and batches count at their upper bound."""
         return sum(self.spent_by_llm().values(), Spending())
 
     def spent_by_llm(self) -> dict[str, Spending]:
-        """The same by LLM, in order of names."""
+        """`spent` by LLM, sorted by name."""
         with database_errors(self.path):
-            return _summed(self._connection, (_SPENT, _CUT_OFF, _WAITING))
+            return _spending_by_llm(self._connection, _SPENT, _IN_FLIGHT, _IN_BATCHES)
 
     # Batches.
 
     def save_batch(self, batch: SubmittedBatch, *, replaces: str | None = None) -> None:
-        """Write a batch down, or what is new of it."""
+        """Save a new batch, or update one."""
         with self._writing() as connection:
             if replaces is not None:
-                connection.execute(_FORGET_BATCH, (replaces,))
+                connection.execute(_DELETE_BATCH, (replaces,))
             money = None if batch.cost is None else picodollars(batch.cost)
-            keys = json.dumps({name: key_row(key) for name, key in batch.keys.items()})
+            keys = json.dumps({name: _key_row(key) for name, key in batch.keys.items()})
             bound = (batch.bound.prompt_tokens, batch.bound.completion_tokens)
             row = (batch.batch_id, batch.llm, batch.state, keys, len(batch.keys), *bound, money)
             connection.execute(_SAVE_BATCH, row)
 
     def batches(self, llm: str | None = None) -> list[SubmittedBatch]:
-        """Batches that are not collected yet, in order of their ids; of one LLM or of all."""
+        """Pending batches of one LLM or of all, sorted by id."""
         with database_errors(self.path):
             return [_batch(row) for row in self._connection.execute(_BATCHES, (llm,))]
 
     def collect_batch(
         self, batch: SubmittedBatch, answers: Iterable[StoredAnswer], failures: Iterable[Failure]
     ) -> None:
-        """Keep and charge all that a batch brought and strike it out, in one step: a kill repeats nothing."""
+        """Save and charge all results of a batch, and delete the batch, in one transaction."""
         with self._writing() as connection:
             for answer in answers:
-                _keep(connection, answer)
+                _save_answer(connection, answer)
             for failure in failures:
-                connection.execute(_SAVE_FAILURE, failure_row(failure))
+                connection.execute(_SAVE_FAILURE, _failure_row(failure))
                 _add_spending(connection, batch.llm, charge(None, None))
-            connection.execute(_FORGET_BATCH, (batch.batch_id,))
+            connection.execute(_DELETE_BATCH, (batch.batch_id,))
 
-    def give_up_batch(self, batch: SubmittedBatch) -> None:
-        """Strike out a batch that nobody collects, and charge it at its bound."""
+    def abandon_batch(self, batch: SubmittedBatch) -> None:
+        """Delete a pending batch, and charge it at its bound."""
         with self._writing() as connection:
-            _add_spending(connection, batch.llm, batch.most)
-            connection.execute(_FORGET_BATCH, (batch.batch_id,))
+            _add_spending(connection, batch.llm, batch.bound_spending)
+            connection.execute(_DELETE_BATCH, (batch.batch_id,))
 
-    def forget_batch(self, batch_id: str) -> None:
-        """Strike out a batch that brought nothing and cost nothing."""
+    def delete_batch(self, batch_id: str) -> None:
+        """Delete a batch without results and cost."""
         with self._writing() as connection:
-            connection.execute(_FORGET_BATCH, (batch_id,))
+            connection.execute(_DELETE_BATCH, (batch_id,))
 
     def _one(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
         with database_errors(self.path):
@@ -382,9 +369,9 @@ class AnswerStore:
             yield connection
 
 
-def _keep(connection: sqlite3.Connection, answer: StoredAnswer) -> None:
-    connection.execute(_SAVE_ANSWER, answer_row(answer))
-    connection.execute(_FORGET_FAILURE, key_row(answer.key))
+def _save_answer(connection: sqlite3.Connection, answer: StoredAnswer) -> None:
+    connection.execute(_SAVE_ANSWER, _answer_row(answer))
+    connection.execute(_DELETE_FAILURE, _key_row(answer.key))
     spent = charge(answer.reply.usage, answer.cost, estimated=answer.estimated)
     _add_spending(connection, answer.key.llm, spent)
 

@@ -1,14 +1,13 @@
-"""What a run may spend: a call leaves only if it fits, with all that is in flight counted at its worst.
+"""The budget of a run: a call is made only if it fits with all unfinished calls at their upper bounds.
 
-The promise: as long as no server counts more for a call than its bound (a token for each byte of the prompt,
-and the token limit of the answer), no limit is exceeded. One that counts more is found out by its first
-answer: calls to an LLM begin one at a time and double from round to round. Its bounds are raised by the
-largest excess seen, stored answers of earlier sessions included. Calls in flight hold at most a quarter of
-what is left, a single one apart, so that all a limit can be exceeded by is what the calls of a moment take
-beyond their bounds.
+The bound of a call is a token per byte of its prompt plus the token limit of its answer. If a server counts
+more, the bounds of its LLM are raised by the largest excess, including that of stored answers. The number of
+concurrent calls to an LLM starts at one and doubles, so the first answer shows an excess. Unfinished calls
+together reserve at most a quarter of the rest of the budget (a single call may reserve more), so a limit can
+be exceeded only by the excess of a few calls.
 
-Money is counted in whole picodollars, since sums of floats drift, and a limit is no place for that. Prices of
-up to six decimals per million tokens are exact so; what is finer is rounded up, call by call.
+Costs are whole picodollars, since sums of floats drift. Prices with up to six decimals per million tokens are
+exact; finer ones are rounded up for each call.
 """
 
 from __future__ import annotations
@@ -25,29 +24,29 @@ from llm_labeler.settings import BudgetSettings
 from pairkit.app.errors import ConfigError
 
 PROMISE = (
-    "the bound by which limits are kept. A server that counts more has its\n"
-    "bounds raised for the rest of the run; calls under way hold at most a quarter\n"
-    "of what is left."
+    "the upper bound that limits are checked against. If a server counts more, the\n"
+    "bounds are raised; concurrent calls together reserve at most a quarter of the\n"
+    "rest of the budget."
 )
 _PICO = 10**12
-_SHARE = 4  # calls in flight hold at most so much of what is left: a quarter
-_NONE = (Fraction(1), Fraction(1), Fraction(1))
+_SHARE = 4  # unfinished calls reserve at most this fraction of the rest: a quarter
+_NO_EXCESS = (Fraction(1), Fraction(1), Fraction(1))
 
-MOST_MISFITS = 1000  # so many questions in a row that find no room, and the rest is not tried
+MAX_MISFITS = 1000  # consecutive questions that don't fit into the budget before a worker stops
 
 Amounts = tuple[int, int, int]  # requests, tokens, picodollars
 
 
-MOST = 1 << 62  # of any amount that is kept; two such still fit SQLite's whole numbers
+MAX_AMOUNT = 1 << 62  # the sum of two still fits SQLite's integers
 
 
 def picodollars(cost: float) -> int:
-    """US dollars as whole picodollars, rounded up once the noise of floats is gone; `MOST` at most."""
-    return min(MOST, -(-round(cost * 1e15) // 1000))
+    """US dollars as whole picodollars, rounded up after removing float noise."""
+    return min(MAX_AMOUNT, -(-round(cost * 1e15) // 1000))
 
 
 def money(cost: float | None) -> str:
-    """US dollars for people; an unknown price is said to be one."""
+    """Format US dollars."""
     if cost is None:
         return "unknown"
     return "$0" if not cost else f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"
@@ -55,14 +54,14 @@ def money(cost: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What calls have cost so far."""
+    """The spending of a number of calls."""
 
-    requests: int = 0  # each attempt is one
+    requests: int = 0  # each attempt counts
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    picodollars: int = 0  # of the calls whose price is known
-    unpriced: int = 0  # calls that were, or may have been, charged at a price that nobody knows
-    estimated: int = 0  # calls counted at their bound, since nobody told what they took
+    picodollars: int = 0  # of calls with a known price
+    unpriced: int = 0  # calls with an unknown price
+    estimated: int = 0  # calls counted at their bound, as their usage is unknown
 
     def __add__(self, other: Spending) -> Spending:
         return Spending(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
@@ -74,17 +73,17 @@ class Spending:
 
     @property
     def known_cost(self) -> float:
-        """US dollars of the calls whose price is known."""
+        """US dollars of the calls with a known price."""
         return self.picodollars / _PICO
 
     @property
     def cost(self) -> float | None:
-        """US dollars; None where part of it can't be known."""
+        """US dollars; None if a price is unknown."""
         return None if self.unpriced else self.known_cost
 
 
 def charge(usage: TokenUsage | None, cost: float | None, *, estimated: bool = False) -> Spending:
-    """One attempt as spending."""
+    """The spending of one attempt."""
     if usage is None:
         return Spending(requests=1)
     money = 0 if cost is None else picodollars(cost)
@@ -92,64 +91,62 @@ def charge(usage: TokenUsage | None, cost: float | None, *, estimated: bool = Fa
     return Spending(1, *tokens, money, unpriced=int(cost is None), estimated=int(estimated))
 
 
-class BudgetSpent(Exception):  # noqa: N818 - named after what happened
-    """A call can't fit any more, whatever those in flight turn out to cost."""
+class BudgetSpent(Exception):  # noqa: N818 - named after the event
+    """A call doesn't fit into the rest of the budget, even if unfinished calls cost nothing."""
 
     def __init__(self, limit: str) -> None:
         self.limit = limit
-        super().__init__(f"{limit} leaves no room for the call")
+        super().__init__(f"{limit} has no room for the call")
 
 
 def check_prices(settings: BudgetSettings, prices: Mapping[str, Prices], spent: Spending) -> None:
-    """See that a limit in dollars can be kept at all; an unknown price is not zero."""
+    """Refuse a cost limit if a price is unknown."""
     if settings.max_cost is None:
         return
     unknown = sorted(llm for llm, price in prices.items() if price.cost(TokenUsage(1, 1)) is None)
     if unknown:
         name = f"llm.{unknown[0]}"
         raise ConfigError(
-            f"max_cost (--max-cost) can't be kept: the price of {', '.join(unknown)} is unknown; give US "
-            "dollars per million tokens, 0 for what is free: "
+            f"max_cost (--max-cost) can't be checked: the price of {', '.join(unknown)} is unknown; give US"
+            " dollars per million tokens, 0 if it is free: "
             f"settings={{'{name}.price_in': X, '{name}.price_out': Y}} (--set {name}.price_in=X "
             f"--set {name}.price_out=Y), or limit with max_tokens (--max-tokens)"
         )
     if spent.unpriced:
         raise ConfigError(
-            f"max_cost (--max-cost) can't be kept: {spent.unpriced} earlier calls of this run had no known "
-            "price; limit with max_tokens (--max-tokens), or begin in another work folder (--work)"
+            f"max_cost (--max-cost) can't be checked: the price of {spent.unpriced} earlier calls is unknown;"
+            " limit with max_tokens (--max-tokens), or use another work folder (--work)"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Room held for a call in flight."""
+    """The reserved amounts of an unfinished call."""
 
     llm: str
-    amounts: Amounts  # what is held
-    bound: Amounts  # the same before it was raised by what earlier calls took beyond theirs
+    amounts: Amounts  # the bound, raised by the excess of earlier calls
+    bound: Amounts
 
 
 class Budget:
-    """The limits, what is spent, and what calls in flight may still spend."""
+    """The limits, the spending, and the reservations of unfinished calls."""
 
     _LIMITS = ("max_requests", "max_tokens", "max_cost")
 
     def __init__(self, settings: BudgetSettings, spent: Spending) -> None:
-        """Begin from what earlier sessions spent."""
         cost = settings.max_cost
-        in_pico = None if cost is None else int(Fraction(repr(cost)) * _PICO)
-        self._limits = (settings.max_requests, settings.max_tokens, in_pico)
+        max_picodollars = None if cost is None else int(Fraction(repr(cost)) * _PICO)
+        self._limits = (settings.max_requests, settings.max_tokens, max_picodollars)
         self._spent = _amounts(spent)
-        self._held: Amounts = (0, 0, 0)
-        self._kept_back: Amounts = (0, 0, 0)  # of each limit, for what is asked later
-        self._changed = asyncio.Event()  # what is held became less
-        self._flying, self._settled = Counter[str](), Counter[str]()  # calls by LLM
-        self._excess: dict[
-            str, tuple[Fraction, Fraction, Fraction]
-        ] = {}  # by LLM: most that one took of its bound
+        self._reserved: Amounts = (0, 0, 0)
+        self._kept_back: Amounts = (0, 0, 0)  # for a later stage
+        self._freed = asyncio.Event()  # reservations became less
+        self._in_flight, self._settled = Counter[str](), Counter[str]()  # calls by LLM
+        # By LLM: the largest ratio of used amounts to the bound of a call.
+        self._excess: dict[str, tuple[Fraction, Fraction, Fraction]] = {}
 
     def keep_back(self, share: float) -> None:
-        """Leave a share of what is left for what is asked later; 0 for none."""
+        """Keep a share of the rest of the budget for a later stage; 0 for none."""
         requests, tokens, money = (
             0 if limit is None else ceil(max(0, limit - spent) * share)
             for limit, spent in zip(self._limits, self._spent, strict=True)
@@ -159,91 +156,92 @@ class Budget:
     def reserve(
         self, llm: str, bound: TokenUsage, cost: float | None, *, in_bulk: bool = False
     ) -> Reservation | None:
-        """Hold room for a call."""
+        """Reserve the bound of a call; None if it has to wait for other calls."""
         if cost is None and self._limits[2] is not None:
             raise ConfigError(
-                f"max_cost can't be kept: {llm}'s price is unknown; set its price_in and price_out"
+                f"max_cost can't be checked: {llm}'s price is unknown; set its price_in and price_out"
             )
         plain = (1, bound.prompt_tokens + bound.completion_tokens, picodollars(cost or 0.0))
-        wanted = self._raised(llm, plain)
+        amounts = self._raised(llm, plain)
         share = 1 if in_bulk else _SHARE
         fits_now = True
-        for name, limit, spent, kept_back, held, amount in zip(
-            self._LIMITS, self._limits, self._spent, self._kept_back, self._held, wanted, strict=True
+        for name, limit, spent, kept_back, reserved, amount in zip(
+            self._LIMITS, self._limits, self._spent, self._kept_back, self._reserved, amounts, strict=True
         ):
             if limit is None or not amount:
                 continue
             left = limit - spent - kept_back
             if amount > left:
                 raise BudgetSpent(name)
-            most = left if name == "max_requests" else left // share
-            fits_now &= held == 0 or held + amount <= most
-        if not fits_now or not (in_bulk or self._may_begin(llm, wanted)):
+            allowed = left if name == "max_requests" else left // share
+            fits_now &= reserved == 0 or reserved + amount <= allowed
+        if not fits_now or not (in_bulk or self._may_begin(llm, amounts)):
             return None
-        self._held = _plus(self._held, wanted)
-        self._flying[llm] += 1
-        return Reservation(llm, wanted, plain)
+        self._reserved = _plus(self._reserved, amounts)
+        self._in_flight[llm] += 1
+        return Reservation(llm, amounts, plain)
 
-    async def room(self, llm: str, bound: TokenUsage, cost: float | None) -> Reservation:
-        """Hold room for a call, as soon as it fits; see `reserve`."""
+    async def wait_and_reserve(self, llm: str, bound: TokenUsage, cost: float | None) -> Reservation:
+        """Reserve the bound of a call as soon as it fits; see `reserve`."""
         while (reservation := self.reserve(llm, bound, cost)) is None:
-            await self.change()
+            await self.wait_for_release()
         return reservation
 
-    async def change(self) -> None:
+    async def wait_for_release(self) -> None:
         """Wait until a call of any LLM has ended."""
-        self._changed.clear()
-        await self._changed.wait()
+        self._freed.clear()
+        await self._freed.wait()
 
     def settle(self, reservation: Reservation, actual: TokenUsage | None, cost: float | None) -> None:
-        """Put what a call took in place of what was held for it."""
+        """Replace a reservation by the usage of the call."""
         self.release(reservation)
-        taken = _amounts(charge(actual, cost))
-        self._spent = _plus(self._spent, taken)
+        used = _amounts(charge(actual, cost))
+        self._spent = _plus(self._spent, used)
         if actual is not None:
             self._settled[reservation.llm] += 1
-            self._learn(reservation.llm, reservation.bound, taken)
+            self._raise_bounds(reservation.llm, reservation.bound, used)
 
-    def recall(self, llm: str, bound: Spending, taken: Spending) -> None:
-        """Raise an LLM's bounds by what an earlier call took beyond its own."""
-        self._learn(llm, _amounts(bound), _amounts(taken))
+    def recall(self, llm: str, bound: Spending, used: Spending) -> None:
+        """Raise an LLM's bounds by the excess of an earlier call."""
+        self._raise_bounds(llm, _amounts(bound), _amounts(used))
 
     @property
     def needs_bounds(self) -> bool:
-        """Whether a limit depends on how many tokens a call takes."""
+        """Whether tokens or cost are limited."""
         return any(limit is not None for limit in self._limits[1:])
 
-    def correct(self, counted: Spending, taken: Spending) -> None:
-        """Put what an earlier session's calls took in place of the bound that they were counted at."""
-        self._spent = _plus(_plus(self._spent, _amounts(counted), -1), _amounts(taken))
-        self._changed.set()
+    def correct(self, counted: Spending, used: Spending) -> None:
+        """Replace the bound that calls of an earlier session were counted at by their usage."""
+        self._spent = _plus(_plus(self._spent, _amounts(counted), -1), _amounts(used))
+        self._freed.set()
 
     def write_off(self, reservation: Reservation) -> None:
-        """Count a call that may go on as spent at its bound: nobody waits for what it takes."""
+        """Count a call whose result is not awaited at its bound."""
         self.release(reservation)
         self._spent = _plus(self._spent, reservation.bound)
 
     def release(self, reservation: Reservation) -> None:
-        """Give back the room of a call that never left."""
-        self._held = _plus(self._held, reservation.amounts, -1)
-        self._flying[reservation.llm] -= 1
-        self._changed.set()
+        """Remove a reservation."""
+        self._reserved = _plus(self._reserved, reservation.amounts, -1)
+        self._in_flight[reservation.llm] -= 1
+        self._freed.set()
 
-    def _may_begin(self, llm: str, wanted: Amounts) -> bool:
-        """Whether the LLM may have one more call in flight: where that matters, as many as it answered."""
-        limits = any(
-            limit is not None and amount for limit, amount in zip(self._limits[1:], wanted[1:], strict=True)
+    def _may_begin(self, llm: str, amounts: Amounts) -> bool:
+        """Whether one more concurrent call is allowed: with limits, at most as many as were answered."""
+        is_limited = any(
+            limit is not None and amount for limit, amount in zip(self._limits[1:], amounts[1:], strict=True)
         )
-        return not limits or self._flying[llm] < max(1, self._settled[llm])
+        return not is_limited or self._in_flight[llm] < max(1, self._settled[llm])
 
     def _raised(self, llm: str, plain: Amounts) -> Amounts:
-        one, tokens, money = (ceil(n * f) for n, f in zip(plain, self._excess.get(llm, _NONE), strict=True))
+        factors = self._excess.get(llm, _NO_EXCESS)
+        one, tokens, money = (ceil(amount * factor) for amount, factor in zip(plain, factors, strict=True))
         return one, tokens, money
 
-    def _learn(self, llm: str, bounds: Amounts, taken: Amounts) -> None:
+    def _raise_bounds(self, llm: str, bounds: Amounts, used: Amounts) -> None:
         one, tokens, money = (
-            max(known, Fraction(took, bound)) if bound else known
-            for known, took, bound in zip(self._excess.get(llm, _NONE), taken, bounds, strict=True)
+            max(known, Fraction(amount, bound)) if bound else known
+            for known, amount, bound in zip(self._excess.get(llm, _NO_EXCESS), used, bounds, strict=True)
         )
         self._excess[llm] = one, tokens, money
 

@@ -1,6 +1,6 @@
-"""OpenAI's Batch API: a file of questions, a batch over the file, and files with the results.
+"""OpenAI's Batch API: upload a file of questions, start a batch, and download the results.
 
-Transfers are retried for a while, since an hour-long job must not end over one lost packet.
+Transfers are retried, since a job of hours must not end because of one lost packet.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ from uuid import uuid4
 from llm_labeler.clients.chat_completions import reply_of
 from llm_labeler.dispatch.answers import SubmittedBatch
 from llm_labeler.dispatch.budget import Reservation
-from llm_labeler.records import Ask, AskKey, CallFailed, Failure, LlmReply, StoredAnswer, TokenUsage, digest
+from llm_labeler.records import (
+    Ask,
+    AskKey,
+    CallFailed,
+    Failure,
+    LlmReply,
+    StoredAnswer,
+    TokenUsage,
+    content_hash,
+)
 from pairkit.app.errors import BadReply, ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
 from pairkit.openai_api.channel import MOST_BYTES
@@ -30,26 +39,26 @@ if TYPE_CHECKING:
 _ENDPOINT = "/v1/chat/completions"
 _TRIES = 6
 _TRANSFER_S = 1800.0  # 200 MB over a slow line
-_MOST_RESULTS = 1 << 30  # bytes: 50,000 answers of 20 kB
+_MAX_RESULT_BYTES = 1 << 30  # 50,000 answers of 20 kB
 _PAGE = 100
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
 ENDED = frozenset(("completed", "expired", "cancelled", "failed"))
 
 
 def custom_id(key: AskKey) -> str:
-    """The name of a question on the server."""
-    return digest(*astuple(key))
+    """The id of a question on the server."""
+    return content_hash(*astuple(key))
 
 
 @dataclass(slots=True)
 class BatchDraft:
-    """The questions of one batch, growing."""
+    """A batch that is not submitted yet."""
 
     tag: str = field(default_factory=lambda: f"label-{uuid4().hex}")
     lines: list[bytes] = field(default_factory=list)
     size: int = 0
     keys: dict[str, AskKey] = field(default_factory=dict)
-    held: dict[str, Reservation] = field(default_factory=dict)
+    reservations: dict[str, Reservation] = field(default_factory=dict)
     bound: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
 
     def add(self, ask: Ask, line: bytes, bound: TokenUsage, reservation: Reservation) -> None:
@@ -57,7 +66,7 @@ class BatchDraft:
         name = custom_id(ask.key)
         self.lines.append(line)
         self.size += len(line) + 1  # the line break
-        self.keys[name], self.held[name] = ask.key, reservation
+        self.keys[name], self.reservations[name] = ask.key, reservation
         self.bound = TokenUsage(
             self.bound.prompt_tokens + bound.prompt_tokens,
             self.bound.completion_tokens + bound.completion_tokens,
@@ -66,7 +75,7 @@ class BatchDraft:
 
 @dataclass(frozen=True, slots=True)
 class BatchStatus:
-    """A batch as the server describes it."""
+    """The server's description of a batch."""
 
     batch_id: str
     state: str
@@ -85,80 +94,84 @@ class ResultLine:
 
 
 class OpenAiBatches:
-    """Batches of OpenAI and of servers with its protocol; a batch's metadata hold our tag."""
+    """The Batch API of OpenAI and compatible servers; our tag is in a batch's metadata."""
 
     maker = OPENAI_HOST
-    most_requests = 50_000
-    most_bytes = 200 * 10**6
+    max_requests = 50_000
+    max_bytes = 200 * 10**6
 
     def __init__(self, provider: ServerProvider, poll_s: float) -> None:
         self._provider, self._channel = provider, provider.channel
         self._pause_s = min(1.0, poll_s)
 
-    def has_room_for(self, portion: BatchDraft, line: bytes) -> bool:
-        """Whether one more line keeps within the limits."""
-        return len(portion.keys) < self.most_requests and portion.size + len(line) <= self.most_bytes
+    def has_room_for(self, draft: BatchDraft, line: bytes) -> bool:
+        """Whether one more line fits into a batch."""
+        return len(draft.keys) < self.max_requests and draft.size + len(line) <= self.max_bytes
 
     def line(self, ask: Ask) -> bytes:
-        """A question as a line of the file."""
+        """The line of a question in the file."""
         body = self._provider.dialect.body(ask, self._provider.dialect.form)
         line = {"custom_id": custom_id(ask.key), "method": "POST", "url": _ENDPOINT, "body": body}
         return json.dumps(line, ensure_ascii=False).encode()
 
-    async def prepare(self, portion: BatchDraft) -> str:
-        """Upload the file; its id. A file alone costs nothing."""
-        content = b"".join(line + b"\n" for line in portion.lines)
+    async def upload(self, draft: BatchDraft) -> str:
+        """Upload the file of a batch, which costs nothing; return its id."""
+        content = b"".join(line + b"\n" for line in draft.lines)
         upload = partial(self._channel.upload, "/files", "questions.jsonl", content, purpose="batch")
         return _identifier(_decoded(await self._retried(lambda: upload(timeout_s=_TRANSFER_S))), "id")
 
-    async def create(self, portion: BatchDraft, file_id: str) -> BatchStatus:
-        """Start a batch. It is never started twice: a call with an unknown end is looked up by its tag."""
+    async def create(self, draft: BatchDraft, file_id: str) -> BatchStatus:
+        """Start a batch, never twice: after a failed call, the batch is looked up by its tag."""
         try:
-            return await self.start(portion, file_id)
+            return await self.start(draft, file_id)
         except RefusedCall as refused:
             failed: Exception = await self._provider.explain(refused)
         except (NoAnswer, BadReply) as error:
             failed = error
         if isinstance(failed, PairkitError) and not isinstance(failed, BadReply):
             raise failed
-        if (found := await self.find(portion.tag)) is not None:
-            return found
+        if (batch := await self.find(draft.tag)) is not None:
+            return batch
         raise RemoteError(
-            f"llm {self._provider.name}: no batch could be started ({failed}); run the same command again "
-            "to continue"
+            f"llm {self._provider.name}: no batch could be started ({failed}); run the same command again"
+            " to continue"
         )
 
-    async def start(self, portion: BatchDraft, file_id: str) -> BatchStatus:
-        """Start a batch over the file."""
-        metadata = {"tag": portion.tag}
-        request = {"input_file_id": file_id, "endpoint": _ENDPOINT, "completion_window": "24h"}
-        return _batch_status(
-            _decoded(await self._channel.post("/batches", {**request, "metadata": metadata}))
-        )
+    async def start(self, draft: BatchDraft, file_id: str) -> BatchStatus:
+        """Start a batch of the uploaded file."""
+        request = {
+            "input_file_id": file_id,
+            "endpoint": _ENDPOINT,
+            "completion_window": "24h",
+            "metadata": {"tag": draft.tag},
+        }
+        return _batch_status(_decoded(await self._channel.post("/batches", request)))
 
-    async def look(self, batch_id: str) -> BatchStatus:
-        """The state of a batch."""
+    async def status(self, batch_id: str) -> BatchStatus:
+        """Fetch the state of a batch."""
         return _batch_status(_decoded(await self._get(f"/batches/{batch_id}")))
 
     async def find(self, tag: str) -> BatchStatus | None:
         """The batch with this tag, if one was started."""
         first = path = f"/batches?limit={_PAGE}"
-        passed = set[str]()
+        seen = set[str]()
         while True:
             page = _decoded(await self._get(path))
             batches = [_batch_status(entry) for entry in _listed(page)]
-            if found := next((batch for batch in batches if batch.tag == tag), None):
-                return found
+            if match := next((batch for batch in batches if batch.tag == tag), None):
+                return match
             if not batches or page.get("has_more") is not True:
                 return None
-            if (last := batches[-1].batch_id) in passed:
+            if (last := batches[-1].batch_id) in seen:
                 raise BadReply(f"the Batch API lists the same batches after {last}; run again to continue")
-            passed.add(last)
+            seen.add(last)
             path = f"{first}&after={last}"
 
-    async def results(self, seen: BatchStatus) -> list[ResultLine]:
-        """The lines of both result files; those that can't be read are left out."""
-        files = [await self._get(f"/files/{name}/content", most_bytes=_MOST_RESULTS) for name in seen.files]
+    async def results(self, status: BatchStatus) -> list[ResultLine]:
+        """The readable lines of both result files."""
+        files = [
+            await self._get(f"/files/{name}/content", most_bytes=_MAX_RESULT_BYTES) for name in status.files
+        ]
         return [line for content in files for line in read_lines(content)]
 
     async def _get(self, path: str, *, most_bytes: int = MOST_BYTES) -> bytes:
@@ -173,8 +186,8 @@ class OpenAiBatches:
         except RefusedCall as refused:
             if refused.refusal.status in (404, 405):
                 raise ConfigError(
-                    f"llm {self._provider.name}: the server knows no such batch, or has no Batch API (HTTP "
-                    f"{refused.refusal.status}: {refused.refusal.message}); use the server and the key that"
+                    f"llm {self._provider.name}: the server has no such batch, or no Batch API (HTTP"
+                    f" {refused.refusal.status}: {refused.refusal.message}); use the server and the key that"
                     " the batch was started with, or run without batch (--batch)"
                 ) from refused
             failed = await self._provider.explain(refused)
@@ -183,8 +196,8 @@ class OpenAiBatches:
         except NoAnswer as missed:
             failed = missed
         raise RemoteError(
-            f"llm {self._provider.name}: its batches can't be reached ({failed}); run the same command again "
-            "to continue"
+            f"llm {self._provider.name}: can't reach the Batch API ({failed}); run the same command again"
+            " to continue"
         )
 
 
@@ -200,8 +213,8 @@ class BatchResults:
 async def read_results(
     provider: ServerProvider, batch: SubmittedBatch, state: str, lines: Iterable[ResultLine], discount: float
 ) -> BatchResults:
-    """Match lines with questions; the first answer to a question counts."""
-    results, hopeless = BatchResults(), set[int]()
+    """Match result lines with questions; the first answer to a question counts."""
+    results, fatal_statuses = BatchResults(), set[int]()
     for line in lines:
         if line.custom_id not in batch.keys or line.custom_id in results.answers:
             continue
@@ -212,14 +225,14 @@ async def read_results(
         except CallFailed as failed:
             results.failures[line.custom_id] = _failure(batch, line.custom_id, failed)
         except RefusedCall as refused:
-            if (status := refused.refusal.status) not in hopeless:
-                meaning = await provider.explain(refused)
-                if isinstance(meaning, CallFailed):
-                    results.failures[line.custom_id] = _failure(batch, line.custom_id, meaning)
-                else:  # it holds for all lines with this status
-                    results.problem = meaning
-                    hopeless.add(status)
-    if not results.answers:  # a refusal of all questions may be about none of them
+            if (status := refused.refusal.status) not in fatal_statuses:
+                error = await provider.explain(refused)
+                if isinstance(error, CallFailed):
+                    results.failures[line.custom_id] = _failure(batch, line.custom_id, error)
+                else:  # the same error for all lines with this status
+                    results.problem = error
+                    fatal_statuses.add(status)
+    if not results.answers:  # if all questions were refused, the cause may not be the questions
         results.failures = {name: replace(failure, final=False) for name, failure in results.failures.items()}
     for name in batch.keys.keys() - results.answers.keys() - results.failures.keys():
         results.failures[name] = _failure(batch, name, _unasked(state))
@@ -227,7 +240,7 @@ async def read_results(
 
 
 def read_lines(content: bytes) -> Iterator[ResultLine]:
-    """The lines of an output or error file; those that can't be read are left out."""
+    """The readable lines of an output or error file."""
     for text in content.splitlines():
         try:
             value = json.loads(text)
@@ -251,7 +264,7 @@ def _reply(line: ResultLine, state: str) -> LlmReply:
 
 
 def _unasked(state: str) -> CallFailed:
-    return CallFailed("timeout", f"the batch was {state} before it was answered")
+    return CallFailed("timeout", f"the batch was {state} before the question was answered")
 
 
 def _answer(
@@ -297,9 +310,9 @@ def _decoded(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise BadReply("the Batch API answered with what is not JSON; run again to continue") from error
+        raise BadReply("the Batch API's response is not JSON; run again to continue") from error
     if not isinstance(value, dict):
-        raise BadReply("the Batch API answered with something else than an object; run again to continue")
+        raise BadReply("the Batch API's response is not a JSON object; run again to continue")
     return value
 
 
@@ -307,13 +320,13 @@ def _listed(page: dict[str, Any]) -> list[dict[str, Any]]:
     """The batches on a page."""
     entries = page.get("data")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise BadReply("the Batch API answered without a list of batches; run again to continue")
+        raise BadReply("the Batch API's response has no list of batches; run again to continue")
     return entries
 
 
 def _identifier(value: dict[str, Any], name: str) -> str:
-    """A name that the server gave, and that becomes part of a path."""
-    found = value.get(name)
-    if not isinstance(found, str) or not _NAME.fullmatch(found):
-        raise BadReply(f"the Batch API answered without a usable {name!r}; run again to continue")
-    return found
+    """A name from the server that is safe as part of a path."""
+    identifier = value.get(name)
+    if not isinstance(identifier, str) or not _NAME.fullmatch(identifier):
+        raise BadReply(f"the Batch API's response has no valid {name!r}; run again to continue")
+    return identifier

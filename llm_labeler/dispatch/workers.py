@@ -1,7 +1,7 @@
-"""Ask all LLMs all their questions, concurrently.
+"""Ask the questions of all LLMs concurrently.
 
-Each LLM has twice as many workers as calls at a time: those that wait before a retry leave their place to
-others, and only a few questions are in memory.
+Each LLM has twice as many workers as concurrent calls, so that workers that wait for a retry block no calls.
+Only a few questions are in memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from llm_labeler.dispatch.answers import AnswerStore, chunks
-from llm_labeler.dispatch.budget import MOST_MISFITS, Budget, BudgetSpent, Spending, charge, money
+from llm_labeler.dispatch.budget import MAX_MISFITS, Budget, BudgetSpent, Spending, charge, money
 from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter
 from llm_labeler.records import Ask, CallFailed, Failure, LlmReply, Provider, StoredAnswer, TokenUsage
 from llm_labeler.settings import BreakerSettings
@@ -26,15 +26,15 @@ _EVERY_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class AskOutcome:
-    """How a run ended."""
+    """The counts of a stage."""
 
     done: int  # answered by this session
     failed: int
-    cached: int  # not asked: answered before, or rejected for good
-    retried: int  # calls that were made again
+    cached: int  # not asked: answered before, or finally rejected
+    retried: int  # repeated calls
     spent: Spending  # by this session
-    stopped_by: str | None  # the limit that left questions unasked: max_cost, max_tokens or max_requests
-    problems: Mapping[str, PairkitError] = field(default_factory=dict)  # by LLM: why it was given up
+    stopped_by: str | None  # the limit that was reached: max_cost, max_tokens or max_requests
+    problems: Mapping[str, PairkitError] = field(default_factory=dict)  # by LLM: why it stopped early
 
 
 class Meter:
@@ -48,12 +48,12 @@ class Meter:
         self._reported_at = float("-inf")
 
     def changed(self, *, last: bool = False) -> None:
-        """Report progress, unless it was just reported; the last report is always made."""
+        """Report progress at most every `_EVERY_S`; the last report is always made."""
         now = asyncio.get_running_loop().time()
         if last or now - self._reported_at >= _EVERY_S:
             self._reported_at = now
-            known = self.done + self.cached + self.failed
-            self._listener(Progress(self._stage, known, self._total, self._note(), ended=last))
+            processed = self.done + self.cached + self.failed
+            self._listener(Progress(self._stage, processed, self._total, self._note(), ended=last))
 
     def outcome(self, problems: Mapping[str, PairkitError]) -> AskOutcome:
         """The final counts."""
@@ -61,40 +61,42 @@ class Meter:
         return AskOutcome(*counts, self.spent, self.stopped_by, problems)
 
     def _note(self) -> str:
-        counts = {"under way": self.in_flight, "failed": self.failed, "repeated": self.retried}
+        counts = {"in flight": self.in_flight, "failed": self.failed, "repeated": self.retried}
         parts = [f"{count:,} {name}" for name, count in counts.items() if count]
         return ", ".join((f"{self.spent.tokens:,} tokens", f"cost {money(self.spent.cost)}", *parts))
 
 
-def together(problems: Sequence[PairkitError]) -> PairkitError:
-    """One error that names all problems; a ConfigError if one of them is."""
-    if len(problems) == 1:
-        return problems[0]
-    parts = "; ".join(str(problem) for problem in problems)
-    is_config = any(isinstance(problem, ConfigError) for problem in problems)
-    return (ConfigError if is_config else RemoteError)(f"{len(problems)} LLMs can't be asked: {parts}")
+def joined_error(errors: Sequence[PairkitError]) -> PairkitError:
+    """One error with all messages; a ConfigError if any of them is one."""
+    if len(errors) == 1:
+        return errors[0]
+    messages = "; ".join(map(str, errors))
+    is_config = any(isinstance(error, ConfigError) for error in errors)
+    return (ConfigError if is_config else RemoteError)(f"{len(errors)} LLMs can't be asked: {messages}")
 
 
-def by_llm(ends: Mapping[str, object]) -> dict[str, PairkitError]:
-    """The problems among the ends of tasks."""
-    others = [
-        end for end in ends.values() if isinstance(end, BaseException) and not isinstance(end, PairkitError)
+def errors_by_llm(results: Mapping[str, object]) -> dict[str, PairkitError]:
+    """The errors among the results of tasks; any other exception is raised."""
+    bugs = [
+        result
+        for result in results.values()
+        if isinstance(result, BaseException) and not isinstance(result, PairkitError)
     ]
-    if others:  # a bug in one task cancels the rest
-        raise min(others, key=lambda end: isinstance(end, asyncio.CancelledError))
-    return {llm: end for llm, end in ends.items() if isinstance(end, PairkitError)}
+    if bugs:  # prefer the bug to the cancellations that it caused
+        raise min(bugs, key=lambda bug: isinstance(bug, asyncio.CancelledError))
+    return {llm: result for llm, result in results.items() if isinstance(result, PairkitError)}
 
 
 class Caller:
     """Makes the calls of all LLMs, which share one budget and one store."""
 
     def __init__(self, store: AnswerStore, budget: Budget, meter: Meter) -> None:
-        self.calling: set[asyncio.Task[None]] = set()  # whose call is under way
+        self.calling: set[asyncio.Task[None]] = set()  # tasks with a call in flight
         self.meter = meter
         self._store, self._budget = store, budget
 
     def recall(self, provider: Provider, asks: Sequence[Ask]) -> None:
-        """Take from stored answers by how much an LLM exceeds its bounds."""
+        """Raise the bounds of an LLM if stored answers exceed them."""
         for ask, usage in self._store.usages(asks) if self._budget.needs_bounds else ():
             bound, prices = provider.bound(ask), provider.prices
             self._budget.recall(
@@ -102,19 +104,19 @@ class Caller:
             )
 
     async def call(self, provider: Provider, ask: Ask, bound: TokenUsage) -> TokenUsage:
-        """Ask once and keep the answer."""
+        """Make one call and store the answer."""
         cost = provider.prices.cost(bound)
-        reservation = await self._budget.room(provider.name, bound, cost)
+        reservation = await self._budget.wait_and_reserve(provider.name, bound, cost)
         try:
             attempt = self._store.begin(ask.key, bound, cost)
         except BaseException:
             self._budget.release(reservation)
             raise
-        # However the call ends, others wait for its room: unless more is known it took all that it could.
+        # However the call ends, the reservation is settled; unknown usage is charged at its upper bound.
         usage: TokenUsage | None = bound
         estimated = True
         try:
-            reply = await self._under_way(provider, ask)
+            reply = await self._reply(provider, ask)
         except (CallFailed, PairkitError) as error:
             usage = bound if isinstance(error, CallFailed) and error.maybe_billed else None
             self._store.end(attempt, provider.name, usage, cost)
@@ -122,14 +124,14 @@ class Caller:
         else:
             usage, estimated = reply.usage or bound, reply.usage is None
             cost = provider.prices.cost(usage)
-            known = replace(reply, usage=usage) if estimated else reply
-            self._store.save_answer(StoredAnswer(ask.key, known, cost, estimated), attempt)
+            reply = replace(reply, usage=usage)
+            self._store.save_answer(StoredAnswer(ask.key, reply, cost, estimated), attempt)
             return usage
         finally:
             self._budget.settle(reservation, usage, cost)
             self.meter.spent += charge(usage, cost, estimated=estimated)
 
-    async def _under_way(self, provider: Provider, ask: Ask) -> LlmReply:
+    async def _reply(self, provider: Provider, ask: Ask) -> LlmReply:
         if (task := asyncio.current_task()) is not None:
             self.calling.add(task)
         self.meter.in_flight += 1
@@ -142,16 +144,16 @@ class Caller:
 
 _LOG = logging.getLogger(__name__)
 
-_GRACE_S = 15.0  # for calls under way when an LLM has to be given up
-_FIRST_BACKOFF_S = 0.5
-_LONGEST_BACKOFF_S = 60.0
+_GRACE_S = 15.0  # for calls in flight after an error
+_MIN_BACKOFF_S = 0.5
+_MAX_BACKOFF_S = 60.0
 _RATE_LIMITED = "rate_limited"
-# 429s are no attempts used up, but a server that refuses this one question for ever is not waited for.
-_MOST_REFUSALS = 100
+# 429s don't count as attempts, but a question that always gets one fails in the end.
+_MAX_RATE_LIMITED = 100
 
 
 class LlmWorkers:
-    """One LLM's workers, its limits, and its stream of questions."""
+    """The workers, limits and questions of one LLM."""
 
     def __init__(
         self,
@@ -163,7 +165,6 @@ class LlmWorkers:
         *,
         retry_final: bool,
     ) -> None:
-        self.width = 2 * provider.concurrency
         self._provider, self._store, self._caller = provider, store, caller
         self._chunks, self._retry_final = chunks(asks), retry_final
         self._next: deque[Ask] = deque()
@@ -171,29 +172,29 @@ class LlmWorkers:
         self._limiter = RateLimiter(provider.name, provider.concurrency, provider.rpm, provider.tpm)
         self._breaker = Breaker(provider.name, breaker, provider.concurrency)
         self._misfits = 0
-        self._closing = False  # no further call leaves
-        # Whether it is known to answer: until then a refusal may be about the LLM, not about the question.
+        self._closing = False  # no further call is made
+        # Until the LLM has answered once, a refusal may be caused by the LLM, not by the question.
         self._answers = store.has_answer(provider.name, provider.parameters)
-        self._doubtful: list[Failure] = []
+        self._unconfirmed: list[Failure] = []
 
     async def run(self) -> PairkitError | None:
-        """Ask everything; the error that ended it early, or None."""
-        workers = [asyncio.create_task(self._work()) for _ in range(self.width)]
+        """Ask all questions; return the error that ended it early."""
+        workers = [asyncio.create_task(self._work()) for _ in range(2 * self._provider.concurrency)]
         try:
             await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-            await self._let_finish(workers)
+            await self._finish_calls(workers)
         finally:
             for worker in workers:
                 worker.cancel()
-            ends = await asyncio.gather(*workers, return_exceptions=True)
-        errors = [end for end in ends if isinstance(end, Exception)]
+            results = await asyncio.gather(*workers, return_exceptions=True)
+        errors = [result for result in results if isinstance(result, Exception)]
         for error in errors:
             if not isinstance(error, PairkitError):
                 raise error
         return next((error for error in errors if isinstance(error, PairkitError)), None)
 
-    async def _let_finish(self, workers: list[asyncio.Task[None]]) -> None:
-        """After an error: cancel workers that wait, and give calls in flight a moment to finish."""
+    async def _finish_calls(self, workers: list[asyncio.Task[None]]) -> None:
+        """After an error: cancel waiting workers, and give calls in flight some time to finish."""
         self._closing = True
         calling = self._caller.calling.intersection(workers)
         for worker in workers:
@@ -203,8 +204,8 @@ class LlmWorkers:
             await asyncio.wait(calling, timeout=_GRACE_S)
 
     async def _work(self) -> None:
-        """Take questions until the stream or the budget ends."""
-        while not self._closing and self._misfits < MOST_MISFITS:
+        """Ask questions until none is left or the budget is spent."""
+        while not self._closing and self._misfits < MAX_MISFITS:
             ask = await self._pull()
             if ask is None:
                 return
@@ -212,7 +213,7 @@ class LlmWorkers:
             self._caller.meter.changed()
 
     async def _pull(self) -> Ask | None:
-        """The next question that has no answer yet; None at the end of the stream."""
+        """The next unanswered question; None if there is none."""
         async with self._pulling:
             while not self._next:
                 chunk = next(self._chunks, None)
@@ -221,12 +222,12 @@ class LlmWorkers:
                 self._next.extend(self._store.unanswered(chunk, retry_final=self._retry_final))
                 self._caller.recall(self._provider, chunk)
                 self._caller.meter.cached += len(chunk) - len(self._next)
-                await asyncio.sleep(0)  # a long stretch of answered questions must not hold up the others
+                await asyncio.sleep(0)  # don't block the loop while many questions are answered already
             return self._next.popleft()
 
     async def _settle(self, ask: Ask) -> None:
-        """Ask until there is an answer, a failure, or no room in the budget."""
-        tried = refused = 0
+        """Repeat a call until there is an answer or a failure, or the budget is spent."""
+        tried = rate_limited = 0
         while not self._closing:
             try:
                 await self._ask(ask)
@@ -236,60 +237,60 @@ class LlmWorkers:
                 return
             except CallFailed as failed:
                 _LOG.info("%s: %s %s: %s", self._provider.name, ask.key.task, ask.key.text_id, failed)
-                is_refusal = failed.reason == _RATE_LIMITED
-                refused, tried = refused + is_refusal, tried + (not is_refusal)
+                is_rate_limited = failed.reason == _RATE_LIMITED
+                rate_limited, tried = rate_limited + is_rate_limited, tried + (not is_rate_limited)
                 if (
                     not failed.retry
                     or tried >= self._provider.attempts
-                    or refused >= _MOST_REFUSALS
+                    or rate_limited >= _MAX_RATE_LIMITED
                     or (failed.retry_after_s or 0.0) > MAX_WAIT_S
                 ):
-                    self._fail(ask, failed, tried + refused)
+                    self._fail(ask, failed, tried + rate_limited)
                     return
                 self._caller.meter.retried += 1
-                if not is_refusal:  # the limiter sees to refusals
+                if not is_rate_limited:  # else the limiter waits
                     await asyncio.sleep(_backoff_s(tried, failed.retry_after_s))
             else:
                 self._misfits = 0
                 self._caller.meter.done += 1
-                self._confirm()
+                self._confirm_failures()
                 return
 
     async def _ask(self, ask: Ask) -> None:
-        """Ask once, through the limiter."""
+        """Make one call when the limiter allows it."""
         bound = self._provider.bound(ask)
-        entered = await self._limiter.enter(bound.prompt_tokens + bound.completion_tokens)
+        admission = await self._limiter.enter(bound.prompt_tokens + bound.completion_tokens)
         try:
             used = await self._caller.call(self._provider, ask, bound)
         except CallFailed as failed:
             if failed.reason == _RATE_LIMITED:
-                self._limiter.refused(entered, failed.retry_after_s)
+                self._limiter.refused(admission, failed.retry_after_s)
             else:
                 self._breaker.note(failed)
             raise
         finally:
             self._limiter.leave()
-        self._limiter.answered(entered, used.prompt_tokens + used.completion_tokens)
+        self._limiter.answered(admission, used.prompt_tokens + used.completion_tokens)
         self._breaker.note(None)
 
     def _fail(self, ask: Ask, failed: CallFailed, attempts: int) -> None:
         failure = Failure(ask.key, failed.reason, failed.detail, attempts, failed.final and self._answers)
         if failed.final and not self._answers:
-            self._doubtful.append(failure)
+            self._unconfirmed.append(failure)
         self._store.save_failure(failure)
         self._caller.meter.failed += 1
 
-    def _confirm(self) -> None:
-        """The LLM answers, so its earlier rejections were about the questions."""
+    def _confirm_failures(self) -> None:
+        """Mark earlier rejections as final, since an answer shows that they were caused by the questions."""
         self._answers = True
-        while self._doubtful:
-            self._store.save_failure(replace(self._doubtful.pop(), final=True))
+        while self._unconfirmed:
+            self._store.save_failure(replace(self._unconfirmed.pop(), final=True))
 
 
 def _backoff_s(tried: int, requested_s: float | None) -> float:
     """Seconds before the next attempt: doubling, with jitter."""
-    longest = min(_LONGEST_BACKOFF_S, _FIRST_BACKOFF_S * 2.0 ** min(tried - 1, 10))
-    return max(requested_s or 0.0, longest * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
+    longest = min(_MAX_BACKOFF_S, _MIN_BACKOFF_S * 2.0 ** min(tried - 1, 10))
+    return max(requested_s or 0.0, longest * random.uniform(0.5, 1.0))  # noqa: S311 - not cryptographic
 
 
 async def ask_all(
@@ -305,23 +306,33 @@ async def ask_all(
     retry_final: bool = False,
     keep_going: bool = False,
 ) -> AskOutcome:
-    """Ask what is not answered yet and fits into the budget, each LLM at its own speed, and store answers."""
+    """Ask all unanswered questions that fit into the budget, and store the answers."""
     meter = Meter(progress, total, stage)
     caller = Caller(store, budget, meter)
-    by_name: dict[str, asyncio.Task[PairkitError | None]] = {}
+    tasks: dict[str, asyncio.Task[PairkitError | None]] = {}
     for llm, questions in asks.items():
-        provider = providers[llm]
-        workers = LlmWorkers(provider, questions, store, caller, breaker, retry_final=retry_final)
-        by_name[llm] = asyncio.create_task(workers.run())
+        workers = LlmWorkers(providers[llm], questions, store, caller, breaker, retry_final=retry_final)
+        tasks[llm] = asyncio.create_task(workers.run())
+    return await finish(tasks, meter, asyncio.FIRST_EXCEPTION, keep_going=keep_going)
+
+
+async def finish(
+    tasks: Mapping[str, asyncio.Task[PairkitError | None]],
+    meter: Meter,
+    return_when: str,
+    *,
+    keep_going: bool,
+) -> AskOutcome:
+    """Wait for each LLM's task; with `keep_going`, errors are in the outcome instead of raised."""
     try:
-        if by_name:
-            await asyncio.wait(by_name.values(), return_when=asyncio.FIRST_EXCEPTION)
+        if tasks:
+            await asyncio.wait(tasks.values(), return_when=return_when)
     finally:
-        for task in by_name.values():
+        for task in tasks.values():
             task.cancel()
-        ends = await asyncio.gather(*by_name.values(), return_exceptions=True)
+        results = await asyncio.gather(*tasks.values(), return_exceptions=True)
         meter.changed(last=True)
-    problems = by_llm(dict(zip(by_name, ends, strict=True)))
+    problems = errors_by_llm(dict(zip(tasks, results, strict=True)))
     if problems and not keep_going:
-        raise together(list(problems.values()))
+        raise joined_error(list(problems.values()))
     return meter.outcome(problems)

@@ -1,7 +1,1 @@
-"""Judging: LLMs vote on candidates without knowing who proposed them as what; votes become labels.
-
-```
-candidates ──questions──► Ask … raw answer ──votes──► Judgement ──judges──► Judges
-                         └──ensemble──► Pair, with a reason where turned down
-```
-"""
+"""Judging: LLMs vote on candidates without seeing proposer and polarity, and the votes become labels."""

@@ -1,24 +1,21 @@
-"""The strategies: what becomes of each candidate of a text.
+"""The aggregations, which label or reject each candidate.
 
-| strategy | a candidate is kept where | label |
+| aggregation | keeps a candidate if | label |
 |---|---|---|
-| union | always | hard |
-| vote | more of the judges that aren't unsure confirm its polarity than say anything else | hard |
-| weighted | the same of votes weighed by accuracies, and `min_confidence` is reached | soft |
+| union | always | 1 for a positive, 0 for a negative |
+| vote | its polarity has more votes than any other class | 1 for a positive, 0 for a negative |
+| weighted | likewise with votes weighted by accuracy, and at `min_confidence` or above | P(same) |
 
-A hard label is 1 for a positive and 0 for a negative; a soft one is P(same).
-
-`same` confirms a positive. `opposite` confirms a negative, and so does `unrelated` where
-`unrelated_is_negative`; the two then count as one, else judges who differ on how a sentence differs would
-cancel each other out. Positives found opposite and negatives found the same are dropped or change polarity
-(`reversed_pairs`). What the proposer meant takes no part in the weighing, as judges aren't told it either.
+`same` confirms a positive, `opposite` a negative. With `unrelated_is_negative`, `opposite` and `unrelated`
+both confirm a negative and are added up, so that judges who differ only between these two still outvote
+`same`. Positives judged opposite and negatives judged same are dropped or change polarity (`reversed_pairs`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from llm_labeler.judging.judges import CLASSES, Judges, share_of_votes
 from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Vote
@@ -27,16 +24,7 @@ from llm_labeler.settings import EnsembleSettings
 _OTHER: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
 
 
-class LabelDecision(NamedTuple):
-    """What becomes of a candidate; `reason` says why it is turned down."""
-
-    polarity: Polarity
-    label: float
-    reason: str | None
-
-
-_Belief = tuple[float, float, float]  # in same, opposite, unrelated
-Decide: TypeAlias = Callable[[Candidate, Mapping[str, Vote], EnsembleSettings, Judges | None], LabelDecision]
+_Probabilities = tuple[float, float, float]  # of same, opposite, unrelated
 
 
 def label(
@@ -45,67 +33,52 @@ def label(
     settings: EnsembleSettings,
     judges: Judges | None = None,
 ) -> list[LabelledPair]:
-    """Label candidates by `settings.strategy`; each comes back once, in their order."""
-    decide = _STRATEGIES[settings.strategy]
+    """Label candidates with `settings.aggregation`, in their order."""
     pairs = []
     for candidate in candidates:
-        cast = sorted(votes.get(candidate.candidate_id, ()), key=lambda vote: (vote.judge, vote.vote))
-        outcome = decide(candidate, cast_votes(cast), settings, judges)
-        pairs.append(LabelledPair(candidate, outcome.polarity, outcome.label, tuple(cast), outcome.reason))
+        own = sorted(votes.get(candidate.candidate_id, ()), key=lambda vote: (vote.judge, vote.vote))
+        if settings.aggregation == "union":
+            pairs.append(_pair(candidate, candidate.polarity, own, None))
+        else:
+            pairs.append(_judged(candidate, own, settings, judges))
     return pairs
 
 
-def cast_votes(votes: Iterable[JudgeVote]) -> dict[str, Vote]:
-    """What each judge says of one candidate, in order of their names; those that abstain are left out."""
-    said: dict[str, set[Vote]] = {}
+def votes_by_judge(votes: Iterable[JudgeVote]) -> dict[str, Vote]:
+    """The vote of each judge on one candidate; unsure judges and those with several votes are left out."""
+    by_judge: dict[str, set[Vote]] = {}
     for vote in votes:
-        said.setdefault(vote.judge, set()).add(vote.vote)
-    return {judge: vote for judge in sorted(said) for vote in CLASSES if said[judge] == {vote}}
+        by_judge.setdefault(vote.judge, set()).add(vote.vote)
+    return {judge: vote for judge in sorted(by_judge) for vote in CLASSES if by_judge[judge] == {vote}}
 
 
-def union(
-    candidate: Candidate, _cast: Mapping[str, Vote], _settings: EnsembleSettings, _judges: Judges | None
-) -> LabelDecision:
-    """All that passed the filters."""
-    return _hard(candidate.polarity, None)
+def _pair(
+    candidate: Candidate, polarity: Polarity, votes: Sequence[JudgeVote], reason: str | None
+) -> LabelledPair:
+    return LabelledPair(candidate, polarity, float(polarity == "positive"), tuple(votes), reason)
 
 
-def vote(
-    candidate: Candidate, cast: Mapping[str, Vote], settings: EnsembleSettings, _judges: Judges | None
-) -> LabelDecision:
-    """What more judges confirm than say anything else."""
-    polarity, reason, _ = _rule(candidate.polarity, share_of_votes(cast), settings)
-    if not cast:
-        return _hard(candidate.polarity, "undecided")
-    return _hard(polarity, reason)
+def _judged(
+    candidate: Candidate, votes: Sequence[JudgeVote], settings: EnsembleSettings, judges: Judges | None
+) -> LabelledPair:
+    """Label a candidate by `vote` or `weighted`."""
+    is_weighted = settings.aggregation == "weighted"
+    by_judge = votes_by_judge(votes)
+    probabilities = judges.probabilities(by_judge) if is_weighted and judges else share_of_votes(by_judge)
+    polarity, reason, confidence = _decide(candidate.polarity, probabilities, settings)
+    if not by_judge:
+        polarity, reason = candidate.polarity, "undecided"
+    elif is_weighted and confidence < settings.min_confidence:
+        polarity, reason = candidate.polarity, "unsure"
+    pair = _pair(candidate, polarity, votes, reason)
+    return replace(pair, label=min(1.0, probabilities[0])) if is_weighted else pair
 
 
-def weighted(
-    candidate: Candidate, cast: Mapping[str, Vote], settings: EnsembleSettings, judges: Judges | None
-) -> LabelDecision:
-    """The same of votes weighed by the judges' accuracies; labels are graded."""
-    belief = judges.belief(cast) if judges else share_of_votes(cast)
-    soft = min(1.0, belief[0])
-    polarity, reason, confidence = _rule(candidate.polarity, belief, settings)
-    if not cast:
-        return LabelDecision(candidate.polarity, soft, "undecided")
-    if confidence < settings.min_confidence:
-        return LabelDecision(candidate.polarity, soft, "unsure")
-    return LabelDecision(polarity, soft, reason)
-
-
-_STRATEGIES: Mapping[str, Decide] = {"union": union, "vote": vote, "weighted": weighted}
-
-
-def _hard(polarity: Polarity, reason: str | None) -> LabelDecision:
-    return LabelDecision(polarity, float(polarity == "positive"), reason)
-
-
-def _rule(
-    polarity: Polarity, belief: _Belief, settings: EnsembleSettings
+def _decide(
+    polarity: Polarity, probabilities: _Probabilities, settings: EnsembleSettings
 ) -> tuple[Polarity, str | None, float]:
-    """The polarity and reason that follow from belief in the classes, and the belief behind them."""
-    same, opposite, unrelated = belief
+    """The resulting polarity, the reason for a rejection, and the probability of the most likely option."""
+    same, opposite, unrelated = probabilities
     if polarity == "positive":
         options = {"confirmed": same, "reversed": opposite, "neither": unrelated}
     elif settings.unrelated_is_negative:

@@ -1,4 +1,4 @@
-"""Existing pairs as judges see them: grouped by first text, without labels."""
+"""Existing pairs to judge, grouped by first text."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ from pairkit.system.seeded import keyed_hash
 
 PAIR = "pair_id"
 GIVEN = "given_label"
-_OWN = ("votes", "strategy", "reason", "contradicts", PAIR, GIVEN)  # columns that judging adds on any scale
+# columns that judging adds
+_ADDED = ("votes", "strategy", "reason", "contradicts", PAIR, GIVEN, "judged", "confidence", "probability")
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingPairs:
-    """The pairs of a dataset, each once a split."""
+    """The pairs of a dataset, without repeats within a split."""
 
     name: str
     splits: Mapping[str, pl.DataFrame]
-    about: Mapping[Text, tuple[Candidate, ...]]
-    half: float
+    by_text: Mapping[Text, tuple[Candidate, ...]]
+    half: float  # labels from here on mean the same
     dropped: Mapping[str, int]
 
     @property
     def sha256(self) -> str:
-        """Hex SHA-256 of the pairs and their labels, in their order."""
+        """Hex SHA-256 of the pairs and their labels in order."""
         digest = sha256()
         for split, rows in self.splits.items():
             for row in rows.select("text1", "text2", GIVEN).iter_rows():
@@ -47,21 +48,16 @@ class ExistingPairs:
 
 
 def read_existing_pairs(
-    source: Source,
-    columns: Mapping[str, str] | None,
-    rules: LabelRules,
-    settings: InputSettings,
-    seed: int,
-    added: tuple[str, ...] = (),
+    source: Source, columns: Mapping[str, str] | None, rules: LabelRules, settings: InputSettings, seed: int
 ) -> ExistingPairs:
-    """Read a dataset's pairs."""
-    found = read_pairs(source, columns=columns, rules=rules)
-    highest = max((float(rows["label"].max() or 0.0) for rows in found.splits.values()), default=0.0)  # type: ignore[arg-type]  # a number
+    """Read the usable pairs of a dataset."""
+    dataset = read_pairs(source, columns=columns, rules=rules)
+    highest = max((float(rows["label"].max() or 0.0) for rows in dataset.splits.values()), default=0.0)  # type: ignore[arg-type]  # a number
     dropped: Counter[str] = Counter()
     splits: dict[str, pl.DataFrame] = {}
     left = settings.limit
-    for split, rows in found.splits.items():
-        renamed = _renamed(rows, (*_OWN, *added))
+    for split, rows in dataset.splits.items():
+        renamed = _with_ids(rows)
         reasons = _reasons(renamed, settings, left)
         dropped.update(filter(None, reasons))
         splits[split] = renamed.head(len(reasons)).filter(
@@ -74,54 +70,54 @@ def read_existing_pairs(
             f"holds no pairs to judge{f' ({why}; see the [input] settings)' if why else ''}",
             path=source_name(source),
         )
-    splits = _drawn(splits, settings.draw, seed)
+    splits = _sample(splits, settings.draw, seed)
     name = source_name(source)
     name = Path(name).name if isinstance(source, str | Path) and Path(source).exists() else name
-    return ExistingPairs(name, splits, _about(splits), max(highest, 1.0) / 2, +dropped)
+    return ExistingPairs(name, splits, _by_text(splits), max(highest, 1.0) / 2, +dropped)
 
 
-def _reasons(rows: pl.DataFrame, settings: InputSettings, most: int | None) -> list[str | None]:
-    """Why each row is not judged, as `label generate` says it of texts; up to the last of `most` usable."""
-    found, seen = list[str | None](), set[str]()
-    for one, other, pair in rows.select("text1", "text2", PAIR).iter_rows():
-        if len(seen) == most:
+def _reasons(rows: pl.DataFrame, settings: InputSettings, limit: int | None) -> list[str | None]:
+    """Why each row is unusable (None: usable), up to the row where `limit` usable ones are reached."""
+    reasons, seen = list[str | None](), set[str]()
+    for first, second, pair in rows.select("text1", "text2", PAIR).iter_rows():
+        if len(seen) == limit:
             break
-        why = (why_unusable(text, tidy(text), settings) for text in (one, other))
-        found.append(next(filter(None, why), "repeated" if pair in seen else None))
-        if found[-1] is None:
+        of_texts = (why_unusable(text, tidy(text), settings) for text in (first, second))
+        reasons.append(next(filter(None, of_texts), "repeated" if pair in seen else None))
+        if reasons[-1] is None:
             seen.add(pair)
-    return found
+    return reasons
 
 
-def _drawn(splits: dict[str, pl.DataFrame], count: int | None, seed: int) -> dict[str, pl.DataFrame]:
-    """Some of the pairs of all splits, in their order."""
+def _sample(splits: dict[str, pl.DataFrame], count: int | None, seed: int) -> dict[str, pl.DataFrame]:
+    """A random sample of the pairs of all splits, in their order."""
     if count is None:
         return splits
-    everything = ((split, pair) for split, rows in splits.items() for pair in rows[PAIR])
-    chosen = set(nsmallest(count, everything, key=lambda one: keyed_hash(seed, "draw", *one)))
+    pairs = ((split, pair) for split, rows in splits.items() for pair in rows[PAIR])
+    chosen = set(nsmallest(count, pairs, key=lambda pair: keyed_hash(seed, "draw", *pair)))
     return {
         split: rows.filter(pl.Series([(split, pair) in chosen for pair in rows[PAIR]], dtype=pl.Boolean))
         for split, rows in splits.items()
     }
 
 
-def _renamed(rows: pl.DataFrame, own: tuple[str, ...]) -> pl.DataFrame:
-    """With the given label and the pair's id; a column that judging adds becomes `source_NAME`."""
-    clash = {name: f"source_{name}" for name in own if name in rows.columns}
+def _with_ids(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add ids of the pairs, and rename the source's columns whose names judging needs."""
+    clash = {name: f"source_{name}" for name in _ADDED if name in rows.columns}
     rows = rows.drop([new for new in clash.values() if new in rows.columns]).rename(clash)
     ids = [
-        Candidate(Text.of(one, 0).text_id, other, "positive", ()).candidate_id
-        for one, other in rows.select("text1", "text2").iter_rows()
+        Candidate(Text.of(first, 0).text_id, second, "positive", ()).candidate_id
+        for first, second in rows.select("text1", "text2").iter_rows()
     ]
     return rows.rename({"label": GIVEN}).with_columns(pl.Series(PAIR, ids, pl.String))
 
 
-def _about(splits: Mapping[str, pl.DataFrame]) -> dict[Text, tuple[Candidate, ...]]:
-    found: dict[str, tuple[Text, dict[str, Candidate]]] = {}
+def _by_text(splits: Mapping[str, pl.DataFrame]) -> dict[Text, tuple[Candidate, ...]]:
+    """The second texts by first text, as candidates without a proposer; judges don't see the polarity."""
+    by_text: dict[Text, dict[str, Candidate]] = {}
     for rows in splits.values():
-        for one, other in rows.select("text1", "text2").iter_rows():
-            text = Text.of(one, 0)
-            _, beside = found.setdefault(text.text_id, (text, {}))
-            # Each pair is stored as a positive without a proposer; judges see neither.
-            beside.setdefault(other, Candidate(text.text_id, other, "positive", ()))
-    return {text: tuple(beside.values()) for text, beside in found.values()}
+        for first, second in rows.select("text1", "text2").iter_rows():
+            text = Text.of(first, 0)
+            seconds = by_text.setdefault(text, {})
+            seconds.setdefault(second, Candidate(text.text_id, second, "positive", ()))
+    return {text: tuple(seconds.values()) for text, seconds in by_text.items()}

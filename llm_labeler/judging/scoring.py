@@ -1,10 +1,11 @@
-"""Labels of LLMs and strategies compared with those that people gave the same pairs."""
+"""`label score`: compare the labels of LLMs and aggregations with human labels."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import and_
 from typing import Any, Literal, NamedTuple
 
 import polars as pl
@@ -13,11 +14,11 @@ from llm_labeler.dataset.splits import VOTES
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judges, fit_judges
 from llm_labeler.records import POLARITIES, Candidate, JudgeVote, Polarity
-from llm_labeler.settings import STRATEGIES, EnsembleSettings
+from llm_labeler.settings import AGGREGATIONS, EnsembleSettings
 from pairkit.app.errors import DataError
 from pairkit.app.printable import without_apostrophes
 from pairkit.app.result_table import Printed, ResultTable
-from pairkit.dataset.labels import LabelsRead, worth_telling
+from pairkit.dataset.labels import LabelsRead, describe_labels
 from pairkit.reviews.agreement import cohen_kappa, wilson
 
 _EXAMPLES = 5
@@ -26,21 +27,21 @@ _EXAMPLE_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class PairExamples:
-    """How many gold pairs something holds of, with a few of them."""
+    """Number of gold pairs, with a few examples."""
 
     count: int
     examples: tuple[str, ...]
 
     @classmethod
     def of(cls, pairs: pl.DataFrame) -> PairExamples:
-        """Count pairs and show the first, shortened."""
+        """Count pairs and keep the first ones, shortened."""
         shown = pairs.head(_EXAMPLES).select("text1", "text2").iter_rows()
         return cls(len(pairs), tuple(" | ".join(text[:_EXAMPLE_CHARS] for text in pair) for pair in shown))
 
 
 @dataclass(frozen=True, slots=True)
 class GoldPairs:
-    """Gold pairs, each once."""
+    """Gold pairs without repeats."""
 
     pairs: pl.DataFrame
     repeated: int
@@ -50,22 +51,22 @@ class GoldPairs:
 
 
 def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
-    """Tell `same` from the rest; pairs with several labels are left out."""
+    """Classify gold labels as `same` or not; leave out pairs with different labels."""
     labels = rows["label"].cast(pl.Float64)
     graded = not labels.is_in([0.0, 1.0]).all()
-    least = _half(labels) if threshold is None else threshold
-    known = rows.select("text1", "text2").with_columns(
-        label=labels, same=labels >= least, key=pl.struct(normalised("text1"), normalised("text2"))
+    lowest = _half(labels) if threshold is None else threshold
+    gold = rows.select("text1", "text2").with_columns(
+        label=labels, same=labels >= lowest, key=pl.struct(normalised("text1"), normalised("text2"))
     )
-    several = pl.col("label").n_unique().over("key") > 1
-    contradictory = known.filter(several).unique("key", keep="first", maintain_order=True)
-    consistent = known.filter(~several)
+    is_contradictory = pl.col("label").n_unique().over("key") > 1
+    contradictory = gold.filter(is_contradictory).unique("key", keep="first", maintain_order=True)
+    consistent = gold.filter(~is_contradictory)
     pairs = consistent.unique("key", keep="first", maintain_order=True)
-    return GoldPairs(pairs, len(consistent) - len(pairs), PairExamples.of(contradictory), graded, least)
+    return GoldPairs(pairs, len(consistent) - len(pairs), PairExamples.of(contradictory), graded, lowest)
 
 
 def normalised(column: str) -> pl.Expr:
-    """A text but for compatible forms, letter case, white space and a sheet's apostrophe before a formula."""
+    """A text without differences of case, width, white space and a spreadsheet's apostrophes."""
     plain = without_apostrophes(pl.col(column)).str.normalize("NFKC").str.to_lowercase()
     return plain.str.replace_all(r"\s+", " ").str.strip_chars().alias(column)
 
@@ -75,12 +76,15 @@ def _half(labels: pl.Series) -> float:
         return 0.5
     low, high = labels.to_numpy().min(), labels.to_numpy().max()
     if low == high:
-        raise DataError(f"all gold labels are {low:g}; say from which label on two texts mean the same")
+        raise DataError(
+            f"all gold labels are {low:g}; give gold_threshold (--gold-threshold), the lowest label of texts"
+            " with the same meaning"
+        )
     return float(low + high) / 2
 
 
 class ScoredCandidate(NamedTuple):
-    """One candidate with people's label."""
+    """One candidate with its gold label."""
 
     same: bool
     grade: float
@@ -89,7 +93,7 @@ class ScoredCandidate(NamedTuple):
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> ScoredCandidate:
-        """From a row of gold pairs joined with candidates."""
+        """Make one from a row of gold pairs joined with candidates."""
         candidate = Candidate(row["text_id"], row["candidate"], row["polarity"], tuple(row["llms"]))
         votes = tuple(
             JudgeVote(candidate.candidate_id, vote["judge"], vote["vote"]) for vote in row["votes"] or ()
@@ -97,19 +101,19 @@ class ScoredCandidate(NamedTuple):
         return cls(row["same"], row["label"], candidate, votes)
 
 
-def all_votes(known: pl.DataFrame) -> Iterator[JudgeVote]:
-    """Every judgement of the table."""
-    for text_id, candidate, votes in known.select("text_id", "candidate", "votes").iter_rows():
+def all_votes(candidates: pl.DataFrame) -> Iterator[JudgeVote]:
+    """Every vote of the table."""
+    for text_id, candidate, votes in candidates.select("text_id", "candidate", "votes").iter_rows():
         if votes:
             id_ = Candidate(text_id, candidate, "positive", ()).candidate_id
             yield from (JudgeVote(id_, vote["judge"], vote["vote"]) for vote in votes)
 
 
-def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """Spearman's rank correlation; undefined (None) where either is constant."""
-    both = {"one": pl.Series(one, dtype=pl.Float64), "other": pl.Series(other, dtype=pl.Float64)}
-    found = pl.DataFrame(both).select(pl.corr("one", "other", method="spearman")).item()
-    return None if found is None or math.isnan(found) else float(found)
+def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Spearman's rank correlation; None if either is constant."""
+    both = {"first": pl.Series(first, dtype=pl.Float64), "second": pl.Series(second, dtype=pl.Float64)}
+    correlation = pl.DataFrame(both).select(pl.corr("first", "second", method="spearman")).item()
+    return None if correlation is None or math.isnan(correlation) else float(correlation)
 
 
 def _ratio(part: int, whole: int) -> float | None:
@@ -121,25 +125,25 @@ _HEADER = ("", "n", "precision", "95 %", "recall", "F1", "kappa", "kept", "spear
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """How well one LLM or strategy tells one polarity; None where a figure is undefined.
+    """The scores of one LLM or aggregation on one polarity; None if undefined.
 
     Attributes:
-        by: What `name` is.
-        name: An LLM or a strategy.
+        by: Whether `name` is an LLM or an aggregation.
+        name: The LLM or aggregation.
         polarity: `positive`: pairs labelled as the same meaning; `negative`: the other pairs.
-        n: Number of these pairs.
+        n: Number of pairs that it labels so.
         precision: Share of these pairs on which people agree.
         interval: Wilson's 95 % interval of `precision`.
-        recall: Share found of those on which people say so; of an LLM among what it proposed itself, of a
-            strategy among all candidates with a gold label, so that what it turned down counts as missed.
-        f1: Their harmonic mean.
-        kept: Candidates that it gives a label, of both polarities.
-        candidates: Those that it might have given one.
-        kappa: Cohen's kappa with people over what it kept, of both polarities.
-        spearman: Of its labels and people's over the same; only where people's are graded.
+        recall: Share of the pairs that people label so which it labels so, too. For an LLM among its own
+            proposals; for an aggregation among all candidates with a gold label, so rejected ones are missed.
+        f1: Harmonic mean of precision and recall.
+        kept: Number of candidates that it labels, of both polarities.
+        candidates: Number of candidates that it could label.
+        kappa: Cohen's kappa with people over the kept candidates.
+        spearman: Rank correlation with people's labels over the kept candidates, if these are graded.
     """
 
-    by: Literal["llm", "strategy"]
+    by: Literal["llm", "aggregation"]
     name: str
     polarity: Polarity
     n: int
@@ -153,7 +157,7 @@ class ScoreRow:
     spearman: float | None
 
     def cells(self) -> tuple[str, ...]:
-        """The row for people, see `ScoreReport.table`."""
+        """The cells of the table."""
         interval = "-" if self.interval is None else "{:.2f}-{:.2f}".format(*self.interval)
         figures = (self.recall, self.f1, self.kappa)
         return (
@@ -164,20 +168,20 @@ class ScoreRow:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ScoreReport(Printed):
-    """Labels compared with people's.
+    """A comparison of labels with human labels.
 
     Attributes:
-        rows: Two for each LLM and each strategy, one for each polarity.
-        gold: Different gold pairs; those with several labels are not among them.
-        found: Gold pairs that match at least one candidate.
+        rows: Two for each LLM and each aggregation, one for each polarity.
+        gold: Number of distinct gold pairs with consistent labels.
+        found: Number of gold pairs that match a candidate.
         not_found: Gold pairs without a matching candidate.
-        contradictory: Gold pairs with several labels, left out.
-        repeated: Gold rows that repeat an earlier one, left out.
-        graded: Whether people's labels are graded.
-        threshold: The lowest gold label that counts as the same meaning.
-        skipped: Strategies that could not be computed, with the reason.
+        contradictory: Gold pairs with different labels, left out.
+        repeated: Number of repeated gold rows, left out.
+        graded: Whether the gold labels are graded.
+        threshold: Lowest gold label that counts as the same meaning.
+        skipped: Aggregations that could not be computed, with the reason.
         judges: The judges' estimated accuracies; None without votes.
-        labels: What was made of people's labels, and how many rows were left out by which.
+        labels: The mapping of gold labels, with the number of rows left out by each.
     """
 
     rows: tuple[ScoreRow, ...]
@@ -193,32 +197,32 @@ class ScoreReport(Printed):
     labels: LabelsRead | None = None
 
     def table(self) -> ResultTable:
-        """The rows, LLMs before strategies; `-` stands for an undefined figure."""
+        """The rows, LLMs before aggregations; `-` marks undefined figures."""
         headings = _HEADER if self.graded else _HEADER[:-1]
-        found = ResultTable(*headings, caption="\n".join(self.remarks()))
-        for place, row in enumerate(self.rows):
-            if place and row.by != self.rows[place - 1].by:
-                found.add_rule()
-            found.add_row(*row.cells()[: len(headings)])
-        return found
+        table = ResultTable(*headings, caption="\n".join(self.remarks()))
+        for index, row in enumerate(self.rows):
+            if index and row.by != self.rows[index - 1].by:
+                table.add_rule()
+            table.add_row(*row.cells()[: len(headings)])
+        return table
 
     def remarks(self) -> list[str]:
-        """How many gold pairs were found, what was not computed, and examples of what is odd."""
-        findings = {"not found": self.not_found, "contradictory": self.contradictory}
+        """Lines on matched gold pairs, skipped aggregations and left-out gold pairs."""
+        left_out = {"not found": self.not_found, "contradictory": self.contradictory}
         return [
-            f"{self.found:,} of {self.gold:,} gold pairs are candidates; from {self.threshold:g} on they mean"
-            " the same",
-            *filter(None, [worth_telling(self.labels)]),
-            *(f"{strategy}: not computed, {why}" for strategy, why in self.skipped.items()),
+            f"{self.found:,} of {self.gold:,} gold pairs are candidates; labels from {self.threshold:g} on"
+            " mean the same",
+            *filter(None, [describe_labels(self.labels)]),
+            *(f"{aggregation}: not computed, {reason}" for aggregation, reason in self.skipped.items()),
             *(
-                f"{finding.count:,} gold pairs {name}, such as {finding.examples[0]}"
-                for name, finding in findings.items()
-                if finding.count
+                f"{pairs.count:,} gold pairs {name}, such as {pairs.examples[0]}"
+                for name, pairs in left_out.items()
+                if pairs.count
             ),
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data, for JSON."""
+        """The report for JSON."""
         return asdict(self)
 
 
@@ -227,65 +231,60 @@ def _figure(value: float | None) -> str:
 
 
 class _Labelled(NamedTuple):
-    """One candidate with people's label and a prediction."""
+    """One candidate with its gold label and a prediction."""
 
-    same: bool  # people
+    same: bool  # by the gold label
     grade: float
-    polarity: Polarity | None  # predicted; None: turned down
+    polarity: Polarity | None  # predicted; None: rejected
     label: float
 
 
-def score(
-    gold: pl.DataFrame,
-    candidates: pl.DataFrame,
-    settings: EnsembleSettings,
-    threshold: float | None = None,
+def score_candidates(
+    gold: pl.DataFrame, candidates: pl.DataFrame, settings: EnsembleSettings, threshold: float | None = None
 ) -> ScoreReport:
-    """Score every LLM and every strategy, by polarity, on the candidates that a gold pair matches."""
-    people = read_gold(gold, threshold)
+    """Score every LLM and every aggregation on the candidates that match a gold pair."""
+    gold_pairs = read_gold(gold, threshold)
     key = pl.struct(normalised("text").alias("text1"), normalised("candidate").alias("text2"))
     table = candidates.select(
         "text_id", "candidate", "polarity", "llms", pl.col("votes").cast(VOTES), key=key
     )
     judges = fit_judges(all_votes(table), settings) if table["votes"].list.len().sum() else None
-    both = people.pairs.join(table, on="key", maintain_order="left_right")
-    missing = people.pairs.join(both, on="key", how="anti", maintain_order="left")
-    matched = [ScoredCandidate.of(row) for row in both.iter_rows(named=True)]
-    need_votes = [name for name, strategy in STRATEGIES.items() if strategy.is_judged]
+    joined = gold_pairs.pairs.join(table, on="key", maintain_order="left_right")
+    missing = gold_pairs.pairs.join(joined, on="key", how="anti", maintain_order="left")
+    matched = [ScoredCandidate.of(row) for row in joined.iter_rows(named=True)]
+    need_votes = [name for name, aggregation in AGGREGATIONS.items() if aggregation.is_judged]
     skipped: dict[str, str] = {} if judges else dict.fromkeys(need_votes, "no candidate was judged")
-    llms = sorted({llm for one in matched for llm in one.candidate.llms})
-    by_llm = {name: _as_proposed(matched, name) for name in llms}
-    by_strategy = {
-        name: _by_strategy(matched, name, settings, judges) for name in STRATEGIES if name not in skipped
-    }
-    labelled: dict[Literal["llm", "strategy"], dict[str, list[_Labelled]]]
-    labelled = {"llm": by_llm, "strategy": by_strategy}
+    llms = sorted({llm for scored in matched for llm in scored.candidate.llms})
+    aggregations = [name for name in AGGREGATIONS if name not in skipped]
+    labelled: list[tuple[Literal["llm", "aggregation"], str, list[_Labelled]]] = [
+        *(("llm", name, _as_proposed(matched, name)) for name in llms),
+        *(("aggregation", name, _by_aggregation(matched, name, settings, judges)) for name in aggregations),
+    ]
     return ScoreReport(
         rows=tuple(
-            _row(by, name, polarity, ones, people.graded)
-            for by, named in labelled.items()
-            for name, ones in named.items()
+            _row(by, name, polarity, candidates_of, gold_pairs.graded)
+            for by, name, candidates_of in labelled
             for polarity in POLARITIES
         ),
-        gold=len(people.pairs),
-        found=len(people.pairs) - len(missing),
+        gold=len(gold_pairs.pairs),
+        found=len(gold_pairs.pairs) - len(missing),
         not_found=PairExamples.of(missing),
-        contradictory=people.contradictory,
-        repeated=people.repeated,
-        graded=people.graded,
-        threshold=people.threshold,
+        contradictory=gold_pairs.contradictory,
+        repeated=gold_pairs.repeated,
+        graded=gold_pairs.graded,
+        threshold=gold_pairs.threshold,
         skipped=skipped,
         judges=judges,
     )
 
 
 def _row(
-    by: Literal["llm", "strategy"], name: str, polarity: Polarity, labelled: list[_Labelled], graded: bool
+    by: Literal["llm", "aggregation"], name: str, polarity: Polarity, labelled: list[_Labelled], graded: bool
 ) -> ScoreRow:
-    is_right = [(one.same == (polarity == "positive"), one.polarity == polarity) for one in labelled]
-    right, predicted = sum(true and said for true, said in is_right), sum(said for _, said in is_right)
-    there = sum(true for true, _ in is_right)
-    kept = [one for one in labelled if one.polarity]
+    actual = [candidate.same == (polarity == "positive") for candidate in labelled]
+    is_predicted = [candidate.polarity == polarity for candidate in labelled]
+    right, predicted = sum(map(and_, actual, is_predicted)), sum(is_predicted)
+    kept = [candidate for candidate in labelled if candidate.polarity]
     return ScoreRow(
         by=by,
         name=name,
@@ -293,30 +292,31 @@ def _row(
         n=predicted,
         precision=_ratio(right, predicted),
         interval=wilson(right, predicted),
-        recall=_ratio(right, there),
-        f1=_ratio(2 * right, predicted + there),
+        recall=_ratio(right, sum(actual)),
+        f1=_ratio(2 * right, predicted + sum(actual)),
         kept=len(kept),
         candidates=len(labelled),
-        kappa=cohen_kappa([one.polarity == "positive" for one in kept], [one.same for one in kept]).value,
-        spearman=spearman([one.label for one in kept], [one.grade for one in kept]) if graded else None,
+        kappa=cohen_kappa([c.polarity == "positive" for c in kept], [c.same for c in kept]).value,
+        spearman=spearman([c.label for c in kept], [c.grade for c in kept]) if graded else None,
     )
 
 
 def _as_proposed(matched: list[ScoredCandidate], llm: str) -> list[_Labelled]:
+    """One LLM's proposals, each labelled with the polarity that it was proposed as."""
     return [
-        _Labelled(one.same, one.grade, one.candidate.polarity, float(one.candidate.polarity == "positive"))
-        for one in matched
-        if llm in one.candidate.llms
+        _Labelled(c.same, c.grade, c.candidate.polarity, float(c.candidate.polarity == "positive"))
+        for c in matched
+        if llm in c.candidate.llms
     ]
 
 
-def _by_strategy(
+def _by_aggregation(
     matched: list[ScoredCandidate], name: str, settings: EnsembleSettings, judges: Judges | None
 ) -> list[_Labelled]:
-    votes = {one.candidate.candidate_id: one.votes for one in matched}
-    chosen = settings.model_copy(update={"strategy": name})
-    pairs = label([one.candidate for one in matched], votes, chosen, judges)
+    votes = {scored.candidate.candidate_id: scored.votes for scored in matched}
+    own_settings = settings.model_copy(update={"aggregation": name})
+    pairs = label([scored.candidate for scored in matched], votes, own_settings, judges)
     return [
-        _Labelled(one.same, one.grade, None if pair.reason else pair.polarity, pair.label)
-        for one, pair in zip(matched, pairs, strict=True)
+        _Labelled(scored.same, scored.grade, None if pair.reason else pair.polarity, pair.label)
+        for scored, pair in zip(matched, pairs, strict=True)
     ]

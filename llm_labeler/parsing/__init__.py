@@ -1,11 +1,12 @@
-"""From a raw answer to its sentences: thoughts and made-up turns off, then JSON, a list or lines.
+"""Parse raw answers into sentences, and filter the sentences.
 
 ```
-answer    thoughts, chat marks, made-up turns; how the answer ended, what the items say of each other
-data      JSON, nearly-JSON, cut-off JSON, Markdown tables
+answer    removes reasoning, special tokens and invented turns; marks the end of incomplete answers
+data      JSON, malformed or truncated JSON, Markdown tables
 lines     lists, headings, plain lines
-sentence  one sentence without label, markup, quotes and remarks
-phrases   how models introduce, comment on and refuse what they write
+sentence  removes label, markup, quotes and remarks of one sentence
+phrases   patterns of introductions, comments and refusals
+filters   compares sentences with their texts
 ```
-Everything in an answer that is not a sentence is an item with one of `answer.REASONS`.
+Every other part of an answer becomes an item with one of `answer.REASONS`.
 """

@@ -1,4 +1,4 @@
-"""The sentences of JSON, of nearly-JSON, of JSON that was cut off, and of Markdown tables."""
+"""Read sentences from JSON, malformed or truncated JSON, and Markdown tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from llm_labeler.parsing.sentence import SourceText, has_words, polarity_of, side_of
 from llm_labeler.records import Item, Polarity
 
-# An opening bracket that begins a line or follows a colon, with a string, a key or a bracket behind it.
+# An opening bracket at the start of a line or after a colon, followed by a string, a key or a bracket.
 _OPEN = re.compile(
     r"(?:^|(?<=[:：=]))[ \t]*(?P<open>[\[{](?=[\s\[{]{0,200}[\"'“‘”\]}]|(?<=\{)\s{0,200}\w{1,40}\s?:))",
     re.MULTILINE,
@@ -20,11 +20,11 @@ _JSON = re.compile(r"[\[{] ?[\"']")
 _BETWEEN = re.compile(r"[\s,;]*")
 _FENCE = "`jsonJSON \t\n"
 _DECODER = json.JSONDecoder(strict=False)
-# json_repair's time grows with the square of the signs that it guesses about; 500 of them take 60 ms.
+# json_repair takes quadratic time in the number of brackets and quotes: 60 ms for 500.
 _MAX_CHARS, _MAX_SIGNS = 20_000, 500
 _SIGN = re.compile(r"[\[\]{}\"'“”‘’\\]")
 _STRING = re.compile(r"\"([^\"\\\n]{2,4000})\"\s{0,99}[,\]}]")
-# Possessive, as a run of dashes could else be parted among the columns in very many ways.
+# Possessive quantifiers, as backtracking over a run of dashes would be exponential.
 _RULE = re.compile(r"\|?(?:\s{0,9}+:?+-{2,10000}+:?+\s{0,9}+\|?+){1,50}+")
 _DELIMITER = re.compile(r"(?<=[\"'])\s{0,200},\s{0,200}(?=[\"'])")
 _QUOTED = re.compile(r"([\"']).*\1", re.DOTALL)
@@ -38,21 +38,19 @@ class ParsedData:
     before: str
     values: list[Any]
     after: str
-    is_closed: bool = True  # False: it breaks off within a string or a bracket
+    is_closed: bool = True  # False: it ends within a string or a bracket
 
 
 def read_data(text: str, source: SourceText) -> ParsedData | None:
-    """The first JSON in a text with the JSON that follows at once, or its table; None without either."""
+    """The first JSON values in a text, or its Markdown table; None without either."""
     match = _OPEN.search(text)
     if match is None or (not source.lacks(_JSON) and text[: match.start("open")].strip(_FENCE)):
         return _table(text, source)
     start = match.start("open")
     values, end = _decoded(text, start)
     if values:
-        # `[]string{ "…" }` is code.
-        return (
-            ParsedData(text[:start], values, text[end:]) if any(values) or not has_words(text[end:]) else None
-        )
+        is_code = not any(values) and has_words(text[end:])  # such as `[]string{ "…" }`
+        return None if is_code else ParsedData(text[:start], values, text[end:])
     end = max(text.rfind("]" if text[start] == "[" else "}") + 1, 0)
     broken = text[start : end if end > start else len(text)]
     value = _quoted_list(broken) or _repaired(broken)
@@ -63,7 +61,7 @@ def read_data(text: str, source: SourceText) -> ParsedData | None:
 
 
 def _decoded(text: str, start: int) -> tuple[list[Any], int]:
-    """Values of JSON one after the other, as in JSON lines, and where they end."""
+    """Consecutive JSON values, as in JSON lines, and their end index."""
     values: list[Any] = []
     end = start
     while start < len(text) and text[start] in "[{":
@@ -78,7 +76,7 @@ def _decoded(text: str, start: int) -> tuple[list[Any], int]:
 
 
 def _quoted_list(text: str) -> list[str] | None:
-    """Strings of a list with quotes that are wrong for JSON: single ones, or some within not escaped."""
+    """The strings of a list with single quotes or unescaped inner quotes."""
     parts = _DELIMITER.split(text[1:-1].strip().rstrip(",")) if text[0] == "[" and text[-1] == "]" else [""]
     if not all(map(_QUOTED.fullmatch, parts)):
         return None
@@ -86,7 +84,7 @@ def _quoted_list(text: str) -> list[str] | None:
 
 
 def _repaired(text: str) -> Any:
-    """What json_repair makes of nearly-JSON; the whole strings in it if guessing would take too long."""
+    """Repair malformed JSON; only extract its strings if that would take too long."""
     if len(text) > _MAX_CHARS or len(_SIGN.findall(text)) > _MAX_SIGNS:
         return _STRING.findall(text) or None
     import json_repair  # only broken JSON needs it
@@ -94,12 +92,12 @@ def _repaired(text: str) -> Any:
     try:
         value = json_repair.loads(text, skip_json_loads=True)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        return None  # a wrong guess of its shows as any of these
+        return None  # json_repair raises any of these
     return value if isinstance(value, list | dict) and value else None
 
 
 def _table(text: str, source: SourceText) -> ParsedData | None:
-    """The rows of a Markdown table as records, if one of its cells is as long as a sentence."""
+    """The rows of a Markdown table, if a cell is as long as a sentence."""
     lines = text.split("\n")
     rule = next(
         (n for n, line in enumerate(lines) if n and "|" in line and _RULE.fullmatch(line.strip())), None
@@ -120,7 +118,7 @@ def _cells(row: str) -> list[str]:
 
 
 def items_of(value: Any, source: SourceText, polarity: Polarity | None, depth: int = 0) -> Iterator[Item]:
-    """Every string in a value: sentences without a reason, others with theirs."""
+    """Every string in a value, with a reason if it is not a sentence."""
     if isinstance(value, str):
         yield Item(value)
     elif depth > _DEPTH:
@@ -141,20 +139,18 @@ def _items_of_fields(
     has_named = any(value and sides[name] == "" for name, value in fields.items())
     has_others = has_named or any(isinstance(value, list | dict) and value for value in fields.values())
     has_own = polarity is not None and any(polarity_of(name) == polarity for name in fields)
-    kinds = [
-        polarity_of(value) for value in fields.values() if isinstance(value, str) and value.count(" ") < 2
-    ]
-    spoken = next((kind for kind in kinds if kind), None)  # {"type": "antonym", "text": …}
+    short = (value for value in fields.values() if isinstance(value, str) and value.count(" ") < 2)
+    stated = next(filter(None, map(polarity_of, short)), None)  # {"type": "antonym", "text": …}
     for name, value in fields.items():
         reason: str | None = None
         if polarity and (
-            (has_own and polarity_of(name) not in (None, polarity)) or spoken not in (None, polarity)
+            (has_own and polarity_of(name) not in (None, polarity)) or stated not in (None, polarity)
         ):
             reason = "other_polarity"
-        elif isinstance(value, str) and len(fields) > 1 and source.is_said_by(value):
+        elif isinstance(value, str) and len(fields) > 1 and source.equals(value):
             reason = "echo"
         elif isinstance(value, str) and sides[name] is None:
-            reason = "side_field" if has_others and not source.is_said_by(name) else None
+            reason = "side_field" if has_others and not source.equals(name) else None
         elif isinstance(value, str) or (sides[name] == "side_field" and has_named):
             reason = sides[name] or None
         for item in items_of(value, source, polarity, depth + 1):

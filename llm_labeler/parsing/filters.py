@@ -1,7 +1,7 @@
-"""Which sentences of answers become candidates: each is checked against its text, then against the others.
+"""Decide which sentences become candidates: check each against its text, then against the other sentences.
 
-An LLM that answers a question instead of rewriting it writes sentences that look fine by themselves. They are
-found because they don't ask and, with `min_shared`, by the words that they share with the text, next to none.
+If an LLM answers a question instead of rewriting it, its sentences are detected because they are not
+questions and, with `min_shared`, because they share few words with the text.
 """
 
 from __future__ import annotations
@@ -14,37 +14,45 @@ from types import MappingProxyType
 from typing import TypeAlias
 from unicodedata import category
 
-from llm_labeler.parsing.scripts import UNSPACED, differing, fold, is_other_script, sameness, stem, words
+from llm_labeler.parsing.scripts import (
+    UNSPACED,
+    differing,
+    fold,
+    is_other_script,
+    order_similarity,
+    stem,
+    words,
+)
 from llm_labeler.records import POLARITIES, AskKey, Candidate, Item, Polarity, Proposal, Text
 from llm_labeler.settings import FilterSettings
 
-# What tells that an LLM did something else than it was asked for.
-BESIDE = ("meta", "nothing_shared", "not_a_question")
-# What tells that a negative is none.
-REPEATS = ("copy", "near_copy", "unchanged")
+# Reasons that show that an LLM did another task.
+OFF_TOPIC = ("meta", "nothing_shared", "not_a_question")
+# Reasons that show that a negative has the same meaning.
+COPIES = ("copy", "near_copy", "unchanged")
 
 REASONS: Mapping[str, str] = MappingProxyType(
     {
-        "control_characters": "it has signs that no sentence has, or that could not be decoded",
-        "no_letters": "it has no letters",
-        "markup_only": "it is a link or markup and nothing else",
-        "copy": "it is the text itself, but for case, punctuation and white space",
-        "meta": "it speaks of sentences, or of itself, instead of saying one",
-        "wrong_script": "it is written in another script than its text",
-        "too_short": "it is shorter than `min_length_ratio` times its text",
-        "too_long": "it is longer than `max_length_ratio` times its text",
-        "near_copy": "a negative with the words of its text, articles, inflection and order aside",
-        "unchanged": "a negative that only leaves out words of its text or adds some at its end: no denial,"
-        " antonym, number or order differs",
+        "control_characters": "has control characters or characters that could not be decoded",
+        "no_letters": "has no letters",
+        "markup_only": "is only a link or markup",
+        "copy": "equals the text but for case, punctuation and white space",
+        "meta": "is about sentences or about the LLM",
+        "wrong_script": "is in another script than its text",
+        "too_short": "is shorter than `min_length_ratio` times its text",
+        "too_long": "is longer than `max_length_ratio` times its text",
+        "near_copy": "a negative with the words of its text but for articles, inflection and order",
+        "unchanged": "a negative that only drops words of its text or adds words at its end, without a"
+        " negation, antonym, number or change of order",
         "few_differing_words": "a negative with fewer differing words than `min_differing_words`",
-        "nothing_shared": "it has less in common with its text than `min_shared`; a negative, nothing at all",
-        "not_a_question": "a positive of a question that asks nothing: an answer to it, as a rule",
+        "nothing_shared": "shares less with its text than `min_shared`; a negative, nothing at all",
+        "not_a_question": "a positive of a question that is not a question, usually an answer",
         "repeated": "the same LLM proposed it before, for the same text and polarity",
-        "both_polarities": "it was proposed as a positive and as a negative of the same text",
+        "both_polarities": "was proposed as a positive and as a negative of the same text",
     }
 )
 
-_JOINERS = ("\u200c", "\u200d")  # Persian, Indic scripts and emoji have them
+_JOINERS = ("\u200c", "\u200d")  # used in Persian, Indic scripts and emoji
 _LINK_OR_MARKUP = re.compile(
     r"\b(?:https?|ftp)://\S+|\bwww\.\S+|[^\s@]{1,64}@\S+|</?[A-Za-z][^<>]{0,500}>"
     r"|\[[^\[\]]{0,500}\]\([^()]{0,500}\)|&[A-Za-z]{1,20};"
@@ -66,13 +74,12 @@ _META = re.compile(
 TASK_REASONS: Mapping[str, str] = MappingProxyType(
     {
         "few_words_kept": "a hard negative that shares less than `min_kept` of its text's words",
-        "unwanted_kind": "a hard negative of a kind that was not asked for",
-        "asks_nothing": "of the task query: it is no question",
+        "unwanted_kind": "a hard negative of a kind that was not requested",
+        "asks_nothing": "task query: is not a question",
     }
 )
-# What may be done with the words that are there, or with other forms of them.
-_REORDERED = ("role", "tense", "modality")
-# Words that say nothing of what a sentence is about; of scripts without spaces, characters.
+_REORDERED = ("role", "tense", "modality")  # changes that may keep all words or their stems
+# Stop words; characters of scripts without spaces.
 _ENGLISH = (
     "a about after all also am an and any are as at be been being both but by can could did do "
     "does doing done for from get gets getting give given go goes going got had has have having "
@@ -91,8 +98,8 @@ _NEUTRAL_WORDS = (
     "there of in at by to with for and"
 )
 _NEUTRAL = frozenset(_NEUTRAL_WORDS.split())
-# Words that turn the meaning, wherever they come or go.
-_TURNING_WORDS = (
+# Words that change the meaning when they are added or removed.
+_NEGATING_WORDS = (
     "no not nor never none nobody nothing nowhere neither without hardly scarcely barely rarely seldom "
     "few little only less least too but except unless instead else other before until till yet almost "
     "nearly if or can could may might must should will would stop cease quit fail lack refuse deny avoid "
@@ -100,7 +107,7 @@ _TURNING_WORDS = (
     "far anything opposite contrary claim pretend incorrect remain impression zero supposedly allegedly "
     "fake former once nicht kein keine nie ohne ne pas jamais sans sin nunca non niet geen"
 )
-_TURNING = frozenset(map(stem, _TURNING_WORDS.split()))
+_NEGATING = frozenset(map(stem, _NEGATING_WORDS.split()))
 _ASKING = re.compile(
     r"[\W_]*(?:(?:and|but|so|or|also|please|in|on|at|for|from|to|with|of|by|about|under|since"
     r"|until) )*(?:what|whats|when|where|which|who|whose|whom|why|how|is|are|am|was|were|do|does|did|can"
@@ -109,8 +116,8 @@ _ASKING = re.compile(
     re.IGNORECASE,
 )
 _ASKED = re.compile(r"[?？؟՞]|[吗呢](?:\W|$)|(?:か|の)[。.]?$")
-# A wish for the same answer: `Tell me how …`, `I wonder whether …`.
-_WISH = re.compile(
+# An indirect question: `Tell me how …`, `I wonder whether …`.
+_INDIRECT = re.compile(
     r"\b(?:tell|explain|describe|suggest|advise|advice|recommend|give|show|name|list|help|need|know|wonder"
     r"|wondering|curious|ask|asking|let me|looking for|question|please|inquire|information|clarify|like to"
     r"|want to|interested)\b|请|想知道|告诉|教えて|ください",
@@ -118,21 +125,19 @@ _WISH = re.compile(
 )
 
 
-def turned_down(candidate: str, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
-    """Why `candidate` can't stand as a `polarity` of `text`, one of `REASONS`; None if it can."""
+def reject(candidate: str, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
+    """The reason, one of `REASONS`, why `candidate` is not a `polarity` of `text`; None if it is."""
     return (
-        _unfit(candidate)
-        or _unlike(candidate, text, settings)
-        or _same(candidate, text, polarity, settings)
-        or _beside(candidate, text, polarity, settings)
+        _reject_malformed(candidate)
+        or _reject_unlike(candidate, text, settings)
+        or _reject_copy(candidate, text, polarity, settings)
+        or _reject_off_topic(candidate, text, polarity, settings)
     )
 
 
-def _unfit(candidate: str) -> str | None:
-    """Why it is no sentence at all."""
-    if not candidate.isprintable() and any(_is_control(character) for character in candidate):
-        return "control_characters"
-    if "\ufffd" in candidate:
+def _reject_malformed(candidate: str) -> str | None:
+    has_control = not candidate.isprintable() and any(map(_is_control, candidate))
+    if has_control or "\ufffd" in candidate:
         return "control_characters"
     if not _has_letters(candidate):
         return "no_letters"
@@ -140,8 +145,7 @@ def _unfit(candidate: str) -> str | None:
     return "markup_only" if has_markup and not _has_letters(_LINK_OR_MARKUP.sub("", candidate)) else None
 
 
-def _unlike(candidate: str, text: str, settings: FilterSettings) -> str | None:
-    """Why it can't be about what the text is about."""
+def _reject_unlike(candidate: str, text: str, settings: FilterSettings) -> str | None:
     if _META.search(candidate) and not _META.search(text):
         return "meta"
     if settings.same_script and is_other_script(candidate, text):
@@ -151,20 +155,19 @@ def _unlike(candidate: str, text: str, settings: FilterSettings) -> str | None:
     return "too_long" if len(candidate) > settings.max_length_ratio * len(text) else None
 
 
-def _same(candidate: str, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
-    """Why it says no more than the text."""
+def _reject_copy(candidate: str, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
     if fold(candidate) == fold(text):
         return "copy"
     if polarity == "positive":
         return None
-    proposed, given = words(candidate), words(text)
-    if sameness(proposed, given) >= settings.antonym_similarity:
+    candidate_words, text_words = words(candidate), words(text)
+    if order_similarity(candidate_words, text_words) >= settings.antonym_similarity:
         return "near_copy"
-    return "few_differing_words" if differing(proposed, given) < settings.min_differing_words else None
+    is_close = differing(candidate_words, text_words) < settings.min_differing_words
+    return "few_differing_words" if is_close else None
 
 
-def _beside(candidate: str, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
-    """Why it says something else instead: an answer to the text, or a talk of its own."""
+def _reject_off_topic(candidate: str, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
     if polarity == "negative":
         return "nothing_shared" if settings.min_shared and not shared(candidate, text) else None
     if settings.same_kind and is_question(text) and not asks(candidate):
@@ -173,32 +176,36 @@ def _beside(candidate: str, text: str, polarity: Polarity, settings: FilterSetti
 
 
 def is_unchanged(candidate: str, text: str) -> bool:
-    """Whether a sentence only drops words of its text or adds some at its end, none of which turns it."""
-    if UNSPACED.search(text):  # denials are parts of words there
+    """Whether a candidate only drops words of its text or adds words at its end, without a negation."""
+    if UNSPACED.search(text):  # negations are parts of words there
         return False
-    said, given = ([stem(word) for word in words(one) if word not in _NEUTRAL] for one in (candidate, text))
-    if len(said) < 2 or 2 * len(said) < len(given):
+    new, old = (
+        [stem(word) for word in words(sentence) if word not in _NEUTRAL] for sentence in (candidate, text)
+    )
+    if len(new) < 2 or 2 * len(new) < len(old):
         return False
-    rest = iter(given)
-    if all(word in rest for word in said):
-        return _TURNING.isdisjoint(Counter(given) - Counter(said))
-    return len(given) > 1 and said[: len(given)] == given and _TURNING.isdisjoint(said[len(given) :])
+    rest = iter(old)
+    if all(word in rest for word in new):
+        return _NEGATING.isdisjoint(Counter(old) - Counter(new))
+    return len(old) > 1 and new[: len(old)] == old and _NEGATING.isdisjoint(new[len(old) :])
 
 
 def _is_control(character: str) -> bool:
-    """Whether no sentence has it: control, surrogate, private, invisible, or turning the writing about."""
+    """Whether a character is a control, surrogate, private-use or format character."""
     return category(character) in ("Cc", "Cs", "Co", "Cf") and character not in _JOINERS
 
 
 def _has_letters(text: str) -> bool:
-    return any(character.isalpha() for character in text)
+    return any(map(str.isalpha, text))
 
 
-def hard_turned_down(item: Item, text: str, settings: FilterSettings, changes: Collection[str]) -> str | None:
-    """Why a sentence is no hard negative of a text: `turned_down`'s reasons, or one of `TASK_REASONS`."""
+def reject_hard_negative(
+    item: Item, text: str, settings: FilterSettings, changes: Collection[str]
+) -> str | None:
+    """The reason why a sentence is not a hard negative: one of `REASONS` or `TASK_REASONS`."""
     if item.change is not None and item.change not in changes:
         return "unwanted_kind"
-    reason = rewrite_turned_down(item, text, "negative", settings)
+    reason = reject_rewrite(item, text, "negative", settings)
     if reason in ("near_copy", "unchanged") and item.change in _REORDERED:
         reason = None
     if reason is None and shared(item.text, text) < settings.min_kept:
@@ -206,133 +213,123 @@ def hard_turned_down(item: Item, text: str, settings: FilterSettings, changes: C
     return reason
 
 
-def query_turned_down(
-    candidate: str, passage: str, polarity: Polarity, settings: FilterSettings
-) -> str | None:
-    """Why a sentence is no question about a passage."""
+def reject_query(candidate: str, passage: str, polarity: Polarity, settings: FilterSettings) -> str | None:
+    """The reason why a sentence is not a question about a passage."""
     loose = settings.model_copy(update={"min_length_ratio": 0.0, "same_kind": False})
-    reason = turned_down(candidate, passage, polarity, loose)
+    reason = reject(candidate, passage, polarity, loose)
     return reason or (None if is_question(candidate) else "asks_nothing")
 
 
 def shared(candidate: str, text: str) -> float:
-    """How much of the shorter sentence's content stands in the other, in [0, 1]: the larger of two shares."""
-    one, other = _content(candidate), _content(text)
-    return max(_share(one, other), _share(_runs(candidate), _runs(text))) if one and other else 1.0
+    """Share of the shorter sentence that is in the other, in [0, 1]: the larger of words and trigrams."""
+    first, second = _content(candidate), _content(text)
+    if not first or not second:
+        return 1.0
+    return max(_share(first, second), _share(_trigrams(candidate), _trigrams(text)))
 
 
 def is_question(sentence: str) -> bool:
-    """Whether a sentence asks: by its sign, or by the word that it begins with."""
+    """Whether a sentence has a question mark or begins like a question."""
     return _ASKED.search(sentence) is not None or _ASKING.match(sentence) is not None
 
 
 def asks(sentence: str) -> bool:
-    """Whether a sentence asks, or wishes to be told."""
-    return is_question(sentence) or _WISH.search(sentence) is not None
+    """Whether a sentence is a direct or indirect question."""
+    return is_question(sentence) or _INDIRECT.search(sentence) is not None
 
 
 def _content(sentence: str) -> frozenset[str]:
     return frozenset(stem(word) for word in words(sentence) if word not in _COMMON)
 
 
-def _runs(sentence: str) -> frozenset[str]:
-    """Runs of three letters; none of what is written without spaces, whose words are single characters."""
+def _trigrams(sentence: str) -> frozenset[str]:
+    """Letter trigrams; none in scripts without spaces, where each character is a word."""
     folded = fold(sentence)
     is_unspaced = not folded.isascii() and UNSPACED.search(folded) is not None
     return frozenset() if is_unspaced else frozenset(folded[n : n + 3] for n in range(len(folded) - 2))
 
 
-def _share(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / min(len(one), len(other)) if one and other else 0.0
+def _share(first: frozenset[str], second: frozenset[str]) -> float:
+    return len(first & second) / min(len(first), len(second)) if first and second else 0.0
 
 
-# Why an item can't stand for a text as a polarity; None if it can.
-TurnedDown: TypeAlias = Callable[[Item, str, Polarity, FilterSettings], str | None]
+# Returns the reason to drop an item of this text and polarity; None to keep it.
+Reject: TypeAlias = Callable[[Item, str, Polarity, FilterSettings], str | None]
 Answers = Sequence[tuple[AskKey, Sequence[Item]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """What became of everything that was proposed for one text."""
+    """The proposals and candidates of one text."""
 
-    proposals: tuple[Proposal, ...]  # one for each item, by LLM, polarity, prompt and place in the answer
-    candidates: tuple[Candidate, ...]  # positives first, each polarity by its spelling
+    proposals: tuple[Proposal, ...]  # one for each item, by LLM, polarity, prompt and position in the answer
+    candidates: tuple[Candidate, ...]  # positives first, sorted
 
 
-def rewrite_turned_down(item: Item, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
-    """Why an item is not a rewrite of a text."""
-    reason = turned_down(item.text, text, polarity, settings)
+def reject_rewrite(item: Item, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
+    """The reason why an item is not a rewrite of a text."""
+    reason = reject(item.text, text, polarity, settings)
     if reason is None and polarity == "negative" and is_unchanged(item.text, text):
         return "unchanged"
     return reason
 
 
 def screen(
-    text: Text, answers: Answers, settings: FilterSettings, turned_down: TurnedDown = rewrite_turned_down
+    text: Text, answers: Answers, settings: FilterSettings, reject_item: Reject = reject_rewrite
 ) -> Screened:
-    """Decide about every item of every answer to a question about `text`."""
-    proposals = list(_proposals(text, answers, settings, turned_down))
-    folds = [fold(proposal.candidate) if proposal.reason is None else "" for proposal in proposals]
-    contested: set[str] = set.intersection(
-        *(
-            {
-                key
-                for key, proposal in zip(folds, proposals, strict=True)
-                if proposal.reason is None and proposal.polarity == polarity
-            }
-            for polarity in POLARITIES
-        )
-    )
+    """Filter the items of all answers about `text`."""
+    proposals = list(_proposals(text, answers, settings, reject_item))
+    folded = [fold(proposal.candidate) if proposal.reason is None else "" for proposal in proposals]
+    by_polarity: dict[Polarity, set[str]] = {polarity: set() for polarity in POLARITIES}
+    for key, proposal in zip(folded, proposals, strict=True):
+        if proposal.reason is None:
+            by_polarity[proposal.polarity].add(key)
+    contested = set.intersection(*by_polarity.values())
     seen: set[tuple[str, Polarity, str]] = set()
     sources: dict[tuple[Polarity, str], list[Proposal]] = {}
-    for place, (key, proposal) in enumerate(zip(folds, proposals, strict=True)):
+    for index, (key, proposal) in enumerate(zip(folded, proposals, strict=True)):
         if proposal.reason is not None:
             continue
-        once = (proposal.llm, proposal.polarity, key)
         if key in contested:
-            proposals[place] = replace(proposal, reason="both_polarities")
-        elif once in seen:
-            proposals[place] = replace(proposal, reason="repeated")
-        if key not in contested:
-            sources.setdefault((proposal.polarity, key), []).append(proposal)
-        seen.add(once)
-    candidates = [_candidate(found) for found in sources.values()]
+            proposals[index] = replace(proposal, reason="both_polarities")
+            continue
+        identity = (proposal.llm, proposal.polarity, key)
+        if identity in seen:
+            proposals[index] = replace(proposal, reason="repeated")
+        sources.setdefault((proposal.polarity, key), []).append(proposal)
+        seen.add(identity)
+    candidates = [_candidate(equal) for equal in sources.values()]
     candidates.sort(key=lambda c: (POLARITIES.index(c.polarity), c.candidate))
     return Screened(tuple(proposals), tuple(candidates))
 
 
 def _proposals(
-    text: Text, answers: Answers, settings: FilterSettings, turned_down: TurnedDown
+    text: Text, answers: Answers, settings: FilterSettings, reject_item: Reject
 ) -> Iterator[Proposal]:
-    """A proposal for each item, with the reason it is turned down for by itself."""
+    """A proposal for each item, with the reason to drop it."""
     for key, items in sorted(answers, key=_order):
         if key.text_id != text.text_id or key.task == "judge":
             raise ValueError(f"an answer to {key.task} {key.text_id} proposes nothing for {text.text_id}")
         for item in items:
-            reason = item.reason or turned_down(item, text.text, key.task, settings)
+            reason = item.reason or reject_item(item, text.text, key.task, settings)
             yield Proposal(text.text_id, key.llm, key.task, key.prompt_hash, item.text, reason, item.change)
 
 
 def _order(answer: tuple[AskKey, Sequence[Item]]) -> tuple[object, ...]:
     key, items = answer
-    said = tuple((item.text, item.reason or "") for item in items)
-    return (
-        key.llm,
-        POLARITIES.index(key.task) if key.task in POLARITIES else 2,
-        key.prompt_hash,
-        key.parameters,
-        said,
-    )
+    polarity = POLARITIES.index(key.task) if key.task in POLARITIES else 2
+    content = tuple((item.text, item.reason or "") for item in items)
+    return key.llm, polarity, key.prompt_hash, key.parameters, content
 
 
-def _candidate(found: list[Proposal]) -> Candidate:
-    """One candidate of the proposals that say the same, which stand in the order of their LLMs' names."""
-    first = found[0]
+def _candidate(proposals: list[Proposal]) -> Candidate:
+    """Merge proposals of the same sentence; the first one's spelling is kept."""
+    first = proposals[0]
     return Candidate(
         first.text_id,
         first.candidate,
         first.polarity,
-        tuple(sorted({proposal.llm for proposal in found})),
-        tuple(sorted({proposal.prompt_hash for proposal in found})),
-        next((proposal.change for proposal in found if proposal.change), None),
+        tuple(sorted({proposal.llm for proposal in proposals})),
+        tuple(sorted({proposal.prompt_hash for proposal in proposals})),
+        next((proposal.change for proposal in proposals if proposal.change), None),
     )

@@ -1,7 +1,6 @@
-"""How models introduce, comment on and refuse what they write, in the languages that they answer in.
+"""Patterns of introductions, comments and refusals in English, Chinese, Japanese and other languages.
 
-A text to rewrite may itself begin in such a way ("I'm sorry, …", "Let me know …"). Then its rewrites may too,
-and the pattern is ignored.
+A pattern is ignored if the text to rewrite begins in the same way ("I'm sorry, …", "Let me know …").
 """
 
 from __future__ import annotations
@@ -16,29 +15,27 @@ def _any(*alternatives: str) -> re.Pattern[str]:
 _SURE = (
     "(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|alright|great|got it|yes|understood|no problem"
     "|(?:i['’]d be |i['’]?m )?(?:happy|glad) to(?: help)?|好的|当然(?:可以)?|没问题|可以|もちろん(?:です)?"
-    "|はい|承知しました"
-    "|natürlich|gerne?|klar|¡?claro|por supuesto|bien sûr|certainement|d['’]accord)"
+    "|はい|承知しました|natürlich|gerne?|klar|¡?claro|por supuesto|bien sûr|certainement|d['’]accord)"
 )
 _OPENER = (
     r"(?:here\b|below|the |these |this is|as requested|based on|following|i['’](?:ve|ll)|i have|for (?:the"
-    r"|your)"
-    r"|some|sentences?\b|synonym|antonym|possible|generated|my|your|an?\b|\*\*(?:the|here)|(?:two|three|four"
-    r"|five|\d{1,3})\b|以下|下面|这里|这是|根据|您好|你好|我|为|对于|同义|反义|生成|可能|hier|folgende|aquí"
-    r"|voici|次の)"
+    r"|your)|some|sentences?\b|synonym|antonym|possible|generated|my|your|an?\b|\*\*(?:the|here)|(?:two"
+    r"|three|four|five|\d{1,3})\b|以下|下面|这里|这是|根据|您好|你好|我|为|对于|同义|反义|生成|可能|hier"
+    r"|folgende|aquí|voici|次の)"
 )
-# An introduction: to the colon, or all of "Sure!".
+# An introduction: up to the colon, or "Sure!".
 LEAD = _any(
     rf"(?:{_SURE}\b[!.,;。，！~😊]*\s*)?{_OPENER}[^:：\n]{{0,400}}[:：](?!=)", rf"{_SURE}\b(?:$|[!.。！]\s*)"
 )
 COUNTED = re.compile(r"\d{1,3}\s?[.)、:：]")
-# What an introduction is about.
+# Words of an introduction.
 ABOUT = _any(
     r"(?:sentence|version|variation|alternative)s?\b|nym|phras|rewrit|reword|meaning|opposite|negat"
     r"|here (?:you|they)",
     r"句|义词|改写|如下|以下|意思|文です|言い換え|次の|s[äa]tze?\b|umformulier|gegenteil|oraci[oó]n"
     r"|frases?\b|nim[oa]",
 )
-# What remarks are about; sentences only if the text asked about is too.
+# Words of a remark; ignored if the text to rewrite has them.
 META = _any(
     r"\b(?:synonym|antonym|paraphras|rephras|reword|rewrit|negat(?:es|ion|ed)|replac|substitut|convey"
     r"|emphasi[sz])",
@@ -48,50 +45,46 @@ META = _any(
     r"句子|同义|反义|原句|原文|意思|替换|改写|表达|否定|同義|対義|表現|言い換え|\b(?:bedeutung|gegenteil"
     r"|significado)",
 )
-# A label that says nothing: `Output:`; and the question, said again.
+# A label without content: `Output:`.
 HEAD = _any(
     r"(?:the )?(?:final )?(?:outputs?(?: sentences?)?|responses?|answers?|assistant|ai|chatgpt|bot|model"
-    r"|results?"
-    r"|输出(?:句子)?|回答|答案?|结果|助手|出力|ausgabe|antwort|salida|respuesta|réponse) ?[:：][*_]*\s*"
+    r"|results?|输出(?:句子)?|回答|答案?|结果|助手|出力|ausgabe|antwort|salida|respuesta"
+    r"|réponse) ?[:：][*_]*\s*"
 )
 _SAID = r"(?: (?:sentence|text|statement|phrase|version|one))? ?[*_]{0,2}[:：]"
+# A repetition of the question.
 ECHO = _any(
     rf"(?:the )?(?:original|source|given|provided|initial)(?: input)?{_SAID}",
     rf"(?:new |next )?(?:input|user|human|question|instructions?|task|prompt|query|q){_SAID}",
     r"(?:原始?(?:句子?|文)|给定句子?|输入(?:句子|文本)?|用户|问题?|指令|元の文|入力文?|eingabe|entrada"
-    r"|originalsatz",
-    r"ausgangssatz) ?[:：]|you are a (?:highly smart|helpful assistant)|你是一个(?:非常|高度)?(?:聪明|智能)",
+    r"|originalsatz|ausgangssatz) ?[:：]|you are a (?:highly smart|helpful assistant)|你是一个(?:非常"
+    r"|高度)?(?:聪明|智能)",
 )
-# A label in front of a sentence: its kind, its number, or how it is said.
+# A label in front of a sentence: its kind, number or style.
 _KIND = (
     r"(?:synonym(?:ous|s)?|antonym(?:ous|s)?|paraphrased?|rephras(?:ed|ing)|rewrit(?:ten|e)|negat(?:ed|ion"
-    r"|ive)"
-    r"|positive|opposite|contrary|similar|(?:same|opposite)[- ]meaning|alternative|generated|new|output"
-    r"|sentence"
-    r"|version|variation|variant|option|statement|text|result|a(?=[:：]))"
+    r"|ive)|positive|opposite|contrary|similar|(?:same|opposite)[- ]meaning|alternative|generated|new|output"
+    r"|sentence|version|variation|variant|option|statement|text|result|a(?=[:：]))"
 )
 _STYLE = (
-    r"(?:(?:more|slightly|very|less|an?|using|in|with) )*(?:(?:in)?formal|casual|neutral|polite|(?:in)?direct"
-    r"|simpl|short|long|concise|literal|figurative|poetic|active|passive|emphatic|question|academic"
-    r"|professional"
-    r"|friendly|first|second|third|fourth|fifth|书面|口语|正式|简洁|丁寧|satz|gegenteil|oraci|frase"
-    r"|sin[óo]nim"
-    r"|ant[óo]nim|phrase|variante|opci)\w*(?: [\w-]+){0,2}"
+    r"(?:(?:more|slightly|very|less|an?|using|in|with) )*(?:(?:in)?formal|casual|neutral|polite"
+    r"|(?:in)?direct|simpl|short|long|concise|literal|figurative|poetic|active|passive|emphatic|question"
+    r"|academic|professional|friendly|first|second|third|fourth|fifth|书面|口语|正式|简洁|丁寧|satz"
+    r"|gegenteil|oraci|frase|sin[óo]nim|ant[óo]nim|phrase|variante|opci)\w*(?: [\w-]+){0,2}"
 )
 LABEL = _any(
     rf"(?:(?:the |an? )?(?:{_KIND}[ -]?){{1,4}}(?: of [\w ]{{1,30}})?|{_STYLE}|反対|同義|言い換え|文"
     r"|(?:第[一二三四五六七八九十\d]{1,3}(?:个|条)?)?(?:同义|近义|反义|相反|否定|改写|新)?的?(?:句子?|版本"
-    r"|表达|选项|词)(?:话|子)?)"
-    r" ?(?:#|no\.? ?)?(?:\d{1,3}|[A-J]\b|[一二三四五六七八九十])?[*_]{0,2} ?(?:\([^()\n]{1,40}\) ?)?"
-    r"(?:[:：][*_]{0,2}(?!\d)|(?<=[\d])(?:[.)]| [-–—])(?=\s))\s*"
+    r"|表达|选项|词)(?:话|子)?) ?(?:#|no\.? ?)?(?:\d{1,3}|[A-J]\b"
+    r"|[一二三四五六七八九十])?[*_]{0,2} ?(?:\([^()\n]{1,40}\) ?)?(?:[:：][*_]{0,2}(?!\d)|(?<=[\d])(?:[.)]"
+    r"| [-–—])(?=\s))\s*"
 )
 BOLD_LABEL = re.compile(r"\*\*[^*:：\n]{1,60}(?:[:：]\s*\*\*|\*\*\s*(?:[:：]|[-–—](?=\s)))\s*")
 NOTE = _any(
     r"(?:please )?(?:key |brief )?(?:note|explanation|disclaimer|remark|comment|reason(?:ing)?|rationale"
-    r"|translation",
-    r"changes?(?: made)?|difference|technique|approach|tone|context|analysis|confidence|score)s?(?: \d{1,2})?"
-    r"[*_ ]{0,3}[:：]|(?:注意?|说明|解释|备注|理由|原因|分析|翻译|拼音|説明|補足|hinweis|erklärung|notas?"
-    r"|remarque)s? ?[:：]",
+    r"|translation|changes?(?: made)?|difference|technique|approach|tone|context|analysis|confidence"
+    r"|score)s?(?: \d{1,2})?[*_ ]{0,3}[:：]|(?:注意?|说明|解释|备注|理由|原因|分析|翻译|拼音|説明|補足"
+    r"|hinweis|erklärung|notas?|remarque)s? ?[:：]",
 )
 CLOSING = _any(
     r"(?:please )?note (?:that|,)|please (?:let me know|keep in mind)|let me know|feel free|thank"
@@ -99,22 +92,20 @@ CLOSING = _any(
     r"(?:i )?hope (?:this|these|that|you)|if (?:that|you (?:need|have|would|want|['’]d|require))"
     r"|is there anything",
     r"(?:all |each |both )?(?:of )?(?:the )?(?:these|this|each|both|here|in this) (?:\w+ )?(?:sentence"
-    r"|paraphrase|antonym",
-    r"synonym|version|option)s?\b|do you (?:want|need)|shall i|it['’]s (?:worth|important)|overall,"
-    r"|enjoy\b|good luck",
+    r"|paraphrase|antonym|synonym|version|option)s?\b|do you (?:want|need)|shall i|it['’]s (?:worth"
+    r"|important)|overall,|enjoy\b|good luck",
     r"happy to help|you['’]re welcome|end of|希望(?:这|以上|对|能)|如果(?:您|你)|如有|如需|请注意|这些"
     r"|以上(?:是|句子)|请告诉我|请问",
     r"お役に立て|何か|必要|ich hoffe|lass mich|wenn du|falls sie|¡?espero|si necesitas|n['’]hésitez"
     r"|j['’]espère",
 )
 _CANNOT = (
-    r"(?:\bi (?:can['’]?t|cannot|can not|won['’]t|will not|must|decline)|\bi(?: am|['’]m) (?:not able|unable)"
-    r"|i (?:don['’]t|do not) (?:feel|have|understand)|无法|不能|不会|没办法|不太?明白)"
+    r"(?:\bi (?:can['’]?t|cannot|can not|won['’]t|will not|must|decline)|\bi(?: am|['’]m) (?:not able"
+    r"|unable)|i (?:don['’]t|do not) (?:feel|have|understand)|无法|不能|不会|没办法|不太?明白)"
 )
 _TASK = (
     r"(?:generat|provid|creat|produc|assist|help|fulfil|compl|answer|respond|engag|discuss|rewrit|paraphras"
-    r"|request"
-    r"|sentence|content|生成|提供|回答|满足|协助|帮助|完成|处理|讨论|改写|您的)"
+    r"|request|sentence|content|生成|提供|回答|满足|协助|帮助|完成|处理|讨论|改写|您的)"
 )
 REFUSAL = _any(
     r"(?:i(?:['’]m| am) (?:\w+ )?(?:sorry|afraid)|i apologi[sz]e|my apologies|sorry|unfortunately|很?抱歉"
@@ -126,9 +117,8 @@ REFUSAL = _any(
     r"(?:as|i(?:['’]m| am)(?: just)?) an? (?:\w+ )?(?:ai|artificial|language model)\b|作为(?:一个"
     r"|一名)?(?:ai|人工智能)",
     r"(?:please|(?:could|can|would) you(?: please)?) (?:provide|give|share|specify"
-    r"|clarify)[^\n]{0,40}(?:sentence|input",
-    r"mean|text (?:you|to))|请(?:您)?提供|(?:it (?:seems|looks)|there is no"
-    r"|you haven['’]t)[^\n]{0,60}(?:input|sentence)",
+    r"|clarify)[^\n]{0,40}(?:sentence|input|mean|text (?:you|to))|请(?:您)?提供|(?:it (?:seems|looks)"
+    r"|there is no|you haven['’]t)[^\n]{0,60}(?:input|sentence)",
 )
 NOTHING = _any(
     r"[\W_]*(?:n/?a|none|null|nil|tbd|same as (?:above|before)|无|no (?:further|more"
@@ -139,9 +129,8 @@ THINKS = _any(
     r"(?:(?:okay|ok|hmm+|well|so|now|first|then|next|but|wait|maybe|actually)[,.…!]* )*(?:let me (?!know)"
     r"|let['’]s (?:see"
     rf"|think|try)|(?:i|we) (?:need|have|should|must|want|could|can|will) (?:to )?{_MAKE}|the user (?:wants"
-    rf"|asks|says)"
-    rf"|to {_MAKE} (?:\w+ ){{0,4}}(?:sentence|nym|opposite|version|meaning|it\b)|(?:draft|thinking"
-    rf"|step) ?(?:\d+ ?)?[:：])",
+    rf"|asks|says)|to {_MAKE} (?:\w+ ){{0,4}}(?:sentence|nym|opposite|version|meaning|it\b)|(?:draft"
+    rf"|thinking|step) ?(?:\d+ ?)?[:：])",
     r"(?:hmm+|wait|okay, so)\b|嗯|用户(?:想|要|希望|让)|我(?:需要|应该)|让我",
 )
 CORRECTS = _any(
@@ -154,13 +143,10 @@ ECHO_NAME = _any(
 )
 SIDE_NAME = _any(
     r"(?:explanation|explain|notes?\b|reason|rationale|why|id\b|index|number|no\b|#|nr\b|label|type|kind"
-    r"|lang|polarity",
-    r"score|similarity|confidence|rank|difference|change|comment|remark|title|status|error|message|detail"
-    r"|description",
-    r"code|model|role|task|though?t|thinking|analysis|technique|method|strategy|style|tone|category|meta"
-    r"|count|total",
-    r"date|key\b|usage|context|translation|pinyin|解释|说明|编号|序号|备注|类型|理由|分析|説明|erklärung"
-    r"|hinweis|nota\b)",
+    r"|lang|polarity|score|similarity|confidence|rank|difference|change|comment|remark|title|status|error"
+    r"|message|detail|description|code|model|role|task|though?t|thinking|analysis|technique|method"
+    r"|strategy|style|tone|category|meta|count|total|date|key\b|usage|context|translation|pinyin|解释|说明"
+    r"|编号|序号|备注|类型|理由|分析|説明|erklärung|hinweis|nota\b)",
 )
 SENTENCE_NAME = _any(
     r"sentence|text|output|nym|phras|rewrit|reword|result|answer|response|content|generat|value|version"

@@ -1,1 +1,1 @@
-"""One run of a command: from its arguments to its result."""
+"""One run of a command, from its arguments to its result."""

@@ -1,4 +1,4 @@
-"""Makes the dataset from stored answers, without a call, and the result of a run."""
+"""Make the dataset from stored answers, without a call."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from llm_labeler.dispatch.answers import AnswerStore
 from llm_labeler.dispatch.budget import Spending, money
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judges
-from llm_labeler.parsing.filters import BESIDE, REPEATS, shared
+from llm_labeler.parsing.filters import COPIES, OFF_TOPIC, shared
 from llm_labeler.records import Proposal, Text
 from llm_labeler.runs.run_folder import CANDIDATES_FILE, RunRecord, format_counts
 from llm_labeler.runs.tasks import GenerationTask, TextCandidates, estimate_judges, with_votes
-from llm_labeler.settings import RULES, STRATEGIES, TASKS, LabelSettings
+from llm_labeler.settings import AGGREGATIONS, RULES, TASKS, LabelSettings
 from pairkit.app.errors import PairkitError, RemoteError
 from pairkit.app.progress import Listener, Progress
 from pairkit.app.result_table import Printed, ResultTable
-from pairkit.app.terminal import say as tell
+from pairkit.app.terminal import say
 from pairkit.dataset.reader import read_pairs
 from pairkit.dataset.records import PairDataset
 
@@ -43,47 +43,48 @@ class Asked:
     stopped: str | None = None
     unanswered: Mapping[str, int] = field(default_factory=dict)
     problems: Mapping[str, PairkitError] = field(default_factory=dict)
-    detail: str = ""  # the common message of all failures, if they have one
+    detail: str = ""  # the message of all failures, if it is the same
 
     def unanswered_counts(self) -> str:
-        """How many questions got no answer, by reason."""
+        """Number of unanswered questions by reason, for a message."""
         number, detail = sum(self.unanswered.values()), f": {self.detail}" if self.detail else ""
         return f"{number:,} questions ({format_counts(self.unanswered)}{detail})"
 
     def problem(self, out: Path) -> RemoteError | None:
-        """What the dataset in `out` lacks; None if nothing failed."""
+        """The error that lists missing answers; None if nothing failed."""
         missing = [f"{llm} ({error})" for llm, error in self.problems.items()]
         if self.unanswered:
             missing.append(self.unanswered_counts())
         if not missing:
             return None
         return RemoteError(
-            f"{out} is made without all answers of {'; '.join(missing)}; run the same command again"
+            f"{out} was made without all answers of {'; '.join(missing)}; run the same command again"
         )
 
 
 def judges_table(judges: Judges) -> ResultTable:
-    """Each judge's record, and how their votes were weighed."""
+    """Counts and estimated accuracy of each judge."""
     alpha = "undefined" if judges.alpha is None else f"{judges.alpha:.2f}"
     why = f" ({judges.reason})" if judges.reason else ""
-    caption = f"weighed by {judges.method}{why}; Krippendorff's alpha {alpha}"
-    is_alone = len(judges.by_name) < 2  # its accuracy can't be estimated without other votes
-    headings = ("judge", "judged", "unsure", "accuracy", "agrees with")
-    found = ResultTable(*headings, caption=caption, left=("agrees with",))
+    caption = f"votes weighted by {judges.method}{why}; Krippendorff's alpha {alpha}"
+    table = ResultTable(
+        *("judge", "judged", "unsure", "accuracy", "agrees with"), caption=caption, left=("agrees with",)
+    )
     for name, judge in sorted(judges.by_name.items()):
         shares = [
             f"{pair.other if pair.one == name else pair.one} {pair.share:.0%}"
             for pair in judges.agreements
             if name in (pair.one, pair.other)
         ]
-        accuracy = "-" if is_alone else f"{judge.accuracy:.2f}"
-        found.add_row(name, judge.judged, judge.unsure, accuracy, ", ".join(shares))
-    return found
+        # The accuracy of a single judge can't be estimated.
+        accuracy = "-" if len(judges.by_name) < 2 else f"{judge.accuracy:.2f}"
+        table.add_row(name, judge.judged, judge.unsure, accuracy, ", ".join(shares))
+    return table
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class RunResult(Printed):
-    """What `generate`, `parse` and `judge` return."""
+    """The common part of the results of `generate`, `parse` and `judge`."""
 
     out: Path
     work: Path
@@ -100,11 +101,11 @@ class RunResult(Printed):
 
     @property
     def problem(self) -> RemoteError | None:
-        """What the dataset lacks; None if nothing failed."""
+        """The error that lists missing answers; None if nothing failed."""
         return self.asked.problem(self.out)
 
     def tables(self) -> list[ResultTable]:
-        """Each judge's record if there are judges, and the counts."""
+        """The judges, if there are any, and the counts."""
         return [*([judges_table(self.judges)] if self.judges else []), self.table()]
 
     def _calls(self) -> dict[str, Any]:
@@ -126,18 +127,18 @@ class RunResult(Printed):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Labelled(RunResult):
-    """A finished run of `generate` or `parse`.
+    """The result of `generate` or `parse`.
 
     Attributes:
-        out: The dataset's folder.
-        work: The folder of the answers, for `show`, `report`, `score` and `parse`.
-        statistics: As in the dataset's statistics.json.
-        dropped: Number of input rows, proposals, candidates and questions that gave no pair, by reason.
+        out: Folder of the dataset.
+        work: Folder of the answers, for `show`, `report`, `score` and `parse`.
+        statistics: Content of the dataset's statistics.json.
+        dropped: Number of input rows, proposals, candidates and questions without a pair, by reason.
         judges: The judges' estimated accuracies; None without judges.
         asked: Calls, spending and failures of this session.
         spent_in_all: Spending of all sessions in `work`.
-        seconds: Of this session.
-        messages: What was reported during the run, a line each.
+        seconds: Duration of this session.
+        messages: Notes and warnings of the run, one line each.
     """
 
     dropped: Mapping[str, int]
@@ -145,12 +146,12 @@ class Labelled(RunResult):
 
     @property
     def positives(self) -> int:
-        """Pairs of the same meaning in all splits."""
+        """Number of pairs with the same meaning, in all splits."""
         return self._count("positive")
 
     @property
     def negatives(self) -> int:
-        """Pairs of opposite meaning in all splits."""
+        """Number of pairs with opposite meaning, in all splits."""
         return self._count("negative")
 
     @property
@@ -164,7 +165,7 @@ class Labelled(RunResult):
         return self.spent.cost
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain data, for JSON."""
+        """The result for JSON."""
         return {
             "out": str(self.out),
             "texts": self.statistics["texts"],
@@ -176,15 +177,15 @@ class Labelled(RunResult):
         }
 
     def table(self) -> ResultTable:
-        """Counts by split, and what they cost."""
+        """Counts by split, with the cost as caption."""
         columns = ("texts", "positive", "negative", "triplets")
-        found = ResultTable("split", *columns, title=str(self.out), caption=self._caption())
+        table = ResultTable("split", *columns, title=str(self.out), caption=self._caption())
         for split, counts in self.statistics["splits"].items():
-            found.add_row(split, *(counts[name] for name in columns))
-        return found
+            table.add_row(split, *(counts[name] for name in columns))
+        return table
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """How to see what was dropped, and how to train on the rest."""
+        """Commands to list dropped rows and to train."""
         train = ["aoe", "train", "--backbone", "minilm", "--out", "model", "--data"]
         triplets = self.out / "triplet"
         return [
@@ -207,12 +208,12 @@ class Labelled(RunResult):
         return sum(split[polarity] for split in self.statistics["splits"].values())
 
 
-_FEWEST = 3  # fewer are not significant
-_LITTLE = 0.2  # shared content words; of true paraphrases 3 % have less
+_MIN_COUNT = 3  # fewer cases give no warning
+_MIN_SHARED = 0.2  # share of common content words; 3 % of true paraphrases have less
 
 
 class QualityWarnings:
-    """Counts of proposals and answers by LLM, text by text, and the warnings that follow."""
+    """Counts proposals and answers by LLM, and derives warnings from the counts."""
 
     def __init__(self, settings: LabelSettings) -> None:
         self._needs_positives = frozenset(
@@ -220,75 +221,73 @@ class QualityWarnings:
             for name in settings.proposers
             if settings.llm[name].kind == RULES and "positive" in settings.prompt.polarities
         )
-        self._positives, self._kept, self._beside = Counter[str](), Counter[str](), Counter[str]()
-        self._negatives, self._repeats = Counter[str](), Counter[str]()
-        self._spent, self._answers = Counter[str](), Counter[str]()
+        self._positives, self._on_topic, self._off_topic = Counter[str](), Counter[str](), Counter[str]()
+        self._negatives, self._copies = Counter[str](), Counter[str]()
+        self._limit_spent, self._answers = Counter[str](), Counter[str]()
 
     def add(self, text: str, proposals: Iterable[Proposal], answers: Counter[str]) -> None:
-        """Take in one text's proposals, and how many answers they come from, by LLM."""
+        """Count one text's proposals, and the number of answers by LLM."""
         self._answers.update(answers)
         for proposal in proposals:
             is_kept = proposal.reason is None
             is_positive = is_kept and proposal.polarity == "positive"
-            is_unlike = is_positive and shared(proposal.candidate, text) < _LITTLE
+            is_unlike = is_positive and shared(proposal.candidate, text) < _MIN_SHARED
             self._positives[proposal.llm] += is_positive
-            self._kept[proposal.llm] += is_kept and not is_unlike
-            self._beside[proposal.llm] += is_unlike or proposal.reason in BESIDE
-            self._spent[proposal.llm] += proposal.reason == "limit_spent"
-            if proposal.polarity == "negative" and (is_kept or proposal.reason in REPEATS):
+            self._on_topic[proposal.llm] += is_kept and not is_unlike
+            self._off_topic[proposal.llm] += is_unlike or proposal.reason in OFF_TOPIC
+            self._limit_spent[proposal.llm] += proposal.reason == "limit_spent"
+            if proposal.polarity == "negative" and (is_kept or proposal.reason in COPIES):
                 self._negatives[proposal.llm] += 1
-                self._repeats[proposal.llm] += not is_kept
+                self._copies[proposal.llm] += not is_kept
 
     def warnings(self) -> tuple[str, ...]:
-        """One line for each doubt, by LLM."""
-        return tuple(line for llm in sorted(self._answers) for line in self._about(llm))
+        """The warnings, one line each, sorted by LLM."""
+        return tuple(line for llm in sorted(self._answers) for line in self._warnings_of(llm))
 
-    def _about(self, llm: str) -> list[str]:
-        found: list[str] = []
+    def _warnings_of(self, llm: str) -> list[str]:
+        lines: list[str] = []
         if llm in self._needs_positives and not self._positives[llm]:
-            found.append(
-                f"{llm}: made no positives; its rules are for English sentences only: take an LLM for others"
-            )
-        beside, judged = self._beside[llm], self._beside[llm] + self._kept[llm]
-        if beside >= _FEWEST and 2 * beside > judged:
-            found.append(
-                f"{llm}: {beside:,} of {judged:,} sentences have little to do with their texts (dropped as"
-                f" {', '.join(BESIDE)}, or kept with almost no word in common); it may answer them"
+            lines.append(f"{llm}: no positives; its rules need English sentences: use an LLM for others")
+        off_topic, judged = self._off_topic[llm], self._off_topic[llm] + self._on_topic[llm]
+        if off_topic >= _MIN_COUNT and 2 * off_topic > judged:
+            lines.append(
+                f"{llm}: {off_topic:,} of {judged:,} sentences have little to do with their texts (dropped as"
+                f" {', '.join(OFF_TOPIC)}, or kept with almost no word in common); it may answer them"
                 " instead of rewriting them: look at some with `label show`, and try prompt hardened"
                 " (--prompt hardened)"
             )
-        repeats, negatives = self._repeats[llm], self._negatives[llm]
-        if repeats >= _FEWEST and 2 * repeats > negatives:
-            found.append(
-                f"{llm}: {repeats:,} of {negatives:,} negatives say what their texts say"
-                f" ({', '.join(REPEATS)}); it may be too small for the task: look at some with `label show`,"
-                " and take a larger model or have others judge with strategy vote (--strategy)"
+        copies, negatives = self._copies[llm], self._negatives[llm]
+        if copies >= _MIN_COUNT and 2 * copies > negatives:
+            lines.append(
+                f"{llm}: {copies:,} of {negatives:,} negatives repeat their texts"
+                f" ({', '.join(COPIES)}); it may be too small for the task: look at some with `label show`,"
+                " and use a larger model, or let other LLMs judge with aggregation vote (--aggregation)"
             )
-        spent, answers = self._spent[llm], self._answers[llm]
-        if spent >= _FEWEST and 2 * spent > answers:
-            found.append(
-                f"{llm}: {spent:,} of {answers:,} answers spent their token limit before they began, as a"
-                f" rule on reasoning; raise llm.{llm}.max_tokens, or turn reasoning off in llm.{llm}.extra"
+        spent, answers = self._limit_spent[llm], self._answers[llm]
+        if spent >= _MIN_COUNT and 2 * spent > answers:
+            lines.append(
+                f"{llm}: {spent:,} of {answers:,} answers reached the token limit before they began, usually"
+                f" by reasoning; raise llm.{llm}.max_tokens, or turn reasoning off in llm.{llm}.extra"
             )
-        return found
+        return lines
 
 
 _REPORT_EVERY = 256  # texts
 
 
 class Notes(list[str]):
-    """What people should know of a run: kept, and told at once where progress is shown."""
+    """The notes of a run; they are also printed if progress is shown."""
 
     def __init__(self, progress: bool | Listener) -> None:
         self._is_quiet = progress is not True
 
-    def add(self, words: str) -> None:
+    def add(self, note: str) -> None:
         """Keep a note, and print it."""
-        self.append(words)
-        tell(words, quiet=self._is_quiet)
+        self.append(note)
+        say(note, quiet=self._is_quiet)
 
     def add_input(self, texts: InputTexts, remote: Sequence[str]) -> None:
-        """Which rows are not used, and which LLMs may send the others to another machine."""
+        """Note which rows are not used, and which LLMs may send texts to another machine."""
         for reason, count in texts.dropped.items():
             self.add(
                 f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input]"
@@ -298,11 +297,11 @@ class Notes(list[str]):
             self.add(f"the sentences may leave this machine: {', '.join(remote)}")
 
     def add_rejected(self, store: AnswerStore, record: RunRecord) -> None:
-        """What is not asked again by itself."""
+        """Note how many rejected questions were not repeated."""
         if rejected := sum(failure.final and record.asks(failure.key) for failure in store.failures()):
             self.add(
-                f"{rejected:,} questions were rejected for good and not asked again; retry_failed"
-                " (--retry-failed) asks them"
+                f"{rejected:,} questions were rejected by their server and not repeated; retry_failed"
+                " (--retry-failed) repeats them"
             )
 
 
@@ -319,42 +318,42 @@ def assemble(
     started: float,
     show: Listener,
 ) -> Labelled:
-    """Parse, screen, label and split what is stored; write the dataset, and WORK/candidates.parquet."""
+    """Parse, filter, label and split the stored answers; write the dataset and WORK/candidates.parquet."""
     settings = record.settings
     by_id = {text.text_id: text for text in texts}
-    judges = estimate_judges(screened, store, record)  # first: `weighted` goes by all votes
+    judges = estimate_judges(screened, store, record)  # first, as `weighted` needs all votes
     triplets = TASKS[settings.task].triplets
-    rows = DatasetRows(settings.ensemble.strategy, settings.seed, triplets=triplets)
+    rows = DatasetRows(settings.ensemble.aggregation, settings.seed, triplets=triplets)
     ids = sorted(by_id)
-    owners = array("i", range(len(ids)))  # of the texts, and of all candidates that may become rows
+    text_indices = array("i", range(len(ids)))  # of each text, then of each candidate that may become a row
     dropped: Counter[str] = Counter()
-    doubts = QualityWarnings(settings)
+    quality = QualityWarnings(settings)
     answers = unjudged = proposals = 0
-    for number, about in enumerate(with_votes(screened, store, record)):
+    for number, judged in enumerate(with_votes(screened, store, record)):
         if not number % _REPORT_EVERY:
             show(Progress("making pairs", number, len(texts)))
-        pairs = label(about.candidates, about.votes, settings.ensemble, judges)
-        rows.add(about.text, pairs)
-        doubts.add(about.text.text, about.proposals, about.answers)
-        emitted = sum(pair.reason is None for pair in pairs)
-        owners.extend([bisect_left(ids, about.text.text_id)] * emitted)
-        dropped.update(item.reason for item in about.proposals if item.reason is not None)
-        answers, unjudged = answers + about.answers.total(), unjudged + about.unjudged
-        proposals += len(about.proposals)
+        pairs = label(judged.candidates, judged.votes, settings.ensemble, judges)
+        rows.add(judged.text, pairs)
+        quality.add(judged.text.text, judged.proposals, judged.answers)
+        kept = sum(pair.reason is None for pair in pairs)
+        text_indices.extend([bisect_left(ids, judged.text.text_id)] * kept)
+        dropped.update(item.reason for item in judged.proposals if item.reason is not None)
+        answers, unjudged = answers + judged.answers.total(), unjudged + judged.unjudged
+        proposals += len(judged.proposals)
     show(Progress("making pairs", len(texts), len(texts), ended=True))
     rows.write_candidates(work / CANDIDATES_FILE)
-    sentences = rows.emitted([by_id[text_id] for text_id in ids])
+    sentences = rows.sentences([by_id[text_id] for text_id in ids])
     del by_id
-    splits = split_texts(ids, sentences, np.array(owners), settings.split, settings.seed)
-    del sentences, owners
+    splits = split_texts(ids, sentences, np.array(text_indices), settings.split, settings.seed)
+    del sentences, text_indices
     task = GenerationTask(record)
-    wanted = len(texts) * sum(map(task.questions_a_text, settings.proposers))
+    questions = len(texts) * sum(map(task.questions_per_text, settings.proposers))
     rejected = sum(failure.final and task.is_of_run(failure.key) for failure in store.failures())
     counts = {
         **{f"text_{reason}": count for reason, count in record.dropped_texts.items()},
         **dropped,
         "answer_rejected": rejected,
-        "not_answered": wanted - answers - rejected,
+        "not_answered": questions - answers - rejected,
         "not_judged": unjudged,
     }
     dropped_before = {reason: count for reason, count in sorted(counts.items()) if count}
@@ -362,19 +361,19 @@ def assemble(
         out,
         rows,
         dict(zip(ids, splits, strict=True)),
-        graded=STRATEGIES[settings.ensemble.strategy].is_graded,
+        graded=AGGREGATIONS[settings.ensemble.aggregation].is_graded,
         statistics={
             "texts": len(texts),
             "answers": answers,
             "proposals": proposals,
             "candidates": rows.candidates,
             "dropped": dropped_before,
-            "warnings": [*doubts.warnings()],
+            "warnings": [*quality.warnings()],
             **({"judges": judges.to_dict()} if judges else {}),
         },
-        run=record.made_of(),
+        run=record.run_json(),
     )
-    for warning in doubts.warnings():
+    for warning in quality.warnings():
         notes.add(f"warning: {warning}")
     return Labelled(
         out=out,

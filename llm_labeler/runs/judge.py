@@ -1,4 +1,4 @@
-"""`label judge`: what judges say of existing pairs, and where that contradicts their labels."""
+"""`label judge`: let LLMs judge existing pairs, and list the labels that they contradict."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from llm_labeler.clients.llms import build
 from llm_labeler.dataset.splits import VOTES
 from llm_labeler.dispatch.answers import AnswerStore
 from llm_labeler.dispatch.budget import check_prices
-from llm_labeler.judging.ensemble import cast_votes
+from llm_labeler.judging.ensemble import votes_by_judge
 from llm_labeler.judging.existing_pairs import GIVEN, PAIR, ExistingPairs, read_existing_pairs
 from llm_labeler.judging.judges import CLASSES, Judges, fit_judges
 from llm_labeler.judging.questions import PAIRS
-from llm_labeler.records import JudgeVote, Provider
+from llm_labeler.records import JudgeVote
 from llm_labeler.runs.assemble import RunResult
 from llm_labeler.runs.label import AskOptions, ask_judges, refuse_unanswered, remote_llms
 from llm_labeler.runs.prompts import Template
@@ -34,7 +34,7 @@ from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import inert
 from pairkit.app.progress import Display, Listener
 from pairkit.app.result_table import ResultTable
-from pairkit.app.terminal import say as tell
+from pairkit.app.terminal import say
 from pairkit.dataset.card import dataset_card, table
 from pairkit.dataset.in_memory import Source
 from pairkit.dataset.labels import LabelRules
@@ -47,29 +47,28 @@ from pairkit.system.folders import check_apart, held_folder, work_beside
 WORDS = ("same", "related", "different")
 
 _ABOUT = """
-Pairs of texts from another dataset, judged anew by large language models that saw neither the label that
-stood there nor one another's answers. `label` is what they decided: *silver*, as no person checked it. Built
+Pairs of texts from another dataset, judged by large language models that saw neither the original label nor
+the answers of the other models. `label` is their decision: a *silver* label that no person checked. Built
 with `label judge`.
 """
-_WORD_SCHEMA = """
+_SCHEMA = """
 | column | type | meaning |
 |---|---|---|
 | text1, text2 | string | the pair |
-| label | int64 | 1 where the judges found that both say the same, else 0 |
+| label | int64 | 1 if the judges decided on `same`, else 0 |
 | judged | string | `same`, `related` or `different` |
-| confidence | float32 | how likely that is by the judges' votes and accuracies, from 0 to 1 |
-| probability | float32 | how likely `same` is, by the same; its doubt widens the intervals of `aoe` |
+| confidence | float32 | probability of `judged`, from the judges' votes and estimated accuracies |
+| probability | float32 | probability of `same`; `aoe` widens its intervals accordingly |
 | given_label | number | the label of the source |
-| votes | list of (judge, vote) | what each judge said |
-"""
-_FURTHER = """
-Further columns are the source's; one that had such a name has `source_` before it.
+| votes | list of (judge, vote) | the vote of each judge |
+
+All other columns come from the source; `source_` is added to a name that is taken.
 """
 _LIMITS = """
-* **The labels are machines'.** Judges of one family err alike. Measure a sample by hand before you rely
-  on them.
-* Pairs on which the judges did not agree well enough are left out, so what is left is easier than the source.
-* A label that contradicts the source's may be the source's error or the judges'.
+* **The labels were made by machines.** Models of one family make the same errors. Check a sample by hand
+  before you rely on the labels.
+* Pairs on which the judges disagree too much are left out, so the rest is easier than the source.
+* If a label contradicts the source, either may be wrong.
 """
 
 
@@ -78,12 +77,12 @@ def judged_card(
 ) -> str:
     """The README of the dataset."""
     splits = statistics["splits"]
-    names = ("pairs", *WORDS)
-    rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in names]
-    found = statistics["contradictions"]
+    rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in ("pairs", *WORDS)]
+    contradicted = statistics["contradictions"]
+    same, other = contradicted["given_same"], contradicted["given_other"]
     counts = (
-        f"{table(['', *splits], rows)}\n\nThe judges contradict the source in {sum(found.values()):,} pairs:"
-        f" {found['given_same']:,} that it calls the same, and {found['given_other']:,} that it does not."
+        f"{table(['', *splits], rows)}\n\nThe judges contradict the source in {same + other:,} pairs:"
+        f" {same:,} that it labels as the same, and {other:,} that it does not."
     )
     return dataset_card(
         "Pairs judged by LLMs",
@@ -92,26 +91,26 @@ def judged_card(
         sections=[
             ("", _ABOUT),
             ("Counts", counts),
-            ("Columns", _WORD_SCHEMA + _FURTHER),
+            ("Columns", _SCHEMA),
             ("Judges", _judges(statistics, run)),
             ("Limitations", _LIMITS),
-            ("Licence", "The texts keep the terms of the dataset that they came from."),
+            ("Licence", "The texts keep the licence of their source."),
         ],
         tags=("llm-labelled",),
     )
 
 
 def _judges(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
-    known = statistics["judges"]["by_name"]
-    judges = [
+    by_name = statistics["judges"]["by_name"]
+    rows = [
         (
             f"`{name}`",
             f"`{run['llms'][name]['model']}`",
-            round(judge["accuracy"], 2) if known.keys() - {name} else "-",
+            round(judge["accuracy"], 2) if len(by_name) > 1 else "-",
         )
-        for name, judge in known.items()
+        for name, judge in by_name.items()
     ]
-    return table(("name", "model", "estimated accuracy"), judges)
+    return table(("name", "model", "estimated accuracy"), rows)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -119,37 +118,37 @@ class JudgedPairs(RunResult):
     """A dataset with silver labels.
 
     Attributes:
-        out: The dataset's folder.
-        work: The folder of the answers; `judged.parquet` there has all pairs, also those left undecided.
-        contradictions: A CSV file of the pairs whose given label the judges contradict, the surest first.
-        statistics: As in the dataset's statistics.json.
+        out: Folder of the dataset.
+        work: Folder of the answers; its `judged.parquet` has all pairs, including undecided ones.
+        contradictions: CSV file of the pairs whose label the judges contradict, by falling confidence.
+        statistics: Content of the dataset's statistics.json.
         judges: The judges' estimated accuracies.
         asked: Calls, spending and failures of this session.
-        spent_in_all: Calls, tokens and money of all sessions in `work`.
-        seconds: Of this session.
+        spent_in_all: Calls, tokens and cost of all sessions in `work`.
+        seconds: Duration of this session.
     """
 
     contradictions: Path
 
     @property
     def contradicted(self) -> int:
-        """How many given labels the judges contradict."""
+        """Number of labels that the judges contradict."""
         return sum(self.statistics["contradictions"].values())
 
     def table(self) -> ResultTable:
         """Counts by split."""
         names = ("pairs", *WORDS)
-        found = ResultTable("split", *names, title=str(self.out), caption=self._caption())
+        table = ResultTable("split", *names, title=str(self.out), caption=self._caption())
         for split, counts in self.statistics["splits"].items():
-            found.add_row(split, *(counts.get(name, 0) for name in names))
-        return found
+            table.add_row(split, *(counts.get(name, 0) for name in names))
+        return table
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """What to read first."""
-        return [("read where they contradict the labels", ["less", str(self.contradictions)])]
+        """The command to read the contradictions."""
+        return [("read the contradicted labels", ["less", str(self.contradictions)])]
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain data, for JSON."""
+        """The result for JSON."""
         return {
             "out": str(self.out),
             "splits": self.statistics["splits"],
@@ -166,11 +165,10 @@ class JudgedPairs(RunResult):
 
     def _caption(self) -> str:
         left_out = sum(self.statistics["dropped"].values())
-        contradicted = f"{self.contradicted:,} contradict the given label, {left_out:,} left out"
+        contradicted = f"{self.contradicted:,} labels contradicted, {left_out:,} pairs left out"
         return f"{contradicted}; {self._cost()}; {self.seconds:.1f} s"
 
 
-COLUMNS = ("judged", "confidence", "probability")
 Votes = dict[str, list[JudgeVote]]  # by pair
 ALL_FILE, CONTRADICTIONS_FILE = "judged.parquet", "contradictions.csv"
 
@@ -192,22 +190,21 @@ def judge_pairs(
     start = time.monotonic()
     work = work or work_beside(out)
     check_apart(out, work)
-    if unable := [name for name in settings.proposers if settings.llm[name].kind == RULES]:
-        raise ConfigError(
-            f"{unable[0]} is rules over a dictionary, which can't judge; name LLMs in llms (--llm)"
-        )
+    note = partial(say, quiet=progress is not True)
+    if rules_only := [name for name in settings.proposers if settings.llm[name].kind == RULES]:
+        raise ConfigError(f"{rules_only[0]} is a set of rules, which can't judge; name LLMs in llms (--llm)")
     if not settings.proposers:
-        raise ConfigError("no LLM is named; give llms (--llm), several of different makers if you can")
-    given = read_existing_pairs(source, columns, rules, settings.input, settings.seed, COLUMNS)
+        raise ConfigError("no LLM is named; give llms (--llm), preferably of several makers")
+    pairs = read_existing_pairs(source, columns, rules, settings.input, settings.seed)
     providers = {name: build(name, settings.llm[name], functions.get(name)) for name in settings.proposers}
-    for reason, count in given.dropped.items():
-        tell(
-            f"{count:,} pairs are not judged: {reason} (see the [input] settings)", quiet=progress is not True
-        )
+    for reason, count in pairs.dropped.items():
+        note(f"{count:,} pairs are not judged: {reason} (see the [input] settings)")
     if names := remote_llms(settings, providers):
-        tell(f"the pairs may leave this machine: {', '.join(names)}", quiet=progress is not True)
-    record = _record(settings, providers, given)
-    run = _made_of(record)
+        note(f"the pairs may leave this machine: {', '.join(names)}")
+    parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
+    template = Template("judge", dict.fromkeys(settings.prompt.polarities, PAIRS.instructions))
+    record = RunRecord(settings, template, parameters, pairs.name, pairs.sha256, pairs.dropped)
+    run = _run_json(record)
     check_out(out, run, fresh=fresh)
     with (
         held_folder(work, IN_USE),
@@ -217,52 +214,48 @@ def judge_pairs(
         store.recover()
         check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
         questions = {
-            name: judge_questions(_texts_of_pairs(given), name, record, PAIRS) for name in settings.proposers
+            name: judge_questions(_as_candidates(pairs), name, record, PAIRS) for name in settings.proposers
         }
         step = settings.judge.candidates_per_call
-        total = len(questions) * sum(-(-len(beside) // step) for beside in given.about.values())
-        heard = replace(options, tell=partial(tell, quiet=progress is not True))
-        asked = run_anywhere(ask_judges(record, questions, providers, store, heard, show, total=total))
+        total = len(questions) * sum(-(-len(seconds) // step) for seconds in pairs.by_text.values())
+        noting = replace(options, note=note)
+        asked = run_anywhere(ask_judges(record, questions, providers, store, noting, show, total=total))
         if not options.keep_going:
-            refuse_unanswered(asked, ", or do without them with keep_going (--keep-going)")
+            refuse_unanswered(asked, ", or make the dataset without them with keep_going (--keep-going)")
         votes: Votes = {}
-        for about in _texts_of_pairs(given):
-            add_votes(about, settings.proposers, store, record, PAIRS)
-            votes |= about.votes
-        in_all = store.spent()
+        for text in _as_candidates(pairs):
+            add_votes(text, settings.proposers, store, record, PAIRS)
+            votes |= text.votes
+        spent_in_all = store.spent()
     judges = fit_judges(chain.from_iterable(votes.values()), settings.ensemble)
-    least = settings.ensemble.min_confidence
-    judged = {split: _judged(rows, votes, judges, given.half, least) for split, rows in given.splits.items()}
-    statistics = _write(out, work, judged, judges, given, run)
+    minimum = settings.ensemble.min_confidence
+    judged = {
+        split: _judged(rows, votes, judges, pairs.half, minimum) for split, rows in pairs.splits.items()
+    }
+    statistics = _write(out, work, judged, judges, pairs, run)
     return JudgedPairs(
         out=out,
         work=work,
         statistics=statistics,
         judges=judges,
         asked=asked,
-        spent_in_all=in_all,
+        spent_in_all=spent_in_all,
         seconds=time.monotonic() - start,
         contradictions=work / CONTRADICTIONS_FILE,
     )
 
 
-def _record(settings: LabelSettings, providers: Mapping[str, Provider], given: ExistingPairs) -> RunRecord:
-    parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
-    template = Template("judge", dict.fromkeys(settings.prompt.polarities, PAIRS.instructions))
-    return RunRecord(settings, template, parameters, given.name, given.sha256, given.dropped)
+def _run_json(record: RunRecord) -> dict[str, Any]:
+    """The content of run.json, with the settings that affect judging."""
+    run = record.run_json()
+    kept = {name: run["settings"][name] for name in ("llms", "seed", "input", "judge", "ensemble")}
+    return {**run, "settings": {"task": "judge", **kept}, "prompts": {"system": PAIRS.instructions}}
 
 
-def _made_of(record: RunRecord) -> dict[str, Any]:
-    """What run.json says: of the settings those that judging hangs on."""
-    made = record.made_of()
-    kept = {name: made["settings"][name] for name in ("llms", "seed", "input", "judge", "ensemble")}
-    return {**made, "settings": {"task": "judge", **kept}, "prompts": {"system": PAIRS.instructions}}
-
-
-def _texts_of_pairs(given: ExistingPairs) -> Iterator[TextCandidates]:
-    """Each first text with those beside it, as if they had been proposed."""
-    for text, beside in given.about.items():
-        yield TextCandidates(text, (), beside, Counter())
+def _as_candidates(pairs: ExistingPairs) -> Iterator[TextCandidates]:
+    """Each first text with its second texts as candidates."""
+    for text, seconds in pairs.by_text.items():
+        yield TextCandidates(text, (), seconds, Counter())
 
 
 def _write(
@@ -270,33 +263,31 @@ def _write(
     work: Path,
     judged: Mapping[str, pl.DataFrame],
     judges: Judges,
-    given: ExistingPairs,
+    pairs: ExistingPairs,
     run: Mapping[str, Any],
 ) -> dict[str, Any]:
-    everything = pl.concat(
+    all_rows = pl.concat(
         [rows.with_columns(pl.lit(split).alias("split")) for split, rows in judged.items()],
         how="diagonal_relaxed",
     )
-    write_parquet(work / ALL_FILE, everything, private=True)
-    contradictions = everything.filter("contradicts").sort("confidence", descending=True, maintain_order=True)
+    write_parquet(work / ALL_FILE, all_rows, private=True)
+    contradictions = all_rows.filter("contradicts").sort("confidence", descending=True, maintain_order=True)
     _write_csv(work / CONTRADICTIONS_FILE, contradictions)
     splits = {
         split: rows.filter(pl.col("reason").is_null()).drop("reason", PAIR, "contradicts")
         for split, rows in judged.items()
     }
-    dropped = Counter(given.dropped) + Counter(everything["reason"].drop_nulls().to_list())
+    dropped = Counter(pairs.dropped) + Counter(all_rows["reason"].drop_nulls().to_list())
     if not any(rows.height for rows in splits.values()):
-        raise DataError(
-            f"the judges decided on no pair ({format_counts(dropped)}); name other LLMs", path=out
-        )
+        raise DataError(f"every pair stayed undecided ({format_counts(dropped)}); name other LLMs", path=out)
     statistics = {
         "splits": {
             split: {"pairs": rows.height, **dict(sorted(rows["judged"].value_counts().iter_rows()))}
             for split, rows in splits.items()
         },
         "contradictions": {
-            "given_same": int((contradictions[GIVEN] >= given.half).sum()),
-            "given_other": int((contradictions[GIVEN] < given.half).sum()),
+            "given_same": int((contradictions[GIVEN] >= pairs.half).sum()),
+            "given_other": int((contradictions[GIVEN] < pairs.half).sum()),
         },
         "dropped": dict(sorted(dropped.items())),
         "judges": judges.to_dict(),
@@ -308,18 +299,19 @@ def _write(
 
 
 def _write_csv(path: Path, rows: pl.DataFrame) -> None:
-    """For people: the votes as words, for its owner alone."""
-    said = [
-        "; ".join(f"{vote['judge']}: {vote['vote']}" for vote in cast) for cast in rows["votes"].to_list()
+    """Write the votes as text; only the owner may read the file."""
+    votes = [
+        "; ".join(f"{vote['judge']}: {vote['vote']}" for vote in of_pair)
+        for of_pair in rows["votes"].to_list()
     ]
     table = rows.select("split", "text1", "text2", GIVEN, "judged", "confidence").with_columns(
-        pl.Series("votes", said, pl.String)
+        pl.Series("votes", votes, pl.String)
     )
     write_bytes(path, inert(table).write_csv().encode("utf-8", "replace"), private=True)
 
 
 class _PairDecision(NamedTuple):
-    """The word that the votes speak for, how likely it is, how likely `same` is, and why it is none."""
+    """The judges' word for a pair and its probability, the probability of `same`, or why there is no word."""
 
     word: str | None = None
     confidence: float | None = None
@@ -327,36 +319,36 @@ class _PairDecision(NamedTuple):
     reason: str | None = None
 
 
-def _decision(cast: list[JudgeVote], judges: Judges, min_confidence: float) -> _PairDecision:
-    heard = cast_votes(cast)
-    if not heard:
-        return _PairDecision(reason="unsure" if cast else "not_judged")
-    belief = judges.belief(heard)
-    best, same = max(belief), belief[CLASSES.index("same")]
-    if sum(math.isclose(one, best, rel_tol=1e-9) for one in belief) > 1:
+def _decision(votes: list[JudgeVote], judges: Judges, min_confidence: float) -> _PairDecision:
+    by_judge = votes_by_judge(votes)
+    if not by_judge:
+        return _PairDecision(reason="unsure" if votes else "not_judged")
+    probabilities = judges.probabilities(by_judge)
+    best, same = max(probabilities), probabilities[CLASSES.index("same")]
+    if sum(math.isclose(probability, best, rel_tol=1e-9) for probability in probabilities) > 1:
         return _PairDecision(None, best, same, "undecided")
     if best < min_confidence:
         return _PairDecision(None, best, same, "unsure")
-    return _PairDecision(PAIRS.word(CLASSES[belief.index(best)]), best, same)
+    return _PairDecision(PAIRS.word(CLASSES[probabilities.index(best)]), best, same)
 
 
 def _judged(
     rows: pl.DataFrame, votes: Votes, judges: Judges, half: float, min_confidence: float
 ) -> pl.DataFrame:
-    """The rows with a word for each, how sure it is, the votes, and whether it contradicts."""
-    cast = [votes.get(pair, []) for pair in rows[PAIR]]
-    decided = [_decision(one, judges, min_confidence) for one in cast]
-    said = [[{"judge": vote.judge, "vote": PAIRS.word(vote.vote)} for vote in one] for one in cast]
-    words = pl.Series("judged", [one.word for one in decided], pl.String)
-    found = rows.with_columns(
+    """Add the columns that the votes decide."""
+    by_pair = [votes.get(pair, []) for pair in rows[PAIR]]
+    decisions = [_decision(of_pair, judges, min_confidence) for of_pair in by_pair]
+    words = pl.Series("judged", [decision.word for decision in decisions], pl.String)
+    vote_words = [[{"judge": v.judge, "vote": PAIRS.word(v.vote)} for v in of_pair] for of_pair in by_pair]
+    judged = rows.with_columns(
         words,
-        pl.Series("confidence", [one.confidence for one in decided], pl.Float32),
-        pl.Series("probability", [one.same for one in decided], pl.Float32),
-        pl.Series("reason", [one.reason for one in decided], pl.String),
-        pl.Series("votes", said, VOTES),
+        pl.Series("confidence", [decision.confidence for decision in decisions], pl.Float32),
+        pl.Series("probability", [decision.same for decision in decisions], pl.Float32),
+        pl.Series("reason", [decision.reason for decision in decisions], pl.String),
+        pl.Series("votes", vote_words, VOTES),
         (words == "same").cast(pl.Int64).alias("label"),
     )
     contradicts = (pl.col("judged") == "same") != (pl.col(GIVEN) >= half)
-    found = found.with_columns(contradicts=contradicts & pl.col("reason").is_null())
+    judged = judged.with_columns(contradicts=contradicts & pl.col("reason").is_null())
     first = ["text1", "text2", "label", "judged", "confidence", "probability", GIVEN, "votes"]
-    return found.select(*first, pl.exclude(first))
+    return judged.select(*first, pl.exclude(first))

@@ -1,4 +1,4 @@
-"""Reports of a run: drop reasons, yield and cost by LLM, and the details of one sentence."""
+"""`label report` and `label show`: yield, cost and drop reasons by LLM, and the details of one sentence."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _HEADER = ("LLM", "answers", "proposals", "kept", "pairs", "calls", "tokens", "c
 
 @dataclass(slots=True)
 class Yield:
-    """One LLM's part.
+    """The counts of one LLM.
 
     Attributes:
-        proposals: Sentences that it proposed, usable or not.
-        kept: Proposals that became candidates.
-        pairs: Its candidates that the ensemble let through.
-        dropped: Reason to proposals.
+        proposals: Number of proposed sentences, usable or not.
+        kept: Number of proposals that became candidates.
+        pairs: Number of candidates that became pairs.
+        dropped: Number of dropped proposals by reason.
     """
 
     answers: int = 0
@@ -40,7 +40,7 @@ class Yield:
     spent: Spending = field(default_factory=Spending)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The counts for JSON."""
         return {
             "answers": self.answers,
             "proposals": self.proposals,
@@ -56,14 +56,14 @@ class Yield:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report(Printed):
-    """The whole run.
+    """The counts of a run.
 
     Attributes:
-        texts: Sentences that were labelled.
-        dropped_texts: Reason to rows of the input that were not used.
-        llms: Each LLM's part.
-        turned_down: Candidates by the reason of the ensemble.
-        failures: Questions without an answer, by reason.
+        texts: Number of labelled sentences.
+        dropped_texts: Number of unused input rows by reason.
+        llms: The counts of each LLM.
+        turned_down: Number of candidates that the aggregation rejected, by reason.
+        failures: Number of unanswered questions by reason.
         warnings: Warnings about the quality of the pairs.
     """
 
@@ -75,54 +75,54 @@ class Report(Printed):
     warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        llms = {name: one.to_dict() for name, one in self.llms.items()}
+        """The report for JSON."""
+        llms = {name: counts.to_dict() for name, counts in self.llms.items()}
         return {field.name: getattr(self, field.name) for field in fields(self)} | {"llms": llms}
 
     def table(self) -> ResultTable:
-        """One LLM a row."""
-        found = ResultTable(*_HEADER, title=f"{self.texts:,} sentences", caption="\n".join(self.warnings))
-        for name, one in self.llms.items():
-            kept = f"{one.kept:,} ({one.kept / one.proposals if one.proposals else 0.0:.0%})"
-            spent = (one.spent.requests, one.spent.tokens, money(one.spent.cost))
-            found.add_row(name, one.answers, one.proposals, kept, one.pairs, *spent)
-        return found
+        """One row per LLM."""
+        table = ResultTable(*_HEADER, title=f"{self.texts:,} sentences", caption="\n".join(self.warnings))
+        for name, counts in self.llms.items():
+            kept = f"{counts.kept:,} ({counts.kept / counts.proposals if counts.proposals else 0.0:.0%})"
+            spent = (counts.spent.requests, counts.spent.tokens, money(counts.spent.cost))
+            table.add_row(name, counts.answers, counts.proposals, kept, counts.pairs, *spent)
+        return table
 
     def tables(self) -> list[ResultTable]:
-        """The table by LLM, and one of reasons for each kind of loss."""
-        found = [self.table()]
-        proposals = {f"Proposals of {name} that were dropped": one.dropped for name, one in self.llms.items()}
+        """The table by LLM, and a table of reasons for each kind of loss."""
+        tables = [self.table()]
+        proposals = {f"Dropped proposals of {name}": counts.dropped for name, counts in self.llms.items()}
         losses: dict[str, Mapping[str, int]] = {
-            "Rows of the input that were not used": self.dropped_texts,
+            "Unused input rows": self.dropped_texts,
             **proposals,
-            "Candidates that the ensemble turned down": self.turned_down,
-            "Questions without an answer": self.failures,
+            "Candidates rejected by the aggregation": self.turned_down,
+            "Unanswered questions": self.failures,
         }
         for title, counts in losses.items():
             if counts:
-                found.append(ResultTable("reason", "number", title=title))
+                tables.append(ResultTable("reason", "number", title=title))
                 for reason, number in sorted(counts.items()):
-                    found[-1].add_row(reason, number)
-        return found
+                    tables[-1].add_row(reason, number)
+        return tables
 
 
-def report(work: Path) -> Report:
-    """Count what a working folder holds."""
+def report_run(work: Path) -> Report:
+    """Count answers, proposals, candidates and failures of a working folder."""
     record, texts = load_run(work)
     llms = {name: Yield() for name in sorted({*record.settings.proposers, *record.settings.judges})}
-    doubts = QualityWarnings(record.settings)
+    quality = QualityWarnings(record.settings)
     with AnswerStore.open(work / STORE_FILE) as store:
-        for about in screen_texts(store, record, {text.text_id: text for text in texts}):
-            doubts.add(about.text.text, about.proposals, about.answers)
-            for name, answers in about.answers.items():
+        for screened in screen_texts(store, record, {text.text_id: text for text in texts}):
+            quality.add(screened.text.text, screened.proposals, screened.answers)
+            for name, answers in screened.answers.items():
                 llms[name].answers += answers
-            for proposal in about.proposals:
-                one = llms[proposal.llm]
-                one.proposals += 1
+            for proposal in screened.proposals:
+                counts = llms[proposal.llm]
+                counts.proposals += 1
                 if proposal.reason is None:
-                    one.kept += 1
+                    counts.kept += 1
                 else:
-                    one.dropped[proposal.reason] += 1
+                    counts.dropped[proposal.reason] += 1
         for name, spent in store.spent_by_llm().items():
             llms.setdefault(name, Yield()).spent = spent
         failures = Counter(failure.reason for failure in store.failures())
@@ -133,7 +133,7 @@ def report(work: Path) -> Report:
             for name in proposers if reason is None else ():
                 llms[name].pairs += 1
         turned_down.update(candidates["reason"].drop_nulls().to_list())
-    return Report(len(texts), record.dropped_texts, llms, turned_down, failures, doubts.warnings())
+    return Report(len(texts), record.dropped_texts, llms, turned_down, failures, quality.warnings())
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -141,11 +141,11 @@ class Shown:
     """One sentence with its prompts, answers, proposals and votes.
 
     Attributes:
-        prompts: By polarity: the messages as they were sent, role and words.
-        answers: All stored ones of the sentence, of earlier runs, too.
-        failures: Its questions without an answer.
-        gathered: What the present run makes of it; None where it has no answer yet.
-        pairs: The candidates with their labels or why they were turned down.
+        prompts: The sent messages by polarity, as (role, content).
+        answers: All stored answers, including those of earlier runs.
+        failures: The unanswered questions.
+        gathered: Proposals and candidates of the last run; None without an answer.
+        pairs: The candidates with their labels, or with the reason of their rejection.
     """
 
     text: Text
@@ -156,9 +156,9 @@ class Shown:
     pairs: tuple[LabelledPair, ...]
 
     def parts(self) -> Iterator[tuple[str, list[str]]]:
-        """Titles with the lines below each."""
+        """The sections of the output: title and lines."""
         for polarity, messages in self.prompts.items():
-            yield f"prompt, {polarity}", [f"{role}: {words}" for role, words in messages]
+            yield f"prompt, {polarity}", [f"{role}: {content}" for role, content in messages]
         for answer in self.answers:
             key, reply = answer.key, answer.reply
             title = f"answer of {key.llm}, {key.task} ({reply.finish}; prompt {key.prompt_hash})"
@@ -178,7 +178,7 @@ class Shown:
             yield "pairs", [_pair_line(pair) for pair in self.pairs]
 
     def tables(self) -> list[str]:
-        """For the terminal, which must not take it for markup."""
+        """The text for the terminal."""
         return [repr(self)]
 
     def __repr__(self) -> str:
@@ -192,34 +192,36 @@ def _pair_line(pair: LabelledPair) -> str:
     return f"[{mark}] {pair.candidate.candidate}{f'  ({votes})' if votes else ''}"
 
 
-def show(work: Path, wanted: str) -> Shown:
-    """Look a sentence up."""
+def show_sentence(work: Path, sentence: str) -> Shown:
+    """Collect all that is stored about a sentence."""
     record, texts = load_run(work)
-    text = find(texts, wanted, work)
+    text = find_text(texts, sentence, work)
     with AnswerStore.open(work / STORE_FILE) as store:
-        one = screen_texts(store, record, {text.text_id: text})
-        about = next(with_votes(one, store, record), None)
+        screened = screen_texts(store, record, {text.text_id: text})
+        judged = next(with_votes(screened, store, record), None)
         return Shown(
             text,
             dict(_prompts(record, text)),
             tuple(store.answers([*POLARITIES, "judge"], [text.text_id])),
             tuple(failure for failure in store.failures() if failure.key.text_id == text.text_id),
-            about,
-            _pairs(store, record, {text.text_id: text for text in texts}, about),
+            judged,
+            _pairs(store, record, {text.text_id: text for text in texts}, judged),
         )
 
 
-def find(texts: tuple[Text, ...], wanted: str, work: Path) -> Text:
+def find_text(texts: tuple[Text, ...], sentence: str, work: Path) -> Text:
     """The text with this id, row or content."""
-    found = [text for text in texts if wanted in (text.text_id, text.text, f"row:{text.row}")]
-    found = found or [text for text in texts if wanted and text.text_id.startswith(wanted)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise DataError(f"{len(found)} sentences begin with the id {wanted!r}; give more of it", path=work)
+    matches = [text for text in texts if sentence in (text.text_id, text.text, f"row:{text.row}")]
+    matches = matches or [text for text in texts if sentence and text.text_id.startswith(sentence)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise DataError(
+            f"{len(matches)} sentences have ids that begin with {sentence!r}; give more characters", path=work
+        )
     raise DataError(
-        f"no sentence {wanted!r} among {len(texts):,}; give a text_id (a column of the dataset), row:N or "
-        "the sentence itself",
+        f"no sentence {sentence!r} among {len(texts):,}; give a text_id (a column of the dataset), row:N or"
+        " the sentence",
         path=work,
     )
 
@@ -231,10 +233,9 @@ def _prompts(record: RunRecord, text: Text) -> Iterator[tuple[str, list[tuple[st
 
 
 def _pairs(
-    store: AnswerStore, record: RunRecord, texts: Mapping[str, Text], about: TextCandidates | None
+    store: AnswerStore, record: RunRecord, texts: Mapping[str, Text], judged: TextCandidates | None
 ) -> tuple[LabelledPair, ...]:
-    settings = record.settings.ensemble
-    if about is None:
+    if judged is None:
         return ()
     judges = estimate_judges(screen_texts(store, record, texts), store, record)
-    return tuple(label(about.candidates, about.votes, settings, judges))
+    return tuple(label(judged.candidates, judged.votes, record.settings.ensemble, judges))

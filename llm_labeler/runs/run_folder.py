@@ -1,4 +1,4 @@
-"""The working folder of a run: its answers and sentences, its settings, and what run.json records."""
+"""The working folder of a run (answers, sentences, settings), and the dataset's run.json."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ from pairkit.system.files import write_bytes
 from pairkit.system.folders import made_there
 
 _COMMAND = "label"
-# Settings that bear on one task alone: elsewhere nothing is said of them, as they change nothing.
-_OF_TRIPLETS = (("prompt", "changes"), ("filters", "min_kept"))
+_TRIPLET_SETTINGS = (("prompt", "changes"), ("filters", "min_kept"))  # without effect on other tasks
 
 
 def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
-    """Refuse an output folder that holds what a run must not replace."""
-    there = made_there(out, _COMMAND, "input")
-    if there is not None and not fresh and _made_of(there) != _made_of(run):
+    """Refuse to replace a dataset that was made in another way."""
+    existing = made_there(out, _COMMAND, "input")
+    if existing is not None and not fresh and _identity(existing) != _identity(run):
         raise ConfigError(
             f"{out}: holds a dataset made from another input, or with other settings or LLMs; give fresh"
             " (--fresh) to replace it, or another out (--out)"
         )
 
 
-def _made_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What makes two datasets the same; the input's name does not, and a newer toolkit may fix one."""
+def _identity(run: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The parts of run.json that decide whether a dataset may be replaced; version and file name don't."""
     return run["input"].get("sha256"), run.get("settings"), run.get("llms"), run.get("prompts")
 
 
@@ -43,7 +42,7 @@ STORE_FILE = "answers.sqlite"
 RUN_FILE = "run.json"
 TEXTS_FILE = "texts.parquet"
 CANDIDATES_FILE = "candidates.parquet"
-IN_USE = "another label process works in it; wait for it or choose another work folder (--work)"
+IN_USE = "in use by another label process; wait for it or choose another work folder (--work)"
 _TEXTS = {"text_id": pl.String, "text": pl.String, "row": pl.Int64}
 
 
@@ -53,29 +52,27 @@ class RunRecord:
 
     settings: LabelSettings
     template: Template
-    parameters: Mapping[str, tuple[str, str]]
+    parameters: Mapping[str, tuple[str, str]]  # by LLM: their hash, and the parameters as JSON
     source: str
     sha256: str
     dropped_texts: Mapping[str, int]
 
     @property
     def prompts(self) -> dict[str, str]:
-        """The templates by polarity; where there are some, system message and which examples are shown."""
-        system = {"system": self.template.system} if self.template.system else {}
-        if self.template.shown:
-            system["examples"] = self.template.shown
-        wanted = self.settings.prompt.polarities
-        return {**system, **{polarity: self.template.user[polarity] for polarity in wanted}}
+        """System message, examples and the question of each polarity."""
+        prompts = {"system": self.template.system, "examples": self.template.examples_summary}
+        prompts |= {polarity: self.template.user[polarity] for polarity in self.settings.prompt.polarities}
+        return {name: text for name, text in prompts.items() if text or name in POLARITIES}
 
-    def made_of(self) -> dict[str, Any]:
-        """What run.json says: nothing that differs from one run to the next, and no credential."""
+    def run_json(self) -> dict[str, Any]:
+        """The content of run.json: nothing that differs between equal runs, and no credential."""
         settings = self.settings
         kept = settings.model_dump(mode="json", exclude={"llm", "budget", "breaker", "local_only"})
-        for section, name in _OF_TRIPLETS if settings.task != "triplet" else ():
+        for section, name in _TRIPLET_SETTINGS if settings.task != "triplet" else ():
             del kept[section][name]
         kept["llms"] = [*settings.proposers]
         kept["prompt"]["template"] = Path(settings.prompt.template).name
-        # Unused settings are left out, so that datasets made before a setting existed still compare equal.
+        # Unused settings are left out.
         if settings.samples == 1:
             del kept["samples"]
         if settings.input.draw is None:
@@ -88,9 +85,9 @@ class RunRecord:
             name: {
                 "kind": settings.llm[name].kind,
                 "model": settings.llm[name].model,
-                "parameters": json.loads(words),
+                "parameters": json.loads(parameters),
             }
-            for name, (_, words) in sorted(self.parameters.items())
+            for name, (_, parameters) in sorted(self.parameters.items())
         }
         return {
             "made_by": f"{_COMMAND} (aoe-toolkit {__version__})",
@@ -101,12 +98,12 @@ class RunRecord:
         }
 
     def asks(self, key: AskKey) -> bool:
-        """Whether a question is of this run, and not of an earlier one with other LLMs or parameters."""
+        """Whether a question belongs to this run, not to an earlier one with other LLMs or parameters."""
         return self.parameters.get(key.llm, ("", ""))[0] == key.parameters
 
 
 def save_run(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
-    """Save the run's inputs, readable only by the owner: the sentences may be confidential."""
+    """Save the run's inputs, readable only by the owner, as the sentences may be confidential."""
     columns = [[text.text_id for text in texts], [text.text for text in texts], [text.row for text in texts]]
     frame = pl.DataFrame(columns, schema=_TEXTS)
     write_parquet(work / TEXTS_FILE, frame, private=True)
@@ -123,12 +120,12 @@ def save_run(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
 
 
 def load_run(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
-    """The run that last worked in this folder, and its sentences."""
+    """Load the record and the sentences of the last run in this folder."""
     return load_run_record(work), tuple(Text(*row) for row in read_private(work / TEXTS_FILE).iter_rows())
 
 
 def load_run_record(work: Path) -> RunRecord:
-    """The same without the sentences."""
+    """Load the record of the last run in this folder."""
     path = work / RUN_FILE
     if not path.is_file():
         raise ConfigError(
@@ -139,7 +136,7 @@ def load_run_record(work: Path) -> RunRecord:
         return RunRecord(
             LabelSettings.model_validate(run["settings"]),
             _template(run["template"]),
-            {name: (digest, words) for name, (digest, words) in run["parameters"].items()},
+            {name: (hash_, parameters) for name, (hash_, parameters) in run["parameters"].items()},
             run["source"],
             run["sha256"],
             run["dropped_texts"],
@@ -150,7 +147,7 @@ def load_run_record(work: Path) -> RunRecord:
 
 def _template(run: Mapping[str, Any]) -> Template:
     examples = {
-        polarity: tuple((text, tuple(said)) for text, said in run.get("examples", {}).get(polarity, ()))
+        polarity: tuple((text, tuple(sentences)) for text, sentences in run["examples"].get(polarity, ()))
         for polarity in POLARITIES
     }
     return Template(run["name"], run["user"], run["system"], examples if any(examples.values()) else {})
@@ -159,10 +156,10 @@ def _template(run: Mapping[str, Any]) -> Template:
 def read_private(path: Path) -> pl.DataFrame:
     """Read a table of the working folder."""
     if not path.exists():
-        raise ConfigError(f"{path}: not there; run `label generate` or `label parse` first")
+        raise ConfigError(f"{path}: no such file; run `label generate` or `label parse` first")
     return read_parquet(path)
 
 
 def format_counts(values: Mapping[str, Any]) -> str:
-    """Counts by name as one phrase: `empty 3, repeated 1`."""
+    """Format counts as `empty 3, repeated 1`."""
     return ", ".join(f"{name} {count:,}" for name, count in sorted(values.items()))

@@ -1,7 +1,6 @@
-"""What LLMs are asked about each text, and which candidates their stored answers hold.
+"""Make the questions about each text, and turn stored answers into candidates and votes.
 
-Whatever the task, its results are candidates: sentences that are a `positive` or a `negative` of a text.
-Judges, ensembles, splits and the dataset go on from there.
+Every labelling task yields candidates: sentences that are a `positive` or a `negative` of a text.
 """
 
 from __future__ import annotations
@@ -17,13 +16,7 @@ from llm_labeler.dispatch.answers import AnswerStore
 from llm_labeler.judging.judges import Judges, fit_judges
 from llm_labeler.judging.questions import CANDIDATES, Scale, judge_asks, read_votes
 from llm_labeler.parsing.answer import parse_answer, parse_hard_negatives
-from llm_labeler.parsing.filters import (
-    Screened,
-    hard_turned_down,
-    query_turned_down,
-    rewrite_turned_down,
-    screen,
-)
+from llm_labeler.parsing.filters import Screened, reject_hard_negative, reject_query, reject_rewrite, screen
 from llm_labeler.records import (
     POLARITIES,
     Ask,
@@ -42,7 +35,7 @@ from llm_labeler.settings import RULES, FilterSettings
 
 
 def _schema(item: dict[str, Any]) -> dict[str, Any]:
-    """What servers are to hold an answer to: a list of sentences."""
+    """JSON schema of an answer: a list of sentences."""
     return {
         "type": "object",
         "properties": {"sentences": {"type": "array", "items": item}},
@@ -55,7 +48,7 @@ SENTENCES = _schema({"type": "string"})
 
 
 class GenerationTask:
-    """A run's questions, one for each text, polarity and sample, and what their answers hold."""
+    """A run's questions, one for each text, polarity and sample, and the parsing of their answers."""
 
     def __init__(self, record: RunRecord) -> None:
         self.record, self.settings = record, record.settings
@@ -67,12 +60,12 @@ class GenerationTask:
         self._proposers = frozenset(record.settings.proposers)
         self._changes = self.settings.prompt.changes if self.settings.task == "triplet" else ()
 
-    def questions_a_text(self, llm: str) -> int:
-        """One for each polarity and sample."""
+    def questions_per_text(self, llm: str) -> int:
+        """Number of questions about one text: polarities times samples."""
         return len(self._hashes) * self._samples(llm)
 
     def asks(self, texts: Iterable[Text], llm: str) -> Iterator[Ask]:
-        """One LLM's questions, text by text, each polarity in turn."""
+        """One LLM's questions, text by text."""
         template, settings = self.record.template, self.settings
         turns = [(polarity, sample) for polarity in self._hashes for sample in range(self._samples(llm))]
         hashes = {turn: template.prompt_hash(settings.size, *turn) for turn in turns}
@@ -93,7 +86,7 @@ class GenerationTask:
                 )
 
     def is_of_run(self, key: AskKey) -> bool:
-        """Whether a question is of this run's LLMs, prompts and parameters."""
+        """Whether a question has this run's LLMs, prompts and parameters."""
         return (
             key.llm in self._proposers
             and key.task in POLARITIES
@@ -102,16 +95,16 @@ class GenerationTask:
         )
 
     def screen(self, text: Text, answers: Sequence[StoredAnswer]) -> Screened:
-        """Each sentence of each answer, kept or turned down."""
+        """Parse and filter the answers about one text."""
         items = [(answer.key, self._items(text, answer)) for answer in answers]
-        return screen(text, items, self.settings.filters, self._turned_down)
+        return screen(text, items, self.settings.filters, self._reject)
 
     def _samples(self, llm: str) -> int:
-        """How often an LLM is asked the same: rules once, as they always answer alike."""
+        """Samples of each question; rules are asked once, as they are deterministic."""
         return 1 if self.settings.llm[llm].kind == RULES else self.settings.samples
 
     def _schema_of(self, polarity: Polarity, llm: str) -> dict[str, Any] | None:
-        """Hard negatives each with their kind, first; the papers' request is theirs word for word."""
+        """The schema to request; none with the papers' prompt, whose request is kept as published."""
         if self.settings.task == "triplet" and polarity == "negative":
             kinds = {"type": "string", "enum": list(self._changes)}
             return _schema(
@@ -126,38 +119,38 @@ class GenerationTask:
         return None if is_papers and self.settings.llm[llm].structured != "strict" else SENTENCES
 
     def _items(self, text: Text, answer: StoredAnswer) -> list[Item]:
-        """What one answer holds; where it has both polarities, of the one that was asked for."""
+        """Parse one answer; if it has both polarities, keep the requested one."""
         reply, size = answer.reply, self.settings.size
         polarity = None if answer.key.task == "judge" else answer.key.task
         if self.settings.task == "triplet" and polarity == "negative":
             return parse_hard_negatives(reply.raw, text=text.text, finish=reply.finish, size=size)
         return parse_answer(reply.raw, text=text.text, finish=reply.finish, size=size, polarity=polarity)
 
-    def _turned_down(self, item: Item, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
-        """Why a sentence is no candidate; None: it is one."""
+    def _reject(self, item: Item, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
+        """The reason to drop a sentence; None to keep it."""
         if self.settings.task == "query":
-            return query_turned_down(item.text, text, polarity, settings)
+            return reject_query(item.text, text, polarity, settings)
         if self.settings.task == "triplet" and polarity == "negative":
-            return hard_turned_down(item, text, settings, self._changes)
-        return rewrite_turned_down(item, text, polarity, settings)
+            return reject_hard_negative(item, text, settings, self._changes)
+        return reject_rewrite(item, text, polarity, settings)
 
 
 @dataclass(slots=True)
 class TextCandidates:
-    """One text with all that was proposed for it."""
+    """One text with its proposals, candidates and votes."""
 
     text: Text
     proposals: tuple[Proposal, ...]
     candidates: tuple[Candidate, ...]
-    answers: Counter[str]
-    votes: dict[str, list[JudgeVote]] = field(default_factory=dict)
-    unjudged: int = 0
+    answers: Counter[str]  # by LLM
+    votes: dict[str, list[JudgeVote]] = field(default_factory=dict)  # by candidate_id
+    unjudged: int = 0  # unanswered questions to judges
 
 
 def screen_texts(
     store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]
 ) -> Iterator[TextCandidates]:
-    """Each text that has an answer of this run, not of an earlier one in the folder, in order of text_id."""
+    """Parse and filter the texts that have an answer of this run, in order of text_id."""
     task = GenerationTask(record)
     stored = store.answers(POLARITIES, texts)
     for text_id, group in groupby(stored, key=lambda answer: answer.key.text_id):
@@ -168,34 +161,34 @@ def screen_texts(
 
 
 class ScreenedTexts:
-    """`screen_texts` for several readers at once: of a run with judges, texts are kept, and parsed once."""
+    """`screen_texts` that can be iterated by several judges at once: each text is parsed only once."""
 
     def __init__(self, store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]) -> None:
         self._screen = partial(screen_texts, store, record, texts)
-        self._keeps = bool(record.settings.judges)
+        self._has_judges = bool(record.settings.judges)
         self.restart()
 
     def restart(self) -> None:
-        """Read the answers again: there are more of them."""
+        """Read the answers again, as there are new ones."""
         self._screened = self._screen()
-        self._kept: list[TextCandidates] | None = [] if self._keeps else None
+        self._cache: list[TextCandidates] | None = [] if self._has_judges else None
 
     def __iter__(self) -> Iterator[TextCandidates]:
-        if self._kept is None:
+        if self._cache is None:
             yield from self._screened
             return
-        for place in count():
-            if place == len(self._kept):
+        for index in count():
+            if index == len(self._cache):
                 if (text := next(self._screened, None)) is None:
                     return
-                self._kept.append(text)
-            yield replace(self._kept[place], votes={}, unjudged=0)
+                self._cache.append(text)
+            yield replace(self._cache[index], votes={}, unjudged=0)
 
 
 def with_votes(
     texts: Iterable[TextCandidates], store: AnswerStore, record: RunRecord
 ) -> Iterator[TextCandidates]:
-    """The texts with the judges' votes on each candidate."""
+    """Add the judges' votes to each text."""
     for text in texts:
         add_votes(text, record.settings.judges, store, record)
         yield text
@@ -208,7 +201,7 @@ def add_votes(
     record: RunRecord,
     scale: Scale = CANDIDATES,
 ) -> None:
-    """Add the judges' votes on a text's candidates, and count the questions without an answer."""
+    """Add the judges' votes on a text's candidates, and count the unanswered questions."""
     for judge in judges:
         for ask, batch in _questions_to(judge, text, record, scale):
             if (answer := store.answer(ask.key)) is None:
@@ -219,11 +212,11 @@ def add_votes(
 
 
 def estimate_judges(texts: Iterable[TextCandidates], store: AnswerStore, record: RunRecord) -> Judges | None:
-    """The judges' accuracies by all votes; None if there are no judges."""
+    """Estimate the judges' accuracies from all votes; None if there are no judges."""
     if not record.settings.judges:
         return None
-    cast = (votes for text in with_votes(texts, store, record) for votes in text.votes.values())
-    return fit_judges(chain.from_iterable(cast), record.settings.ensemble)
+    votes = (votes for text in with_votes(texts, store, record) for votes in text.votes.values())
+    return fit_judges(chain.from_iterable(votes), record.settings.ensemble)
 
 
 def _questions_to(

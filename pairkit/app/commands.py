@@ -1,4 +1,4 @@
-"""The command line of each package: its application, and commands made from public functions."""
+"""Command-line applications, and commands made from public functions."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pairkit.app.terminal import out as stdout
 
 
 class Commands(TyperGroup):
-    """Typer's group of commands, with our own exit on signals."""
+    """A group of commands with our exit codes for signals."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Read the arguments, and show help."""
+        """Parse the arguments and show help."""
         try:
             return super().make_context(*arguments, **options)
         except KeyboardInterrupt:
@@ -45,8 +45,8 @@ class _OnStderr(logging.Handler):
         say(record.getMessage())
 
 
-def tell_details(package: str) -> None:
-    """Print the log of a package and of `pairkit` on stderr."""
+def log_to_stderr(package: str) -> None:
+    """Print the logs of a package and of `pairkit` on stderr."""
     for name in {package, "pairkit"}:
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)
@@ -54,33 +54,29 @@ def tell_details(package: str) -> None:
 
 
 def application(name: str, purpose: str) -> Typer:
-    """The application that the commands of one console script register with; it has `--version`."""
+    """The application of a console script, with `--version`."""
 
-    def show_version(*, wanted: bool) -> None:
-        if wanted:
+    def show_version(requested: bool) -> None:
+        if requested:
             from pairkit.app.version import __version__
 
             out.print(f"{name} (aoe-toolkit {__version__})", markup=False)
             raise Exit
 
-    option = Option(
-        False,  # noqa: FBT003 - its default
-        "--version",
-        callback=lambda wanted: show_version(wanted=wanted),
-        is_eager=True,
-        metavar="",
-        help="Show the version.",
+    version_flag = Option(
+        "--version", callback=show_version, is_eager=True, metavar="", help="Show the version."
     )
 
-    def root(*, version: bool = option) -> None:
-        """Each command begins here; `version` has ended the run."""
+    def root(*, version: Annotated[bool, version_flag] = False) -> None:
+        """Declare `--version`, whose callback ends the run."""
 
+    root.__annotations__["version"] = Annotated[bool, version_flag]
     app = Typer(
         name=name,
         cls=Commands,
         help=purpose,
         no_args_is_help=True,
-        pretty_exceptions_enable=False,  # a traceback with local variables could show a token
+        pretty_exceptions_enable=False,  # they show local variables, such as tokens
         context_settings={"help_option_names": ["-h", "--help"]},
         rich_markup_mode="markdown",
     )
@@ -88,11 +84,11 @@ def application(name: str, purpose: str) -> Typer:
     return app
 
 
-_FEW = 3  # examples in `--help`; `--help-all` has every one
+_MAX_EXAMPLES = 3  # in `--help`; `--help-all` has all
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help."""
+    """The examples of a command's help."""
     return "Examples:\n\n" + "\n\n".join(f"`{line}`" for line in lines)
 
 
@@ -110,10 +106,10 @@ def add_command(
     settings: str = "",
     json: bool = True,
 ) -> None:
-    """Add a command that calls a public function and prints what it returns; `lines` are examples.
+    """Add a command that calls a public function and prints the result; `lines` are examples.
 
-    `run` is called in its place, with it, its arguments, and further flags: its own keyword-only parameters.
-    It returns what is printed, or None. `settings` is the model, `module:Class`, that has defaults of flags.
+    `run(function, arguments, **flags)` is called instead, with further flags from its keyword-only
+    parameters; it returns a result to print, or None. `settings` is the model (`module:Class`) with defaults.
     """
     own = parameters(run or function)
     own, public = (own[2:] if run else []), parameters(function)
@@ -128,7 +124,7 @@ def add_command(
 
     def command(**words: Any) -> None:
         if words["verbose"]:
-            tell_details(function.__module__.partition(".")[0])
+            log_to_stderr(function.__module__.partition(".")[0])
         given = {one.name: one.read(words[one.name]) for one in public}
         if takes_progress:
             given["progress"] = not words["quiet"]
@@ -196,7 +192,7 @@ def show(result: Any, *, json: bool, quiet: bool, given: Mapping[str, Any] = Map
 
 
 def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:
-    """A next command, with the input flags of this one if both read the same source."""
+    """A next command with the input flags of this one, if both read the same source."""
     data = given.get("source", given.get("data"))
     sources = [*data.values()] if isinstance(data, Mapping) else [data]
     if isinstance(step, str) or not {*map(str, sources)} & {*map(str, step)}:
@@ -212,25 +208,25 @@ def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:
 
 
 class _Command(TyperCommand):
-    """A command whose `--help` shows main flags and few examples, with the defaults of settings."""
+    """A command whose `--help` shows main flags, few examples, and the defaults of settings."""
 
     parameters: dict[str, Parameter]
     model: str
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print help; see `TyperCommand.format_help`."""
+        """Print help with the flags and examples to show."""
         self.add_defaults()
         for option in self._options():
             one = self.parameters.get(option.name or "")
             option.hidden = not (one is None or one.flag.main or one.is_required or ctx.meta.get("all"))
         every = self.epilog or ""
         if not ctx.meta.get("all"):
-            self.epilog = "\n\n".join(every.split("\n\n")[: 1 + _FEW])
+            self.epilog = "\n\n".join(every.split("\n\n")[: 1 + _MAX_EXAMPLES])
         super().format_help(ctx, formatter)
         self.epilog = every
 
     def add_defaults(self) -> None:
-        """Add the defaults of settings to the help of their flags."""
+        """Add the defaults of settings to the help of flags."""
         for option in self._options():
             one = self.parameters.get(option.name or "")
             if one is not None and one.flag.setting and self.model and "[default:" not in option.help:
@@ -241,19 +237,19 @@ class _Command(TyperCommand):
         return [*self.params]
 
 
-def _show_all(context: Any, wanted: bool) -> None:
-    if wanted:
+def _show_all(context: Any, requested: bool) -> None:
+    if requested:
         context.meta["all"] = True
         context.get_help()
         raise Exit
 
 
 def _option(one: Parameter) -> inspect.Parameter:
-    """The parameter that typer reads."""
+    """The declaration of a parameter for typer."""
     flag, kind = one.flag, one.kind
-    said = re.search(r"\bDefault: (.+?)\.(?:\s|$)", one.entry)
+    stated = re.search(r"\bDefault: (.+?)\.(?:\s|$)", one.entry)
     default = None if one.is_required or kind is bool else _as_words(one.default)
-    shown = said[1] if said else default
+    shown = stated[1] if stated else default
     details: dict[str, Any] = {
         "help": flag.help + (f" [default: {shown}]" if shown not in (None, "") else "")
     }
@@ -285,7 +281,7 @@ def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty)
 
 
 def _as_words(value: Any) -> Any:
-    """A default in the syntax of the command line."""
+    """A default value in the syntax of the command line."""
     if isinstance(value, tuple | list):
         return ",".join(str(item) for item in value) or None
     return value if value is None or isinstance(value, bool | int | float) else str(value)
@@ -293,7 +289,7 @@ def _as_words(value: Any) -> Any:
 
 @cache
 def _defaults(model: str) -> Any:
-    """The settings with nothing given; made once for all flags of a help."""
+    """The default settings of a model."""
     module, _, name = model.partition(":")
     return getattr(import_module(module), name)()
 
@@ -306,7 +302,7 @@ def _setting(model: str, key: str) -> Any:
 
 
 def _with_flag(message: str, parameters: Iterable[Parameter]) -> str:
-    """A message that begins with a keyword or a setting, beginning with its flag instead."""
+    """A message that begins with a keyword or setting, with the flag instead."""
     for one in parameters:
         found = re.match(rf"(?:{one.name}|setting '{re.escape(one.flag.setting)}') = ", message)
         if found and not one.flag.positional:

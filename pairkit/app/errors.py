@@ -1,4 +1,4 @@
-"""The one tree of errors; a command line turns each into one line on stderr and an exit code.
+"""All errors; a command prints one as a line on stderr and ends with its exit code.
 
 ```
 PairkitError 1
@@ -8,7 +8,7 @@ PairkitError 1
 └ RemoteError 4     a server failed; running the command again resumes
   ├ RateLimited     has the seconds to wait before the next request
   ├ AuthError       a missing, refused or too weak credential
-  └ BadReply        a response that can't be parsed
+  └ BadReply        an invalid response
 ```
 """
 
@@ -18,19 +18,19 @@ from pathlib import Path
 
 
 class PairkitError(Exception):
-    """Base of every error that a user can do something about."""
+    """Base of all errors that users can fix."""
 
     exit_code = 1
 
 
 class ConfigError(PairkitError):
-    """A setting, flag, credential or output path is unusable."""
+    """A setting, flag, credential or output path is not usable."""
 
     exit_code = 2
 
 
 class DataError(PairkitError):
-    """A record, file or store is unusable; the message begins with `path:row` where both are known."""
+    """A record, file or store is not usable; the message begins with `path:row` if known."""
 
     exit_code = 3
 
@@ -45,7 +45,7 @@ class LeakError(DataError):
 
 
 class RemoteError(PairkitError):
-    """A server could not be reached or failed for good; what was fetched so far is kept."""
+    """A server could not be reached or failed; fetched data is kept."""
 
     exit_code = 4
 

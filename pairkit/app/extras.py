@@ -1,4 +1,4 @@
-"""Packages that only some commands need, and which extra of ours brings them."""
+"""Optional packages, and the extras that install them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pairkit.app.errors import ConfigError
 
 _MODULES = {
-    "hub": ("datasets", "huggingface_hub"),
-    "label": ("httpx2", "json_repair", "openai"),
+    "hub": ("datasets",),
+    "label": ("httpx2", "json_repair"),
     "train": (
         *("torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "sklearn", "scipy"),
         "jaxtyping",
@@ -24,13 +24,13 @@ _MODULES = {
     "eval": ("sentence_transformers",),
     "search": ("faiss",),
 }
-_COMMANDS = {"aoe": "train", "aoe push": "hub", "pairs push": "hub", "pairs review": "review"}
+_COMMANDS = {"aoe": "train", "pairs review": "review"}
 _EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}
 
 
 @contextmanager
 def needed_for(what: str, extra: str | None = None) -> Iterator[None]:
-    """Import a package of an extra; if it is missing, the error says what to install."""
+    """Convert an ImportError inside to an error with the extra to install."""
     try:
         yield
     except ImportError as error:
@@ -38,7 +38,7 @@ def needed_for(what: str, extra: str | None = None) -> Iterator[None]:
 
 
 def missing(error: ImportError, what: str, extra: str | None = None) -> ConfigError | None:
-    """What to install after a failed import; None where no extra of ours brings that package."""
+    """The error with the extra to install; None if no extra has the package."""
     module = (error.name or "").partition(".")[0]
     extra = extra or _EXTRA_OF.get(module)
     if extra is None:
@@ -47,7 +47,7 @@ def missing(error: ImportError, what: str, extra: str | None = None) -> ConfigEr
 
 
 def can_run(command: Sequence[object]) -> bool:
-    """Whether all that one of our commands needs is installed."""
+    """Whether all packages that a command needs are installed."""
     words = [str(word) for word in command]
     extras = {
         _COMMANDS.get(words[0]),

@@ -1,4 +1,4 @@
-"""Options: a parameter of a public function, its docstring entry, and a `Flag` for what a shell needs."""
+"""Options: parameters of public functions with their docstring entries and `Flag` annotations."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Flag:
-    """What a command line needs for a parameter, beyond its name, type, default and docstring."""
+    """What only the command line needs for a parameter."""
 
-    names: str = ""  # such as `--data -d`; by default made from the parameter's
+    names: str = ""  # such as `--data -d`; default: from the parameter's name
     metavar: str | None = None
     panel: str = "Options"  # the group of flags in help
     main: bool = False  # whether `--help` shows it; `--help-all` shows every flag
-    setting: str = ""  # the dotted key that it sets; the default is then that of the settings model
-    read: Callable[[Any], Any] | None = None  # makes the argument from the words on the command line
+    setting: str = ""  # the dotted key of the setting that it sets, which has the default
+    read: Callable[[Any], Any] | None = None  # converts the text of the command line
     repeat: bool = False
     positional: bool = False
-    required: bool = False  # by the command, although not by Python
-    optional: bool = False  # for the command, although not for Python; it is then None
-    hidden: bool = False  # for Python only
-    help: str = ""  # if it is not documented in the function's docstring
+    required: bool = False  # for the command, but not in Python
+    optional: bool = False  # for the command, but not in Python; the default is None
+    hidden: bool = False  # only in Python
+    help: str = ""  # if the function's docstring has no entry
 
 
 PYTHON_ONLY = Flag(hidden=True)
@@ -43,38 +43,38 @@ INPUT, OUTPUT, RUN = "Input", "Output", "Run"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a function, as a command line has it."""
+    """A parameter of a function for a command line."""
 
     name: str
     annotation: Any
     default: Any
-    entry: str = ""  # of the docstring
+    entry: str = ""  # in the docstring
 
     @cached_property
     def flag(self) -> Flag:
-        """Its `Flag`, with the first sentence of its entry as help."""
+        """The `Flag`, with the first sentence of the entry as help."""
         metadata = getattr(self.annotation, "__metadata__", ())
         found = next((one for one in metadata if isinstance(one, Flag)), Flag())
         return found if found.help else replace(found, help=re.split(r"(?<=[.!?])\s", self.entry)[0])
 
     @property
     def is_required(self) -> bool:
-        """Whether the command needs it."""
+        """Whether the command requires it."""
         return self.flag.required or self.default is inspect.Parameter.empty
 
     def read(self, words: Any) -> Any:
-        """The argument for these words on the command line."""
+        """Convert the text of the command line."""
         return words if self.flag.read is None or words is None else self.flag.read(words)
 
     @property
     def kind(self) -> Any:
-        """Its type on a command line: bool, int, float or str."""
+        """The type on the command line: bool, int, float or str."""
         members = _members(self.annotation)
         return next((kind for kind in (float, int, bool) if kind in members and str not in members), str)
 
 
 def parameters(function: Callable[..., Any]) -> list[Parameter]:
-    """The parameters of a function, without those for Python only."""
+    """The parameters of a function, without those only for Python."""
     names = _Names(vars(sys.modules[function.__module__]))
     found = []
     for name, one in inspect.signature(function).parameters.items():
@@ -90,7 +90,7 @@ def parameters(function: Callable[..., Any]) -> list[Parameter]:
 
 
 class _Names(dict[str, Any]):
-    """Names of a module; those that it imports for type checkers only are `_Unknown`."""
+    """Names of a module; those imported only for type checkers are `_Unknown`."""
 
     def __missing__(self, name: str) -> Any:
         return getattr(builtins, name, _Unknown)
@@ -113,7 +113,7 @@ def _members(annotation: Any) -> set[Any]:
 
 
 def _entry(function: Callable[..., Any], name: str) -> str:
-    """The docstring entry of a parameter, here or in the function that it refers to."""
+    """The docstring entry of a parameter; references to other functions are followed."""
     text = inspect.getdoc(function) or ""
     found = re.search(rf"^    {name}: (.+?)(?=^    \*{{0,2}}\w+: |^\S|\Z)", text, re.MULTILINE | re.DOTALL)
     entry = " ".join(found[1].split()) if found else ""
@@ -126,12 +126,12 @@ def _entry(function: Callable[..., Any], name: str) -> str:
 
 
 def setting_keys(function: Callable[..., Any]) -> dict[str, str]:
-    """The keyword arguments of a public function that are settings, with the dotted keys that they set."""
+    """The parameters of a function that are settings, with their dotted keys."""
     return {one.name: one.flag.setting for one in parameters(function) if one.flag.setting}
 
 
 def same_arguments(function: Callable[P, Any]) -> Callable[[Callable[[dict[str, Any]], R]], Callable[P, R]]:
-    """Give a function of all arguments in one mapping the signature of another function."""
+    """Decorate a function of one mapping so that it takes the arguments of another function."""
 
     def taking(other: Callable[[dict[str, Any]], R]) -> Callable[P, R]:
         signature = inspect.signature(function)
@@ -153,7 +153,7 @@ _BY_NUMBER = {2: ("anchor", "positive"), 3: ("text1", "text2", "label")}
 
 
 def columns_given(text: str | None, flag: str = "--columns") -> dict[str, str] | None:
-    """The columns that a flag names: by role, or by numbers such as `1,2,3` without a header line."""
+    """Columns from a flag: by role, or by numbers such as `1,2,3` for files without a header."""
     numbers = [part.strip() for part in (text or "").split(",")]
     if not all(part.isdecimal() for part in numbers):
         return mapping(flag, text)
@@ -166,7 +166,7 @@ def columns_given(text: str | None, flag: str = "--columns") -> dict[str, str] |
 
 
 def mapping(flag: str, text: str | None) -> dict[str, str] | None:
-    """`name=value,name=value` as a mapping; None for nothing."""
+    """A mapping from `name=value,name=value`; None if empty."""
     pairs = [part.partition("=") for part in (text or "").split(",") if part]
     if any(not (key.strip() and equals and value.strip()) for key, equals, value in pairs):
         raise ConfigError(f"{flag} {text}: expected name=value,name=value")

@@ -1,4 +1,4 @@
-"""Progress of a run: passed to a function, shown as a bar on a terminal, or printed as occasional lines."""
+"""Progress of a run: passed to a function, or shown as bars on a terminal and as lines elsewhere."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from rich.progress import Progress as Bars
 
 from pairkit.app.terminal import err
 
-_FIRST_LINE_S = 10.0  # where there is no terminal: after so long a stage is said to be under way
-_LINE_S = 60.0  # and so often from then on
+_FIRST_LINE_S, _LINE_S = 10.0, 60.0  # without a terminal: time until the first line, and between lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ def stage(name: str, show: Listener) -> Iterator[None]:
 
 
 class Display:
-    """Shows a run's progress while it is open; it may be called from any thread."""
+    """Shows progress while it is open; thread-safe."""
 
     def __init__(self, progress: bool | Listener = True, *, console: Console = err) -> None:
         self._listener = progress if callable(progress) else None
@@ -65,11 +64,11 @@ class Display:
                 console=console,
             )
         self._tasks: dict[str, TaskID] = {}
-        self._paces: dict[str, _Pace] = {}
+        self._rates: dict[str, _Rate] = {}
         self._lock = threading.Lock()
 
     def __call__(self, at: Progress) -> None:
-        """Take the newest state of a stage."""
+        """Show the new state of a stage."""
         with self._lock:
             if self._listener is not None:
                 self._listener(at)
@@ -86,48 +85,48 @@ class Display:
             self._bars.stop()
 
     def _show(self, at: Progress, console: Console) -> None:
-        """Update the bar of a stage; without a terminal, print a line now and then."""
+        """Update the bar of a stage; without a terminal, print a line from time to time."""
         if at.ended:
-            self._paces.pop(at.stage, None)
+            self._rates.pop(at.stage, None)
             if self._bars and at.stage in self._tasks:
                 self._bars.remove_task(self._tasks.pop(at.stage))
             return
-        pace = self._paces.setdefault(at.stage, _Pace(at))
+        rate = self._rates.setdefault(at.stage, _Rate(at))
         if self._bars:
             if at.stage not in self._tasks:
                 self._tasks[at.stage] = self._bars.add_task(at.stage, total=at.total, words="")
-            words = pace.words(at)
+            words = rate.words(at)
             self._bars.update(self._tasks[at.stage], completed=at.done, total=at.total, words=words)
-        elif (now := time.monotonic()) - pace.said >= _LINE_S:
-            pace.said = now
-            console.print(f"{at.stage}: {pace.words(at)}", markup=False)
+        elif (now := time.monotonic()) - rate.printed >= _LINE_S:
+            rate.printed = now
+            console.print(f"{at.stage}: {rate.words(at)}", markup=False)
 
 
-class _Pace:
-    """How fast a stage goes, from its first word on; what was done before then took another run's time."""
+class _Rate:
+    """The rate of a stage in this run, without steps done by an earlier run."""
 
     def __init__(self, at: Progress) -> None:
         self._start, self._first = time.monotonic(), at.done
-        self.said = self._start + _FIRST_LINE_S - _LINE_S
+        self.printed = self._start + _FIRST_LINE_S - _LINE_S
 
     def words(self, at: Progress) -> str:
-        """Steps done, share, rate and time left, as far as they are known."""
+        """Steps done, share, rate and time left, if known."""
         seconds, steps = time.monotonic() - self._start, at.done - self._first
         counted = f"{at.done:,}" if at.total is None else f"{at.done:,} of {at.total:,}"
-        is_counted = at.done or at.total is not None  # loading a file has no steps
+        is_counted = at.done or at.total is not None  # false for stages without steps
         parts = [counted + (f" ({at.done / at.total:.0%})" if at.total else "")] if is_counted else []
         if steps > 0 and seconds > 0:
-            rate = steps / seconds
-            parts.append(f"{rate:,.1f}/s" if rate >= 1 else f"{duration(1 / rate)} each")
+            speed = steps / seconds
+            parts.append(f"{speed:,.1f}/s" if speed >= 1 else f"{duration(1 / speed)} each")
             if at.total is not None and at.total > at.done:
-                parts.append(f"{duration((at.total - at.done) / rate)} left")
+                parts.append(f"{duration((at.total - at.done) / speed)} left")
         if at.note:
             parts.append(at.note)
         return ", ".join(parts)
 
 
 def duration(seconds: float) -> str:
-    """A time for people: "8 s", "1 min 05 s", "2 h 10 min", "3 d 4 h"."""
+    """A duration in words: "8 s", "1 min 05 s", "2 h 10 min", "3 d 4 h"."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:

@@ -1,4 +1,4 @@
-"""A table of results with one look: on a terminal of any width, in plain text and in a notebook."""
+"""Tables of results for terminals of any width, plain text and notebooks."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def html_table(
     note: str = "",
     words: Collection[int] = (0,),
 ) -> str:
-    """A table for `_repr_html_`; whatever its cells hold is shown as text."""
-    sides = [f"text-align:{'left' if place in words else 'right'}" for place in range(len(header))]
+    """An HTML table with escaped cells; the columns `words` are left-aligned."""
+    sides = [f"text-align:{'left' if column in words else 'right'}" for column in range(len(header))]
     head = "".join(
         f'<th style="{side}">{escape(name)}</th>' for side, name in zip(sides, header, strict=True)
     )
@@ -43,12 +43,12 @@ def html_table(
 
 
 def escape(text: str) -> str:
-    """`text` for HTML, also inside quoted attributes; control and direction characters made visible."""
+    """Escape text for HTML and quoted attributes; control and direction characters are replaced."""
     return html.escape(printable(text), quote=True)
 
 
 def shown(cell: object) -> str:
-    """A cell as text: `1,234` for a whole number, `–` for nothing."""
+    """A cell as text: `1,234` for an integer, `–` for None."""
     if cell is None:
         return "–"
     is_whole = isinstance(cell, int) and not isinstance(cell, bool)
@@ -56,20 +56,20 @@ def shown(cell: object) -> str:
 
 
 def style(package: str, sheet: str) -> str:
-    """The look that all pages have, and behind it a page's own."""
+    """The common style sheet of all pages and that of one page."""
     places = (("pairkit.app", "page_style.css"), (package, sheet))
     return "".join(files(home).joinpath(name).read_text(encoding="utf-8") for home, name in places)
 
 
 class Printed:
-    """A result that prints its tables, on a terminal and in a notebook."""
+    """A result that is displayed as tables on a terminal and in a notebook."""
 
     def table(self) -> ResultTable:
-        """Its table, if it has only one."""
+        """The only table."""
         raise NotImplementedError
 
     def tables(self) -> Sequence[ResultTable | str]:
-        """Its tables."""
+        """All tables."""
         return [self.table()]
 
     def __repr__(self) -> str:
@@ -83,34 +83,34 @@ class Printed:
 
 Cell = str | int | float | None
 
-UNBOUNDED = 1 << 16  # columns of a place that has no edge
-_LOOK = Box(
+UNBOUNDED = 1 << 16  # columns
+_BOX = Box(
     "    \n    \n ── \n    \n ── \n    \n    \n    \n"
-)  # a line below the headings, and for `add_rule`
+)  # with a line below the headings and for `add_rule`
 _PAD = 1  # on either side of a cell
-_GAP = 2 * _PAD + 1  # columns between two columns: their padding, and the line between them
-_NARROWEST = 16  # what a column of words may be folded to
+_GAP = 2 * _PAD + 1  # between two columns
+_MIN_WORDS_WIDTH = 16  # to which a column of words may be folded
 
 
 class ResultTable:
-    """Headings and rows; words are folded, numbers are not: columns without room follow below."""
+    """Headings and rows; words are folded, and number columns that don't fit follow below."""
 
     def __init__(
         self, *headings: str, title: str = "", caption: str = "", left: Collection[str] = ()
     ) -> None:
         self.headings, self.title, self.caption = headings, title, caption
-        self._left = {0, *(place for place, heading in enumerate(headings) if heading in left)}
+        self._left = {0, *(column for column, heading in enumerate(headings) if heading in left)}
         self.rows: list[tuple[str, ...]] = []
         self._rules: set[int] = set()
 
     def add_row(self, *cells: Cell) -> None:
-        """Add a row: whole numbers get thousands separators, None is a dash, a float stands as it is."""
+        """Add a row: integers get thousands separators, None is a dash, floats are unchanged."""
         if len(cells) != len(self.headings):
             raise ValueError(f"{len(cells)} cells for {len(self.headings)} columns")
         self.rows.append(tuple(shown(cell) for cell in cells))
 
     def add_rule(self) -> None:
-        """Draw a line below the last row, as above a sum."""
+        """Draw a line below the last row."""
         self._rules.add(len(self.rows) - 1)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -132,32 +132,32 @@ class ResultTable:
         return html_table(self.headings, self.rows, title=self.title, note=self.caption, words=self._left)
 
     def _blocks(self, width: int) -> Iterator[Sequence[int]]:
-        """Columns that stand side by side; the first in every block."""
-        needs = [self._need(place) for place in range(len(self.headings))]
+        """Groups of columns that fit side by side; each has the first column."""
+        needs = [self._need(column) for column in range(len(self.headings))]
         block, used = [0], needs[0]
-        for place in range(1, len(needs)):
-            if len(block) > 1 and used + _GAP + needs[place] > width:
+        for column in range(1, len(needs)):
+            if len(block) > 1 and used + _GAP + needs[column] > width:
                 yield block
                 block, used = [0], needs[0]
-            block.append(place)
-            used += _GAP + needs[place]
+            block.append(column)
+            used += _GAP + needs[column]
         yield block
 
-    def _need(self, place: int) -> int:
-        widest = max(cell_len(cell) for cell in (self.headings[place], *(row[place] for row in self.rows)))
-        return min(widest, _NARROWEST) if place in self._left else widest
+    def _need(self, column: int) -> int:
+        widest = max(cell_len(cell) for cell in (self.headings[column], *(row[column] for row in self.rows)))
+        return min(widest, _MIN_WORDS_WIDTH) if column in self._left else widest
 
     def _block(self, columns: Sequence[int]) -> Table:
-        table = Table(box=_LOOK, show_edge=False, pad_edge=False, padding=(0, _PAD))
-        for place in columns:
-            is_words = place in self._left
+        table = Table(box=_BOX, show_edge=False, pad_edge=False, padding=(0, _PAD))
+        for column in columns:
+            is_words = column in self._left
             table.add_column(
-                Text(printable(self.headings[place])),
+                Text(printable(self.headings[column])),
                 justify="left" if is_words else "right",
                 no_wrap=not is_words,
                 overflow="fold",
             )
         for number, row in enumerate(self.rows):
-            cells = [Text(printable(row[place])) for place in columns]
+            cells = [Text(printable(row[column])) for column in columns]
             table.add_row(*cells, end_section=number in self._rules)
         return table

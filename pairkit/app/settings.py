@@ -1,4 +1,4 @@
-"""Configuration: defaults in code < a TOML file < `--set key=value` < flags, into a frozen pydantic model."""
+"""Settings: defaults < TOML file < `--set key=value` < flags, merged into a frozen pydantic model."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
 
-_TOLD = 5  # invalid values that a message lists
+_MAX_ERRORS = 5  # in a message
 
 
 class Settings(BaseModel):
-    """Base of every settings model: frozen, and an unknown key is an error rather than ignored."""
+    """Base of all settings models: frozen, unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -26,12 +26,12 @@ S = TypeVar("S", bound=Settings)
 
 
 def split_at_commas(given: object) -> object:
-    """For a `BeforeValidator` of several values, which a command line has with commas between them."""
+    """Split text at commas, as a `BeforeValidator` of sequences."""
     return between_commas(given) if isinstance(given, str) else given
 
 
 def between_commas(given: str | Sequence[str] | None) -> list[str]:
-    """Several names: a list as it is, a text at its commas without the blanks around them; none of None."""
+    """A list of names from a list, from text with commas, or from None."""
     return [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given or ())
 
 
@@ -43,7 +43,7 @@ def load_settings(
     assignments: Iterable[str] = (),
     flags: Mapping[str, Any] | None = None,
 ) -> S:
-    """Merge the layers and validate them."""
+    """Merge and validate the layers."""
     tree: dict[str, Any] = copy.deepcopy(dict(below or {}))
     if file is not None:
         _overlay(tree, read_toml(file))
@@ -62,11 +62,11 @@ def load_settings(
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        first, more = error.errors()[:_TOLD], error.error_count() - _TOLD
-        told = "; ".join(_explain(model, e) for e in first) + (f"; and {more} more" if more > 0 else "")
-        raise ConfigError(told) from error
+        first, more = error.errors()[:_MAX_ERRORS], error.error_count() - _MAX_ERRORS
+        listed = "; ".join(_explain(model, e) for e in first) + (f"; and {more} more" if more > 0 else "")
+        raise ConfigError(listed) from error
     except UnicodeEncodeError as error:
-        raise ConfigError("a setting holds half a surrogate pair; expected valid Unicode") from error
+        raise ConfigError("a setting has a lone surrogate; expected valid Unicode") from error
 
 
 def merge(
@@ -78,7 +78,7 @@ def merge(
     config: str | Path | None = None,
     settings: Mapping[str, Any] | Iterable[str] | None = None,
 ) -> S:
-    """The settings that keyword arguments make: `table` names the dotted key that each one sets."""
+    """Settings from keyword arguments, whose dotted keys are in `table`."""
     words, flags = _words_and_keys(settings)
     flags |= {table[name]: value for name, value in given.items() if name in table and value is not None}
     file = argument("config", config, Path | None)
@@ -86,7 +86,7 @@ def merge(
 
 
 def argument(name: str, value: Any, kind: Any) -> Any:
-    """The value of an argument that is not a setting, validated as its type."""
+    """Validate an argument that is not a setting."""
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
@@ -103,7 +103,7 @@ def _words_and_keys(settings: Any) -> tuple[list[str], dict[str, Any]]:
     if settings is None or isinstance(settings, Iterable):
         return argument("settings", list(settings or ()), list[str]), {}
     raise ConfigError(
-        f"settings = {one_line(repr(settings), 100)}: expected dotted keys to values, or key=value words"
+        f"settings = {one_line(repr(settings), 100)}: expected a mapping of dotted keys, or texts key=value"
     )
 
 
@@ -116,7 +116,7 @@ def _overlay(tree: dict[str, Any], above: Mapping[str, Any]) -> None:
 
 
 def read_toml(file: Path) -> dict[str, Any]:
-    """A TOML file."""
+    """Read a TOML file."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -139,7 +139,7 @@ def _explain(model: type[Settings], error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return f"unknown setting {key!r}; known here: {', '.join(_known_keys(model, error['loc'][:-1]))}"
     message = error["msg"].removeprefix("Value error, ")
-    if not key:  # a rule over several settings, whose message names them
+    if not key:  # the message of a check over several settings names them
         return str(message)
     return f"setting {key!r} = {one_line(repr(error['input']))}: {message[:1].lower()}{message[1:]}"
 

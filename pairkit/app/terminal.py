@@ -1,4 +1,4 @@
-"""The terminal: results on stdout, progress and errors on stderr, one exit code each way a run can end."""
+"""Output: results on stdout, progress and errors on stderr, and the exit codes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_EDGE = 1 << 16  # columns
 
 
 class Ended(BaseException):
-    """The run was ended from outside; typer has codes of its own for that, so it must not see the cause."""
+    """The run was ended by a signal; a BaseException, as typer would use other exit codes."""
 
     def __init__(self, code: int) -> None:
         self.code = code
@@ -38,7 +38,7 @@ class _Console(Console):
 
     @property
     def table_width(self) -> int:
-        """How wide a table may get: a file has no edge, so that nothing need be folded there."""
+        """Width for tables: that of the terminal, unlimited in files."""
         return self.width if self.is_terminal or "COLUMNS" in os.environ else _NO_EDGE
 
     def on_broken_pipe(self) -> None:
@@ -50,13 +50,13 @@ err = _Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def say(message: str, *, quiet: bool = False) -> None:
-    """Tell the person something on stderr, unless they asked for quiet."""
+    """Print a message on stderr, unless `quiet`."""
     if not quiet:
         err.print(message, markup=False)
 
 
 def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool = False) -> None:
-    """Print on stderr what one would do next, with the command on a line of its own, if it can run."""
+    """Print a next command on stderr, if its packages are installed."""
     if not isinstance(command, str) and not can_run(command):
         return
     line = command if isinstance(command, str) else shlex.join(str(word) for word in command)
@@ -64,7 +64,7 @@ def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool = Fa
 
 
 def print_json(result: Mapping[str, Any]) -> None:
-    """Print one JSON object on one line of stdout; its numbers must be finite."""
+    """Print a JSON object on one line of stdout; numbers must be finite."""
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(result, ensure_ascii=not is_unicode, allow_nan=False)
     sys.stdout.write(half_escaped(text) + "\n")
@@ -72,30 +72,13 @@ def print_json(result: Mapping[str, Any]) -> None:
 
 
 def run(command: Callable[[], Any]) -> None:
-    """Run a command line's entry point and exit: 0 done, 2 usage, 3 data, 4 remote, 130 interrupted.
+    """Run a command line and exit: 0 done, 2 usage, 3 data, 4 remote, 130 interrupted.
 
-    A bug (any exception outside the tree) is left to show its traceback and exits with 1.
+    Other exceptions are bugs, which show a traceback and exit with 1.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # in a poor locale
-    try:
-        _run(command)
-    except (Ended, KeyboardInterrupt) as ended:
-        code = ended.code if isinstance(ended, Ended) else INTERRUPTED
-        if code == INTERRUPTED:
-            _last_words("interrupted; run the same command again to continue")
-        # At once: a worker may still wait for a server, and a closed pipe can't be flushed. What is stored is
-        # whole at any moment.
-        os._exit(code)
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        _last_words(f"error: standard output can't be written ({error.strerror}); free space")
-        os._exit(ConfigError.exit_code)
-
-
-def _run(command: Callable[[], Any]) -> None:
+            stream.reconfigure(errors="backslashreplace")  # for locales without UTF-8
     try:
         try:
             command()
@@ -104,6 +87,17 @@ def _run(command: Callable[[], Any]) -> None:
     except PairkitError as error:
         err.print(f"error: {one_line(str(error), None)}", markup=False, style="red")
         sys.exit(error.exit_code)
+    except (Ended, KeyboardInterrupt) as ended:
+        code = ended.code if isinstance(ended, Ended) else INTERRUPTED
+        if code == INTERRUPTED:
+            _last_words("interrupted; run the same command again to continue")
+        # At once, as a worker may still wait for a server and a closed pipe can't be flushed.
+        os._exit(code)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _last_words(f"error: standard output can't be written ({error.strerror}); free space")
+        os._exit(ConfigError.exit_code)
 
 
 def _last_words(text: str) -> None:

@@ -1,10 +1,11 @@
-"""Leaks between splits, repeats and contradictions; issues are identified by page, or else by text."""
+"""Leaks between splits, repeated pairs and contradictory labels; issues are identified by URL or text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from heapq import nsmallest
+from itertools import islice
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -15,9 +16,9 @@ import polars as pl
 from pairkit.app.errors import DataError, LeakError
 from pairkit.app.printable import one_line
 from pairkit.app.result_table import Printed, ResultTable
-from pairkit.dataset.audit_passes import FirstPass, SecondPass, SplitSums
+from pairkit.dataset.audit_passes import FirstPass, SecondPass
 from pairkit.dataset.bad_rows import by_reason, joined
-from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, worth_telling
+from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, describe_labels
 from pairkit.dataset.reader import PairFrames
 from pairkit.dataset.records import MEAN_LABEL, PAIR, LabelKind, in_split_order, unordered
 from pairkit.similarity.groups import Places
@@ -30,7 +31,7 @@ _EXAMPLE_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """How often something was found, with a few examples."""
+    """A count with a few examples."""
 
     count: int = 0
     examples: tuple[str, ...] = ()
@@ -38,74 +39,72 @@ class AuditFinding:
 
 @dataclass(frozen=True, slots=True)
 class SplitReport:
-    """One split by itself; shares are in [0, 1], `positive_share` is the mean label if labels are graded."""
+    """Counts of one split; shares are in [0, 1]; `positive_share` is the mean of graded labels."""
 
     pairs: int
     positive_share: float
     long_share: float
-    same_text: int  # pairs of a text with itself
+    same_text: int  # pairs of two equal texts
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AuditReport(Printed):
-    """The findings of an audit; if `leaks` is not empty, the splits can't be trusted."""
+    """The findings of an audit. If `leaks` is not empty, results on the splits are not valid."""
 
     source: str
     splits: Mapping[str, SplitReport]
     shared_issues: AuditFinding = field(default_factory=AuditFinding)  # in two splits
     shared_clusters: AuditFinding = field(default_factory=AuditFinding)
-    near_identical: AuditFinding = field(default_factory=AuditFinding)  # groups that reach over two splits
+    near_identical: AuditFinding = field(default_factory=AuditFinding)  # groups in several splits
     repeated_pairs: AuditFinding = field(default_factory=AuditFinding)
     contradictory_pairs: AuditFinding = field(default_factory=AuditFinding)  # one pair with different labels
     issues_by: str = "text"
     label_kind: LabelKind = "binary"
     labels: LabelsRead | None = None  # the meaning of the labels, and the rows skipped by label
-    # rows that lack a text or label, by reason, with the place of the first: other commands refuse them
+    # Rows without a text or label, by reason, with the first as `file:row`; other commands refuse them.
     bad_rows: Mapping[str, AuditFinding] = field(default_factory=dict)
     skips_bad_rows: bool = False
 
     @property
     def leaks(self) -> list[str]:
-        """Descriptions of what two splits share; empty if there is no leak."""
-        found = {
+        """Descriptions of the leaks between splits."""
+        leaks = {
             "shared issues" if self.issues_by == "page" else "shared texts": self.shared_issues,
             "shared clusters": self.shared_clusters,
             "near-identical texts": self.near_identical,
         }
-        return [f"{finding.count} {name}" for name, finding in found.items() if finding.count]
+        return [f"{finding.count} {name}" for name, finding in leaks.items() if finding.count]
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """What to look at next, without the rows that the report would refuse."""
+        """The command that describes the dataset."""
         skip = ["--bad-rows", "skip"] if self.bad_rows and not self.skips_bad_rows else []
-        return [("see what is in it", ["pairs", "report", self.source, *skip])]
+        return [("describe the dataset", ["pairs", "report", self.source, *skip])]
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""
         return asdict(self) | {"leaks": self.leaks}
 
     def check(self) -> None:
-        """Do nothing if the dataset can be used.
+        """Raise an error if splits leak or rows are unusable.
 
         Raises:
             LeakError: Two splits share something.
-            DataError: Rows lack a text or label, and were not to be skipped.
+            DataError: Rows lack a text or label and are not skipped.
         """
         if self.leaks:
             raise LeakError("leaks between splits: " + ", ".join(self.leaks), path=self.source)
         if self.bad_rows and not self.skips_bad_rows:
-            told = ", ".join(
-                f"{reason.replace('_', ' ')} in {found.count:,} (first: {found.examples[0]})"
-                for reason, found in self.bad_rows.items()
+            listed = ", ".join(
+                f"{reason.replace('_', ' ')} in {finding.count:,} (first: {finding.examples[0]})"
+                for reason, finding in self.bad_rows.items()
             )
-            raise DataError(
-                f"rows that can't be used: {told}; fill them, drop them, {LEAVE_OUT}", path=self.source
-            )
+            raise DataError(f"unusable rows: {listed}; fill them, drop them, {LEAVE_OUT}", path=self.source)
 
     def tables(self) -> tuple[ResultTable, ResultTable]:
-        """Each split by itself, and what was found."""
+        """The counts of each split, and the findings."""
         label, form = MEAN_LABEL[self.label_kind]
         splits = ResultTable("split", "pairs", label, "> 512 tokens", "same text", title=self.source)
-        splits.caption = worth_telling(self.labels)
+        splits.caption = describe_labels(self.labels)
         for name, split in self.splits.items():
             mean, long = f"{split.positive_share:{form}}", f"{split.long_share:.1%}"
             splits.add_row(name, split.pairs, mean, long, split.same_text)
@@ -113,7 +112,7 @@ class AuditReport(Printed):
             f"issues in two splits (by {self.issues_by})": self.shared_issues,
             "clusters in two splits": self.shared_clusters,
             "near-identical texts in two splits": self.near_identical,
-            "pairs that are repeated": self.repeated_pairs,
+            "repeated pairs": self.repeated_pairs,
             "pairs with two labels": self.contradictory_pairs,
         }
         findings |= {f"rows left out: {key.replace('_', ' ')}": one for key, one in self.bad_rows.items()}
@@ -141,9 +140,17 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
     repeated, contradictory = _pairs_seen_again(second.suspects)
     return AuditReport(
         source=pairs.source,
-        splits={split: _split_report(sums) for split, sums in first.sums.items()},
-        shared_issues=_shared(_stacked(second.suspects, "key1", "key2")),
-        shared_clusters=_shared(second.suspects.select("split", pl.col("cluster").alias("key"))),
+        splits={
+            split: SplitReport(
+                pairs=sums.pairs,
+                positive_share=round(sums.labels / max(1, sums.pairs), 4),
+                long_share=round(sums.long / max(1, 2 * sums.pairs), 4),
+                same_text=sums.same,
+            )
+            for split, sums in first.sums.items()
+        },
+        shared_issues=_shared(second.suspects, "key1", "key2"),
+        shared_clusters=_shared(second.suspects, "cluster"),
         near_identical=near_identical,
         repeated_pairs=repeated,
         contradictory_pairs=contradictory,
@@ -158,27 +165,12 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
     )
 
 
-def _split_report(sums: SplitSums) -> SplitReport:
-    return SplitReport(
-        pairs=sums.pairs,
-        positive_share=round(sums.labels / max(1, sums.pairs), 4),
-        long_share=round(sums.long / max(1, 2 * sums.pairs), 4),
-        same_text=sums.same,
-    )
-
-
-def _stacked(frame: pl.DataFrame, one: str, other: str) -> pl.DataFrame:
-    """Both columns as one, each value once a split."""
-    return pl.concat([frame.select("split", pl.col(name).alias("key")) for name in (one, other)]).unique(
-        maintain_order=True
-    )
-
-
-def _shared(values: pl.DataFrame) -> AuditFinding:
-    """Values that are in more than one split."""
+def _shared(rows: pl.DataFrame, *columns: str) -> AuditFinding:
+    """Values of these columns that are in more than one split."""
     shared = (
-        values.filter(pl.col("key").is_not_null() & (pl.col("key").str.strip_chars() != ""))
-        .group_by("key", maintain_order=True)
+        pl.concat([rows.select("split", pl.col(name).alias("key")) for name in columns])
+        .filter(pl.col("key").str.strip_chars() != "")
+        .group_by("key")
         .agg(pl.col("split").unique())
         .filter(pl.col("split").list.len() > 1)
         .sort("key")
@@ -190,31 +182,27 @@ def _shared(values: pl.DataFrame) -> AuditFinding:
 
 
 def _near_identical(
-    texts: TextSequence,
-    splits_of: tuple[Places, Places],
-    splits: Sequence[str],
-    *,
-    equal_too: bool,
+    texts: TextSequence, splits_of: tuple[Places, Places], splits: Sequence[str], *, equal_too: bool
 ) -> AuditFinding:
-    """Groups of near-identical texts that reach over splits; `equal_too` counts one text in two splits."""
+    """Groups of near-identical texts in several splits; with `equal_too` also equal texts."""
     group = near_identical_to(texts)
     counts = np.bincount(group, minlength=len(group))
     text, split = splits_of
     pairs = np.unique(group[text].astype(np.int64) * len(splits) + split)
-    reaching, times = np.unique(pairs // len(splits), return_counts=True)
-    reaching = reaching[times > 1]
+    crossing, times = np.unique(pairs // len(splits), return_counts=True)
+    crossing = crossing[times > 1]
     if not equal_too:
-        reaching = reaching[counts[reaching] > 1]
-    members = np.flatnonzero(np.isin(group, reaching))
+        crossing = crossing[counts[crossing] > 1]
+    members = np.flatnonzero(np.isin(group, crossing))
     members = members[np.argsort(group[members], kind="stable")]
-    found = np.split(members, np.flatnonzero(np.diff(group[members])) + 1) if len(members) else []
+    groups = np.split(members, np.flatnonzero(np.diff(group[members])) + 1) if len(members) else []
 
     def sort_key(members: Places) -> tuple[bool, list[str], Places]:
         return len(members) == 1, nsmallest(2, (texts[place] for place in members.tolist())), members
 
-    first = nsmallest(_EXAMPLES, map(sort_key, found), key=lambda group: group[:2])
+    first = nsmallest(_EXAMPLES, map(sort_key, groups), key=lambda group: group[:2])
     return _finding(
-        len(found),
+        len(groups),
         (
             " ~ ".join(map(_short, words))
             + f"  in {_listed({splits[code] for code in split[np.isin(text, members)].tolist()})}"
@@ -246,7 +234,7 @@ def _listed(splits: Iterable[str]) -> str:
 
 
 def _finding(count: int, examples: Iterable[str]) -> AuditFinding:
-    return AuditFinding(count, tuple(example for _, example in zip(range(_EXAMPLES), examples, strict=False)))
+    return AuditFinding(count, tuple(islice(examples, _EXAMPLES)))
 
 
 def _short(text: str) -> str:

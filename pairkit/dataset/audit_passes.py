@@ -1,4 +1,4 @@
-"""The two passes of an audit over a dataset: first its hashes, then the suspect rows."""
+"""The two passes of an audit: first over hashes of all rows, then over rows with colliding hashes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pairkit.system.records_on_disk import RecordsOnDisk, Scratch
 
 _Hashes = npt.NDArray[np.uint64]
 _Mask = npt.NDArray[np.bool_]
-_SEED = secrets.randbits(63)  # so that nobody can make texts that are taken for equal
-_AT_ONCE = 1 << 13  # rows of which all is worked out
+_SEED = secrets.randbits(63)  # random, so that no one can construct collisions
+_BATCH = 1 << 13  # rows
 _KEYS, _TEXTS = ("key1", "key2"), ("text1", "text2")
 
 
 @dataclass(slots=True)
 class SplitSums:
-    """What is counted over the rows of a split."""
+    """Counts over the rows of a split."""
 
     pairs: int = 0
     labels: float = 0.0
@@ -33,10 +33,9 @@ class SplitSums:
     same: int = 0
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Count further rows."""
+        """Add rows."""
         long, same = rows.select(
-            count_long(*_TEXTS).sum().alias("long"),
-            (pl.col("text1") == pl.col("text2")).sum().alias("same"),
+            count_long(*_TEXTS).sum().alias("long"), (pl.col("text1") == pl.col("text2")).sum().alias("same")
         ).row(0)
         self.pairs += rows.height
         self.labels += float(rows["label"].sum())
@@ -44,7 +43,7 @@ class SplitSums:
 
 
 class FirstPass:
-    """A hash of everything that must not be in two splits, or occur twice."""
+    """Hashes of everything that must not be in two splits or occur twice."""
 
     def __init__(self, pairs: PairFrames) -> None:
         self.by_page = all({"url1", "url2"} <= names for names in pairs.known.values())
@@ -59,64 +58,60 @@ class FirstPass:
         none = np.empty(0, np.uint64)
         split_of = np.concatenate([np.empty(0, np.int16), *splits])
         hashed = {name: np.concatenate([none, *own]) for name, own in found.items()}
-        self._texts = np.concatenate([hashed["text1"], hashed["text2"]])
-        self.new_texts = self._new_texts()
-        self._split_of_texts = np.concatenate([split_of, split_of])
+        self._texts = np.stack([hashed["text1"], hashed["text2"]], axis=1).ravel()
+        self._split_of_texts = np.repeat(split_of, 2)
+        self.is_new = np.zeros(len(self._texts), np.bool_)  # the first occurrence of each text, row by row
+        self.is_new[np.unique(self._texts, return_index=True)[1]] = True
+        self.is_new &= self._texts != 0
+        keys, split_of_keys = np.concatenate([hashed[key] for key in _KEYS]), np.tile(split_of, 2)
         ordered = np.sort(hashed["pair"])
         self.suspects = {
-            "keys": _in_two(np.concatenate([hashed["key1"], hashed["key2"]]), self._split_of_texts),
+            "keys": _in_two(keys, split_of_keys),
             "cluster": _in_two(hashed["cluster"], split_of),
             "pair": ordered[1:][ordered[1:] == ordered[:-1]],
         }
 
     def splits_of_texts(self) -> tuple[Places, Places]:
-        """Which text stands in which split, as places: texts as they are new, one after the other."""
-        one, other = self.new_texts
-        rows = len(one)
-        order = np.argsort(np.concatenate([2 * np.flatnonzero(one), 2 * np.flatnonzero(other) + 1]))
-        known = np.concatenate([self._texts[:rows][one], self._texts[rows:][other]])[order]
+        """Numbers of texts (in order of first occurrence), and the number of the split of each."""
+        known = self._texts[self.is_new]
         by_hash = np.argsort(known)
-        there = np.flatnonzero(self._texts)
-        text = by_hash[np.searchsorted(known[by_hash], self._texts[there])]
-        return text, self._split_of_texts[there].astype(np.int64)
-
-    def _new_texts(self) -> tuple[_Mask, _Mask]:
-        _, place = np.unique(self._texts, return_index=True)
-        new = np.zeros(len(self._texts), np.bool_)
-        new[place] = True
-        new &= self._texts != 0
-        rows = len(new) // 2
-        return new[:rows], new[rows:]
+        present = np.flatnonzero(self._texts)
+        text = by_hash[np.searchsorted(known[by_hash], self._texts[present])]
+        return text, self._split_of_texts[present].astype(np.int64)
 
 
 class SecondPass:
-    """The suspect rows, and each distinct text."""
+    """The rows with suspect hashes, and all distinct texts."""
 
     def __init__(self, pairs: PairFrames, first: FirstPass, scratch: Scratch) -> None:
         self.texts = RecordsOnDisk(scratch, str)
         kept: list[pl.DataFrame] = []
-        new, start = first.new_texts, 0
+        start = 0
         for _, _, rows in key_rows(pairs, by_page=first.by_page):
-            end = start + rows.height
-            self.texts.extend(_new_texts(rows, new[0][start:end], new[1][start:end]))
+            end = start + 2 * rows.height
+            new = np.flatnonzero(first.is_new[start:end]).tolist()
+            sides = rows["text1"], rows["text2"]
+            self.texts.extend(sides[index % 2][index // 2] for index in new)
             kept.append(_reported_columns(rows.filter(pl.Series(_suspect(hashes_of(rows), first.suspects)))))
             start = end
         self.suspects = pl.concat(kept)
 
 
 def key_rows(pairs: PairFrames, *, by_page: bool) -> Iterator[tuple[int, str, pl.DataFrame]]:
-    """The number and name of a split, and some of its rows: split, texts, label, keys and cluster."""
+    """Batches of rows with split, texts, label, keys and cluster; with number and name of their split."""
     for code, (split, readers) in enumerate(pairs.splits.items()):
         for read in readers:
             rows = read()
-            for some in rows.iter_slices(_AT_ONCE) if rows.height else [rows]:
-                yield code, split, _columns(some, split, by_page=by_page)
+            for batch in rows.iter_slices(_BATCH) if rows.height else [rows]:
+                yield code, split, _columns(batch, split, by_page=by_page)
 
 
 def _columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
     texts = [pl.col(name).fill_null("") for name in _TEXTS]
     pages = [_known(rows, f"url{side}") if by_page else pl.lit(None, pl.String) for side in (1, 2)]
-    keys = [pl.coalesce(_page(page), text) for page, text in zip(pages, texts, strict=True)]
+    # In a merged dataset, only some rows may have a page.
+    pages = [pl.when(page.str.strip_chars() != "").then(page) for page in pages]
+    keys = [pl.coalesce(page, text) for page, text in zip(pages, texts, strict=True)]
     return rows.select(
         pl.lit(split).alias("split"),
         *texts,
@@ -130,17 +125,12 @@ def _known(rows: pl.DataFrame, name: str) -> pl.Expr:
     return pl.col(name) if name in rows.columns else pl.lit(None, pl.String)
 
 
-def _page(page: pl.Expr) -> pl.Expr:
-    """The page of an issue, or null; in a merged dataset only some rows may have one."""
-    return pl.when(page.str.strip_chars() != "").then(page)
-
-
 def hashes_of(rows: pl.DataFrame) -> dict[str, _Hashes]:
-    """A hash of each key, cluster, pair and text; 0 for what is blank."""
+    """A hash of each key, cluster, pair and text; 0 for blank values."""
 
     def hashed(name: str) -> pl.Expr:
-        there = (pl.col(name).str.strip_chars() != "").fill_null(value=False)
-        return pl.when(there).then(pl.col(name).hash(_SEED)).otherwise(0).alias(name)
+        present = (pl.col(name).str.strip_chars() != "").fill_null(value=False)
+        return pl.when(present).then(pl.col(name).hash(_SEED)).otherwise(0).alias(name)
 
     columns = (*_KEYS, "cluster", *_TEXTS)
     found = rows.with_columns(unordered(*_KEYS)).select(
@@ -150,15 +140,15 @@ def hashes_of(rows: pl.DataFrame) -> dict[str, _Hashes]:
 
 
 def _in_two(hashes: _Hashes, split: npt.NDArray[np.int16]) -> _Hashes:
-    """Those that stand in two splits."""
+    """Hashes that occur in two splits."""
     order = np.lexsort((split, hashes))
     hashes, split = hashes[order], split[order]
-    reaching = (hashes[1:] == hashes[:-1]) & (split[1:] != split[:-1]) & (hashes[1:] != 0)
-    return np.unique(hashes[1:][reaching])
+    crossing = (hashes[1:] == hashes[:-1]) & (split[1:] != split[:-1]) & (hashes[1:] != 0)
+    return np.unique(hashes[1:][crossing])
 
 
 def _reported_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """Copies of what a report needs: the rows themselves would keep their texts in memory."""
+    """Copies of the reported columns: views would keep all texts in memory."""
     needed = rows.select("split", "label", *_KEYS, "cluster")
     return pl.DataFrame(needed.rows(), schema=needed.schema, orient="row")
 
@@ -167,12 +157,5 @@ def _suspect(hashes: dict[str, _Hashes], suspects: dict[str, _Hashes]) -> _Mask:
     of = {"key1": "keys", "key2": "keys", "cluster": "cluster", "pair": "pair"}
     found: _Mask = np.zeros(len(hashes["pair"]), np.bool_)
     for name, kind in of.items():
-        found |= np.isin(hashes[name], suspects[kind], kind="sort")  # numpy's table overflows at 64 bits
+        found |= np.isin(hashes[name], suspects[kind], kind="sort")  # the table method overflows with 64 bits
     return found
-
-
-def _new_texts(rows: pl.DataFrame, first: _Mask, second: _Mask) -> Iterator[str]:
-    """The texts of rows that are new: row by row, the first text before the second."""
-    one, other = rows["text1"], rows["text2"]
-    places = np.sort(np.concatenate([2 * np.flatnonzero(first), 2 * np.flatnonzero(second) + 1]))
-    return ((other if place % 2 else one)[place // 2] for place in places.tolist())

@@ -1,4 +1,4 @@
-"""Rows that lack a text or a label: what is said of them, and where they are kept once they are left out."""
+"""Rows that lack a text or a label: counts by reason, and a file of the rows that were left out."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SCHEMA = {"file": pl.String, "row": pl.Int64, "reason": pl.String} | dict.fromke
 
 
 def by_reason(bad: pl.DataFrame) -> Iterator[tuple[str, int, str]]:
-    """Each reason with its number of rows and the first of them, as `file:row`; the most frequent first."""
+    """Each reason with its count and the first row as `file:row`; the most frequent first."""
     first = pl.format("{}:{}", "file", "row").first()
     counts = bad.group_by("reason", maintain_order=True).agg(pl.len(), first.alias("first"))
     yield from counts.sort("len", descending=True, maintain_order=True).iter_rows()
 
 
 def format_bad_rows(bad: pl.DataFrame) -> str:
-    """What is wrong with how many rows."""
+    """The counts by reason in words."""
     return "; ".join(
         f"{reason.replace('_', ' ')} in {count:,} ({'the first is ' if count > 1 else ''}{one_line(first)})"
         for reason, count, first in by_reason(bad)
@@ -38,13 +38,13 @@ def joined(frames: Iterable[pl.DataFrame | None]) -> pl.DataFrame:
 
 
 def report_bad_rows(bad: pl.DataFrame) -> None:
-    """Log what was left out, which a command shows on stderr."""
+    """Log the counts, which a command prints on stderr."""
     if bad.height:
         _LOG.warning("rows left out: %s", format_bad_rows(bad))
 
 
 def write_bad_rows(out: Path, bad: pl.DataFrame | None) -> None:
-    """Write the rows that were left out beside an output folder."""
+    """Write the rows that were left out to a file next to an output folder."""
     if bad is not None and bad.height:
         out = out.resolve() if out.name in ("", "..") else out
         path = out.with_name(f"{out.name}.bad-rows.jsonl")

@@ -1,4 +1,4 @@
-"""The dataset card: the README.md that dataset hubs and `datasets.load_dataset` read."""
+"""The dataset card: README.md for dataset hubs and `datasets.load_dataset`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def dataset_card(
     sections: Iterable[tuple[str, str]],
     tags: Sequence[str] = (),
 ) -> str:
-    """A card as Markdown with the YAML head that says which files make which configuration."""
+    """A card in Markdown with a YAML head that lists the files of each configuration."""
     head = ["---", f"pretty_name: {title}", "task_categories:", "- sentence-similarity", "tags:"]
     head += [f"- {tag}" for tag in ("sentence-pairs", *tags)]
     size = next((name for limit, name in _SIZES if rows < limit), "1M<n<10M")
     head += ["size_categories:", f"- {size}", "configs:"]
-    for place, (config, files) in enumerate(configs.items()):
+    for index, (config, files) in enumerate(configs.items()):
         head.append(f"- config_name: {config}")
-        if place == 0:
+        if index == 0:
             head.append("  default: true")
         head.append("  data_files:")
         for split, pattern in files.items():
@@ -35,14 +35,14 @@ def dataset_card(
 
 
 def with_section(card: str, heading: str, text: str) -> str:
-    """The card with this section: replaced, else put before `Limitations` or at the end."""
+    """The card with this section, which replaces an earlier one or goes before `Limitations` or last."""
     parts = re.split(r"(?m)^(?=## )", card)
     section = f"## {heading}\n\n{text.strip()}\n\n"
-    places = [place for place, part in enumerate(parts) if part.startswith(f"## {heading}\n")]
-    if places:
-        parts[places[0]] = section
+    indices = [index for index, part in enumerate(parts) if part.startswith(f"## {heading}\n")]
+    if indices:
+        parts[indices[0]] = section
     else:
-        before = [place for place, part in enumerate(parts) if part.startswith("## Limitations")]
+        before = [index for index, part in enumerate(parts) if part.startswith("## Limitations")]
         parts.insert(before[0] if before else len(parts), section)
         if not before:
             parts[-2] = parts[-2].rstrip("\n") + "\n\n"
@@ -50,9 +50,9 @@ def with_section(card: str, heading: str, text: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table; whole numbers get thousands separators and stand on the right."""
+    """A Markdown table with thousands separators; all columns but the first are right-aligned."""
     lines = [list(header)] + [[_cell(value) for value in row] for row in rows]
-    marks = ["---" if place == 0 else "---:" for place in range(len(header))]
+    marks = ["---" if index == 0 else "---:" for index in range(len(header))]
     return "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], marks, *lines[1:]])
 
 

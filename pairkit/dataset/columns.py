@@ -1,4 +1,4 @@
-"""From the columns that a source has to text1, text2 and label, with every text checked."""
+"""Map the columns of a source to text1, text2 and label, and check every text."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.label_meaning import LabelColumn
 from pairkit.dataset.labels import LEAVE_OUT
-from pairkit.dataset.negatives import (
-    NEGATIVES,
-    by_number,
-    lists_of_negatives,
-    negative_columns,
-    negatives_of,
-)
+from pairkit.dataset.negatives import NEGATIVES, by_number, lists_of_negatives, negative_columns, negatives_of
 
 _PAIR_NAMES = (
     ("text1", "text2"),
@@ -45,12 +39,12 @@ _POSITIVE_NAMES = (
 _ROW = "row of the source"
 _MAPPED = ("text1", "text2", "label", "anchor", "positive", "text")
 _MAPPED_NEGATIVE = re.compile(r"negative(_\d+)?")
-_NO_NEGATIVES = "none"  # what `negative` is mapped to where a table's negatives are not wanted
+_NO_NEGATIVES = "none"  # `negative=none` in a mapping ignores the columns of negatives
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Which column is what. Without `label` rows are positives, without `text2` single texts."""
+    """The column of each role. Rows without `label` are positives, without `text2` single texts."""
 
     text1: str
     text2: str
@@ -62,52 +56,30 @@ class Roles:
 def find_roles(
     names: list[str], where: str, columns: Mapping[str, str] | None = None, *, single: bool = False
 ) -> Roles:
-    """Find the columns by an explicit mapping, or by the names that datasets of pairs commonly use."""
+    """Find the columns by an explicit mapping, or by common names."""
     found = _mapped_roles(names, where, columns, single=single) if columns else None
     roles = found or _known_roles(names, where, single=single)
     if not found and roles.negatives and (label := _label_of(names)):
-        raise _label_not_used(label, roles, where)
+        raise _not_used([label], "are labels", where)  # a label in a row with negatives is ambiguous
     used = {roles.text1, roles.text2, roles.label, *roles.negatives}
     unused = tuple(name for name in negative_columns(names) if name not in used)
     if not roles.text2 or not unused:
         return roles
     if (columns or {}).get("negative") != _NO_NEGATIVES:
-        raise _not_used(unused, roles, where)
+        raise _not_used(unused, "are negatives", where)
     return replace(roles, unwanted=unused)
 
 
-def _not_used(unused: Sequence[str], roles: Roles, where: str) -> DataError:
-    """Negatives are not left out that nobody said to leave out."""
-    if roles.label:
-        mapping = f"text1={roles.text1},text2={roles.text2},label={roles.label}"
-        remedy = f"drop them, or give {mapping},negative={_NO_NEGATIVES} as columns"
-    else:
-        mapping = f"anchor={roles.text1},positive={roles.text2}"
-        every = [*roles.negatives, *unused]
-        use = ",".join(f"negative_{number}={name}" for number, name in enumerate(every, 1))
-        leave_out = f"{mapping},negative={_NO_NEGATIVES}"
-        remedy = f"leave them out by {leave_out} as columns, or use them: {mapping},{use}"
+def _not_used(names: Sequence[str], what: str, where: str) -> DataError:
     return DataError(
-        "by their names these columns hold negatives, and they would not be used:"
-        f" {one_line(', '.join(unused))}; {one_line(remedy, 400)}",
-        path=where,
-    )
-
-
-def _label_not_used(label: str, roles: Roles, where: str) -> DataError:
-    """Columns say what is alike in a row with negatives; what a label would add is anybody's guess."""
-    named = {f"negative_{number}": name for number, name in enumerate(roles.negatives, 1)}
-    named = {"anchor": roles.text1, "positive": roles.text2} | named
-    mapping = ",".join(f"{role}={name}" for role, name in named.items())
-    return DataError(
-        f"by its name the column {one_line(label)} holds labels, and beside negatives it would not be used;"
-        f" drop it, or leave it out by {one_line(mapping, 400)} as columns",
+        f"would not use {one_line(', '.join(names))}, which by name {what}; drop them, or give all columns to"
+        f" use (--columns, columns=), with negative={_NO_NEGATIVES} to ignore negatives",
         path=where,
     )
 
 
 def _label_of(names: Sequence[str]) -> str:
-    """The column that bare positives have their labels in, if there is one."""
+    """The column with labels of positives, if there is one."""
     known = {name.lower(): name for name in reversed(names)}
     return next((known[name] for name in ("label", "score") if name in known), "")
 
@@ -128,7 +100,7 @@ def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
     raise DataError(
         f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
         " sentence1, sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate;"
-        " anchor, positive[, negative or negative_1, negative_2, …]); rename them, or say which they are,"
+        " anchor, positive[, negative or negative_1, negative_2, …]); rename them or give their roles,"
         " such as --columns text1=title,text2=body,label=same (columns=), or 1,2,3 without a header line",
         path=where,
     )
@@ -154,7 +126,7 @@ def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str], *, s
         return Roles(columns["anchor"], columns["positive"], negatives=tuple(columns[key] for key in ordered))
     if single and columns.keys() == {"text"}:
         return Roles(columns["text"], "")
-    also = ", or text alone" if single else ""
+    also = ", or only text" if single else ""
     raise ConfigError(
         "a column mapping names text1, text2 and label, or anchor, positive and perhaps negatives"
         f"{also}; found {', '.join(columns)}"
@@ -164,21 +136,16 @@ def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str], *, s
 def label_column(
     frame: pl.DataFrame, roles: Roles, where: str, *, classes: Sequence[str] = (), first_row: int = 1
 ) -> LabelColumn:
-    """The labels of a table whose roles name some."""
+    """The labels of a table."""
     _check_flat(frame[roles.label], where)
     values = as_text(frame[roles.label], where, first_row, keep=True)
     return LabelColumn(values, where, (roles.text1, roles.text2), classes, first_row)
 
 
 def to_pairs(
-    frame: pl.DataFrame,
-    roles: Roles,
-    where: str,
-    labels: pl.Series | None = None,
-    *,
-    first_row: int = 1,
+    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None, *, first_row: int = 1
 ) -> pl.DataFrame:
-    """Rows of text1, text2, label and the other columns; a triplet becomes a positive and its negatives."""
+    """Rows with text1, text2, label and other columns; a triplet becomes a positive and its negatives."""
     frame = _with_texts(frame.drop(roles.unwanted), roles, where, first_row)
     frame = frame.with_row_index(_ROW, offset=first_row)
     if labels is not None:
@@ -201,14 +168,9 @@ def to_pairs(
 
 
 def to_rows(
-    frame: pl.DataFrame,
-    roles: Roles,
-    where: str,
-    labels: pl.Series | None = None,
-    *,
-    first_row: int = 1,
+    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None, *, first_row: int = 1
 ) -> pl.DataFrame:
-    """As many rows as the source has, with the columns they mean."""
+    """Rows as in the source: pairs with labels, positives with negatives, or single texts."""
     if labels is not None:
         pairs = to_pairs(frame, roles, where, labels, first_row=first_row)
         return pairs.select("text1", "text2", "label")
@@ -224,10 +186,10 @@ def to_rows(
 
 
 def _with_texts(frame: pl.DataFrame, roles: Roles, where: str, first_row: int) -> pl.DataFrame:
-    """The columns of these roles as texts."""
+    """The frame with all columns of texts cast to String."""
     lists = [name for name in roles.negatives if isinstance(frame[name].dtype, pl.List | pl.Array)]
-    wanted = filter(None, (roles.text1, roles.text2, *roles.negatives))
-    names = [name for name in wanted if name not in lists]
+    given = filter(None, (roles.text1, roles.text2, *roles.negatives))
+    names = [name for name in given if name not in lists]
     for name in names:
         _check_flat(frame[name], where)
     return frame.with_columns([as_text(frame[name], where, first_row) for name in names])
@@ -236,29 +198,29 @@ def _with_texts(frame: pl.DataFrame, roles: Roles, where: str, first_row: int) -
 def _check_flat(column: pl.Series, where: str) -> None:
     if column.dtype.is_nested():
         raise DataError(
-            f"the column {one_line(column.name)} holds lists or structures; expected a single value in each"
+            f"the column {one_line(column.name)} has lists or structures; expected a single value in each"
             " row",
             path=where,
         )
 
 
 def as_text(column: pl.Series, where: str, first_row: int = 1, *, keep: bool = False) -> pl.Series:
-    """A column as texts; with `keep` only one of bytes."""
+    """A column as texts; with `keep` only bytes are converted."""
     if keep and column.dtype != pl.Binary:
         return column
     text = _decoded(column) if column.dtype == pl.Binary else column.cast(pl.String, strict=False)
-    lost = text.is_null() & column.is_not_null()
-    if lost.any():
+    invalid = text.is_null() & column.is_not_null()
+    if invalid.any():
         raise DataError(
-            f"{one_line(column.name)} holds bytes that are not UTF-8; expected a text",
+            f"{one_line(column.name)} has bytes that aren't UTF-8; expected a text",
             path=where,
-            row=first_row + (lost.arg_max() or 0),
+            row=first_row + (invalid.arg_max() or 0),
         )
     return text
 
 
 def _decoded(column: pl.Series) -> pl.Series:
-    """Bytes as texts, with null for those that are none: the library fails for all of them at once."""
+    """Bytes as texts, null if invalid; polars would fail for the whole column."""
     texts = []
     for value in column:
         try:
@@ -269,7 +231,7 @@ def _decoded(column: pl.Series) -> pl.Series:
 
 
 def _rows(frame: pl.DataFrame, one: str, other: str, label: pl.Series) -> pl.DataFrame:
-    """text1, text2, label, then the other columns; one that has such a name gets `source_` before it."""
+    """text1, text2, label, then other columns, with the prefix `source_` for equal names."""
     rest = frame.drop({one, other, label.name} & set(frame.columns))
     rest = rest.rename(
         {name: f"source_{name}" for name in ("text1", "text2", "label") if name in rest.columns}
@@ -281,7 +243,7 @@ def _rows(frame: pl.DataFrame, one: str, other: str, label: pl.Series) -> pl.Dat
 
 
 def as_json(column: pl.Series) -> pl.Series:
-    """Lists or structures as JSON texts; null stays null."""
+    """Lists or structures as JSON texts."""
     texts = [
         None if value is None else json.dumps(value, ensure_ascii=False, default=str)
         for value in column.to_list()
@@ -304,7 +266,7 @@ def _is_blank(texts: pl.Series) -> pl.Series:
 def empty_texts(
     frame: pl.DataFrame, roles: Roles, where: str, first_row: int
 ) -> Iterator[tuple[str, pl.Series]]:
-    """For each text that a row needs what it is called, and in which rows it is missing."""
+    """For each required text: its name, and a mask of the rows without it."""
     frame = _with_texts(frame, roles, where, first_row)
     names = ("text1", "text2") if roles.label else ("anchor", "positive") if roles.text2 else ("text",)
     for name, own in zip(names, (roles.text1, roles.text2), strict=False):

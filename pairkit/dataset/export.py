@@ -1,4 +1,4 @@
-"""A dataset as files that other programs read: JSON lines and CSV."""
+"""Export a dataset as JSON lines or CSV."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import inert, one_line
 from pairkit.dataset.bad_rows import write_bad_rows
 from pairkit.dataset.columns import as_json
-from pairkit.dataset.hub import Pushed, listing, push
-from pairkit.dataset.records import CONFIG_FOLDERS, PairDataset
+from pairkit.dataset.records import PairDataset
 from pairkit.system.files import write_text
 
 FileFormat = Literal["jsonl", "csv"]
@@ -29,7 +28,7 @@ def export_pairs(
         for name, dtype in rows.schema.items():
             if _holds_bytes(dtype):
                 raise DataError(
-                    f"the column {one_line(name)} holds bytes, which {file_format} can't; drop or decode it",
+                    f"column {one_line(name)} has bytes, which {file_format} can't store; drop or decode it",
                     path=dataset.source,
                 )
     texts = {
@@ -57,27 +56,3 @@ def _holds_bytes(dtype: DataType | DataTypeClass) -> bool:
 
 def _flat(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())
-
-
-_REQUIRED = ("README.md", "run.json", "statistics.json")
-_WHAT = "a dataset's folder as `gis`, `label` or `pairs` write it; `pairs merge` makes one of anything"
-
-
-def push_dataset(
-    folder: Path, repo: str, *, public: bool, revision: str | None, dry_run: bool, endpoint: str | None = None
-) -> Pushed:
-    """Send a dataset's folder in one commit; see `pairkit.push`."""
-    files = listing(folder, _REQUIRED, _WHAT)
-    if not any(Path(name).match(f"{CONFIG_FOLDERS['default']}/*.parquet") for name in files):
-        raise DataError(f"there is no data/*.parquet in it; expected {_WHAT}", path=folder)
-    return push(
-        folder,
-        repo,
-        files,
-        kind="dataset",
-        command="pairs push",
-        public=public,
-        revision=revision,
-        dry_run=dry_run,
-        endpoint=endpoint,
-    )

@@ -1,4 +1,4 @@
-"""Parameters that public functions of several packages share, as flags."""
+"""Parameters that public functions of several packages share."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from pairkit.dataset.labels import Meaning
 
 
-def _shares(text: str) -> list[float]:
+def _numbers(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise ConfigError(f"--split {text}: expected three numbers, such as 0.8,0.1,0.1") from None
+        raise ConfigError(f"--split-sizes {text}: expected three numbers, such as 0.8,0.1,0.1") from None
 
 
 Dataset = Annotated["Source", Flag(metavar="DATASET", positional=True)]
@@ -28,7 +28,7 @@ Labels = Annotated["Mapping[str, Meaning] | str | None", Flag(metavar="LABEL=N,â
 LabelRange = Annotated[tuple[float, float] | str | None, Flag(metavar="LOW,HIGH", panel=INPUT)]
 BAD_ROWS = Flag("--bad-rows", metavar="NAME", panel=INPUT)
 BadRows = Annotated[str, BAD_ROWS]
-Shares = Flag(metavar="A,B,C", main=True, read=_shares)
+SplitSizes = Flag(metavar="A,B,C", main=True, read=_numbers)
 Out = Flag("--out -o", metavar="DIR", panel=OUTPUT, main=True)
 OutNeeded = replace(Out, required=True)
 Fresh = Annotated[bool, Flag(panel=OUTPUT)]

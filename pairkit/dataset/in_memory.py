@@ -1,4 +1,4 @@
-"""Rows that are in memory already: what a person has in a notebook, as tables by split."""
+"""Rows in memory, such as DataFrames in a notebook, as tables by split."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pairkit.dataset.tables import ClassNames, class_names_of_features
 
 
 class ArrowTable(Protocol):
-    """A table of any library that hands out Arrow: pandas, pyarrow, duckdb."""
+    """A table of any library that exports Arrow: pandas, pyarrow, duckdb."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Its rows."""
+        """An Arrow stream of the rows."""
         ...
 
 
@@ -26,7 +26,7 @@ class HubTable(Protocol):
     """A `datasets.Dataset`."""
 
     def with_format(self, kind: str) -> Any:
-        """The same rows as other objects."""
+        """The same rows in another format."""
         ...
 
 
@@ -34,20 +34,20 @@ Table: TypeAlias = (
     pl.DataFrame | pl.LazyFrame | ArrowTable | HubTable | Sequence[Mapping[str, Any]] | Sequence[str]
 )
 """Rows: a DataFrame of polars or pandas, a `datasets.Dataset`, a list of dicts, or a list of single texts."""
-Held: TypeAlias = PairDataset | Table | Mapping[str, Table]
-"""What is in memory: one table, or tables by split (a `DatasetDict` is one)."""
-Source: TypeAlias = str | Path | Held
-"""Where rows are: a path or a Hub id, or in memory."""
+InMemory: TypeAlias = PairDataset | Table | Mapping[str, Table]
+"""Rows in memory: one table, or tables by split such as a `DatasetDict`."""
+Source: TypeAlias = str | Path | InMemory
+"""A path, a Hub id, or rows in memory."""
 
 
 def source_name(source: Source) -> str:
-    """What messages and records call a source."""
+    """The name of a source in messages and records."""
     if isinstance(source, str | Path):
         return str(source)
     return source.source if isinstance(source, PairDataset) else f"the {type(source).__name__} given"
 
 
-def tables_in_memory(source: Held) -> dict[str, pl.DataFrame]:
+def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
     """Tables by split; a single one is `train`."""
     if isinstance(source, PairDataset):
         return dict(source.splits)
@@ -56,8 +56,8 @@ def tables_in_memory(source: Held) -> dict[str, pl.DataFrame]:
     return {"train": _table(source, source_name(source))}
 
 
-def classes_in_memory(source: Held) -> dict[str, ClassNames]:
-    """By split, what the numbers of classes stand for; only a `datasets.Dataset` says it."""
+def classes_in_memory(source: InMemory) -> dict[str, ClassNames]:
+    """The class names of each split, which only a `datasets.Dataset` has."""
     tables = source if isinstance(source, Mapping) else {"train": source}
     return {name: class_names_of_features(getattr(table, "features", None)) for name, table in tables.items()}
 
@@ -84,7 +84,7 @@ def _table(source: Any, where: str) -> pl.DataFrame:
         if isinstance(source, Sequence) and not isinstance(source, str | bytes):
             return _from_rows(source, where)
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"is no table ({one_line(str(error), 100)})", path=where) from error
+        raise DataError(f"isn't a table ({one_line(str(error), 100)})", path=where) from error
     raise DataError(
         f"expected a path, a Hub id, a DataFrame, a Dataset, a list of dicts or texts, or a PairDataset;"
         f" found {type(source).__name__}",
@@ -94,7 +94,7 @@ def _table(source: Any, where: str) -> pl.DataFrame:
 
 def _from_hub(source: Any) -> pl.DataFrame:
     if not hasattr(source, "__len__"):
-        raise TypeError("it is streamed; load it with streaming=False, or give a list of its rows")
+        raise TypeError("is streamed; load it with streaming=False, or give a list of its rows")
     found: pl.DataFrame = source.with_format("polars")[:]
     return found
 

@@ -1,4 +1,4 @@
-"""Judgements of pairs in one SQLite file; they are only added, and saved before the server responds."""
+"""Judgements of pairs in an SQLite file; they are never deleted, only marked as undone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import polars as pl
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from pairkit.app.errors import DataError, PairkitError
 from pairkit.app.settings import Settings
@@ -25,7 +25,7 @@ UNSURE, SKIP = "unsure", "skip"
 LABELS: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 GRADES: Mapping[str, float] = {str(grade): float(grade) for grade in range(6)}
 TOP_GRADE = 5.0
-_APART = 1  # grades that differ by no more are no dispute
+_TOLERANCE = 1  # grades that differ by at most this are not disputed
 _TABLES = """
 CREATE TABLE settings (json TEXT NOT NULL);
 CREATE TABLE strata (stratum TEXT PRIMARY KEY NOT NULL, pairs INTEGER NOT NULL) WITHOUT ROWID;
@@ -42,35 +42,34 @@ CREATE TABLE judgements (
 CREATE UNIQUE INDEX one_answer ON judgements (pair_id, person) WHERE NOT undone;
 """
 SCHEMA = Schema("review", 0x5052_5631, 2, _TABLES)  # "PRV1"
-_REMEDY = "move the file away, or give another (--store, store=)"
 
 
 class ReviewSettings(Settings):
-    """What a review was begun with."""
+    """The settings of a review, fixed when it begins."""
 
     dataset: str
-    digest: str  # of its pairs and labels
-    pairs: int  # how many different ones it has
+    digest: str  # of the pairs and labels
+    pairs: int  # distinct pairs of the dataset
     label_kind: LabelKind
-    top: float  # the highest label of their scale: 1, or of some scores 5
-    asked: Literal["labels", "grades"]  # yes or no, or a number from 0 to 5
+    top: float  # the highest label of the scale: 1, or 5 for some scores
+    asked: Literal["labels", "grades"]  # yes or no, or grades from 0 to 5
     question: str
-    relations: tuple[str, ...] = ()  # what two texts may be to each other, if that is asked as well
-    strata: tuple[str, ...] = ()  # what strata differ in
+    relations: tuple[str, ...] = ()  # possible relations of two texts, if these are asked for
+    strata: tuple[str, ...] = ()  # the facts that define strata
     seed: int = 42
-    each: Annotated[int, Field(ge=1)] | None = None  # how many people judge each pair; None: all
-    common: tuple[str, ...] = ()  # words that many texts have
+    each: Annotated[int, Field(ge=1)] | None = None  # number of people who judge each pair; None for all
+    common: tuple[str, ...] = ()  # words of many texts, which are not marked
 
     @property
     def answers(self) -> Mapping[str, float]:
-        """What decides a pair, and the number that it stands for."""
+        """Answers that decide a pair, with their numbers."""
         return LABELS if self.asked == "labels" else GRADES
 
 
 class JudgedPair(NamedTuple):
-    """A pair of the sample; `facts` and `origin` tell what is known of it, and where it is from."""
+    """A pair of the sample; `facts` define its stratum, `origin` is its provenance."""
 
-    pair_id: str  # a digest of both texts
+    pair_id: str  # a hash of both texts
     text1: str
     text2: str
     label: float
@@ -80,20 +79,20 @@ class JudgedPair(NamedTuple):
 
 
 class Person(NamedTuple):
-    """Somebody who judges; the token is the person's own link."""
+    """A reviewer; the token is part of this person's link."""
 
     name: str
     token: str
 
 
 class ReviewJudgement(NamedTuple):
-    """What one person says of a pair."""
+    """One person's answer on a pair."""
 
-    key: str  # made by the page, so that a judgement that is sent twice is kept once
+    key: str  # made by the page; a judgement that is sent twice is saved once
     pair_id: str
     person: str
     answer: str  # yes, no, or a grade; unsure, or skip
-    relation: str  # empty if nothing was said
+    relation: str  # may be empty
     note: str
     seconds: float  # how long the pair was in view
     at: str  # ISO 8601, UTC
@@ -103,28 +102,29 @@ _FIELDS = ", ".join(ReviewJudgement._fields)
 
 
 class PairDecision(NamedTuple):
-    """The outcome of a pair."""
+    """The result of all judgements of a pair."""
 
     state: Literal["decided", "unsure", "disputed"]
     value: float | None
     people: tuple[str, ...]
     relation: str
+    differs: bool  # yes and no, or grades more than one apart
 
 
 class AnsweredError(PairkitError):
-    """The person has judged the pair already, in another tab."""
+    """The person has already judged the pair, in another tab."""
 
 
 class ReviewStore:
-    """A review's file, open."""
+    """The open file of a review."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         """Open it."""
         self.path = path
-        absent = "no such review; `pairs review DATASET` begins one"
+        absent = "no such review; begin one with `pairs review DATASET`"
         self._connection = open_database(path, SCHEMA, create=create, absent=absent)
         self._connection.execute("PRAGMA foreign_keys = ON")
-        # A judgement is on disk before the page gets its response, even if the machine fails.
+        # A judgement is on disk before the server responds, even if the machine fails.
         self._connection.execute("PRAGMA synchronous = FULL")
         self._pairs: dict[str, JudgedPair] | None = None
         self._settings: ReviewSettings | None = None
@@ -142,7 +142,7 @@ class ReviewStore:
         self.close()
 
     def begin(self, settings: ReviewSettings, strata: Mapping[str, int], pairs: Iterable[JudgedPair]) -> None:
-        """Keep what the review is about, in place of what it was before anybody judged: all or nothing."""
+        """Save the settings and pairs in one transaction, replacing earlier ones without judgements."""
         self._pairs = self._settings = None
         rows = [
             (*pair[:3], float(pair.label), pair.stratum, _json(pair.facts), _json(pair.origin))
@@ -150,36 +150,32 @@ class ReviewStore:
         ]
         with database_errors(self.path), transaction(self._connection) as connection:
             for table in ("settings", "pairs", "strata"):
-                connection.execute(f"DELETE FROM {table}")  # noqa: S608 - ours
+                connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constant names
             connection.execute("INSERT INTO settings VALUES (?)", [settings.model_dump_json()])
             connection.executemany("INSERT INTO strata VALUES (?, ?)", strata.items())
             connection.executemany("INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     @property
     def is_begun(self) -> bool:
-        """Whether `begin` was done."""
+        """Whether the review has settings and pairs."""
         return bool(self._rows("SELECT 1 FROM settings"))
 
     @property
     def settings(self) -> ReviewSettings:
-        """What the review was begun with."""
+        """The settings of the review."""
         if self._settings is None:
-            rows = self._rows("SELECT json FROM settings")
-            try:
-                ((text,),) = rows
-                self._settings = ReviewSettings.model_validate_json(text)
-            except (ValueError, ValidationError) as error:
-                raise DataError(f"a review without settings: {_REMEDY}", path=self.path) from error
+            ((text,),) = self._rows("SELECT json FROM settings")
+            self._settings = ReviewSettings.model_validate_json(text)
         return self._settings
 
     @property
     def strata(self) -> dict[str, int]:
-        """How many pairs of the dataset each stratum has."""
+        """The number of the dataset's pairs in each stratum."""
         return {str(stratum): int(pairs) for stratum, pairs in self._rows("SELECT * FROM strata")}
 
     @property
     def pairs(self) -> Mapping[str, JudgedPair]:
-        """The sample, by id; it does not change."""
+        """The sample by id; it doesn't change."""
         if self._pairs is None:
             rows = self._rows("SELECT * FROM pairs ORDER BY pair_id")
             self._pairs = {
@@ -188,11 +184,11 @@ class ReviewStore:
         return self._pairs
 
     def people(self) -> list[Person]:
-        """Everybody who was given a link, by name."""
+        """All reviewers, sorted by name."""
         return [Person(*row) for row in self._rows("SELECT name, token FROM people ORDER BY name")]
 
     def invite(self, names: Sequence[str]) -> list[Person]:
-        """These people; those who have no link yet get one."""
+        """These people, after making links for new ones."""
         with database_errors(self.path), transaction(self._connection) as connection:
             connection.executemany(
                 "INSERT OR IGNORE INTO people VALUES (?, ?)",
@@ -201,7 +197,7 @@ class ReviewStore:
         return [person for person in self.people() if person.name in names]
 
     def judgements(self) -> list[ReviewJudgement]:
-        """All judgements that were not undone, in their order."""
+        """All judgements that were not undone, in order."""
         return self._judgements("TRUE")
 
     def judgements_of(self, person: Person) -> list[ReviewJudgement]:
@@ -209,13 +205,13 @@ class ReviewStore:
         return self._judgements("person = ?", person.name)
 
     def add(self, judgement: ReviewJudgement) -> None:
-        """Keep a judgement; one that is here already, by its key, is not kept again."""
+        """Save a judgement unless its key is already saved."""
         with database_errors(self.path), transaction(self._connection) as connection:
-            known = connection.execute(
+            saved = connection.execute(
                 "SELECT pair_id, person FROM judgements WHERE key = ?", [judgement.key]
             ).fetchone()
-            if known is not None:
-                if known != (judgement.pair_id, judgement.person):
+            if saved is not None:
+                if saved != (judgement.pair_id, judgement.person):
                     raise AnsweredError("the key belongs to another judgement")
                 return
             try:
@@ -224,10 +220,10 @@ class ReviewStore:
                     judgement,
                 )
             except sqlite3.IntegrityError as error:
-                raise AnsweredError("this pair was judged already, in another tab") from error
+                raise AnsweredError("this pair was already judged in another tab") from error
 
     def undo(self, person: Person, *keys: str) -> None:
-        """Take judgements of this person back; what is taken back already stays so."""
+        """Mark judgements of this person as undone."""
         with database_errors(self.path), transaction(self._connection) as connection:
             connection.executemany(
                 "UPDATE judgements SET undone = 1 WHERE key = ? AND person = ?",
@@ -248,65 +244,47 @@ def _json(values: Mapping[str, str]) -> str:
 
 
 def decide(judgements: Iterable[ReviewJudgement]) -> dict[str, PairDecision]:
-    """The outcome of each pair that anybody judged, by pair id: what most said; skips have no part in it."""
-    return {pair_id: _decision(said) for pair_id, said in sorted(_by_pair(judgements).items())}
-
-
-def disputed(judgements: Iterable[ReviewJudgement]) -> set[str]:
-    """Pairs on which reviewers disagree: yes and no, or grades more than one apart."""
-    return {pair_id for pair_id, said in _by_pair(judgements).items() if _differ(said)}
-
-
-def _by_pair(judgements: Iterable[ReviewJudgement]) -> dict[str, list[ReviewJudgement]]:
-    said = defaultdict[str, list[ReviewJudgement]](list)
+    """The decision on each judged pair by id: the majority or the mean grade, without skips."""
+    by_pair = defaultdict[str, list[ReviewJudgement]](list)
     for judgement in judgements:
         if judgement.answer != SKIP:
-            said[judgement.pair_id].append(judgement)
-    return said
+            by_pair[judgement.pair_id].append(judgement)
+    return {pair_id: _decision(by_pair[pair_id]) for pair_id in sorted(by_pair)}
 
 
-def _differ(said: Sequence[ReviewJudgement]) -> bool:
-    numbers = _numbers(said)
-    apart = _APART if any(judgement.answer in GRADES for judgement in said) else 0
-    return bool(numbers) and max(numbers) - min(numbers) > apart
-
-
-def _decision(said: Sequence[ReviewJudgement]) -> PairDecision:
-    people = tuple(sorted({judgement.person for judgement in said}))
-    relations = Counter(judgement.relation for judgement in said if judgement.relation)
+def _decision(judgements: Sequence[ReviewJudgement]) -> PairDecision:
+    people = tuple(sorted({judgement.person for judgement in judgements}))
+    relations = Counter(judgement.relation for judgement in judgements if judgement.relation)
     relation = max(sorted(relations), key=relations.__getitem__, default="")
-    values = _numbers(said)
-    if not values:
-        return PairDecision("unsure", None, people, relation)
-    mean = fmean(values)
-    if any(judgement.answer in GRADES for judgement in said):
-        return PairDecision("decided", mean, people, relation)
-    if mean == 0.5:
-        return PairDecision("disputed", None, people, relation)
-    return PairDecision("decided", float(mean > 0.5), people, relation)
-
-
-def _numbers(said: Sequence[ReviewJudgement]) -> list[float]:
     numbers = {**LABELS, **GRADES}
-    return [numbers[judgement.answer] for judgement in said if judgement.answer in numbers]
+    values = [numbers[judgement.answer] for judgement in judgements if judgement.answer in numbers]
+    if not values:
+        return PairDecision("unsure", None, people, relation, differs=False)
+    mean = fmean(values)
+    apart = max(values) - min(values)
+    if any(judgement.answer in GRADES for judgement in judgements):
+        return PairDecision("decided", mean, people, relation, differs=apart > _TOLERANCE)
+    if mean == 0.5:
+        return PairDecision("disputed", None, people, relation, differs=True)
+    return PairDecision("decided", float(mean > 0.5), people, relation, differs=apart > 0)
 
 
 def judged_pairs(path: Path) -> pl.DataFrame:
-    """A review's decided pairs with people's labels: text1, text2, label, reviewers."""
+    """The decided pairs of a review with people's labels: text1, text2, label, reviewers."""
     with ReviewStore(path) as store:
-        whole = store.settings.asked == "labels"
+        binary = store.settings.asked == "labels"
         pairs, decisions = store.pairs, decide(store.judgements())
     rows = [
         {
             "text1": pairs[pair_id].text1,
             "text2": pairs[pair_id].text2,
-            "label": found.value,
-            "reviewers": [*found.people],
+            "label": decision.value,
+            "reviewers": [*decision.people],
         }
-        for pair_id, found in decisions.items()
-        if found.value is not None
+        for pair_id, decision in decisions.items()
+        if decision.value is not None
     ]
     if not rows:
         raise DataError("no pair is decided yet; judge some with `pairs review`", path=path)
-    kind = pl.Int64 if whole else pl.Float32
+    kind = pl.Int64 if binary else pl.Float32
     return pl.DataFrame(rows).with_columns(pl.col("label").cast(kind))

@@ -1,18 +1,17 @@
-"""What labels mean: 0 and 1, scores, or classes. What is not certain is refused, with the words that say it.
+"""Decide what labels mean: 0 and 1, scores, or classes. Uncertain labels are refused with a remedy.
 
-| found | read as |
+| labels | read as |
 |---|---|
-| 0 and 1 | 1 is similar; refused beside NLI columns, where 0 is often entailment |
-| true, false; yes, no; duplicate, not_duplicate and the like | 1 and 0 |
-| entailment, contradiction, neutral (words or class names) | 1, 0, left out |
+| 0 and 1 | 1 is similar; refused with NLI columns, where 0 is often entailment |
+| true, false; yes, no; duplicate, not_duplicate and similar | 1 and 0 |
+| entailment, contradiction, neutral (words or class names) | 1, 0, left out (as the papers do) |
 | numbers in [0, 5] with fractions, in a column such as `score`, or float32 | scores |
 | whole numbers from 0 to 5, if 5 occurs | scores |
 | other whole numbers, such as 0, 1 and 2 | refused: they may be classes |
-| anything else | refused, with its first row |
+| anything else | refused with the first row |
 
-A person decides otherwise with `labels` (a number, or skip, for a word or number; others keep theirs) and
-`label_range` (the scale of scores, which becomes 0 to 1). That neutral pairs are left out is how the papers
-train on NLI.
+Users override this with `labels` (a number or skip for each label; others keep their meaning) and
+`label_range` (the scale of scores, which becomes 0 to 1).
 """
 
 from __future__ import annotations
@@ -48,18 +47,16 @@ _CERTAIN: tuple[Mapping[str, Meaning], ...] = (
     {"entailment": 1.0, "not_entailment": 0.0},
     _NLI,
 )
-_NO_GOLD: Mapping[str, Meaning] = {"-": SKIP, "-1": SKIP}  # beside classes: nobody agreed, or none is told
-_DEGREES = ("score", "similarity", "similarity_score", "relatedness_score", "relevance")
+_NO_GOLD: Mapping[str, Meaning] = {"-": SKIP, "-1": SKIP}  # no gold label, in datasets with classes
+_SCORE_NAMES = ("score", "similarity", "similarity_score", "relatedness_score", "relevance")
 _NLI_TEXTS = (("premise", "hypothesis"), ("question", "sentence"))
 _OF_NLI = {-1.0, 0.0, 1.0, 2.0}
-_NAMED = 6  # labels that a message names
-
-
+_MAX_LABELS = 6  # in a message
 _SHOWN_CHARS = 60  # of a label in a message
 
 
 class DistinctValues(NamedTuple):
-    """Of distinct values, the row in which each stands first, from 0, and how often each is there."""
+    """The first row (from 0) and the count of each distinct value."""
 
     first: pl.Series
     times: pl.Series
@@ -78,7 +75,7 @@ class LabelColumn:
 
     @cached_property
     def words(self) -> pl.Series:
-        """The labels as texts; those that stand for classes by their names."""
+        """The labels as texts, numbers of classes as class names."""
         words = self.values.cast(pl.String).str.strip_chars()
         if not self.values.dtype.is_integer() or not self.classes:
             return words
@@ -87,51 +84,51 @@ class LabelColumn:
 
     @cached_property
     def numbers(self) -> pl.Series:
-        """The labels as float64, null where one is no number."""
+        """The labels as float64; null for words."""
         if self.values.dtype == pl.Boolean:
             return pl.Series(self.values.name, [None] * len(self.values), pl.Float64)
         plain = self.values.dtype.is_numeric() and not self.classes
         return (self.values if plain else self.words).cast(pl.Float64, strict=False)
 
     def names(self, word: str) -> tuple[str, ...]:
-        """What one of `words` can be called: by its class, and by the class's number."""
+        """The names of a label: its word, and the number of its class."""
         numbers = [str(number) for number, name in enumerate(self.classes) if name == word]
         return as_word(word), *numbers
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """How often each of `words` is there, in the order in which they come first."""
+        """The count of each label, in order of first occurrence."""
         count = pl.lit(1) if self.found is None else self.found.times
         table = self.words.alias("word").to_frame().with_columns(count.alias("count"))
         yield from table.group_by("word", maintain_order=True).agg(pl.col("count").sum()).iter_rows()
 
     def missing(self) -> pl.Series:
-        """Which rows have no label."""
+        """A mask of rows without a label."""
         missing = self.values.is_null()
         if not self.values.dtype.is_numeric():
             missing |= (self.words == "").fill_null(value=True)
         return missing | self.numbers.is_nan().fill_null(value=False)
 
     def filter(self, kept: pl.Series) -> LabelColumn:
-        """Some of the labels."""
+        """The labels of these rows."""
         found = self.found and DistinctValues(*(own.filter(kept) for own in self.found))
         return replace(self, values=self.values.filter(kept), found=found)
 
-    def refuse(self, rows: pl.Series, says: str) -> None:
-        """Raise `error` if there is any such row."""
+    def refuse(self, rows: pl.Series, message: str) -> None:
+        """Raise `error` if any row is selected."""
         if rows.any():
-            raise self.error(rows, says)
+            raise self.error(rows, message)
 
-    def error(self, rows: pl.Series, says: str) -> DataError:
-        """What is wrong with the first of these rows; `{label}` in what it says is its label."""
+    def error(self, rows: pl.Series, message: str) -> DataError:
+        """An error for the first selected row, whose label replaces `{label}` in the message."""
         place = rows.fill_null(value=False).arg_max() or 0
         label = one_line(repr(self.values[place]), _SHOWN_CHARS)
-        message = says.replace("{label}", label)
+        message = message.replace("{label}", label)
         row = place if self.found is None else int(self.found.first[place])
         return DataError(message, path=self.where, row=self.first_row + row)
 
 
 def distinct_labels(column: LabelColumn) -> LabelColumn:
-    """Each value of a table's labels once, as they come first: enough to decide what labels mean."""
+    """Each distinct label of a table once, which is enough to decide their meaning."""
     own = column.values
     values = own.cast(pl.String) if isinstance(own.dtype, pl.Categorical | pl.Enum) else own
     each = (
@@ -148,78 +145,80 @@ def distinct_labels(column: LabelColumn) -> LabelColumn:
 
 @dataclass(frozen=True)
 class LabelMeaning:
-    """What labels count as, once that is decided over all tables that belong together."""
+    """The meaning of labels, decided over all tables of a source."""
 
     words: Mapping[str, Meaning] | None = None
     scale: tuple[float, float] | None = None
 
     def of(self, column: LabelColumn) -> pl.Series:
-        """float64 labels, null where the row is to be left out."""
+        """Labels as float64; null for rows to leave out."""
         labels = column.numbers if self.words is None else _by_word(column, self.words)
         return labels if self.scale is None else _scaled(column, labels, *self.scale)
 
 
 def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[LabelMeaning, LabelsRead]:
-    """What the labels of tables count as that belong together; each value of a table once will do."""
+    """The common meaning of the labels of several tables; distinct labels are sufficient."""
     for column in columns:
-        column.refuse(column.missing(), f"label {{label}}: there is none; fill it, drop the row, {LEAVE_OUT}")
-    given = rules.values or {}
-    rest = [_without(column, given) for column in columns]
+        column.refuse(column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}")
+    user_values = rules.values or {}
+    rest = [_without(column, user_values) for column in columns]
     is_words = any(column.numbers.is_null().any() for column in rest)
-    known = _certain_words(columns, rest, given) if is_words else {}
+    known = _certain_words(columns, rest, user_values) if is_words else {}
     if not is_words and rules.scale is None:
-        _check_beside_numbers(columns, rest, given)
+        _check_beside_numbers(columns, rest, user_values)
         _check_numbers(rest, [column.numbers for column in rest])
-    told = _in_use(columns, {**given, **known})
-    skipped = _skipped(columns, {**given, **known})
-    if told and not is_words:
+    listed = _in_use(columns, {**user_values, **known})
+    skipped = _skipped(columns, {**user_values, **known})
+    if listed and not is_words:
         known = {as_word(word): float(word) for column in rest for word in column.words}
-    meaning = LabelMeaning({**known, **given} if told else None, rules.scale)
+    meaning = LabelMeaning({**known, **user_values} if listed else None, rules.scale)
     labels = [meaning.of(column) for column in columns]
     if rules.scale is not None:
         scores = "scores from {:g} to {:g}, made 0 to 1".format(*rules.scale)
-        return meaning, LabelsRead(f"{told}, {scores}" if told else scores, skipped)
+        return meaning, LabelsRead(f"{listed}, {scores}" if listed else scores, skipped)
     for column, own in zip(columns, labels, strict=True):
         column.refuse((own < 0) | (own > SCORE_MAX), _OUTSIDE)
     binary = all(((own == 0) | (own == 1)).all() for own in labels)
-    parts = [told] if told else []
+    parts = [listed] if listed else []
     numbers = [column.numbers for column in rest if len(column.values)]
-    if not is_words and (numbers or not told):
+    if not is_words and (numbers or not listed):
         parts.append(_in_words(numbers or labels, plain=binary))
-    return meaning, LabelsRead(", ".join(parts), skipped, binary and not told)
+    return meaning, LabelsRead(", ".join(parts), skipped, binary and not listed)
 
 
-def _without(column: LabelColumn, given: Mapping[str, Meaning]) -> LabelColumn:
-    """The labels whose meaning was not given."""
-    if not given:
+def _without(column: LabelColumn, user_values: Mapping[str, Meaning]) -> LabelColumn:
+    """The labels without a user-defined meaning."""
+    if not user_values:
         return column
-    kept = column.words.is_in([word for word in column.words.unique() if _name(column, word, given) is None])
+    kept = column.words.is_in(
+        [word for word in column.words.unique() if _name(column, word, user_values) is None]
+    )
     return column.filter(kept)
 
 
 def _check_beside_numbers(
-    columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], given: Mapping[str, Meaning]
+    columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], user_values: Mapping[str, Meaning]
 ) -> None:
-    """Refuse numbers without a meaning if others were given one: 0 and 1 are classes then, too."""
-    used = {_name(column, word, given) for column in columns for word in column.words.unique()}
+    """If users gave a meaning to some numbers, refuse other numbers, even 0 and 1."""
+    used = {_name(column, word, user_values) for column in columns for word in column.words.unique()}
     if any(name is not None and name.isdecimal() for name in used):
         for column in rest:
-            column.refuse(column.numbers.is_not_null(), _lacks(given))
+            column.refuse(column.numbers.is_not_null(), _lacks(user_values))
 
 
 _OUTSIDE = (
-    f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}: say the scale of scores, such as"
-    " --label-range 0,100 (label_range=), or what labels count as, such as --labels 1=0,2=1 (labels=)"
+    f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}: give the scale of scores, such as"
+    " --label-range 0,100 (label_range=), or numbers for labels, such as --labels 1=0,2=1 (labels=)"
 )
 
 
 def _certain_words(
-    columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], given: Mapping[str, Meaning]
+    columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], user_values: Mapping[str, Meaning]
 ) -> Mapping[str, Meaning]:
-    """What the words without a given meaning count as, if they are all of one line of `_CERTAIN`."""
+    """The meaning of words without a user-defined one, if all are in one line of `_CERTAIN`."""
     found = [*dict.fromkeys(as_word(word) for column in rest for word in column.words.unique())]
     names = {word: _plain_name(word) for word in found}
-    declared = {_plain_name(name) for column in columns for name in (*column.classes, *given)}
+    declared = {_plain_name(name) for column in columns for name in (*column.classes, *user_values)}
     line = next((line for line in _CERTAIN if _fits(line, {*names.values()}, declared)), None)
     if line is None:
         raise _unknown_words(rest, found)
@@ -228,7 +227,7 @@ def _certain_words(
 
 
 def _fits(line: Mapping[str, Meaning], names: set[str], declared: set[str]) -> bool:
-    """Whether these are classes of that line; `declared` are those that the dataset names, seen or not."""
+    """Whether these are classes of the line; `declared` are all class names of the dataset."""
     classes = names - _NO_GOLD.keys()
     without_gold_allowed = line is _NLI or declared
     told_apart = "neutral" not in classes or "contradiction" in classes | declared
@@ -241,7 +240,7 @@ def _fits(line: Mapping[str, Meaning], names: set[str], declared: set[str]) -> b
 
 
 def _plain_name(word: str) -> str:
-    """A class by one of its spellings: `Non-duplicate` is `not_duplicate`."""
+    """The canonical spelling of a class: `not_duplicate` for `Non-duplicate`."""
     plain = as_word(word)
     if plain in _NO_GOLD:
         return plain
@@ -253,26 +252,28 @@ _EXAMPLE = "entailment=1,contradiction=0,neutral=skip"
 
 
 def _unknown_words(columns: Sequence[LabelColumn], found: Sequence[str]) -> DataError:
-    told = ", ".join(one_line(word, 40) for word in sorted(found)[:_NAMED])
-    told += ", …" if len(found) > _NAMED else ""
+    listed = ", ".join(one_line(word, 40) for word in sorted(found)[:_MAX_LABELS])
+    listed += ", …" if len(found) > _MAX_LABELS else ""
     known = max(_CERTAIN, key=lambda line: len({*map(_plain_name, found)} & line.keys()))
     odd = [word for word in sorted(found) if _plain_name(word) not in known]
     usual = {word: _format_meaning(value) for line in _CERTAIN for word, value in line.items()}
     usual |= {"0": "0", "1": "1"}
-    example = ",".join(f"{one_line(word, 40)}={usual.get(_plain_name(word), SKIP)}" for word in odd[:_NAMED])
+    example = ",".join(
+        f"{one_line(word, 40)}={usual.get(_plain_name(word), SKIP)}" for word in odd[:_MAX_LABELS]
+    )
     column = next(column for column in columns if column.numbers.is_null().any())
     unknown = column.numbers.is_null() & column.words.is_in(
         [word for word in column.words.unique() if as_word(word) in odd]
     )
     return column.error(
         unknown if unknown.any() else column.numbers.is_null(),
-        f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {told}: map words to"
+        f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {listed}: map words to"
         f" numbers or skip, such as --labels {example or _EXAMPLE} (labels=)",
     )
 
 
 def _by_word(column: LabelColumn, meanings: Mapping[str, Meaning]) -> pl.Series:
-    """Each label as what its word counts as."""
+    """The number of each label; null for skip."""
     numbers: dict[str, float | None] = {}
     for word in column.words.unique(maintain_order=True):
         name = _name(column, word, meanings)
@@ -284,18 +285,18 @@ def _by_word(column: LabelColumn, meanings: Mapping[str, Meaning]) -> pl.Series:
 
 
 def _name(column: LabelColumn, word: str, meanings: Mapping[str, Meaning]) -> str | None:
-    """By which of its names a word has a meaning."""
+    """The first name of a label that has a meaning."""
     return next((name for name in column.names(word) if name in meanings), None)
 
 
 def _in_use(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) -> str:
-    """The meanings that some label has, in words."""
+    """The meanings in use, in words."""
     used = {_name(column, word, meanings) for column in columns for word in column.words.unique()}
     return ", ".join(f"{word}={_format_meaning(value)}" for word, value in meanings.items() if word in used)
 
 
 def _skipped(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) -> dict[str, int]:
-    """How many rows are left out, by word."""
+    """The number of skipped rows by label."""
     skipped = Counter[str]()
     for column in columns:
         for word, count in column.counts():
@@ -308,8 +309,8 @@ def _skipped(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) ->
 def _lacks(meanings: Mapping[str, Meaning]) -> str:
     known = one_line(", ".join(meanings), 200)
     return (
-        f"label {{label}} is none of those whose meaning was given ({known}); add to --labels (labels=) what"
-        " it counts as: a number, or skip to leave such rows out"
+        f"label {{label}} has no meaning among the given ones ({known}); add it to --labels (labels=)"
+        " with a number, or with skip to leave its rows out"
     )
 
 
@@ -319,50 +320,42 @@ def _format_meaning(value: Meaning) -> str:
 
 def _scaled(column: LabelColumn, labels: pl.Series, low: float, high: float) -> pl.Series:
     outside = (labels < low) | (labels > high)
-    says = f"label {{label}} is outside of the label range {low:g},{high:g}; widen it, or drop the row"
-    column.refuse(outside, says)
+    message = f"label {{label}} is outside the label range {low:g},{high:g}; widen the range or drop the row"
+    column.refuse(outside, message)
     return (labels - low) / (high - low)
 
 
 def _check_numbers(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -> None:
     """Refuse whole numbers that may be classes."""
-    if any((own != own.round()).any() for own in labels) or any(map(_is_score, columns)):
+    series = [column.values for column in columns]  # float32 for the scores of pair datasets
+    is_score = any(own.name.lower() in _SCORE_NAMES or own.dtype == pl.Float32 for own in series)
+    if is_score or any((own != own.round()).any() for own in labels):
         return
     found = set[float]().union(*(own.unique() for own in labels))
     if found <= {0.0, 1.0}:
         for column in columns:
-            _refuse_beside_nli(column)
+            one, other = column.texts
+            if (one.lower(), other.lower()) in _NLI_TEXTS:
+                column.refuse(
+                    column.numbers.is_not_null(),
+                    f"label {{label}} with {one} and {other}: in NLI, 0 is often entailment; set its meaning"
+                    " with --labels 0=1,1=0 or --labels 0=0,1=1 (labels=)",
+                )
     elif found <= _OF_NLI | {3.0, 4.0}:
-        says = _may_be_classes(sorted(found))
+        message = _may_be_classes(sorted(found))
         for column, own in zip(columns, labels, strict=True):
-            column.refuse((own < 0) | (own > 1), says)
-
-
-def _refuse_beside_nli(column: LabelColumn) -> None:
-    one, other = column.texts
-    if (one.lower(), other.lower()) in _NLI_TEXTS:
-        every = column.numbers.is_not_null()
-        column.refuse(
-            every,
-            f"label {{label}} beside {one} and {other}: in NLI 0 often is entailment; say what it is here:"
-            " --labels 0=1,1=0 or --labels 0=0,1=1 (labels=)",
-        )
+            column.refuse((own < 0) | (own > 1), message)
 
 
 def _may_be_classes(found: Sequence[float]) -> str:
     as_nli = {0.0: "1", 1.0: SKIP, 2.0: "0"} if {0.0, 2.0} <= {*found} <= _OF_NLI else {}
     counts = as_nli or {found[0]: "0", found[-1]: "1"}
-    ways = ",".join(f"{number:g}={counts.get(number, SKIP)}" for number in found)
+    example = ",".join(f"{number:g}={counts.get(number, SKIP)}" for number in found)
     range_ = "" if {-1.0, 2.0} <= {*found} else f" or --label-range {found[0]:g},{found[-1]:g} (label_range=)"
     return (
-        f"label {{label}}: {', '.join(f'{number:g}' for number in found)} may be classes (in NLI 0 often is"
-        f" entailment, 1 neutral, 2 contradiction) or scores; say which: --labels {ways} (labels=){range_}"
+        f"label {{label}}: {', '.join(f'{number:g}' for number in found)} may be classes (in NLI, 0 is often"
+        f" entailment, 1 neutral, 2 contradiction) or scores; set --labels {example} (labels=){range_}"
     )
-
-
-def _is_score(column: LabelColumn) -> bool:
-    """Whether name or type say that these are scores; a pair dataset's are 32-bit floats."""
-    return column.values.name.lower() in _DEGREES or column.values.dtype == pl.Float32
 
 
 def _in_words(labels: Sequence[pl.Series], *, plain: bool) -> str:

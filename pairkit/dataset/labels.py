@@ -1,4 +1,4 @@
-"""What a person says of labels, and what was made of them."""
+"""Label rules that users give, and how labels were read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pydantic import AfterValidator, BeforeValidator
 from pairkit.app.printable import one_line
 from pairkit.app.settings import argument, split_at_commas
 
-SCORE_MAX = 5.0  # the largest score in use (STS); scores are left on the scale they come in
+SCORE_MAX = 5.0  # highest score (STS); scores keep their scale
 SKIP: Literal["skip"] = "skip"
-SKIPPED, CONFLICT = "skipped_label", "conflicting_labels"  # why rows are left out
+SKIPPED, CONFLICT = "skipped_label", "conflicting_labels"  # reasons for dropped rows
 
 Meaning: TypeAlias = float | Literal["skip"]
 OnBadRows = Literal["error", "skip"]
@@ -22,7 +22,7 @@ LEAVE_OUT = "or leave such rows out: `pairs` and `aoe train` have --bad-rows ski
 
 
 def as_word(value: object) -> str:
-    """A label as it is compared: without case and blanks, a number in its shortest form."""
+    """A label for comparison: lower case without blanks, numbers in their shortest form."""
     text = str(value).strip().lower()
     try:
         number = float(text) if text.isascii() and "_" not in text else float("nan")
@@ -45,7 +45,7 @@ def _read_values(given: object) -> dict[str, Meaning]:
     for word, value in pairs:
         meaning = _read_value(word, value)
         if found.setdefault(as_word(word), meaning) != meaning:
-            raise ValueError(f"two meanings of {word!r}; case and blanks are not told apart")
+            raise ValueError(f"two meanings of {word!r}; case and blanks are ignored")
     return found
 
 
@@ -69,14 +69,14 @@ def _low_below_high(scale: tuple[float, float]) -> tuple[float, float]:
 
 
 LabelValues = Annotated[dict[str, Meaning], BeforeValidator(_read_values)]
-"""Words, or numbers, to what they count as: `{"entailment": 1, "neutral": "skip"}` or `0=1,1=skip,2=0`."""
+"""Labels to numbers or skip: `{"entailment": 1, "neutral": "skip"}` or `0=1,1=skip,2=0`."""
 LabelRange = Annotated[tuple[float, float], BeforeValidator(split_at_commas), AfterValidator(_low_below_high)]
-"""The lowest and the highest score of a scale: `(-1, 1)`, or `-1,1` in words."""
+"""The lowest and highest score of a scale: `(-1, 1)` or `-1,1`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelRules:
-    """What a person says of labels, see `LabelValues` and `LabelRange`, and of rows without one or a text."""
+    """User rules for labels (see `LabelValues` and `LabelRange`) and for rows without a label or text."""
 
     values: Mapping[str, Meaning] | None = None
     scale: tuple[float, float] | None = None
@@ -91,7 +91,7 @@ def label_rules(
     label_range: tuple[float, float] | str | None,
     bad_rows: str = "error",
 ) -> LabelRules:
-    """What was given for the arguments, or the flags, `labels`, `label_range` and `bad_rows`."""
+    """The rules from the arguments `labels`, `label_range` and `bad_rows`."""
     return LabelRules(
         argument("labels", labels, LabelValues | None),
         argument("label_range", label_range, LabelRange | None),
@@ -101,24 +101,24 @@ def label_rules(
 
 @dataclass(frozen=True, slots=True)
 class LabelsRead:
-    """What was made of labels."""
+    """How labels were read: their meaning, and the rows skipped by label."""
 
     meaning: str
     skipped: Mapping[str, int] = field(default_factory=dict)
     plain: bool = False
 
     def __str__(self) -> str:
-        told = ", ".join(f"{count:,} {one_line(word, 40)}" for word, count in self.skipped.items())
-        return f"labels: {self.meaning}" + (f"; rows left out: {told}" if told else "")
+        skipped = ", ".join(f"{count:,} {one_line(word, 40)}" for word, count in self.skipped.items())
+        return f"labels: {self.meaning}" + (f"; rows left out: {skipped}" if skipped else "")
 
 
-def worth_telling(labels: LabelsRead | None) -> str:
-    """What was made of labels, in words; empty where there are none, or they were 0 and 1 as they came."""
+def describe_labels(labels: LabelsRead | None) -> str:
+    """How labels were read, in words; empty if there are none or all were 0 and 1."""
     return "" if labels is None or labels.plain else str(labels)
 
 
 def score_scale(lowest: float, highest: float) -> tuple[float, float]:
-    """The scale of scores between these: 0 to 1 or 0 to 5 where that is certain, else as found."""
+    """The scale of scores in this range: 0 to 1, 0 to 5, or the range itself if uncertain."""
     if lowest >= 0 and highest <= 1:
         return 0.0, 1.0
     is_sts = 0 <= lowest < 1 and SCORE_MAX - 1 < highest <= SCORE_MAX

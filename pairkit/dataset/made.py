@@ -1,4 +1,4 @@
-"""A dataset made by `pairs`: its rows, the rows left out, and its folder."""
+"""Datasets made by `pairs`: written, merged or split, with dropped rows, statistics and folder."""
 
 from __future__ import annotations
 
@@ -42,18 +42,20 @@ from pairkit.system.folders import made_there
 Conflicts = Literal["error", "drop", "first"]
 
 REPEATED = "repeated"
-_NAMED = 3  # conflicts that a message names
-ROW = "row of its split"  # a column: which row it was in its own dataset, from 1
+_MAX_CONFLICTS = 3  # in a message
+ROW = "row of its split"  # a column: the row's number in its source's split, from 1
 _PLACE, _RANK = "place", "rank of the split"
 _FIRST = ("split", "source", ROW, "text1", "text2", "label")
 
 
 def join_datasets(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
-    """The rows of all datasets with their `source`; columns of clashing types become texts."""
+    """The rows of all datasets with their `source`; columns of different types become texts."""
     kinds = {name: pairs.label_kind for name, pairs in datasets.items()}
     if len({*kinds.values()}) > 1:
-        told = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
-        raise DataError(f"labels of 0 and 1 can't be joined with scores ({one_line(told)}); make them alike")
+        listed = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+        raise DataError(
+            f"labels of 0 and 1 can't be merged with scores ({one_line(listed)}); convert one of them"
+        )
     _check_scales(datasets)
     frames = [
         _named(frame, name, split)
@@ -75,14 +77,14 @@ def _check_scales(datasets: Mapping[str, PairDataset]) -> None:
     small, large = [[name for name in highest if (highest[name] > 1) == beyond] for beyond in (False, True)]
     if small and large:
         raise DataError(
-            f"scores from 0 to 1 ({one_line(', '.join(small))}) can't be joined with scores beyond 1"
-            f" ({one_line(', '.join(large))}): write the latter anew on the scale from 0 to 1, as with"
+            f"scores from 0 to 1 ({one_line(', '.join(small))}) can't be merged with scores above 1"
+            f" ({one_line(', '.join(large))}): convert the latter to the scale from 0 to 1, such as with"
             " pairkit.write(DATASET, OUT, label_range=(0, 5))"
         )
 
 
 def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
-    """Mark rows that repeat a pair: the one in the strongest split stays, of several the first."""
+    """Mark rows that repeat a pair: the first in the split of lowest rank stays."""
     if conflicts not in get_args(Conflicts):
         raise ConfigError(f"conflicts = {conflicts}: expected error, drop or first")
     rank = pl.col("split").replace_strict(RANKS, default=OTHER_RANK)
@@ -106,22 +108,22 @@ def _refuse(differing: pl.DataFrame) -> None:
     if not differing.height:
         return
     groups = differing.partition_by(PAIR, maintain_order=True)
-    told = []
-    for group in groups[:_NAMED]:
+    conflicts = []
+    for group in groups[:_MAX_CONFLICTS]:
         places = [
             f"{row['source']}, {row['split']}, row {row[ROW]:,}: label {row['label']:g}"
             for row in group.iter_rows(named=True)
         ]
-        told.append(f"{one_line(group['text1'][0], 60)!r} ({'; '.join(places)})")
-    more = f" and {len(groups) - _NAMED:,} more" if len(groups) > _NAMED else ""
+        conflicts.append(f"{one_line(group['text1'][0], 60)!r} ({'; '.join(places)})")
+    more = f" and {len(groups) - _MAX_CONFLICTS:,} more" if len(groups) > _MAX_CONFLICTS else ""
     raise DataError(
-        f"pairs with different labels ({len(groups):,}): {', '.join(told)}{more}; set conflicts to drop"
+        f"pairs with different labels ({len(groups):,}): {', '.join(conflicts)}{more}; set conflicts to drop"
         " to leave them out, or to first to take the label of the dataset that comes first"
     )
 
 
 def _named(frame: pl.DataFrame, name: str, split: str) -> pl.DataFrame:
-    """A split's rows with where they are from; what an earlier merge said of it is kept behind the name."""
+    """A split's rows with their source; the source from an earlier merge is appended."""
     source = pl.lit(name)
     dtype = frame.schema.get("source")
     if dtype is not None and not dtype.is_nested() and dtype != pl.Binary:
@@ -131,7 +133,7 @@ def _named(frame: pl.DataFrame, name: str, split: str) -> pl.DataFrame:
 
 
 def _odd_columns(frames: list[pl.DataFrame]) -> set[str]:
-    """Columns that are not of one type, or of types of numbers, in all frames."""
+    """Columns that have different types, other than types of numbers."""
     found: dict[str, set[Any]] = {}
     for frame in frames:
         for name, dtype in frame.schema.items():
@@ -147,17 +149,17 @@ def _as_texts(frame: pl.DataFrame, names: set[str]) -> pl.DataFrame:
     return frame.with_columns(*plain, *(as_json(frame[name]) for name in nested))
 
 
-_TOLD = {DROPPED: "left_out", ROW: "source_row"}  # what columns of dropped rows are called
+_RENAMED = {DROPPED: "left_out", ROW: "source_row"}  # columns of dropped rows
 _LIMITS = """
-* Whatever is true of the datasets that this one is made of is true of it: see their cards.
-* A share over 512 tokens is estimated without a tokenizer.
+* The limitations of the source datasets apply: see their cards.
+* The share of texts over 512 tokens is estimated without a tokenizer.
 """
 _LICENCE = """
-What this dataset is made of has licences of its own; check what they allow before you share it.
+The source datasets have their own licences; check these before you share this dataset.
 """
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)  # as PairDataset
+@dataclass(frozen=True, slots=True, repr=False, eq=False)  # frames can't be compared by ==
 class MadeDataset(Printed):
     """A dataset made from other datasets or documents.
 
@@ -184,31 +186,31 @@ class MadeDataset(Printed):
         write_parquet(Path(path), self.dropped)
 
     def to_dict(self) -> dict[str, Any]:
-        """Its folder and its statistics."""
+        """The folder and the statistics."""
         return {"out": str(self.out), **self.statistics}
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """What to do with it."""
+        """Commands to run next."""
         train = ["aoe", "train", "--data", str(self.out), "--backbone", "minilm", "--out", "model"]
         return [("train on it", train)] if self.out else []
 
     def table(self) -> ResultTable:
-        """The rows of each split, followed by the rows left out."""
+        """The rows of each split, and the numbers of dropped rows."""
         counts = self.pairs.table()
         reasons = self.statistics["dropped_pairs"]
         if reasons:
-            told = ", ".join(f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons.items())
-            counts.caption = f"left out: {told}"
+            listed = ", ".join(f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons.items())
+            counts.caption = f"left out: {listed}"
         return counts
 
 
 def build_result(
     rows: pl.DataFrame, kind: LabelKind, name: str, read: Sequence[PairDataset] = ()
 ) -> MadeDataset:
-    """The dataset of rows that have a `split`, and a reason in `DROPPED` where they are left out."""
+    """A dataset from rows with the columns `split` and `DROPPED` (the drop reason)."""
     bad = joined(pairs.bad_rows for pairs in read)
     kept = rows.filter(pl.col(DROPPED).is_null()).drop(DROPPED, ROW, strict=False)
-    dropped = rows.filter(pl.col(DROPPED).is_not_null()).rename(_TOLD, strict=False)
+    dropped = rows.filter(pl.col(DROPPED).is_not_null()).rename(_RENAMED, strict=False)
     if not kept.height:
         raise DataError(f"no pair is left of {rows.height:,}; nothing was written", path=name)
     kept = kept.select("split", *COLUMNS["default"], pl.exclude("split", *COLUMNS["default"]))
@@ -216,7 +218,9 @@ def build_result(
         split: kept.filter(pl.col("split") == split).drop("split")
         for split in in_split_order(kept["split"].unique())
     }
-    reasons = dropped[_TOLD[DROPPED]].value_counts().sort("count", _TOLD[DROPPED], descending=[True, False])
+    reasons = (
+        dropped[_RENAMED[DROPPED]].value_counts().sort("count", _RENAMED[DROPPED], descending=[True, False])
+    )
     skipped = sum(sum(pairs.labels.skipped.values()) for pairs in read if pairs.labels is not None)
     counts = {reason: count for reason, count, _ in by_reason(bad)}
     statistics: dict[str, Any] = {
@@ -241,19 +245,19 @@ def _counts(frame: pl.DataFrame, kind: LabelKind) -> dict[str, int | float]:
 def run_record(
     command: str, inputs: Mapping[str, PairDataset | Mapping[str, Any]], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What made a dataset, for run.json: nothing that differs from one run to the next."""
+    """The content of run.json, which is equal for equal runs."""
     return {
         "made_by": f"pairs (aoe-toolkit {__version__})",
         "command": command,
         "settings": dict(settings),
         "inputs": {
-            name: {"rows": len(found), "sha256": _digest(found)} if isinstance(found, PairDataset) else found
+            name: {"rows": len(found), "sha256": _hash(found)} if isinstance(found, PairDataset) else found
             for name, found in inputs.items()
         },
     }
 
 
-def _digest(pairs: PairDataset) -> str:
+def _hash(pairs: PairDataset) -> str:
     digest = hashlib.sha256()
     for split, frame in pairs.splits.items():
         digest.update(f"{split}\n".encode())
@@ -262,7 +266,7 @@ def _digest(pairs: PairDataset) -> str:
 
 
 def check_out(out: Path | None, run: Mapping[str, Any], sources: Iterable[object], *, fresh: bool) -> None:
-    """Refuse a folder that holds anything but a dataset of `pairs`, or that a source is read from."""
+    """Refuse an output folder with other files than a dataset of `pairs`, or with a source."""
     if out is None:
         return
     for source in sources:
@@ -270,12 +274,12 @@ def check_out(out: Path | None, run: Mapping[str, Any], sources: Iterable[object
             continue
         home = Path(source).resolve()
         if out.resolve() in (home, *home.parents):
-            raise ConfigError(f"{out}: would replace {source}, which it is made of; choose another folder")
+            raise ConfigError(f"{out}: would replace its source {source}; choose another folder")
     there = made_there(out, "pairs", "inputs")
     same = there is not None and all(there.get(key) == run[key] for key in ("command", "settings", "inputs"))
     if there is not None and not same and not fresh:
         raise ConfigError(
-            f"{out}: holds a dataset made of other datasets, or with other settings; give --fresh"
+            f"{out}: has a dataset made from other sources or with other settings; give --fresh"
             " to replace it (fresh=True), or another folder"
         )
 
@@ -290,7 +294,7 @@ def write_result(
     configs: Mapping[str, Mapping[str, pl.DataFrame]] | None = None,
     limits: str = _LIMITS,
 ) -> MadeDataset:
-    """A dataset that was made, written to its folder with a card unless `out` is None; see `check_out`."""
+    """Write the dataset with a card, unless `out` is None; call `check_out` before."""
     if out is None:
         return made
     title = "".join(letter if letter.isalnum() or letter in "-_." else " " for letter in out.name).strip()
@@ -307,7 +311,7 @@ def write_result(
     sections = [("", introduction), ("Counts", markdown_table(["", *counts], lines))]
     if "sources" in statistics:
         table = markdown_table(["source", "rows"], statistics["sources"].items())
-        sections.append(("Sources", f"The column `source` says where a row is from.\n\n{table}"))
+        sections.append(("Sources", f"The column `source` has the source of each row.\n\n{table}"))
     if statistics["dropped_pairs"]:
         rows = [(reason.replace("_", " "), count) for reason, count in statistics["dropped_pairs"].items()]
         sections.append(("Left out", markdown_table(["reason", "rows"], rows)))
@@ -322,18 +326,18 @@ def write_result(
 
 _WRITTEN = "Pairs written by `pairkit.write`."
 _MERGED = """
-Datasets joined by `pairs merge`. Each pair stands once, whichever of its texts comes first. No text, issue or
-cluster stands in two splits, and neither do near-identical texts (Jaccard similarity of word triples).
+Datasets merged by `pairs merge`. Each pair occurs once, in either order. No text, issue or
+cluster is in two splits, and neither are near-identical texts (Jaccard similarity of word triples).
 """
 _SPLIT = """
-A dataset divided anew by `pairs split`. Rows that have a text in common, directly or through others, are in
+A dataset divided by `pairs split`. Rows that share a text, directly or through other rows, are in
 one split; so are near-identical texts (Jaccard similarity of word triples), issues and clusters.
 """
 _NO_REASON = pl.lit(None, pl.String).alias(DROPPED)
 
 
 def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:
-    """The sources by name: what a mapping calls them, the ends of paths, or a number."""
+    """The sources by name: the keys of a mapping, the last parts of paths, or numbers."""
     is_one = isinstance(sources, str | Path | PairDataset) or hasattr(sources, "columns")
     if is_one or not sources:
         raise ConfigError("nothing to merge; give a list of datasets")
@@ -364,7 +368,7 @@ def make_merged(
     settings: Mapping[str, Any],
     fresh: bool,
 ) -> MadeDataset:
-    """See `pairkit.merge`; `settings` are its own, by name."""
+    """See `pairkit.merge`; `settings` are its arguments by name."""
     run = run_record("merge", datasets, settings)
     check_out(out, run, sources.values(), fresh=fresh)
     marked = mark_repeated(join_datasets(datasets), cast("Conflicts", settings["conflicts"]))
@@ -379,7 +383,7 @@ def make_merged(
 def make_split(
     pairs: PairDataset, source: Source, out: Path | None, *, settings: Mapping[str, Any], fresh: bool
 ) -> MadeDataset:
-    """See `pairkit.split`; `settings` are its own, by name."""
+    """See `pairkit.split`; `settings` are its arguments by name."""
     run = run_record("split", {"pairs": pairs}, settings)
     check_out(out, run, [source], fresh=fresh)
     made = build_result(_divided(pairs.rows, settings), pairs.label_kind, str(out or pairs.source), [pairs])

@@ -1,4 +1,4 @@
-"""Several sources at a time, each with a name: datasets that train together, or several held-out sets."""
+"""Several named sources, such as datasets of one training or several held-out sets."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ _NAME = re.compile(r"[\w-]+")
 _NAMED = re.compile(r"([\w-]+)=(.+)", re.DOTALL)
 
 
-def named_sources(given: Given) -> dict[str, Source]:
-    """The sources by name: those of a mapping, else of files and folders, or `data-N` for those in memory."""
-    if isinstance(given, Mapping):
-        found = _by_name(given)
-    elif not isinstance(given, Sequence) or isinstance(given, str) or _is_table(given):
-        found = _with_names([(None, cast("Source", given))])
+def named_sources(sources: Given) -> dict[str, Source]:
+    """The sources by name: keys of a mapping, names of files and folders, or `data-N` for rows in memory."""
+    if isinstance(sources, Mapping):
+        named = _by_name(sources)
+    elif not isinstance(sources, Sequence) or isinstance(sources, str) or _is_table(sources):
+        named = _with_names([(None, cast("Source", sources))])
     else:
-        found = _with_names([(None, source) for source in given])
-    return {name: str(source) if isinstance(source, Path) else source for name, source in found.items()}
+        named = _with_names([(None, source) for source in sources])
+    return {name: str(source) if isinstance(source, Path) else source for name, source in named.items()}
 
 
 def named_words(words: Sequence[str]) -> dict[str, Source]:
-    """The sources that a command line names, each as `SOURCE` or `name=SOURCE`; see `named_sources`."""
-    found = ((word, None if Path(word).exists() else _NAMED.fullmatch(word)) for word in words)
-    return _with_names([(named[1], named[2]) if named else (None, word) for word, named in found])
+    """The sources of a command line, each `SOURCE` or `name=SOURCE`; see `named_sources`."""
+    named = ((word, None if Path(word).exists() else _NAMED.fullmatch(word)) for word in words)
+    return _with_names([(named[1], named[2]) if named else (None, word) for word, named in named])
 
 
-def _by_name(given: Mapping[Any, Any]) -> dict[str, Source]:
-    splits = {split_name(name) for name in given if isinstance(name, str)} & {*SPLITS}
-    tables = not any(isinstance(source, str | Path | PairDataset | Mapping) for source in given.values())
-    if tables and ("train" in splits or all(split_name(str(name)) in SPLITS for name in given)):
-        return {"data-1": cast("Source", given)}
+def _by_name(sources: Mapping[Any, Any]) -> dict[str, Source]:
+    splits = {split_name(name) for name in sources if isinstance(name, str)} & {*SPLITS}
+    tables = not any(isinstance(source, str | Path | PairDataset | Mapping) for source in sources.values())
+    if tables and ("train" in splits or all(split_name(str(name)) in SPLITS for name in sources)):
+        return {"data-1": cast("Source", sources)}
     if "train" in splits and len(splits) > 1:
         raise ConfigError(
-            f"{' and '.join(sorted(splits))} are names of splits: give held-out rows as dev_data, or datasets"
-            " other names"
+            f"{' and '.join(sorted(splits))} are names of splits: give held-out rows as dev_data, or other"
+            " names to the datasets"
         )
-    return {_check_name(name): source for name, source in given.items()}
+    return {_check_name(name): source for name, source in sources.items()}
 
 
 def _check_name(name: Any) -> str:
@@ -59,32 +59,32 @@ def _check_name(name: Any) -> str:
 
 
 def _with_names(sources: Sequence[tuple[str | None, Source]]) -> dict[str, Source]:
-    short = [name or _name(source, place) for place, (name, source) in enumerate(sources, 1)]
-    found: dict[str, Source] = {}
-    for place, (name, source) in enumerate(sources, 1):
-        own = short[place - 1]
+    short = [name or _name(source, number) for number, (name, source) in enumerate(sources, 1)]
+    named: dict[str, Source] = {}
+    for number, (name, source) in enumerate(sources, 1):
+        own = short[number - 1]
         if name is None and short.count(own) > 1:
-            own = _name(source, place, parts=2)
-        if own in found:
+            own = _name(source, number, parts=2)
+        if own in named:
             raise ConfigError(
-                f"two datasets are called {own!r}; give them names, such as one=PATH, or a table of names to"
-                " sources"
+                f"two datasets are named {own!r}; give other names, such as one=PATH, or a mapping of"
+                " names to sources"
             )
-        found[own] = source
-    return found
+        named[own] = source
+    return named
 
 
-def _is_table(given: Sequence[Any]) -> bool:
-    """Whether these are rows, not sources."""
-    if not given or all(isinstance(item, Mapping) for item in given):
+def _is_table(sources: Sequence[Any]) -> bool:
+    """Whether a list has rows, not sources."""
+    if not sources or all(isinstance(item, Mapping) for item in sources):
         return True
-    if not all(isinstance(item, str) for item in given):
+    if not all(isinstance(item, str) for item in sources):
         return False
-    missing = [path for path in given if not _exists(path)]
-    if missing and len(missing) < len(given):
+    missing = [path for path in sources if not _exists(path)]
+    if missing and len(missing) < len(sources):
         raise ConfigError(
-            f"{one_line(missing[0], 80)!r}: no such file or folder, though others of the list are; expected"
-            " paths or single texts (name the sources of the Hub: {'name': 'owner/dataset'})"
+            f"{one_line(missing[0], 80)!r}: no such file or folder, but others of the list exist; expected"
+            " paths or single texts (give Hub ids by name: {'name': 'owner/dataset'})"
         )
     return bool(missing)
 
@@ -96,11 +96,11 @@ def _exists(path: str) -> bool:
         return False
 
 
-def _name(source: Source, place: int, *, parts: int = 1) -> str:
-    """A name of the last parts of a path or Hub id."""
+def _name(source: Source, number: int, *, parts: int = 1) -> str:
+    """A name from the last parts of a path or Hub id."""
     where = source.source if isinstance(source, PairDataset) else source
     if not isinstance(where, str | Path):
-        return f"data-{place}"
+        return f"data-{number}"
     *above, last = Path(str(where).replace(":", "-")).parts[-parts:] or [""]
     plain = "-".join([*above, last.lstrip(".").partition(".")[0]])
-    return re.sub(r"[^\w-]+", "-", plain).strip("-") or f"data-{place}"
+    return re.sub(r"[^\w-]+", "-", plain).strip("-") or f"data-{number}"

@@ -1,9 +1,10 @@
-"""Parquet of our own: equal bytes for equal rows."""
+"""Write Parquet files with equal bytes for equal rows, and read them."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,19 +16,19 @@ from pairkit.app.printable import one_line
 from pairkit.system.files import whole_file, write_bytes
 
 _ROW_GROUP = 8192
-# Fixed, so that the bytes do not depend on a library's defaults.
-_LOOK: dict[str, Any] = {"compression": "zstd", "compression_level": 7, "statistics": True}
+# Fixed, so that the bytes don't depend on the library's defaults.
+_FORMAT: dict[str, Any] = {"compression": "zstd", "compression_level": 7, "statistics": True}
 
 
 def write_parquet(path: Path, rows: pl.DataFrame, *, private: bool = False) -> None:
-    """Write a table in one step; made in memory first, as polars reports a full disk as a malformed file."""
+    """Write a table in one step, encoded in memory as polars reports a full disk as a malformed file."""
     write_bytes(path, parquet_bytes(rows), private=private)
 
 
 def stream_parquet(
     path: Path, frames: Iterable[pl.DataFrame], schema: dict[str, Any], *, private: bool = False
 ) -> None:
-    """Write a table of which a frame at a time is in memory; one frame gives `write_parquet`'s bytes."""
+    """Write a table frame by frame; a single frame gives the same bytes as `write_parquet`."""
     failed: list[BaseException] = []
 
     def rows(*_: object) -> Iterator[pl.DataFrame]:
@@ -41,8 +42,8 @@ def stream_parquet(
     table = register_io_source(rows, schema=schema)
     with whole_file(path, private=private) as file:
         try:
-            table.sink_parquet(file, maintain_order=True, row_group_size=_ROW_GROUP, **_LOOK)
-        except pl.exceptions.ComputeError:  # by which polars before 1.38 tells of any error of the rows
+            table.sink_parquet(file, maintain_order=True, row_group_size=_ROW_GROUP, **_FORMAT)
+        except pl.exceptions.ComputeError:  # polars before 1.38 hides the error of an iterator
             if failed:
                 raise failed[0] from None
             raise
@@ -51,25 +52,28 @@ def stream_parquet(
 def parquet_bytes(
     rows: pl.DataFrame, *, row_group: int = _ROW_GROUP, notes: dict[str, str] | None = None
 ) -> bytes:
-    """What `write_parquet` writes."""
+    """The bytes that `write_parquet` writes."""
     buffer = io.BytesIO()
-    rows.rechunk().write_parquet(buffer, row_group_size=row_group, metadata=notes, **_LOOK)
+    rows.rechunk().write_parquet(buffer, row_group_size=row_group, metadata=notes, **_FORMAT)
     return buffer.getvalue()
 
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
-    """Read a table of ours, or some of its columns; see `check_parquet` for those of others."""
-    try:
+    """Read a table that we wrote, or some of its columns; `check_parquet` is for other files."""
+    with _read_errors(path):
         return pl.read_parquet(path, columns=columns, glob=False)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise DataError(f"not readable as parquet ({one_line(str(error), 200)})", path=path) from error
 
 
 def read_notes(path: object, footer: IO[bytes] | None = None) -> dict[str, str]:
-    """The notes that go with a table of `parquet_bytes`."""
-    try:
+    """The metadata that `parquet_bytes` wrote."""
+    with _read_errors(path):
         return pl.read_parquet_metadata(str(path) if footer is None else footer)
+
+
+@contextmanager
+def _read_errors(path: object) -> Iterator[None]:
+    try:
+        yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise DataError(
-            f"not readable as parquet ({one_line(str(error), 200)}); delete it and run again", path=str(path)
-        ) from error
+        reason = one_line(str(error), 200)
+        raise DataError(f"not readable as parquet ({reason}); make the file again", path=str(path)) from error

@@ -1,4 +1,4 @@
-"""Parquet files of others in batches, after their metadata were compared with their size."""
+"""Untrusted Parquet files in batches, after a check of metadata against file size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _READ_AHEAD = 1 << 20  # bytes of each column
 
 
 class ParquetBatches:
-    """A checked file, a few rows at a time: however large it is, only so many are in memory."""
+    """A checked file, read in batches of bounded memory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -30,12 +30,12 @@ class ParquetBatches:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Its columns with their types."""
+        """The columns with their types."""
         with readable(self.path):
             return self._metadata.schema.to_arrow_schema()
 
     def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Rows in their order, at most `ROWS` at a time, all of whose texts are Unicode."""
+        """Batches of at most `ROWS` rows in order, with valid UTF-8."""
         import pyarrow.parquet as pq
 
         first_row = 1
@@ -47,20 +47,20 @@ class ParquetBatches:
                 first_row += batch.num_rows
 
     def _batch_rows(self, columns: Sequence[str]) -> int:
-        """How many rows to read at a time; a long text may be stored once for all of them."""
+        """Rows per batch; allows for a dictionary that stores a long text once for many rows."""
         average = longest = 1
         with self.path.open("rb") as file:
             for number in range(self._metadata.num_row_groups):
                 group = self._metadata.row_group(number)
-                chunks = (group.column(place) for place in range(group.num_columns))
-                wanted = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns]
-                size = sum(chunk.total_uncompressed_size for chunk in wanted)
+                chunks = (group.column(column) for column in range(group.num_columns))
+                selected = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns]
+                size = sum(chunk.total_uncompressed_size for chunk in selected)
                 average = max(average, size // max(1, group.num_rows))
-                longest = max(longest, *(_dictionary_bytes(file, chunk) for chunk in wanted), 0)
+                longest = max(longest, *(_dictionary_bytes(file, chunk) for chunk in selected), 0)
         return min(ROWS, max(1, _BATCH_BYTES // average), max(1, _REPEATED_BYTES // longest))
 
     def _check(self, batch: pa.RecordBatch, first_row: int) -> None:
-        """Other libraries take it for granted that texts are UTF-8."""
+        """Check UTF-8, which other libraries rely on."""
         import pyarrow as pa
 
         try:
@@ -75,7 +75,7 @@ class ParquetBatches:
 
 
 def _dictionary_bytes(file: IO[bytes], chunk: Any) -> int:
-    """The size of a column chunk's dictionary, unpacked: the second field of the page's header (Thrift)."""
+    """Uncompressed size of a column chunk's dictionary: the second field of the page header (Thrift)."""
     if not chunk.has_dictionary_page:
         return 0
     file.seek(chunk.dictionary_page_offset)

@@ -1,4 +1,4 @@
-"""Where a source's rows lie: which tables each of its splits has. Nothing of a file is read here."""
+"""Find the tables of each split of a source, without reading them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import polars as pl
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.hub import fetch_dataset
-from pairkit.dataset.in_memory import Held, Source, classes_in_memory, source_name, tables_in_memory
+from pairkit.dataset.in_memory import InMemory, Source, classes_in_memory, source_name, tables_in_memory
 from pairkit.dataset.judgements import ENDING, judged_pairs
 from pairkit.dataset.records import CONFIG_FOLDERS, in_split_order
 from pairkit.dataset.tables import ClassNames, is_table
@@ -28,7 +28,7 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
 
 
 class TablePart(NamedTuple):
-    """A table of a split."""
+    """A table of a split: a file, or a frame in memory."""
 
     where: str
     table: Path | pl.DataFrame
@@ -37,23 +37,23 @@ class TablePart(NamedTuple):
 
 
 def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart]]:
-    """Each split's tables, splits in the usual order."""
+    """The tables of each split, in the usual order of splits."""
     if not isinstance(source, str | Path):
-        return _held(source, source_name(source))
-    path = _place(source)
+        return _in_memory(source, source_name(source))
+    path = _path(source)
     if path.is_dir():
         saved = saved_files(path)
         files = _in_folder(path) if saved is None else saved
     elif lines and _is_lines(path) and path.is_file():
         files = {split_of(path): [path]}
     elif not path.exists() and has_magic(str(source)):
-        files = _fitting(str(source), lines=lines)
+        files = _matching(str(source), lines=lines)
     elif path.name.endswith(ENDING) and path.is_file():
-        return {"test": [TablePart(str(path), judged_pairs(path))]}  # people's labels are to judge by
+        return {"test": [TablePart(str(path), judged_pairs(path))]}  # reviewed pairs are for evaluation
     elif path.exists() or is_table(path):
         files = {split_of(path): [path]}
     elif is_hub_name(source):
-        return _held(fetch_dataset(str(source)), str(source))
+        return _in_memory(fetch_dataset(str(source)), str(source))
     else:
         raise ConfigError(f"{source}: no such file or folder, and no Hub id such as owner/dataset")
     return _by_split(
@@ -65,57 +65,49 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
 
 
 def is_hub_name(source: str | Path) -> bool:
-    """Whether it has the form of a Hub id, such as owner/dataset."""
+    """Whether a source looks like a Hub id, such as owner/dataset."""
     return isinstance(source, str) and _HUB_NAME.fullmatch(source) is not None and "/" in source
 
 
 def files_of(source: Source) -> list[Path]:
-    """The tables on disk that a source stands for, of all its splits and configurations."""
+    """All files of tables of a source, of all splits and configurations."""
     if not isinstance(source, str | Path):
         return []
-    path = _place(source)
+    path = _path(source)
     if path.is_dir():
         return [file for file in sorted(path.rglob("*")) if is_table(file)]
     return [path] if path.exists() else _glob(str(source))
 
 
 def split_of(path: Path) -> str:
-    """The split that a file's name tells; train where it tells none."""
+    """The split in a file's name; train if there is none."""
     found = _SPLIT_NAME.search(path.name)
     return split_name(found[1]) if found else "train"
 
 
 def split_name(name: str) -> str:
-    """A split's usual name: `validation` for dev, val and valid."""
+    """The usual name of a split: `validation` for dev, val and valid."""
     return _SAME_SPLIT.get(name.lower(), name.lower())
-
-
-def wanted_split(parts: Mapping[str, Sequence[TablePart]], split: str, source: Source) -> str:
-    """The usual name of a split that a source is to have."""
-    name = split_name(split)
-    if name not in parts:
-        raise DataError(f"no split {name!r}; there are {', '.join(parts)}", path=source_name(source))
-    return name
 
 
 def _is_lines(path: Path) -> bool:
     return path.name.lower().endswith((".txt", ".txt.gz"))
 
 
-def _place(source: str | Path) -> Path:
-    """The source as a path, of which it can be said whether anything is there."""
+def _path(source: str | Path) -> Path:
+    """The source as a path; texts that are too long for a path are refused."""
     path = Path(source)
     try:
         path.exists()
     except OSError as error:
         raise ConfigError(
-            f"{one_line(str(source), 100)}: can't be looked up ({error.strerror}); give a file, a folder or a"
+            f"{one_line(str(source), 100)}: not a valid path ({error.strerror}); give a file, a folder or a"
             " Hub id such as owner/dataset"
         ) from error
     return path
 
 
-def _held(source: Held, where: str) -> dict[str, list[TablePart]]:
+def _in_memory(source: InMemory, where: str) -> dict[str, list[TablePart]]:
     tables, classes = tables_in_memory(source), classes_in_memory(source)
     several = len(tables) > 1
     return _by_split(
@@ -127,7 +119,7 @@ def _held(source: Held, where: str) -> dict[str, list[TablePart]]:
 
 
 def _by_split(tables: Mapping[str, Sequence[TablePart]]) -> dict[str, list[TablePart]]:
-    """Tables under the usual names of splits, in the usual order: those of `dev` and `val` together."""
+    """Tables by the usual names of splits, in the usual order."""
     found: dict[str, list[TablePart]] = {}
     for name, parts in tables.items():
         found.setdefault(split_name(name), []).extend(parts)
@@ -137,13 +129,13 @@ def _by_split(tables: Mapping[str, Sequence[TablePart]]) -> dict[str, list[Table
 def _in_folder(folder: Path) -> dict[str, list[Path]]:
     tables = [
         path
-        for path in sorted(_home(folder).iterdir())
+        for path in sorted(_data_folder(folder).iterdir())
         if path.is_file() and is_table(path) and path.name not in ("statistics.json", "run.json")
     ]
     named, unnamed = _named(tables)
     if named:
         return named
-    if len({re.sub(r"\d+", "0", path.name) for path in unnamed}) == 1:  # shards, which differ in digits alone
+    if len({re.sub(r"\d+", "0", path.name) for path in unnamed}) == 1:  # shards differ only in digits
         return {"train": unnamed}
     raise DataError(
         "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet",
@@ -151,16 +143,18 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
     )
 
 
-def _fitting(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
-    """The tables that a pattern fits."""
+def _matching(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
+    """The tables that match a glob pattern."""
     files = [path for path in _glob(pattern) if is_table(path) or (lines and _is_lines(path))]
     if not files:
-        raise DataError("no table fits this pattern; give a file, a folder or another pattern", path=pattern)
+        raise DataError(
+            "no table matches this pattern; give a file, a folder or another pattern", path=pattern
+        )
     named, unnamed = _named(files)
     if named and unnamed:
         raise DataError(
-            f"fits {one_line(next(iter(named.values()))[0].name, 60)}, which is named after a split, and"
-            f" {one_line(unnamed[0].name, 60)}, which is not; give a pattern for one kind",
+            f"matches {one_line(next(iter(named.values()))[0].name, 60)}, which is named after a split, and"
+            f" {one_line(unnamed[0].name, 60)}, which isn't; give a pattern for one kind",
             path=pattern,
         )
     return named or {"train": unnamed}
@@ -171,7 +165,7 @@ def _glob(pattern: str) -> list[Path]:
 
 
 def _named(files: Iterable[Path]) -> tuple[dict[str, list[Path]], list[Path]]:
-    """Those that are named after splits, and the others."""
+    """Files named after splits, and other files."""
     named: dict[str, list[Path]] = {}
     unnamed = []
     for path in files:
@@ -182,8 +176,8 @@ def _named(files: Iterable[Path]) -> tuple[dict[str, list[Path]], list[Path]]:
     return named, unnamed
 
 
-def _home(folder: Path) -> Path:
-    """Where a folder's files are: in that of its first configuration, of ours, or in itself."""
+def _data_folder(folder: Path) -> Path:
+    """The folder with the tables: `data`, the first configuration of our datasets, or the folder itself."""
     if (folder / CONFIG_FOLDERS["default"]).is_dir():
         return folder / CONFIG_FOLDERS["default"]
     own = folder / "run.json"
@@ -196,7 +190,7 @@ _STATE_FILE = "state.json"  # of each Dataset
 
 
 def saved_files(folder: Path) -> dict[str, list[Path]] | None:
-    """Each split's Arrow files, in their order; None where the folder is no such dataset."""
+    """The Arrow files of each split of a saved `datasets.Dataset`; None for other folders."""
     if (folder / _SPLITS_FILE).is_file():
         names = _names(read_object(folder / _SPLITS_FILE).get("splits"), folder / _SPLITS_FILE)
         return {name: _files(folder / name, read_object(folder / name / _STATE_FILE)) for name in names}
@@ -211,7 +205,7 @@ def _files(folder: Path, state: dict[str, Any]) -> list[Path]:
     where = folder / _STATE_FILE
     if state.get("_indices_data_files"):
         raise DataError(
-            "its rows are picked by indices, as old versions did; load it and save it again", path=where
+            "selects rows by indices, as old versions of datasets did; load and save it again", path=where
         )
     listed = state.get("_data_files")
     files = [one.get("filename") if isinstance(one, dict) else None for one in _list(listed, where)]
@@ -219,15 +213,15 @@ def _files(folder: Path, state: dict[str, Any]) -> list[Path]:
 
 
 def _names(found: Any, where: Path) -> list[str]:
-    """Names of files or folders right there."""
+    """Names of files or folders without a path."""
     names = _list(found, where)
     for name in names:
         if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
-            raise DataError(f"names {one_line(repr(name))}; expected a file or folder beside it", path=where)
+            raise DataError(f"names {one_line(repr(name))}; expected a file or folder next to it", path=where)
     return names
 
 
 def _list(found: Any, where: Path) -> list[Any]:
     if not isinstance(found, list) or not found:
-        raise DataError("lists no data; load the dataset and save it again", path=where)
+        raise DataError("lists no data; load and save the dataset again", path=where)
     return found

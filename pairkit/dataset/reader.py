@@ -1,4 +1,4 @@
-"""Read pairs or rows of any source: whole, or a table at a time."""
+"""Read pairs or rows of any source, whole or table by table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pairkit.dataset.columns import Roles, empty_texts, find_roles, label_column
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.label_meaning import LabelColumn, LabelMeaning, decide_labels, distinct_labels
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
-from pairkit.dataset.parts import TablePart, parts_of, wanted_split
+from pairkit.dataset.parts import TablePart, parts_of, split_name
 from pairkit.dataset.records import LabelKind, PairDataset, typed_rows, written_rows
 from pairkit.dataset.tables import class_names_of_file, first_row, has_header, read_table
 from pairkit.system.lines import is_gzipped
@@ -29,21 +29,21 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SourceTable:
-    """One table of a source: which column is what, and its rows as often as they are wanted."""
+    """One table of a source with the roles of its columns; rows are read on request."""
 
     where: str
-    path: Path  # of one in memory what it is called
+    path: Path  # the name, if in memory
     lines: bool
     header: bool
     roles: Roles
     classes: Sequence[str]
-    frame: pl.DataFrame | None  # None: read anew each time
-    distinct: LabelColumn | None  # each of its labels once
-    head: pl.DataFrame  # its columns, without rows
+    frame: pl.DataFrame | None  # None: read the file each time
+    distinct: LabelColumn | None  # each label once
+    head: pl.DataFrame  # the columns without rows
     skips: bool  # whether rows without a label or text are left out
 
     @classmethod
-    def opened(
+    def open(
         cls,
         part: TablePart,
         columns: Mapping[str, str] | None,
@@ -52,7 +52,7 @@ class SourceTable:
         single: bool = False,
         hold: bool = True,
     ) -> SourceTable:
-        """Find its columns; without `hold` no row stays in memory."""
+        """Find the columns of a table; without `hold`, no row stays in memory."""
         where, source, classes, lines = part
         header = False
         if isinstance(source, pl.DataFrame):
@@ -76,21 +76,21 @@ class SourceTable:
 
     @property
     def first_row(self) -> int:
-        """The number of the first row in messages."""
+        """The number of the first row, for messages."""
         return first_row(self.path, header=self.header)
 
     def whole(self) -> pl.DataFrame:
-        """All of its rows."""
+        """All rows."""
         return (
             read_table(self.path, lines=self.lines, header=self.header) if self.frame is None else self.frame
         )
 
     def label_column(self, frame: pl.DataFrame) -> LabelColumn:
-        """The labels of its rows."""
+        """The labels of all rows."""
         return label_column(frame, self.roles, self.where, classes=self.classes, first_row=self.first_row)
 
     def usable(self, meaning: LabelMeaning) -> UsableRows:
-        """Its rows; if `skips`, without those that lack a label or text."""
+        """The rows; if `skips`, without those that lack a label or text."""
         frame, labels, first = self.whole(), None, self.first_row
         column = self.label_column(frame) if self.roles.label else None
         if not self.skips:
@@ -98,9 +98,8 @@ class SourceTable:
         reasons = pl.repeat(None, frame.height, dtype=pl.String, eager=True)
         if column is not None:
             missing = column.missing()
-            there = meaning.of(column.filter(~missing))
             labels = pl.repeat(None, frame.height, dtype=pl.Float64, eager=True)
-            labels = labels.scatter((~missing).arg_true(), there)
+            labels = labels.scatter((~missing).arg_true(), meaning.of(column.filter(~missing)))
             reasons = _set(reasons, missing, "empty_label")
         for name, empty in empty_texts(frame, self.roles, self.where, first):
             counts = empty if labels is None else empty & labels.is_not_null()
@@ -112,23 +111,23 @@ class SourceTable:
             if column
         }
         places = pl.int_range(first, first + frame.height, dtype=pl.Int64, eager=True)
-        every = {"file": pl.repeat(self.where, frame.height, eager=True), "row": places, "reason": reasons}
-        bad = pl.concat([joined([]), pl.DataFrame(every | own).filter(~kept)], how="diagonal")
+        origin = {"file": pl.repeat(self.where, frame.height, eager=True), "row": places, "reason": reasons}
+        bad = pl.concat([joined([]), pl.DataFrame(origin | own).filter(~kept)], how="diagonal")
         labels = None if labels is None else labels.filter(kept)
         return UsableRows(frame.filter(kept), labels, kept.arg_true(), bad)
 
     def pairs(self, rows: UsableRows) -> pl.DataFrame:
-        """Rows as pairs; see `pairkit.dataset.columns.to_pairs`."""
+        """The rows as pairs."""
         return to_pairs(rows.frame, self.roles, self.where, rows.labels, first_row=self.first_row)
 
     def pair_columns(self) -> Set[str]:
-        """The columns of `pairs` with known types, without reading any."""
+        """The columns of `pairs` with known types, without reading rows."""
         labels = pl.Series(dtype=pl.Float64) if self.roles.label else None
         return {*typed_rows(to_pairs(self.head, self.roles, self.where, labels)).columns}
 
 
 class UsableRows(NamedTuple):
-    """Rows of a table, what their labels count as, the number of each from 0, and the rows left out."""
+    """Rows with the numbers of their labels and their positions (from 0), and the rows left out."""
 
     frame: pl.DataFrame
     labels: pl.Series | None
@@ -137,7 +136,7 @@ class UsableRows(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """What labels mean in all tables alike; what is said of them; whether all are 0 or 1."""
+    """The meaning of the labels of all tables, also in words; and whether all are 0 or 1."""
 
     meaning: LabelMeaning
     read: LabelsRead | None
@@ -145,7 +144,7 @@ class Labels(NamedTuple):
 
 
 class KeptRows(NamedTuple):
-    """Which rows of a table were kept: a number in the table for each, from 0; None for all of them."""
+    """The positions of a table's kept rows, from 0; None for all."""
 
     where: str
     first_row: int
@@ -155,7 +154,7 @@ class KeptRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SplitRows:
-    """Rows by split: text1, text2, label; or anchor, positive[, negatives]; or text."""
+    """Rows by split with columns text1, text2, label; or anchor, positive[, negatives]; or text."""
 
     splits: Mapping[str, pl.DataFrame]
     labels: LabelsRead | None
@@ -164,7 +163,7 @@ class SplitRows:
     bad_rows: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     def place(self, split: str, row: int) -> str:
-        """Where a row of a split is from, as `file:row`."""
+        """The origin of a row, as `file:row`."""
         for table in self.kept[split]:
             if row < table.height:
                 own = row if table.numbers is None else int(table.numbers[row])
@@ -179,23 +178,23 @@ class SplitRows:
 
 @dataclass(frozen=True, slots=True)
 class PairFrames:
-    """Pairs by split; each call of a reader gives some rows, with known columns in known types."""
+    """Pairs by split; each reader returns the rows of one table, with known columns in known types."""
 
     splits: Mapping[str, Sequence[Callable[[], pl.DataFrame]]]
     known: Mapping[str, Set[str]]
     source: str
     label_kind: LabelKind = "binary"
     labels: LabelsRead | None = None
-    bad: dict[str, pl.DataFrame] = field(default_factory=dict)  # of each table, once its rows were read
+    bad: dict[str, pl.DataFrame] = field(default_factory=dict)  # by table, once it was read
 
 
 def _set(values: pl.Series, rows: pl.Series, value: str) -> pl.Series:
     return values.zip_with(~rows, pl.repeat(value, len(values), dtype=pl.String, eager=True))
 
 
-def decided(tables: Sequence[SourceTable], rules: LabelRules) -> Labels:
-    """What the labels of tables that belong together mean."""
-    columns = [table.distinct for table in tables if table.distinct is not None]
+def _decide(tables: Mapping[str, Sequence[SourceTable]], rules: LabelRules) -> Labels:
+    """Decide what the labels of a source's tables mean."""
+    columns = [table.distinct for own in tables.values() for table in own if table.distinct is not None]
     if not columns:
         return Labels(LabelMeaning(), None, binary=True)
     meaning, read = decide_labels(columns, rules)
@@ -211,17 +210,17 @@ def read_pairs(
     split: str | None = None,
     rules: LabelRules = AS_FOUND,
 ) -> PairDataset:
-    """Read pairs as text1, text2, label and whatever else the source has."""
-    tables = _opened(source, parts_of(source), split, columns, rules)
-    found = decided([table for own in tables.values() for table in own], rules)
+    """Read pairs as text1, text2, label and the source's other columns."""
+    tables = _open_tables(source, parts_of(source), split, columns, rules)
+    decided = _decide(tables, rules)
     splits: dict[str, pl.DataFrame] = {}
     bad: list[pl.DataFrame | None] = []
     for name, own in tables.items():
-        rows = [table.usable(found.meaning) for table in own]
+        rows = [table.usable(decided.meaning) for table in own]
         bad += [each.bad for each in rows]
-        splits[name] = _joined([table.pairs(each) for table, each in zip(own, rows, strict=True)], own)
+        splits[name] = _concat([table.pairs(each) for table, each in zip(own, rows, strict=True)], own)
     report_bad_rows(left_out := joined(bad))
-    labels = found.read
+    labels = decided.read
     if isinstance(source, PairDataset):
         labels, left_out = source.labels, joined([source.bad_rows, left_out])
     binary = all(frame["label"].dtype == pl.Int64 for frame in splits.values())
@@ -237,47 +236,47 @@ def read_rows(
     split: str | None = None,
     rules: LabelRules = AS_FOUND,
 ) -> SplitRows:
-    """Read rows as they are meant: pairs with labels, bare positives, triplets or single texts."""
-    tables = _opened(source, parts_of(source, lines=True), split, columns, rules, single=True)
-    found = decided([table for own in tables.values() for table in own], rules)
+    """Read rows without conversion: pairs with labels, positives, triplets or single texts."""
+    tables = _open_tables(source, parts_of(source, lines=True), split, columns, rules, single=True)
+    decided = _decide(tables, rules)
     splits: dict[str, pl.DataFrame] = {}
     kept: dict[str, list[KeptRows]] = {}
     bad: list[pl.DataFrame | None] = []
     for name, own in tables.items():
         frames, kept[name] = [], []
         for table in own:
-            frame, labels, numbers, left_out = table.usable(found.meaning)
+            frame, labels, numbers, left_out = table.usable(decided.meaning)
             frames.append(to_rows(frame, table.roles, table.where, labels, first_row=table.first_row))
             if labels is not None and labels.has_nulls():
-                there = labels.is_not_null().arg_true()
-                numbers = there if numbers is None else numbers[there]
+                present = labels.is_not_null().arg_true()
+                numbers = present if numbers is None else numbers[present]
             height = frame.height if numbers is None else len(numbers)
             kept[name].append(KeptRows(table.where, table.first_row, height, numbers))
             bad.append(left_out)
-        splits[name] = _joined(frames, own)
-        if any(splits[name].select(pl.all().has_nulls()).row(0)):  # no file has any: some lack a column
+        splits[name] = _concat(frames, own)
+        if any(splits[name].select(pl.all().has_nulls()).row(0)):  # as some files lack a column
             raise DataError(
-                f"the files of {name} differ in what their rows are; together they have"
-                f" {one_line(', '.join(splits[name].columns))}: read them one by one",
+                f"the files of {name} have different kinds of rows; together they have the columns"
+                f" {one_line(', '.join(splits[name].columns))}; read them separately",
                 path=source_name(source),
             )
     written = {name: sum(written_rows(table.whole()) for table in own) for name, own in tables.items()}
-    return SplitRows(splits, found.read, kept, written, joined(bad))
+    return SplitRows(splits, decided.read, kept, written, joined(bad))
 
 
 def read_frames(
     source: Source, columns: Mapping[str, str] | None = None, rules: LabelRules = AS_FOUND
 ) -> PairFrames:
-    """The pairs of a source without bad rows, which are counted; one Parquet file at a time is in memory."""
+    """The pairs of a source without bad rows, which are collected; one Parquet file at a time."""
     tables = {
-        name: [SourceTable.opened(part, columns, skips=True, hold=not is_parquet(part.table)) for part in own]
+        name: [SourceTable.open(part, columns, skips=True, hold=not is_parquet(part.table)) for part in own]
         for name, own in parts_of(source).items()
     }
-    found = decided([table for own in tables.values() for table in own], rules)
+    decided = _decide(tables, rules)
     bad: dict[str, pl.DataFrame] = {}
 
     def read(table: SourceTable) -> pl.DataFrame:
-        rows = table.usable(found.meaning)
+        rows = table.usable(decided.meaning)
         bad[table.where] = joined([rows.bad])
         return typed_rows(table.pairs(rows))
 
@@ -285,23 +284,23 @@ def read_frames(
         {name: [partial(read, table) for table in own] for name, own in tables.items()},
         {name: set().union(*(table.pair_columns() for table in own)) for name, own in tables.items()},
         source_name(source),
-        "binary" if found.binary else "graded",
-        source.labels if isinstance(source, PairDataset) else found.read,
+        "binary" if decided.binary else "graded",
+        source.labels if isinstance(source, PairDataset) else decided.read,
         bad,
     )
 
 
 def split_names(source: Source) -> list[str]:
-    """The splits that a source for `read_rows` has, in the usual order."""
+    """The splits of a source for `read_rows`, in the usual order."""
     return list(parts_of(source, lines=True))
 
 
 def is_parquet(table: Path | pl.DataFrame) -> TypeGuard[Path]:
-    """Whether a table can be read in pieces."""
+    """Whether a table can be read in batches."""
     return isinstance(table, Path) and table.suffix.lower() == ".parquet" and not is_gzipped(table)
 
 
-def _opened(
+def _open_tables(
     source: Source,
     parts: Mapping[str, Sequence[TablePart]],
     split: Any,
@@ -310,36 +309,38 @@ def _opened(
     *,
     single: bool = False,
 ) -> dict[str, list[SourceTable]]:
-    """Each wanted split's tables, read."""
+    """The tables of each chosen split."""
     columns = argument("columns", columns, dict[str, str] | None)
     split = argument("split", split, str | None)
-    chosen = [wanted_split(parts, split, source)] if split else parts
+    chosen = [split_name(split)] if split else [*parts]
+    if split and chosen[0] not in parts:
+        raise DataError(f"no split {chosen[0]!r}; there are {', '.join(parts)}", path=source_name(source))
     skips = rules.bad_rows == "skip"
     return {
-        name: [SourceTable.opened(part, columns, skips=skips, single=single) for part in parts[name]]
+        name: [SourceTable.open(part, columns, skips=skips, single=single) for part in parts[name]]
         for name in chosen
     }
 
 
-def _joined(frames: Sequence[pl.DataFrame], tables: Sequence[SourceTable]) -> pl.DataFrame:
+def _concat(frames: Sequence[pl.DataFrame], tables: Sequence[SourceTable]) -> pl.DataFrame:
     if len(frames) == 1:
         return frames[0]
     try:
         return pl.concat(frames, how="diagonal_relaxed")
     except pl.exceptions.PolarsError as error:
-        raise _unlike(frames, [table.where for table in tables]) from error
+        raise _type_error(frames, [table.where for table in tables]) from error
 
 
-def _unlike(frames: Sequence[pl.DataFrame], where: Sequence[str]) -> DataError:
-    """What to say of files of a split that have values of different kinds in a column."""
+def _type_error(frames: Sequence[pl.DataFrame], where: Sequence[str]) -> DataError:
+    """The error for files of a split with different types in a column."""
     for name in dict.fromkeys(name for frame in frames for name in frame.columns):
         own = [(frame.select(name), path) for frame, path in zip(frames, where, strict=True) if name in frame]
         try:
             pl.concat([column for column, _ in own], how="vertical_relaxed")
         except pl.exceptions.PolarsError:
             kinds = {column.dtypes[0]: path for column, path in reversed(own)}
-            told = one_line(" and ".join(f"{kind} in {path}" for kind, path in kinds.items()), 400)
-            return DataError(f"the column {one_line(name)} holds {told}; make them alike", path=where[0])
+            listed = one_line(" and ".join(f"{kind} in {path}" for kind, path in kinds.items()), 400)
+            return DataError(f"the column {one_line(name)} has {listed}; convert one of them", path=where[0])
     return DataError(
-        "its columns differ from those of the split's other files; make them alike", path=where[0]
+        "has other columns than the split's other files; give them the same columns", path=where[0]
     )

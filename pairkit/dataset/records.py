@@ -1,18 +1,16 @@
-"""The pair dataset on disk, which the packages exchange.
-
-A folder that `datasets.load_dataset(folder)` loads as it is:
+"""The pair dataset, which the packages exchange as a folder for `datasets.load_dataset(folder)`.
 
 ```
 README.md          the dataset card
-data/              {train,validation,test}-00000-of-00001.parquet: text1, text2, label, where each row comes
-from positive/          the same splits: anchor, positive            (where asked for)
-triplet/           the same splits: anchor, positive, negative, or negative_1, negative_2, …  (where known)
-statistics.json    counts, every dropped record's reason included
-run.json           what made it
+data/              {train,validation,test}-00000-of-00001.parquet: text1, text2, label, provenance
+positive/          the same splits: anchor, positive                 (optional)
+triplet/           the same splits: anchor, positive, negative, or negative_1, negative_2, …  (optional)
+statistics.json    counts, also of dropped records by reason
+run.json           inputs and settings
 ```
 
-`label` is a whole number 0 or 1 (binary), or a float (graded, in [0, 5], whatever scale the source has).
-Equal input gives equal bytes.
+`label` is an integer 0 or 1 (binary), or a float in [0, 5] on the source's scale (graded). Equal input gives
+equal bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from polars.datatypes import DataType, DataTypeClass
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
 from pairkit.app.result_table import ResultTable, html_table
-from pairkit.dataset.labels import LabelsRead, worth_telling
+from pairkit.dataset.labels import LabelsRead, describe_labels
 from pairkit.dataset.negatives import negative_columns
 from pairkit.dataset.parquet import stream_parquet, write_parquet
 from pairkit.system.files import whole_folder, write_json, write_text
@@ -42,25 +40,25 @@ CONFIG_FOLDERS = {"default": "data", "positive": "positive", "triplet": "triplet
 COLUMNS = {
     "default": ("text1", "text2", "label"),
     "positive": ("anchor", "positive"),
-    "triplet": ("anchor", "positive"),  # and negatives, in columns of their own
+    "triplet": ("anchor", "positive"),  # and columns of negatives
 }
 
-_SHOWN, _SHOWN_CHARS = 5, 200  # rows of a dataset in a notebook, and characters of each text
+_SHOWN, _SHOWN_CHARS = 5, 200  # rows in a notebook, characters of each text
 
 _REPR_CHARS = 1000
 
 LabelKind = Literal["binary", "graded"]
-# What tables call the mean of a split's labels, and how they write it.
+# The heading and format of the mean label.
 MEAN_LABEL: dict[LabelKind, tuple[str, str]] = {"binary": ("label 1", ".1%"), "graded": ("mean label", ".2f")}
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)  # frames have no one truth to be equal by
+@dataclass(frozen=True, slots=True, repr=False, eq=False)  # frames can't be compared by ==
 class PairDataset:
-    """Pairs by split; each frame begins with text1, text2 and label, further columns follow.
+    """Pairs by split; each frame has text1, text2, label, and then other columns.
 
-    `label_kind` is `binary` (whole numbers 0 and 1) or `graded` (floats in [0, 5]) for all splits alike.
-    `labels` has the meaning of the source's labels and the counts of rows skipped by label; None if the
-    source had no labels. `bad_rows` are the rows left out because a text or the label is missing.
+    `label_kind` is `binary` (integers 0 and 1) or `graded` (floats in [0, 5]) for all splits.
+    `labels` has the meaning of the labels and the counts of rows skipped by label; None if the
+    source had no labels. `bad_rows` are the rows left out because they lack a text or label.
     """
 
     splits: Mapping[str, pl.DataFrame]
@@ -89,7 +87,7 @@ class PairDataset:
     def table(self) -> ResultTable:
         """The number of rows and the labels of each split."""
         label, form = MEAN_LABEL[self.label_kind]
-        counts = ResultTable("split", "pairs", label, title=self.source, caption=worth_telling(self.labels))
+        counts = ResultTable("split", "pairs", label, title=self.source, caption=describe_labels(self.labels))
         for name, frame in self.splits.items():
             counts.add_row(name, frame.height, f"{mean_label(frame):{form}}" if frame.height else None)
         return counts
@@ -110,12 +108,12 @@ class PairDataset:
 
 
 def in_split_order(splits: Iterable[str]) -> list[str]:
-    """Names of splits in the usual order, others behind it by the alphabet."""
+    """Names of splits in the usual order, then others alphabetically."""
     return sorted(splits, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name))
 
 
 def named_split(frame: pl.DataFrame, split: str) -> pl.DataFrame:
-    """Rows with the column `split` first; one that is called so already becomes `source_split`."""
+    """Rows with the column `split` first; an existing one becomes `source_split`."""
     rest = frame.drop("source_split", strict=False) if "split" in frame.columns else frame
     return rest.rename({"split": "source_split"}, strict=False).select(pl.lit(split).alias("split"), pl.all())
 
@@ -126,19 +124,19 @@ def mean_label(frame: pl.DataFrame) -> float:
 
 
 def shard(config: str, split: str, place: int = 0, count: int = 1) -> str:
-    """The path in the folder of a split of a configuration, or of one of its `count` shards."""
+    """The path of a split's shard in the folder."""
     return f"{CONFIG_FOLDERS[config]}/{split}-{place:05d}-of-{count:05d}.parquet"
 
 
 def card_files(configs: Mapping[str, Mapping[str, pl.DataFrame]]) -> dict[str, dict[str, str]]:
-    """The card's file patterns, given the rows."""
+    """The file patterns of the card from the rows."""
     return file_patterns(
         {config: {split: rows.height for split, rows in splits.items()} for config, splits in configs.items()}
     )
 
 
 def file_patterns(sizes: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, str]]:
-    """The card's file patterns, given the numbers of rows; a split without rows has no file."""
+    """The file patterns of the card from the numbers of rows; a split without rows has no file."""
     return {
         config: {
             split: f"{CONFIG_FOLDERS[config]}/{split}-*.parquet" for split, rows in splits.items() if rows
@@ -155,10 +153,7 @@ def write_dataset(
     statistics: Mapping[str, Any],
     run: Mapping[str, Any],
 ) -> None:
-    """Write the folder in one step; it is whole or absent."""
-    for config, splits in configs.items():
-        for split, rows in splits.items():
-            _check_columns(out, config, split, rows.columns)
+    """Write the folder in one step: it is complete or absent."""
     with dataset_folder(out) as folder:
         for config, splits in configs.items():
             for split, rows in splits.items():
@@ -167,13 +162,13 @@ def write_dataset(
 
 
 class DatasetFolder:
-    """A dataset's folder that is being filled, a shard at a time, so that not all rows need be in memory."""
+    """The folder of a dataset, written shard by shard so that not all rows are in memory."""
 
     def __init__(self, out: Path, place: Path) -> None:
         self._out, self._place = out, place
 
     def add(self, config: str, split: str, rows: pl.DataFrame, place: int = 0, count: int = 1) -> None:
-        """Write the shard `place` of `count`; one without rows is left out."""
+        """Write shard `place` of `count`, unless it has no rows."""
         _check_columns(self._out, config, split, rows.columns)
         if rows.height:
             name = shard(config, split, place, count)
@@ -189,14 +184,14 @@ class DatasetFolder:
         place: int = 0,
         count: int = 1,
     ) -> None:
-        """As `add`, of a shard of which a frame at a time is in memory."""
+        """Write a shard frame by frame."""
         _check_columns(self._out, config, split, list(schema))
         name = shard(config, split, place, count)
         stream_parquet(self._place / name, frames, dict(schema))
         _LOG.info("%s: %s", self._out, name)
 
     def finish(self, *, card: str, statistics: Mapping[str, Any], run: Mapping[str, Any]) -> None:
-        """Write what stands beside the rows, see `write_dataset`."""
+        """Write card, statistics and run.json."""
         write_json(self._place / "statistics.json", statistics)
         write_json(self._place / "run.json", run)
         write_text(self._place / "README.md", card)
@@ -204,7 +199,7 @@ class DatasetFolder:
 
 @contextmanager
 def dataset_folder(out: Path) -> Iterator[DatasetFolder]:
-    """A folder to fill, which is whole or absent; one that stands at `out` is replaced."""
+    """A folder to fill, which replaces `out` once it is complete."""
     with whole_folder(out) as place:
         yield DatasetFolder(out, place)
 
@@ -227,34 +222,34 @@ AGAINST_FIRST = pl.col("label") != pl.col("label").first().over(PAIR)
 
 
 def unordered(one: str, other: str) -> tuple[pl.Expr, pl.Expr]:
-    """The columns `PAIR`, alike for a row and for one with its two texts exchanged."""
+    """The columns `PAIR`, which are equal for a row and its reverse."""
     low, high = PAIR
     return pl.min_horizontal(one, other).alias(low), pl.max_horizontal(one, other).alias(high)
 
 
 _TEXTS = ("repo", "number1", "number2", "url1", "url2", "cluster", "relation", "negative_kind")
 WRITTEN_BY = ("llms", "prompt_hashes")
-"""Columns of a dataset whose texts LLMs or rules wrote."""
+"""Columns of datasets with generated texts."""
 _EVIDENCE = ("kind", "url", "who", "when")
 
 
 def with_provenance(dataset: PairDataset) -> PairDataset:
-    """The dataset with its known columns in known types, see `typed_rows`."""
+    """The dataset with known columns in known types, see `typed_rows`."""
     return replace(dataset, splits={name: typed_rows(rows) for name, rows in dataset.splits.items()})
 
 
 def written_rows(rows: pl.DataFrame) -> int:
-    """How many rows hold a text that LLMs or rules wrote: those that name them in `llms`, as `label` does."""
+    """The number of rows with generated texts, which name LLMs or rules in `llms`."""
     if not {*WRITTEN_BY} <= {*rows.columns}:
         return 0
     named = rows["llms"]
     if isinstance(named.dtype, pl.List):
         return int((named.list.len() > 0).sum())
-    return 0 if named.dtype != pl.String else int((~named.is_in(["", "[]"])).sum())  # as CSV has lists
+    return 0 if named.dtype != pl.String else int((~named.is_in(["", "[]"])).sum())  # an empty list in CSV
 
 
 def typed_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with their known columns in known types; a column of another shape is left out."""
+    """Rows with known columns in known types; known columns of other types are dropped."""
     kinds: dict[str, type[pl.DataType]] = {**dict.fromkeys(_TEXTS, pl.String), "confidence": pl.Float64}
     known = [name for name in (*kinds, "evidence") if name in rows.columns]
     plain = [name for name in known if name in kinds and _is_plain(rows.schema[name])]
@@ -265,7 +260,7 @@ def typed_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_plain(dtype: DataType | DataTypeClass) -> bool:
-    """Whether each value can be one text; bytes may be anything."""
+    """Whether the values can be cast to text."""
     return not dtype.is_nested() and dtype != pl.Binary
 
 

@@ -1,4 +1,4 @@
-"""One pair as a picture: both texts side by side, the words that they share marked."""
+"""One pair as a table: both texts side by side, with shared words marked."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pairkit.app.printable import printable
 from pairkit.dataset.records import PairDataset, with_provenance
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
-# Words that two texts share whatever they are about.
-_COMMON = frozenset((
+# Stop words.
+_STOP_WORDS = frozenset((
     "about", "after", "again", "also", "another", "because", "been", "before", "being", "but", "could",
     "does", "doesn", "doing", "done", "each", "even", "every", "first", "from", "have", "here", "into",
     "issue", "just", "like", "made", "make", "many", "more", "most", "much", "need", "only", "other",
@@ -28,17 +28,17 @@ _COMMON = frozenset((
     "want", "well", "were", "what", "when", "where", "which", "while", "will", "with", "without", "would",
     "your",
 ))  # fmt: skip
-_MOST_CHARS = 1000  # of each text: a picture is to be looked at, not scrolled
+_MAX_CHARS = 1000  # of each text, so that the table fits on a screen
 _WIDTH = 130
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ShownPair:
-    """One row of a dataset, which draws itself on a terminal and in a notebook.
+    """One row of a dataset, displayed as a table on a terminal and in a notebook.
 
     Attributes:
-        where: Its split, and its place there.
-        row: Its columns.
+        where: The split and the number of the row.
+        row: The columns of the row.
     """
 
     where: str
@@ -47,22 +47,24 @@ class ShownPair:
     def __rich__(self) -> Table:
         row = self.row
         shared = _words(row["text1"]) & _words(row["text2"])
-        # Plain text throughout: what a dataset says is no markup, `[bot]` least of all.
+        # As `Text`, because rich would read `[bot]` in a dataset as markup.
         title, caption = _plain(f"{self.where}; label {row['label']:g}"), _plain(_caption(row))
         table = Table(box=box.ROUNDED, show_lines=True, title=title, caption=caption, expand=True)
         for side in ("1", "2"):
-            table.add_column(_plain(_head(row, side)), ratio=1, overflow="fold")
+            number = row.get(f"number{side}")
+            issue = "" if number is None else f": {row.get('repo') or ''}#{number}"
+            table.add_column(_plain(f"text{side}{issue}"), ratio=1, overflow="fold")
         table.add_row(_marked(row["text1"], shared), _marked(row["text2"], shared))
         return table
 
     def __repr__(self) -> str:
         console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
-        with console.capture() as drawn:
+        with console.capture() as captured:
             console.print(self)
-        return drawn.get().rstrip("\n")
+        return captured.get().rstrip("\n")
 
     def to_svg(self) -> str:
-        """The picture as an SVG file says it."""
+        """The table as SVG."""
         console = Console(record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True)
         console.print(self)
         return console.export_svg(title="pairs show")
@@ -70,22 +72,19 @@ class ShownPair:
     _repr_html_ = to_svg
 
 
-def pick_pair(dataset: PairDataset, split: str | None, place: int, label: int | None) -> ShownPair:
-    """The row at `place` of a split (default: last), counted among those with `label` if given."""
+def pick_pair(dataset: PairDataset, split: str | None, number: int, label: int | None) -> ShownPair:
+    """Row `place` of a split (default: the last split), counted among rows with `label` if given."""
     split = split or [*dataset.splits][-1]
     if split not in dataset.splits:
         raise ConfigError(f"split = {split}: {dataset.source} has {', '.join(dataset.splits)}")
     rows = with_provenance(dataset).splits[split]
     if label is not None:
         rows = rows.filter(pl.col("label") == label)
-    if not 0 <= place < rows.height:
-        raise ConfigError(f"row = {place}: {split} of {dataset.source} has {rows.height} such rows, from 0")
-    return ShownPair(f"{split}, row {place}", rows.row(place, named=True))
-
-
-def _head(row: dict[str, Any], side: str) -> str:
-    number = row.get(f"number{side}")
-    return f"text{side}" if number is None else f"text{side}: {row.get('repo') or ''}#{number}"
+    if not 0 <= number < rows.height:
+        raise ConfigError(
+            f"row = {number}: {split} of {dataset.source} has {rows.height} such rows, counted from 0"
+        )
+    return ShownPair(f"{split}, row {number}", rows.row(number, named=True))
 
 
 def _caption(row: dict[str, Any]) -> str:
@@ -93,9 +92,9 @@ def _caption(row: dict[str, Any]) -> str:
     if evidence:
         who = evidence["who"] or "an unknown account"
         day = evidence["when"][:10] if evidence["when"] else "an unknown day"
-        said = f"{evidence['kind']} by {who} on {day}: {evidence['url']}"
+        details = f"{evidence['kind']} by {who} on {day}: {evidence['url']}"
         relation, confidence = row.get("relation"), row.get("confidence")
-        return f"{relation} ({confidence:.2f}), {said}" if relation and confidence is not None else said
+        return f"{relation} ({confidence:.2f}), {details}" if relation and confidence is not None else details
     kind = row.get("negative_kind")
     return f"drawn as a {kind} negative" if kind else ""
 
@@ -105,11 +104,11 @@ def _plain(text: str) -> Text:
 
 
 def _words(text: str) -> set[str]:
-    return {word.lower() for word in _WORD.findall(text)} - _COMMON
+    return {word.lower() for word in _WORD.findall(text)} - _STOP_WORDS
 
 
 def _marked(text: str, shared: set[str]) -> Text:
-    shown = text if len(text) <= _MOST_CHARS else text[:_MOST_CHARS].rstrip() + " …"
+    shown = text if len(text) <= _MAX_CHARS else text[:_MAX_CHARS].rstrip() + " …"
     marked = _plain(shown)
     marked.highlight_regex(r"\A[^\n]*", "bold")
     for match in _WORD.finditer(marked.plain):

@@ -1,4 +1,4 @@
-"""Tables of others, compared with the size of their file before they are unpacked."""
+"""Limits on untrusted tables relative to their file size, checked before decompression."""
 
 from __future__ import annotations
 
@@ -15,46 +15,44 @@ if TYPE_CHECKING:
     import polars as pl
 
 MAX_COLUMNS = 10_000
-MAX_VALUES_PER_BYTE = 8  # one bit each, if values hardly differ
-FREE_VALUES = 1 << 22  # allowed in a column whatever the file's size
+MAX_VALUES_PER_BYTE = 8  # one bit for each of nearly equal values
+FREE_VALUES = 1 << 22  # allowed in a column of any file
 
 
 def check_parquet(file: IO[bytes], path: Path) -> Any:
-    """A file's metadata; one that claims more than a file of its size can hold is refused."""
+    """A file's metadata, if they are plausible for its size."""
     import pyarrow.parquet as pq
 
     with readable(path):
         metadata = pq.read_metadata(file)
         size = file.seek(0, 2)
         if metadata.num_columns > MAX_COLUMNS:
-            raise DataError(
-                f"has more than {MAX_COLUMNS:,} columns; keep those that hold texts and labels", path=path
-            )
+            raise DataError(f"has more than {MAX_COLUMNS:,} columns; keep only texts and labels", path=path)
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
         values, unpacked = [0] * metadata.num_columns, 0
         for group in groups:
-            for place in range(metadata.num_columns):
-                chunk = group.column(place)
-                values[place] += chunk.num_values
+            for column in range(metadata.num_columns):
+                chunk = group.column(column)
+                values[column] += chunk.num_values
                 unpacked += chunk.total_uncompressed_size
-    most = max(FREE_VALUES, MAX_VALUES_PER_BYTE * size)
-    if max(metadata.num_rows, sum(group.num_rows for group in groups), *values, 0) > most:
+    limit = max(FREE_VALUES, MAX_VALUES_PER_BYTE * size)
+    if max(metadata.num_rows, sum(group.num_rows for group in groups), *values, 0) > limit:
         raise DataError(
-            f"claims more than {most:,} values in a column, which {size:,} bytes hold only if they are all"
-            " alike; drop that column, or give CSV or JSON lines",
+            f"has more than {limit:,} values in a column, which fit in {size:,} bytes only if all are"
+            " equal; drop that column, or give CSV or JSON lines",
             path=path,
         )
     if unpacked > max(FREE_BYTES, MAX_RATIO * size):
         raise DataError(
-            f"unpacks to more than {MAX_RATIO} times its size, as no file of texts does; if it is sound,"
-            " write it anew without compression",
+            f"decompresses to more than {MAX_RATIO} times its size, unlike files of texts; if it is valid,"
+            " write it without compression",
             path=path,
         )
     return metadata
 
 
 def check_dictionaries(file: IO[bytes], path: Path) -> None:
-    """See `check_parquet`; also refuse a file in which polars would write out a text for too many rows."""
+    """Check the metadata, and that dictionaries don't expand to too much text in polars."""
     import pyarrow.parquet as pq
 
     metadata = check_parquet(file, path)
@@ -67,7 +65,7 @@ def check_dictionaries(file: IO[bytes], path: Path) -> None:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn errors of reading Parquet into ours."""
+    """Convert errors of reading Parquet."""
     import pyarrow as pa
 
     try:
@@ -80,7 +78,7 @@ def readable(path: Path) -> Iterator[None]:
 
 
 def has_dictionary(kind: Any) -> bool:
-    """Whether a type of Arrow keeps a value once for many rows, itself or inside of it."""
+    """Whether an Arrow type is or contains a dictionary, which stores a value once for many rows."""
     import pyarrow as pa
 
     inner = (kind.field(number).type for number in range(kind.num_fields))
@@ -88,7 +86,7 @@ def has_dictionary(kind: Any) -> bool:
 
 
 def shared_bytes(column: Any) -> int:
-    """What the texts of a dictionary of Arrow take, each counted for each of its rows."""
+    """Bytes of the texts of an Arrow dictionary after expansion to rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -108,24 +106,24 @@ def shared_bytes(column: Any) -> int:
 
 
 def check_texts(table: pl.DataFrame, path: Path) -> None:
-    """Refuse a table that holds a long text once for very many rows."""
-    import polars as pl  # not for whoever reads Parquet in batches
+    """Refuse a table that expands long texts to very many rows."""
+    import polars as pl  # not needed for reading Parquet in batches
 
     texts = sum(int(text.cast(pl.String).str.len_bytes().cast(pl.Int64).sum()) for text in _texts(table))
     check_size(texts, path, path.stat().st_size)
 
 
 def check_size(texts: int, path: Path, size: int) -> None:
-    """Refuse texts of so many bytes in a file of that size."""
+    """Refuse too many bytes of texts for a file of this size."""
     if texts > max(FREE_BYTES, MAX_RATIO * size):
         raise DataError(
-            f"its texts are more than {MAX_RATIO} times its size: the same in too many rows; drop repeats",
+            f"has texts of more than {MAX_RATIO} times its size: one is in too many rows; drop repeats",
             path=path,
         )
 
 
 def _texts(table: pl.DataFrame) -> Iterator[pl.Series]:
-    """Its columns of texts, and the texts of its columns of lists."""
+    """The columns of texts, and the texts in columns of lists."""
     import polars as pl
 
     text = pl.String | pl.Categorical | pl.Enum

@@ -1,4 +1,4 @@
-"""Read one table, whatever its format, and say plainly what is wrong with a file that isn't one."""
+"""Read a table of any supported format, with clear errors for invalid files."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ _QUOTED = re.compile(r'"[^"]*"')
 
 
 def is_table(path: Path) -> bool:
-    """Whether the name is one of a table that `read_table` reads."""
+    """Whether `read_table` reads files of this name."""
     return _format(path) in SUFFIXES
 
 
 def first_row(path: Path, *, header: bool = True) -> int:
-    """The number of a table's first row as an editor or a spreadsheet counts: a header is row 1."""
+    """The number of the first row as in an editor or spreadsheet, where a header is row 1."""
     return 2 if header and _format(path) in _SEPARATED else 1
 
 
 def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
-    """Whether a CSV or TSV file has a header; not if columns are given by numbers that it lacks."""
+    """Whether a CSV or TSV file has a header; not if columns are given by numbers that aren't names."""
     given = {*(columns or {}).values()} - {"none"}
     if not given or not all(name.isdecimal() for name in given) or _format(path) not in _SEPARATED:
         return True
@@ -64,7 +64,7 @@ def _first_line(path: Path) -> str:
 
 
 def separator_of(path: Path) -> str:
-    """What separates the columns: in CSV a comma, or a semicolon or tab if the first line has more of it."""
+    """The separator: in CSV the most frequent of comma, semicolon and tab in the first line."""
     if _format(path) == ".tsv":
         return "\t"
     return max(",;\t", key=_QUOTED.sub("", _first_line(path)).count)
@@ -78,7 +78,7 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
     suffix = _format(path)
     if suffix not in SUFFIXES:
         raise ConfigError(
-            f"{path}: unknown kind of file {suffix!r}; give {', '.join(SUFFIXES)}, each also as .gz"
+            f"{path}: unknown file type {suffix!r}; give {', '.join(SUFFIXES)}, also gzipped (.gz)"
         )
     try:
         source = _source(path, suffix)
@@ -90,7 +90,7 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
         raise DataError("no such file", path=path) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = one_line(str(error).split("\n")[0], 200)
-        if "utf-8" in reason.lower():  # says in which row, and how to convert the file
+        if "utf-8" in reason.lower():  # raises an error with the row and a remedy
             deque(read_text_lines(path), maxlen=0)
         raise DataError(
             f"not readable as {suffix[1:]} ({reason}); fix or convert the file", path=path
@@ -108,11 +108,18 @@ def _format(path: Path) -> str:
 
 
 def _source(path: Path, suffix: str) -> Path | io.BytesIO:
-    """What polars is to read: the file itself, or its bytes within the limits."""
+    """The input for polars: the file, or its bytes within the limits."""
     if suffix == ".json":
         return io.BytesIO(read_whole(path, remedy="put an object on each line and name it .jsonl"))
-    if suffix in (".parquet", ".arrow"):
-        return _checked(path, suffix)
+    if suffix in (".parquet", ".arrow"):  # `_read_arrow` checks Arrow
+        whole = io.BytesIO(read_whole(path, remedy="decompress it")) if is_gzipped(path) else None
+        if suffix == ".parquet" and whole:
+            check_dictionaries(whole, path)
+            whole.seek(0)
+        elif suffix == ".parquet":
+            with path.open("rb") as file:
+                check_dictionaries(file, path)
+        return whole or path
     if suffix in _SEPARATED and not is_gzipped(path):
         with open_regular(path):
             return path
@@ -122,20 +129,8 @@ def _source(path: Path, suffix: str) -> Path | io.BytesIO:
     return io.BytesIO(lines)
 
 
-def _checked(path: Path, suffix: str) -> Path | io.BytesIO:
-    """A file of others, once it is known that it fits in memory; for Arrow see `_read_arrow`."""
-    whole = io.BytesIO(read_whole(path, remedy="unpack it")) if is_gzipped(path) else None
-    if suffix == ".parquet" and whole:
-        check_dictionaries(whole, path)
-        whole.seek(0)
-    elif suffix == ".parquet":
-        with path.open("rb") as file:
-            check_dictionaries(file, path)
-    return whole or path
-
-
 def _read_arrow(source: Path | io.BytesIO, path: Path) -> pl.DataFrame:
-    """An Arrow stream as `Dataset.save_to_disk` writes it; one that is not packed stays in the file."""
+    """An Arrow stream as written by `Dataset.save_to_disk`, memory-mapped unless gzipped."""
     import pyarrow as pa
 
     try:
@@ -152,9 +147,7 @@ def _read_arrow(source: Path | io.BytesIO, path: Path) -> pl.DataFrame:
                 if rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size) or unpacked > max(
                     FREE_BYTES, MAX_RATIO * size
                 ):
-                    raise DataError(
-                        f"claims {rows:,} rows in {size:,} bytes; save the dataset again", path=path
-                    )
+                    raise DataError(f"has {rows:,} rows in {size:,} bytes; save the dataset again", path=path)
                 shared += sum(map(shared_bytes, batch.columns))
                 check_size(shared, path, size)
                 batches.append(batch)
@@ -169,24 +162,24 @@ def _read_arrow(source: Path | io.BytesIO, path: Path) -> pl.DataFrame:
 
 
 def _check_keys(lines: bytes, path: Path) -> None:
-    """Refuse lines of ever other keys: each key would be a column, in which each line has a value."""
+    """Refuse too many distinct keys: each becomes a column with a value in every row."""
     types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema().dtypes()
     keys, rows = sum(_fields(dtype) for dtype in types), lines.count(b"\n") + 1
     if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * len(lines)):
         raise DataError(
-            f"has {keys:,} different keys in {rows:,} lines; expected much the same in every line", path=path
+            f"has {keys:,} distinct keys in {rows:,} lines; expected similar keys in every line", path=path
         )
 
 
 def _fields(dtype: object) -> int:
-    """How many columns a column stands for."""
+    """The number of columns including nested fields."""
     if isinstance(dtype, pl.Struct):
         return 1 + sum(_fields(field.dtype) for field in dtype.fields)
     return 1 + _fields(dtype.inner) if isinstance(dtype, pl.List) else 1
 
 
 def _read(source: Path | io.BytesIO, suffix: str, separator: str, *, header: bool) -> pl.DataFrame:
-    # A path is to be taken literally, brackets and stars included; not every reader can be told so.
+    # glob=False, as a path may contain brackets and stars; not every reader has it.
     if suffix == ".parquet":
         return pl.read_parquet(source, glob=False)
     if separator:
@@ -207,7 +200,7 @@ def _read(source: Path | io.BytesIO, suffix: str, separator: str, *, header: boo
 
 
 ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
-"""By column, the name of each class; its number is its place."""
+"""The class names of each column, in the order of class numbers."""
 
 _INFO_FILE = "dataset_info.json"  # of `save_to_disk`
 _PARQUET_KEY = "huggingface"
@@ -215,7 +208,7 @@ _MAX_CLASSES = 1000
 
 
 def class_names_of_file(path: Path) -> ClassNames:
-    """The names of the classes of a table's columns; none where the file is not one of `datasets`."""
+    """The class names of a file written by `datasets`; empty for other files."""
     if path.suffix.lower() == ".parquet" and not is_gzipped(path):
         return _of_parquet(path)
     info = path.parent / _INFO_FILE
@@ -225,7 +218,7 @@ def class_names_of_file(path: Path) -> ClassNames:
 
 
 def class_names_of_features(features: Any) -> ClassNames:
-    """The names of classes that `Dataset.features`, or their form in JSON, tell; whatever else is no name."""
+    """The class names in `Dataset.features` or its JSON form."""
     if not isinstance(features, Mapping):
         return {}
     found = {}
@@ -239,6 +232,6 @@ def class_names_of_features(features: Any) -> ClassNames:
 
 def _of_parquet(path: Path) -> ClassNames:
     with suppress(pl.exceptions.PolarsError, ValueError, RecursionError, AttributeError):
-        told = json.loads(pl.read_parquet_metadata(path).get(_PARQUET_KEY, "{}"))
-        return class_names_of_features(told.get("info", {}).get("features"))
+        metadata = json.loads(pl.read_parquet_metadata(path).get(_PARQUET_KEY, "{}"))
+        return class_names_of_features(metadata.get("info", {}).get("features"))
     return {}

@@ -1,4 +1,4 @@
-"""Positive pairs from the structure of documents: records, folders of Markdown, HTML and text, long texts."""
+"""Positive pairs from the structure of documents: tables, or folders of Markdown, HTML and text."""
 
 from pairkit.mining.mine import make_mined
 

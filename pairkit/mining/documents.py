@@ -1,4 +1,4 @@
-"""What a document is, whatever it was written in: blocks of text in order, with headings and links."""
+"""Parse Markdown, HTML and text into documents: headings, paragraphs and links."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The words of a link, and where it leads, as the document writes it."""
+    """The text of a link, and its target as in the document."""
 
     words: str
     target: str
@@ -35,7 +35,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text with its parts."""
+    """A document with its blocks, or with a question and answer of a table."""
 
     name: str
     blocks: tuple[Block, ...]
@@ -49,7 +49,7 @@ class Document:
         return next((section.paragraphs for section in self.sections() if section.paragraphs), [])
 
     def sections(self) -> Iterator[Section]:
-        """Each heading, or paragraph that is a question, with the paragraphs up to the next one."""
+        """Each heading or question with the paragraphs up to the next one."""
         section = Section(None)
         for block in self.blocks:
             if block.kind == "heading" or is_question(block.text):
@@ -62,42 +62,42 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What stands below a heading, or before the first one."""
+    """The paragraphs below a heading, or before the first heading."""
 
     heading: Block | None
     paragraphs: list[Block] = field(default_factory=list)
 
 
 def is_question(text: str) -> bool:
-    """Whether a text is one question, and no paragraph that ends with one."""
+    """Whether a text is a single question."""
     line = collapse_spaces(text)
     return line.endswith("?") and len(line) <= _QUESTION_CHARS and len(sentences(line)) == 1
 
 
 def collapse_spaces(text: str) -> str:
-    """A text on one line."""
+    """The text on one line."""
     return " ".join(text.split())
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, by marks that end one before a capital or a digit."""
+    """The sentences of a text, which end at punctuation before a capital or a digit."""
     return _SENTENCE_END.split(collapse_spaces(text))
 
 
-def opening_text(text: str, most: int) -> str:
-    """The first whole sentences of a text that together have at most so many characters, else whole words."""
+def opening_text(text: str, max_chars: int) -> str:
+    """The first sentences, or else words, of a text up to a number of characters."""
     line = collapse_spaces(text)
-    if len(line) <= most:
+    if len(line) <= max_chars:
         return line
-    ends = [end.start() for end in _SENTENCE_END.finditer(line, 0, most + 1)]
+    ends = [end.start() for end in _SENTENCE_END.finditer(line, 0, max_chars + 1)]
     if ends:
         return line[: ends[-1]]
-    words, space, _ = line[: most + 1].rpartition(" ")
-    return words if space else line[:most]
+    words, space, _ = line[: max_chars + 1].rpartition(" ")
+    return words if space else line[:max_chars]
 
 
 def plain_blocks(text: str) -> list[Block]:
-    """The paragraphs."""
+    """The paragraphs of plain text."""
     blocks: list[Block] = []
     lines: list[str] = []
     for number, line in enumerate([*text.splitlines(), ""], 1):
@@ -109,14 +109,14 @@ def plain_blocks(text: str) -> list[Block]:
     return blocks
 
 
-# Tables are found so that they can be left out: a row of cells is no text.
+# Tables are parsed so that they can be left out.
 _PARSER = MarkdownIt("commonmark").enable("table")
 _FRONT = re.compile(r"---[ \t]*\r?\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _TITLE = "title:"
 
 
 def markdown_blocks(text: str) -> tuple[str | None, list[Block]]:
-    """The title, and headings and paragraphs; code, tables and HTML are left out."""
+    """The title, headings and paragraphs, without code, tables and HTML."""
     front = _FRONT.match(text)
     skipped = 0 if front is None else text.count("\n", 0, front.end())
     blocks: list[Block] = []
@@ -140,7 +140,7 @@ def markdown_blocks(text: str) -> tuple[str | None, list[Block]]:
 
 
 def _inline(token: Token) -> tuple[str, tuple[Link, ...]]:
-    """The words of a block, and the links among them; pictures have none."""
+    """The text and links of a block, without images."""
     words: list[str] = []
     links: list[Link] = []
     begun: tuple[int, str] | None = None
@@ -173,11 +173,11 @@ _LEFT_OUT = frozenset(
     )
 )
 _RAW = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style", "textarea", "title")}
-"""What looks like a tag in these is none."""
+"""Elements whose content has no tags."""
 
 
 def html_blocks(text: str) -> tuple[str | None, list[Block]]:
-    """The title, and headings and paragraphs; code, tables, navigation and forms are left out."""
+    """The title, headings and paragraphs, without code, tables, navigation and forms."""
     reader = _Reader()
     at = 0
     while (tag := _TAG.search(text, at)) is not None:
@@ -203,7 +203,7 @@ def html_blocks(text: str) -> tuple[str | None, list[Block]]:
 
 
 class _Reader:
-    """Gathers words into blocks while tags go by."""
+    """Collects text into blocks between tags."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -211,14 +211,14 @@ class _Reader:
         self.line = 1
         self._kind: Literal["heading", "paragraph"] = "paragraph"
         self._words: list[str] = []
-        self._begun: int | None = None  # the line where the block's words begin
+        self._begun: int | None = None  # line where the block begins
         self._links: list[Link] = []
-        self._link: tuple[int, str] | None = None  # where its words begin, and where it leads
-        self._left_out: tuple[str, int] | None = None  # the tag whose content is left out, and how deep
+        self._link: tuple[int, str] | None = None  # index of its first piece of text, and its target
+        self._left_out: tuple[str, int] | None = None  # the tag whose content is left out, and its depth
         self._in_title = False
 
     def take(self, words: str) -> None:
-        """Words between two tags."""
+        """Add text between two tags."""
         if self._in_title:
             self.title += unescape(words)
         elif self._left_out is None:
@@ -228,7 +228,7 @@ class _Reader:
         self.line += words.count("\n")
 
     def tag(self, name: str, attributes: str, *, closes: bool) -> None:
-        """A tag that opens or closes something."""
+        """Process an opening or closing tag."""
         if self._left_out is not None:
             outer, depth = self._left_out
             depth += (name == outer) * (-1 if closes else 1)
@@ -249,7 +249,7 @@ class _Reader:
                 self._link = len(self._words), unescape(href[1] or href[2] or href[3] or "")
 
     def end_block(self) -> None:
-        """What was gathered is a block."""
+        """End the block."""
         self._end_link()
         text = "\n".join(filter(None, map(collapse_spaces, "".join(self._words).split("\n"))))
         if text:

@@ -1,4 +1,4 @@
-"""From documents to a dataset of positives."""
+"""Make a dataset of positives from documents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import polars as pl
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import holds_no_text
-from pairkit.app.progress import Display, Listener, Progress
+from pairkit.app.progress import Display, Listener, Progress, stage
 from pairkit.dataset.card import table
 from pairkit.dataset.divide import DROPPED, divide
 from pairkit.dataset.in_memory import Source, source_name
@@ -26,40 +26,33 @@ from pairkit.mining.documents import Document, is_question, opening_text
 from pairkit.mining.sources import read_documents
 from pairkit.system.seeded import keyed_hash
 
-# What links say that says nothing of where they lead.
-_IDLE = {
-    "here",
-    "click here",
-    "this",
-    "link",
-    "this link",
-    "this page",
-    "more",
-    "read more",
-    "see also",
-    "next",
-}
+# Link texts without information on the target.
+_GENERIC_LINKS = frozenset(
+    ("here", "click here", "this", "link", "this link", "this page", "more", "read more", "see also", "next")
+)
 _MIN_CHARS = 3  # of a text
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-def drop_unusable(found: Sequence[MinedRows], *, most: int) -> list[tuple[MinedRows, str | None]]:
-    """Each with its texts on one line and cut, and the reason why it is left out; None: it stays."""
+def drop_unusable(pairs: Sequence[MinedPair], *, max_chars: int) -> list[tuple[MinedPair, str | None]]:
+    """The rows with texts cut, each with the reason for leaving it out, or None."""
     cut = [
-        replace(one, anchor=opening_text(one.anchor, most), positive=opening_text(one.positive, most))
-        for one in found
+        replace(
+            one, anchor=opening_text(one.anchor, max_chars), positive=opening_text(one.positive, max_chars)
+        )
+        for one in pairs
     ]
     reasons = [_why_unusable(one) for one in cut]
-    leads_to: defaultdict[str, set[str]] = defaultdict(set)
+    targets: defaultdict[str, set[str]] = defaultdict(set)
     for one, reason in zip(cut, reasons, strict=True):
         if reason is None and one.names:
-            leads_to[one.anchor.casefold()].add(one.positive.casefold())
+            targets[one.anchor.casefold()].add(one.positive.casefold())
     seen: set[frozenset[str]] = set()
     for number, one in enumerate(cut):
         pair = frozenset((one.anchor.casefold(), one.positive.casefold()))
         if reasons[number] is not None:
             continue
-        if one.names and len(leads_to[one.anchor.casefold()]) > 1:
+        if one.names and len(targets[one.anchor.casefold()]) > 1:
             reasons[number] = "ambiguous"
         elif pair in seen:
             reasons[number] = "repeated"
@@ -68,7 +61,7 @@ def drop_unusable(found: Sequence[MinedRows], *, most: int) -> list[tuple[MinedR
     return list(zip(cut, reasons, strict=True))
 
 
-def _why_unusable(one: MinedRows) -> str | None:
+def _why_unusable(one: MinedPair) -> str | None:
     texts = (one.anchor, one.positive)
     if not all(texts):
         return "empty"
@@ -78,7 +71,7 @@ def _why_unusable(one: MinedRows) -> str | None:
         return "no_letters"
     if min(map(len, texts)) < _MIN_CHARS:
         return "too_short"
-    if one.strategy == "links" and one.anchor.casefold().strip(".,: ") in _IDLE:
+    if one.strategy == "links" and one.anchor.casefold().strip(".,: ") in _GENERIC_LINKS:
         return "idle_words"
     return "same_texts" if one.anchor.casefold() == one.positive.casefold() else None
 
@@ -86,22 +79,22 @@ def _why_unusable(one: MinedRows) -> str | None:
 _COLUMNS = {"anchor": pl.String, "positive": pl.String, "strategy": pl.String, "url1": pl.String}
 _COLUMNS |= {"url2": pl.String, "place": pl.String}
 _ABOUT = """
-Pairs of texts that belong together by the structure of documents: nobody wrote or checked them. Built with
-`pairs mine`. No document stands in two splits, and neither do near-identical texts (Jaccard similarity of
+Pairs of texts from the structure of documents, which no one checked. Made by
+`pairs mine`. No document is in two splits, and neither are near-identical texts (Jaccard similarity of
 word triples).
 """
 _SCHEMA = """
 | column | type | meaning |
 |---|---|---|
 | anchor, positive | string | the pair |
-| strategy | string | how it was found |
-| url1, url2 | string | the documents that the two texts are of: a path, or table and row |
-| place | string | where the first text stands in its document |
+| strategy | string | the strategy that found the pair |
+| url1, url2 | string | the documents of the texts: a path, or table and row |
+| place | string | position of the first text in its document |
 """
 _LIMITS = """
-* Texts that stand together are about the same thing, and seldom say the same. Such pairs help a weak model,
-  and may cost a good one: judge the model that was trained on them against its backbone.
-* Texts are cut after a whole sentence.
+* The texts of a pair have the same topic, but rarely the same meaning. Such pairs help a weak model and may
+  harm a good one: compare the trained model with its backbone.
+* Long texts are cut after a sentence.
 """
 
 
@@ -114,16 +107,15 @@ def make_mined(
     fresh: bool,
     progress: bool | Listener,
 ) -> MadeDataset:
-    """See `pairkit.mine`; `settings` are its own, by name."""
+    """See `pairkit.mine`; `settings` are its arguments by name."""
     chosen = _strategies(settings["strategies"])
     with Display(progress) as show:
         documents, unread = read_documents(source, columns, show)
         run = _run(documents, settings, columns)
         check_out(out, run, [source], fresh=fresh)
-        found = drop_unusable(_found(documents, chosen, settings, show), most=settings["max_chars"])
-        show(Progress("divide into splits"))
-        rows = _divided(found, settings)
-        show(Progress("divide into splits", ended=True))
+        pairs = drop_unusable(_mine_pairs(documents, chosen, settings, show), max_chars=settings["max_chars"])
+        with stage("divide into splits", show):
+            rows = _divide_pairs(pairs, settings)
     made = build_result(rows, "binary", str(out or source_name(source)))
     statistics = {
         "documents": len(documents),
@@ -149,25 +141,25 @@ def _strategies(names: Sequence[str]) -> list[str]:
     return [name for name in STRATEGIES if name in names]
 
 
-def _found(
+def _mine_pairs(
     documents: Sequence[Document], chosen: Sequence[str], settings: Mapping[str, Any], show: Listener
-) -> list[MinedRows]:
-    """By strategy, then in the order of the documents."""
+) -> list[MinedPair]:
+    """The rows of all strategies, each in the order of documents."""
     corpus = Corpus({one.name: one for one in documents}, settings["max_chars"], settings["seed"])
-    found: list[MinedRows] = []
+    pairs: list[MinedPair] = []
     for done, name in enumerate(chosen):
         show(Progress("mine", done, len(chosen), name))
         for document in documents:
-            found += STRATEGIES[name](document, corpus)
+            pairs += STRATEGIES[name](document, corpus)
     show(Progress("mine", len(chosen), len(chosen), ended=True))
-    return found
+    return pairs
 
 
-def _divided(found: Sequence[tuple[MinedRows, str | None]], settings: Mapping[str, Any]) -> pl.DataFrame:
-    """Rows with their split; links between splits are left out, or a linked collection would be one group."""
-    reasons = [reason for _, reason in found]
+def _divide_pairs(pairs: Sequence[tuple[MinedPair, str | None]], settings: Mapping[str, Any]) -> pl.DataFrame:
+    """Rows with their split; links between splits are dropped, as they connect all documents."""
+    reasons = [reason for _, reason in pairs]
     rows = pl.DataFrame(
-        [(one.anchor, one.positive, one.strategy, one.document, one.other, one.place) for one, _ in found],
+        [(one.anchor, one.positive, one.strategy, one.document, one.other, one.place) for one, _ in pairs],
         schema=_COLUMNS,
         orient="row",
     ).rename({"anchor": "text1", "positive": "text2"})
@@ -177,14 +169,16 @@ def _divided(found: Sequence[tuple[MinedRows, str | None]], settings: Mapping[st
         rows.filter(pl.col(DROPPED).is_not_null()),
     )
     if not kept.height:
-        told = ", ".join(f"{reason} {count:,}" for reason, count in sorted(Counter(reasons).items(), key=str))
-        raise DataError(f"no pairs ({told or 'the strategies found none'}); choose other strategies")
-    loose = kept["url1"] != kept["url2"]
+        counts = ", ".join(
+            f"{reason} {count:,}" for reason, count in sorted(Counter(reasons).items(), key=str)
+        )
+        raise DataError(f"no pairs ({counts or 'the strategies found none'}); choose other strategies")
+    crosses = kept["url1"] != kept["url2"]
     divided = divide(
-        kept.with_columns(label=pl.when(loose).then(0).otherwise(1)),
+        kept.with_columns(label=pl.when(crosses).then(0).otherwise(1)),
         settings["split"],
         settings["seed"],
-        cut_negatives=bool(loose.any()),
+        cut_negatives=bool(crosses.any()),
     )
     return pl.concat([divided, left_out], how="diagonal").with_columns(label=pl.lit(1, pl.Int64))
 
@@ -200,8 +194,8 @@ def _run(
 
 
 @dataclass(frozen=True, slots=True)
-class MinedRows:
-    """Two texts that belong together."""
+class MinedPair:
+    """A pair of texts from one or two documents."""
 
     strategy: str
     anchor: str
@@ -214,56 +208,56 @@ class MinedRows:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """All documents, and what decides among their parts."""
+    """All documents, with the settings of strategies."""
 
     documents: Mapping[str, Document]
-    most: int
+    max_chars: int
     seed: int
     _openings: dict[str, str] = field(default_factory=dict)
 
     def opening(self, name: str) -> str:
-        """How a document begins; made once, as ever so many links may lead there."""
+        """The beginning of a document, cached as many links may lead to it."""
         if name not in self._openings:
             paragraphs = (block.text for block in self.documents[name].opening)
-            self._openings[name] = opening_text(" ".join(paragraphs), self.most)
+            self._openings[name] = opening_text(" ".join(paragraphs), self.max_chars)
         return self._openings[name]
 
 
-Strategy = Callable[[Document, Corpus], Iterator[MinedRows]]
+Strategy = Callable[[Document, Corpus], Iterator[MinedPair]]
 
 
-def title_body(document: Document, _: Corpus) -> Iterator[MinedRows]:
-    """The title, and how the text begins."""
+def title_body(document: Document, _: Corpus) -> Iterator[MinedPair]:
+    """The title and the beginning of the text."""
     if document.title and (opening := document.opening):
         body, name = " ".join(block.text for block in opening), document.name
-        yield MinedRows("title-body", document.title, body, name, name, opening[0].place)
+        yield MinedPair("title-body", document.title, body, name, name, opening[0].place)
 
 
-def question_answer(document: Document, _: Corpus) -> Iterator[MinedRows]:
-    """Two columns; or a heading, a paragraph or the first line of one that asks, and what comes after it."""
+def question_answer(document: Document, _: Corpus) -> Iterator[MinedPair]:
+    """Question and answer columns, or a question (heading, paragraph or first line) and the text after it."""
     name = document.name
     if document.asked is not None:
-        yield MinedRows("question-answer", *document.asked, name, name, document.place)
+        yield MinedPair("question-answer", *document.asked, name, name, document.place)
     for block, following in zip_longest(document.blocks, document.blocks[1:]):
         first, _end, rest = block.text.partition("\n")
         if is_question(first) and rest.strip():
-            yield MinedRows("question-answer", first, rest, name, name, block.place)
+            yield MinedPair("question-answer", first, rest, name, name, block.place)
         elif (
             is_question(block.text)
             and following
             and following.kind == "paragraph"
             and not is_question(following.text)
         ):
-            yield MinedRows("question-answer", block.text, following.text, name, name, block.place)
+            yield MinedPair("question-answer", block.text, following.text, name, name, block.place)
 
 
-def section(document: Document, corpus: Corpus) -> Iterator[MinedRows]:
-    """A heading and the paragraph below it, and two paragraphs of one section."""
+def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
+    """A heading with the paragraph below it, and two paragraphs of one section."""
     name = document.name
     for part in document.sections():
         if part.heading is not None and part.paragraphs and part.heading.text != document.title:
             first = part.paragraphs[0].text
-            yield MinedRows("section", part.heading.text, first, name, name, part.heading.place)
+            yield MinedPair("section", part.heading.text, first, name, name, part.heading.place)
         if part.heading is not None and len(part.paragraphs) > 1:
             order = sorted(
                 range(len(part.paragraphs)),
@@ -272,18 +266,18 @@ def section(document: Document, corpus: Corpus) -> Iterator[MinedRows]:
                 ),
             )
             one, other = (part.paragraphs[number] for number in sorted(order[:2]))
-            yield MinedRows("section", one.text, other.text, name, name, one.place, names=False)
+            yield MinedPair("section", one.text, other.text, name, name, one.place, names=False)
 
 
-def links(document: Document, corpus: Corpus) -> Iterator[MinedRows]:
-    """The words of a link to another of the documents, and how that one begins."""
+def links(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
+    """The text of a link to another document, and the beginning of that document."""
     for block in document.blocks:
         for link in block.links:
             target = _target(document.name, link.target, corpus)
             if target is None or target.name == document.name:
                 continue
             text = corpus.opening(target.name) or target.title or ""
-            yield MinedRows("links", link.words, text, document.name, target.name, block.place)
+            yield MinedPair("links", link.words, text, document.name, target.name, block.place)
 
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -292,14 +286,14 @@ STRATEGIES: Mapping[str, Strategy] = {
     "links": links,
     "section": section,
 }
-"""By name; of two that find the same pair the first keeps it."""
+"""Strategies by name; the first that finds a pair keeps it."""
 
 
 def _target(name: str, target: str, corpus: Corpus) -> Document | None:
-    """The document that a link leads to; None for other places."""
+    """The document that a link leads to; None for other targets."""
     try:
         parts = urlsplit(target)
-    except ValueError:  # brackets that are no address
+    except ValueError:  # invalid brackets
         return None
     if parts.scheme or parts.netloc or not parts.path:
         return None

@@ -1,4 +1,4 @@
-"""Documents from wherever they are: rows of a table, or the files of a folder."""
+"""Read documents from rows of a table, or from the files of a folder."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pairkit.dataset.tables import first_row, has_header, is_table, read_table
 from pairkit.mining.documents import Document, html_blocks, markdown_blocks, plain_blocks
 from pairkit.system.lines import read_whole
 
-MOST_BYTES = 4 << 20  # of a file: a book has one
+MOST_BYTES = 4 << 20  # of a file; a book has about 1 MiB
 _MARKDOWN, _HTML, _PLAIN = (".md", ".markdown", ".mdx"), (".html", ".htm", ".xhtml"), (".txt", ".text")
-_CARD = "README.md"  # of a folder of tables: says what they are, and is no document among them
+_CARD = "README.md"  # describes a folder of tables and isn't a document
 _NAMES = {
     "title": ("title", "headline", "subject"),
     "body": ("body", "text", "content", "abstract", "description"),
@@ -33,7 +33,7 @@ _ROLES = (*_NAMES, "document")
 def read_documents(
     source: Source, columns: Mapping[str, str] | None, show: Listener
 ) -> tuple[list[Document], Counter[str]]:
-    """Read them."""
+    """Read all documents; also count dropped files by reason."""
     dropped: Counter[str] = Counter()
     files = _files(source, dropped)
     found = _of_table(source, columns) if files is None else _of_files(files, source, columns, dropped, show)
@@ -48,7 +48,7 @@ def read_documents(
 
 
 def _files(source: Source, dropped: Counter[str]) -> list[Path] | None:
-    """The files of a folder of documents, or the one; None for a table, or tables with their card."""
+    """The documents in a folder, or a single file; None for tables."""
     if not isinstance(source, str | Path):
         return None
     path = Path(source)
@@ -83,7 +83,7 @@ def _of_files(
 ) -> Iterator[Document]:
     if columns:
         raise ConfigError(
-            f"{source_name(source)}: columns are for tables; leave them out (--columns, columns=)"
+            f"{source_name(source)}: columns are only for tables; leave them out (--columns, columns=)"
         )
     home = Path(str(source)) if Path(str(source)).is_dir() else Path(str(source)).parent
     for done, file in enumerate(files):
@@ -96,14 +96,14 @@ def _of_files(
         except UnicodeDecodeError:
             dropped["not_utf8"] += 1
             continue
-        # A name need not be Unicode; what is written has to be.
+        # A file name may be invalid Unicode.
         name = file.relative_to(home).as_posix().encode(errors="backslashreplace").decode()
         yield read_document(name, text)
     show(Progress("read documents", len(files), len(files), ended=True))
 
 
 def read_document(name: str, text: str) -> Document:
-    """A document, read as the end of its name says."""
+    """Parse a document by its file name's suffix."""
     suffix = Path(name).suffix.lower()
     if suffix in _PLAIN:
         return Document(name, tuple(plain_blocks(text)))
@@ -143,14 +143,14 @@ def _roles(names: list[str], where: str, columns: Mapping[str, str] | None) -> d
         roles = dict(columns)
     else:
         known = {name.lower(): name for name in reversed(names)}
-        found = {
-            role: next((known[name] for name in own if name in known), None) for role, own in _NAMES.items()
-        }
-        roles = {role: name for role, name in found.items() if name is not None}
+        roles = {}
+        for role, usual in _NAMES.items():
+            if name := next((known[name] for name in usual if name in known), None):
+                roles[role] = name
     for one, other in (("question", "answer"), ("answer", "question")):
         if one in roles and other not in roles:
             if columns:
-                raise ConfigError(f"column mapping {one!r}: give {other} too")
+                raise ConfigError(f"column mapping {one!r}: also give {other}")
             del roles[one]
     if not {"question", "body"} & roles.keys():
         raise DataError(

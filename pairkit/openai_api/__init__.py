@@ -1,1 +1,1 @@
-"""One exchange with servers of OpenAI's protocol; keys and masking; what refusals mean."""
+"""Requests to servers of OpenAI's protocol, with masked keys and classified errors."""

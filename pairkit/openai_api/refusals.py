@@ -1,4 +1,4 @@
-"""Error responses, classified by text and status, because gateways mix up statuses."""
+"""Error responses, classified by text and status because gateways mix up statuses."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 from pairkit.app.printable import one_line
 
-_READ = 1 << 20  # bytes of a body that are looked at
-_READ_MORE = 500  # characters of what a gateway quotes from its upstream
-_CODE = 64  # characters of a code that are kept
+_MAX_BODY = 1 << 20  # bytes that are parsed
+_MAX_UPSTREAM = 500  # characters of the upstream's error that a gateway quotes
+_MAX_CODE = 64  # characters of a code
 
-# No waiting helps here: unpaid, locked or ended accounts, limits of a day or more (GLM's are numbers).
+# Errors that waiting doesn't solve: unpaid or locked accounts, daily limits (GLM's codes are numbers).
 _EXHAUSTED = frozenset(
     (
         *("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"),
@@ -68,7 +68,7 @@ _NO_MODEL = frozenset(("model_not_found", "1211"))
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A status other than 200, with whatever the body tells about it."""
+    """A status other than 200, with the details from the body."""
 
     status: int
     message: str = ""
@@ -79,8 +79,8 @@ class Refusal:
 
     @classmethod
     def of(cls, status: int, body: bytes | str) -> Refusal:
-        """Read a body: OpenAI's shape, others' shapes, or plain text."""
-        text = body[:_READ].decode("utf-8", "replace") if isinstance(body, bytes) else body[:_READ]
+        """Parse a body: JSON as OpenAI's or other servers', or plain text."""
+        text = body[:_MAX_BODY].decode("utf-8", "replace") if isinstance(body, bytes) else body[:_MAX_BODY]
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
@@ -89,22 +89,22 @@ class Refusal:
 
     @classmethod
     def from_value(cls, status: int, value: Any) -> Refusal:
-        """Read a decoded body."""
+        """Parse a decoded body."""
         if isinstance(value, list) and value and isinstance(value[0], dict):
             value = value[0]
         inner = value.get("error") or value.get("detail") or value if isinstance(value, dict) else value
         fields: Mapping[str, Any] = inner if isinstance(inner, dict) else {"message": inner}
         upstream, beneath = fields.get("metadata"), fields.get("innererror")
         more = [
-            _short(upstream.get("raw"), _READ_MORE) if isinstance(upstream, dict) else "",
-            _short(beneath.get("code"), _CODE) if isinstance(beneath, dict) else "",
+            _short(upstream.get("raw"), _MAX_UPSTREAM) if isinstance(upstream, dict) else "",
+            _short(beneath.get("code"), _MAX_CODE) if isinstance(beneath, dict) else "",
         ]
-        code, kind, param = (_short(fields.get(name), _CODE) for name in ("code", "type", "param"))
+        code, kind, param = (_short(fields.get(name), _MAX_CODE) for name in ("code", "type", "param"))
         return cls(status, _message(fields.get("message"), inner), code, kind, param, " ".join(more).strip())
 
     @property
     def may_pass(self) -> bool:
-        """Whether the same call may be answered later."""
+        """Whether the same call may succeed later."""
         return (self.status in (408, 409, 429) or self.status >= 500) and not self.is_exhausted
 
     @property
@@ -118,7 +118,7 @@ class Refusal:
 
     @property
     def is_about_question(self) -> bool:
-        """Whether it is about what was asked, so that others may be answered: its length, or what it says."""
+        """Whether the prompt is too long or was filtered, so that other prompts may succeed."""
         if self.status == 413:
             return True
         if self.status not in (400, 403, 422) or self.is_about_limit:
@@ -128,7 +128,7 @@ class Refusal:
 
     @property
     def is_about_key(self) -> bool:
-        """Whether the credential is missing, wrong or too weak."""
+        """Whether the key is missing, wrong or lacks rights."""
         if self.is_about_question:
             return False
         named = bool({self.code, self.kind} & _KEY_CODES) or _KEY.search(self._words) is not None
@@ -136,12 +136,12 @@ class Refusal:
 
     @property
     def is_about_model(self) -> bool:
-        """Whether there is no such model, or no such address."""
+        """Whether the model or the URL doesn't exist."""
         return self.status in (404, 405) or self.code in _NO_MODEL
 
     @property
     def is_about_limit(self) -> bool:
-        """Whether the token limit of the answer is more than the model takes."""
+        """Whether max_tokens is above the model's limit."""
         return self.status in (400, 422) and _LIMIT.search(self.message) is not None
 
     @property
@@ -149,8 +149,8 @@ class Refusal:
         return f"{self.code} {self.kind} {self.message} {self.more}"
 
 
-class RefusedCall(Exception):  # noqa: N818 - named after what happened
-    """The server answered with another status than 200."""
+class RefusedCall(Exception):  # noqa: N818
+    """The server responded with another status than 200."""
 
     def __init__(self, refusal: Refusal, headers: Mapping[str, str]) -> None:
         self.refusal, self.headers = refusal, headers
@@ -162,8 +162,8 @@ class RefusedCall(Exception):  # noqa: N818 - named after what happened
         return retry_after_s(self.headers, time.time())
 
 
-class NoAnswer(Exception):  # noqa: N818 - named after what happened
-    """The exchange brought no answer."""
+class NoAnswer(Exception):  # noqa: N818
+    """There was no complete response."""
 
     def __init__(self, reason: str, detail: str, *, was_sent: bool) -> None:
         self.reason, self.detail, self.was_sent = reason, detail, was_sent
@@ -179,28 +179,28 @@ def _message(message: Any, inner: Any) -> str:
     return one_line(message)
 
 
-def _short(value: Any, most: int) -> str:
-    """A text or number; anything else is no name of anything."""
+def _short(value: Any, max_chars: int) -> str:
+    """A text or number, cut; empty for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
     try:
-        return str(value)[:most] if value else ""
+        return str(value)[:max_chars] if value else ""
     except ValueError:  # a number of thousands of digits
         return ""
 
 
-_LONGEST = 64  # characters of a header that says how long; a longer one says nothing
-LONGEST_WAIT_S = 1e9  # thirty years; more means never
+_MAX_HEADER = 64  # characters; longer values are ignored
+LONGEST_WAIT_S = 1e9  # thirty years
 _PART = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)(ms|s|m|h|d)")
 _SPAN = re.compile(rf"(?:{_PART.pattern})+")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_EPOCH = 1e9  # a reset above this is a moment, below it a span of seconds
+_EPOCH = 1e9  # a reset time above this is a timestamp, below it a duration in seconds
 _LIMITS = ("requests", "tokens")
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds to wait, at most `LONGEST_WAIT_S`; None if the server does not say."""
-    wait_s = _stated_wait({name: text for name, text in headers.items() if len(text) <= _LONGEST}, now)
+    """Seconds to wait, at most `LONGEST_WAIT_S`; None if not stated."""
+    wait_s = _stated_wait({name: text for name, text in headers.items() if len(text) <= _MAX_HEADER}, now)
     return None if wait_s is None else min(wait_s, LONGEST_WAIT_S)
 
 
@@ -209,7 +209,7 @@ def _stated_wait(headers: Mapping[str, str], now: float) -> float | None:
         return milliseconds / 1000
     if "retry-after" in headers:
         return _after(headers["retry-after"], now)
-    # OpenAI tells when each of its limits is whole again; only the one that ran out matters.
+    # OpenAI states when each limit is restored; only exhausted limits matter.
     spent = [limit for limit in _LIMITS if headers.get(f"x-ratelimit-remaining-{limit}") == "0"]
     waits = [_span(headers.get(f"x-ratelimit-reset-{limit}"), now) for limit in spent]
     waits.append(_span(headers.get("x-ratelimit-reset"), now))
@@ -226,7 +226,7 @@ def _after(value: str, now: float) -> float | None:
 
 
 def _span(value: str | None, now: float) -> float | None:
-    """Of `6m0s`, `20ms`, seconds, or a moment since 1970 in seconds or milliseconds."""
+    """Seconds of `6m0s`, `20ms`, a plain number, or a Unix timestamp in seconds or milliseconds."""
     if value is None:
         return None
     if (number := _number(value)) is not None:
@@ -247,11 +247,11 @@ def _number(value: str | None) -> float | None:
 
 T = TypeVar("T")
 
-BACKOFF_S = LONGEST_PAUSE_S = 60.0  # at most: between two tries, and when a server wishes for more
+BACKOFF_S = LONGEST_PAUSE_S = 60.0  # at most: between two attempts, and as stated by a server
 
 
 async def patiently(call: Callable[[], Awaitable[T]], *, tries: int, pause_s: float) -> T:
-    """The result of `call`, which is retried after failures that may pass."""
+    """The result of `call`, retried with backoff after failures that may be temporary."""
     for tried in range(1, tries):
         server_wait_s = 0.0
         try:

@@ -1,4 +1,4 @@
-"""What stands in a pair dataset, as figures and one page: counts, lengths, overlap, drops, samples."""
+"""Reports on pair datasets: an HTML page and its counts."""
 
 from pairkit.reports.report import Report, make_report
 

@@ -1,4 +1,4 @@
-"""What is counted for a report: pairs, lengths and word overlap by split, source and kind; drops; samples."""
+"""Counts for a report: pairs, lengths and word overlap by split, source and kind; drop reasons; samples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KNOWN = (
     "text1", "text2", "label", "repo", "number1", "number2", "url1", "url2", "created_at1", "created_at2",
     "relation", "evidence", "negative_kind", "llms", "project", "system", "source", "genre",
 )  # fmt: skip
-_NAMED_BY = {  # columns that say where a row comes from, the most telling first
+_NAMED_BY = {  # columns with the source of a row, the most specific first
     "repo": "repository",
     "llms": "LLM",
     "project": "project",
@@ -37,26 +37,26 @@ _NAMED_BY = {  # columns that say where a row comes from, the most telling first
     "source": "source",
     "genre": "genre",
 }
-# Key of statistics.json to what its reasons are about; of `gis` first, then of `label`.
+# Headings of sections of statistics.json, first those of `gis`, then of `label`.
 _TITLES = {
     "rejected_issues": "Issues left out",
     "dropped_positives": "Positives dropped",
     "dropped_negatives": "Negatives dropped",
     "missing_negatives": "Negatives that could not be drawn, by split",
-    "uncertain": "Threads whose verdict was left open",
+    "uncertain": "Threads with uncertain verdicts",
     "not": "Threads judged not to be duplicates",
-    "removed_from_texts": "Taken out of texts",
+    "removed_from_texts": "Removed from texts",
     "dropped": "Proposals and texts dropped",
     "dropped_pairs": "Pairs dropped",
 }
-_TOLD = 200  # pairs between two reports of progress
-_OF_EACH_SIDE = 10  # sample pairs
+_PROGRESS_STEP = 200  # pairs
+_SAMPLES_PER_SIDE = 10
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class ReportRows:
-    """All rows in one frame, each on a side, with its token counts and overlaps."""
+    """All rows in one frame, with side, token counts and overlaps."""
 
     frame: pl.DataFrame
     keys: tuple[str, str]
@@ -74,12 +74,10 @@ class ReportRows:
         return self.frame.filter(pl.col(SIDE) == side)
 
 
-def collect_rows(dataset: PairDataset, tell: Listener) -> ReportRows:
-    """Join the splits and measure every row; scores are cut at the middle of those found."""
+def collect_rows(dataset: PairDataset, show: Listener) -> ReportRows:
+    """Join the splits and measure every row; scores are divided at the middle of their range."""
     if not len(dataset):
-        raise DataError(
-            "no rows, so there is nothing to report on; give a dataset with pairs", path=dataset.source
-        )
+        raise DataError("has no rows; give a dataset with pairs", path=dataset.source)
     frame = _joined(dataset)
     cut = None
     keys = names = ("negative", "positive")
@@ -93,11 +91,11 @@ def collect_rows(dataset: PairDataset, tell: Listener) -> ReportRows:
         _kind(frame).alias("kind"),
         _source(frame, source).alias("source"),
         *(
-            estimated_tokens(pl.col(f"text{place}")).cast(pl.Int64).alias(f"tokens{place}")
-            for place in (1, 2)
+            estimated_tokens(pl.col(f"text{index}")).cast(pl.Int64).alias(f"tokens{index}")
+            for index in (1, 2)
         ),
     )
-    return ReportRows(_with_overlaps(frame, tell), keys, names, cut, _NAMED_BY[source] if source else None)
+    return ReportRows(_with_overlaps(frame, show), keys, names, cut, _NAMED_BY[source] if source else None)
 
 
 def _joined(dataset: PairDataset) -> pl.DataFrame:
@@ -111,12 +109,12 @@ def _joined(dataset: PairDataset) -> pl.DataFrame:
     except pl.exceptions.PolarsError as error:
         reason = str(error).split("\n")[0][:200]
         raise DataError(
-            f"columns differ from split to split ({reason}); make them alike", path=dataset.source
+            f"splits have different columns ({reason}); give them the same columns", path=dataset.source
         ) from error
 
 
 def _source(frame: pl.DataFrame, column: str | None) -> pl.Expr:
-    """Lists such as `llms` become one name, as a row is counted once."""
+    """The source as text; a list such as `llms` becomes one name, so that each row is counted once."""
     if column is None:
         return pl.lit(None, dtype=pl.String)
     if frame.schema[column] == pl.List(pl.String):
@@ -125,7 +123,7 @@ def _source(frame: pl.DataFrame, column: str | None) -> pl.Expr:
 
 
 def _kind(frame: pl.DataFrame) -> pl.Expr:
-    """How a negative was drawn, or what made a positive one: relation and evidence, as far as is known."""
+    """How a negative was drawn, or the relation and evidence of a positive."""
     known: list[pl.Expr] = []
     if "negative_kind" in frame.columns:
         known.append(_plain(pl.col("negative_kind"), frame.schema["negative_kind"]))
@@ -144,12 +142,12 @@ def _plain(value: pl.Expr, dtype: pl.DataType | DataTypeClass) -> pl.Expr:
     return pl.lit(None, dtype=pl.String) if dtype.is_nested() else value.cast(pl.String)
 
 
-def _with_overlaps(frame: pl.DataFrame, tell: Listener) -> pl.DataFrame:
-    """`frame` with overlap1, overlap2 and overlap3, in per cent; null where a pair has none."""
+def _with_overlaps(frame: pl.DataFrame, show: Listener) -> pl.DataFrame:
+    """`frame` with overlap1, overlap2 and overlap3, in per cent; null if neither text has n-grams."""
     rows: list[list[float | None]] = []
     for one, other in frame.select("text1", "text2").iter_rows():
-        if len(rows) % _TOLD == 0:
-            tell(Progress("comparing words", len(rows), frame.height))
+        if len(rows) % _PROGRESS_STEP == 0:
+            show(Progress("comparing words", len(rows), frame.height))
         both = words(one), words(other)
         rows.append([overlap(*both, order) for order in ORDERS])
     schema = {f"overlap{order}": pl.Float64 for order in ORDERS}
@@ -157,12 +155,12 @@ def _with_overlaps(frame: pl.DataFrame, tell: Listener) -> pl.DataFrame:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in lower case, in their order."""
+    """The words of a text in lower case, in order."""
     return _WORD.findall(text.lower())
 
 
 def overlap(one: Sequence[str], other: Sequence[str], order: int) -> float | None:
-    """Shared among all n-grams of two sequences of words, in [0, 100]; None where there are none."""
+    """The Jaccard similarity of the n-grams of two word sequences, in per cent; None without n-grams."""
     first, second = (set(zip(*(of[start:] for start in range(order)), strict=False)) for of in (one, other))
     either = len(first | second)
     return 100 * len(first & second) / either if either else None
@@ -193,7 +191,7 @@ def _of_split(part: pl.DataFrame, rows: ReportRows) -> dict[str, Any]:
         **_sides(rows, part.height - high, high),
         "total": part.height,
         "texts": pl.concat([part["text1"], part["text2"].alias("text1")]).n_unique(),
-        "median_tokens": round(float(tokens.median())),  # type: ignore[arg-type] # a number, as these are
+        "median_tokens": round(float(tokens.median())),  # type: ignore[arg-type]
         "long_share": round(float((tokens > LONG_TOKENS).mean()), 4),  # type: ignore[arg-type]
         "gap_auc": gap_auc(part, SIDE),
     }
@@ -204,7 +202,7 @@ def _sides(rows: ReportRows, low: int, high: int) -> dict[str, int]:
 
 
 def _sources(rows: ReportRows) -> dict[str, dict[str, int]]:
-    """Pairs of either side by source, the largest first; empty if the dataset doesn't name sources."""
+    """Pairs of each side by source, the largest first; empty if the dataset has no sources."""
     if rows.named_by is None:
         return {}
     grouped = rows.frame.group_by(pl.col("source").fill_null("unknown")).agg(
@@ -224,7 +222,7 @@ def _kinds(part: pl.DataFrame) -> dict[str, dict[str, Any]]:
 
 
 def mean_overlaps(part: pl.DataFrame) -> list[float | None]:
-    """The mean of each order over the pairs that have one; None if none has."""
+    """The mean overlap for each order; None if no pair has one."""
     means = (part[f"overlap{order}"].mean() for order in ORDERS)
     return [round(mean, 2) if isinstance(mean, float) else None for mean in means]
 
@@ -232,15 +230,15 @@ def mean_overlaps(part: pl.DataFrame) -> list[float | None]:
 def drop_reasons(
     source: str, labels: LabelsRead | None = None, bad: pl.DataFrame | None = None
 ) -> dict[str, dict[str, int]]:
-    """What was dropped, by statistics.json, by labels and as bad rows: title to reason to number."""
+    """Counts by title and reason: of statistics.json, of rows skipped by label, and of bad rows."""
     path = Path(source) / "statistics.json"
     statistics = read_object(path) if path.is_file() else {}
     verdicts = statistics.get("verdicts")
     sections = {**statistics, **(verdicts if isinstance(verdicts, dict) else {})}
-    told = {title: _reasons(sections.get(key)) for key, title in _TITLES.items()}
-    told["Rows skipped by their label"] = _reasons(labels.skipped if labels else None)
-    told["Rows without a text or label"] = {reason: n for reason, n, _ in by_reason(joined([bad]))}
-    return {title: reasons for title, reasons in told.items() if reasons}
+    counts = {title: _reasons(sections.get(key)) for key, title in _TITLES.items()}
+    counts["Rows skipped by their label"] = _reasons(labels.skipped if labels else None)
+    counts["Rows without a text or label"] = {reason: n for reason, n, _ in by_reason(joined([bad]))}
+    return {title: reasons for title, reasons in counts.items() if reasons}
 
 
 def _reasons(section: Any) -> dict[str, int]:
@@ -260,20 +258,16 @@ class ReportSample:
 
 
 def choose_samples(rows: ReportRows, seed: int) -> list[ReportSample]:
-    """About ten positives and ten negatives, spread over the kinds of either; positives first."""
-    return [sample for side in (1, 0) for sample in _of_side(rows.side(side), side, seed)]
-
-
-def _of_side(part: pl.DataFrame, side: int, seed: int) -> list[ReportSample]:
-    sizes = part.group_by("kind").len().sort("len", "kind", descending=[True, False])
-    quotas = in_turns(dict(sizes.iter_rows()), max(_OF_EACH_SIDE, sizes.height))  # some of every kind
-    return [
-        ReportSample(side, kind, _chosen(part.filter(pl.col("kind") == kind), wanted, seed))
-        for kind, wanted in quotas.items()
-    ]
-
-
-def _chosen(part: pl.DataFrame, wanted: int, seed: int) -> list[dict[str, Any]]:
-    texts = part.select("text1", "text2").iter_rows()
-    keys = [(keyed_hash(seed, "sample", *pair), place) for place, pair in enumerate(texts)]
-    return [part.row(place, named=True) for _, place in heapq.nsmallest(wanted, keys)]
+    """About ten positives and ten negatives, of every kind; positives first."""
+    samples = []
+    for side in (1, 0):
+        part = rows.side(side)
+        sizes = part.group_by("kind").len().sort("len", "kind", descending=[True, False])
+        quotas = in_turns(dict(sizes.iter_rows()), max(_SAMPLES_PER_SIDE, sizes.height))
+        for kind, quota in quotas.items():
+            of_kind = part.filter(pl.col("kind") == kind)
+            texts = of_kind.select("text1", "text2").iter_rows()
+            keys = ((keyed_hash(seed, "sample", *pair), row) for row, pair in enumerate(texts))
+            chosen = [of_kind.row(row, named=True) for _, row in heapq.nsmallest(quota, keys)]
+            samples.append(ReportSample(side, kind, chosen))
+    return samples

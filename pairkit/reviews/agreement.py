@@ -1,4 +1,4 @@
-"""Cohen's kappa, Krippendorff's alpha and weighted shares (Wilson, Kish), each with a 95 % interval."""
+"""Cohen's kappa, Krippendorff's alpha and weighted shares (Wilson, Kish), with 95 % intervals."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Scale = Literal["nominal", "interval"]
 Interval = tuple[float, float]
 _Array = NDArray[np.float64]
 
-_Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
+_Z = 1.959963984540054  # half width of the central 95 % of a normal distribution, in standard deviations
 _DRAWS, _SEED = 2000, 42
 _TAILS = (2.5, 97.5)  # percentiles
 
 
 class Figure(NamedTuple):
-    """A figure with its 95 % interval; either is None where it is undefined."""
+    """A value with its 95 % interval; either is None if undefined."""
 
     value: float | None
     interval: Interval | None
@@ -27,7 +27,7 @@ class Figure(NamedTuple):
 
 
 def wilson(right: float, n: float) -> Interval | None:
-    """Wilson's 95 % interval of a share; unlike the normal approximation sound for small and extreme ones."""
+    """Wilson's 95 % interval of a share, which also holds for small samples and extreme shares."""
     if not n:
         return None
     share, square = right / n, _Z * _Z
@@ -37,66 +37,66 @@ def wilson(right: float, n: float) -> Interval | None:
 
 
 def weighted_share(right: Sequence[bool], weights: Sequence[float] | None = None) -> Figure:
-    """A share, each member of which counts as much as its weight; Wilson's interval at Kish's effective n."""
-    heavy = np.ones(len(right)) if weights is None else np.asarray(weights, dtype=np.float64)
+    """A weighted share with Wilson's interval at Kish's effective sample size."""
+    weight = np.ones(len(right)) if weights is None else np.asarray(weights, dtype=np.float64)
     if not len(right):
         return Figure(None, None, 0)
-    value = float(heavy @ np.asarray(right, dtype=np.float64) / heavy.sum())
-    effective = float(heavy.sum() ** 2 / (heavy @ heavy))
+    value = float(weight @ np.asarray(right, dtype=np.float64) / weight.sum())
+    effective = float(weight.sum() ** 2 / (weight @ weight))
     return Figure(value, wilson(value * effective, effective), len(right))
 
 
 def cohen_kappa(one: Sequence[float], other: Sequence[float], scale: Scale = "nominal") -> Figure:
-    """Agreement of two judges beyond chance, 1 at most; undefined where both know one and the same class."""
+    """Agreement of two judges beyond chance (at most 1); undefined if all answers are equal."""
     values = sorted({*one, *other})
-    place = {value: number for number, value in enumerate(values)}
+    index_of = {value: number for number, value in enumerate(values)}
     cells = np.zeros((len(one), len(values), len(values)))
     for pair, (first, second) in enumerate(zip(one, other, strict=True)):
-        cells[pair, place[first], place[second]] = 1
+        cells[pair, index_of[first], index_of[second]] = 1
     return _figure(cells, _distances(values, scale), _kappa)
 
 
 def krippendorff_alpha(units: Sequence[Sequence[float]], scale: Scale = "nominal") -> Figure:
-    """Agreement of any number of judges beyond chance, 1 at most; undefined where all say the same."""
+    """Agreement of any number of judges beyond chance (at most 1); undefined if all answers are equal."""
     paired = [unit for unit in units if len(unit) > 1]
     values = sorted({value for unit in paired for value in unit})
-    place = {value: number for number, value in enumerate(values)}
+    index_of = {value: number for number, value in enumerate(values)}
     cells = np.zeros((len(paired), len(values), len(values)))
     for number, unit in enumerate(paired):
-        counts = np.bincount([place[value] for value in unit], minlength=len(values)).astype(float)
+        counts = np.bincount([index_of[value] for value in unit], minlength=len(values)).astype(float)
         cells[number] = (np.outer(counts, counts) - np.diag(counts)) / (len(unit) - 1)
     return _figure(cells, _distances(values, scale), _alpha)
 
 
 def nominal_alpha(tally: NDArray[np.integer], counts: NDArray[np.integer] | None = None) -> float | None:
-    """Krippendorff's alpha of how often each class was chosen (unit, class); a unit counts `counts` times."""
+    """Krippendorff's alpha of vote counts (unit, class), with each unit weighted by `counts`."""
     judges = tally.sum(axis=1)
     paired = judges > 1
     chosen = tally[paired].astype(np.float64)
-    heavy = (np.ones(len(tally)) if counts is None else counts)[paired] / (judges[paired] - 1)
-    cells = (chosen.T * heavy) @ chosen - np.diag(heavy @ chosen)
+    weight = (np.ones(len(tally)) if counts is None else counts)[paired] / (judges[paired] - 1)
+    cells = (chosen.T * weight) @ chosen - np.diag(weight @ chosen)
     found = float(_alpha(cells, _distances(range(len(cells)), "nominal")))
     return None if math.isnan(found) else found
 
 
 def _kappa(cells: _Array, distances: _Array) -> _Array:
-    """Of tables `(…, value, value)` of what two judges said."""
+    """Kappa of contingency tables `(…, value, value)`."""
     n = cells.sum((-2, -1))
     expected = cells.sum(-1)[..., :, None] * cells.sum(-2)[..., None, :]
     return _beyond_chance((cells * distances).sum((-2, -1)) * n, (expected * distances).sum((-2, -1)))
 
 
 def _alpha(cells: _Array, distances: _Array) -> _Array:
-    """Of coincidence tables `(…, value, value)`."""
+    """Alpha of coincidence tables `(…, value, value)`."""
     margin = cells.sum(-1)
     expected = margin[..., :, None] * margin[..., None, :]
-    seen = (cells * distances).sum((-2, -1)) * (margin.sum(-1) - 1)
-    return _beyond_chance(seen, (expected * distances).sum((-2, -1)))
+    observed = (cells * distances).sum((-2, -1)) * (margin.sum(-1) - 1)
+    return _beyond_chance(observed, (expected * distances).sum((-2, -1)))
 
 
-def _beyond_chance(seen: _Array, expected: _Array) -> _Array:
-    """One less the disagreement seen over that expected; not a number where none can be expected."""
-    return 1 - seen / np.where(expected > 0, expected, np.nan)
+def _beyond_chance(observed: _Array, expected: _Array) -> _Array:
+    """1 - observed / expected disagreement; NaN if none is expected."""
+    return 1 - observed / np.where(expected > 0, expected, np.nan)
 
 
 def _distances(values: Sequence[float], scale: Scale) -> _Array:
@@ -106,7 +106,7 @@ def _distances(values: Sequence[float], scale: Scale) -> _Array:
 
 
 def _figure(cells: _Array, distances: _Array, measure: Callable[[_Array, _Array], _Array]) -> Figure:
-    """The measure of all pairs' tables together, with a percentile bootstrap over the pairs."""
+    """The measure on the sum of all tables, with a percentile bootstrap interval over pairs."""
     n = len(cells)
     if not n:
         return Figure(None, None, 0)
@@ -124,9 +124,9 @@ def _figure(cells: _Array, distances: _Array, measure: Callable[[_Array, _Array]
 
 
 def _in_doubt(agreed: _Array, distances: _Array, n: int) -> _Array:
-    """A table of agreement, with as much disagreement as `n` pairs can't rule out."""
-    least, _ = wilson(n, n) or (0.0, 1.0)
+    """The table with as much disagreement as `n` agreeing pairs can't rule out (Wilson's lower bound)."""
+    lower, _ = wilson(n, n) or (0.0, 1.0)
     one, other = np.argwhere(distances == distances[distances > 0].min())[0]
     doubt = np.zeros_like(agreed)
     doubt[[one, other], [other, one]] = agreed.sum() / 2
-    return least * agreed + (1 - least) * doubt
+    return lower * agreed + (1 - lower) * doubt

@@ -4,20 +4,20 @@ const at = (id) => document.getElementById(id);
 const PENDING = "pairs review pending ";
 
 const token = ownToken();
-let state = null; // what the server said last
-let relation = ""; // chosen for the pair in view
-let busy = true; // until the server has answered
-let seen = 0, since = performance.now(); // milliseconds that the pair was in view
+let state = null; // the last state from the server
+let relation = ""; // of the current pair
+let busy = true; // while a request is running
+let seen = 0, since = performance.now(); // milliseconds in which the pair was visible
 
 function ownToken() {
   const given = location.hash.slice(1);
-  if (given && keep(sessionStorage, "token", given)) { // of this tab alone, so that two people may have two tabs
+  if (given && keep(sessionStorage, "token", given)) { // only in this tab, so that two people can use two tabs
     history.replaceState(null, "", location.pathname);
   }
   return given || sessionStorage.getItem("token") || "";
 }
 
-// A browser may keep nothing for pages; then a judgement that is under way lives as long as its tab.
+// If the browser stores nothing, an unsent judgement exists only as long as the tab.
 function keep(where, key, value) {
   try {
     where.setItem(key, value);
@@ -39,9 +39,9 @@ function make(tag, looks, ...inside) {
 const wait = (seconds) => new Promise((go) => setTimeout(go, 1000 * seconds));
 
 async function ask(path, body) {
-  // Until there is an answer: a judgement has a key of its own, so that sending it again doubles nothing.
+  // Repeated until there is a response; judgements have keys, so that they are saved once.
   for (let tries = 0; ; tries += 1) {
-    let fault = "The server does not answer";
+    let fault = "The server doesn't respond";
     try {
       const answer = await fetch(path, {
         method: body === undefined ? "GET" : "POST",
@@ -50,13 +50,13 @@ async function ask(path, body) {
         cache: "no-store",
       });
       if (answer.status < 500) {
-        const told = await answer.json();
+        const reply = await answer.json();
         trouble("");
-        return { status: answer.status, ...told };
+        return { status: answer.status, ...reply };
       }
       fault = (await answer.json()).error || fault;
-    } catch { /* the server is gone, or restarts; or its fault is in no words */ }
-    trouble(fault + ". What you said last is kept here and sent again until it is saved.");
+    } catch { /* no server, or an error that is not JSON */ }
+    trouble(fault + ". Your last answer is kept here and sent again until it is saved.");
     await wait(Math.min(5, 0.5 * 2 ** tries));
   }
 }
@@ -74,22 +74,22 @@ async function turn(path, body) {
   busy = false;
   if (answer.progress) draw(answer);
   else {
-    // Such as a pair that went to somebody else meanwhile: see what is asked now.
+    // For example, the pair was assigned to another person: show the current one.
     if (answer.status === 422) draw(await ask("/api/state"));
-    trouble(answer.error || "This can't be answered; reload the page.");
+    trouble(answer.error || "This answer was refused; reload the page.");
   }
   return answer;
 }
 
 async function begin() {
   const mine = PENDING + token.slice(0, 6) + " ";
-  const kept = Object.keys(localStorage).filter((key) => key.startsWith(mine)); // by a tab that was closed too early
+  const kept = Object.keys(localStorage).filter((key) => key.startsWith(mine)); // from a tab that was closed before they were sent
   for (const key of kept) forget(key, await ask("/api/judge", JSON.parse(localStorage.getItem(key))));
   await turn("/api/state");
 }
 
 function forget(key, answer) {
-  if (answer.status !== 401) localStorage.removeItem(key); // else it was not heard
+  if (answer.status !== 401) localStorage.removeItem(key); // otherwise it was not saved
 }
 
 async function judge(answer) {
@@ -100,19 +100,19 @@ async function judge(answer) {
   };
   const kept = PENDING + token.slice(0, 6) + " " + said.key;
   keep(localStorage, kept, JSON.stringify(said));
-  const told = await turn("/api/judge", said);
-  forget(kept, told);
-  if (told.progress) at("status").textContent = (told.error ? told.error : "Saved: " + answer) + ". " + at("count").textContent;
+  const reply = await turn("/api/judge", said);
+  forget(kept, reply);
+  if (reply.progress) at("status").textContent = (reply.error ? reply.error : "Saved: " + answer) + ". " + at("count").textContent;
 }
 
 async function undo() {
   if (busy || !state.last) return;
   const before = state.last;
-  const told = await turn("/api/undo", { key: before.key });
-  if (!told.pair || told.pair.id !== before.pair) return;
+  const reply = await turn("/api/undo", { key: before.key });
+  if (!reply.pair || reply.pair.id !== before.pair) return;
   choose(before.relation);
   if (before.note) note(before.note);
-  at("status").textContent = "Taken back: " + before.answer + ". " + at("count").textContent;
+  at("status").textContent = "Undone: " + before.answer + ". " + at("count").textContent;
 }
 
 // -- the pair -----------------------------------------------------------------------------------------------
@@ -176,13 +176,13 @@ document.addEventListener("visibilitychange", () => {
   since = performance.now();
 });
 
-// -- what was said last, and the end ------------------------------------------------------------------------
+// -- the last judgement, and the end ------------------------------------------------------------------------
 
 function drawLast() {
   const { last } = state;
   at("last").hidden = !last;
   if (!last) return;
-  at("said").textContent = `The pair before: you said ${last.answer}. Where it comes from`;
+  at("said").textContent = `Previous pair: you answered ${last.answer}. Its source`;
   const rows = [["label in the dataset", last.label], ...Object.entries(last.origin)];
   at("origin").replaceChildren(...rows.flatMap(([name, value]) => [make("dt", "", name), make("dd", "", linked(value))]));
 }
@@ -200,8 +200,8 @@ function linked(value) {
 
 function drawEnd() {
   const { all, skipped } = state.progress;
-  at("ended").textContent = `All ${all} pairs of yours are done. Thank you! You can close this page; everything is saved.`;
-  at("skipped").textContent = `Look at the ${skipped} skipped again`;
+  at("ended").textContent = `All of your ${all} pairs are judged and saved. Thank you! You can close this page.`;
+  at("skipped").textContent = `Show ${skipped} skipped pairs again`;
   at("skipped").hidden = !skipped;
   at("status").textContent = at("ended").textContent;
 }
@@ -209,12 +209,12 @@ function drawEnd() {
 // -- buttons and keys ---------------------------------------------------------------------------------------
 
 const RELATION_KEYS = { duplicate: "d", superseded: "p", related: "r" };
-let keys = {}; // what each does
-let told = []; // key and words, for the list of keys
+let keys = {}; // action of each key
+let keyList = []; // key and meaning, for the list of keys
 
 function key(letter, words, act) {
   keys[letter] = act;
-  told.push([letter, words]);
+  keyList.push([letter, words]);
 }
 
 function button(id, words, letter, act) {
@@ -241,7 +241,7 @@ function drawButtons() {
   );
   at("answers").className = grades ? "grades" : "";
   at("scale").hidden = !grades;
-  if (!grades) Object.assign(keys, { 1: keys.y, 2: keys.n, 3: keys.u }); // as on the page of `label sample`
+  if (!grades) Object.assign(keys, { 1: keys.y, 2: keys.n, 3: keys.u }); // as in `label sample`
   at("relations").append(
     ...state.relations.map((kind) => button("relation-" + kind, name(kind), RELATION_KEYS[kind] || kind[0], () => choose(relation === kind ? "" : kind))),
   );
@@ -252,7 +252,7 @@ function drawButtons() {
     button("tool-undo", "Undo", "z", undo),
     button("tool-note", "Note", "c", () => note(at("note").value)),
   );
-  at("keys").append(...told.flatMap(([letter, words]) => [make("dt", "", make("kbd", "", letter)), make("dd", "", words)]));
+  at("keys").append(...keyList.flatMap(([letter, words]) => [make("dt", "", make("kbd", "", letter)), make("dd", "", words)]));
   drawButtons();
 }
 
@@ -284,5 +284,5 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   act();
 });
-window.addEventListener("hashchange", () => location.reload()); // somebody else's link in this tab
+window.addEventListener("hashchange", () => location.reload()); // another person's link in this tab
 begin();

@@ -1,4 +1,4 @@
-"""The report of a review: accuracy of the labels, agreement of reviewers, time spent; also for the card."""
+"""The report of a review: accuracy of the labels, agreement and work of the reviewers; also for the card."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from pairkit.dataset.judgements import (
     ReviewSettings,
     ReviewStore,
     decide,
-    disputed,
 )
 from pairkit.reviews.agreement import Figure, Scale, cohen_kappa, krippendorff_alpha, weighted_share
 from pairkit.reviews.sample import FACTS
@@ -32,8 +31,8 @@ from pairkit.system.files import write_text
 HEADING = "Inspected by hand"
 RELATION = "relation that people gave"
 _CARD = "README.md"
-_CARD_VALUES = 20  # of a fact, such as repositories; with more of them it stands in the report alone
-_NEAR = 1  # grades; a score that is no further from people's is right
+_MAX_CARD_VALUES = 20  # facts with more values (such as repositories) are not in the card
+_TOLERANCE = 1  # grades between a correct score and people's
 
 
 _Judged = tuple[JudgedPair, PairDecision]
@@ -41,7 +40,7 @@ _Judged = tuple[JudgedPair, PairDecision]
 
 @dataclass(frozen=True, slots=True)
 class ReviewEstimate:
-    """What was found about some of the pairs."""
+    """The results for some of the pairs."""
 
     judged: int
     unsure: int
@@ -55,57 +54,55 @@ def is_right(label: float, value: float, settings: ReviewSettings) -> bool:
         return (label / settings.top >= 0.5) == (value == 1)
     if settings.label_kind == "binary":
         return (value >= TOP_GRADE / 2) == (label == 1)
-    return abs(value - TOP_GRADE * label / settings.top) <= _NEAR
+    return abs(value - TOP_GRADE * label / settings.top) <= _TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewerWork:
-    """What one reviewer did."""
+    """The work of one reviewer."""
 
     judged: int
     unsure: int
     skipped: int
     minutes: float
-    seconds_each: float | None
+    seconds_each: float
 
 
 def agreement(
     judgements: Iterable[ReviewJudgement], settings: ReviewSettings
 ) -> tuple[dict[tuple[str, str], Figure], Figure]:
-    """Cohen's kappa of each two reviewers of the same pairs, and Krippendorff's alpha of all of them."""
+    """Cohen's kappa of each two reviewers of the same pairs, and Krippendorff's alpha of all reviewers."""
     scale: Scale = "nominal" if settings.asked == "labels" else "interval"
-    said, units = defaultdict[str, dict[str, float]](dict), defaultdict[str, list[float]](list)
+    answers, units = defaultdict[str, dict[str, float]](dict), defaultdict[str, list[float]](list)
     for judgement in sorted(judgements, key=lambda one: (one.person, one.pair_id)):
         if judgement.answer in settings.answers:
             value = settings.answers[judgement.answer]
-            said[judgement.person][judgement.pair_id] = value
+            answers[judgement.person][judgement.pair_id] = value
             units[judgement.pair_id].append(value)
     kappas = {}
-    for one, other in combinations(said, 2):
-        if both := sorted(said[one].keys() & said[other].keys()):
-            first, second = ([said[name][pair_id] for pair_id in both] for name in (one, other))
+    for one, other in combinations(answers, 2):
+        if both := sorted(answers[one].keys() & answers[other].keys()):
+            first, second = ([answers[name][pair_id] for pair_id in both] for name in (one, other))
             kappas[one, other] = cohen_kappa(first, second, scale)
     return kappas, krippendorff_alpha([units[pair_id] for pair_id in sorted(units)], scale)
 
 
 def _reviewer_work(judgements: Iterable[ReviewJudgement]) -> dict[str, ReviewerWork]:
-    """What each reviewer did, by name."""
-    mine = defaultdict[str, list[ReviewJudgement]](list)
+    by_person = defaultdict[str, list[ReviewJudgement]](list)
     for judgement in judgements:
-        mine[judgement.person].append(judgement)
-    return {name: _work(said) for name, said in sorted(mine.items())}
-
-
-def _work(said: Sequence[ReviewJudgement]) -> ReviewerWork:
-    heard = [judgement for judgement in said if judgement.answer != SKIP]
-    seconds = sum(judgement.seconds for judgement in said)
-    return ReviewerWork(
-        judged=len(heard),
-        unsure=sum(judgement.answer == UNSURE for judgement in heard),
-        skipped=len(said) - len(heard),
-        minutes=round(seconds / 60, 1),
-        seconds_each=round(seconds / len(said), 1) if said else None,
-    )
+        by_person[judgement.person].append(judgement)
+    work = {}
+    for name, answers in sorted(by_person.items()):
+        judged = [judgement for judgement in answers if judgement.answer != SKIP]
+        seconds = sum(judgement.seconds for judgement in answers)
+        work[name] = ReviewerWork(
+            judged=len(judged),
+            unsure=sum(judgement.answer == UNSURE for judgement in judged),
+            skipped=len(answers) - len(judged),
+            minutes=round(seconds / 60, 1),
+            seconds_each=round(seconds / len(answers), 1),
+        )
+    return work
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -115,12 +112,12 @@ class ReviewReport(Printed):
     Attributes:
         settings: The settings of the review.
         sample: Number of pairs drawn.
-        total: Accuracy of the labels over all pairs, weighted to the dataset.
-        by: The same by facts (label, evidence, split, …) and their values.
-        unseen: Number of pairs of each stratum without a decided pair; the figures do not cover these.
+        total: Accuracy of the labels, weighted to the whole dataset.
+        by: The same by fact (label, evidence, split, …) and value.
+        unseen: Strata without a decided pair and their sizes; the figures don't cover these.
         kappa: Cohen's kappa of each two reviewers, over pairs that both decided.
         alpha: Krippendorff's alpha of all reviewers.
-        disputed: Number of pairs on which reviewers differ.
+        disputed: Number of pairs on which reviewers disagree.
         people: The work of each reviewer.
     """
 
@@ -136,27 +133,15 @@ class ReviewReport(Printed):
 
     def words(self) -> str:
         """One line, as for a card: `inspected by hand: 10.0 %, precision 0.97 [0.95, 0.98], kappa 0.91`."""
-        told = [f"inspected by hand: {100 * self.total.judged / self.settings.pairs:.1f} %"]
-        told += [
-            f"precision {_format_figure(self._precision)}"
-            if self._precision
-            else f"right {_format_figure(self.total.right)}"
-        ]
-        if self._agreement:
-            told.append(self._agreement)
-        return ", ".join(told)
-
-    @property
-    def _precision(self) -> Figure | None:
-        """Of label 1, where labels are 0 and 1."""
-        positive = self.by.get("label", {}).get("1")
-        return positive.right if positive and self.settings.label_kind == "binary" else None
-
-    @property
-    def _agreement(self) -> str:
+        parts = [f"inspected by hand: {100 * self.total.judged / self.settings.pairs:.1f} %"]
+        positive = self.by.get("label", {}).get("1") if self.settings.label_kind == "binary" else None
+        name, estimate = ("precision", positive) if positive else ("right", self.total)
+        parts.append(f"{name} {_format_figure(estimate.right)}")
         if len(self.kappa) == 1:
-            return f"kappa {_format_figure(next(iter(self.kappa.values())))}"
-        return f"alpha {_format_figure(self.alpha)}" if self.kappa else ""
+            parts.append(f"kappa {_format_figure(next(iter(self.kappa.values())))}")
+        elif self.kappa:
+            parts.append(f"alpha {_format_figure(self.alpha)}")
+        return ", ".join(parts)
 
     def tables(self) -> list[ResultTable]:
         """Accuracy of the labels by fact, agreement, and the work of each reviewer."""
@@ -179,40 +164,39 @@ class ReviewReport(Printed):
             found.append(agreed)
         people = ResultTable("reviewer", "judged", "unsure", "skipped", "minutes", "s each")
         for name, work in self.people.items():
-            each = None if work.seconds_each is None else f"{work.seconds_each:.1f}"
-            people.add_row(name, work.judged, work.unsure, work.skipped, f"{work.minutes:.1f}", each)
+            times = f"{work.minutes:.1f}", f"{work.seconds_each:.1f}"
+            people.add_row(name, work.judged, work.unsure, work.skipped, *times)
         return [*found, people]
 
     def remarks(self) -> list[str]:
-        """Notes that are needed to read the figures."""
+        """Notes on the figures."""
         judged = f"{self.total.judged:,} of {self.sample:,} drawn pairs are judged"
-        told = [f"{judged}; the dataset has {self.settings.pairs:,}"]
-        told.append("shares are weighted to the dataset")
+        notes = [f"{judged}; the dataset has {self.settings.pairs:,}", "shares are weighted to the dataset"]
         if self.unseen:
-            told.append(
+            notes.append(
                 f"not judged: {len(self.unseen):,} strata of {sum(self.unseen.values()):,} pairs, such as"
                 f" {next(iter(self.unseen))}"
             )
         if self.disputed:
-            told.append(f"reviewers differ on {self.disputed:,} pairs")
-        return told
+            notes.append(f"reviewers disagree on {self.disputed:,} pairs")
+        return notes
 
     def section(self) -> str:
-        """The section on the review for the dataset card, as Markdown."""
+        """The section for the dataset card, as Markdown."""
         number = len(self.people)
         who = (
             "one person, who did not see the labels"
             if number == 1
             else f"{number} people, who saw neither labels nor each other's answers"
         )
-        how = "drawn at random by strata; figures are weighted to the whole dataset"
         words, judged = self.words(), f"{self.total.judged:,} of {self.settings.pairs:,} pairs were judged"
         lines = [
             f"{words[0].upper()}{words[1:]}.",
-            f"{judged} by {who}. They were {how}. In brackets: 95 % intervals.",
+            f"{judged} by {who}. They were drawn at random by strata; figures are weighted to the whole"
+            " dataset. In brackets: 95 % intervals.",
         ]
         if self.disputed:
-            lines.append(f"Reviewers differed on {self.disputed:,} pairs.")
+            lines.append(f"Reviewers disagreed on {self.disputed:,} pairs.")
         rows = [
             (
                 f"{fact}: {value}",
@@ -221,7 +205,7 @@ class ReviewReport(Printed):
                 *_figure(estimate.right),
             )
             for fact, values in self.by.items()
-            if len(values) <= _CARD_VALUES
+            if len(values) <= _MAX_CARD_VALUES
             for value, estimate in values.items()
         ]
         return "\n\n".join(
@@ -229,16 +213,16 @@ class ReviewReport(Printed):
         )
 
     def save_card(self, folder: str | Path) -> None:
-        """Write the results into the card of a dataset folder, in place of an earlier section on a review.
+        """Write the results into the card of a dataset folder, replacing those of an earlier review.
 
         Raises:
-            ConfigError: There is no card, or it can't be written.
+            ConfigError: There is no card or it can't be written.
         """
         path = Path(folder) / _CARD
         try:
             card = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path}: no dataset card that can be read; give a dataset's folder") from error
+            raise ConfigError(f"{path}: no readable dataset card; give a dataset's folder") from error
         write_text(path, with_section(card, HEADING, self.section()))
 
     def to_dict(self) -> dict[str, Any]:
@@ -255,9 +239,10 @@ class ReviewReport(Printed):
 def make_review_report(store: ReviewStore) -> ReviewReport:
     """The report of a review; pairs are weighted by the size of their stratum."""
     settings, strata, pairs, judgements = store.settings, store.strata, store.pairs, store.judgements()
-    judged = [(pairs[pair_id], decision) for pair_id, decision in decide(judgements).items()]
+    decisions = decide(judgements)
+    judged = [(pairs[pair_id], decision) for pair_id, decision in decisions.items()]
     if not judged:
-        raise DataError("nothing is judged yet; judge some pairs first", path=store.path)
+        raise DataError("no pair is judged yet; judge some with `pairs review`", path=store.path)
     decided = Counter(pair.stratum for pair, decision in judged if decision.value is not None)
 
     def estimate(some: Sequence[_Judged]) -> ReviewEstimate:
@@ -287,7 +272,7 @@ def make_review_report(store: ReviewStore) -> ReviewReport:
         unseen={name: size for name, size in strata.items() if not decided[name]},
         kappa=kappa,
         alpha=alpha,
-        disputed=len(disputed(judgements)),
+        disputed=sum(decision.differs for decision in decisions.values()),
         people=_reviewer_work(judgements),
     )
 

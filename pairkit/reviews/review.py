@@ -1,4 +1,4 @@
-"""A review: begun once, continued as often as one likes."""
+"""Begin, continue and apply a review."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from pairkit.dataset.made import MadeDataset, build_result, check_out, run_recor
 from pairkit.dataset.reader import read_frames
 from pairkit.dataset.records import PairDataset
 from pairkit.reviews.report import HEADING, ReviewReport, is_right, make_review_report
-from pairkit.reviews.sample import Wanted, dataset_digest, draw_sample, pair_id, sample_size
+from pairkit.reviews.sample import ReviewOptions, dataset_digest, draw_sample, pair_id, sample_size
 from pairkit.reviews.server import ReviewServer
 from pairkit.system.folders import beside
 
 PORT = 8750
-_LONGEST_NAME = 60
+_MAX_NAME = 60
 
 
 class Review:
-    """People's work on a dataset, in a file.
+    """A review of a dataset, stored in a file.
 
     Attributes:
         path: The file.
@@ -48,12 +48,12 @@ class Review:
         self.path = path
 
     def serve(self, reviewers: Sequence[str] | None = None, *, port: int | None = None) -> ReviewServer:
-        """Start the page's server at 127.0.0.1, and return it running; use it as a context manager.
+        """Start the server of the review page at 127.0.0.1; use it as a context manager.
 
         Args:
-            reviewers: Names of the reviewers; each gets a permanent link. By default all who have a link, or
-                else the name of the login.
-            port: The port; by default 8750, or any free one if that is taken.
+            reviewers: Names of the reviewers; each gets a permanent link. Default: all who have a link, or
+                else your login's name.
+            port: The port. Default: 8750, or a free one if 8750 is taken.
 
         Raises:
             ConfigError: The port is taken, or the extra `review` is not installed.
@@ -71,33 +71,33 @@ class Review:
             raise
 
     def judgements(self) -> pl.DataFrame:
-        """All judgements that were not undone, one per row, in their order."""
+        """All judgements that were not undone, one per row, in order."""
         with ReviewStore(self.path) as store:
             rows = store.judgements()
         return pl.DataFrame(rows, schema=[*ReviewJudgement._fields], orient="row", infer_schema_length=None)
 
     def report(self) -> ReviewReport:
-        """The accuracy of the labels, and the agreement of reviewers.
+        """The accuracy of the labels and the agreement of the reviewers.
 
         Raises:
-            DataError: Nothing was judged yet.
+            DataError: No pair is judged yet.
         """
         with ReviewStore(self.path) as store:
             return make_review_report(store)
 
     def __repr__(self) -> str:
         with ReviewStore(self.path) as store:
-            pairs, said, people = len(store.pairs), len(store.judgements()), len(store.people())
-        return f"Review({str(self.path)!r}: {pairs:,} pairs, {said:,} judgements, {people:,} people)"
+            pairs, judgements, people = len(store.pairs), len(store.judgements()), len(store.people())
+        return f"Review({str(self.path)!r}: {pairs:,} pairs, {judgements:,} judgements, {people:,} people)"
 
 
-def begin(dataset: PairDataset, place: Path | None, wanted: Wanted) -> Review:
+def begin(dataset: PairDataset, place: Path | None, options: ReviewOptions) -> Review:
     """See `pairkit.review`."""
     path = place or review_beside(dataset.source)
     with ReviewStore(path, create=True) as store:
-        other = _difference(store, dataset, wanted) if store.is_begun else None
+        other = _difference(store, dataset, options) if store.is_begun else None
         if not store.is_begun or (other and not store.judgements()):
-            sample = draw_sample(dataset, wanted)
+            sample = draw_sample(dataset, options)
             store.begin(sample.settings, sample.strata, sample.pairs)
         elif other:
             raise other
@@ -105,15 +105,17 @@ def begin(dataset: PairDataset, place: Path | None, wanted: Wanted) -> Review:
 
 
 def review_beside(source: str) -> Path:
-    """Where a review goes that is given no place: `DATASET.review`, and right here for one of the Hub."""
+    """The default file of a review: `DATASET.review`, for Hub ids in the current folder."""
     return beside(source, ENDING.removeprefix("."))
 
 
-def _difference(store: ReviewStore, dataset: PairDataset, wanted: Wanted) -> ConfigError | DataError | None:
-    """In what a review is not the one that is asked for; what is not asked for differs in nothing."""
+def _difference(
+    store: ReviewStore, dataset: PairDataset, options: ReviewOptions
+) -> ConfigError | DataError | None:
+    """The error if the pairs or a given option differ from the existing review."""
     begun, remedy = store.settings, "give another file (--store, store=)"
     if begun.digest != dataset_digest(dataset):
-        about = f"a review of other pairs than {one_line(dataset.source)} has; {remedy}"
+        about = f"is a review of other pairs than those of {one_line(dataset.source)}; {remedy}"
         return DataError(about, path=store.path)
     have: dict[str, object] = {
         "strata": begun.strata,
@@ -122,58 +124,52 @@ def _difference(store: ReviewStore, dataset: PairDataset, wanted: Wanted) -> Con
         "grades": begun.asked == "grades",
         "question": begun.question,
     }
-    asked = {name: getattr(wanted, name) for name in have}
-    if wanted.n:
+    asked = {name: getattr(options, name) for name in have}
+    if options.n:
         have["n"] = len(store.pairs)
-        asked["n"] = min(sample_size(wanted, begun.pairs), begun.pairs)
+        asked["n"] = min(sample_size(options, begun.pairs), begun.pairs)
     for name, value in have.items():
         if asked[name] is not None and asked[name] != value:
-            told = f"{name} = {one_line(str(value))}, not {one_line(str(asked[name]))}"
-            return ConfigError(f"{store.path}: was begun with {told}; leave {name} out, or {remedy}")
+            difference = f"{name} = {one_line(str(value))}, not {one_line(str(asked[name]))}"
+            return ConfigError(f"{store.path}: was begun with {difference}; leave out {name}, or {remedy}")
     return None
 
 
 def _names(given: Sequence[str]) -> list[str]:
     names = [one_line(name.strip(), None) for name in given]
-    if bad := [name for name in names if not 0 < len(name) <= _LONGEST_NAME]:
-        raise ConfigError(f"reviewer = {one_line(bad[0])!r}: expected a name of 1 to {_LONGEST_NAME} letters")
+    if bad := [name for name in names if not 0 < len(name) <= _MAX_NAME]:
+        raise ConfigError(f"reviewer = {one_line(bad[0])!r}: expected a name of 1 to {_MAX_NAME} letters")
     return list(dict.fromkeys(names))
 
 
 def _login() -> str:
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # nobody of that number
+    except (OSError, KeyError):  # the user id has no name
         return "reviewer"
 
 
 REJECTED = "rejected_by_people"
 _APPLIED = """
-A dataset that people inspected in part (`pairs review`), as `pairs apply` made it: {what}. `reviewed` tells
-which pairs people judged, `reviewers` how many of them, `decision` what they said.
+Made by `pairs apply` from a dataset that people reviewed in part: {what}. `reviewed` marks the
+judged pairs, `reviewers` is the number of people, `decision` their answer.
 """
-_BEFORE = "Of the dataset before {what}:\n\n"
+_BEFORE = "About the dataset before {what}:\n\n"
 _WORDS = {value: word for word, value in LABELS.items()}
 
 
 def apply_review(
-    dataset: PairDataset,
-    source: Source,
-    path: Path,
-    out: Path | None,
-    *,
-    relabel: bool,
-    fresh: bool,
+    dataset: PairDataset, source: Source, path: Path, out: Path | None, *, relabel: bool, fresh: bool
 ) -> MadeDataset:
     """See `pairkit.apply`."""
     with ReviewStore(path) as store:
         settings, decisions, report = store.settings, decide(store.judgements()), make_review_report(store)
-    told = {"relabel": relabel, "review_sha256": _digest(decisions)}
-    run = run_record("apply", {"pairs": dataset}, told)
+    record = {"relabel": relabel, "review_sha256": _digest(decisions)}
+    run = run_record("apply", {"pairs": dataset}, record)
     check_out(out, run, [source], fresh=fresh)
     rows, relabelled = _decided(dataset, decisions, settings, relabel=relabel)
     if not rows["reviewed"].any():
-        raise DataError(f"none of its pairs is in {dataset.source}; give the dataset it is about", path=path)
+        raise DataError(f"has no pair of {dataset.source}; give the reviewed dataset", path=path)
     made = build_result(rows, dataset.label_kind, str(out or dataset.source), [dataset])
     audit_pairs(read_frames(made.pairs)).check()
     made.statistics["reviewed_pairs"] = int(made.pairs.rows["reviewed"].sum())
@@ -184,19 +180,17 @@ def apply_review(
 
 
 def _decided(
-    dataset: PairDataset,
-    decisions: Mapping[str, PairDecision],
-    settings: ReviewSettings,
-    *,
-    relabel: bool,
+    dataset: PairDataset, decisions: Mapping[str, PairDecision], settings: ReviewSettings, *, relabel: bool
 ) -> tuple[pl.DataFrame, int]:
-    """Every row with what people said of its pair and why it is dropped; and how many labels changed."""
+    """All rows with their decision and drop reason; and the number of changed labels."""
     rows = dataset.rows
-    found = [decisions.get(pair_id(one, other)) for one, other in rows.select("text1", "text2").iter_rows()]
+    row_decisions = [
+        decisions.get(pair_id(one, other)) for one, other in rows.select("text1", "text2").iter_rows()
+    ]
     before = rows["label"].cast(pl.Float64).to_list()
     labels = [*before]
     reasons: list[str | None] = [None] * rows.height
-    for row, decision in enumerate(found):
+    for row, decision in enumerate(row_decisions):
         if decision is None or decision.value is None or is_right(labels[row], decision.value, settings):
             continue
         if relabel:
@@ -206,16 +200,18 @@ def _decided(
     changed = sum(new != old for new, old in zip(labels, before, strict=True))
     table = rows.with_columns(
         pl.Series("label", labels, pl.Float64).cast(rows["label"].dtype),
-        pl.Series("reviewed", [decision is not None for decision in found], pl.Boolean),
-        pl.Series("reviewers", [decision and len(decision.people) for decision in found], pl.Int64),
-        pl.Series("decision", [decision and _word(decision, settings) for decision in found], pl.String),
+        pl.Series("reviewed", [decision is not None for decision in row_decisions], pl.Boolean),
+        pl.Series("reviewers", [decision and len(decision.people) for decision in row_decisions], pl.Int64),
+        pl.Series(
+            "decision", [decision and _word(decision, settings) for decision in row_decisions], pl.String
+        ),
         pl.Series(DROPPED, reasons, pl.String),
     )
     return table, changed
 
 
 def _label(value: float, settings: ReviewSettings) -> float:
-    """People's answer on the dataset's own scale."""
+    """People's answer on the dataset's scale."""
     share = value if settings.asked == "labels" else value / TOP_GRADE
     return float(share >= 0.5) if settings.label_kind == "binary" else share * settings.top
 
@@ -227,7 +223,8 @@ def _word(decision: PairDecision, settings: ReviewSettings) -> str:
 
 
 def _digest(decisions: Mapping[str, PairDecision]) -> str:
-    told = "\n".join(
-        f"{key} {found.state} {found.value} {len(found.people)}" for key, found in decisions.items()
+    text = "\n".join(
+        f"{key} {decision.state} {decision.value} {len(decision.people)}"
+        for key, decision in decisions.items()
     )
-    return hashlib.sha256(told.encode()).hexdigest()
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Which pairs people are shown, some of every stratum; and what is known of each pair."""
+"""The stratified sample of a review, and the facts about each pair."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from pairkit.similarity.measures import common_words
 from pairkit.system.folders import own_name
 from pairkit.system.seeded import drawn, in_proportion, keyed_hash
 
-_LEAST = 2  # pairs of a stratum, as far as there are so many
+_MIN_PER_STRATUM = 2
 _SHARE = 0.1
-_PLACES = 10  # of the sample, for each stratum, as long as nobody says what strata are to differ in
+_MEAN_PER_STRATUM = 10  # pairs, at least, when the columns for strata are chosen automatically
 _RELATIONS = ("duplicate", "superseded", "related")
 QUESTION = "Do both texts say the same?"
 ISSUES = "Do both issues describe the same problem?"
 FACTS = ("label", "evidence", "llm", "confidence", "judges", "relation", "source", "split")
-"""Their names; the first are the first by which a sample is divided, as far as it is large enough."""
+"""Possible strata, in the order of preference."""
 _SOURCES = ("repo", "project", "system", "source", "genre")
-_BANDS = (0.5, 0.7, 0.8, 0.9, 0.95)  # of confidence
-_TOLD = (
+_CONFIDENCE_BANDS = (0.5, 0.7, 0.8, 0.9, 0.95)
+_ORIGIN_COLUMNS = (
     *("relation", "reason", "confidence", "url1", "url2", "repo", "number1", "number2", "negative_kind"),
     *("polarity", "strategy", "task"),
 )
-_AGREED = 0.8  # the share of the votes that says the same, from which on judges count as agreed
+_AGREED = 0.8  # judges agree if at least this share of the votes is equal
 
 
-class Wanted(Settings):
-    """What was asked of a new review; None: not given. See `pairkit.review`."""
+class ReviewOptions(Settings):
+    """The arguments of `pairkit.review` for a new review; None if not given."""
 
     n: Annotated[int, Field(ge=1)] | None = None
     seed: int | None = None
@@ -50,62 +50,62 @@ class Wanted(Settings):
 
 @dataclass(frozen=True, slots=True)
 class ReviewSample:
-    """What a review begins with."""
+    """The settings, strata and pairs of a new review."""
 
     settings: ReviewSettings
     strata: Mapping[str, int]
     pairs: Sequence[JudgedPair]
 
 
-def draw_sample(dataset: PairDataset, wanted: Wanted) -> ReviewSample:
-    """Draw the pairs of a new review: some of every stratum, the rest by its size."""
+def draw_sample(dataset: PairDataset, options: ReviewOptions) -> ReviewSample:
+    """Draw pairs: a few of every stratum, the rest in proportion to its size."""
     rows = _once(dataset)
     top = _top(dataset)
-    size = sample_size(wanted, rows.height)
-    seed = 42 if wanted.seed is None else wanted.seed
+    size = sample_size(options, rows.height)
+    seed = 42 if options.seed is None else options.seed
     facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
-    by = _by(wanted.strata, facts, size)
+    by = _by(options.strata, facts, size)
     strata = pl.Series("stratum of a review", [_stratum(known, by) for known in facts], pl.String)
     keys = [keyed_hash(seed, "review", *texts) for texts in rows.select("text1", "text2").iter_rows()]
     table = pl.DataFrame(
         {"row": range(rows.height), "stratum": strata, "key": keys}, schema_overrides={"key": pl.UInt64}
     )
     sizes = dict(sorted(Counter(strata).items()))
-    chosen = drawn(table, in_proportion(sizes, size, _LEAST), stratum="stratum", key="key")
+    chosen = drawn(table, in_proportion(sizes, size, _MIN_PER_STRATUM), stratum="stratum", key="key")
     pairs = []
     for number in chosen["row"].to_list():
         row = rows.row(number, named=True)
         one, other, label = row["text1"], row["text2"], float(row["label"])
         known = (strata[number], facts[number], origin_of(row))
         pairs.append(JudgedPair(pair_id(one, other), one, other, label, *known))
-    return ReviewSample(_settings(dataset, rows, wanted, top=top, by=by, seed=seed), sizes, pairs)
+    return ReviewSample(_settings(dataset, rows, options, top=top, by=by, seed=seed), sizes, pairs)
 
 
-def sample_size(wanted: Wanted, pairs: int) -> int:
-    """How many of so many pairs are asked for."""
-    return wanted.n or math.ceil(_SHARE * pairs)
+def sample_size(options: ReviewOptions, pairs: int) -> int:
+    """Size of the sample of a dataset with this number of pairs."""
+    return options.n or math.ceil(_SHARE * pairs)
 
 
 def dataset_digest(dataset: PairDataset) -> str:
-    """A digest of a dataset's different pairs with their labels, wherever they stand."""
-    return _digest(_once(dataset))
+    """A hash of the distinct pairs with their labels, in any order."""
+    return _hash(_once(dataset))
 
 
-def _digest(rows: pl.DataFrame) -> str:
-    told = rows.select("text1", "text2", "label").sort("text1", "text2").write_ndjson()
-    return hashlib.sha256(told.encode()).hexdigest()
+def _hash(rows: pl.DataFrame) -> str:
+    text = rows.select("text1", "text2", "label").sort("text1", "text2").write_ndjson()
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def pair_id(one: str, other: str) -> str:
-    """Of two texts, whichever comes first."""
+    """The id of two texts, in either order."""
     low, high = sorted((one, other))
     return hashlib.blake2b(f"{len(low)}\n{low}{high}".encode(), digest_size=16).hexdigest()
 
 
 def _once(dataset: PairDataset) -> pl.DataFrame:
-    """Each pair once, with its split and what is known of it."""
+    """Each distinct pair with its split and provenance."""
     if not len(dataset):
-        raise DataError("no pairs, so there is nothing to review", path=dataset.source)
+        raise DataError("has no pairs to review", path=dataset.source)
     rows = with_provenance(dataset).rows
     return (
         rows.with_columns(unordered("text1", "text2"))
@@ -121,18 +121,18 @@ def _top(dataset: PairDataset) -> float:
     return 1.0 if highest <= 1 else 5.0
 
 
-def _by(wanted: Sequence[str] | None, facts: Sequence[Mapping[str, str]], size: int) -> tuple[str, ...]:
-    """What strata differ in: as asked, or the first facts, as long as each stratum has some places."""
-    if wanted is not None:
-        if strange := [name for name in wanted if name not in FACTS]:
-            raise ConfigError(f"strata = {strange[0]}: expected some of {', '.join(FACTS)}")
-        return tuple(wanted)
+def _by(options: Sequence[str] | None, facts: Sequence[Mapping[str, str]], size: int) -> tuple[str, ...]:
+    """The facts that define strata: the given ones, or the first for which the sample is large enough."""
+    if options is not None:
+        if unknown := [name for name in options if name not in FACTS]:
+            raise ConfigError(f"strata = {unknown[0]}: expected some of {', '.join(FACTS)}")
+        return tuple(options)
     chosen, strata = tuple[str, ...](), 1
     for name in FACTS:
-        longer = (*chosen, name)
-        number = len({_stratum(known, longer) for known in facts})
-        if strata < number <= size / _PLACES:
-            chosen, strata = longer, number
+        more = (*chosen, name)
+        number = len({_stratum(known, more) for known in facts})
+        if strata < number <= size / _MEAN_PER_STRATUM:
+            chosen, strata = more, number
     return chosen
 
 
@@ -141,29 +141,35 @@ def _stratum(facts: Mapping[str, str], by: Sequence[str]) -> str:
 
 
 def _settings(
-    dataset: PairDataset, rows: pl.DataFrame, wanted: Wanted, *, top: float, by: tuple[str, ...], seed: int
+    dataset: PairDataset,
+    rows: pl.DataFrame,
+    options: ReviewOptions,
+    *,
+    top: float,
+    by: tuple[str, ...],
+    seed: int,
 ) -> ReviewSettings:
     has_relations = "relation" in rows.columns
-    graded = dataset.label_kind == "graded" if wanted.grades is None else wanted.grades
+    graded = dataset.label_kind == "graded" if options.grades is None else options.grades
     texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique()
     return ReviewSettings(
         dataset=own_name(dataset.source),
-        digest=_digest(rows),
+        digest=_hash(rows),
         pairs=rows.height,
         label_kind=dataset.label_kind,
         top=top,
         asked="grades" if graded else "labels",
-        question=wanted.question or (ISSUES if has_relations else QUESTION),
+        question=options.question or (ISSUES if has_relations else QUESTION),
         relations=_RELATIONS if has_relations else (),
         strata=by,
         seed=seed,
-        each=wanted.each,
+        each=options.each,
         common=tuple(sorted(common_words(texts))),
     )
 
 
 def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
-    """What is known of a row, by the names of `FACTS`; what the dataset does not tell is left out."""
+    """The known facts about a row, by the names of `FACTS`."""
     evidence, votes = row.get("evidence"), row.get("votes")
     kind = evidence.get("kind") if isinstance(evidence, Mapping) else None
     known = {
@@ -180,24 +186,24 @@ def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
 
 
 def judges_agree(votes: object) -> str:
-    """How far judges agree about a pair, by its `votes`: a list of structures with the field `vote`."""
-    said = [vote["vote"] for vote in votes] if isinstance(votes, Sequence) else []
-    heard = [vote for vote in said if vote != "unsure"]
-    if not heard:
-        return "judges unsure" if said else "not judged"
-    return "judges agree" if max(map(heard.count, heard)) / len(said) >= _AGREED else "judges differ"
+    """Whether the judges of a pair agree, from its column `votes` (structures with the field `vote`)."""
+    given = [vote["vote"] for vote in votes] if isinstance(votes, Sequence) else []
+    decided = [vote for vote in given if vote != "unsure"]
+    if not decided:
+        return "judges unsure" if given else "not judged"
+    return "judges agree" if max(map(decided.count, decided)) / len(given) >= _AGREED else "judges differ"
 
 
 def label_band(label: float, top: float) -> str:
-    """A label as a stratum: 0 or 1, or of scores the whole grade, of 0 to 5, that is nearest."""
+    """A label as a stratum: 0 or 1, or the nearest grade from 0 to 5."""
     return f"{label:g}" if label in (0, 1) and top == 1 else f"grade {round(5 * label / top)}"
 
 
 def _band(confidence: object) -> str | None:
     if not isinstance(confidence, float):
         return None
-    above = [bound for bound in _BANDS if confidence >= bound]
-    return f"from {above[-1]:g} on" if above else f"below {_BANDS[0]:g}"
+    above = [bound for bound in _CONFIDENCE_BANDS if confidence >= bound]
+    return f"from {above[-1]:g} on" if above else f"below {_CONFIDENCE_BANDS[0]:g}"
 
 
 def _names(llms: object) -> str | None:
@@ -207,13 +213,13 @@ def _names(llms: object) -> str | None:
 
 
 def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
-    """Where a row is from, to be shown once it was judged; links among it are no more than texts here."""
-    told: dict[str, str] = {}
+    """The provenance of a row, shown after it was judged, as texts."""
+    origin: dict[str, str] = {}
     if isinstance(evidence := row.get("evidence"), Mapping):
-        told |= {f"evidence {name}": str(value) for name, value in evidence.items() if value is not None}
-    told |= {name: str(row[name]) for name in _TOLD if row.get(name) is not None}
+        origin |= {f"evidence {name}": str(value) for name, value in evidence.items() if value is not None}
+    origin |= {name: str(row[name]) for name in _ORIGIN_COLUMNS if row.get(name) is not None}
     if llms := _names(row.get("llms")):
-        told["llms"] = llms
+        origin["llms"] = llms
     if isinstance(votes := row.get("votes"), list):
-        told["votes"] = ", ".join(f"{vote['judge']}: {vote['vote']}" for vote in votes)
-    return told
+        origin["votes"] = ", ".join(f"{vote['judge']}: {vote['vote']}" for vote in votes)
+    return origin

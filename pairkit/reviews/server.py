@@ -1,9 +1,9 @@
-"""The server of a review: one process at 127.0.0.1; a judgement is on disk before it is answered.
+"""The server of a review at 127.0.0.1; it saves a judgement before it responds.
 
-Nothing reaches the application but requests of its own page, of moderate size: see `system.http_server`.
-Requests for data must carry a person's token in a header, which another page neither knows nor may send. No
-cookie is ever set, and no CORS header. The page's policy names its style and script by their digests, lets
-the script reach its own server only, and has the browser refuse to make HTML of a text (trusted types).
+Only small requests of its own page are accepted (see `system.http_server`). Requests for data need a
+person's token in a header, which other pages can't send. There are no cookies and no CORS headers. The
+page's policy allows only its own style and script (by hash), requests only to this server, and forbids
+making HTML from text (trusted types).
 """
 
 from __future__ import annotations
@@ -11,16 +11,22 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Callable, Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
+from datetime import UTC, datetime
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Self
+from statistics import median
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from pairkit.app.errors import PairkitError
 from pairkit.app.extras import needed_for
+from pairkit.app.printable import printable
 from pairkit.app.result_table import style
-from pairkit.dataset.judgements import AnsweredError, Person, ReviewStore
+from pairkit.app.settings import Settings
+from pairkit.dataset.judgements import SKIP, UNSURE, AnsweredError, Person, ReviewJudgement, ReviewStore
+from pairkit.similarity.measures import distinct_words, split_at_words
 from pairkit.system.http_server import (
     LOOPBACK,
     HttpServer,
@@ -32,26 +38,12 @@ from pairkit.system.http_server import (
     check_own_page,
     headers_of,
 )
+from pairkit.system.seeded import keyed_hash
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp
-
-
-import re
-from collections.abc import Iterable, Set
-from datetime import UTC, datetime
-from statistics import median
-from typing import Annotated
-
-from pydantic import Field
-
-from pairkit.app.printable import printable
-from pairkit.app.settings import Settings
-from pairkit.dataset.judgements import SKIP, UNSURE, ReviewJudgement
-from pairkit.similarity.measures import distinct_words, split_at_words
-from pairkit.system.seeded import keyed_hash
 
 _HEADERS = {
     "cache-control": "no-store",
@@ -66,8 +58,8 @@ _SCHEME = "Bearer "
 _CONNECTIONS, _STOP_S = 256, 2
 
 
-class ReviewServer:
-    """A running server, in a thread of its own. Use it as a context manager, or `close` it.
+class ReviewServer(HttpServer):
+    """A running server in its own thread. Use it as a context manager, or `close` it.
 
     Attributes:
         url: The address of the server.
@@ -75,37 +67,27 @@ class ReviewServer:
     """
 
     def __init__(self, store: ReviewStore, people: Sequence[Person], port: int) -> None:
-        """Start it."""
+        """Start the server."""
         with needed_for("`pairs review`", "review"):
             import starlette  # noqa: F401
             import uvicorn  # noqa: F401
         listening = bound(LOOPBACK, port)
         port = listening.getsockname()[1]
         self.url = f"http://{LOOPBACK}:{port}"
-        # Behind `#`, so that it is never sent, kept in a log, or handed to another page.
+        # After `#`, so that it is never sent, logged, or passed to another page.
         self.links = {person.name: f"{self.url}/#{person.token}" for person in people}
         self._store = store
         app = application(store, {f"127.0.0.1:{port}".encode(), f"localhost:{port}".encode()})
-        self._server = HttpServer(app, listening, name="review", connections=_CONNECTIONS, stop_s=_STOP_S)
-
-    def wait(self) -> None:
-        """Block until the server is closed from another thread, or by Ctrl-C."""
-        self._server.wait()
+        super().__init__(app, listening, name="review", connections=_CONNECTIONS, stop_s=_STOP_S)
 
     def close(self) -> None:
-        """Stop serving. Closing twice is harmless."""
-        self._server.close()
+        """Stop serving; may be called twice."""
+        super().close()
         self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
-    """The application, for its own page only. It runs in one thread, so that the store has one user."""
+    """The application. It runs in one thread, so that the store has one user."""
     from starlette.applications import Starlette
     from starlette.responses import JSONResponse
     from starlette.responses import Response as Plain
@@ -142,12 +124,12 @@ def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
     async def refused(_: Request, error: Exception) -> Response:
         return reply({"error": str(error)}, getattr(error, "status", 400))
 
-    async def wrong(_: Request, error: Exception) -> Response:
+    async def invalid(_: Request, error: Exception) -> Response:
         first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         return reply({"error": first}, 422)
 
     async def fault(_: Request, error: Exception) -> Response:
-        """Such as a full disk: the page keeps the answer and sends it again."""
+        """An error such as a full disk: the page keeps the answer and sends it again."""
         return reply({"error": str(error)}, 503)
 
     return Starlette(
@@ -169,14 +151,14 @@ def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
         exception_handlers={
             RefusedError: refused,
             PairkitError: fault,
-            NotAskedError: wrong,
-            ValidationError: wrong,
+            NotAskedError: invalid,
+            ValidationError: invalid,
         },
     )
 
 
 async def _body(request: Request, hosts: Collection[bytes]) -> bytes:
-    """The body of a request of the server's own page, if it may have one."""
+    """The body of a checked request; empty unless it is a POST."""
     headers = headers_of(request.headers.raw)
     check_own_page(headers, hosts)
     if request.method != "POST":
@@ -187,7 +169,7 @@ async def _body(request: Request, hosts: Collection[bytes]) -> bytes:
 
 
 def authenticated_person(authorization: str, people: Sequence[Person]) -> Person | None:
-    """The person whose token a header holds; all are compared, each in constant time."""
+    """The person whose token is in the header; all tokens are compared, each in constant time."""
     given = authorization.removeprefix(_SCHEME).encode("utf-8", "replace")
     if not authorization.startswith(_SCHEME):
         return None
@@ -196,11 +178,11 @@ def authenticated_person(authorization: str, people: Sequence[Person]) -> Person
 
 
 def _page() -> tuple[bytes, str]:
-    """The page, and its policy."""
+    """The page and its content security policy."""
     look, script = style(__package__ or "", "page.css"), _read("page.js")
     html = _read("page.html").replace("@STYLE@", look).replace("@SCRIPT@", script)
     policy = (
-        f"default-src 'none'; style-src '{_digest(look)}'; script-src '{_digest(script)}';"
+        f"default-src 'none'; style-src '{_hash(look)}'; script-src '{_hash(script)}';"
         " connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
         " require-trusted-types-for 'script'; trusted-types 'none'"
     )
@@ -211,20 +193,20 @@ def _read(name: str) -> str:
     return files(__package__ or "").joinpath(name).read_text(encoding="utf-8")
 
 
-def _digest(text: str) -> str:
+def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-_RECENT = 30  # judgements that the speed is taken from
-_LONGEST_S = 600.0  # a pair in view for longer was left alone
+_RECENT = 30  # judgements from which the speed is computed
+_MAX_S = 600.0  # cap for the time on one pair, as the person may have left
 MOST_CHARS = 200_000  # of a text
-_SHORT_CHARS = 500  # up to this length, differing words say more of similar texts than shared ones
+_SHORT_CHARS = 500  # up to this length, different words of similar texts are marked, not shared ones
 _WORD = re.compile(r"\w+")
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{8,64}$")]
 
 
 class NotAskedError(PairkitError):
-    """An answer to no question of this person's."""
+    """The answer doesn't fit any question to this person."""
 
 
 class SentJudgement(Settings):
@@ -239,24 +221,24 @@ class SentJudgement(Settings):
 
 
 class SentUndo(Settings):
-    """Which judgement the page takes back."""
+    """The judgement that the page undoes."""
 
     key: Key
 
 
 class ReviewerSession:
-    """Where one person judges."""
+    """The pairs and judgements of one person."""
 
     def __init__(self, store: ReviewStore, person: Person) -> None:
         self._store, self._person = store, person
         self._settings = store.settings
-        self._known: dict[tuple[str, ...], list[str]] = {}  # by who reviews, of whom there may be more later
+        self._pairs_by_people: dict[tuple[str, ...], list[str]] = {}  # changes when people are added
 
     def state(self) -> dict[str, Any]:
-        """What the page shows: the next pair, how far the person is, and what was said last."""
-        said = self._store.judgements_of(self._person)
+        """The state of the page: next pair, progress and last judgement."""
+        judgements = self._store.judgements_of(self._person)
         mine = self._pairs()
-        done = {judgement.pair_id: judgement for judgement in said}
+        done = {judgement.pair_id: judgement for judgement in judgements}
         left = [pair_id for pair_id in mine if pair_id not in done]
         pair = self._store.pairs[left[0]] if left else None
         common = frozenset(self._settings.common)
@@ -271,77 +253,79 @@ class ReviewerSession:
                 "done": len(mine) - len(left) - skipped,
                 "all": len(mine),
                 "skipped": skipped,
-                "seconds_each": _speed(said),
+                "seconds_each": _speed(judgements),
             },
             "pair": pair and {"id": pair.pair_id, **shown_pair(pair.text1, pair.text2, common)},
-            "last": self._last(said),
+            "last": self._last(judgements),
         }
 
-    def judge(self, said: SentJudgement) -> None:
-        """Keep what was said; the same, sent again, is kept once."""
-        if said.pair not in self._pairs() or said.answer not in {*self._settings.answers, UNSURE, SKIP}:
-            raise NotAskedError("no answer to any of your questions")
-        if said.relation not in {"", *self._settings.relations}:
-            raise NotAskedError("no relation that was asked about")
+    def judge(self, sent: SentJudgement) -> None:
+        """Save a judgement; one that is sent again is saved once."""
+        if sent.pair not in self._pairs() or sent.answer not in {*self._settings.answers, UNSURE, SKIP}:
+            raise NotAskedError("expected an answer to one of your pairs")
+        if sent.relation not in {"", *self._settings.relations}:
+            raise NotAskedError("expected one of the relations of this review")
         self._store.add(
             ReviewJudgement(
-                said.key,
-                said.pair,
+                sent.key,
+                sent.pair,
                 self._person.name,
-                said.answer,
-                said.relation,
-                said.note.encode("utf-8", "replace").decode(),
-                min(said.seconds, _LONGEST_S),
+                sent.answer,
+                sent.relation,
+                sent.note.encode("utf-8", "replace").decode(),
+                min(sent.seconds, _MAX_S),
                 datetime.now(UTC).isoformat(timespec="seconds"),
             )
         )
 
     def undo(self, key: str) -> None:
-        """Take a judgement back; its pair is the next one then, or soon."""
+        """Undo a judgement, so that its pair is shown again."""
         self._store.undo(self._person, key)
 
     def take_up_skipped(self) -> None:
-        """Have the pairs that were skipped asked about again."""
+        """Show the skipped pairs again."""
         mine = self._store.judgements_of(self._person)
-        self._store.undo(self._person, *(said.key for said in mine if said.answer == SKIP))
+        self._store.undo(self._person, *(one.key for one in mine if one.answer == SKIP))
 
     def _pairs(self) -> list[str]:
         people, settings = tuple(person.name for person in self._store.people()), self._settings
-        if people not in self._known:
-            self._known = {
+        if people not in self._pairs_by_people:
+            self._pairs_by_people = {
                 people: pairs_of(
                     self._person.name, self._store.pairs, people, seed=settings.seed, each=settings.each
                 )
             }
-        return self._known[people]
+        return self._pairs_by_people[people]
 
     def _last(self, mine: Sequence[ReviewJudgement]) -> dict[str, Any] | None:
-        """What was said last, and now that it was judged where that pair is from."""
+        """The last judgement, with the provenance of its pair."""
         if not mine:
             return None
-        said = mine[-1]
-        pair = self._store.pairs[said.pair_id]
+        last = mine[-1]
+        pair = self._store.pairs[last.pair_id]
         return {
-            "key": said.key,
-            "pair": said.pair_id,
-            "answer": said.answer,
-            "relation": said.relation,
-            "note": said.note,
+            "key": last.key,
+            "pair": last.pair_id,
+            "answer": last.answer,
+            "relation": last.relation,
+            "note": last.note,
             "label": f"{pair.label:g}",
             "origin": dict(pair.origin),
         }
 
 
 def shown_pair(one: str, other: str, common: Set[str]) -> dict[str, Any]:
-    """Both texts in pieces, each with whether it is marked: shared words, or differing ones if similar."""
+    """Both texts in pieces with a flag for marked ones: shared words, or different words of similar texts."""
     whole = [printable(text.replace("\r\n", "\n")) for text in (one, other)]
     texts = [text[:MOST_CHARS] for text in whole]
     words = [{word.lower() for word in _WORD.findall(text)} for text in texts]
     shared = (distinct_words(texts[0]) & distinct_words(texts[1])) - common
-    alike = len(words[0] & words[1]) >= len(words[0] | words[1]) / 3 and max(map(len, texts)) <= _SHORT_CHARS
-    marked = (words[0] - words[1], words[1] - words[0]) if alike else (shared, shared)
+    similar = (
+        len(words[0] & words[1]) >= len(words[0] | words[1]) / 3 and max(map(len, texts)) <= _SHORT_CHARS
+    )
+    marked = (words[0] - words[1], words[1] - words[0]) if similar else (shared, shared)
     return {
-        "marks": "own" if alike else "shared",
+        "marks": "own" if similar else "shared",
         "texts": [
             {"pieces": split_at_words(text, marked[side]), "left_out": len(whole[side]) - len(text)}
             for side, text in enumerate(texts)
@@ -349,19 +333,19 @@ def shown_pair(one: str, other: str, common: Set[str]) -> dict[str, Any]:
     }
 
 
-def _speed(said: Sequence[ReviewJudgement]) -> float | None:
-    """Seconds that a pair takes, by the last ones; skips tell nothing."""
-    seconds = [judgement.seconds for judgement in said if judgement.answer != SKIP][-_RECENT:]
+def _speed(judgements: Sequence[ReviewJudgement]) -> float | None:
+    """Median seconds per pair of the last judgements without skips."""
+    seconds = [judgement.seconds for judgement in judgements if judgement.answer != SKIP][-_RECENT:]
     return round(median(seconds), 1) if seconds else None
 
 
 def pairs_of(
     person: str, pair_ids: Iterable[str], people: Sequence[str], *, seed: int, each: int | None = None
 ) -> list[str]:
-    """The pairs that a person judges, in their own order; `each` chooses people by rendezvous hashing."""
+    """The pairs of a person in this person's order; with `each`, rendezvous hashing assigns the people."""
 
-    def whose(pair_id: str) -> list[str]:
+    def assigned(pair_id: str) -> list[str]:
         return sorted(people, key=lambda name: keyed_hash(seed, "whose", pair_id, name))[:each]
 
-    mine = [pair_id for pair_id in pair_ids if each is None or person in whose(pair_id)]
+    mine = [pair_id for pair_id in pair_ids if each is None or person in assigned(pair_id)]
     return sorted(mine, key=lambda pair_id: keyed_hash(seed, "turn", person, pair_id))

@@ -1,4 +1,4 @@
-"""BM25 over a fixed list of texts, as Lucene computes it (k1 1.5, b 0.75); of words, names and numbers."""
+"""BM25 over a fixed list of texts, as in Lucene (k1 1.5, b 0.75), on words, names and numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]+|[^\W\d_]+|[0-9]{2,}")
 
 
 def words(text: str) -> list[str]:
-    """Each word as often as it stands there."""
+    """The words of a text with repetitions."""
     return _WORD.findall(text.lower())
 
 
@@ -31,7 +31,7 @@ _WORDS: Final = "words.json"
 
 
 class Bm25:
-    """An index: scores each of its texts against any text."""
+    """An index of texts that scores each of them for a query."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         import bm25s
@@ -39,7 +39,7 @@ class Bm25:
         self._vocabulary: dict[str, int] = {}
         number = self._vocabulary.setdefault
         documents = [[number(word, len(self._vocabulary)) for word in words(text)] for text in texts]
-        # An index needs a word; texts without any score 0 with everything.
+        # bm25s needs at least one word; texts without words score 0.
         number("", len(self._vocabulary))
         self._size = len(documents)
         self._index: bm25s.BM25 = bm25s.BM25()
@@ -47,7 +47,7 @@ class Bm25:
             self._index.index((documents, self._vocabulary), show_progress=False)
 
     def most(self, text: str) -> float:
-        """What no text of the index can score above for the distinct words of `text`: each word's most."""
+        """An upper bound of all scores for `text`: the sum of each word's highest score."""
         known = self._known(text)
         if not self._size:
             return 0.0
@@ -55,7 +55,7 @@ class Bm25:
         return float(sum(scores[starts[word] : starts[word + 1]].max(initial=0) for word in known))
 
     def save(self, folder: Path) -> None:
-        """Write the index into a folder that is there; `load` reads it."""
+        """Write the index into an existing folder."""
         names = [word for word, _ in sorted(self._vocabulary.items(), key=lambda entry: entry[1])]
         write_json(folder / _WORDS, {"texts": self._size, "words": names})
         if self._size:
@@ -63,14 +63,14 @@ class Bm25:
 
     @classmethod
     def load(cls, folder: Path) -> Bm25:
-        """An index that `save` wrote; its numbers stay on disk until they are asked for."""
+        """Load an index from `save`, memory-mapped."""
         import bm25s
 
-        told = read_object(folder / _WORDS)
+        saved = read_object(folder / _WORDS)
         index = cls([])
         try:
-            index._size = told["texts"]
-            index._vocabulary = {str(word): number for number, word in enumerate(told["words"])}
+            index._size = saved["texts"]
+            index._vocabulary = {str(word): number for number, word in enumerate(saved["words"])}
             if index._size:
                 index._index = bm25s.BM25.load(folder, mmap=True, load_vocab=False, show_progress=False)
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -78,7 +78,7 @@ class Bm25:
         return index
 
     def scores(self, text: str) -> Scores:
-        """The score of each text of the index for the distinct words of `text`, be it one of them or not."""
+        """The score of each indexed text for the distinct words of `text`."""
         known = self._known(text)
         if not known or not self._size:
             return np.zeros(self._size, np.float32)
@@ -86,16 +86,16 @@ class Bm25:
         return found
 
     def _known(self, text: str) -> set[int]:
-        """The numbers of the distinct words of `text` that the index has."""
+        """The numbers of the distinct words of `text` in the index."""
         return {self._vocabulary[word] for word in words(text) if word in self._vocabulary}
 
 
 def best(scores: Scores, count: int) -> npt.NDArray[np.intp]:
-    """The places of the `count` highest scores above 0, best first; ties in order of place."""
+    """The indices of the `count` highest positive scores, best first; ties by index."""
     if 0 < count < len(scores):
-        # Everything from the count-th best score on, so that ties are not cut by the sorting method.
-        least = float(np.partition(scores, -count)[-count])
-        likely = np.flatnonzero((scores >= least) & (scores > 0))
+        # All scores from the count-th best on, so that partition doesn't cut ties arbitrarily.
+        threshold = float(np.partition(scores, -count)[-count])
+        likely = np.flatnonzero((scores >= threshold) & (scores > 0))
     else:
         likely = np.flatnonzero(scores > 0)
     return likely[np.lexsort((likely, -scores[likely]))][:count]

@@ -1,4 +1,4 @@
-"""Union-find: from ties between two things to groups, of names or, in arrays, of many millions of numbers."""
+"""Union-find: groups from pairs, for names or for many millions of numbers in arrays."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ T = TypeVar("T", bound=_Orderable)
 
 
 class Groups(Generic[T]):
-    """Disjoint groups; each is named after its smallest member, whatever order the ties came in."""
+    """Disjoint groups, each named after its smallest member, independent of the order of joins."""
 
     def __init__(self, members: Iterable[T] = ()) -> None:
         self._parent: dict[T, T] = {member: member for member in members}
 
     def add(self, member: T) -> None:
-        """Make `member` a group of its own unless it is known already."""
+        """Add `member` as a group, unless it is known."""
         self._parent.setdefault(member, member)
 
     def find(self, member: T) -> T:
-        """The smallest member of `member`'s group; a thing never seen is its own group."""
+        """The smallest member of `member`'s group; an unknown member is its own group."""
         parent = self._parent
         root = member
         while (above := parent.get(root, root)) != root:
@@ -38,7 +38,7 @@ class Groups(Generic[T]):
         return root
 
     def join(self, one: T, other: T) -> bool:
-        """Make one group of two; False if they were one already."""
+        """Join two groups; False if they were already one."""
         self.add(one)
         self.add(other)
         low, high = self.find(one), self.find(other)
@@ -50,7 +50,7 @@ class Groups(Generic[T]):
         return True
 
     def all(self) -> dict[T, list[T]]:
-        """Every group by its name, members and groups ascending."""
+        """All groups by name, with groups and members sorted."""
         found: dict[T, list[T]] = {}
         for member in sorted(self._parent):
             found.setdefault(self.find(member), []).append(member)
@@ -61,12 +61,12 @@ Places = npt.NDArray[np.signedinteger[Any]]
 
 
 def alone(count: int) -> Places:
-    """The group of each of so many things where none is tied; in 4 bytes each where that is enough."""
+    """Groups of one member each, in int32 if possible."""
     return np.arange(count, dtype=np.int32 if count < 1 << 31 else np.int64)
 
 
 def connected(groups: Places, one: Places, other: Places) -> Places:
-    """The group of each thing, which is the least thing in it, where further pairs of things are tied."""
+    """The group (smallest index) of each item after joining further pairs."""
     groups = groups.copy()
     while True:
         low, high = np.minimum(groups[one], groups[other]), np.maximum(groups[one], groups[other])
@@ -80,7 +80,7 @@ def connected(groups: Places, one: Places, other: Places) -> Places:
 
 
 def shared(groups: Places) -> Iterator[Places]:
-    """The things of each group of two or more, ascending; groups by their least thing."""
+    """The sorted members of each group of two or more, in the order of their smallest members."""
     counts = np.bincount(groups, minlength=len(groups))
     members = np.flatnonzero(counts[groups] > 1)
     del counts

@@ -1,23 +1,23 @@
-"""Which sets are tied by their Jaccard similarity, directly or through others: exact, and quick on templates.
+"""Group sets by Jaccard similarity, directly or through others: exact, and fast for texts from a template.
 
-Texts made from one template share most of what they consist of, so that any index of common elements takes
-each for a candidate of each. Two observations avoid comparing them all. For every set C
+Texts from one template share most elements, so that an index of common elements makes all pairs candidates.
+Two observations avoid comparing all pairs. For every set C
 
     A Δ B = (A Δ C) Δ (B Δ C)        |A & B| = (|A| + |B| - |A Δ B|) / 2
 
-so that sets may be replaced by how they differ from what most of them have in common. And A and B reach the
+so that sets can be replaced by their differences from what most of them contain. And A and B reach the
 threshold t if and only if
 
     excess(A) + excess(B) <= 2 |(A Δ C) & (B Δ C)|,    excess(A) = |A Δ C| - |A| (1 - t) / (1 + t)
 
-Where the sum is not above zero, nothing needs to be common. Then the set with the least excess, the hub, is
-tied with both, so that comparing each set with the hub finds what comparing all such pairs would. Every
-other tied pair has an element of its differences in common. It is looked for, by the same method, among the
-sets that share the first such element, rarest first (prefix filtering: Bayardo et al., "Scaling up all
-pairs similarity search", WWW 2007); these have more in common than all of them had.
+If the sum is not above zero, no common element is needed. The set with the smallest excess, the hub, is then
+similar to both, so that it is enough to compare each set with the hub. All other similar pairs have a common
+element in their differences. They are found, by the same method, among the sets that share their first such
+element, rarest first (prefix filtering: Bayardo et al., "Scaling up all pairs similarity search", WWW 2007);
+these have more in common than all sets.
 
-Worst case: each pair of n sets stays just below the threshold, and they share their differences in ever
-other combinations. Then pairs are compared after all, by products of matrices, some 10^8 pairs a second.
+Worst case: all pairs are just below the threshold and share their differences in many combinations. Then all
+pairs are compared by matrix products, about 10^8 pairs per second.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ Items = npt.NDArray[np.signedinteger[Any]]
 Floats = npt.NDArray[np.float64]
 
 _FEW = 12  # sets with a common element that are compared pair by pair
-_TOLERANCE = 1e-6  # of excesses: a pair within it is judged by its exact similarity
-_ENTRIES = 1 << 22  # elements worked on at once, which bounds the memory
-# Seconds, roughly: what decides between comparing all pairs at once and looking for common elements.
+_TOLERANCE = 1e-6  # for excesses; pairs within it are decided by exact similarity
+_ENTRIES = 1 << 22  # elements per batch, which bounds the memory
+# Approximate seconds per operation, to choose between comparing all pairs and using common elements.
 _PRODUCT, _GATHER, _PAIR, _CALL = 7e-11, 1e-7, 1e-8, 5e-4
 
 
 def tied_sets(sets: Sequence[Hashes], threshold: float) -> Ints:
-    """The group of each set, as a number; sets of one group are tied directly or through others."""
+    """The number of each set's group; sets of a group are similar directly or through others."""
     groups = _Groups(len(sets))
     sizes = np.fromiter(map(len, sets), np.int64, len(sets))
     elements = np.concatenate([*sets, np.empty(0, np.uint64)])
@@ -53,24 +53,24 @@ def tied_sets(sets: Sequence[Hashes], threshold: float) -> Ints:
         items[start : start + _ENTRIES] = np.searchsorted(known, elements[start : start + _ENTRIES])
     weights = np.ones(len(known), np.int64)
     del elements, known
-    every = _Sets(np.arange(len(sets)), sizes, np.zeros(len(sets), np.int64), sizes, items, weights)
-    _tie(every, threshold, groups)
+    all_sets = _Sets(np.arange(len(sets)), sizes, np.zeros(len(sets), np.int64), sizes, items, weights)
+    _join_similar(all_sets, threshold, groups)
     return groups.label
 
 
 class _Groups:
-    """Disjoint groups of numbers, with the group of each at hand as an array."""
+    """Disjoint groups of numbers, with an array of the group of each."""
 
     def __init__(self, count: int) -> None:
         self.label: Ints = np.arange(count)
         self._members: dict[int, list[int]] = {}
 
     def join(self, members: Ints) -> None:
-        """Make one group of all that these belong to."""
+        """Merge the groups of these members."""
         labels = np.unique(self.label[members]).tolist()
         lists = [self._members.pop(label, [label]) for label in labels]
-        largest = max(range(len(lists)), key=lambda place: len(lists[place]))
-        moved = [member for place, some in enumerate(lists) if place != largest for member in some]
+        largest = max(range(len(lists)), key=lambda index: len(lists[index]))
+        moved = [member for index, batch in enumerate(lists) if index != largest for member in batch]
         self.label[moved] = labels[largest]
         lists[largest].extend(moved)
         self._members[labels[largest]] = lists[largest]
@@ -82,7 +82,7 @@ class _Groups:
 
 @dataclass(frozen=True)
 class _Sets:
-    """Some sets, as what each holds of shared elements and how much that no other of them holds."""
+    """Sets as lists of shared elements, and the number of elements that only one set has."""
 
     rows: Ints
     sizes: Ints
@@ -93,7 +93,7 @@ class _Sets:
 
     @property
     def owners(self) -> Ints:
-        """The place of the set that an entry belongs to, (entry,)."""
+        """The index of each entry's set, (entry,)."""
         return np.repeat(np.arange(len(self.rows)), self.counts)
 
     def sums(self, values: npt.NDArray[np.float64] | Ints) -> Ints:
@@ -104,8 +104,8 @@ class _Sets:
         return sums
 
 
-def _tie(sets: _Sets, threshold: float, groups: _Groups) -> None:
-    """Join the groups of all sets that reach the threshold, here."""
+def _join_similar(sets: _Sets, threshold: float, groups: _Groups) -> None:
+    """Join the groups of similar sets."""
     if len(sets.rows) < 2 or groups.are_one(sets.rows):
         return
     sets = _differences(sets)
@@ -116,15 +116,15 @@ def _tie(sets: _Sets, threshold: float, groups: _Groups) -> None:
     search.compare_with(hub)
     is_outside = groups.label[sets.rows] != groups.label[sets.rows[hub]]
     if is_outside.any():
-        search.beyond(hub, is_outside)
+        search.compare_outside(hub, is_outside)
 
 
 def _differences(sets: _Sets) -> _Sets:
-    """How the sets differ from what more than half of them hold; items are numbered rarest first."""
+    """Differences of the sets from the elements of most of them; items are numbered rarest first."""
     count = len(sets.rows)
     owners, weights = sets.owners, sets.weights
     items: Items = sets.items
-    # Elements held by the same sets have equal sums of their sets' random keys.
+    # Elements of the same sets have equal sums of the sets' random keys.
     keys = mixed(np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
     sums = np.zeros(len(weights), np.uint64)
     np.add.at(sums, items, keys[owners])
@@ -134,10 +134,10 @@ def _differences(sets: _Sets) -> _Sets:
     held = held[first]
     stays = first[block[items]] == items
     owners, items = owners[stays], block[items[stays]]
-    # Of what most sets hold, those are noted that lack it.
+    # For elements of most sets, the sets without them are listed.
     owners, items = _flipped(owners, items, held * 2 > count, count)
     held = np.where(held * 2 > count, count - held, held)
-    # What a single set holds can't be common.
+    # Elements of a single set can't be common.
     alone = held[items] == 1
     private = sets.private + np.bincount(
         owners[alone], weights=weights[items[alone]], minlength=count
@@ -154,14 +154,14 @@ def _differences(sets: _Sets) -> _Sets:
 
 
 def mixed(values: Hashes) -> Hashes:
-    """The finaliser of SplitMix64: near values come out far apart."""
+    """The finaliser of SplitMix64, which spreads similar values."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
 
 
 def _flipped(owners: Ints, items: Ints, is_common: npt.NDArray[np.bool_], count: int) -> tuple[Ints, Ints]:
-    """Entries where a common item says that a set lacks it."""
+    """Entries in which a common item means that the set lacks it."""
     common = np.flatnonzero(is_common)
     if not len(common):
         return owners, items
@@ -169,21 +169,21 @@ def _flipped(owners: Ints, items: Ints, is_common: npt.NDArray[np.bool_], count:
     column[common] = np.arange(len(common))
     columns = column[items]
     rest = columns < 0
-    found = [(owners[rest], items[rest])]
+    parts = [(owners[rest], items[rest])]
     holders, columns = owners[~rest], columns[~rest]
     step = max(1, _ENTRIES // len(common))
     for start in range(0, count, step):
         low, high = np.searchsorted(holders, [start, start + step])
         lacks = np.ones((min(step, count - start), len(common)), np.bool_)
         lacks[holders[low:high] - start, columns[low:high]] = False
-        places, which = np.nonzero(lacks)
-        found.append((places + start, common[which]))
-    return np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
+        indices, which = np.nonzero(lacks)
+        parts.append((indices + start, common[which]))
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 @dataclass
 class _Search:
-    """Sets as differences, and what is known of each."""
+    """Sets as differences, with weight and excess of each."""
 
     sets: _Sets
     weight: Ints  # of a set's difference
@@ -192,7 +192,7 @@ class _Search:
     groups: _Groups
 
     def compare_with(self, hub: int) -> None:
-        """Tie the hub with all that are similar to it."""
+        """Join the hub with all similar sets."""
         starts = np.cumsum(self.sets.counts) - self.sets.counts
         mine = self.sets.items[starts[hub] : starts[hub] + self.sets.counts[hub]]
         marks = np.zeros(len(self.sets.weights), np.int64)
@@ -203,18 +203,20 @@ class _Search:
         tied[hub] = True
         self.groups.join(self.sets.rows[tied])
 
-    def beyond(self, hub: int, is_outside: npt.NDArray[np.bool_]) -> None:
-        """Tie the pairs of which at least one is outside the hub's group: they have an element in common."""
+    def compare_outside(self, hub: int, is_outside: npt.NDArray[np.bool_]) -> None:
+        """Join similar pairs with a set outside the hub's group; these have a common element."""
         sets, labels = self.sets, self.groups.label[self.sets.rows]
         least = np.where(is_outside, self.excess[hub], self.excess[is_outside].min())
-        need = np.maximum(np.ceil((self.excess + least) / 2 - _TOLERANCE), 1)  # to be common with any other
+        need = np.maximum(
+            np.ceil((self.excess + least) / 2 - _TOLERANCE), 1
+        )  # weight in common with any other set
         owners, weights = sets.owners, sets.weights[sets.items]
         totals = np.cumsum(weights)
         ends = np.cumsum(sets.counts)
         after = (
             np.concatenate([[0], totals])[ends][owners] - totals + weights
-        )  # of an entry and those after it
-        first = np.flatnonzero(after >= need[owners])  # one of these is the first that a pair has in common
+        )  # of an entry and the following ones
+        first = np.flatnonzero(after >= need[owners])  # includes the first common element of each pair
         first = first[np.argsort(sets.items[first], kind="stable")]
         items, holders = sets.items[first], owners[first]
         starts = np.flatnonzero(np.concatenate([[True], items[1:] != items[:-1]])) if len(items) else first
@@ -236,18 +238,18 @@ class _Search:
         for start, size in zip(starts[~few].tolist(), sizes[~few].tolist(), strict=True):
             members = holders[start : start + size]
             if not self.groups.are_one(sets.rows[members]):
-                _tie(self._after(members, int(items[start]), begins), self.threshold, self.groups)
+                _join_similar(self._after(members, int(items[start]), begins), self.threshold, self.groups)
 
     def _similar(
         self, one: npt.NDArray[np.intp] | np.intp, other: Ints, common: Ints
     ) -> npt.NDArray[np.bool_]:
-        """Which pairs reach the threshold, by the weight that their differences have in common."""
+        """Which pairs reach the threshold, given the common weight of their differences."""
         sizes = self.sets.sizes[one] + self.sets.sizes[other]
         shared = (sizes - self.weight[one] - self.weight[other] + 2 * common) / 2
         return np.asarray(shared / (sizes - shared) >= self.threshold)
 
     def _after(self, members: Ints, item: int, begins: Ints) -> _Sets:
-        """The sets that share an item; those before it count as private: who shares them is found there."""
+        """The sets that share an item; earlier items become private, as their own search covers them."""
         sets = self.sets
         entries = _ranges(begins[members], sets.counts[members])
         owners = np.repeat(np.arange(len(members)), sets.counts[members])
@@ -268,7 +270,7 @@ class _Search:
         )
 
     def _compare_few(self, holders: Ints, starts: Ints, sizes: Ints) -> None:
-        """Compare all sets that share an item, where they are few."""
+        """Compare all pairs of sets that share an item of few sets."""
         count, rows, label = len(self.weight), self.sets.rows, self.groups.label
         keys = [np.empty(0, np.int64)]
         for size in np.unique(sizes).tolist():
@@ -292,7 +294,7 @@ class _Search:
                     self.groups.join(rows[pair])
 
     def _parts(self, one: Ints, other: Ints) -> Iterator[slice]:
-        """Pairs in parts of bounded work."""
+        """Batches of pairs of bounded work."""
         work = np.cumsum(self.sets.counts[one] + self.sets.counts[other])
         start = 0
         while start < len(one):
@@ -302,7 +304,7 @@ class _Search:
             start = end
 
     def _common(self, one: Ints, other: Ints) -> Ints:
-        """The weight that pairs of differences have in common, (pair,)."""
+        """The common weight of the differences of each pair, (pair,)."""
         sets, width = self.sets, max(1, len(self.sets.weights))
         begins = np.cumsum(sets.counts) - sets.counts
         both = np.concatenate([one, other])
@@ -314,38 +316,38 @@ class _Search:
         )
 
     def _compare_all(self, outside: Ints, inside: Ints) -> None:
-        """Compare those outside with one another and with those inside, many at once."""
-        every = np.concatenate([outside, inside])
+        """Compare sets outside with each other and with those inside, by matrix products."""
+        all_sets = np.concatenate([outside, inside])
         wide, high = max(64, _ENTRIES // max(512, len(self.sets.weights))), 512
         rows, label = self.sets.rows, self.groups.label
         for left in range(0, len(outside), high):
-            some = outside[left : left + high]
-            twice = 2 * self._dense(some) * self.sets.weights.astype(np.float32)
-            for right in range(left, len(every), wide):
-                others = every[right : right + wide]
-                if self.groups.are_one(rows[np.concatenate([some, others])]):
+            batch = outside[left : left + high]
+            twice = 2 * self._dense(batch) * self.sets.weights.astype(np.float32)
+            for right in range(left, len(all_sets), wide):
+                others = all_sets[right : right + wide]
+                if self.groups.are_one(rows[np.concatenate([batch, others])]):
                     continue
                 common = twice @ self._dense(others).T
                 common -= self.excess[others].astype(np.float32)
-                maybe = common >= (self.excess[some] - 0.01).astype(np.float32)[:, None]
-                for place in np.flatnonzero(maybe.any(axis=1)).tolist():
-                    found = others[maybe[place]]
-                    found = found[label[rows[found]] != label[rows[some[place]]]]
-                    if len(found):
-                        one = np.full(len(found), some[place])
-                        tied = found[self._similar(one, found, self._common(one, found))]
-                        self.groups.join(rows[np.append(tied, some[place])])
+                maybe = common >= (self.excess[batch] - 0.01).astype(np.float32)[:, None]
+                for index in np.flatnonzero(maybe.any(axis=1)).tolist():
+                    candidates = others[maybe[index]]
+                    candidates = candidates[label[rows[candidates]] != label[rows[batch[index]]]]
+                    if len(candidates):
+                        one = np.full(len(candidates), batch[index])
+                        tied = candidates[self._similar(one, candidates, self._common(one, candidates))]
+                        self.groups.join(rows[np.append(tied, batch[index])])
 
-    def _dense(self, places: Ints) -> npt.NDArray[np.float32]:
+    def _dense(self, indices: Ints) -> npt.NDArray[np.float32]:
         sets = self.sets
         begins = np.cumsum(sets.counts) - sets.counts
-        table = np.zeros((len(places), len(sets.weights)), np.float32)
-        owners = np.repeat(np.arange(len(places)), sets.counts[places])
-        table[owners, sets.items[_ranges(begins[places], sets.counts[places])]] = 1
+        table = np.zeros((len(indices), len(sets.weights)), np.float32)
+        owners = np.repeat(np.arange(len(indices)), sets.counts[indices])
+        table[owners, sets.items[_ranges(begins[indices], sets.counts[indices])]] = 1
         return table
 
 
 def _ranges(starts: Ints, counts: Ints) -> Ints:
-    """start, start + 1, … for each start, so many of each."""
+    """start, start + 1, … for each start, up to its count."""
     ends = np.cumsum(counts)
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + counts, counts)

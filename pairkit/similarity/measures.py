@@ -1,4 +1,4 @@
-"""What is measured of texts and pairs: likely tokens, words in common, the gap between two issues."""
+"""Measures of texts and pairs: estimated tokens, common words, gap in time."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections.abc import Iterable, Set
 
 import polars as pl
 
-LONG_TOKENS = 512  # the length up to which BERT-like models read
+LONG_TOKENS = 512  # maximum length for BERT-like models
 
-# Six letters, two digits or one sign a token. Against bert-base-uncased's own WordPiece on 4,000 bug reports:
-# median error 4 %, and 0.6 % of the texts fall on the other side of 512.
+# Six letters, two digits or one sign per token. Compared with bert-base-uncased's WordPiece on 4,000 bug
+# reports: median error 4 %, and 0.6 % of the texts are on the other side of 512.
 _TOKEN = r"[A-Za-z]{1,6}|[0-9]{1,2}|[^\sA-Za-z0-9]"  # noqa: S105
 
 
 def estimated_tokens(text: pl.Expr) -> pl.Expr:
-    """The likely number of WordPiece tokens of each text, the two special ones included."""
+    """The estimated number of WordPiece tokens of each text, including two special ones."""
     return text.str.count_matches(_TOKEN) + 2
 
 
 def count_long(*columns: str) -> pl.Expr:
-    """How many of a row's texts in `columns` are longer than 512 tokens."""
+    """The number of a row's texts with more than 512 tokens."""
     return pl.sum_horizontal(
         (estimated_tokens(pl.col(name)) > LONG_TOKENS).cast(pl.Int64) for name in columns
     )
 
 
 def share_long(frame: pl.DataFrame, *columns: str) -> float:
-    """Share of rows' texts in `columns` that are longer than 512 tokens, in [0, 1]; 0 for no rows."""
+    """The share of texts with more than 512 tokens, in [0, 1]; 0 without rows."""
     if not frame.height:
         return 0.0
     return float(frame.select(count_long(*columns).sum()).item()) / (frame.height * len(columns))
@@ -39,12 +39,12 @@ _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def opening_times() -> list[pl.Expr]:
-    """The times of a dataset's rows as times: null where they are none."""
+    """The opening times of both issues; null if invalid."""
     return [pl.col(name).str.to_datetime(_FORMAT, strict=False) for name in _TIMES]
 
 
 def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
-    """ROC AUC of "the nearer in time, the likelier duplicates"; 0.5 says nothing about the label."""
+    """ROC AUC of closeness in time as a predictor of the label; 0.5 for no information."""
     kinds = [frame.schema.get(name) for name in _TIMES]
     if all(kind == pl.String for kind in kinds):
         one, other = opening_times()
@@ -64,17 +64,17 @@ def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
 
 _WORD = re.compile(r"\w+")
 _LONG_WORD = re.compile(r"\w{3,}")
-COMMON_SHARE = 0.05  # a word in more of the texts than this says little about any two of them
-_COMMON_TEXTS = 10  # and in a small dataset at least this many
+COMMON_SHARE = 0.05  # words in a larger share of the texts are common
+_COMMON_TEXTS = 10  # common words are in more than this number of texts
 
 
 def distinct_words(text: str) -> set[str]:
-    """The different words of three or more letters, in lower case."""
+    """The distinct words of three or more letters, in lower case."""
     return set(_LONG_WORD.findall(text.lower()))
 
 
 def common_words(texts: Iterable[str]) -> frozenset[str]:
-    """Words that stand in more than a twentieth of the texts, and in more than ten."""
+    """Words in more than a twentieth of the texts, and in more than ten."""
     total, counts = 0, Counter[str]()
     for text in texts:
         total += 1
@@ -84,7 +84,7 @@ def common_words(texts: Iterable[str]) -> frozenset[str]:
 
 
 def split_at_words(text: str, marked: Set[str]) -> list[tuple[str, bool]]:
-    """The text in pieces, each with whether it is one of the marked words; the pieces joined are the text."""
+    """Pieces of the text, each with a flag for marked words."""
     pieces: list[tuple[str, bool]] = []
     end = 0
     for match in _WORD.finditer(text):

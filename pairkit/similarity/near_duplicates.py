@@ -1,15 +1,13 @@
-"""Near-duplicates: MinHash finds candidate families, and exact Jaccard similarity decides.
+"""Near-duplicates: MinHash finds candidate families, exact Jaccard similarity decides.
 
-The similarity of two texts is |A and B| / |A or B| over their sets of three words in a row (lower case; a
-text of fewer words is one unit). Texts whose sketches agree in a band are of one family, and so are theirs;
-within a family every pair at the threshold or above is tied, exactly. A pair at 0.9 or more comes into one
-family all but surely, one at 0.8 with probability 0.95. What is found is a function of the texts and the
-threshold alone: no process, hash seed or order of input changes it. Of a part of the texts never more is
-found than of the whole: who is of one family in the part is so in the whole.
+The similarity of two texts is the Jaccard similarity of their sets of word triples (lower case; a shorter
+text is one unit). Texts whose MinHash sketches agree in a band are in one family, also indirectly. Within a
+family, all pairs at or above the threshold are joined. A pair of similarity 0.9 is in one family almost
+surely, of 0.8 with probability 0.95. The result depends only on the texts and the threshold, not on process,
+hash seed or order. A subset of the texts never has groups that the whole doesn't have.
 
-Time and memory grow with the number of texts, also where all are made from one template; `jaccard_join`
-says for which they do not. Beside the texts, which may lie on disk, each takes some 50 bytes of memory; what
-the largest family takes comes on top.
+Time and memory are linear in the number of texts, also for texts from one template; `jaccard_join` describes
+the exceptions. Each text takes about 50 bytes of memory, plus the memory for the largest family.
 """
 
 from __future__ import annotations
@@ -33,26 +31,26 @@ from pairkit.similarity.jaccard_join import Hashes, mixed, tied_sets
 from pairkit.system.files import write_errors
 
 WORD = re.compile(r"\w+")
-CHUNK = 2048  # texts worked on at once, which bounds the memory
+CHUNK = 2048  # texts per batch, which bounds the memory
 MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
-_KNOWN_WORDS = 1 << 20  # whose hashes are remembered, which bounds the memory
+_MAX_CACHED_WORDS = 1 << 20  # bounds the memory
 
 
 class TextSequence(Protocol):
-    """Texts by place, as a list has them; each is read when it is asked for, so that they may lie on disk."""
+    """A sequence of texts, which may read each text from disk."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of texts."""
 
-    def __getitem__(self, place: int, /) -> str:
-        """One of them."""
+    def __getitem__(self, index: int, /) -> str:
+        """One text."""
 
 
 class _Words(dict[str, int]):
-    """The hash of each word, remembered."""
+    """A cache of word hashes."""
 
     def __missing__(self, word: str) -> int:
-        if len(self) > _KNOWN_WORDS:
+        if len(self) > _MAX_CACHED_WORDS:
             self.clear()
         digest = blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
         number = self[word] = int.from_bytes(digest, "little")
@@ -60,24 +58,24 @@ class _Words(dict[str, int]):
 
 
 class Shingler:
-    """Turns texts into sets of hashed word triples."""
+    """Converts texts to sets of hashed word triples."""
 
     def __init__(self) -> None:
         self._words = _Words()
 
     def shingles(self, text: str) -> Hashes:
-        """The set of a text, ascending."""
+        """The sorted set of a text."""
         return np.unique(self.flat([text])[0])
 
     def sets(self, texts: Iterable[str]) -> Iterator[Hashes]:
         """The set of each text."""
         remaining = iter(texts)
-        while some := list(islice(remaining, CHUNK)):
-            triples, ends = self.flat(some)
+        while batch := list(islice(remaining, CHUNK)):
+            triples, ends = self.flat(batch)
             yield from map(np.unique, np.split(triples, ends[:-1]))
 
     def flat(self, texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
-        """A hash of every three words in a row (of all, where there are fewer); and where each text ends."""
+        """Hashes of all word triples (of all words if fewer), and the end of each text."""
         words = [WORD.findall(text.lower()) for text in texts]
         counts = np.fromiter(map(len, words), np.int64, len(words))
         flat = map(self._words.__getitem__, chain.from_iterable(words))
@@ -87,31 +85,31 @@ class Shingler:
         ends = np.cumsum(found)
         first = np.arange(found.sum()) + np.repeat(np.cumsum(counts) - counts - ends + found, found)
         combined = np.zeros(len(first), np.uint64)
-        for place, multiplier in enumerate(MULTIPLIERS):
-            reaches = np.repeat(widths > place, found)
-            combined[reaches] += mixed(hashes + multiplier)[first[reaches] + place]
+        for index, multiplier in enumerate(MULTIPLIERS):
+            reaches = np.repeat(widths > index, found)
+            combined[reaches] += mixed(hashes + multiplier)[first[reaches] + index]
         return mixed(combined), ends
 
 
 _BANDS, _ROWS = 16, 8
 _SEED = 20240621
-_IN_MEMORY = 64 << 20  # bytes of hashes; more lie on disk
+_IN_MEMORY = 64 << 20  # bytes of hashes in memory, before they are written to disk
 
 
 def families(texts: TextSequence, rows: Places, shingler: Shingler) -> Iterator[Places]:
-    """Texts whose sketches agree in a band, directly or through others; two or more at a time, ascending."""
+    """Sorted groups of texts whose sketches agree in a band, directly or through others."""
     with write_errors(Path(gettempdir())), SpooledTemporaryFile(_IN_MEMORY) as file:
         bands = _Bands(file, len(rows))
         for start in range(0, len(rows), CHUNK):
-            some = [texts[row] for row in rows[start : start + CHUNK].tolist()]
-            bands.write(start, band_hashes(some, shingler))
+            batch = [texts[row] for row in rows[start : start + CHUNK].tolist()]
+            bands.write(start, band_hashes(batch, shingler))
         groups = join_bands(bands.read(band) for band in range(_BANDS)) if len(rows) else alone(0)
     for family in shared(groups):
         yield rows[family]
 
 
 def join_bands(bands: Iterator[Hashes]) -> Places:
-    """The least text of each text's family, given the hash of each text (text,) band by band."""
+    """The smallest index in each text's family, from the hashes (text,) of each band."""
     groups = None
     for hashes in bands:
         order = np.argsort(hashes)
@@ -123,7 +121,7 @@ def join_bands(bands: Iterator[Hashes]) -> Places:
 
 
 def band_hashes(texts: Sequence[str], shingler: Shingler) -> Hashes:
-    """A hash of each band of each text's sketch, (band, text)."""
+    """Hashes of the bands of each text's sketch, (band, text)."""
     triples, ends = shingler.flat(texts)
     offsets = np.concatenate([[0], ends]).astype(np.uint64)
     matrix = RMinHash.digest_matrix_from_flat_token_hashes(
@@ -137,19 +135,19 @@ def band_hashes(texts: Sequence[str], shingler: Shingler) -> Hashes:
 
 
 class _Bands:
-    """The hashes of each band, one band after the other in a file."""
+    """A file of hashes, band by band."""
 
     def __init__(self, file: IO[bytes], texts: int) -> None:
         self._file, self._texts = file, texts
 
     def write(self, start: int, hashes: Hashes) -> None:
-        """Put down those (band, text) of texts from `start` on."""
-        for band, some in enumerate(hashes):
+        """Write the hashes (band, text) of texts from `start` on."""
+        for band, batch in enumerate(hashes):
             self._file.seek(8 * (band * self._texts + start))
-            self._file.write(some.tobytes())
+            self._file.write(batch.tobytes())
 
     def read(self, band: int) -> Hashes:
-        """Those of one band, (text,)."""
+        """The hashes of one band, (text,)."""
         self._file.seek(8 * band * self._texts)
         return np.frombuffer(self._file.read(8 * self._texts), np.uint64)
 
@@ -157,17 +155,17 @@ class _Bands:
 DEFAULT_THRESHOLD = 0.8
 _LOG = logging.getLogger(__name__)
 
-_FEW = 8  # texts of a family that are compared pair by pair
+_FEW = 8  # families up to this size are compared pair by pair
 _NO_WORDS = bytes(16)
 
 
 def near_identical(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> list[list[int]]:
-    """Groups of two or more positions whose texts are tied, directly or through others; each ascending."""
+    """Sorted groups of two or more indices of near-identical texts, directly or through others."""
     return [members.tolist() for members in shared(near_identical_to(texts, threshold))]
 
 
 def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> Places:
-    """The same as the first position of each text's group, its own where it is tied to none; (text,)."""
+    """The smallest index in each text's group; its own if it is in no group; (text,)."""
     shingler = Shingler()
     first, has_words = _equal(texts)
     one, other = array("q"), array("q")
@@ -184,13 +182,13 @@ def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD)
 
 
 def similarity(one: str, other: str) -> float:
-    """The exact similarity of two texts; 0 if either has no words."""
+    """The exact similarity of two texts; 0 if one has no words."""
     shingler = Shingler()
     return jaccard(shingler.shingles(one), shingler.shingles(other))
 
 
 def jaccard(one: Hashes, other: Hashes) -> float:
-    """Share of common elements of two sorted arrays without repeats; 0 if either is empty."""
+    """The Jaccard similarity of two sorted arrays without repeats; 0 if one is empty."""
     if not len(one) or not len(other):
         return 0.0
     common = len(np.intersect1d(one, other, assume_unique=True))
@@ -198,17 +196,17 @@ def jaccard(one: Hashes, other: Hashes) -> float:
 
 
 def _equal(texts: TextSequence) -> tuple[Places, npt.NDArray[np.bool_]]:
-    """The first of the texts that are equal to each, and whether it has a word; (text,) both."""
+    """The index of the first equal text, and whether the text has words; (text,) both."""
     digests, start, remaining = np.empty((len(texts), 2), np.uint64), 0, iter(texts)
-    while some := [_digest(text) for text in islice(remaining, CHUNK)]:
-        digests[start : start + len(some)] = np.frombuffer(b"".join(some), np.uint64).reshape(-1, 2)
-        start += len(some)
+    while batch := [_text_hash(text) for text in islice(remaining, CHUNK)]:
+        digests[start : start + len(batch)] = np.frombuffer(b"".join(batch), np.uint64).reshape(-1, 2)
+        start += len(batch)
     has_words = (digests[:, 0] | digests[:, 1]) != 0
     order = np.argsort(digests[:, 0])
     ordered = digests[order, 0]
     same = np.flatnonzero(ordered[1:] == ordered[:-1])
     del ordered
-    # Half a digest agrees: few, so that the whole may be looked at.
+    # Half of the hash agrees for few texts, so that comparing the whole is fast.
     rows = np.unique(np.concatenate([order[same], order[same + 1]]))
     rows = rows[has_words[rows]]
     rows = rows[np.lexsort((digests[rows, 1], digests[rows, 0]))]
@@ -216,8 +214,8 @@ def _equal(texts: TextSequence) -> tuple[Places, npt.NDArray[np.bool_]]:
     return connected(alone(len(texts)), rows[:-1][equal], rows[1:][equal]), has_words
 
 
-def _digest(text: str) -> bytes:
-    """128 bits that stand for a text's words, blanks and case aside; zeros where it has none."""
+def _text_hash(text: str) -> bytes:
+    """A 128-bit hash of a text's words without case and blanks; zeros if there are none."""
     words = " ".join(text.lower().split())
     if not WORD.search(words):
         return _NO_WORDS
@@ -225,22 +223,22 @@ def _digest(text: str) -> bytes:
 
 
 def _tied(sets: Sequence[Hashes], threshold: float) -> Iterator[tuple[int, int]]:
-    """Pairs of places that tie all that are tied, directly or through others."""
+    """Pairs of indices that connect all similar sets."""
     if len(sets) <= _FEW:
         for one, other in combinations(range(len(sets)), 2):
             if jaccard(sets[one], sets[other]) >= threshold:
                 yield one, other
         return
     distinct: dict[bytes, int] = {}
-    for place, elements in enumerate(sets):
-        first = distinct.setdefault(blake2b(elements.tobytes(), digest_size=16).digest(), place)
-        if first != place:
-            yield first, place
-    places = list(distinct.values())
+    for index, elements in enumerate(sets):
+        first = distinct.setdefault(blake2b(elements.tobytes(), digest_size=16).digest(), index)
+        if first != index:
+            yield first, index
+    indices = list(distinct.values())
     named: dict[int, int] = {}
-    for place, group in zip(
-        places, tied_sets([sets[place] for place in places], threshold).tolist(), strict=True
+    for index, group in zip(
+        indices, tied_sets([sets[index] for index in indices], threshold).tolist(), strict=True
     ):
-        first = named.setdefault(group, place)
-        if first != place:
-            yield first, place
+        first = named.setdefault(group, index)
+        if first != index:
+            yield first, index

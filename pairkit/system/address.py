@@ -1,4 +1,4 @@
-"""A server's address, read once; a credential is sent to its origin (scheme, host, port) only."""
+"""A server's address; a credential is sent only to its origin (scheme, host, port)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pairkit.app.errors import BadReply, ConfigError
 _PORTS = {"http": 80, "https": 443}
 _URL = re.compile(
     r"(?P<scheme>https?)://"
-    r"(?P<host>[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?|\[[0-9a-f:.]+\])"  # else encoding the name fails
+    r"(?P<host>[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?|\[[0-9a-f:.]+\])"  # longer labels can't be encoded
     r"(?::(?P<port>[0-9]{1,5}))?(?P<rest>/.*)?",
     re.IGNORECASE | re.ASCII,
 )
-# Two slashes or a backslash could begin another host; a fragment is never sent.
+# Without `//` and backslashes, which could begin another host, and without fragments.
 _PATH = re.compile(r'/(?!/)[!"$-\[\]-~]*')
-_DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.IGNORECASE)  # a library or a server would go up by them
+_DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.IGNORECASE)  # would lead to a parent path
 
 
 class Origin(NamedTuple):
-    """What a credential is given for, in lower case and with the port written out."""
+    """Scheme and host in lower case, and port."""
 
     scheme: str
     host: str
@@ -31,36 +31,36 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The root of a server, without anything secret in it."""
+    """The root URL of a server, without secrets."""
 
     origin: Origin
-    path: str = ""  # of the root: empty, or with a leading slash and none at its end
+    path: str = ""  # empty, or with a slash only at the beginning
 
     @property
     def url(self) -> str:
-        """The root as a URL, without a slash at its end."""
+        """The root URL without a slash at the end."""
         scheme, host, port = self.origin
         return f"{scheme}://{host}{'' if port == _PORTS[scheme] else f':{port}'}{self.path}"
 
     @property
     def host(self) -> str:
-        """The host in lower case, an IPv6 address in brackets."""
+        """The host in lower case; an IPv6 address is in brackets."""
         return self.origin.host
 
     @property
     def is_loopback(self) -> bool:
-        """Whether what is sent there stays on this machine."""
+        """Whether the server is on this machine."""
         return is_loopback(self.host.strip("[]"))
 
     def join(self, path: str) -> str:
-        """The URL of `path`, which begins with one slash and is below this root."""
+        """The URL of a path below this root."""
         url = self.url + path
         if not is_path(path) or origin_of(url) != self.origin:
             raise BadReply(f"{self.url}: {path[:100]!r} is not a path on this server; no request was sent")
         return url
 
     def guard(self, secret: str, remedy: str) -> None:
-        """Refuse to send a secret in clear over a network."""
+        """Refuse to send a secret unencrypted over a network."""
         if self.origin.scheme == "http" and not self.is_loopback:
             raise ConfigError(
                 f"{self.url}: over plain http, others can read {secret}; use https, or {remedy}"
@@ -68,7 +68,7 @@ class Address:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine; an IPv6 address stands without brackets."""
+    """Whether a host is this machine; an IPv6 address is without brackets."""
     if host == "localhost":
         return True
     try:
@@ -78,9 +78,9 @@ def is_loopback(host: str) -> bool:
 
 
 def read_address(text: str, what: str, example: str) -> Address:
-    """A server's root as a person wrote it."""
+    """Parse the root URL of a server."""
     if "@" in text:
-        raise ConfigError(f"{what} holds a user or password; leave them out; keys are given separately")
+        raise ConfigError(f"{what} holds a user or password; leave them out, as keys are given separately")
     if "?" in text or "#" in text:
         raise ConfigError(f"{what} holds a query or a fragment; leave it out")
     origin, match = origin_of(text), _URL.fullmatch(text)
@@ -92,7 +92,7 @@ def read_address(text: str, what: str, example: str) -> Address:
 
 
 def origin_of(url: str) -> Origin | None:
-    """The origin of a URL; None where it is not a plain http or https URL."""
+    """The origin of a plain http or https URL; None for others."""
     match = _URL.fullmatch(url)
     if match is None:
         return None
@@ -107,5 +107,5 @@ def origin_of(url: str) -> Origin | None:
 
 
 def is_path(text: str) -> bool:
-    """Whether a text is a path, with or without a query, that leads neither to another host nor upwards."""
+    """Whether a text is a path (and query) that leads neither to another host nor upwards."""
     return _PATH.fullmatch(text) is not None and not _DOTS.search(text.partition("?")[0])

@@ -1,4 +1,4 @@
-"""SQLite files of ours: private, of a known version, with errors that say what to do."""
+"""Our SQLite files: private, versioned, with errors that have a remedy."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import open_own, write_errors
 
 _MOUNTS = Path("/proc/self/mounts")
-# Kinds of file systems that several machines share, by how their names begin.
+_NOT_WRITABLE = (
+    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR),
+    sqlite3.SQLITE_PERM,
+)
+# Prefixes of names of network file systems.
 _SHARED = ("9p", "afs", "beegfs", "ceph", "cifs", "fuse", "gluster", "gpfs", "lustre", "nfs", "panfs", "smb")
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What tells a kind of file from all others, and what is in it."""
+    """A kind of SQLite file: its name, version and tables."""
 
-    name: str  # for people: "crawl store"
+    name: str  # in messages, such as "crawl store"
     application: int  # SQLite's application_id
     version: int
     tables: str  # CREATE statements
@@ -28,53 +32,44 @@ class Schema:
 
 @contextmanager
 def database_errors(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours, each with what to do."""
+    """Convert errors of SQLite, with a remedy."""
     try:
         yield
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", None)
-        # Extended codes keep the plain code in their low byte.
-        raise _explain(path, error, None if code is None else code & 0xFF) from error
-
-
-def _explain(path: Path, error: sqlite3.Error, code: int | None) -> ConfigError | DataError:
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return DataError(
-            f"damaged, or not a database of ours ({error}): move it away and run again", path=path
-        )
-    if code == sqlite3.SQLITE_FULL:
-        return ConfigError(f"{path}: no space left on the device; free some and run the same command again")
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return ConfigError(
-            f"{path}: another process writes to it; wait until it has ended or choose another working folder"
-        )
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM):
-        return ConfigError(
-            f"{path}: can't be read or written ({error}); fix its permissions, or choose another working "
-            "folder"
-        )
-    return DataError(f"unusable ({error}): move it away and run again", path=path)
+        code = (
+            getattr(error, "sqlite_errorcode", 0) & 0xFF
+        )  # extended codes have the plain code in the low byte
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise ConfigError(
+                f"{path}: another process writes to it; wait until it has ended or use another working folder"
+            ) from error
+        if code in _NOT_WRITABLE:
+            raise ConfigError(
+                f"{path}: can't be read or written ({error}); free space, fix its permissions or use another"
+                " working folder"
+            ) from error
+        raise DataError(f"not usable ({error}): move it away and run again", path=path) from error
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """A connection in autocommit mode; the caller writes its own BEGIN and COMMIT."""
+    """A connection in autocommit mode."""
     mode = "ro" if read_only else "rw"
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
     )
     connection.execute("PRAGMA busy_timeout = 10000")
     if not read_only:
-        if _is_shared(path):  # a write-ahead log needs memory that all processes of the file share
+        if _is_shared(path):  # a write-ahead log needs shared memory
             connection.execute("PRAGMA journal_mode = DELETE")
         else:
             connection.execute("PRAGMA journal_mode = WAL")
-            # A power cut may lose the last pages, never a consistent file: they are simply fetched again.
+            # A power cut may lose the last transactions, but the file stays consistent.
             connection.execute("PRAGMA synchronous = NORMAL")
     return connection
 
 
 def _is_shared(path: Path) -> bool:
-    """Whether a file is on a network file system, as far as the system reports it."""
+    """Whether a file is on a network file system (on Linux)."""
     if not _MOUNTS.exists():
         return False
     home = path.absolute().resolve()
@@ -85,7 +80,7 @@ def _is_shared(path: Path) -> bool:
 
 
 def open_database(path: Path, schema: Schema, *, create: bool, absent: str) -> sqlite3.Connection:
-    """A connection to a file of this kind."""
+    """Open a file of this kind; with `create`, make it if it is missing."""
     if not create and not path.is_file():
         raise ConfigError(f"{path}: {absent}")
     if create:
@@ -102,7 +97,7 @@ def open_database(path: Path, schema: Schema, *, create: bool, absent: str) -> s
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """All that is written inside is kept, or nothing of it."""
+    """A transaction, which is rolled back on errors."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
@@ -114,17 +109,17 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def _touch_private(path: Path) -> None:
-    """Have the file there, for its owner alone."""
+    """Make the file readable and writable only by its owner."""
     with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             open_own(path, private=True).close()
         elif path.is_file():
-            path.chmod(0o600)  # not opened and closed: that would end this process's locks on it
+            path.chmod(0o600)  # closing the file would release this process's locks on it
 
 
 def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, create: bool) -> None:
-    """Make the tables of a new file, or see that an old one is of this kind and version."""
+    """Make the tables of a new file, or check kind and version of an existing one."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     is_new = not version and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
@@ -136,15 +131,14 @@ def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, creat
         return
     if application != schema.application:
         raise DataError(
-            f"not a {schema.name}: move it away and run again, or choose another working folder", path=path
+            f"not a {schema.name}: move it away and run again, or use another working folder", path=path
         )
     if version != schema.version:
         age, remedy = (
             ("a newer", "update aoe-toolkit") if version > schema.version else ("an older", "move it away")
         )
-        sign = ">" if version > schema.version else "<"
         raise DataError(
-            f"made by {age} version ({version} {sign} {schema.version}): {remedy}, or choose another "
-            "working folder",
+            f"made by {age} version ({version}, here {schema.version}): {remedy}, or choose another working"
+            " folder",
             path=path,
         )

@@ -1,4 +1,4 @@
-"""The folders of a run: the dataset that it makes, the one beside it that it works in, and what made each."""
+"""Output and working folders of runs: default places, checks before replacing, locks, differences."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _MAX_JSON_BYTES = 64 << 20
 
 
 def work_beside(out: Path) -> Path:
-    """The working folder of a run that is given none: `OUT.work`."""
+    """The default working folder, `OUT.work`."""
     check_place(out)
     return out.with_name(out.name + ".work")
 
 
 def beside(source: str, ending: str) -> Path:
-    """Where what is made of a source goes by itself: `SOURCE.ending`, and right here for one of the Hub."""
+    """The default output for a source: `SOURCE.ending`; for Hub ids in the current folder."""
     path = Path(source)
     if path.exists():
         path = path.resolve()
@@ -33,13 +33,13 @@ def beside(source: str, ending: str) -> Path:
 
 
 def own_name(source: str) -> str:
-    """What a source is called: the name of the file or folder that is there, else as it was given."""
+    """The name of the source's file or folder, or the source itself, such as a Hub id."""
     path = Path(source)
     return path.resolve().name if path.exists() else source
 
 
 def check_place(out: Path, what: str = "a dataset", such_as: str = "pairs") -> None:
-    """Refuse a place where no folder of ours can stand."""
+    """Refuse paths that can't be an output folder."""
     if out.name in ("", ".."):
         raise ConfigError(f"{out}: {what} needs a folder of its own; give it a name, such as {such_as}")
     if out.exists() and not out.is_dir():
@@ -47,17 +47,17 @@ def check_place(out: Path, what: str = "a dataset", such_as: str = "pairs") -> N
 
 
 def check_only(out: Path, ours: Collection[str], what: str) -> None:
-    """Refuse a folder that holds other files than `ours`: what replaces the folder would delete them."""
+    """Refuse to replace a folder with other files than `ours`."""
     found = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
     if others := sorted(found.difference(ours)):
         raise ConfigError(
-            f"{out}: holds {one_line(others[0])}, which is no part of {what} and would be lost;"
+            f"{out}: has {one_line(others[0])}, which isn't part of {what} and would be deleted;"
             " choose another folder"
         )
 
 
 def read_own(path: Path) -> dict[str, Any] | None:
-    """The JSON object of a file that a run of ours may have written; None where no object can be read."""
+    """The JSON object in a file, or None if it is not readable."""
     try:
         return read_object(path)
     except DataError:
@@ -65,19 +65,19 @@ def read_own(path: Path) -> dict[str, Any] | None:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object of a file beside a dataset, such as statistics.json."""
-    text = read_whole(path, _MAX_JSON_BYTES, remedy="no record of ours is that large: fix the file")
+    """The JSON object in a file such as statistics.json."""
+    text = read_whole(path, _MAX_JSON_BYTES, remedy="expected a smaller file")
     try:
         found = parse_json(text.decode("utf-8"), path)
     except UnicodeDecodeError as error:
-        raise DataError("not JSON (no UTF-8); fix the file", path=path) from error
+        raise DataError("not JSON (not UTF-8); fix the file", path=path) from error
     if not isinstance(found, dict):
         raise DataError("expected one JSON object; fix the file", path=path)
     return found
 
 
 def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
-    """The run.json of our dataset that `out` would replace; None if `out` is free."""
+    """The run.json of the dataset in `out`; None if `out` is missing or empty."""
     check_place(out)
     if not out.exists():
         with write_errors(out):
@@ -92,14 +92,14 @@ def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
         and all(isinstance(run.get(name), dict) for name in tables)
     )
     if not is_ours:
-        raise ConfigError(f"{out}: holds files that are no dataset of `{command}`; choose another folder")
+        raise ConfigError(f"{out}: has files, but not a dataset of `{command}`; choose another folder")
     shards = (path.relative_to(out).as_posix() for path in out.glob("*/*-of-*.parquet"))
     check_only(out, {"README.md", "run.json", "statistics.json", *shards}, f"a dataset of `{command}`")
     return run
 
 
 def check_apart(out: Path, work: Path) -> None:
-    """Refuse a dataset that would stand where the working folder is: what it replaces is deleted."""
+    """Refuse an output folder that contains the working folder, which would be deleted."""
     home = work.resolve()
     if out.resolve() in (home, *home.parents):
         raise ConfigError(
@@ -109,7 +109,7 @@ def check_apart(out: Path, work: Path) -> None:
 
 @contextmanager
 def held_folder(folder: Path, remedy: str) -> Iterator[None]:
-    """Make the folder and hold it for this process alone; the lock ends with the process, however it ends."""
+    """Make the folder and lock it for this process; the lock ends with the process."""
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with open_own(folder / LOCK_FILE) as lock:
@@ -120,9 +120,9 @@ def held_folder(folder: Path, remedy: str) -> Iterator[None]:
         yield
 
 
-def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """What differs between two of them, as lines to show."""
-    old, new = dict(_flat(there)), dict(_flat(here))
+def differing(saved: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
+    """The differences between two mappings, as lines."""
+    old, new = dict(_flat(saved)), dict(_flat(current))
     keys = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
     return [f"{one_line(key, 80)} ({_shown(old.get(key))} there, {_shown(new.get(key))} now)" for key in keys]
 

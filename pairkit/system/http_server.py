@@ -1,4 +1,4 @@
-"""A server that runs in a thread of its own until it is closed: that of `pairs review` and of `aoe serve`."""
+"""An HTTP server in its own thread, for `pairs review` and `aoe serve`, with request checks."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ import asyncio
 import socket
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Self
 
 from pairkit.app.errors import ConfigError
 
 if TYPE_CHECKING:
-    import socket
-
     from starlette.types import ASGIApp, Receive
 
 
 LOOPBACK = "127.0.0.1"
 _JSON = b"application/json"
-_MOST_DIGITS = 12  # of a length
+_MAX_DIGITS = 12  # of a content length
 
 
 class RefusedError(Exception):
-    """A request that does not pass, with its status."""
+    """A refused request with its status."""
 
     def __init__(self, status: int, words: str) -> None:
         self.status = status
@@ -30,10 +29,10 @@ class RefusedError(Exception):
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens."""
+    """A listening socket."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # Named as TCP, as asyncio sends at once (TCP_NODELAY) only then: else each answer takes 40 ms.
+        # asyncio sets TCP_NODELAY only if the protocol is given; without it, each response takes 40 ms.
         found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except (OSError, OverflowError, UnicodeError) as error:
         raise ConfigError(f"host {host}: no address of this machine ({error}); give another") from error
@@ -50,7 +49,7 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def headers_of(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:
-    """Headers by name in lower case, each with all its values."""
+    """All values of each header, by name in lower case."""
     headers: dict[bytes, list[bytes]] = {}
     for name, value in raw:
         headers.setdefault(name.lower(), []).append(value)
@@ -58,46 +57,46 @@ def headers_of(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:
 
 
 def check_own_page(headers: Mapping[bytes, Sequence[bytes]], hosts: Collection[bytes]) -> None:
-    """Refuse what was sent to another name than the server's, or by another page."""
+    """Refuse requests to another host name, or from another page."""
     if len(found := headers.get(b"host", [])) != 1 or found[0].lower() not in hosts:
         raise RefusedError(421, "this server has another address")
     origins = {b"http://" + host for host in hosts}
     if any(origin not in origins for origin in headers.get(b"origin", [])):
-        raise RefusedError(403, "another page may not ask here")
+        raise RefusedError(403, "requests from other pages are refused")
     if any(site not in (b"same-origin", b"none") for site in headers.get(b"sec-fetch-site", [])):
-        raise RefusedError(403, "another page may not ask here")
+        raise RefusedError(403, "requests from other pages are refused")
 
 
 def check_json(headers: Mapping[bytes, Sequence[bytes]]) -> None:
-    """Refuse a body of another type than JSON, of which a page may send some without being asked."""
+    """Refuse bodies other than JSON, some of which any page can send without a preflight request."""
     found = headers.get(b"content-type", [])
     if len(found) != 1 or found[0].partition(b";")[0].strip().lower() != _JSON:
         raise RefusedError(415, "expected application/json")
 
 
-def check_length(headers: Mapping[bytes, Sequence[bytes]], most: int) -> None:
-    """Refuse a body that says itself that it is too long, before any of it is read."""
+def check_length(headers: Mapping[bytes, Sequence[bytes]], limit: int) -> None:
+    """Refuse a too large Content-Length before the body is read."""
     length = headers.get(b"content-length", [b"0"])[0]
-    if not length.isdigit() or len(length) > _MOST_DIGITS or int(length) > most:
-        raise RefusedError(413, f"more than {most:,} bytes")
+    if not length.isdigit() or len(length) > _MAX_DIGITS or int(length) > limit:
+        raise RefusedError(413, f"more than {limit:,} bytes")
 
 
-async def body_of(receive: Receive, most: int) -> bytes:
-    """The body of a request, which may come in parts and not say how long it is."""
+async def body_of(receive: Receive, limit: int) -> bytes:
+    """The body of a request, up to a limit."""
     body = bytearray()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise RefusedError(400, "gone")
         body += message.get("body", b"")
-        if len(body) > most:
-            raise RefusedError(413, f"more than {most:,} bytes")
+        if len(body) > limit:
+            raise RefusedError(413, f"more than {limit:,} bytes")
         if not message.get("more_body"):
             return bytes(body)
 
 
 class HttpServer:
-    """Serves an application over HTTP/1.1 alone, and keeps no log of what is asked."""
+    """Serves an application over HTTP/1.1 without an access log."""
 
     def __init__(
         self, application: ASGIApp, listening: socket.socket, *, name: str, connections: int, stop_s: float
@@ -121,18 +120,22 @@ class HttpServer:
                 timeout_graceful_shutdown=max(1, round(stop_s)),
             )
         )
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        serve = partial(self._server.serve, sockets=[listening])
+        self._thread = threading.Thread(target=lambda: asyncio.run(serve()), name=name, daemon=True)
         self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._socket]))
 
     def wait(self) -> None:
         """Block until the server is closed from another thread, or by Ctrl-C."""
         self._thread.join()
 
     def close(self) -> None:
-        """Finish what is worked on, and stop. Closing twice is harmless."""
+        """Finish running requests and stop; may be called twice."""
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

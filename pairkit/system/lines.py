@@ -1,4 +1,4 @@
-"""Files that others wrote, plain or gzipped, read as streams with limits on lines and unpacked size."""
+"""Read untrusted files, plain or gzipped, with limits on line length and decompressed size."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from typing import Any
 
 from pairkit.app.errors import DataError
 
-MAX_LINE_BYTES = 16 << 20  # 250 times the largest text of GitHub
-MAX_WHOLE_BYTES = 512 << 20  # of a file that must be read as one, such as a JSON array
-UNLIMITED = 1 << 62  # of a file of lines that a table is made of
-MAX_RATIO = 200  # unpacked to packed: text has 3 to 20, the same line over and over some 300, zeros 1,030
-FREE_BYTES = 64 << 20  # as much may be unpacked whatever the ratio
+MAX_LINE_BYTES = 16 << 20  # 250 times GitHub's longest text
+MAX_WHOLE_BYTES = 512 << 20  # of a file that can't be streamed, such as a JSON array
+UNLIMITED = 1 << 62
+MAX_RATIO = 200  # decompressed to compressed size: 3 to 20 for text, 300 for one repeated line
+FREE_BYTES = 64 << 20  # allowed at any ratio
 _BLOCK_BYTES = 1 << 20
 
 
 def is_gzipped(path: Path) -> bool:
-    """Whether the name says that a file is gzipped."""
+    """Whether a file is gzipped by its name."""
     return path.suffix.lower() == ".gz"
 
 
 def read_lines(path: Path, *, pass_over: Callable[[int], None] | None = None) -> Iterator[tuple[int, bytes]]:
-    """A file's lines with their numbers from 1 and their ends; only a line feed ends one."""
+    """Lines with their numbers from 1, including line feeds; other line separators don't end a line."""
     row = 0
     try:
         with open_regular(path) as file:
@@ -39,7 +39,12 @@ def read_lines(path: Path, *, pass_over: Callable[[int], None] | None = None) ->
                     yield row, line
                     continue
                 if pass_over is None:
-                    raise _line_too_long(path, row)
+                    raise DataError(
+                        f"has a line of more than {MAX_LINE_BYTES >> 20} MiB; expected one record or text per"
+                        " line",
+                        path=path,
+                        row=row,
+                    )
                 pass_over(row)
                 while line and not line.endswith(b"\n"):
                     line = file.readline(MAX_LINE_BYTES)
@@ -50,7 +55,7 @@ def read_lines(path: Path, *, pass_over: Callable[[int], None] | None = None) ->
 
 
 def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """`read_lines` as text in UTF-8; a byte order mark is left out."""
+    """Lines as UTF-8 text without a byte order mark."""
     for row, line in read_lines(path):
         yield row, _decoded(line, path, row)
 
@@ -60,7 +65,7 @@ def _decoded(line: bytes, path: Path, row: int) -> str:
         return line.decode("utf-8-sig" if row == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"not UTF-8 (byte {line[error.start]:#04x}); convert the file, such as with"
+            f"not UTF-8 (byte {line[error.start]:#04x}); convert the file, for example with"
             " iconv -f latin1 -t utf-8",
             path=path,
             row=row,
@@ -68,7 +73,7 @@ def _decoded(line: bytes, path: Path, row: int) -> str:
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """The JSON value of each line that is not blank, with its number."""
+    """The JSON value of each non-blank line, with its number."""
     for row, line in read_text_lines(path):
         if line.strip():
             yield row, parse_json(line.rstrip(), path, row)
@@ -77,9 +82,9 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 def read_objects(
     path: Path, broken: Callable[[DataError], None] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """`read_json_lines` where each is an object and all of its texts are Unicode.
+    """JSON objects with valid Unicode, with line numbers.
 
-    The error of a damaged line is raised or, if `broken` is given, passed to it, and the line is left out.
+    Invalid lines raise an error; if `broken` is given, it receives the error and the line is skipped.
     """
     for row, line in read_lines(path):
         try:
@@ -103,15 +108,13 @@ def _object(line: str, path: Path, row: int) -> dict[str, Any]:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
             raise DataError(
-                "not JSON (\\ud800 to \\udfff without its other half is no character); fix the file",
-                path=path,
-                row=row,
+                "not JSON (lone surrogate \\ud800 to \\udfff); fix the file", path=path, row=row
             ) from error
     return value
 
 
 def parse_json(text: str, path: Path, row: int = 1) -> Any:
-    """The value of a JSON text that begins in this row of a file."""
+    """Parse JSON text that begins in this row of a file."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -123,15 +126,15 @@ def parse_json(text: str, path: Path, row: int = 1) -> Any:
 
 
 def read_whole(path: Path, max_bytes: int | None = None, *, remedy: str = "split the file") -> bytes:
-    """All that a file holds, unpacked."""
-    most = MAX_WHOLE_BYTES if max_bytes is None else max_bytes
+    """The decompressed content of a file."""
+    limit = MAX_WHOLE_BYTES if max_bytes is None else max_bytes
     whole = bytearray()
     try:
         with open_regular(path) as file:
             while block := file.read(_BLOCK_BYTES):
                 whole += block
-                if len(whole) > most:
-                    raise DataError(f"holds more than {most >> 20} MiB; {remedy}", path=path)
+                if len(whole) > limit:
+                    raise DataError(f"has more than {limit >> 20} MiB; {remedy}", path=path)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
     except (OSError, EOFError, zlib.error, _TooLargeError) as error:
@@ -141,32 +144,32 @@ def read_whole(path: Path, max_bytes: int | None = None, *, remedy: str = "split
 
 @contextmanager
 def open_regular(path: Path) -> Iterator[io.BufferedIOBase]:
-    """A file's bytes, unpacked up to a limit; pipes and devices are refused."""
-    with open(path, "rb", opener=_open_at_once) as packed:
-        status = os.fstat(packed.fileno())
+    """A file's bytes, decompressed up to a limit; pipes and devices are refused."""
+    with open(path, "rb", opener=_open_at_once) as compressed:
+        status = os.fstat(compressed.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise DataError(
-                "is not a regular file but a pipe or device; save what it gives in a file", path=path
+                "is not a regular file but a pipe or device; save its content in a file", path=path
             )
         if not is_gzipped(path):
-            yield packed
+            yield compressed
             return
         size = status.st_size
-        with gzip.GzipFile(fileobj=packed) as unpacked:
-            yield io.BufferedReader(_Bounded(unpacked, max(FREE_BYTES, MAX_RATIO * size)), _BLOCK_BYTES)
+        with gzip.GzipFile(fileobj=compressed) as decompressed:
+            yield io.BufferedReader(_Bounded(decompressed, max(FREE_BYTES, MAX_RATIO * size)), _BLOCK_BYTES)
 
 
 def _open_at_once(name: str, flags: int) -> int:
-    """A pipe that nobody writes into would keep us waiting for ever."""
+    """Open without blocking, as a pipe without a writer would block forever."""
     return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 class _TooLargeError(Exception):
-    """More was unpacked than allowed."""
+    """The decompressed content is too large."""
 
 
 class _Bounded(io.RawIOBase):
-    """An unpacked stream that ends in an error after so many bytes."""
+    """A decompressed stream that raises an error after a number of bytes."""
 
     def __init__(self, stream: gzip.GzipFile, left: int) -> None:
         self._stream, self._left = stream, left
@@ -175,7 +178,7 @@ class _Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        # No more than is unpacked already: what stands before a fault is still to be had.
+        # readinto1 returns the bytes before a corrupt block.
         count = self._stream.readinto1(buffer)
         self._left -= count
         if self._left < 0:
@@ -183,19 +186,11 @@ class _Bounded(io.RawIOBase):
         return count
 
 
-def _line_too_long(path: Path, row: int) -> DataError:
-    return DataError(
-        f"a line of more than {MAX_LINE_BYTES >> 20} MiB; expected one record or text per line: split it",
-        path=path,
-        row=row,
-    )
-
-
 def _unreadable(error: Exception, path: Path, row: int | None) -> DataError:
     if isinstance(error, _TooLargeError):
         return DataError(
-            f"unpacks to more than {MAX_RATIO} times its size, as no file of texts does; if it is sound,"
-            " unpack it and give the plain file",
+            f"decompresses to more than {MAX_RATIO} times its size, unlike files of texts; if it is valid,"
+            " decompress it and give the plain file",
             path=path,
             row=row,
         )

@@ -1,4 +1,4 @@
-"""What the machine has for this process: cores and memory."""
+"""Cores and memory of this machine."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sys
 
 
 def cores() -> int:
-    """Those that this process may run on; on macOS, which tells no more, all of the machine."""
+    """The cores that this process may use; on macOS all cores."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-# What torch says in a RuntimeError: on devices, on the host, and for the libraries that it calls.
+# Out-of-memory messages in torch's RuntimeErrors, for devices, the host and libraries.
 _REFUSED = (
     *("out of memory", "defaultcpuallocator", "can't allocate memory", "std::bad_alloc"),
     *("could not create a memory", "cublas_status_alloc_failed"),  # oneDNN, cuBLAS
@@ -21,7 +21,7 @@ _REFUSED = (
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether less work at a time might do."""
+    """Whether the error is due to too little memory, so that a smaller batch may work."""
     if isinstance(error, MemoryError):
         return True
     text = str(error).lower()
@@ -29,8 +29,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def peak_rss_mb() -> float:
-    """The most memory that this process ever held on the host, in MiB."""
-    import resource  # which Windows lacks: an encoder works there, commands don't
+    """Peak memory of this process, in MiB."""
+    import resource  # missing on Windows, where only the encoder works
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10), 1)  # bytes there, KiB on Linux

@@ -1,10 +1,10 @@
-"""Values of one kind in a file, each read when it is asked for; in memory is only where each begins."""
+"""A sequence of values in a temporary file; only offsets are in memory."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Generic, NamedTuple, TypeVar
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Scratch(NamedTuple):
-    """A file without a name, and the folder on whose disk it is."""
+    """An unnamed file and its folder."""
 
     folder: Path
     file: IO[bytes]
@@ -25,19 +25,16 @@ class Scratch(NamedTuple):
 
 @contextmanager
 def scratch_file(folder: Path) -> Iterator[Scratch]:
-    """A file that nobody else can open, and that is gone when it is not needed or this process is killed."""
+    """An unnamed temporary file, which is deleted even if the process is killed."""
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        file = TemporaryFile(dir=folder)  # noqa: SIM115 - closed below, whatever its disk says
-    try:
+        file = TemporaryFile(dir=folder)  # noqa: SIM115
+    with file:
         yield Scratch(folder, file)
-    finally:
-        with suppress(OSError):  # of a disk that is full, as was told before
-            file.close()
 
 
 class RecordsOnDisk(Generic[T]):
-    """Values by the order in which they were added."""
+    """Values in the order in which they were added."""
 
     def __init__(self, scratch: Scratch, kind: type[T]) -> None:
         self._folder, self._file = scratch
@@ -54,7 +51,7 @@ class RecordsOnDisk(Generic[T]):
         return self._decoder.decode(self._file.read(end - start))
 
     def extend(self, values: Iterable[T]) -> None:
-        """Take further values in."""
+        """Append values."""
         with write_errors(self._folder):
             self._file.seek(self._ends[-1])
             for value in values:

@@ -1,1 +1,1 @@
-"""The papers' figures of any model: cosine densities by gold score, real against imaginary halves, curves."""
+"""The papers' figures for any model: cosine densities by gold score, halves of vectors, training curves."""

@@ -1,4 +1,4 @@
-"""Curves of training runs, drawn: a panel for each quantity, a line for each model."""
+"""Draws curves of training runs: one panel per quantity, one line per model."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from papers.figures.numbers import Curve, Curves, Dev
-from papers.figures.style import COLOURS, MARKERS, PALE, WIDTH, shown
+from papers.figures.style import COLOURS, MARKERS, PALE, WIDTH, fit_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-_ROW, _NAMES = 1.75, 0.22  # inches, heights of a row of panels and of a line of names
-_NAMES_A_LINE = 3
+_PANEL_HEIGHT, _LEGEND_LINE = 1.75, 0.22  # inches
+_LEGEND_COLUMNS = 3
 _RING: dict[str, Any] = {"marker": "o", "markersize": 8, "fillstyle": "none"}
 _STYLES = ("-", "--", "-.", ":")
-_FEW = 30  # points of a curve: each gets a mark
+_MAX_MARKERS = 30  # points of a curve that still get markers
 
 
 def draw_curves(models: Mapping[str, Curves]) -> Figure:
-    """The loss, its parts and the dev metric against steps; what the kept weights reached has a ring."""
+    """Draw the loss, its parts and the dev metric by step; a ring marks the best weights."""
     from matplotlib.figure import Figure
 
     panels = _panels(models)
     columns = 2 if len(panels) in (2, 4) else min(3, len(panels))
     rows = -(-len(panels) // columns)
-    size = (WIDTH, rows * _ROW + -(-(len(models) + 1) // _NAMES_A_LINE) * _NAMES)
+    size = (WIDTH, rows * _PANEL_HEIGHT + -(-(len(models) + 1) // _LEGEND_COLUMNS) * _LEGEND_LINE)
     figure = Figure(figsize=size, layout="constrained")
     lines: dict[str, Line2D] = {}
     for number, (title, curves) in enumerate(panels.items()):
@@ -38,7 +38,7 @@ def draw_curves(models: Mapping[str, Curves]) -> Figure:
             if name in curves:
                 lines[name] = _draw_line(axes, curves[name], order)
                 dev = models[name].dev
-                if dev is not None and title == _dev_title(dev):
+                if dev is not None and title == _dev_title(dev.metric):
                     _ring(axes, dev, order)
         _finish(axes, title, below=number < len(panels) - columns)
     _legend(figure, lines, ring=any(model.dev is not None for model in models.values()))
@@ -48,34 +48,29 @@ def draw_curves(models: Mapping[str, Curves]) -> Figure:
 def _legend(figure: Figure, lines: dict[str, Line2D], *, ring: bool) -> None:
     from matplotlib.lines import Line2D
 
-    names, handles = [shown(name, 32) for name in lines], list(lines.values())
+    names, handles = [fit_text(name, 32) for name in lines], list(lines.values())
     if ring:
-        names.append("the weights kept")
+        names.append("best weights")
         handles.append(Line2D([], [], color="black", linestyle="none", **_RING))
-    figure.legend(handles, names, loc="outside upper left", ncols=_NAMES_A_LINE, handlelength=2.8)
+    figure.legend(handles, names, loc="outside upper left", ncols=_LEGEND_COLUMNS, handlelength=2.8)
 
 
 def _panels(models: Mapping[str, Curves]) -> dict[str, dict[str, Curve]]:
-    """Each quantity's curves by model, in the order of the panels."""
+    """The curves by panel title and model, in the order of the panels."""
     panels: dict[str, dict[str, Curve]] = {"loss": {name: model.loss for name, model in models.items()}}
     for name, model in models.items():
         for part, curve in model.parts.items():
-            told = part if part.endswith(".loss") else f"{part}, unweighted"
-            panels.setdefault(told, {})[name] = curve
+            title = part if part.endswith(".loss") else f"{part}, unweighted"
+            panels.setdefault(title, {})[name] = curve
     for name, model in models.items():
         if model.dev is not None:
-            panels.setdefault(_dev_title(model.dev), {})[name] = _hundredfold(model.dev.curve)
-            for told, curve in model.dev.sets.items():
-                panels.setdefault(f"dev {told.replace('_', ' ')} × 100", {})[name] = _hundredfold(curve)
+            for metric, curve in ((model.dev.metric, model.dev.curve), *model.dev.sets.items()):
+                panels.setdefault(_dev_title(metric), {})[name] = Curve(curve.x, 100 * curve.y)
     return panels
 
 
-def _dev_title(dev: Dev) -> str:
-    return f"dev {dev.metric.replace('_', ' ')} × 100"
-
-
-def _hundredfold(curve: Curve) -> Curve:
-    return Curve(curve.x, 100 * curve.y)
+def _dev_title(metric: str) -> str:
+    return f"dev {metric.replace('_', ' ')} × 100"
 
 
 def _draw_line(axes: Axes, curve: Curve, order: int) -> Line2D:
@@ -84,7 +79,7 @@ def _draw_line(axes: Axes, curve: Curve, order: int) -> Line2D:
         curve.y,
         color=COLOURS[order % len(COLOURS)],
         linestyle=_STYLES[order % len(_STYLES)],
-        marker=MARKERS[order % len(MARKERS)] if len(curve.x) <= _FEW else None,
+        marker=MARKERS[order % len(MARKERS)] if len(curve.x) <= _MAX_MARKERS else None,
         markersize=3,
         linewidth=1.1,
         clip_on=False,
@@ -93,9 +88,14 @@ def _draw_line(axes: Axes, curve: Curve, order: int) -> Line2D:
 
 
 def _ring(axes: Axes, dev: Dev, order: int) -> None:
-    at = np.flatnonzero(dev.curve.x == dev.best_step)
-    best = _hundredfold(dev.curve)
-    axes.plot(best.x[at], best.y[at], color=COLOURS[order % len(COLOURS)], clip_on=False, **_RING)
+    best = np.flatnonzero(dev.curve.x == dev.best_step)
+    axes.plot(
+        dev.curve.x[best],
+        100 * dev.curve.y[best],
+        color=COLOURS[order % len(COLOURS)],
+        clip_on=False,
+        **_RING,
+    )
 
 
 def _finish(axes: Axes, title: str, *, below: bool) -> None:

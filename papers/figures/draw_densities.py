@@ -1,4 +1,4 @@
-"""Cosine densities by gold score, drawn: a panel a model, a ridge a group of pairs."""
+"""Draws cosine densities by gold score: one panel per model, one ridge per group of pairs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from papers.figures.numbers import CosineDensities, GoldScores, GroupCosines
-from papers.figures.style import GREY, PALE, WIDTH, shown
+from papers.figures.style import GREY, PALE, WIDTH, fit_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLUMNS = 3  # panels side by side: more would be narrower than their titles
-_GOLD, _PANEL = 1.35, 2.9  # inches, the widths of the gold scores' panel and of a model's at most
-_OVERALL, _ROW, _REST = 0.7, 0.36, 1.05  # inches, heights: all pairs, a group, and titles with labels
-_PEAK = 0.86  # of the distance between two rows
+_COLUMNS = 3  # more panels would be narrower than their titles
+_GOLD, _PANEL = 1.35, 2.9  # inches, widths of the panel of gold scores and, at most, of a model
+_OVERALL, _ROW, _REST = 0.7, 0.36, 1.05  # inches, heights of all pairs, of a group, and of titles and labels
+_PEAK = 0.86  # height of a ridge as a share of the distance between rows
 
 
 def draw_densities(
@@ -28,11 +28,10 @@ def draw_densities(
     saturation: float,
     data: str,
 ) -> Figure:
-    """A panel for each model, with the same axes: all pairs above, by gold score below (ACL Fig. 4).
+    """Draw a panel per model with shared axes: all pairs at the top, groups by gold score below (ACL Fig. 4).
 
-    At the left of each row of panels stand the gold scores (ACL Fig. 5), with the pairs of each group. Every
-    density is scaled to its own peak, so that one narrow peak doesn't flatten all other shapes; a ridge has a
-    line at its median.
+    The gold scores (ACL Fig. 5) are to the left of each row of panels. Each density is scaled to its own
+    peak, so that a narrow peak doesn't flatten the others; a line marks the median of each ridge.
     """
     from matplotlib.figure import Figure
 
@@ -50,7 +49,7 @@ def draw_densities(
         height_ratios=[_OVERALL, ridges] * rows,
     )
     for row in range(rows):
-        _say_data(figure.add_subplot(grid[2 * row, 0]), scores, data)
+        _draw_heading(figure.add_subplot(grid[2 * row, 0]), scores, data)
         gold = figure.add_subplot(grid[2 * row + 1, 0])
         _draw_gold(gold, scores)
         for column, name in enumerate(names[row * columns : (row + 1) * columns], start=1):
@@ -66,11 +65,11 @@ def draw_densities(
 
 def _title(name: str, model: CosineDensities, saturation: float) -> str:
     share = f"|cos| > {saturation:g}: {100 * model.saturated:.1f} %"
-    return f"{shown(name, 28)}\nSpearman {100 * model.spearman:.2f}\n{share}"
+    return f"{fit_text(name, 28)}\nSpearman {100 * model.spearman:.2f}\n{share}"
 
 
 def _shade(axes: Axes, axis: tuple[float, float], saturation: float) -> None:
-    """The saturation zone, at both ends of the axis as far as they are shown."""
+    """Shade the saturation zone at both ends of the axis."""
     axes.set_xlim(*axis)
     axes.axvspan(saturation, 1, color=PALE, linewidth=0)
     if axis[0] < -saturation:
@@ -105,10 +104,10 @@ def _draw_ridges(axes: Axes, groups: list[GroupCosines]) -> None:
     axes.set_xlabel("cosine")
 
 
-def _say_data(axes: Axes, scores: GoldScores, data: str) -> None:
-    """In the corner that no panel needs."""
+def _draw_heading(axes: Axes, scores: GoldScores, data: str) -> None:
+    """Write the name and size of the data in the free corner."""
     axes.set_axis_off()
-    axes.set_title(f"{shown(data, 22)}\n{scores.pairs.sum():,} pairs\n")
+    axes.set_title(f"{fit_text(data, 22)}\n{scores.pairs.sum():,} pairs\n")
     axes.text(1, 0.1, "all pairs", ha="right", transform=axes.transAxes)
 
 

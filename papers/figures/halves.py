@@ -1,9 +1,8 @@
-"""Real against imaginary halves of vectors: the numbers of ACL Fig. 3 and 10.
+"""Compares the real and imaginary halves of vectors, for ACL Fig. 3 and 10.
 
-The first half of a vector holds the real parts, the second the imaginary ones (ACL §3.1). The paper reads
-distances off t-SNE's plane as if they were the vectors'; here each distance says which of the two it is.
-t-SNE keeps neighbours, not distances, and each half has a plane of its own, so lengths in the planes compare
-nothing but drawings.
+The first half of a vector has the real parts, the second the imaginary ones (ACL §3.1). The paper measures
+distances in the t-SNE planes. These are not distances between vectors: t-SNE keeps neighbours, not distances,
+and each half has its own plane. So distances are computed both in the planes and between vectors.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from papers.figures.numbers import Curve, Pairs, density
 
 SAMPLES = 5  # pairs whose texts are joined by a line, as in the paper
 RULES = ("gold", "cosine", "all")
-_NEAREST = 1e-6  # of the longest distance, on a logarithmic axis
+_MIN_DISTANCE = 1e-6  # on a logarithmic axis, as a share of the longest distance
 
 
 @dataclass(frozen=True)
 class Zone:
-    """A choice of pairs, and how t-SNE is run on them.
+    """The pairs to compare, and the parameters of t-SNE.
 
-    `gold`: gold score / the highest one > `above`. That is how the ACL paper (§5, Fig. 3) can be read, whose
-    "weighted similarity score > 0.95" includes a pair of gold score 4.8 of 5; it is the same pairs for every
-    model. `cosine`: the model's |cosine| > `above`, which is where the cosine's gradient vanishes. `all`: all
-    pairs (ACL Fig. 10).
+    `gold`: gold score / highest score > `above`, the same pairs for every model. This is our reading of the
+    ACL paper (§5, Fig. 3), whose "weighted similarity score > 0.95" includes a pair with gold score 4.8 of 5.
+    `cosine`: the model's |cosine| > `above`, where the gradient of the cosine vanishes. `all`: all pairs (ACL
+    Fig. 10).
     """
 
     rule: str = "gold"
@@ -51,7 +50,7 @@ class Zone:
         return "all pairs" if self.rule == "all" else f"{scores[self.rule]} > {self.above:g}"
 
     def members(self, pairs: Pairs) -> np.ndarray:
-        """int64 (pair,): the numbers of all pairs in the zone, ascending."""
+        """int64 (pair,): the indices of all pairs in the zone, ascending."""
         if self.rule == "all":
             return np.arange(len(pairs.labels))
         strength = pairs.labels / pairs.labels.max() if self.rule == "gold" else np.abs(pairs.cosines)
@@ -60,7 +59,7 @@ class Zone:
 
 @dataclass(frozen=True)
 class HalfDistances:
-    """Euclidean distances between one half of the two vectors of each pair."""
+    """Euclidean distances within pairs, for one half of the vectors."""
 
     values: np.ndarray
     mean: float
@@ -69,7 +68,7 @@ class HalfDistances:
 
 @dataclass(frozen=True)
 class Distances:
-    """Distances within pairs, in one space."""
+    """Distances within pairs for both halves, between vectors or in the planes."""
 
     real: HalfDistances
     imaginary: HalfDistances
@@ -90,7 +89,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Halves:
-    """What a model's figure shows."""
+    """The content of a model's figure."""
 
     zone: str
     in_zone: int
@@ -111,8 +110,8 @@ def halves(pairs: Pairs, zone: Zone, *, model: str) -> Halves:
     """Compare the halves of the vectors of the pairs in the saturation zone."""
     if pairs.vectors.shape[1] % 2:
         raise ConfigError(
-            f"{model}: its vectors have {pairs.vectors.shape[1]} numbers, an odd dimension, which has no real"
-            " and imaginary halves: draw --kind densities, or choose another model"
+            f"{model}: vectors of {pairs.vectors.shape[1]} dimensions, an odd dimension, have no real and"
+            " imaginary halves: use --kind densities or another model"
         )
     members = zone.members(pairs)
     numbers = members
@@ -120,11 +119,11 @@ def halves(pairs: Pairs, zone: Zone, *, model: str) -> Halves:
         numbers = np.sort(np.random.default_rng(zone.seed).choice(members, zone.most, replace=False))
     used, rows = np.unique(pairs.rows[numbers], return_inverse=True)
     ends = rows.reshape(-1, 2)
-    needed = int(3 * zone.perplexity) + 2  # t-SNE looks at three neighbours for each unit of perplexity
+    needed = int(3 * zone.perplexity) + 2  # t-SNE uses three neighbours per unit of perplexity
     if len(used) < needed or len(numbers) < SAMPLES:
         raise DataError(
             f"{len(numbers):,} pairs ({len(used):,} texts) with {zone}; t-SNE at perplexity"
-            f" {zone.perplexity:g} needs {needed} texts or more: lower --above, lower --perplexity, or give"
+            f" {zone.perplexity:g} needs {needed} texts or more: lower --above or --perplexity, or use"
             " --zone all",
             path=pairs.name,
         )
@@ -150,14 +149,14 @@ def halves(pairs: Pairs, zone: Zone, *, model: str) -> Halves:
 def distances(
     real: np.ndarray, imaginary: np.ndarray, pairs: np.ndarray, *, logarithmic: bool = False
 ) -> Distances:
-    """Distances within pairs, half by half."""
+    """Distances within pairs for each half."""
     apart = [np.linalg.norm(half[pairs[:, 0]] - half[pairs[:, 1]], axis=1) for half in (real, imaginary)]
     longest = float(np.max(apart)) or 1.0
     shown: list[np.ndarray] | np.ndarray = apart
     axis, bounds = (0.0, 1.05 * longest), (0.0, None)
     options: dict[str, Any] = {"bounds": bounds}
     if logarithmic:
-        shown = np.log10(np.maximum(apart, _NEAREST * longest))
+        shown = np.log10(np.maximum(apart, _MIN_DISTANCE * longest))
         low = float(np.floor(shown.min()))
         axis, options = (low, max(float(np.ceil(shown.max())), low + 1)), {}
     first, second = (
@@ -178,7 +177,7 @@ def _to_plane(half: np.ndarray, zone: Zone) -> np.ndarray:
 
 
 def _samples(pairs: Pairs, numbers: np.ndarray, seed: int) -> list[Sample]:
-    """A seeded choice among the pairs of two different texts, or among all if those are too few."""
+    """Random pairs of different texts, or of any texts if these are too few."""
     drawn = pairs.rows[numbers]
     different = np.flatnonzero(drawn[:, 0] != drawn[:, 1])
     among = different if len(different) >= SAMPLES else np.arange(len(numbers))

@@ -1,4 +1,4 @@
-"""From models and pairs to a folder of figures, whose figures.json holds the numbers that were drawn."""
+"""Makes a folder of figures from models and pairs; figures.json has the numbers that were drawn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 KINDS = ("densities", "halves", "curves")
 RECORD_FILE = "figures.json"
 _FIGURE = re.compile(r"(curves|densities|halves[A-Za-z0-9._-]*)\.(png|svg)")
-_DIGITS = 12  # of a cosine: what follows is float64's noise, which would break ties
+_DIGITS = 12  # of a cosine; the digits after them are rounding errors, which would break ties
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Request:
 
     @property
     def titles(self) -> dict[str, str]:
-        """Each model by its name in figures: the end of its path, as long as it takes to differ."""
+        """The models by title: the end of the path, as long as needed to be unique."""
         parts = [re.split(r"[/\\]", model.rstrip("/\\")) for model in self.models]
         for length in range(1, max(map(len, parts))):
             names = ["/".join(path[-length:]) for path in parts]
@@ -71,7 +71,7 @@ class Request:
 
 
 def make_figures(request: Request, out: Path, say: Callable[[str], None] = print) -> dict[str, Any]:
-    """Draw figures and write them with their numbers; the folder is whole or absent."""
+    """Draw the figures and write them with figures.json; the folder is complete or absent."""
     _check_folder(out)
     with paper_style():
         left_out: dict[str, str] = {}
@@ -85,16 +85,16 @@ def make_figures(request: Request, out: Path, say: Callable[[str], None] = print
         if request.data is not None and request.kind != "curves":
             _draw_vectors(request, record, figures, say)
         elif request.kind == "all":
-            left_out["densities and halves"] = "they need --data, pairs with gold scores"
+            left_out["densities and halves"] = "need --data, pairs with gold scores"
         curves = {}
         for name, model in request.titles.items() if request.wants("curves") else ():
-            with _may_be_left_out(request, f"curves of {name}", left_out):
+            with _note_failure(request, f"curves of {name}", left_out):
                 curves[name] = read_curves(model)
         if curves:
             record["curves"] = curves
             figures["curves"] = draw_curves(curves)
         for what, reason in left_out.items():
-            say(f"left out {what}: {reason}")
+            say(f"skipped {what}: {reason}")
         if not figures:
             raise ConfigError(f"nothing can be drawn: {'; '.join(left_out.values())}")
         with whole_folder(out) as folder:
@@ -107,20 +107,20 @@ def make_figures(request: Request, out: Path, say: Callable[[str], None] = print
 def _draw_vectors(
     request: Request, record: dict[str, Any], figures: dict[str, Figure], say: Callable[[str], None]
 ) -> None:
-    """Add the figures of each model's vectors of the pairs, and their numbers; one model is in memory."""
+    """Add densities and halves with their numbers; one model at a time is in memory."""
     frame = _read(str(request.data), request.split)
-    labels = frame["label"].cast(pl.Float64).round(6).to_numpy()  # 32-bit scores: 4.8, not 4.80000019
+    labels = frame["label"].cast(pl.Float64).round(6).to_numpy()  # 4.8 instead of 4.80000019
     if len(np.unique(labels)) < 2:
         raise DataError("figures by gold score need labels that differ", path=str(request.data))
     data, cosines = Path(str(request.data)).name, dict[str, np.ndarray]()
     found: dict[str, Halves] = {}
     for name, model in request.titles.items():
-        say(f"{name}: encodes the texts of {len(labels):,} pairs")
-        pairs = _encoded(model, frame, labels, data)
+        say(f"{name}: encoding the texts of {len(labels):,} pairs")
+        pairs = _encode(model, frame, labels, data)
         cosines[name] = pairs.cosines
         if request.wants("halves"):
             say(f"{name}: t-SNE of both halves")
-            with _may_be_left_out(request, f"halves of {name}", record["left_out"]):
+            with _note_failure(request, f"halves of {name}", record["left_out"]):
                 found[name] = halves(pairs, request.zone, model=name)
                 drawn = draw_halves(found[name], model=name, data=data)
                 figures[_file_name(f"halves-{name}", figures)] = drawn
@@ -139,35 +139,34 @@ def _draw_vectors(
 def _read(data: str, split: str | None) -> pl.DataFrame:
     splits = pairkit.read(data).splits
     names = {"dev": "validation", None: "test" if len(splits) > 1 else next(iter(splits))}
-    wanted = names.get(split, split or "")
-    if wanted not in splits:
-        raise DataError(f"no split {wanted!r}; there are {', '.join(splits)}", path=data)
-    return splits[wanted]
+    name = names.get(split, split or "")
+    if name not in splits:
+        raise DataError(f"no split {name!r}; expected {', '.join(splits)}", path=data)
+    return splits[name]
 
 
-def _encoded(model: str, frame: pl.DataFrame, labels: np.ndarray, data: str) -> Pairs:
+def _encode(model: str, frame: pl.DataFrame, labels: np.ndarray, data: str) -> Pairs:
     """Encode each distinct text once, and compare the texts of each pair."""
     from aoe_train import Encoder
 
-    one, other = frame["text1"].to_list(), frame["text2"].to_list()
-    places = {text: place for place, text in enumerate(dict.fromkeys([*one, *other]))}
-    vectors = Encoder.load(model, precision="fp32", inference_only=True).encode([*places], progress=False)
+    first, second = frame["text1"].to_list(), frame["text2"].to_list()
+    row_of_text = {text: row for row, text in enumerate(dict.fromkeys([*first, *second]))}
+    encoder = Encoder.load(model, precision="fp32", inference_only=True)
+    vectors = encoder.encode([*row_of_text], progress=False)
     if not np.isfinite(vectors).all():
-        raise DataError(
-            f"{model} gives vectors that are not numbers (NaN, infinity); its training diverged", path=data
-        )
-    rows = np.array([[places[text] for text in pair] for pair in zip(one, other, strict=True)])
+        raise DataError(f"{model}: its vectors have NaN or infinity; its training diverged", path=data)
+    rows = np.array([[row_of_text[text] for text in pair] for pair in zip(first, second, strict=True)])
     exact = vectors.astype(np.float64)
     exact /= np.maximum(np.linalg.norm(exact, axis=1, keepdims=True), np.finfo(np.float64).tiny)
     cosines = np.einsum("pd,pd->p", *(exact[side] for side in rows.T)).round(_DIGITS)
     if np.ptp(cosines) == 0:
-        raise DataError(f"every cosine is {cosines[0]:g}: {model} does not tell texts apart", path=data)
-    return Pairs(data, one, other, labels, vectors, rows, cosines)
+        raise DataError(f"every cosine is {cosines[0]:g}: the vectors of {model} collapsed", path=data)
+    return Pairs(data, first, second, labels, vectors, rows, cosines)
 
 
 @contextmanager
-def _may_be_left_out(request: Request, what: str, left_out: dict[str, str]) -> Iterator[None]:
-    """Note why a figure can't be drawn, if all are wanted that can."""
+def _note_failure(request: Request, what: str, left_out: dict[str, str]) -> Iterator[None]:
+    """With --kind all, note why a figure can't be drawn instead of failing."""
     try:
         yield
     except (ConfigError, DataError) as error:
@@ -177,16 +176,16 @@ def _may_be_left_out(request: Request, what: str, left_out: dict[str, str]) -> I
 
 
 def _file_name(name: str, taken: Mapping[str, Any]) -> str:
-    """A name that every file system takes, and no other figure has."""
-    plain_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-")[:100]
-    number, found = 2, plain_name
-    while found in taken:
-        number, found = number + 1, f"{plain_name}-{number}"
-    return found
+    """A unique name of portable characters."""
+    base = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-")[:100]
+    number, unique = 2, base
+    while unique in taken:
+        number, unique = number + 1, f"{base}-{number}"
+    return unique
 
 
 def _check_folder(out: Path) -> None:
-    """Refuse a folder that a new one may not replace: it may hold our figures and nothing else."""
+    """Refuse to replace a folder that has anything but our figures."""
     check_place(out, "a set of figures", "figures")
     record = read_own(out / RECORD_FILE) or {}
     named = record.get("files")
@@ -195,7 +194,7 @@ def _check_folder(out: Path) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Dataclasses and arrays as JSON has them; floats have six digits, finer than ink, or are None."""
+    """Convert dataclasses and arrays to JSON types; floats get six digits, or None if not finite."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
     if isinstance(value, Mapping):

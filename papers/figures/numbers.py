@@ -1,4 +1,4 @@
-"""The numbers of the figures: cosine densities by gold score, and curves of training runs."""
+"""Computes the numbers of the figures: cosine densities by gold score, and curves of training runs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 
 from pairkit.app.errors import ConfigError, DataError
 
-FEW = 8  # pairs: below it, marks say more than a density
-_NARROWEST = 0.005  # of the axis: equal values are drawn as a narrow peak
+MIN_FOR_DENSITY = 8  # smaller groups are drawn as single marks
+_MIN_BANDWIDTH = 0.005  # share of the axis, so that equal values become a narrow peak
 _MARGIN = 0.05
-_MOST = 6  # groups: as many as whole scores from 0 to 5, the scale of STS
-_WIDE = 3.0  # a scale this wide has enough whole scores
+_MAX_GROUPS = 6  # the number of integer scores of STS, 0 to 5
+_WIDE = 3.0  # on a scale this wide, groups are integer scores
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ def density(
     """A kernel density estimate of area 1.
 
     The kernel is Gaussian with Silverman's robust bandwidth, 0.9 min(sd, IQR / 1.34) n^(-1/5) (Density
-    Estimation, 1986, Eq. 3.31). Mass that a kernel would put beyond a bound is reflected into the range:
-    cosines end at 1, and many are near it.
+    Estimation, 1986, Eq. 3.31). Mass beyond a bound is reflected, because many cosines are near their bound
+    1.
     """
     x = np.linspace(*axis, points)
     low, high = bounds
     images = [values, *(2 * bound - values for bound in bounds if bound is not None)]
-    width = _bandwidth(values, _NARROWEST * (axis[1] - axis[0]))
+    width = _bandwidth(values, _MIN_BANDWIDTH * (axis[1] - axis[0]))
     y = sum((np.exp(-0.5 * ((x[:, None] - image) / width) ** 2).sum(axis=1) for image in images), np.zeros(1))
     y = y / (len(values) * width * np.sqrt(2 * np.pi))
     inside = (x >= (-np.inf if low is None else low)) & (x <= (np.inf if high is None else high))
@@ -83,7 +83,7 @@ class GoldScores:
 
 @dataclass(frozen=True)
 class GroupCosines:
-    """The cosines of the pairs of one gold score; few of them have no density and are given themselves."""
+    """The cosines of the pairs with one gold score: a density, or the values if they are few."""
 
     gold: float
     pairs: int
@@ -113,9 +113,9 @@ def gold_scores(labels: np.ndarray) -> GoldScores:
 
 
 def cosine_axis(cosines: Sequence[np.ndarray]) -> tuple[float, float]:
-    """From below the least cosine of all models, in tenths, to 1."""
-    least = min(float(values.min()) for values in cosines)
-    return max(-1.0, np.floor(10 * (least - _MARGIN)) / 10), 1.0
+    """A range from below the lowest cosine of all models, rounded to tenths, to 1."""
+    lowest = min(float(values.min()) for values in cosines)
+    return max(-1.0, np.floor(10 * (lowest - _MARGIN)) / 10), 1.0
 
 
 def cosine_densities(
@@ -136,10 +136,10 @@ def cosine_densities(
         if not len(members):
             groups.append(GroupCosines(float(level), 0))
             continue
-        known = (float(level), len(members), _saturated(members, saturation), float(np.median(members)))
-        few = len(members) < FEW
-        curve = None if few else density(members, axis, bounds=(-1, 1))
-        groups.append(GroupCosines(*known, curve, members if few else None))
+        summary = (float(level), len(members), _saturated(members, saturation), float(np.median(members)))
+        is_small = len(members) < MIN_FOR_DENSITY
+        curve = None if is_small else density(members, axis, bounds=(-1, 1))
+        groups.append(GroupCosines(*summary, curve, members if is_small else None))
     return CosineDensities(
         float(spearmanr(cosines, labels).statistic),
         _saturated(cosines, saturation),
@@ -155,26 +155,26 @@ def _saturated(cosines: np.ndarray, limit: float) -> float:
 def levels(labels: np.ndarray) -> np.ndarray:
     """The gold scores to group by, ascending.
 
-    The labels themselves if they are few (0 and 1 of binary data), else whole scores (the six groups of
+    The labels if they are few (0 and 1 of binary data), else integers if the scale is wide (the six groups of
     arXiv Fig. 6), else six evenly spaced scores.
     """
     distinct: np.ndarray = np.unique(labels)
-    if len(distinct) <= _MOST:
+    if len(distinct) <= _MAX_GROUPS:
         return distinct
     low, high = float(distinct[0]), float(distinct[-1])
     if high - low >= _WIDE:
         return np.arange(np.floor(low), np.ceil(high) + 1)
-    return np.linspace(low, high, _MOST)
+    return np.linspace(low, high, _MAX_GROUPS)
 
 
 def nearest(labels: np.ndarray, to: np.ndarray) -> np.ndarray:
-    """int64 (pair,): the index of the level nearest to each label; halfway goes to the higher one."""
+    """int64 (pair,): the index of the nearest level; a label halfway between two goes to the higher one."""
     return np.searchsorted((to[1:] + to[:-1]) / 2, labels, side="right")
 
 
 @dataclass(frozen=True)
 class Dev:
-    """The figure that the weights were chosen by."""
+    """The dev metric, which chose the weights."""
 
     metric: str
     curve: Curve
@@ -195,28 +195,29 @@ def read_curves(model: str) -> Curves:
     """The curves of a model's run.json: the loss, its parts and the dev metric."""
     path = Path(model) / "run.json"
     if not path.is_file():
-        raise ConfigError(f"{model}: no folder with a run.json of `aoe train`; only such models have curves")
+        raise ConfigError(f"{model}: no run.json; only model folders of `aoe train` have curves")
     try:
         curves = _curves(json.loads(path.read_text(encoding="utf-8")))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(
-            f"no readable history ({type(error).__name__} {error}); expected that of `aoe train`", path=path
+            f"no readable history ({type(error).__name__} {error}); expected a run.json of `aoe train`",
+            path=path,
         ) from error
     if not len(curves.loss.x):
-        raise DataError("its history is empty: there is nothing to draw", path=path)
+        raise DataError("the history is empty", path=path)
     return curves
 
 
 def _curves(run: Mapping[str, Any]) -> Curves:
     history, settings = run["history"], run["origin"]["settings"]
-    wanted = list(settings["objective"]["weights"])
+    names = list(settings["objective"]["weights"])
     if "datasets" in run:
-        wanted = [
+        names = [
             f"{name}.{part}"
             for name in run["datasets"]
             for part in ("loss", *settings["datasets"][name]["objective"]["weights"])
         ]
-    parts = [name for name in wanted if any(name in entry for entry in history)]
+    parts = [name for name in names if any(name in entry for entry in history)]
     return Curves(_curve(history, "loss"), {name: _curve(history, name) for name in parts}, _dev(run))
 
 
@@ -237,6 +238,6 @@ def _dev(run: Mapping[str, Any]) -> Dev | None:
 
 
 def _curve(entries: Sequence[Mapping[str, Any]], key: str) -> Curve:
-    found = [(entry["step"], entry[key]) for entry in entries if key in entry]
-    steps, values = np.array(found, np.float64).reshape(-1, 2).T
+    points = [(entry["step"], entry[key]) for entry in entries if key in entry]
+    steps, values = np.array(points, np.float64).reshape(-1, 2).T
     return Curve(steps, values)

@@ -1,10 +1,10 @@
-"""How figures look and how they are written: legible in print at their own size, the same bytes each time."""
+"""The style of figures: legible in print at their size, and the same bytes on every machine."""
 
 from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 WIDTH = 6.3  # inches: the text width of an A4 page with the usual margins
 DPI = 300
-# Okabe and Ito's colours, which people with any kind of colour vision tell apart, darkest first.
+# The palette of Okabe and Ito, for any kind of colour vision, darkest first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#555555"
 PALE = "#E8E8E8"
-_FONT = "DejaVu Sans"  # comes with matplotlib, so that every machine draws the same letters
-_LOOK: dict[str, Any] = {
+_FONT = "DejaVu Sans"  # comes with matplotlib, so every machine has it
+_STYLE: dict[str, Any] = {
     "font.family": [_FONT],
     "font.size": 8,
     "axes.titlesize": 8.5,
@@ -40,52 +40,40 @@ _LOOK: dict[str, Any] = {
     "legend.fontsize": 7.5,
     "legend.frameon": False,
     "lines.linewidth": 1.3,
-    "text.parse_math": False,  # a dollar in a text or a model's name is a dollar
+    "text.parse_math": False,  # dollars in texts and model names are not formulas
     "svg.hashsalt": "aoe",
     "svg.fonttype": "path",
 }
 
 
 @contextmanager
-def drawing(style: Mapping[str, Any]) -> Iterator[None]:
-    """Draw within it: with this style, whatever the machine's matplotlibrc says."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its notes on its own caches
+def paper_style() -> Iterator[None]:
+    """Use the style of all figures, independent of the machine's matplotlibrc."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no messages about its caches
     with needed_for("a figure"):
         from matplotlib import rc_context, rcdefaults, rcParams
     with rc_context():
         rcdefaults()
-        rcParams.update(style)  # type: ignore[arg-type]  # a key is one of many literals
-        yield
-
-
-def image(figure: Figure, kind: str, **options: Any) -> bytes:
-    """A figure as a `png` or `svg` file holds it, without date and program."""
-    metadata = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}[kind]
-    held = io.BytesIO()
-    figure.savefig(held, format=kind, metadata=metadata, **options)
-    return held.getvalue()
-
-
-@contextmanager
-def paper_style() -> Iterator[None]:
-    """Draw within it, to have the look of all figures."""
-    with drawing(_LOOK):
+        rcParams.update(_STYLE)  # type: ignore[arg-type]  # a key is one of many literals
         yield
 
 
 def write_figure(figure: Figure, folder: Path, name: str) -> list[str]:
-    """Write `name.png` and `name.svg`, without date and program; call it within `paper_style`."""
-    files = {f"{name}.{kind}": image(figure, kind, dpi=DPI) for kind in ("png", "svg")}
-    for file, data in files.items():
-        write_bytes(folder / file, data)
-    return list(files)
+    """Write `name.png` and `name.svg` without date and program; call it within `paper_style`."""
+    files = []
+    for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=kind, metadata=metadata, dpi=DPI)
+        files.append(f"{name}.{kind}")
+        write_bytes(folder / files[-1], buffer.getvalue())
+    return files
 
 
-def shown(text: str, most: int) -> str:
-    """A text as one line of at most `most` characters, each of which the font has."""
+def fit_text(text: str, max_length: int) -> str:
+    """The text as one line of limited length, with characters that the font has."""
     from matplotlib.font_manager import findfont, get_font
 
     font = get_font(findfont(_FONT))
     line = one_line(text, None)
-    line = line if len(line) <= most else line[: most - 1].rstrip() + "…"
+    line = line if len(line) <= max_length else line[: max_length - 1].rstrip() + "…"
     return "".join(letter if font.get_char_index(ord(letter)) else "\ufffd" for letter in line)

@@ -1,4 +1,4 @@
-"""The methods that the papers compare with, by name. Where one differs from its paper, its file says so."""
+"""Methods of other papers by name. The docstring of each module lists its differences from the paper."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ NAMES = tuple(_METHODS)
 
 
 def method(name: str, **options: Any) -> Method | Callable[..., Any]:
-    """The objective of that name for `aoe_train.train(objective=...)`."""
+    """The objective with this name, for `aoe_train.train(objective=...)`."""
     if name not in _METHODS:
         raise ConfigError(f"method {name!r}: expected one of {', '.join(NAMES)}")
     module, _, attribute = _METHODS[name].partition(":")
-    found: Any = getattr(import_module(f"{__name__}.{module}"), attribute)
-    return found(**options) if isinstance(found, type) else found  # type: ignore[no-any-return]
+    objective: Any = getattr(import_module(f"{__name__}.{module}"), attribute)
+    return objective(**options) if isinstance(objective, type) else objective  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""What all methods share that the papers compare with."""
+"""The base class of the methods, and helpers that several of them use."""
 
 from __future__ import annotations
 
@@ -8,48 +8,65 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
+from torch.nn.functional import cross_entropy
 
 from aoe_train import TextObjective
 from pairkit.app.errors import ConfigError
 
 if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+    from torch import Tensor
+
     from aoe_train import Encoder, TextBatch
 
 Encode = Callable[[list[str]], np.ndarray]
+IGNORED = -100  # label that `cross_entropy` skips
 
 
 class Method(TextObjective):
-    """A way to train, and perhaps to read vectors."""
+    """A training objective on texts; `reader` may replace the encoder's vectors."""
 
     lr: ClassVar[float]
     """The paper's learning rate."""
     kinds: ClassVar[tuple[str, ...]] = ("single",)
-    """Rows that it learns from."""
+    """The kinds of rows that it accepts."""
     encoder: ClassVar[dict[str, Any]] = {}
-    """Settings of the encoder."""
+    """Encoder settings that it needs."""
 
     def begin(self, encoder: Encoder, kind: str) -> None:
         """See `TextObjective`."""
         del encoder
         if kind not in self.kinds:
             raise ConfigError(
-                f"{type(self).__name__}: found {kind} rows, expected {' or '.join(self.kinds)} ones"
+                f"{type(self).__name__}: found {kind} rows, expected {' or '.join(self.kinds)} rows"
             )
 
     def reader(self, encoder: Encoder, folder: Path | None) -> Encode:
-        """A function from texts to the method's vectors, by a model and what `save` wrote beside it."""
+        """The function that encodes texts, with the weights that `save` wrote to `folder`."""
         del folder
         return encoder.encode
 
 
-class OwnTokens:
-    """Finds the tokens of a text itself, all but special ones; texts must have no prompt."""
+class OrdinaryTokens:
+    """Masks the special tokens of texts that have no prompt."""
 
     def __init__(self, encoder: Encoder) -> None:
         if encoder.settings.prompts:
-            raise ConfigError("prompts: this method changes the tokens of texts; leave prompts out")
+            raise ConfigError("prompts: this method changes the tokens of texts; remove the prompts")
         self._special = torch.tensor(sorted(encoder.tokenizer.all_special_ids))
 
-    def of(self, batch: TextBatch) -> torch.Tensor:
-        """Whether each token is one, on the CPU."""
+    def mask(self, batch: TextBatch) -> Bool[Tensor, " token"]:
+        """True for each ordinary token; on the CPU."""
         return ~torch.isin(batch.input_ids.cpu(), self._special)
+
+
+def text_of_token(batch: TextBatch) -> Int[Tensor, " token"]:
+    """The index of each token's text; on the CPU."""
+    return torch.from_numpy(np.repeat(np.arange(len(batch.lengths)), batch.lengths))
+
+
+def info_nce(
+    first: Float[Tensor, "text dim"], second: Float[Tensor, "text dim"], tau: float
+) -> Float[Tensor, ""]:
+    """InfoNCE of normalised vectors: each first vector has to find its own text among the second ones."""
+    return cross_entropy(first @ second.T / tau, torch.arange(len(first), device=first.device))

@@ -1,9 +1,8 @@
-"""A BiLSTM over word vectors (Conneau et al., EMNLP 2017, arXiv 1705.02364), as a model of transformers.
+"""A BiLSTM over word vectors (Conneau et al., EMNLP 2017, arXiv 1705.02364), as a transformers model.
 
-h_t is an LSTM's state at word t from left to right beside another's from right to left; InferSent's vector of
-a text is the largest value of each of these numbers (pooling `max`). A text is read as <s>, its words, </s>.
-A word that the file of word vectors lacks is a vector of zeros, where the authors' code leaves it out.
-Importing this makes transformers' Auto classes know it.
+InferSent's vector of a text is the maximum of the states over its tokens (pooling `max`). The tokens are <s>,
+the words and </s>. An unknown word has a vector of zeros; the authors' code removes it. Importing this module
+registers the model with transformers' Auto classes.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ if TYPE_CHECKING:
     from jaxtyping import Int
     from torch import Tensor
 
-_SIZE = 2048  # of each direction's state, as InferSent's
+_SIZE = 2048  # of the state in each direction, as in InferSent
 _SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "bos_token": "<s>", "eos_token": "</s>"}
 _WORDS = Regex(r"\w+|(?<=\w)'\w+|[^\w\s]")  # "it's" is two words, as in GloVe's files
 
 
 @strict
 class BiLstmConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
-    """Sizes; `hidden_size` is that of both directions together."""
+    """Sizes of the model; `hidden_size` counts both directions."""
 
     model_type = "bilstm"
 
@@ -44,9 +43,9 @@ class BiLstmConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
     pad_token_id: int | None = 0
 
     def validate_sizes(self) -> None:
-        """Refuse sizes that two directions can't share."""
+        """Refuse an odd size, because each direction has half of it."""
         if self.hidden_size % 2:
-            raise ValueError(f"hidden_size {self.hidden_size} is odd; each direction has half of it")
+            raise ValueError(f"hidden_size {self.hidden_size}: expected an even number")
 
 
 class BiLstmModel(PreTrainedModel):  # type: ignore[no-untyped-call]
@@ -65,7 +64,7 @@ class BiLstmModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         self.post_init()  # type: ignore[no-untyped-call]
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Leave weights as torch draws them."""
+        """Keep torch's own initialisation."""
 
     def get_input_embeddings(self) -> nn.Module:
         """The word vectors."""
@@ -78,23 +77,23 @@ class BiLstmModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         *,
         output_hidden_states: bool = False,
     ) -> BaseModelOutput:
-        """States of the words of texts that are padded on the right; they don't depend on the padding."""
+        """The state of each token. Texts are padded on the right; padding does not change the states."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         words = self.embeddings(input_ids)
         packed = pack_padded_sequence(words, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
-        found, _ = pad_packed_sequence(
+        states, _ = pad_packed_sequence(
             self.lstm(packed)[0], batch_first=True, total_length=input_ids.shape[1]
         )
-        return BaseModelOutput(found, (words, found) if output_hidden_states else None)
+        return BaseModelOutput(states, (words, states) if output_hidden_states else None)
 
 
 AutoConfig.register("bilstm", BiLstmConfig)
 AutoModel.register(BiLstmConfig, BiLstmModel)
 
 
-def bilstm_folder(path: Path, home: Path) -> Path:
-    """The folder below `home` of an untrained model over a file of word vectors, made if it is absent."""
-    folder = home / f"bilstm-{sha256(path)[:16]}"
+def bilstm_folder(path: Path, parent: Path) -> Path:
+    """The folder of an untrained model over a file of word vectors; written to `parent` if it is absent."""
+    folder = parent / f"bilstm-{sha256(path)[:16]}"
     if not folder.exists():
         with whole_folder(folder) as partial:
             write_bilstm(path, partial)
@@ -103,22 +102,25 @@ def bilstm_folder(path: Path, home: Path) -> Path:
 
 def write_bilstm(path: Path, folder: Path, size: int = _SIZE) -> None:
     """Write a model folder, with weights drawn from a fixed seed."""
-    vectors, places = read_word_vectors(path)
-    vocabulary = {name: number for number, name in enumerate(dict.fromkeys([*_SPECIAL.values(), *places]))}
+    vectors, row_of_word = read_word_vectors(path)
+    vocabulary = {
+        token: number for number, token in enumerate(dict.fromkeys([*_SPECIAL.values(), *row_of_word]))
+    }
     table = np.zeros((len(vocabulary), vectors.shape[1]), np.float32)
-    for word, place in places.items():
-        table[vocabulary[word]] = vectors[place]
+    for word, row in row_of_word.items():
+        table[vocabulary[word]] = vectors[row]
     config = BiLstmConfig(vocab_size=len(vocabulary), embedding_size=vectors.shape[1], hidden_size=2 * size)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model: Any = BiLstmModel(config)
     model.embeddings.weight.data = torch.from_numpy(table)
     model.save_pretrained(folder)
-    _tokenizer(vocabulary, lower=not any(word != word.lower() for word in places)).save_pretrained(folder)
+    lower = all(word == word.lower() for word in row_of_word)
+    _tokenizer(vocabulary, lower=lower).save_pretrained(folder)
 
 
 def _tokenizer(vocabulary: dict[str, int], *, lower: bool) -> PreTrainedTokenizerFast:
-    """Splits texts into words; lower-cases them where the file has no other ones."""
+    """Split texts into words; `lower` is set if all words of the file are lower-case."""
     raw = Tokenizer(models.WordLevel(vocabulary, unk_token=_SPECIAL["unk_token"]))
     steps: list[Any] = [normalizers.Replace("\u2019", "'"), *([normalizers.Lowercase()] if lower else [])]
     raw.normalizer = normalizers.Sequence(steps)

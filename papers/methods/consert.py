@@ -1,9 +1,10 @@
-"""ConSERT (Yan et al., ACL 2021, arXiv 2105.11741), on texts alone.
+"""ConSERT (Yan et al., ACL 2021, arXiv 2105.11741), the unsupervised variant.
 
-Two views r of each text have to find each other among all 2N views of the batch (NT-Xent, Section 3 there):
-the mean of -log(exp(cos(r_i, r_j) / tau) / sum over k != i of exp(cos(r_i, r_k) / tau)), with tau = 0.1. The
-views are what did best there without labels: one has its tokens in random order (token shuffling), the other
-lacks a fifth of the features of its token embeddings (feature cutoff); dropout is off.
+The loss (NT-Xent, Section 3 there): each of the two views r of a text has to find the other one among all 2N
+views of the batch. It is the mean of -log(exp(cos(r_i, r_j) / tau) / sum over k != i of
+exp(cos(r_i, r_k) / tau)), with tau = 0.1. The views are the paper's best pair: one has its tokens in random
+order (token shuffling), the other lacks a fifth of the features of its token embeddings (feature cutoff).
+Dropout is off.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
-from papers.methods.base import Method, OwnTokens
+from papers.methods.base import Method, OrdinaryTokens, text_of_token
 from papers.methods.objectives import ibn_angle_emb
 
 if TYPE_CHECKING:
+    import numpy as np
     from jaxtyping import Bool, Int
     from torch import Tensor
 
@@ -29,28 +30,28 @@ _CUT = 0.2
 
 
 class ConSert(Method):
-    """Shuffled tokens against cut features."""
+    """Contrasts shuffled tokens with cut features."""
 
     lr = 5e-7
 
     def begin(self, encoder: Encoder, kind: str) -> None:
         """See `TextObjective`."""
         super().begin(encoder, kind)
-        self._own = OwnTokens(encoder)
+        self._ordinary = OrdinaryTokens(encoder)
 
     def forward(self, model: Any, batch: TextBatch) -> dict[str, Tensor]:
         """See `TextObjective`."""
         with without_dropout(model):
-            first = shuffled(batch, self._own.of(batch)).vectors(model)
+            first = shuffled(batch, self._ordinary.mask(batch)).vectors(model)
             with features_cut(model, batch.lengths, _CUT):
                 second = batch.vectors(model)
-        everyone = torch.ones_like(batch.texts, dtype=torch.bool)
-        return {"loss": ibn_angle_emb(first.float(), second.float(), everyone, _TAU)}
+        all_positive = torch.ones_like(batch.texts, dtype=torch.bool)
+        return {"loss": ibn_angle_emb(first.float(), second.float(), all_positive, _TAU)}
 
 
 @contextmanager
 def without_dropout(model: Any) -> Iterator[None]:
-    """Training without it; gradients are made all the same."""
+    """Switch dropout off for a training step; gradients are still computed."""
     training = model.training
     model.eval()
     try:
@@ -59,28 +60,28 @@ def without_dropout(model: Any) -> Iterator[None]:
         model.train(training)
 
 
-def shuffled(batch: TextBatch, own_tokens: Bool[Tensor, " token"]) -> TextBatch:
-    """The same texts, the own tokens of each in random order; the others keep their places."""
-    owners = torch.from_numpy(np.repeat(np.arange(len(batch.lengths)), batch.lengths))
-    own = torch.nonzero(own_tokens).flatten()
-    # By text, and within it by chance: a text's places are filled with its own tokens.
-    drawn = own[torch.argsort(owners[own] + torch.rand(len(own), dtype=torch.float64))]
-    places = torch.arange(len(owners))
-    places[own] = drawn
-    return batch._replace(input_ids=batch.input_ids[places.to(batch.input_ids.device)])
+def shuffled(batch: TextBatch, ordinary: Bool[Tensor, " token"]) -> TextBatch:
+    """The texts with their ordinary tokens in random order; special tokens keep their positions."""
+    text = text_of_token(batch)
+    positions = torch.nonzero(ordinary).flatten()
+    # Sorting by text index plus a number below 1 shuffles within each text.
+    drawn = positions[torch.argsort(text[positions] + torch.rand(len(positions), dtype=torch.float64))]
+    order = torch.arange(len(text))
+    order[positions] = drawn
+    return batch._replace(input_ids=batch.input_ids[order.to(batch.input_ids.device)])
 
 
 @contextmanager
 def features_cut(model: Any, lengths: Int[np.ndarray, " text"], share: float) -> Iterator[None]:
-    """While texts are read, let each be without a share of the features of all its token embeddings."""
+    """Zero a random share of each text's embedding features, the same ones in all its tokens."""
     embeddings: Any = getattr(model.backbone, "embeddings", None) or model.backbone.get_input_embeddings()
     kept = torch.rand(len(lengths), model.token_dim) >= share
 
-    def cut(_: object, __: object, found: Tensor) -> Tensor:
-        mask = kept.to(found.device, found.dtype)
+    def cut(_: object, __: object, embedded: Tensor) -> Tensor:
+        mask = kept.to(embedded.device, embedded.dtype)
         if not model.packed:
-            return found * mask[:, None]
-        return found * mask.repeat_interleave(torch.from_numpy(lengths).to(found.device), dim=0)
+            return embedded * mask[:, None]
+        return embedded * mask.repeat_interleave(torch.from_numpy(lengths).to(embedded.device), dim=0)
 
     handle = embeddings.register_forward_hook(cut)
     try:

@@ -1,11 +1,12 @@
-"""DiffCSE (Chuang et al., NAACL 2022, arXiv 2204.10298): vectors that tell where a text was edited.
+"""DiffCSE (Chuang et al., NAACL 2022, arXiv 2204.10298): SimCSE with replaced-token detection.
 
-The loss (Section 3 there) is L_contrast + 0.005 L_RTD. L_contrast is unsupervised SimCSE's, tau = 0.05,
-behind a projection of two layers with batch normalisation. For L_RTD 30 % of a text's tokens are masked, a
-fixed masked language model, the generator, says what stands there, and a discriminator has to tell of each
-token of this edited text whether it is the original one: the mean cross-entropy over all tokens. It begins as
-a copy of the backbone, and its [CLS] is given the text's projected vector. As in the authors' code, the
-generator says its likeliest token at every place. Projection and discriminator are not kept.
+The loss (Section 3 there) is L_contrast + 0.005 L_RTD. L_contrast is that of unsupervised SimCSE, tau = 0.05,
+on vectors after a two-layer projection with batch normalisation. For L_RTD, 30 % of a text's tokens are
+masked and a frozen masked language model (the generator) predicts them. A discriminator then classifies each
+token of the edited text as original or replaced: the mean cross-entropy over all tokens. It starts as a copy
+of the backbone, and its [CLS] embedding is the projected vector of the text. As in the authors' code, the
+generator predicts the most likely token at every position. Projection and discriminator are discarded after
+training.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from torch.nn.functional import cross_entropy, normalize
 from torch.nn.utils.rnn import pad_sequence
 
 from pairkit.app.errors import ConfigError
-from papers.methods.base import Method, OwnTokens
+from papers.methods.base import IGNORED, Method, OrdinaryTokens, info_nce
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -29,11 +30,10 @@ if TYPE_CHECKING:
     from aoe_train import Encoder, TextBatch
 
 _TAU, _MASKED, _LAMBDA = 0.05, 0.3, 0.005
-_IGNORED = -100
 
 
 class DiffCse(Method):
-    """Generator (a masked language model: a folder or Hub id), projection and discriminator."""
+    """Holds projection and discriminator; `generator` is a masked language model, a folder or Hub id."""
 
     lr = 7e-6
 
@@ -45,30 +45,27 @@ class DiffCse(Method):
         """See `TextObjective`."""
         super().begin(encoder, kind)
         backbone, dim = encoder.model.backbone, encoder.model.dim
-        self._own = OwnTokens(encoder)
-        self._mask = encoder.tokenizer.mask_token_id
-        if (
-            self._mask is None
-            or encoder.tokenizer.cls_token_id is None
-            or not hasattr(backbone, "embeddings")
-        ):
+        self._ordinary = OrdinaryTokens(encoder)
+        self._mask_id = encoder.tokenizer.mask_token_id
+        has_cls = encoder.tokenizer.cls_token_id is not None
+        if self._mask_id is None or not has_cls or not hasattr(backbone, "embeddings"):
             raise ConfigError(
-                f"diffcse: {type(backbone).__name__} has no [CLS] and [MASK]; take a BERT or RoBERTa"
+                f"diffcse: {type(backbone).__name__} has no [CLS] and [MASK]; use a BERT or RoBERTa"
             )
         if dim != encoder.model.token_dim:
-            raise ConfigError("diffcse: vectors stand for [CLS]; leave encoder.dense out")
+            raise ConfigError("diffcse: the vector replaces the embedding of [CLS]; remove encoder.dense")
         self.generator = _generator(encoder, self._generator)
         self.projection = nn.Sequential(
             *(nn.Linear(dim, 2 * dim, bias=False), nn.BatchNorm1d(2 * dim), nn.ReLU()),
             *(nn.Linear(2 * dim, dim, bias=False), nn.BatchNorm1d(dim, affine=False)),
         )
         self.discriminator: Any = copy.deepcopy(backbone)
-        if encoder.model.packed:  # the copy is given padded texts, which run.gradient_checkpointing rules out
+        if encoder.model.packed:  # the discriminator reads padded batches
             self.discriminator.set_attn_implementation("sdpa")
         self.head = nn.Linear(dim, 2)
 
     def train(self, mode: bool = True) -> Self:
-        """Set the mode of what learns."""
+        """Set the mode of all modules but the generator, which stays in evaluation mode."""
         super().train(mode)
         self.generator.eval()
         return self
@@ -77,56 +74,59 @@ class DiffCse(Method):
         """See `TextObjective`."""
         views = torch.cat([batch.vectors(model) for _ in range(2)])
         projected: Tensor = self.projection(views)
-        one, other = normalize(projected.float(), dim=-1).chunk(2)
-        contrastive = cross_entropy(one @ other.T / _TAU, torch.arange(len(one), device=one.device))
-        ids = pad_sequence(batch.sequences(), batch_first=True, padding_value=_IGNORED)
-        own = pad_sequence(list(torch.split(self._own.of(batch), batch.lengths.tolist())), batch_first=True)
-        edited, replaced = self.edited(ids, own.to(ids.device))
-        found = self._told(edited.repeat(2, 1), projected)
-        detection = cross_entropy(
-            found.float().flatten(0, 1), replaced.repeat(2, 1).flatten(), ignore_index=_IGNORED
-        )
+        first, second = normalize(projected.float(), dim=-1).chunk(2)
+        contrastive = info_nce(first, second, _TAU)
+        ids = pad_sequence(batch.sequences(), batch_first=True, padding_value=IGNORED)
+        masks = torch.split(self._ordinary.mask(batch), batch.lengths.tolist())
+        edited, replaced = self.edited(ids, pad_sequence(list(masks), batch_first=True).to(ids.device))
+        logits = self._detect(edited.repeat(2, 1), projected)
+        detection = cross_entropy(logits.float().flatten(0, 1), replaced.repeat(2, 1).flatten())
         parts = {"contrastive": contrastive.detach(), "replaced": detection.detach()}
         return {"loss": contrastive + _LAMBDA * detection, **parts}
 
     @torch.no_grad()
     def edited(
-        self, ids: Int[Tensor, "text token"], own: Bool[Tensor, "text token"]
+        self, ids: Int[Tensor, "text token"], ordinary: Bool[Tensor, "text token"]
     ) -> tuple[Int[Tensor, "text token"], Int[Tensor, "text token"]]:
-        """Texts with some of their own tokens replaced, and 1 where they are, else 0; -100 is padding."""
-        there = ids != _IGNORED
-        hidden = own & (torch.rand(ids.shape) < _MASKED).to(ids.device)
-        masked = ids.masked_fill(hidden, self._mask).clamp_min(0)
-        said = self.generator(input_ids=masked, attention_mask=there.long()).logits.argmax(-1)
-        found = torch.where(own, said, ids)
-        return found, (found != ids).long().masked_fill(~there, _IGNORED)
+        """The edited texts, and labels: 1 for a replaced token, 0 for an original one, -100 for padding."""
+        is_token = ids != IGNORED
+        hidden = ordinary & (torch.rand(ids.shape) < _MASKED).to(ids.device)
+        masked = ids.masked_fill(hidden, self._mask_id).clamp_min(0)
+        predicted = self.generator(input_ids=masked, attention_mask=is_token.long()).logits.argmax(-1)
+        edited = torch.where(ordinary, predicted, ids)
+        return edited, (edited != ids).long().masked_fill(~is_token, IGNORED)
 
-    def _told(
+    def _detect(
         self, ids: Int[Tensor, "text token"], vectors: Float[Tensor, "text dim"]
     ) -> Float[Tensor, "text token 2"]:
-        def instead(_: object, __: object, embedded: Tensor) -> Tensor:
+        def replace_cls(_: object, __: object, embedded: Tensor) -> Tensor:
             return torch.cat([vectors[:, None].to(embedded.dtype), embedded[:, 1:]], dim=1)
 
-        handle = self.discriminator.embeddings.register_forward_hook(instead)
+        handle = self.discriminator.embeddings.register_forward_hook(replace_cls)
         try:
-            mask = (ids != _IGNORED).long()
-            found = self.discriminator(input_ids=ids.clamp_min(0), attention_mask=mask).last_hidden_state
+            mask = (ids != IGNORED).long()
+            states = self.discriminator(input_ids=ids.clamp_min(0), attention_mask=mask).last_hidden_state
         finally:
             handle.remove()
-        told: Tensor = self.head(found)
-        return told
+        logits: Tensor = self.head(states)
+        return logits
 
 
 def _generator(encoder: Encoder, name: str) -> nn.Module:
-    """A masked language model that learns nothing here."""
+    """A frozen masked language model with the encoder's vocabulary."""
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     auto: Any = AutoModelForMaskedLM
     try:
         model = auto.from_pretrained(name, use_safetensors=True)
-    except (OSError, ValueError, RuntimeError, SafetensorError) as error:  # none, another kind, or damaged
-        raise ConfigError(f"generator {name}: no masked language model in safetensors") from error
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+        SafetensorError,
+    ) as error:  # absent, of another kind, or damaged
+        raise ConfigError(f"generator {name}: not a masked language model in safetensors") from error
     if AutoTokenizer.from_pretrained(name).get_vocab() != encoder.tokenizer.get_vocab():
-        raise ConfigError(f"generator {name}: has another vocabulary than the backbone")
-    found: nn.Module = model.requires_grad_(requires_grad=False).eval()
-    return found
+        raise ConfigError(f"generator {name}: its vocabulary differs from the backbone's")
+    frozen: nn.Module = model.requires_grad_(requires_grad=False).eval()
+    return frozen

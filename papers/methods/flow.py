@@ -1,14 +1,14 @@
-"""BERT-flow (Li et al., EMNLP 2020, arXiv 2011.05864): vectors that are distributed as a Gaussian.
+"""BERT-flow (Li et al., EMNLP 2020, arXiv 2011.05864): an invertible map to Gaussian vectors.
 
-An invertible map f, a flow, is fitted to the vectors u of unlabelled texts, while the
-encoder stays as it is, so that z = f(u) has the highest likelihood under a standard Gaussian (Section 3
-there): the mean of log N(f(u); 0, I) + log |det df/du|. z takes the place of u. As in the authors' code there
-are two levels of three steps, whose small networks are 32 wide and only add; their inner normalisation is
-left out. Each text is seen once: a flow that sees few texts often learns them by heart.
+With the encoder frozen, an invertible map f (a flow) is fitted to the vectors u of unlabelled texts. It
+maximises the likelihood of z = f(u) under a standard Gaussian (Section 3 there), the mean of
+log N(f(u); 0, I) + log |det df/du|; z then replaces u. As in the authors' code there are two levels of three
+steps with additive coupling networks of width 32, but without their inner normalisation. Each text is seen
+once, because a flow overfits if it sees few texts often.
 
-The flow is Glow (Kingma and Dhariwal, 2018) as BERT-flow has it: a step shifts and scales each number,
-reverses their order, and adds to the second half of the numbers what a small network makes of the first half.
-After the steps of a level the second half is done, and the first goes on.
+The flow is Glow (Kingma and Dhariwal, 2018) as in BERT-flow: a step shifts and scales each dimension,
+reverses the order of dimensions, and adds a function of the first half to the second half. After the steps of
+a level the second half is final; the next level continues with the first half.
 """
 
 from __future__ import annotations
@@ -31,57 +31,51 @@ if TYPE_CHECKING:
 
 _LEVELS, _DEPTH, _WIDTH = 2, 3, 32
 _LR, _BATCH = 1e-3, 64
-_LEAST = 4  # numbers of a vector that two levels can halve
-_NOTHING = 1e-3  # share of the usual deviation below which a number is constant
+_MIN_DIM = 4  # so that two levels can halve it
+_CONSTANT = 1e-3  # a dimension is constant if its deviation is below this share of the mean deviation
 
 
 def with_flow(encode: Encode, texts: Sequence[str], *, seed: int = 42) -> Encode:
-    """`encode` with a flow behind it that is fitted to its vectors of `texts`."""
+    """`encode` followed by a flow that is fitted to the vectors of `texts`."""
     flow = fit_flow(encode(list(texts)), seed=seed)
 
-    def latent(texts: list[str]) -> np.ndarray:
+    def encode_latent(texts: list[str]) -> np.ndarray:
         with torch.no_grad():
-            found: np.ndarray = flow(torch.from_numpy(encode(texts))).numpy()
-        return found
+            latent: np.ndarray = flow(torch.from_numpy(encode(texts))).numpy()
+        return latent
 
-    return latent
+    return encode_latent
 
 
 def fit_flow(vectors: np.ndarray, *, seed: int = 42) -> Flow:
-    """A flow of these vectors, float32 (text, dim)."""
+    """A flow fitted to vectors, float32 (text, dim)."""
     count, dim = vectors.shape
-    if dim < _LEAST or count < 2:
-        raise (ConfigError if dim < _LEAST else DataError)(
-            f"flow: found {count} vectors of {dim} numbers; expected at least 2 of {_LEAST}"
+    if dim < _MIN_DIM or count < 2:
+        raise (ConfigError if dim < _MIN_DIM else DataError)(
+            f"flow: found {count} vectors of {dim} dimensions; expected 2 or more of at least {_MIN_DIM}"
         )
-    given = torch.from_numpy(vectors)
+    data = torch.from_numpy(vectors)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         flow = Flow(dim)
-        flow.begin(given)
-        _learn(flow, given)
+        flow.initialise(data)
+        optimiser = torch.optim.Adam(flow.parameters(), lr=_LR)
+        for batch in torch.split(torch.randperm(count), _BATCH):
+            optimiser.zero_grad()
+            torch.autograd.backward(negative_log_likelihood(flow, data[batch]) / dim)
+            optimiser.step()
     return flow.eval()
 
 
-def surprise(flow: Flow, vectors: Float[Tensor, "text dim"]) -> Float[Tensor, ""]:
-    """The mean negative log-likelihood of vectors, in nats."""
+def negative_log_likelihood(flow: Flow, vectors: Float[Tensor, "text dim"]) -> Float[Tensor, ""]:
+    """The mean over vectors, in nats."""
     latent: Tensor = flow(vectors)
     constant = latent.shape[1] * math.log(2 * math.pi)
     return (latent.square().sum(1).mean() + constant) / 2 - flow.log_volume
 
 
-def _learn(flow: Flow, vectors: Float[Tensor, "text dim"]) -> None:
-    optimiser = torch.optim.Adam(flow.parameters(), lr=_LR)
-    batches = torch.split(torch.randperm(len(vectors)), _BATCH)
-    for batch in batches:
-        optimiser.zero_grad()
-        loss = surprise(flow, vectors[batch]) / vectors.shape[1]
-        torch.autograd.backward(loss)
-        optimiser.step()
-
-
 class FlowStep(nn.Module):
-    """One step; it begins as the identity in another order."""
+    """One step; before training it only reverses the dimensions."""
 
     def __init__(self, dim: int, width: int) -> None:
         super().__init__()
@@ -96,27 +90,27 @@ class FlowStep(nn.Module):
             nn.init.zeros_(weight)
 
     def forward(self, vectors: Float[Tensor, "*text dim"]) -> Float[Tensor, "*text dim"]:
-        """Vectors after the step."""
+        """Apply the step."""
         scaled = ((vectors + self.shift) * self.scale.exp()).flip(-1)
-        first = scaled.shape[-1] // 2
-        one, other = scaled[..., :first], scaled[..., first:]
-        return torch.cat([one, other + self.coupling(one)], dim=-1)
+        half = scaled.shape[-1] // 2
+        first, second = scaled[..., :half], scaled[..., half:]
+        return torch.cat([first, second + self.coupling(first)], dim=-1)
 
     @torch.no_grad()
-    def begin(self, vectors: Float[Tensor, "text dim"]) -> Float[Tensor, "text dim"]:
-        """Shift and scale so that these vectors' numbers have mean 0 and variance 1; gives what comes out.
+    def initialise(self, vectors: Float[Tensor, "text dim"]) -> Float[Tensor, "text dim"]:
+        """Set shift and scale so that the dimensions of these vectors get mean 0 and variance 1; return them.
 
-        A number that hardly differs, as one of all-MiniLM-L6-v2's, is scaled as the others are on average.
+        A constant dimension (all-MiniLM-L6-v2 has one) is scaled by the mean deviation instead.
         """
         self.shift.copy_(-vectors.mean(0))
-        spread = vectors.std(0, correction=0)
-        usual = spread.mean().clamp_min(torch.finfo(spread.dtype).tiny)
-        self.scale.copy_(-torch.where(spread > _NOTHING * usual, spread, usual).log())
+        deviation = vectors.std(0, correction=0)
+        mean = deviation.mean().clamp_min(torch.finfo(deviation.dtype).tiny)
+        self.scale.copy_(-torch.where(deviation > _CONSTANT * mean, deviation, mean).log())
         return self(vectors)  # type: ignore[no-any-return]
 
 
 class Flow(nn.Module):
-    """All steps; in float32, as dense layers are."""
+    """All levels, in float32."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -126,26 +120,26 @@ class Flow(nn.Module):
         )
 
     def forward(self, vectors: Float[Tensor, "*text dim"]) -> Float[Tensor, "*text dim"]:
-        """Their latent vectors."""
-        done: list[Tensor] = []
+        """The latent vectors."""
+        final: list[Tensor] = []
         with torch.autocast(vectors.device.type, enabled=False):
             rest = vectors.float()
             for level in self.levels:
-                whole = level(rest)
-                rest = whole[..., : whole.shape[-1] // 2]
-                done.append(whole[..., whole.shape[-1] // 2 :])
-        return torch.cat([*done, rest], dim=-1)
+                output = level(rest)
+                rest = output[..., : output.shape[-1] // 2]
+                final.append(output[..., output.shape[-1] // 2 :])
+        return torch.cat([*final, rest], dim=-1)
 
     @property
     def log_volume(self) -> Float[Tensor, ""]:
-        """Log |det| of the map's derivative, the same everywhere: only scales change volumes."""
+        """Log |det df/du|. It is the same for all vectors, because only the scales change volumes."""
         steps = [part for part in self.modules() if isinstance(part, FlowStep)]
         return torch.stack([step.scale.sum() for step in steps]).sum()
 
     @torch.no_grad()
-    def begin(self, vectors: Float[Tensor, "text dim"]) -> None:
-        """Let each step begin by what comes into it."""
+    def initialise(self, vectors: Float[Tensor, "text dim"]) -> None:
+        """Initialise each step with its own input."""
         for level in self.levels:
             for step in level.children():
-                vectors = cast("FlowStep", step).begin(vectors)
+                vectors = cast("FlowStep", step).initialise(vectors)
             vectors = vectors[:, : vectors.shape[1] // 2]

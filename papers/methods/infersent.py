@@ -1,10 +1,9 @@
-"""InferSent (Conneau et al., EMNLP 2017, arXiv 1705.02364): a BiLSTM over word vectors learns from NLI.
+"""InferSent (Conneau et al., EMNLP 2017, arXiv 1705.02364): a BiLSTM over word vectors, trained on NLI.
 
-The vectors u and v of premise and hypothesis (`papers.methods.bilstm`, the largest value of each
-number) become (u, v, |u - v|, u * v), of which layers of 512, 512 and as many numbers as there are classes
-tell the class: the mean cross-entropy (Figure 1 there). As in the authors' code, the layers are linear.
-Word vectors don't learn. The paper has three classes; here neutral rows are left out, as for all that learns
-from NLI, a triplet is two pairs, and AdamW takes the place of SGD.
+The vectors u and v of premise and hypothesis (`papers.methods.bilstm`) become (u, v, |u - v|, u * v). Linear
+layers of 512 and 512 units, as in the authors' code, and an output per class classify the pair: the mean
+cross-entropy (Figure 1 there). Word vectors are frozen. Differences from the paper: two classes, because
+neutral rows are left out; a triplet is two pairs; AdamW instead of SGD.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from pairkit.app.errors import ConfigError
-from papers.methods.base import Method
+from papers.methods.base import IGNORED, Method
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
     from aoe_train import Encoder, TextBatch
 
 _INNER, _CLASSES = 512, 2
-_IGNORED, _ABSENT = -100, -1
+_ABSENT = -1  # text index of an absent negative
 
 
 class InferSent(Method):
-    """The classifier."""
+    """Trains the model with a classifier of pairs."""
 
     lr = 1e-3
     kinds = "binary", "triplet"
@@ -41,8 +40,8 @@ class InferSent(Method):
         backbone = encoder.model.backbone
         if backbone.config.model_type != "bilstm":
             raise ConfigError(
-                f"infersent: trains a BiLSTM over word vectors, and no {type(backbone).__name__};"
-                " give a file of them as the row's backbone"
+                f"infersent: found a {type(backbone).__name__}, expected a BiLSTM over word vectors; set the"
+                " row's backbone to a file of word vectors"
             )
         backbone.get_input_embeddings().requires_grad_(requires_grad=False)
         self.classifier = nn.Sequential(
@@ -51,28 +50,26 @@ class InferSent(Method):
 
     def forward(self, model: Any, batch: TextBatch) -> dict[str, Tensor]:
         """See `TextObjective`."""
-        vectors, places = batch.vectors(model), batch.rows
-        others = places[:, 1:]
-        premises = vectors[places[:, :1].expand_as(others)]
-        found: Tensor = self.classifier(features(premises, vectors[others.clamp_min(0)]))
-        wanted = classes(others, batch.labels)
-        return {"loss": cross_entropy(found.float().flatten(0, 1), wanted.flatten(), ignore_index=_IGNORED)}
+        vectors = batch.vectors(model)
+        premises, hypotheses = batch.rows[:, :1], batch.rows[:, 1:]
+        u, v = vectors[premises.expand_as(hypotheses)], vectors[hypotheses.clamp_min(0)]
+        logits: Tensor = self.classifier(features(u, v))
+        return {
+            "loss": cross_entropy(logits.float().flatten(0, 1), classes(hypotheses, batch.labels).flatten())
+        }
 
 
 def classes(
-    others: Int[Tensor, "row other"], labels: Float[Tensor, " row"] | None
-) -> Int[Tensor, "row other"]:
-    """Whether each of a row's further texts follows from its first: as labelled, or of a triplet the first.
-
-    Absent texts have no class.
-    """
+    hypotheses: Int[Tensor, "row hypothesis"], labels: Float[Tensor, " row"] | None
+) -> Int[Tensor, "row hypothesis"]:
+    """1 for entailment, else 0: a pair's label; in a triplet 1 for the positive. Absent texts are ignored."""
     if labels is not None:
         return labels.long()[:, None]
-    found = torch.zeros_like(others)
-    found[:, 0] = 1
-    return found.masked_fill(others == _ABSENT, _IGNORED)
+    entailed = torch.zeros_like(hypotheses)
+    entailed[:, 0] = 1
+    return entailed.masked_fill(hypotheses == _ABSENT, IGNORED)
 
 
-def features(one: Float[Tensor, "*row dim"], other: Float[Tensor, "*row dim"]) -> Float[Tensor, "*row four"]:
-    """The vectors, their distance in each number, and their product."""
-    return torch.cat([one, other, (one - other).abs(), one * other], dim=-1)
+def features(u: Float[Tensor, "*row dim"], v: Float[Tensor, "*row dim"]) -> Float[Tensor, "*row four"]:
+    """(u, v, |u - v|, u * v)."""
+    return torch.cat([u, v, (u - v).abs(), u * v], dim=-1)

@@ -1,4 +1,4 @@
-"""Variants of the papers' objectives as functions of vectors and labels."""
+"""Variants of the papers' objectives, as functions of vectors and labels."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from torch import Tensor
 
-_SMOOTH = 0.01  # sine of half the angle below which the measure is quadratic
+_SMOOTH = 0.01  # sine of half the angle; below it the distance is quadratic
 _TAU = 0.05
 
 
 class Phase:
-    """Rank pairs by `phase_similarity`."""
+    """Ranks pairs by `phase_similarity`."""
 
     def __init__(self, tau: float | str = 1.0) -> None:
         self.tau = float(tau)
@@ -32,11 +32,11 @@ class Phase:
 def phase_similarity(
     first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"]
 ) -> Float[Tensor, " pair"]:
-    """1 - the root mean square of sin(delta_k / 2), in [0, 1], symmetric; 1 if all phases agree.
+    """1 - the root mean square of sin(delta_k / 2): in [0, 1], symmetric, and 1 if all phases agree.
 
     delta_k is the angle between the complex numbers z_k and w_k. The mean is weighted by |z_k| |w_k|, because
-    the phase of a number near 0 means nothing. In terms of cosines that mean is
-    (1 - cos(X, Y) / cos(|z|, |w|)) / 2. The root is smoothed below a degree: equal texts have a gradient.
+    the phase of a number near 0 is noise. In terms of cosines it is (1 - cos(X, Y) / cos(|z|, |w|)) / 2. The
+    root is smoothed below one degree, so that equal texts have a gradient.
     """
     z, w = (torch.stack(normalize(side, dim=-1).chunk(2, dim=-1), dim=-2) for side in (first, second))
     weight = torch.linalg.vector_norm(z, dim=-2) * torch.linalg.vector_norm(w, dim=-2)
@@ -52,7 +52,7 @@ def ranked(scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"]) -> Fl
 
 
 def ibn_of_rows(vectors: Float[Tensor, "row 2 dim"], labels: Float[Tensor, " row"]) -> Float[Tensor, ""]:
-    """`ibn_angle_emb` of rows labelled 0 and 1, at tau 0.05."""
+    """`ibn_angle_emb` for rows labelled 0 and 1, with tau 0.05."""
     first, second = vectors.unbind(1)
     return ibn_angle_emb(first, second, labels > 0, _TAU)
 
@@ -63,11 +63,11 @@ def ibn_angle_emb(
     positive: Bool[Tensor, " pair"],
     tau: float,
 ) -> Float[Tensor, ""]:
-    """In-batch negatives as the library angle-emb computes them; with all rows positive it is NT-Xent.
+    """In-batch negatives as in the library angle-emb. If all rows are positive, this is NT-Xent.
 
-    Each text u of a positive pair, first or second, has to find its partner v among the other 2B - 1 texts of
-    the batch: - (1 / 2B) * sum of log(exp(cos(u, v) / tau) / sum over w != u of exp(cos(u, w) / tau)). Unlike
-    arXiv Eq. 2 it goes in both directions, the mean is over all 2B texts, and a copy of a text is a negative.
+    Each text u of a positive pair has to find its partner v among the other 2B - 1 texts of the batch:
+    - (1 / 2B) * sum of log(exp(cos(u, v) / tau) / sum over w != u of exp(cos(u, w) / tau)). Unlike arXiv
+    Eq. 2 it works in both directions, averages over all 2B texts, and treats copies of a text as negatives.
     """
     texts = normalize(torch.cat([first, second]), dim=-1)
     logits = texts @ texts.T / tau

@@ -1,11 +1,10 @@
-"""PromptBERT (Jiang et al., EMNLP 2022, arXiv 2201.04337): a text's vector is that of [MASK] in a sentence.
+"""PromptBERT (Jiang et al., EMNLP 2022, arXiv 2201.04337): a text's vector is that of [MASK] in a template.
 
-A text x is read within two templates, `This sentence of "x" means [MASK].` and `This sentence : "x" means
-[MASK].`, which gives the vectors h and h' of [MASK]. What a template alone says is taken away (template
-denoising): h_0 is the vector of [MASK] if x is left out and all other tokens keep their positions. The
-loss (Eq. 6 there) is the mean of -log of exp(cos(h_i - h_0, h'_i - h'_0) / tau) over the sum of the same for
-all texts j of the batch in the place of the second i, with tau = 0.05. As in the authors' code, differences
-pass through a layer with tanh, which is not kept, and a text is encoded by the first template's h alone.
+A text x is read in two templates, `This sentence of "x" means [MASK].` and `This sentence : "x" means
+[MASK].`, which give the vectors h and h' of [MASK]. Template denoising subtracts h_0, the vector of [MASK] if
+x is left out and all other tokens keep their positions. The loss (Eq. 6 there) is InfoNCE between h_i - h_0
+and h'_i - h'_0 over the texts i of the batch, with tau = 0.05. As in the authors' code, the differences pass
+through a linear layer with tanh, which is discarded after training, and texts are encoded with h only.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy, normalize
+from torch.nn.functional import normalize
 
 from pairkit.app.errors import ConfigError
-from papers.methods.base import Encode, Method
+from papers.methods.base import Encode, Method, info_nce
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -32,16 +31,16 @@ _TEMPLATES = ('This sentence of "', '" means {mask}.'), ('This sentence : "', '"
 
 
 class Template(NamedTuple):
-    """Tokens around a text, special ones included; `mask` counts from the end, `room` is for the text."""
+    """The tokens around a text, with special ones."""
 
     before: list[int]
     after: list[int]
-    mask: int
-    room: int
+    mask: int  # position of [MASK], counted from the end
+    max_length: int  # tokens of the text
 
 
 class PromptBert(Method):
-    """The layer behind the differences."""
+    """Trains the model and the linear layer."""
 
     lr = 1e-5
     encoder: ClassVar[dict[str, Any]] = {"pooling": "cls"}
@@ -54,8 +53,8 @@ class PromptBert(Method):
 
     def forward(self, model: Any, batch: TextBatch) -> dict[str, Tensor]:
         """See `TextObjective`."""
-        one, other = (self._view(model, batch, template) for template in self._templates)
-        return {"loss": cross_entropy(one @ other.T / _TAU, torch.arange(len(one), device=one.device))}
+        first, second = (self._view(model, batch, template) for template in self._templates)
+        return {"loss": info_nce(first, second, _TAU)}
 
     def reader(self, encoder: Encoder, folder: Path | None) -> Encode:
         """See `Method`."""
@@ -64,63 +63,64 @@ class PromptBert(Method):
 
         @torch.inference_mode()
         def encode(texts: list[str]) -> np.ndarray:
-            found = np.empty((len(texts), encoder.model.token_dim), np.float32)
-            for places, batch in encoder.token_batches(texts):
-                found[places] = masked(encoder.model, framed(batch, first), first).float().cpu().numpy()
-            return found
+            vectors = np.empty((len(texts), encoder.model.token_dim), np.float32)
+            for rows, batch in encoder.token_batches(texts):
+                filled = fill_template(batch, first)
+                vectors[rows] = mask_vectors(encoder.model, filled, first).float().cpu().numpy()
+            return vectors
 
         return encode
 
     def _view(self, model: Any, batch: TextBatch, template: Template) -> Float[Tensor, "text dim"]:
-        within = framed(batch, template)
-        found: Tensor = self.layer(masked(model, within, template) - bias(model, within, template))
-        return normalize(found.float(), dim=-1)
+        filled = fill_template(batch, template)
+        difference = mask_vectors(model, filled, template) - template_bias(model, filled, template)
+        return normalize(self.layer(difference).float(), dim=-1)
 
 
 def templates(encoder: Encoder) -> list[Template]:
-    """Both, as the model's tokenizer reads them."""
+    """Both templates, tokenised for the encoder."""
     tokenizer: Any = encoder.tokenizer
     if tokenizer.mask_token is None or tokenizer.cls_token is None:
-        raise ConfigError("promptbert: this tokenizer has no [CLS] and [MASK]; take a BERT")
-    found = []
+        raise ConfigError("promptbert: the tokenizer has no [CLS] and [MASK]; use a BERT")
+    result = []
     for before, after in _TEMPLATES:
         first = tokenizer.encode(before, add_special_tokens=False)
+        first = [tokenizer.cls_token_id, *first]
         last = tokenizer.encode(after.format(mask=tokenizer.mask_token), add_special_tokens=False)
         last = [*last, tokenizer.sep_token_id]
         mask = len(last) - last.index(tokenizer.mask_token_id)
-        first = [tokenizer.cls_token_id, *first]
-        room = (encoder.settings.max_length or tokenizer.model_max_length) - len(first) - len(last)
-        if room < 1:
+        rest = (encoder.settings.max_length or tokenizer.model_max_length) - len(first) - len(last)
+        if rest < 1:
             raise ConfigError(
-                f"promptbert: max_length {encoder.settings.max_length} leaves no room for text; raise it"
+                f"promptbert: max_length {encoder.settings.max_length} leaves no tokens for text; raise it"
             )
-        found.append(Template(first, last, mask, room))
-    return found
+        result.append(Template(first, last, mask, rest))
+    return result
 
 
-def framed(batch: TextBatch, template: Template) -> TextBatch:
-    """The texts, between [CLS] and [SEP], within a template."""
+def fill_template(batch: TextBatch, template: Template) -> TextBatch:
+    """The texts, without their [CLS] and [SEP], inside a template."""
     device = batch.input_ids.device
     before, after = (torch.tensor(part, device=device) for part in template[:2])
-    texts = [own[1:-1][: template.room] for own in batch.sequences()]
-    return batch.with_sequences([torch.cat([before, own, after]) for own in texts])
+    texts = [tokens[1:-1][: template.max_length] for tokens in batch.sequences()]
+    return batch.with_sequences([torch.cat([before, tokens, after]) for tokens in texts])
 
 
-def masked(model: Any, batch: TextBatch, template: Template) -> Float[Tensor, "text dim"]:
-    """The vectors of [MASK]."""
-    places = torch.from_numpy(np.cumsum(batch.lengths) - template.mask)
-    states = batch.states(model)
-    return states[places.to(states.device)]
+def mask_vectors(model: Any, filled: TextBatch, template: Template) -> Float[Tensor, "text dim"]:
+    """The vector of [MASK] in each text."""
+    positions = torch.from_numpy(np.cumsum(filled.lengths) - template.mask)
+    states = filled.states(model)
+    return states[positions.to(states.device)]
 
 
-def bias(model: Any, batch: TextBatch, template: Template) -> Float[Tensor, "text dim"]:
-    """What the template alone gives in the place of each text; the same for all of one length."""
+def template_bias(model: Any, filled: TextBatch, template: Template) -> Float[Tensor, "text dim"]:
+    """The vector of [MASK] without the text, at its position with the text; computed once per length."""
     size = len(template.before) + len(template.after)
-    lengths, which = np.unique(batch.lengths, return_inverse=True)
+    lengths, row_of_text = np.unique(filled.lengths, return_inverse=True)
     positions = np.tile(np.arange(size), (len(lengths), 1))
     positions[:, len(template.before) :] += (lengths - size)[:, None]
-    device = batch.input_ids.device
+    device = filled.input_ids.device
     ids = torch.tensor([*template.before, *template.after], device=device).repeat(len(lengths), 1)
-    places = torch.from_numpy(positions).to(device)
-    found: Tensor = model.backbone(input_ids=ids, position_ids=places).last_hidden_state
-    return found[:, size - template.mask][torch.from_numpy(which).to(device)]
+    position_ids = torch.from_numpy(positions).to(device)
+    states: Tensor = model.backbone(input_ids=ids, position_ids=position_ids).last_hidden_state
+    return states[:, size - template.mask][torch.from_numpy(row_of_text).to(device)]

@@ -1,1 +1,1 @@
-"""RAN, the Recurrent Attention Network: pre-training, and the published checkpoints as model folders."""
+"""RAN, the Recurrent Attention Network: pre-training, and conversion of published checkpoints."""

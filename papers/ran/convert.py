@@ -1,4 +1,4 @@
-"""The published TensorFlow checkpoints as a model of ours: which of their variables is which parameter.
+"""Converts published TensorFlow checkpoints to our model, by a table of variables and parameters.
 
 rannet/ran-3/encode-attn/dense-q/kernel  (in, out)   ->   a third of ran.layers.3.window.attention.qkv.weight
 """
@@ -23,19 +23,20 @@ from papers.ran.tokenizer import load_tokenizer
 
 Sources = dict[str, list[str]]
 
-_LARGEST = 1 << 16
+_MAX_SIZE = 1 << 16
 _EMBEDDINGS = "rannet/token-embedding/embeddings"
 
 
 def convert(checkpoint: Path, vocab: Path, out: Path, *, heads: int | None, cased: bool) -> RanForMaskedLM:
-    """Write a published checkpoint as a model folder."""
+    """Convert a published checkpoint to a model folder."""
     if out.exists():
-        raise ConfigError(f"{out}: exists; give another folder or remove it")
+        raise ConfigError(f"{out}: already exists; choose another folder or remove it")
     tokenizer = load_tokenizer(vocab, lowercase=not cased)
     model = convert_checkpoint(checkpoint, heads=heads)
     if len(tokenizer) > model.config.vocab_size:
         raise ConfigError(
-            f"{vocab}: {len(tokenizer)} tokens; the checkpoint has {model.config.vocab_size}: give its own"
+            f"{vocab}: {len(tokenizer)} tokens, the checkpoint has {model.config.vocab_size}; use its own"
+            " vocabulary"
         )
     with whole_folder(out) as folder:
         model.save_pretrained(folder)
@@ -60,7 +61,7 @@ def _prefix(source: Path) -> Path:
         return source.with_suffix("") if source.suffix == ".index" else source
     found = sorted(source.glob("*.index"))
     if len(found) != 1:
-        raise DataError(f"{len(found)} checkpoints (*.index) in the folder; name one", path=source)
+        raise DataError(f"{len(found)} checkpoints (*.index) in the folder, expected one", path=source)
     return found[0].with_suffix("")
 
 
@@ -69,8 +70,8 @@ def _published_config(folder: Path) -> dict[str, int]:
     values = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     names = [name for name in ("head_num", "window_size", "min_window_size") if values.get(name) is not None]
     for name in names:
-        if type(values[name]) is not int or not 1 <= values[name] <= _LARGEST:
-            raise DataError(f"{name} = {values[name]!r}: expected a number from 1 to {_LARGEST}", path=path)
+        if type(values[name]) is not int or not 1 <= values[name] <= _MAX_SIZE:
+            raise DataError(f"{name} = {values[name]!r}: expected a number from 1 to {_MAX_SIZE}", path=path)
     return {name: values[name] for name in names}
 
 
@@ -86,13 +87,15 @@ def _config(
         )
     if heads is None:
         raise ConfigError(
-            f"{prefix}: shapes don't tell the number of heads and no config.json stands beside; give heads"
+            f"{prefix}: the number of heads is unknown, because there is no config.json; set --heads"
         )
     if query.ndim != 2 or embeddings.ndim != 2:
-        raise DataError("its embeddings or queries are no matrices; fetch the checkpoint again", path=prefix)
+        raise DataError(
+            "its embeddings or queries aren't matrices; download the checkpoint again", path=prefix
+        )
     inner = query.shape[1]
     if heads < 1 or inner % heads or inner // heads % 2:
-        raise ConfigError(f"{heads} heads don't divide an attention of {inner} into heads of an even size")
+        raise ConfigError(f"{heads} heads don't divide {inner} dimensions into heads of an even size")
     return ran.RanConfig(
         vocab_size=embeddings.shape[0],
         hidden_size=embeddings.shape[1],
@@ -114,8 +117,8 @@ def _state(model: RanForMaskedLM, variables: Mapping[str, np.ndarray], prefix: P
     missing, left = sorted(known - set(variables)), sorted(set(variables) - known)
     if missing or left:
         raise DataError(
-            f"not a RAN's variables: missing {missing[:5] or 'none'}, unknown {left[:5] or 'none'} "
-            f"({len(missing)} and {len(left)} in all); export the checkpoint without the optimiser's",
+            f"not the variables of a RAN: missing {missing[:5] or 'none'}, unknown {left[:5] or 'none'} "
+            f"({len(missing)} and {len(left)} in all); export the checkpoint without the optimiser",
             path=prefix,
         )
     expected = model.state_dict()
@@ -133,7 +136,7 @@ def _state(model: RanForMaskedLM, variables: Mapping[str, np.ndarray], prefix: P
 
 
 def _joined(names: list[str], variables: Mapping[str, np.ndarray]) -> Tensor:
-    """Kernels are (in, out) in TensorFlow, (out, in) here; joined ones lie side by side along `out`."""
+    """Concatenate variables along `out`; kernels are (in, out) in TensorFlow and (out, in) here."""
     joined = np.concatenate([variables[name] for name in names], axis=-1)
     return torch.from_numpy(
         np.array(joined.T if names[0].endswith("/kernel") else joined, np.float32, order="C")
@@ -141,7 +144,7 @@ def _joined(names: list[str], variables: Mapping[str, np.ndarray]) -> Tensor:
 
 
 def _sources(layers: int) -> Sources:
-    """Each parameter, and the variables it is joined from."""
+    """The variables of each parameter."""
     sources = {"ran.embed_tokens.weight": [_EMBEDDINGS], "lm_head.bias": ["rannet/mlm-matching/bias"]}
     sources |= _norm("ran.norm", "rannet/embedding-layernorm")
     sources |= _dense("head.dense", "rannet/mlm-hidden/dense") | _norm(
@@ -177,7 +180,7 @@ def _start(target: str, name: str) -> Sources:
 
 
 def _unused(layers: int) -> set[str]:
-    """Saved for every layer, but layers above the first start from a memory that already exists."""
+    """Initialisers of all layers but the first, which are saved but never used."""
     starts = [_start("", f"rannet/ran-{number}") for number in range(1, layers)]
     return {name for start in starts for names in start.values() for name in names}
 

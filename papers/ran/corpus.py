@@ -1,4 +1,4 @@
-"""Plain texts as sequences of tokens to pre-train on."""
+"""Plain texts as token sequences for pre-training."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pairkit.system.lines import read_text_lines
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_AT_ONCE = 1000
+_BATCH = 1000  # texts per call of the tokenizer
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Token sequences one after the other."""
+    """Concatenated token sequences, with counts of texts."""
 
     tokens: np.ndarray
     starts: np.ndarray
@@ -39,7 +39,7 @@ class Corpus:
 
 
 def read_texts(paths: Iterable[Path], column: str) -> Iterator[str]:
-    """One text a line of a text file (also `.gz`), one a row of a table's `column`; none are blank."""
+    """The non-blank texts: lines of text files (also `.gz`), and rows of a table's `column`."""
     for path in paths:
         yield from (text for text in _texts(path, column) if text and not text.isspace())
 
@@ -47,21 +47,19 @@ def read_texts(paths: Iterable[Path], column: str) -> Iterator[str]:
 def tokenize_corpus(
     texts: Iterable[str], tokenizer: PreTrainedTokenizerFast, *, length: int, text_length: int
 ) -> Corpus:
-    """Tokenize each text once and cut it into sequences of up to `length` tokens."""
+    """Tokenise each text and split it into sequences of up to `length` tokens."""
     pieces: list[np.ndarray] = []
-    found = empty = cut = 0
+    used = empty = cut = 0
     remaining = iter(texts)
-    while some := list(islice(remaining, _AT_ONCE)):
-        for ids in tokenizer(some, verbose=False)["input_ids"]:
-            found, empty, cut = found + bool(ids), empty + (not ids), cut + (len(ids) > text_length)
-            read = np.asarray(ids[:text_length], np.int32)
-            pieces.extend(read[start : start + length] for start in range(0, len(read), length))
+    while batch := list(islice(remaining, _BATCH)):
+        for ids in tokenizer(batch, verbose=False)["input_ids"]:
+            used, empty, cut = used + bool(ids), empty + (not ids), cut + (len(ids) > text_length)
+            tokens = np.asarray(ids[:text_length], np.int32)
+            pieces.extend(tokens[start : start + length] for start in range(0, len(tokens), length))
     if not pieces:
-        raise DataError(
-            f"no text to train on: {empty} texts without a token; give files with one text per line"
-        )
+        raise DataError(f"no text to train on: {empty} texts without a token; expected one text per line")
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
-    return Corpus(np.concatenate(pieces), np.concatenate([[0], ends]), found, empty, cut)
+    return Corpus(np.concatenate(pieces), np.concatenate([[0], ends]), used, empty, cut)
 
 
 def _texts(path: Path, column: str) -> Iterator[str]:
@@ -69,8 +67,7 @@ def _texts(path: Path, column: str) -> Iterator[str]:
         table = read_table(path)
         if column not in table.columns:
             raise DataError(
-                f"no column {column!r}; there are {one_line(', '.join(table.columns))}:"
-                " name one with `column`",
+                f"no column {column!r}; found {one_line(', '.join(table.columns))}: set `column`",
                 path=path,
             )
         yield from (str(text) for text in table[column] if text is not None)

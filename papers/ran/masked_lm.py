@@ -15,7 +15,7 @@ from papers.ran.masking import IGNORED
 
 
 class MaskedLMHead(nn.Module):
-    """What turns a token's vector into one that is compared with the embeddings."""
+    """Maps token vectors to vectors that are compared with the embeddings."""
 
     def __init__(self, config: ran.RanConfig) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class RanForMaskedLM(ran.RanPreTrainedModel):  # type: ignore[no-untyped-call]
     """RAN for pre-training; the output matrix is the embedding matrix."""
 
     _tied_weights_keys = {"lm_head.weight": "ran.embed_tokens.weight"}  # noqa: RUF012
-    accepts_loss_kwargs = True  # the trainer then says over how many labels to average
+    accepts_loss_kwargs = True  # the trainer then passes `num_items_in_batch`
 
     def __init__(self, config: ran.RanConfig) -> None:
         super().__init__(config)
@@ -57,6 +57,6 @@ class RanForMaskedLM(ran.RanPreTrainedModel):  # type: ignore[no-untyped-call]
         labelled = labels != IGNORED
         logits = self.lm_head(self.head(hidden[labelled]))
         total = F.cross_entropy(logits.float(), labels[labelled], reduction="sum")
-        # A batch without a label has no loss; dividing by one keeps it 0 rather than undefined.
+        # Without labels, the loss is 0 instead of NaN.
         count = labelled.sum().clamp(min=1) if num_items_in_batch is None else num_items_in_batch
         return MaskedLMOutput(loss=total / count, logits=logits)

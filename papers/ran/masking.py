@@ -1,4 +1,4 @@
-"""Whole-word masking (Devlin et al., 2019), 80/10/10 by default, decided by seed, epoch and row only."""
+"""Whole-word masking (Devlin et al., 2019), 80/10/10 by default, determined by seed, epoch and row."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Vocabulary:
 
     @classmethod
     def of(cls, tokenizer: PreTrainedTokenizerFast) -> Vocabulary:
-        """Read it off a tokenizer; without `##` pieces each token is a word."""
+        """The vocabulary of a tokenizer; without `##` pieces each token is a word."""
         if tokenizer.mask_token_id is None:
-            raise ConfigError("the tokenizer has no mask token; use one made for masked language modelling")
+            raise ConfigError("the tokenizer has no mask token; use one for masked language modelling")
         words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
         special = np.zeros(len(words), bool)
         special[tokenizer.all_special_ids] = True
@@ -41,7 +41,7 @@ class Vocabulary:
 def mask_words(
     ids: np.ndarray, vocabulary: Vocabulary, settings: MaskSettings, key: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hide whole words of a sequence."""
+    """Mask whole words of a sequence; returns the tokens that the model sees, and the labels."""
     random = np.random.default_rng(key)
     shown, labels = ids.astype(np.int64), np.full(len(ids), IGNORED, np.int64)
     hidden = _hidden(ids, vocabulary, settings.share, random)
@@ -55,16 +55,16 @@ def mask_words(
 
 
 def _hidden(ids: np.ndarray, vocabulary: Vocabulary, share: float, random: np.random.Generator) -> np.ndarray:
-    """Places of words drawn until they are `share` of the tokens; a word that would exceed it is left out."""
+    """Positions of random words, up to `share` of the tokens; words that would exceed it are skipped."""
     ordinary = ~vocabulary.special[ids]
     begins = ~vocabulary.continues[ids] | ~ordinary
     begins[1:] |= ~ordinary[:-1]
     word = np.cumsum(begins)
-    places = np.flatnonzero(ordinary)
-    if len(places) == 0:
-        return places
-    words, sizes = np.unique(word[places], return_counts=True)
-    budget = max(1, round(share * len(places)))
+    positions = np.flatnonzero(ordinary)
+    if len(positions) == 0:
+        return positions
+    words, sizes = np.unique(word[positions], return_counts=True)
+    budget = max(1, round(share * len(positions)))
     chosen = []
     for index in random.permutation(len(words)):
         if sizes[index] <= budget:
@@ -72,14 +72,14 @@ def _hidden(ids: np.ndarray, vocabulary: Vocabulary, share: float, random: np.ra
             budget -= sizes[index]
         if budget == 0:
             break
-    return places[np.isin(word[places], chosen)]
+    return positions[np.isin(word[positions], chosen)]
 
 
 class MaskedSequences(Dataset[dict[str, Tensor]]):
-    """All epochs one after the other as a single run of examples, to be read in order.
+    """The examples of all epochs in one sequence.
 
-    The n-th example is a function of the seed and n, so a resumed run goes on with the same examples and
-    masks as an undisturbed one, without a state of its own.
+    The n-th example depends only on the seed and n, so a resumed run gets the same examples and masks as an
+    undisturbed one without saved state.
     """
 
     def __init__(
@@ -92,22 +92,22 @@ class MaskedSequences(Dataset[dict[str, Tensor]]):
         return self.examples
 
     def tokens(self, examples: int) -> int:
-        """Of the first so many examples together."""
+        """The number of tokens of the first `examples` examples."""
         lengths = np.diff(self.corpus.starts)
         epochs, rest = divmod(examples, len(self.corpus))
-        begun = _shuffled(self.seed, epochs, len(self.corpus))[:rest]
-        return epochs * int(lengths.sum()) + int(lengths[begun].sum())
+        last_rows = _shuffled(self.seed, epochs, len(self.corpus))[:rest]
+        return epochs * int(lengths.sum()) + int(lengths[last_rows].sum())
 
     def __getitem__(self, number: int) -> dict[str, Tensor]:
-        epoch, place = divmod(number, len(self.corpus))
-        row = int(_shuffled(self.seed, epoch, len(self.corpus))[place])
+        epoch, index = divmod(number, len(self.corpus))
+        row = int(_shuffled(self.seed, epoch, len(self.corpus))[index])
         key = (self.seed, epoch, row)
         shown, labels = mask_words(self.corpus[row], self.vocabulary, self.mask, key)
         return {"input_ids": torch.from_numpy(shown), "labels": torch.from_numpy(labels)}
 
 
 def pad_examples(examples: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """A batch (row, column), with an attention mask that says where it is padding."""
+    """A padded batch (row, column) with its attention mask."""
     ids = [example["input_ids"] for example in examples]
     labels = [example["labels"] for example in examples]
     return {

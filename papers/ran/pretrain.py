@@ -1,7 +1,7 @@
-"""Pre-train a RAN on plain texts by masked language modelling, into a model folder.
+"""Pre-trains a RAN on plain texts by masked language modelling, and writes a model folder.
 
-Kill it at any moment and run it again: it goes on from the newest checkpoint in `OUT.work`, and trains what
-an undisturbed run would have. Once the folder is written, `OUT.work` is removed.
+Kill it and run it again: it continues from the newest checkpoint in `OUT.work`, with the result of an
+undisturbed run. `OUT.work` is removed after the model folder is written.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast, TrainerControl, TrainerState
 
 _RUN_FILE = "run.json"
-_TOLD = 1000  # texts between two words on how many are tokenised
-_ENTRIES, _FAR_ABOVE = 3, 2  # log entries, and times the first loss
+_PROGRESS_TEXTS = 1000  # tokenised texts between two progress events
+_DIVERGED_ENTRIES, _DIVERGED_RATIO = 3, 2  # last log entries whose loss exceeds this multiple of the first
 
 
 def pretrain(settings: PretrainSettings, *, progress: bool | Listener = True) -> dict[str, Any]:
-    """Run, or continue, one pre-training.
+    """Run or continue a pre-training.
 
     Returns:
-        `out`, `steps`, `tokens` (read by the model, without padding), `seconds` (of this process),
-        `loss_first` (of the first step) and `loss_last` (mean of the last log interval).
+        `out`, `steps`, `tokens` (without padding), `seconds` (of this process), `loss_first` (first step)
+        and `loss_last` (mean of the last log interval).
     """
     work = settings.out.with_name(f"{settings.out.name}.work")
     origin = _origin(settings)
@@ -67,7 +67,7 @@ def _run(
     set_seed(settings.seed)
     model = _model(settings, tokenizer)
     trainer = _trainer(settings, model, corpus, Vocabulary.of(tokenizer), work)
-    trainer.add_callback(_Shown(show))
+    trainer.add_callback(_ReportProgress(show))
     trained = trainer.train(resume_from_checkpoint=_newest_checkpoint(work))
     steps, sequences = trainer.state.global_step, cast("MaskedSequences", trainer.train_dataset)
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
@@ -95,17 +95,17 @@ def _run(
 
 
 def _counted(texts: Iterator[str], show: Listener) -> Iterator[str]:
-    """The texts, while it is told how many were tokenised."""
+    """Pass the texts on and report progress."""
     number = 0
     for number, text in enumerate(texts, start=1):
-        if number % _TOLD == 1:
+        if number % _PROGRESS_TEXTS == 1:
             show(Progress("tokenise", number - 1))
         yield text
     show(Progress("tokenise", number, ended=True))
 
 
 def _origin(settings: PretrainSettings) -> dict[str, Any]:
-    """What decides the result: a run may only go on from one with the same."""
+    """Everything that the result depends on; a run continues only if it is the same."""
     missing = [path for path in settings.texts if not path.is_file()]
     if missing:
         raise DataError("no such file", path=missing[0])
@@ -120,17 +120,17 @@ def _open_work(settings: PretrainSettings, work: Path, origin: dict[str, Any]) -
     if settings.fresh:
         shutil.rmtree(work, ignore_errors=True)
     elif settings.out.exists():
-        raise ConfigError(f"{settings.out}: already exists; give another `out`, or `fresh` to replace it")
+        raise ConfigError(f"{settings.out}: already exists; choose another --out, or --fresh to replace it")
     if not (work / _RUN_FILE).exists():
         write_json(work / _RUN_FILE, origin)
     elif read_own(work / _RUN_FILE) != origin:
         raise ConfigError(
-            f"{work}: a run with other settings or texts was begun here; give the same ones, or `fresh`"
+            f"{work}: has a run with other settings or texts; use the same ones, or --fresh to discard it"
         )
 
 
 def _newest_checkpoint(work: Path) -> str | None:
-    """The newest whole checkpoint: the file that is looked for is the last that transformers writes."""
+    """The newest complete checkpoint: one with `trainer_state.json`, which transformers writes last."""
     states = work.glob("checkpoint-*/trainer_state.json")
     found = [path.parent for path in states if path.stat().st_size and _step(path.parent) >= 0]
     newest = max(found, key=_step, default=None)
@@ -157,8 +157,8 @@ def _model(settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast) -> Ra
             hidden_dropout_prob=sizes.dropout,
             attention_probs_dropout_prob=sizes.dropout,
             pad_token_id=tokenizer.pad_token_id,
-            # 0.02 is for the base width; a narrower model would see too little of its attention to leave the
-            # plateau of word frequencies.
+            # 0.02 is for the base width. With it, a narrower model's attention is too weak to learn more than
+            # word frequencies.
             initializer_range=0.02 * math.sqrt(768 / dim),
         )
     )
@@ -166,7 +166,7 @@ def _model(settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast) -> Ra
         if len(tokenizer) > len(embeddings):
             raise ConfigError(
                 f"{settings.init_from}: embeddings of {len(embeddings)} tokens, but the tokenizer has "
-                f"{len(tokenizer)}; use the encoder's own"
+                f"{len(tokenizer)}; use the encoder's tokenizer"
             )
         with torch.no_grad():
             model.ran.embed_tokens.weight.copy_(embeddings)
@@ -179,8 +179,7 @@ def _read_embeddings(folder: Path) -> torch.Tensor:
         encoder: Any = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True)
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"{folder}: no encoder to take embeddings from ({error}); give a folder with config.json and"
-            " model.safetensors"
+            f"{folder}: no encoder ({error}); expected a folder with config.json and model.safetensors"
         ) from error
     weight: torch.Tensor = encoder.get_input_embeddings().weight
     return weight.detach().float()
@@ -194,8 +193,9 @@ def _trainer(
     work: Path,
 ) -> Trainer:
     args = _arguments(settings, work)
-    every = math.ceil(settings.epochs * len(corpus))
-    examples = every if settings.steps is None else settings.steps * _batch(args)
+    examples = math.ceil(settings.epochs * len(corpus))
+    if settings.steps is not None:
+        examples = settings.steps * _batch(args)
     trainer = _Trainer(
         model=model,
         args=args,
@@ -203,14 +203,14 @@ def _trainer(
             corpus, vocabulary, settings.mask, seed=settings.seed, examples=examples
         ),
         data_collator=pad_examples,
-        callbacks=[_Watch()],
+        callbacks=[_StopIfDiverged()],
     )
     trainer.remove_callback(PrinterCallback)
     return trainer
 
 
 def _batch(args: TrainingArguments) -> int:
-    """Examples of a step."""
+    """The number of examples per step."""
     return int(args.train_batch_size * args.world_size * args.gradient_accumulation_steps)
 
 
@@ -222,7 +222,7 @@ def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
     args = TrainingArguments(
         output_dir=str(work),
         seed=settings.seed,
-        num_train_epochs=1,  # the data set repeats the corpus as often as is wanted
+        num_train_epochs=1,  # the dataset repeats the corpus
         train_sampling_strategy="sequential",
         per_device_train_batch_size=settings.batch_size,
         gradient_accumulation_steps=settings.accumulation,
@@ -230,7 +230,7 @@ def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
         weight_decay=settings.weight_decay,
         warmup_steps=settings.warmup,
         optim="adamw_torch_fused",
-        ddp_find_unused_parameters=True,  # texts of one window leave the recurrence's parameters out
+        ddp_find_unused_parameters=True,  # texts of one window don't use the recurrence's parameters
         logging_steps=settings.log_steps,
         logging_first_step=True,
         logging_nan_inf_filter=False,
@@ -243,7 +243,7 @@ def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
         log_level="error",
         **recompute,
     )
-    args._n_gpu = min(args.n_gpu, 1)  # several would get DataParallel, which can't split a batch
+    args._n_gpu = min(args.n_gpu, 1)  # no DataParallel, which can't split these batches
     precision = settings.precision
     if precision == "auto":
         on_gpu = args.device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
@@ -254,46 +254,34 @@ def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
 
 
 class _Trainer(Trainer):
-    """Leaves out the pickle of arguments, which nobody reads: a checkpoint holds states alone."""
+    """Removes the pickled arguments from checkpoints, because they are never read."""
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         super()._save(output_dir, state_dict)
         Path(output_dir or str(self.args.output_dir), TRAINING_ARGS_NAME).unlink(missing_ok=True)
 
 
-class _Shown(TrainerCallback):
+class _ReportProgress(TrainerCallback):
     """Reports steps to a listener."""
 
     def __init__(self, show: Listener) -> None:
         self._show = show
 
-    def on_step_end(
-        self,
-        args: TrainingArguments,  # noqa: ARG002 - named as transformers does
-        state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        """Report."""
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:  # noqa: ARG002
+        """See `TrainerCallback`."""
         if state.is_world_process_zero:
             self._show(Progress("pre-train", state.global_step, state.max_steps))
 
-    def on_train_end(
-        self,
-        args: TrainingArguments,  # noqa: ARG002 - named as transformers does
-        state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
-        **_: Any,
-    ) -> None:
-        """Report."""
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:  # noqa: ARG002
+        """See `TrainerCallback`."""
         if state.is_world_process_zero:
             self._show(Progress("pre-train", state.global_step, state.max_steps, ended=True))
 
 
-class _Watch(TrainerCallback):
-    """Ends a run that diverged: a loss that is NaN, or far above its beginning for several log entries.
+class _StopIfDiverged(TrainerCallback):
+    """Stops a run whose loss is NaN, or far above its first value for several log entries.
 
-    The loss begins near that of guessing any word, which no model exceeds for long that learns.
+    The first loss is near that of random guesses, so a model that learns never stays above it.
     """
 
     def on_log(
@@ -304,19 +292,21 @@ class _Watch(TrainerCallback):
         logs: dict[str, float] | None = None,
         **_: Any,
     ) -> None:
-        """Look at the losses so far."""
+        """Check the losses so far."""
         losses = [entry["loss"] for entry in state.log_history if "loss" in entry]
         last = [*losses[-1:], *([logs["train_loss"]] if logs and "train_loss" in logs else [])]
         bad = next((loss for loss in last if not math.isfinite(loss)), None)
         if bad is not None:
-            found = f"the loss became {bad}"
-        elif len(losses) > _ENTRIES and min(losses[-_ENTRIES:]) > _FAR_ABOVE * losses[0]:
-            found = f"the loss rose from {losses[0]:.3g} to {losses[-1]:.3g}"
+            sign = f"the loss became {bad}"
+        elif (
+            len(losses) > _DIVERGED_ENTRIES and min(losses[-_DIVERGED_ENTRIES:]) > _DIVERGED_RATIO * losses[0]
+        ):
+            sign = f"the loss rose from {losses[0]:.3g} to {losses[-1]:.3g}"
         else:
             return
-        before = _newest_checkpoint(Path(str(args.output_dir)))
-        kept = "" if before is None else f"; its newest checkpoint is {before}"
+        checkpoint = _newest_checkpoint(Path(str(args.output_dir)))
+        kept = "" if checkpoint is None else f"; its newest checkpoint is {checkpoint}"
         raise ConfigError(
-            f"training diverged at step {state.global_step:,}: {found}; train again with a lower --lr (now"
-            f" {args.learning_rate:g}) and --fresh{kept}"
+            f"training diverged at step {state.global_step:,}: {sign}; train again with --fresh and a lower"
+            f" lr (now {args.learning_rate:g}), such as --set lr={args.learning_rate / 10:g}{kept}"
         )

@@ -1,9 +1,9 @@
-"""Read TensorFlow's tensor bundle (`NAME.index` + `NAME.data-00000-of-00001`) without TensorFlow.
+"""Reads TensorFlow's tensor bundles (`NAME.index` + `NAME.data-00000-of-00001`) without TensorFlow.
 
-The index is a LevelDB table: blocks of (name, entry) sorted by name, a block of (last name, block) over
-them, and a 48-byte footer that points to that one. An entry is a protocol buffer that says of which type and
-shape a tensor is and where its bytes lie in a data file. Blocks of the index are checked against their
-CRC-32C, tensors against the size of their type, shape and file.
+The index is a LevelDB table: blocks of (name, entry) sorted by name, a block of (last name, block) that lists
+them, and a 48-byte footer with the position of the latter. An entry is a protocol buffer with a tensor's
+type, shape and position in a data file. Blocks are checked against their CRC-32C, tensors against the size of
+their type, shape and file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from pairkit.app.errors import DataError
 
-_INDEX_LIMIT = 16 << 20  # the published one has 30 kB
+_INDEX_LIMIT = 16 << 20  # bytes; the published index has 30 kB
 _KEY_LIMIT, _RANK_LIMIT = 4096, 8
 _FOOTER, _TRAILER, _MAGIC = 48, 5, 0xDB4775248B80FB57
 _STRING = 7
@@ -26,15 +26,15 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 def read_bundle(prefix: Path) -> dict[str, np.ndarray]:
-    """All numeric tensors of a checkpoint by name, each mapped from its file; strings are left out."""
+    """All numeric tensors of a checkpoint by name, memory-mapped; strings are skipped."""
     index = Path(f"{prefix}.index")
     try:
         if index.stat().st_size > _INDEX_LIMIT:
-            raise DataError(f"larger than {_INDEX_LIMIT >> 20} MiB; no index of a checkpoint", path=index)
+            raise DataError(f"larger than {_INDEX_LIMIT >> 20} MiB; not a checkpoint index", path=index)
         entries = dict(_entries(index))
         header = _message(entries.pop(b""))
         if header.get(2, [0])[0]:
-            raise DataError("written on a big-endian machine; save it again on a usual one", path=index)
+            raise DataError("big-endian; save the checkpoint again on a little-endian machine", path=index)
         shards = int(header.get(1, [1])[0])
         tensors = {name.decode(): _message(entry) for name, entry in entries.items()}
         return {
@@ -49,7 +49,7 @@ def read_bundle(prefix: Path) -> dict[str, np.ndarray]:
         ) from error
     except (IndexError, KeyError, ValueError, TypeError, OverflowError, struct.error) as error:
         raise DataError(
-            f"damaged index ({type(error).__name__}: {error}); fetch the file again", path=index
+            f"damaged index ({type(error).__name__}: {error}); download the file again", path=index
         ) from error
 
 
@@ -58,7 +58,7 @@ def _tensor(prefix: Path, name: str, entry: dict[int, list[int | bytes]], shards
     path = Path(f"{prefix}.data-{shard:05d}-of-{shards:05d}")
     if 7 in entry or _number(entry, 1) not in _DTYPES:
         raise DataError(
-            f"{name}: sliced, or of type {_number(entry, 1)}; expected whole tensors of numbers", path=path
+            f"{name}: sliced, or of type {_number(entry, 1)}; expected a whole numeric tensor", path=path
         )
     dtype = np.dtype(_DTYPES[_number(entry, 1)])
     dims = _message(_text(entry, 2)).get(2, [])
@@ -70,7 +70,7 @@ def _tensor(prefix: Path, name: str, entry: dict[int, list[int | bytes]], shards
     ):
         raise DataError(
             f"{name}: {size} bytes at {offset} are not shape {shape} of {dtype} within the file; "
-            "fetch the file again",
+            "download the file again",
             path=path,
         )
     if size == 0:
@@ -82,8 +82,8 @@ def _entries(index: Path) -> Iterator[tuple[bytes, bytes]]:
     data = index.read_bytes()
     footer = data[-_FOOTER:]
     if len(footer) < _FOOTER or struct.unpack("<Q", footer[-8:])[0] != _MAGIC:
-        raise DataError("no index of a TensorFlow checkpoint; give the path of NAME.index", path=index)
-    _, _, at = _handle(footer, 0)  # of a block of metadata, which bundles leave empty
+        raise DataError("not the index of a TensorFlow checkpoint; expected NAME.index", path=index)
+    _, _, at = _handle(footer, 0)  # a metadata block, which is empty in bundles
     offset, size, _ = _handle(footer, at)
     read = 0
     for _, handle in _block(data, offset, size, index):
@@ -95,14 +95,14 @@ def _entries(index: Path) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _block(data: bytes, offset: int, size: int, index: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values of a block; a key shares the beginning of the one before it."""
+    """Keys and values of a block; a key shares a prefix with the previous one."""
     if offset + size > len(data):
-        raise IndexError("a block outside of the file")
+        raise IndexError("a block outside the file")
     kind, expected = struct.unpack_from("<BI", data, offset + size)
     if kind:
         raise DataError("compressed; save the checkpoint again without compression", path=index)
     if _masked_crc32c(data[offset : offset + size + 1]) != expected:
-        raise DataError(f"damaged: the checksum at byte {offset + size} is wrong; fetch it again", path=index)
+        raise DataError(f"damaged: wrong checksum at byte {offset + size}; download it again", path=index)
     block = data[offset : offset + size]
     (restarts,) = struct.unpack("<I", block[-4:])
     at, end, key = 0, len(block) - 4 - 4 * restarts, b""
@@ -110,7 +110,7 @@ def _block(data: bytes, offset: int, size: int, index: Path) -> Iterator[tuple[b
         shared, at = _varint(block, at)
         fresh, at = _varint(block, at)
         if shared + fresh > _KEY_LIMIT:
-            raise IndexError("a name of thousands of bytes")
+            raise IndexError(f"a name of more than {_KEY_LIMIT} bytes")
         length, at = _varint(block, at)
         key = key[:shared] + block[at : at + fresh]
         at += fresh + length
@@ -124,7 +124,7 @@ def _handle(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 def _message(data: bytes) -> dict[int, list[int | bytes]]:
-    """A protocol buffer's values by field number; nested messages stay bytes."""
+    """The values of a protocol buffer by field number; nested messages stay bytes."""
     fields: dict[int, list[int | bytes]] = {}
     at = 0
     while at < len(data):
@@ -146,7 +146,7 @@ def _message(data: bytes) -> dict[int, list[int | bytes]]:
 
 
 def _number(message: dict[int, list[int | bytes]], field: int) -> int:
-    """A number of a message; protocol buffers leave zeros out."""
+    """A number of a message; protocol buffers omit zeros."""
     return int(message.get(field, [0])[0])
 
 
@@ -181,7 +181,7 @@ _CRC = _crc_table()
 
 
 def _masked_crc32c(data: bytes) -> int:
-    """CRC-32C (Castagnoli), turned as LevelDB stores it."""
+    """CRC-32C (Castagnoli), rotated and shifted as in LevelDB."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = (crc >> 8) ^ _CRC[(crc ^ byte) & 0xFF]

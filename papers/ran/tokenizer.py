@@ -1,4 +1,4 @@
-"""The tokenizer of a RAN: WordPiece, and a text gets no special tokens."""
+"""The tokenizer of a RAN: WordPiece without special tokens around texts."""
 
 from __future__ import annotations
 
@@ -21,30 +21,29 @@ _SPECIAL = {
 
 
 def load_tokenizer(source: Path, *, lowercase: bool = True) -> PreTrainedTokenizerFast:
-    """A tokenizer's folder, or a WordPiece vocabulary with one token per line."""
+    """Load a tokenizer folder, or a WordPiece vocabulary with one token per line."""
     if source.is_file():
         return _wordpiece(source, lowercase=lowercase)
     try:
         tokenizer = AutoTokenizer.from_pretrained(
             source, use_fast=True, local_files_only=True, trust_remote_code=False
         )
-    except Exception as error:  # whatever a damaged file makes transformers and tokenizers raise
+    except Exception as error:  # damaged files make transformers and tokenizers raise many types
         raise ConfigError(
-            f"{source}: no tokenizer ({one_line(str(error), 200)}); give a folder with tokenizer.json or a"
-            " vocab.txt"
+            f"{source}: no tokenizer ({one_line(str(error), 200)}); expected a folder with tokenizer.json or"
+            " a vocab.txt"
         ) from error
     if tokenizer.pad_token_id is None:
-        raise ConfigError(f"{source}: the tokenizer has no padding token; use one of an encoder")
+        raise ConfigError(f"{source}: the tokenizer has no padding token; use that of an encoder")
     return cast("PreTrainedTokenizerFast", tokenizer)
 
 
 def _wordpiece(file: Path, *, lowercase: bool) -> PreTrainedTokenizerFast:
     try:
-        entries = (
-            file.read_text(encoding="utf-8").rstrip("\n").split("\n")
-        )  # some entries are odd line breaks
+        # Not `splitlines`, because some entries are Unicode line separators.
+        entries = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"not readable as a vocabulary ({error})", path=file) from error
+        raise DataError(f"not readable as UTF-8 ({error})", path=file) from error
     numbers = {entry: number for number, entry in enumerate(entries)}
     missing = [token for token in _SPECIAL.values() if token not in numbers]
     if missing:
@@ -52,7 +51,7 @@ def _wordpiece(file: Path, *, lowercase: bool) -> PreTrainedTokenizerFast:
             f"lacks {', '.join(missing)}; expected a WordPiece vocab.txt, one token per line", path=file
         )
     if len(numbers) != len(entries):
-        raise DataError(f"{len(entries) - len(numbers)} entries are there twice", path=file)
+        raise DataError(f"{len(entries) - len(numbers)} duplicate entries", path=file)
     tokenizer = Tokenizer(models.WordPiece(numbers, unk_token=_SPECIAL["unk_token"]))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -1,4 +1,4 @@
-"""What a recipe of others would do beyond training on the data folder: shown, and confirmed first."""
+"""What an untrusted recipe would do beyond training on --data-dir; the user confirms it first."""
 
 from __future__ import annotations
 
@@ -15,28 +15,22 @@ if TYPE_CHECKING:
 
 _DATA, _WORK = "{data}/", "{work}/"
 _PACKAGED = "minilm", "smollm2"
-_NAMES_MODELS = (
-    "model",
-    "scores",
-    "generator",
-    "data",
-    "dev_data",
-)  # keys of settings that name what is read
+_SOURCE_KEYS = ("model", "scores", "generator", "data", "dev_data")  # settings that name a model or data
 
 
-def asks(recipe: Recipe, scale: Scale) -> list[str]:
-    """What a person has to agree to, a line each; none if all data are below --data-dir."""
-    lines = [f"runs    {' '.join(words)}" for words in recipe.at(scale).source.prepare]
-    lines += [f"loads   {word}" for word in _distinct(_named(recipe, scale))]
-    return lines + [f"reports {word}" for word in _distinct(_reports(recipe, scale))]
+def list_actions(recipe: Recipe, scale: Scale) -> list[str]:
+    """One line per action that needs consent; empty if all models and data are in --data-dir."""
+    lines = [f"runs    {' '.join(command)}" for command in recipe.at(scale).source.prepare]
+    lines += [f"loads   {source}" for source in dict.fromkeys(_outside_sources(recipe, scale))]
+    return lines + [f"reports {service}" for service in dict.fromkeys(_reports(recipe, scale))]
 
 
-def _named(recipe: Recipe, scale: Scale) -> Iterator[str]:
-    """Models and data that are not below --data-dir."""
+def _outside_sources(recipe: Recipe, scale: Scale) -> Iterator[str]:
+    """Models and data that are not in --data-dir."""
     at = recipe.at(scale)
-    words = [at.backbone, at.source.train, at.source.dev, *(column.data for column in at.evaluate)]
+    sources = [at.backbone, at.source.train, at.source.dev, *(column.data for column in at.evaluate)]
     for row in recipe.runs:
-        words += [
+        sources += [
             row.backbone,
             row.at(scale).backbone,
             *row.options.values(),
@@ -44,40 +38,36 @@ def _named(recipe: Recipe, scale: Scale) -> Iterator[str]:
             *(texts.of for texts in (row.texts, row.whiten, row.flow) if texts),
         ]
     for layer in _layers(recipe, scale):
-        words += _models_in(layer)
-    for word in words:
-        if word is None or word == NO_DEV or word in _PACKAGED:
+        sources += _sources_in(layer)
+    for source in sources:
+        if source is None or source == NO_DEV or source in _PACKAGED:
             continue
-        if ".." in re.split(r"[/\\]", word) or "://" in word:
+        if ".." in re.split(r"[/\\]", source) or "://" in source:
             raise ConfigError(
-                f"the recipe names {word}; expected a path below {_DATA} or {_WORK}, or a Hub id"
+                f"the recipe names {source}; expected a path below {_DATA} or {_WORK}, or a Hub id"
             )
-        if not word.startswith((_DATA, _WORK)):
-            yield word
+        if not source.startswith((_DATA, _WORK)):
+            yield source
 
 
 def _layers(recipe: Recipe, scale: Scale) -> list[Tree]:
-    """All settings that the recipe gives."""
+    """All settings sections of the recipe."""
     layers = [recipe.settings, recipe.at(scale).settings]
-    return layers + [own.settings for row in recipe.runs for own in (row, row.at(scale))]
+    return layers + [part.settings for row in recipe.runs for part in (row, row.at(scale))]
 
 
-def _models_in(settings: Tree) -> Iterator[str]:
-    """Models and data that settings name, in whichever section: guides, teachers, generators."""
+def _sources_in(settings: Tree) -> Iterator[str]:
+    """Models and data in the settings: guides, teachers, generators."""
     for key, value in settings.items():
         if isinstance(value, dict):
-            yield from _models_in(value)
-        elif key in _NAMES_MODELS and isinstance(value, str):
+            yield from _sources_in(value)
+        elif key in _SOURCE_KEYS and isinstance(value, str):
             yield value
 
 
 def _reports(recipe: Recipe, scale: Scale) -> Iterator[str]:
-    """Services that a run would tell what it does."""
+    """Experiment trackers that a run would report to."""
     for layer in _layers(recipe, scale):
         log = layer.get("log")
         if isinstance(log, dict) and log.get("report_to"):
             yield one_line(f"to {log['report_to']}")
-
-
-def _distinct(words: Iterator[str]) -> list[str]:
-    return list(dict.fromkeys(words))

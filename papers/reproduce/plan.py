@@ -1,4 +1,4 @@
-"""Which runs a recipe makes at a scale."""
+"""The runs of a recipe at a scale."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from papers.reproduce.recipe import SMOKE_SETTINGS, Recipe, Row, Scale
 if TYPE_CHECKING:
     from papers.reproduce.recipe import Texts, Tree, Whiten
 
-_ROWS_OWN = ("seed", "preset")  # what tells rows and runs apart can't be set for all of them
+_NOT_FOR_ALL = ("seed", "preset")  # rows and runs differ in these, so --set refuses them
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,19 @@ class Run:
     flow: Texts | None = None
 
     def objective(self) -> Any:
-        """The method's, new; None for that of the settings."""
+        """A new objective of the method; None for the objective of the settings."""
         return None if self.method is None else method(self.method, **(self.options or {}))
 
 
 @dataclass(frozen=True)
-class Places:
+class Folders:
     """The folders that recipes name in braces."""
 
     data: Path | None
     work: Path
 
     def fill(self, text: str) -> str:
-        """`text` with {data} and {work} as absolute paths: a relative one could pass for a Hub id."""
+        """Replace {data} and {work} by absolute paths; a relative path could be mistaken for a Hub id."""
         if "{data}" in text and self.data is None:
             raise ConfigError("this recipe needs --data-dir, the folder with the public data sets")
         data = str(self.data.absolute()) if self.data else ""
@@ -56,39 +56,39 @@ class Places:
 def plan(
     recipe: Recipe,
     scale: Scale,
-    places: Places,
+    folders: Folders,
     *,
     seeds: Sequence[int] = (),
     only: Sequence[str] = (),
     assignments: Sequence[str] = (),
 ) -> tuple[list[Run], dict[str, str]]:
-    """The runs seed by seed, so that every row soon has a figure, and the rows left out with the reason."""
+    """The runs, ordered by seed so that every row soon has a score, and the reasons for skipped rows."""
     _check(recipe, seeds, only, assignments)
     at = recipe.at(scale)
     if scale == "smoke":
         assignments = (*SMOKE_SETTINGS, *assignments)
-    wanted = [row for row in recipe.runs if not only or row.name in only]
-    skipped = {row.name: reason for row in wanted if (reason := row.at(scale).skip)}
-    above = [_assigned(words) for words in assignments]
+    rows = [row for row in recipe.runs if not only or row.name in only]
+    skipped = {row.name: reason for row in rows if (reason := row.at(scale).skip)}
+    overrides = [_parse_assignment(text) for text in assignments]
     layers = recipe.settings, at.settings
     runs = [
-        # Nothing is drawn if nothing learns: one run, whichever seeds are asked for.
-        _run(row, scale, places, layers, seed if row.learns else at.seeds[0], above, at.backbone)
-        for place, seed in enumerate(seeds or at.seeds)
-        for row in wanted
-        if row.name not in skipped and (row.learns or place == 0)
+        # A row without randomness has one run, for whichever seeds.
+        _run(row, scale, folders, layers, seed if row.learns else at.seeds[0], overrides, at.backbone)
+        for index, seed in enumerate(seeds or at.seeds)
+        for row in rows
+        if row.name not in skipped and (row.learns or index == 0)
     ]
     return runs, skipped
 
 
 def merged(*layers: Tree) -> Tree:
-    """Later layers over earlier ones, section by section."""
-    found: Tree = {}
+    """One tree; values of later layers replace those of earlier ones."""
+    result: Tree = {}
     for layer in layers:
         for key, value in layer.items():
-            own = found.get(key)
-            found[key] = merged(own, value) if isinstance(own, dict) and isinstance(value, dict) else value
-    return found
+            old = result.get(key)
+            result[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return result
 
 
 def _check(recipe: Recipe, seeds: Sequence[int], only: Sequence[str], assignments: Sequence[str]) -> None:
@@ -99,50 +99,50 @@ def _check(recipe: Recipe, seeds: Sequence[int], only: Sequence[str], assignment
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"--seeds {','.join(map(str, seeds))}: a seed is given twice")
     for assignment in assignments:
-        if assignment.partition("=")[0].strip() in _ROWS_OWN:
+        if assignment.partition("=")[0].strip() in _NOT_FOR_ALL:
             raise ConfigError(
-                f"--set {assignment}: rows and runs differ in it; give --seeds or --only instead"
+                f"--set {assignment}: rows and runs differ in it; use --seeds or --only instead"
             )
 
 
-def _assigned(words: str) -> Tree:
-    """`section.key=value` as a tree; a value that is no TOML is a string."""
-    key, equals, value = words.partition("=")
+def _parse_assignment(text: str) -> Tree:
+    """`section.key=value` as a tree; a value that isn't TOML is a string."""
+    key, equals, value = text.partition("=")
     if not equals:
-        raise ConfigError(f"--set {words}: expected key=value, such as optim.lr=2e-5")
+        raise ConfigError(f"--set {text}: expected key=value, such as optim.lr=2e-5")
     try:
-        found: Any = tomllib.loads(f"value = {value}")["value"]
+        tree: Any = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
-        found = value.strip()
+        tree = value.strip()
     for part in reversed(key.strip().split(".")):
-        found = {part: found}
-    return found  # type: ignore[no-any-return]
+        tree = {part: tree}
+    return tree  # type: ignore[no-any-return]
 
 
 def _run(
     row: Row,
     scale: Scale,
-    places: Places,
+    folders: Folders,
     layers: Sequence[Tree],
     seed: int,
-    above: Sequence[Tree],
+    overrides: Sequence[Tree],
     backbone: str,
 ) -> Run:
     own = row.at(scale)
-    options = {name: places.fill(value) for name, value in {**row.options, **own.options}.items()}
+    options = {name: folders.fill(value) for name, value in {**row.options, **own.options}.items()}
     try:
-        kind: Any = None if row.method is None else method(row.method, **options)
+        objective: Any = None if row.method is None else method(row.method, **options)
     except (ConfigError, TypeError) as error:
         raise ConfigError(f"{row.name}: {error}") from error
-    # What a table compares is not left to the data, but for methods that bring their own objective.
-    below: Tree = {"preset": "angle-paper"}
-    if hasattr(kind, "lr"):
-        below = {"preset": "auto", "optim": {"lr": kind.lr}, "encoder": kind.encoder}
-    settings = merged(below, *layers, row.settings, own.settings, {"seed": seed}, *above)
+    # A fixed preset, because `auto` depends on the data; methods have their own objective.
+    defaults: Tree = {"preset": "angle-paper"}
+    if hasattr(objective, "lr"):
+        defaults = {"preset": "auto", "optim": {"lr": objective.lr}, "encoder": objective.encoder}
+    settings = merged(defaults, *layers, row.settings, own.settings, {"seed": seed}, *overrides)
     return Run(
         row.name,
         seed,
-        places.fill(own.backbone or row.backbone or backbone),
+        folders.fill(own.backbone or row.backbone or backbone),
         row.train,
         settings,
         row.texts,

@@ -1,4 +1,4 @@
-"""What a recipe's TOML file says: data, scales, the rows of a table and the papers' figures for them."""
+"""The format of a recipe: data, scales, the rows of a table and the published scores."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pairkit.dataset.labels import LabelValues
 Scale = Literal["smoke", "small", "full"]
 Tree = dict[str, Any]
 
-_HOME = Path(__file__).parents[1] / "recipes"
+_FOLDER = Path(__file__).parents[1] / "recipes"
 _SMOKE_ROWS = 128
 SMOKE_SETTINGS = ("optim.epochs=1", "optim.evaluations=1")
 NO_DEV = "none"
-_LONGEST = 1000  # characters of a name, a path or a word of a command
+_MAX_CHARACTERS = 1000  # of a name, a path or an argument
 
 
 def _line(text: str) -> str:
-    """A recipe may come from others: what a person agrees to must not look like something else."""
+    """Check that a string of an untrusted recipe is shown as it is when the user confirms it."""
     if printable(text) != text or "\n" in text or "\t" in text:
         raise ValueError("expected one line, without control characters")
-    if len(text) > _LONGEST:
-        raise ValueError(f"expected at most {_LONGEST} characters")
+    if len(text) > _MAX_CHARACTERS:
+        raise ValueError(f"expected at most {_MAX_CHARACTERS} characters")
     return text
 
 
@@ -35,105 +35,104 @@ Line = Annotated[str, AfterValidator(_line)]
 
 
 class Source(Settings):
-    """What is trained on; {data} stands for --data-dir, {work} for a folder of the recipe's own."""
+    """Training data. In its strings {data} is --data-dir and {work} a folder of the recipe."""
 
-    train: Line  # a file, a folder or a Hub id
-    dev: Line | None = None  # chooses the best weights; by default the validation split, if any; or "none"
-    labels: LabelValues | None = None  # what labels count as, a number or "skip", in both
-    prepare: tuple[tuple[Line, ...], ...] = ()  # commands of gis and label that make the data first
-    rows: int | None = Field(default=None, ge=1)  # so many training rows only, chosen by a fixed seed
+    train: Line  # file, folder or Hub id
+    dev: Line | None = None  # dev set; unset: the validation split, if any; "none": no dev set
+    labels: LabelValues | None = None  # value of each label in both: a number or "skip"
+    prepare: tuple[tuple[Line, ...], ...] = ()  # commands of gis and label that make the data
+    rows: int | None = Field(default=None, ge=1)  # size of a random sample of the training rows; unset: all
 
 
 class Column(Settings):
-    """What every trained model is scored on, one column for each task."""
+    """A test set that every model is scored on: one column per task."""
 
     suite: Line  # a suite of `aoe evaluate`, or `pairs`
     tasks: tuple[Line, ...] = ()  # tasks of the suite; unset: all
-    metric: Line = "spearman"  # the figure shown
-    data: Line | None = None  # pairs or a pair dataset, for `pairs` and `gis`; --data-dir by default
-    name: Line | None = None  # name of the column where it holds one task; unset: the task's
-    split: Literal["test", "dev"] | None = None  # unset: the suite's own
-    labels: LabelValues | None = None  # what labels count as, a number or "skip", for `pairs`
-    parts: bool = False  # a column for each part of a task as well
-    mean: bool = False  # a column for the mean of all tasks as well, as in the papers
+    metric: Line = "spearman"  # metric that the table shows
+    data: Line | None = None  # pairs or a pair dataset, for `pairs` and `gis`; unset: --data-dir
+    name: Line | None = None  # name of the column, if it has one task; unset: the task's name
+    split: Literal["test", "dev"] | None = None  # unset: the suite's default
+    labels: LabelValues | None = None  # value of each label, a number or "skip", for `pairs`
+    parts: bool = False  # add a column for each part of a task
+    mean: bool = False  # add a column for the mean of all tasks
 
     @model_validator(mode="after")
     def _one_name_for_one_task(self) -> Column:
         if self.name is not None and self.mean:
-            raise ValueError("a column with a name holds one task, of which there is no mean")
+            raise ValueError("a column with a name has one task and no mean; remove one of both")
         return self
 
 
 class AtScale(Settings):
-    """How a recipe is run at one scale."""
+    """A recipe at one scale."""
 
-    backbone: Line  # the model that all rows begin with
+    backbone: Line  # backbone of all rows without their own
     source: Source
-    about: str = ""  # where its settings come from
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "fp32"  # the precision in which models are scored
-    seeds: tuple[int, ...] = Field(default=(0, 1, 2, 3, 4), min_length=1)  # a run for each
+    about: str = ""  # how its settings were chosen
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "fp32"  # precision of the evaluation
+    seeds: tuple[int, ...] = Field(default=(0, 1, 2, 3, 4), min_length=1)  # one run each
     evaluate: tuple[Column, ...] = Field(min_length=1)
-    settings: Tree = Field(default_factory=dict)  # settings over those of the recipe
+    settings: Tree = Field(default_factory=dict)  # override those of the recipe
 
 
 class RowAtScale(Settings):
-    """Where a row differs at one scale."""
+    """Changes of a row at one scale."""
 
-    backbone: Line | None = None  # a backbone of its own
-    settings: Tree = Field(default_factory=dict)  # settings over those of the row
-    options: dict[str, str] = Field(default_factory=dict)  # of the method, over those of the row
-    skip: Line | None = None  # why it is left out
+    backbone: Line | None = None
+    settings: Tree = Field(default_factory=dict)  # override those of the row
+    options: dict[str, str] = Field(default_factory=dict)  # override those of the row
+    skip: Line | None = None  # reason to skip the row
 
 
 class Texts(Settings):
-    """Single texts to train on."""
+    """Single texts."""
 
-    of: Line | None = None  # another file; unset: the recipe's training rows
+    of: Line | None = None  # file; unset: the recipe's training rows
     columns: dict[str, str] | None = None  # such as {text = "sentence1"}
-    first: int | None = Field(default=None, ge=1)  # only the first so many rows
+    first: int | None = Field(default=None, ge=1)  # use only the first rows
 
 
 class Whiten(Texts):
-    """Texts by whose vectors a model's are whitened, once it is trained."""
+    """Texts that the whitening is fitted to."""
 
-    dim: int | None = Field(default=None, ge=1)  # directions that are kept; unset: all
+    dim: int | None = Field(default=None, ge=1)  # directions to keep; unset: all
 
 
 class Row(Settings):
-    """One line of the table."""
+    """One row of the table."""
 
-    name: Line  # what the table calls it
-    about: str = ""  # where its settings and figures come from
-    train: bool = True  # false: the backbone as it is
+    name: Line
+    about: str = ""  # how its settings were chosen and where its published scores come from
+    train: bool = True  # false: score the untrained backbone
     texts: Texts | None = None  # train on single texts, without labels
     method: Line | None = None  # a method of `papers.methods`; unset: the objective of the settings
-    options: dict[str, str] = Field(default_factory=dict)  # of the method
+    options: dict[str, str] = Field(default_factory=dict)  # arguments of the method
     whiten: Whiten | None = None  # score whitened vectors
-    flow: Texts | None = None  # score vectors behind a flow fitted to those of these texts
-    backbone: Line | None = None  # a backbone of its own
-    settings: Tree = Field(default_factory=dict)  # settings over those of the recipe
+    flow: Texts | None = None  # score the output of a flow that is fitted to these texts
+    backbone: Line | None = None  # unset: that of the scale
+    settings: Tree = Field(default_factory=dict)  # override those of the recipe
     scales: dict[Scale, RowAtScale] = Field(default_factory=dict)
-    paper: dict[str, float] = Field(default_factory=dict)  # the published figure of each column, times 100
+    paper: dict[str, float] = Field(default_factory=dict)  # published score in each column, times 100
 
     @property
     def learns(self) -> bool:
-        """Whether anything is trained or fitted that begins at random."""
+        """Whether the scores depend on the seed."""
         return self.train or self.flow is not None
 
     def at(self, scale: Scale) -> RowAtScale:
-        """Where it differs at a scale; at `smoke` as at `small`, unless it is given."""
-        likely = self.scales.get("small") if scale == "smoke" else None
-        return self.scales.get(scale) or likely or RowAtScale()
+        """The changes at a scale; `smoke` defaults to `small`."""
+        small = self.scales.get("small") if scale == "smoke" else None
+        return self.scales.get(scale) or small or RowAtScale()
 
 
 class Recipe(Settings):
-    """A table that can be run again."""
+    """A table of a paper."""
 
-    title: Line  # title of the table
-    paper: Line  # which table of which paper
+    title: Line
+    paper: Line  # paper and number of the table
     about: str  # what the table shows
-    # settings of all rows, as in the TOML of `aoe train --config`
-    settings: Tree = Field(default_factory=dict)
+    settings: Tree = Field(default_factory=dict)  # of all rows, as in `aoe train --config`
     runs: tuple[Row, ...] = Field(min_length=1)
     scales: dict[Scale, AtScale]
 
@@ -141,16 +140,16 @@ class Recipe(Settings):
     def _names_differ(self) -> Recipe:
         names = [row.name for row in self.runs]
         if len({slug(name) for name in names}) < len(names):
-            raise ValueError(f"two runs have one name, or almost; found {', '.join(names)}")
+            raise ValueError(f"two runs have the same or similar names; found {', '.join(names)}")
         return self
 
     def at(self, scale: Scale) -> AtScale:
-        """How to run at a scale; an absent `smoke` is `small` with few rows, one seed and one task."""
+        """The recipe at a scale; the default of `smoke` is `small` with few rows, one seed and one task."""
         if scale in self.scales:
             return self.scales[scale]
         if scale == "smoke" and "small" in self.scales:
             return _smoke(self.scales["small"])
-        raise ConfigError(f"{self.title}: has the scales {', '.join(self.scales)}; not {scale}")
+        raise ConfigError(f"{self.title}: no scale {scale}; expected {', '.join(self.scales)}")
 
 
 def _smoke(small: AtScale) -> AtScale:
@@ -166,27 +165,25 @@ def _smoke(small: AtScale) -> AtScale:
 
 
 def slug(name: str) -> str:
-    """A row's name as files and folders bear it."""
+    """A row's name in file names."""
     return "".join(letter if letter.isalnum() else "-" for letter in name.lower()).strip("-")
 
 
 def recipe_names() -> list[str]:
-    """The recipes of this folder, in alphabetical order."""
-    return sorted(path.stem for path in _HOME.glob("*.toml"))
+    """The names of this repository's recipes, in alphabetical order."""
+    return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
 def is_packaged(name: str) -> bool:
-    """Whether a recipe is one of this folder; any other is a file, and may come from others."""
+    """Whether a recipe is from this repository; any other file is untrusted."""
     return name in recipe_names()
 
 
 def read_recipe(name: str) -> Recipe:
-    """A recipe of this folder, by name, or one of your own, by path."""
-    path = _HOME / f"{name}.toml" if is_packaged(name) else Path(name)
+    """A recipe of this repository, by name, or any other, by path."""
+    path = _FOLDER / f"{name}.toml" if is_packaged(name) else Path(name)
     if path.suffix != ".toml":
-        raise ConfigError(
-            f"{name}: no such recipe; there are {', '.join(recipe_names())}, or give a .toml file"
-        )
+        raise ConfigError(f"{name}: no such recipe; expected {', '.join(recipe_names())} or a .toml file")
     try:
         return load_settings(Recipe, file=path)
     except ConfigError as error:

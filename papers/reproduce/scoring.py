@@ -1,4 +1,4 @@
-"""The columns of a recipe's table, by `aoe_train.evaluate`."""
+"""Scores models for the columns of a recipe's table, with `aoe_train.evaluate`."""
 
 from __future__ import annotations
 
@@ -13,79 +13,81 @@ from pairkit.app.errors import ConfigError, DataError
 from papers import suites
 
 if TYPE_CHECKING:
-    from papers.reproduce.plan import Places
+    from papers.reproduce.plan import Folders
     from papers.reproduce.recipe import Column
 
 MEAN, RESERVED = "mean", "dev"
-PAIRS = "pairs"  # instead of a suite: any pairs with labels
-_QUICK = PAIRS, "sts", "gis"  # suites that random vectors are scored on in no time
+PAIRS = "pairs"  # any pairs with labels, instead of a suite
+_FAST = PAIRS, "sts", "gis"  # suites that are cheap to score with random vectors
 
 
 class Scoring:
     """Scores models on all columns."""
 
-    def __init__(self, columns: Sequence[Column], places: Places, precision: str) -> None:
-        self._columns, self._places, self._precision = columns, places, precision
+    def __init__(self, columns: Sequence[Column], folders: Folders, precision: str) -> None:
+        self._columns, self._folders, self._precision = columns, folders, precision
         self.titles: list[str] = []
-        for column in columns:  # a bad metric or absent data should not be found after hours
-            if column.suite in _QUICK:
-                tasks = list(self._tasks(column, _drawn))
-                self._figures(column, tasks)
+        for column in columns:  # a dry run, so that a bad metric or absent data is not found after hours
+            if column.suite in _FAST:
+                tasks = list(self._tasks(column, _random_vectors))
+                self._scores(column, tasks)
                 self.titles += [column.name or name for name, _ in tasks]
                 self.titles += [MEAN] if column.mean else []
         for title in self.titles:
             if self.titles.count(title) > 1 or title == RESERVED:
-                raise ConfigError(f"two columns would be named {title!r}; give each a name of its own")
+                raise ConfigError(f"two columns would be named {title!r}; set different names")
 
     def score(self, model: Any) -> tuple[dict[str, float], dict[str, int]]:
-        """A model's figure in each column, and by task how many examples it was trained on."""
-        found: dict[str, float] = {}
-        seen: dict[str, int] = {}
+        """A model's score in each column, and for each task the number of examples that it was trained on."""
+        scores: dict[str, float] = {}
+        overlap: dict[str, int] = {}
         for column in self._columns:
             tasks = list(self._tasks(column, model))
-            found |= self._figures(column, tasks)
-            seen |= {column.name or name: each.overlap.rows for name, each in tasks if each.overlap}
-        return found, {name: rows for name, rows in seen.items() if rows}
+            scores |= self._scores(column, tasks)
+            overlap |= {column.name or name: each.overlap.rows for name, each in tasks if each.overlap}
+        return scores, {name: rows for name, rows in overlap.items() if rows}
 
     def _tasks(self, column: Column, model: Any) -> Any:
-        """A column's tasks by name, each with its score."""
-        given: dict[str, Any] = {"precision": self._precision} if isinstance(model, str) else {}
+        """The tasks of a column by name, each with its score."""
+        options: dict[str, Any] = {"precision": self._precision} if isinstance(model, str) else {}
         if column.suite == PAIRS and column.data is not None:
-            given |= {"data": self._places.fill(column.data), "labels": column.labels}
+            options |= {"data": self._folders.fill(column.data), "labels": column.labels}
         elif column.suite == "gis":
-            given |= {"suite": "gis", "data": self._places.fill(column.data or "{data}")}
-        given |= {"resamples": 0, "cache": False, "progress": False}
-        if "data" in given:
-            found = aoe_train.evaluate(model, split=column.split, **given)
-            missing = found.missing
+            options |= {"suite": "gis", "data": self._folders.fill(column.data or "{data}")}
+        options |= {"resamples": 0, "cache": False, "progress": False}
+        if "data" in options:
+            evaluation = aoe_train.evaluate(model, split=column.split, **options)
+            missing = evaluation.missing
         else:
-            folder = self._places.fill(column.data or "{data}")
+            folder = self._folders.fill(column.data or "{data}")
             names, split = column.tasks, column.split or "test"
-            found, missing = suites.evaluate(model, column.suite, folder, tasks=names, split=split, **given)
+            evaluation, missing = suites.evaluate(
+                model, column.suite, folder, tasks=names, split=split, **options
+            )
         if missing:
             name, reason = next(iter(missing.items()))
-            raise DataError(f"the table has a column for {name}, which {reason}")
-        for scores in found.scores.values():
+            raise DataError(f"{name}: {reason}; the table has a column for it")
+        for scores in evaluation.scores.values():
             yield from scores.items()
 
-    def _figures(self, column: Column, tasks: Sequence[tuple[str, Any]]) -> dict[str, float]:
+    def _scores(self, column: Column, tasks: Sequence[tuple[str, Any]]) -> dict[str, float]:
         metric = column.metric
-        found: dict[str, float] = {}
+        scores: dict[str, float] = {}
         for name, each in tasks:
             result, title = each.result, column.name or name
             if metric not in result.scores:
                 raise ConfigError(f"metric {metric!r}: {name} has {', '.join(result.scores)}")
-            found[title] = result.scores[metric]
+            scores[title] = result.scores[metric]
             if column.parts:
-                found |= {
-                    f"{title} {part}": figures.scores[metric]
-                    for part, figures in result.subsets.items()
-                    if metric in figures.scores
+                scores |= {
+                    f"{title} {part}": subset.scores[metric]
+                    for part, subset in result.subsets.items()
+                    if metric in subset.scores
                 }
         if column.mean:
-            found[MEAN] = fmean(found[name] for name, _ in tasks)
-        return found
+            scores[MEAN] = fmean(scores[name] for name, _ in tasks)
+        return scores
 
 
-def _drawn(texts: list[str]) -> np.ndarray:
+def _random_vectors(texts: list[str]) -> np.ndarray:
     return np.random.default_rng(0).normal(size=(len(texts), 4))

@@ -1,4 +1,4 @@
-"""The table of a recipe: mean and deviation over seeds, beside the published figures."""
+"""The table of a recipe: means and deviations over seeds, beside the published scores."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 from pairkit.dataset.card import table
 
 if TYPE_CHECKING:
-    from papers.reproduce.bench import Record
     from papers.reproduce.recipe import Recipe
+    from papers.reproduce.runner import Record
 
 DEV = "dev"
 
 
 def summary(recipe: Recipe, records: Sequence[Record], titles: Sequence[str]) -> list[dict[str, Any]]:
-    """A row of the table as values: name, seeds, and for each column mean, deviation and published figure.
+    """The rows of the table: name, number of seeds, and for each column mean, deviation and published score.
 
-    Columns stand as in `titles`, parts behind their whole. Figures are times 100, as in the papers.
-    The deviation is that of a sample; None for a single seed.
+    Columns are ordered as in `titles`, parts after their whole. Scores are times 100. The deviation is that
+    of a sample, None for a single seed.
     """
     return [
         {
@@ -37,13 +37,13 @@ def summary(recipe: Recipe, records: Sequence[Record], titles: Sequence[str]) ->
     ]
 
 
-def markdown(recipe: Recipe, found: Mapping[str, Any]) -> str:
-    """The table as Markdown, with a heading and what it rests on."""
-    rows = found["rows"]
-    found_in = dict.fromkeys(column for row in rows for column in row["figures"])
+def markdown(recipe: Recipe, result: Mapping[str, Any]) -> str:
+    """The table as a Markdown page, with scale, backbone and notes."""
+    rows = result["rows"]
+    # `dev` comes first; untrained rows, which are at the top, don't have it.
     columns = sorted(
-        found_in, key=lambda column: column != DEV
-    )  # untrained rows, which come first, have none
+        dict.fromkeys(column for row in rows for column in row["figures"]), key=lambda column: column != DEV
+    )
     lines = [
         [
             row["row"],
@@ -53,46 +53,43 @@ def markdown(recipe: Recipe, found: Mapping[str, Any]) -> str:
         ]
         for row in rows
     ]
-    return (
-        "\n\n".join(
-            [
-                f"# {recipe.title}",
-                recipe.about.strip(),
-                f"Scale `{found['scale']}`, backbone {found['backbone']}. Times 100, mean ± deviation over"
-                f" the seeds; in brackets what the paper prints ({recipe.paper}), with its own backbone"
-                " and data." + (f" {found['about']}" if found["about"] else ""),
-                *([f"Changed: {', '.join(found['changed'])}."] if found["changed"] else []),
-                table(["run", *columns, "seeds", "training s"], lines),
-                "\n".join(_notes(recipe, found)),
-            ]
-        ).rstrip()
-        + "\n"
-    )
+    sections = [
+        f"# {recipe.title}",
+        recipe.about.strip(),
+        f"Scale `{result['scale']}`, backbone {result['backbone']}. Times 100, mean ± deviation over seeds;"
+        f" in brackets the published score ({recipe.paper}), with the paper's backbone and data."
+        + (f" {result['about']}" if result["about"] else ""),
+        *([f"Changed: {', '.join(result['changed'])}."] if result["changed"] else []),
+        table(["run", *columns, "seeds", "training s"], lines),
+        "\n".join(_notes(recipe, result)),
+    ]
+    return "\n\n".join(sections).rstrip() + "\n"
 
 
-def _notes(recipe: Recipe, found: Mapping[str, Any]) -> list[str]:
+def _notes(recipe: Recipe, result: Mapping[str, Any]) -> list[str]:
     about = [f"* {row.name}: {row.about}" for row in recipe.runs if row.about]
-    skipped = [f"* {row} is left out: {reason}" for row, reason in found["left_out"].items()]
-    seen = [
+    skipped = [f"* {row} is skipped: {reason}" for row, reason in result["left_out"].items()]
+    overlap = [
         f"* {row['row']} was trained on {count:,} examples of {task} (all their texts)"
-        for row in found["rows"]
+        for row in result["rows"]
         for task, count in row["overlap"].items()
     ]
-    return [*about, *skipped, *seen]
+    return [*about, *skipped, *overlap]
 
 
 def _columns(records: Sequence[Record], titles: Sequence[str]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    columns: dict[str, list[float]] = {}
     for record in records:
-        figures = {**({} if record.dev is None else {DEV: record.dev}), **record.scores}
-        for column, value in figures.items():
-            found.setdefault(column, []).append(100 * value)
-    return {column: found[column] for column in sorted(found, key=lambda column: _place(column, titles))}
+        scores = {**({} if record.dev is None else {DEV: record.dev}), **record.scores}
+        for column, value in scores.items():
+            columns.setdefault(column, []).append(100 * value)
+    return {column: columns[column] for column in sorted(columns, key=lambda name: _order(name, titles))}
 
 
-def _place(column: str, titles: Sequence[str]) -> tuple[int, str]:
+def _order(column: str, titles: Sequence[str]) -> tuple[int, str]:
+    """The index of the column's title, or of its whole if the column is a part."""
     wholes = [
-        place for place, title in enumerate(titles) if column == title or column.startswith(f"{title} ")
+        index for index, title in enumerate(titles) if column == title or column.startswith(f"{title} ")
     ]
     return (max(wholes), column) if wholes else (-1, column)
 

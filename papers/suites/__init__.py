@@ -1,4 +1,4 @@
-"""The suites of the papers' tables that `aoe evaluate` does not have, as tasks for `aoe_train.evaluate`.
+"""Suites of the papers that `aoe evaluate` lacks, as tasks for `aoe_train.evaluate`.
 
 | suite | tasks | table |
 |---|---|---|

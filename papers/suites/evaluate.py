@@ -1,4 +1,4 @@
-"""Evaluate a model on a suite of the papers, and its figures beside those that the papers report."""
+"""Evaluate a model on a suite of the papers and compare its scores with the published ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from papers.suites.published import PUBLISHED, PublishedTable
 
 
 class Suite(NamedTuple):
-    """Tasks in a data folder: their names, the files of each, and how they are read."""
+    """Names of tasks, and functions that list and read the files of a task."""
 
     tasks: tuple[str, ...]
     files: Callable[[str, Path, str], tuple[Path, ...]]
@@ -33,14 +33,14 @@ SUITES: dict[str, Suite] = {
 def find_tasks(
     suite: str, data_dir: Path, names: Sequence[str] = (), split: str = "test"
 ) -> tuple[list[tasks.EvaluationTask], dict[str, str]]:
-    """The tasks that a data folder has, and why the others are left out."""
+    """The tasks in a data folder, and the reasons why others are skipped."""
     if suite not in SUITES:
         raise ConfigError(f"--suite {suite}: expected sts, {', '.join(SUITES)}")
     if split not in ("test", "dev"):
         raise ConfigError(f"--split {split}: expected test or dev")
     known = SUITES[suite]
     if unknown := [name for name in names if name not in known.tasks]:
-        raise ConfigError(f"no task {unknown[0]!r}; there are {', '.join(known.tasks)}")
+        raise ConfigError(f"no task {unknown[0]!r}; expected {', '.join(known.tasks)}")
     found: list[tasks.EvaluationTask] = []
     missing: dict[str, str] = {}
     for name in [name for name in known.tasks if name in (names or known.tasks)]:
@@ -52,7 +52,7 @@ def find_tasks(
             found.append(known.read(name, files))
     if not found:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
-        raise DataError(f"none of the tasks is here ({reasons})", path=data_dir)
+        raise DataError(f"no data of any task ({reasons})", path=data_dir)
     return found, missing
 
 
@@ -65,10 +65,10 @@ def evaluate(
     split: str = "test",
     **options: Any,
 ) -> tuple[Evaluation, Mapping[str, str]]:
-    """Evaluate a model on sts or a suite of `SUITES`; `options` are those of `aoe_train.evaluate`.
+    """Evaluate a model on sts or a suite of `SUITES`, with further options of `aoe_train.evaluate`.
 
     Returns:
-        The evaluation, and why tasks were left out.
+        The evaluation, and the reasons for skipped tasks.
     """
     if suite == "sts":
         found = aoe_train.evaluate(model, data_dir=data_dir, tasks=tasks, split=split, **options)
@@ -77,18 +77,18 @@ def evaluate(
     return aoe_train.evaluate(model, suite=suite, tasks=own, **options), missing
 
 
-def beside_published(suite: str, evaluation: Evaluation) -> str:
-    """The model's figures as Markdown, in one table with each of the papers'."""
-    ((model, scores),) = evaluation.scores.items()
-    found = {task: score.result.scores for task, score in scores.items()}
+def compare_with_published(suite: str, evaluation: Evaluation) -> str:
+    """The model's scores as Markdown, and as a row in each table of the papers."""
+    ((model, by_task),) = evaluation.scores.items()
+    scores = {task: score.result.scores for task, score in by_task.items()}
     parts = [evaluation.to_markdown().rstrip()]
     for published in PUBLISHED.get(suite, ()):
-        parts += [f"## Beside {published.source}", _beside(published, found, model)]
+        parts += [f"## Beside {published.source}", _comparison(published, scores, model)]
     return "\n\n".join(parts) + "\n"
 
 
-def _beside(published: PublishedTable, scores: Mapping[str, Mapping[str, float]], model: str) -> str:
-    """The average is given only if the model has all tasks of it."""
+def _comparison(published: PublishedTable, scores: Mapping[str, Mapping[str, float]], model: str) -> str:
+    """A table; the model has an average only if it has all tasks."""
     own = [scores.get(task, {}).get(published.metric, math.nan) for task in published.tasks]
     rows = [(f"**{model}**", *(_figure(100 * value) for value in (*own, sum(own) / len(own))))]
     rows += [(name, *map(_figure, row)) for name, row in published.rows.items()]

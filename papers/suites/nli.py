@@ -1,8 +1,8 @@
 """Natural language inference from one vector of premise and hypothesis, as in Table 5 of the AoE paper.
 
-Both are one input with the model's separator between them, and logistic regression on its vector tells
-entailment, neutral and contradiction apart. The paper takes the vector of [CLS]; here it is the model's own
-pooling.
+Both are one input with the model's separator between them. Logistic regression on its vector classifies it as
+entailment, neutral or contradiction. The paper uses the vector of [CLS]; here the model's own pooling is
+used.
 
 ```
 DATA_DIR/nli/snli-{train,dev,test}.tsv.gz            label, premise, hypothesis
@@ -10,16 +10,15 @@ DATA_DIR/nli/snli-{train,dev,test}.tsv.gz            label, premise, hypothesis
         /nli/taxinli-mnli.tsv.gz
 ```
 
-Each also without `.gz`.
+Files may also be without `.gz`.
 
-* **SNLI**: the paper's data; the dev part chooses the penalty.
-* **MultiNLI**: the paper's data. Its tests are the two validation parts, so each is judged with the penalty
-  that the other chose. Our figure is over the examples of both; the paper gives the mean of the two
-  accuracies, which differs by less than 0.01 points, as the parts are of nearly the same size.
-* **SNLI-from-dev**, **TaxiNLI**: if the training parts are not at hand; not to be compared with the paper's
-  figures. The first learns from the 9,842 rows of dev and is judged on test. The second has 10,071 pairs of
-  MultiNLI: a quarter of their premises is judged, and the others are learnt from. In both, folds of what is
-  learnt from choose the penalty.
+* **SNLI**: the paper's data; dev chooses the penalty.
+* **MultiNLI**: the paper's data. The two validation parts are the tests, and each chooses the penalty for the
+  other one. Our score covers the examples of both; the paper reports the mean of the two accuracies, which
+  differs by less than 0.01 points because the parts have nearly the same size.
+* **SNLI-from-dev**, **TaxiNLI**: for use without the training parts; not comparable with the paper. The first
+  is trained on the 9,842 rows of dev and tested on test. The second has 10,071 pairs of MultiNLI, of which a
+  quarter of the premises is the test. In both, folds of the training rows choose the penalty.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from papers.suites.probe import ClassTask, Examples, JoinedTask
 
 _CLASSES = ("entailment", "neutral", "contradiction")
 _COLUMNS = ("label", "premise", "hypothesis")
-_TEST_SHARE = 4  # one premise in so many is judged
+_TEST_SHARE = 4  # one of four premises is in the test
 _ROWS = {
     "snli-train": 549367,
     "snli-dev": 9842,
@@ -57,14 +56,14 @@ TASKS = tuple(_FILES)
 
 
 def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:
-    """The files of a task's parts; there are tests only."""
+    """The files of a task's parts; only the split `test` exists."""
     packed = [data_dir / "nli" / f"{name}.tsv.gz" for name in _FILES[task]]
     found = (path.with_suffix("") if path.with_suffix("").is_file() else path for path in packed)
     return tuple(found) if split == "test" else ()
 
 
 def read(task: str, found: Sequence[Path]) -> ClassTask | JoinedTask:
-    """A task's parts, each with as many rows as published."""
+    """Read a task and check that each part has its published number of rows."""
     frames = tuple(_read(path, _ROWS[name]) for path, name in zip(found, _FILES[task], strict=True))
     parts = tuple(map(_examples, _divide(*frames) if task == "TaxiNLI" else frames))
     if task != "MultiNLI":
@@ -75,19 +74,19 @@ def read(task: str, found: Sequence[Path]) -> ClassTask | JoinedTask:
 
 
 def _divide(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Train and test without a common premise; the premise alone decides which of them."""
-    judged = pl.Series([crc32(premise.encode()) % _TEST_SHARE == 0 for premise in frame["premise"].to_list()])
-    return frame.filter(~judged), frame.filter(judged)
+    """Split into train and test by a hash of the premise, so that they share no premise."""
+    is_test = pl.Series(
+        [crc32(premise.encode()) % _TEST_SHARE == 0 for premise in frame["premise"].to_list()]
+    )
+    return frame.filter(~is_test), frame.filter(is_test)
 
 
 def _read(path: Path, published: int) -> pl.DataFrame:
     frame = read_table(path)
     if absent := [name for name in _COLUMNS if name not in frame.columns]:
-        raise DataError(
-            f"no column {', '.join(absent)}; there are {', '.join(frame.columns)}", path=path, row=1
-        )
+        raise DataError(f"no column {', '.join(absent)}; found {', '.join(frame.columns)}", path=path, row=1)
     if len(frame) != published:
-        raise DataError(f"{len(frame):,} rows, but {published:,} are published; fetch it again", path=path)
+        raise DataError(f"{len(frame):,} rows, expected {published:,}; download it again", path=path)
     frame = frame.select(pl.col(_COLUMNS).fill_null(""))
     for row, label in enumerate(frame["label"].to_list(), start=first_row(path)):
         if label not in _CLASSES:

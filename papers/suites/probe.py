@@ -1,20 +1,19 @@
-"""Logistic regression on frozen vectors, as SentEval probes them, and the tasks that are scored by it.
+"""SentEval's probes: logistic regression on frozen vectors, and the tasks that use it.
 
-Source: Conneau & Kiela 2018 and the code they published. How the strength of the L2 penalty is chosen
-follows from the parts of a task:
+Source: Conneau & Kiela 2018 and their code. The parts of a task decide how the L2 penalty is chosen:
 
-* **all in one**: ten folds, each predicted by a classifier of the other nine; within those nine, ten folds
-  again choose C from 2^-2 … 2^3;
+* **one part**: ten folds, each predicted by a classifier trained on the other nine; ten inner folds of these
+  nine choose C from 2^-2 … 2^3;
 * **train, test**: ten folds of the training part choose C from 2^-1 … 2^5;
-* **train, dev, test**: the dev part chooses C from 2^-2 … 2^3.
+* **train, dev, test**: dev chooses C from 2^-2 … 2^3.
 
-SentEval has two classifiers: scikit-learn's and, in the settings that SimCSE reports with and the AoE paper
-follows, a linear layer trained by Adam with early stopping. This is the first: it has one optimum, which no
-seed, batch size or patience moves. Folds are stratified and shuffled with SentEval's seed; candidates are
-compared by accuracy in hundredths of a percent, and the stronger penalty wins a tie; vectors are not
-standardised. Two things differ: more than two classes are one multinomial model whose intercept is not
-penalised, as in scikit-learn today; and the figure is the share of all predictions that are right, where
-SentEval takes the mean of ten folds of nearly the same size.
+SentEval has two classifiers: scikit-learn's and, used by SimCSE and the AoE paper, a linear layer trained
+with Adam and early stopping. This is the first one, because its optimum depends on no seed, batch size or
+patience. Folds are stratified and shuffled with SentEval's seed; candidates are compared by accuracy in
+hundredths of a percent, and the stronger penalty wins a tie; vectors are not standardised. Two differences:
+with more than two classes it is one multinomial model with an unpenalised intercept, as in current
+scikit-learn; and the accuracy is over all predictions, where SentEval averages ten folds of nearly the same
+size.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Examples:
     classes: np.ndarray
 
     def features(self, vectors: tasks.TaskVectors) -> _Part:
-        """Each input's vector; for two columns |u - v| and u * v side by side (SentEval's MRPC)."""
+        """The vector of each input; for two columns |u - v| and u * v (SentEval's MRPC)."""
         sides = [vectors.matrix[vectors.rows(column)] for column in self.columns]
         if len(sides) == 1:
             return sides[0], self.classes
@@ -57,7 +56,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class ClassTask:
-    """Examples whose classes are predicted from their vectors; the last part is the test."""
+    """Classification of examples by their vectors; the last part is the test."""
 
     name: str
     parts: tuple[Examples, ...]
@@ -65,7 +64,7 @@ class ClassTask:
 
     @property
     def texts(self) -> Sequence[tasks.Input]:
-        """Those of all parts: a classifier needs vectors to learn from."""
+        """The inputs of all parts, because the classifier is trained on vectors, too."""
         return [item for part in self.parts for column in part.columns for item in column]
 
     @property
@@ -77,7 +76,7 @@ class ClassTask:
         ]
 
     def measure(self, vectors: tasks.TaskVectors) -> tasks.Metrics:
-        """Accuracy, and F1 of class 1 if wanted."""
+        """Accuracy, and with `has_f1` the F1 of class 1."""
         gold = self.parts[-1].classes
         try:
             predicted = predict(*(part.features(vectors) for part in self.parts))
@@ -90,14 +89,14 @@ class ClassTask:
 
 @dataclass(frozen=True)
 class JoinedTask:
-    """Several tests of one task, reported together and one by one."""
+    """Several tests of one task, with a total and a score of each."""
 
     name: str
     tests: Mapping[str, ClassTask]
 
     @property
     def texts(self) -> Sequence[tasks.Input]:
-        """Those of all tests."""
+        """The inputs of all tests."""
         return [item for test in self.tests.values() for item in test.texts]
 
     @property
@@ -106,7 +105,7 @@ class JoinedTask:
         return [row for test in self.tests.values() for row in test.rows]
 
     def measure(self, vectors: tasks.TaskVectors) -> tasks.TaskMetrics:
-        """Accuracy over the examples of all tests, and of each."""
+        """Accuracy over the examples of all tests, and of each test."""
         found = {name: test.measure(vectors) for name, test in self.tests.items()}
         right = [
             metrics.outcomes["accuracy"]
@@ -119,18 +118,18 @@ class JoinedTask:
 
 @dataclass(frozen=True)
 class Detection(tasks.Metrics):
-    """How well a class was detected: `accuracy`, and `f1` of that class."""
+    """`accuracy`, and `f1` of one class."""
 
     predicted: np.ndarray
     gold: np.ndarray
 
     @property
     def n(self) -> int:
-        """Examples."""
+        """The number of examples."""
         return len(self.gold)
 
     def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """Both, examples weighted by the counts; F1 is NaN if the class is neither there nor predicted."""
+        """Both with examples weighted by the counts; F1 is NaN without gold and predicted members."""
         hits = counts @ (self.predicted & self.gold)
         claims = counts @ self.predicted + counts @ self.gold
         return {
@@ -140,8 +139,8 @@ class Detection(tasks.Metrics):
 
 
 def predict(*parts: _Part) -> np.ndarray:
-    """Classes of the last part's examples, from classifiers that did not see them."""
-    import sklearn.linear_model  # noqa: F401 - loaded, so that its threads can be limited
+    """Predict the classes of the last part by classifiers that were not trained on them."""
+    import sklearn.linear_model  # noqa: F401 - imported before its threads are limited
     from threadpoolctl import threadpool_limits
 
     train = parts[0]
@@ -150,7 +149,7 @@ def predict(*parts: _Part) -> np.ndarray:
         scores = _scores(_NARROW, train, parts[1])
         return _fitted(train, _best(_NARROW, [scores]), parts[2][0])
     _check_classes(train[1], 2 * FOLDS)
-    with threadpool_limits(1):  # a fold to a core: the products of one are too small to be shared out
+    with threadpool_limits(1):  # one fold per core, because the products of a fold are small
         if len(parts) == 2:
             found = _in_parallel(lambda fold: _scores(_WIDE, *_split(train, fold)), _folds(train[1]))
             return _fitted(train, _best(_WIDE, found), parts[1][0])
@@ -175,7 +174,7 @@ def _split(examples: _Part, fold: _Part) -> tuple[_Part, _Part]:
 
 
 def _folds(classes: np.ndarray) -> list[_Part]:
-    """Rows to train on and rows held out, ten times."""
+    """Ten pairs of training rows and held-out rows."""
     from sklearn.model_selection import StratifiedKFold
 
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
@@ -183,12 +182,12 @@ def _folds(classes: np.ndarray) -> list[_Part]:
 
 
 def _best(candidates: Sequence[float], scores: Sequence[np.ndarray]) -> float:
-    """The C of the best mean accuracy; `scores` has one array (candidate,) for each fold."""
+    """The C with the best mean accuracy; `scores` has one array (candidate,) per fold."""
     return candidates[int(np.argmax(np.round(100 * np.mean(scores, axis=0), 2)))]
 
 
 def _scores(candidates: Sequence[float], train: _Part, held_out: _Part) -> np.ndarray:
-    """Accuracy on held-out examples for each C; a fit starts from the one before."""
+    """Accuracy on held-out examples for each C; each fit starts from the previous one."""
     classifier = _classifier(train[0])
     return np.array(
         [
@@ -204,7 +203,7 @@ def _fitted(train: _Part, strength: float, unseen: np.ndarray) -> np.ndarray:
 
 
 def _classifier(features: np.ndarray) -> Any:
-    """Gradients grow with the vectors' lengths, so the tolerance does too."""
+    """A classifier whose tolerance is scaled by the vectors' lengths, as gradients grow with them."""
     from sklearn.linear_model import LogisticRegression
 
     length = float(np.sqrt(np.einsum("ef,ef->", features, features, dtype=np.float64) / len(features)))
@@ -214,17 +213,17 @@ def _classifier(features: np.ndarray) -> Any:
 
 
 def _in_parallel(work: Callable[[_In], _Out], items: Iterable[_In]) -> list[_Out]:
-    """In threads: a fit spends its time in products, which release the lock."""
+    """Use threads, because a fit spends its time in products, which release the GIL."""
     from joblib import Parallel, delayed
 
     return list(Parallel(n_jobs=-1, prefer="threads")(delayed(work)(item) for item in items))
 
 
-def _check_classes(classes: np.ndarray, least: int) -> None:
+def _check_classes(classes: np.ndarray, min_count: int) -> None:
     found, counts = np.unique(classes, return_counts=True)
     if len(found) < 2:
-        raise DataError("every example is of one class; a classifier needs two or more")
-    if counts.min() < least:
+        raise DataError("all examples have one class; a classifier needs two or more")
+    if counts.min() < min_count:
         raise DataError(
-            f"only {counts.min()} examples of class {found[counts.argmin()]}; expected at least {least}"
+            f"only {counts.min()} examples of class {found[counts.argmin()]}; expected at least {min_count}"
         )

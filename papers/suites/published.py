@@ -1,8 +1,8 @@
-"""What the papers report, to stand beside one's own figures; all times 100.
+"""Published scores, times 100.
 
 AoE: Li & Li, "AoE: Angle-optimized Embeddings for Semantic Textual Similarity", ACL 2024.
 AnglE: Li & Li, "AnglE-optimized Text Embeddings", arXiv 2309.12871, its latest version.
-Where both papers print the same row of another model, it stands under AoE alone.
+Rows of other models that both papers print are listed only under AoE.
 """
 
 from __future__ import annotations
@@ -107,4 +107,4 @@ PUBLISHED: dict[str, tuple[PublishedTable, ...]] = {
     "transfer": (_TRANSFER_AOE, _TRANSFER_ANGLE),
     "nli": (_NLI_AOE,),
 }
-"""By suite; a suite that no table of theirs measures is not in it."""
+"""Tables by suite."""

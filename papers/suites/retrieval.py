@@ -1,12 +1,12 @@
-"""Captions of one image retrieve one another: Flickr30k, five captions an image.
+"""Retrieval of captions of the same image: Flickr30k, five captions per image.
 
 ```
 DATA_DIR/flickr30k/flickr30k-{test,val}.tsv.gz      image, caption1 … caption5
 ```
 
-Each image's first caption is the query; the candidates are all captions of the split but the query itself.
-Source: arXiv 2309.12871, "Discussion of Text Retrieval". There the query is a candidate too and finds itself
-first, so that "the top five are the five references" means here that the first four are the other four.
+The first caption of each image is the query; the candidates are all other captions of the split. Source:
+arXiv 2309.12871, "Discussion of Text Retrieval". There the query is also a candidate and ranks first, so its
+"top five are the five references" means here that the first four are the other four.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CAPTIONS = tuple(f"caption{number}" for number in range(1, 6))
 _FILES = {"test": ("flickr30k/flickr30k-test.tsv.gz", 1000), "dev": ("flickr30k/flickr30k-val.tsv.gz", 1014)}
 _RECALL_AT = (1, 5, 10)
 _DEPTH = max(_RECALL_AT)
-_ROUNDING = 1e-12  # cosines nearer than this are equal
+_ROUNDING = 1e-12  # cosines that differ by less are equal
 TASKS = ("Flickr30k",)
 
 
@@ -43,16 +43,15 @@ class CaptionTask:
         return [caption for image in self.rows for caption in image]
 
     def measure(self, vectors: tasks.TaskVectors) -> tasks.MeanMetrics:
-        """Means over the queries, all in [0, 1].
+        """Means over the queries, in [0, 1].
 
-        * `strict_accuracy`: the query and its references, and nothing else, are found at the top.
-        * `recall@k`: share of the references among the first k; with four, 0.25 at most at k = 1.
+        * `strict_accuracy`: the first ranks are exactly the references.
+        * `recall@k`: share of the references among the first k; with four references at most 0.25 at k = 1.
         * `ndcg@10`, `mrr@10`: gain of 1 for each reference; 1 / rank of the first, 0 beyond the tenth.
         """
         if vectors.similarity not in ("cosine", "dot"):
             raise ConfigError(
-                f"the model's vectors are compared by {vectors.similarity}, and retrieval ranks by cosine or"
-                " dot; leave this suite out"
+                f"the model's similarity is {vectors.similarity}; retrieval needs cosine or dot"
             )
         found = vectors.matrix[vectors.rows(self.texts)].astype(np.float64)
         if vectors.similarity == "cosine":
@@ -62,7 +61,7 @@ class CaptionTask:
 
 
 def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:  # noqa: ARG001 - there is one task
-    """The file of the captions."""
+    """The file with the captions."""
     return (data_dir / _FILES[split][0],)
 
 
@@ -78,15 +77,14 @@ def read(task: str, found: Sequence[Path]) -> CaptionTask:
         raise DataError("an empty caption; expected five", path=path, row=bad.item(0, 0) + first_row(path))
     published = next(images for name, images in _FILES.values() if Path(name).name == path.name)
     if len(captions) != published:
-        raise DataError(f"{len(captions):,} rows, but {published:,} are published; fetch it again", path=path)
+        raise DataError(f"{len(captions):,} rows, expected {published:,}; download it again", path=path)
     return CaptionTask(task, captions.rows())
 
 
 def _ranks(vectors: np.ndarray, size: int) -> np.ndarray:
     """The rank of each reference among all candidates: (query, reference), ascending.
 
-    Another image's caption that is as near as a reference goes before it, so that a model with equal vectors
-    for all texts finds nothing.
+    On a tie, captions of other images rank before a reference, so that a collapsed model finds nothing.
     """
     images = np.arange(len(vectors) // size)
     references = vectors.reshape(-1, size, vectors.shape[1])

@@ -1,15 +1,15 @@
-"""SentEval's transfer tasks, as in Table 3 of the AoE paper and Table 6 of the AnglE paper.
+"""SentEval's transfer tasks (Table 3 of the AoE paper, Table 6 of the AnglE paper).
 
 ```
 DATA_DIR/senteval/{MR,CR,SUBJ,MPQA}.tsv.gz          label, text
-        /senteval/SST2-{train,dev,test}.tsv.gz      label, text; train holds phrases, as SentEval's does
+        /senteval/SST2-{train,dev,test}.tsv.gz      label, text; train has phrases, as in SentEval
         /senteval/TREC-{train,test}.tsv.gz          coarse, …, text
         /pairs/mrpc-{train,test}.tsv.gz             label, sentence1, sentence2
 ```
 
-All of a task also without `.gz`; or SentEval's own files in its own folders (`MR/rt-polarity.pos`,
-`SST/binary/…`). Texts are put in SentEval's order, by words and class, so that the folds are its folds. A few
-texts of CR and MPQA are empty; as SentEval's examples do, a full stop is encoded for them.
+Files may be without `.gz`, or SentEval's own files in its own folders (`MR/rt-polarity.pos`, `SST/binary/…`).
+Texts are sorted as in SentEval, by number of words and class, so that the folds are the same. A few texts of
+CR and MPQA are empty; as in SentEval's examples, they are encoded as a full stop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pairkit.system.lines import read_whole
 from papers.suites.probe import ClassTask, Examples
 
 _Row = tuple[int, tuple[str, ...]]
-"""The number of a class, and one text or two."""
+"""Index of the class, and one or two texts."""
 
 _FILES: dict[str, tuple[tuple[str, int], ...]] = {
     "MR": (("senteval/MR.tsv.gz", 10662),),
@@ -40,7 +40,7 @@ _FILES: dict[str, tuple[tuple[str, int], ...]] = {
     "TREC": (("senteval/TREC-train.tsv.gz", 5452), ("senteval/TREC-test.tsv.gz", 500)),
     "MRPC": (("pairs/mrpc-train.tsv.gz", 4076), ("pairs/mrpc-test.tsv.gz", 1725)),
 }
-"""Tables of each task, with the number of rows that is published."""
+"""The tables of each task with their published numbers of rows."""
 
 _ORIGINALS = {
     "MR": ("MR/rt-polarity.pos", "MR/rt-polarity.neg"),
@@ -52,14 +52,14 @@ _ORIGINALS = {
     "MRPC": tuple(f"MRPC/msr_paraphrase_{part}.txt" for part in ("train", "test")),
 }
 _CLASSES = {
-    "SUBJ": ("1", "0"),  # subjective is 1 in the table, objective the first file of SentEval
+    "SUBJ": ("1", "0"),  # subjective is 1 in the table; the first file of SentEval is objective
     "TREC": ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM"),
 }
 TASKS = tuple(_FILES)
 
 
 def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:
-    """The files of the first layout that is there, or of the first one; there are tests only."""
+    """The files of the first layout that exists, else of the first one; only the split `test` exists."""
     if split != "test":
         return ()
     packed = tuple(data_dir / name for name, _ in _FILES[task])
@@ -70,7 +70,7 @@ def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:
 
 
 def read(task: str, found: Sequence[Path]) -> ClassTask:
-    """A task's parts, each with as many examples as published."""
+    """Read a task and check that each part has its published number of examples."""
     if is_table(found[0]):
         parts = [list(_table_rows(task, path)) for path in found]
     elif task in ("SST2", "TREC", "MRPC"):
@@ -79,12 +79,12 @@ def read(task: str, found: Sequence[Path]) -> ClassTask:
         parts = [[(1 - side, (text,)) for side, path in enumerate(found) for text in _lines(path)]]
     for rows, (_, published), path in zip(parts, _FILES[task], found, strict=False):
         if len(rows) != published:
-            raise DataError(f"{len(rows):,} rows, but {published:,} are published; fetch it again", path=path)
+            raise DataError(f"{len(rows):,} rows, expected {published:,}; download it again", path=path)
     return ClassTask(task, tuple(map(_examples, parts)), has_f1=task == "MRPC")
 
 
 def _examples(rows: Sequence[_Row]) -> Examples:
-    """Rows in SentEval's order, by words and then class: the folds depend on it."""
+    """Sort rows by number of words, then by class, because the folds depend on the order."""
     ordered = sorted(rows, key=lambda row: (*(len(text.split()) for text in row[1]), row[0]))
     columns = zip(*(texts for _, texts in ordered), strict=True)
     return Examples(
@@ -98,9 +98,7 @@ def _table_rows(task: str, path: Path) -> Iterator[_Row]:
     texts = ["sentence1", "sentence2"] if task == "MRPC" else ["text"]
     frame = read_table(path)
     if absent := [name for name in (label, *texts) if name not in frame.columns]:
-        raise DataError(
-            f"no column {', '.join(absent)}; there are {', '.join(frame.columns)}", path=path, row=1
-        )
+        raise DataError(f"no column {', '.join(absent)}; found {', '.join(frame.columns)}", path=path, row=1)
     rows = frame.select(label, *texts).fill_null("").iter_rows()
     for number, (name, *row) in enumerate(rows, start=first_row(path)):
         yield _class(task, name, path, number), tuple(row)
@@ -108,17 +106,19 @@ def _table_rows(task: str, path: Path) -> Iterator[_Row]:
 
 def _line_rows(task: str, path: Path) -> Iterator[_Row]:
     for number, line in enumerate(_lines(path), start=1):
-        if task == "MRPC" and number == 1:  # the only one of the three with a header
+        if task == "MRPC" and number == 1:  # its header
             continue
         fields = _fields(task, line)
         if fields is None:
-            raise DataError(f"not a line of SentEval's {task}: {line[:60]!r}", path=path, row=number)
+            raise DataError(
+                f"expected a line of SentEval's {task}, found {line[:60]!r}", path=path, row=number
+            )
         name, *texts = fields
         yield _class(task, name, path, number), tuple(texts)
 
 
 def _fields(task: str, line: str) -> tuple[str, ...] | None:
-    """The class and the texts of a line; None if it is not as expected."""
+    """The class and the texts of a line; None if the number of fields is wrong."""
     if task == "TREC":  # NUM:dist How far is it …
         kind, _, text = line.partition(" ")
         return kind.partition(":")[0], text
@@ -136,7 +136,7 @@ def _class(task: str, name: str, path: Path, row: int) -> int:
 
 
 def _lines(path: Path) -> list[str]:
-    """Lines of UTF-8, or of Latin-1 as SentEval fetches TREC; the last may lack its line end."""
+    """Lines in UTF-8, or in Latin-1 like SentEval's TREC."""
     data = read_whole(path)
     try:
         text = data.decode("utf-8-sig")

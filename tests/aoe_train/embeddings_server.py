@@ -1,4 +1,4 @@
-"""A server with OpenAI's `/embeddings` on this machine, whose faults can be chosen."""
+"""A local server with OpenAI's `/embeddings` and chosen faults."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Answer = tuple[int, object]
 
 
 def vector(text: str, dim: int = 3) -> list[float]:
-    """What the server says of a text."""
+    """The server's vector of a text."""
     return [float(len(text)), float(text.count("a")), *[0.5] * (dim - 2)]
 
 
 def listing(texts: list[str], dim: int = 3) -> dict[str, Any]:
-    """A right answer, in another order than it was asked, as the protocol allows."""
+    """A correct answer, in another order than the request, as the protocol allows."""
     entries = [
         {"object": "embedding", "index": place, "embedding": vector(text, dim)}
         for place, text in enumerate(texts)
@@ -34,7 +34,7 @@ def listing(texts: list[str], dim: int = 3) -> dict[str, Any]:
 
 @dataclass
 class Server:
-    """Its address, what it was asked, and how it shall answer."""
+    """Its address, its requests, and a function that answers."""
 
     answer: Callable[[list[str], int], Answer] = lambda texts, _: (200, listing(texts))
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Server:
 
 @contextmanager
 def serving() -> Iterator[Server]:
-    """A server that answers for as long as the block lasts."""
+    """A server that runs during the block."""
     found = Server()
     running = found.start()
     yield found

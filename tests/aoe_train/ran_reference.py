@@ -1,4 +1,4 @@
-"""RAN once more, as loops over plain numpy under TensorFlow's variable names, to compare ours with."""
+"""A reference implementation of RAN: loops over numpy with TensorFlow's variable names."""
 
 from collections.abc import Callable, Mapping
 
@@ -120,7 +120,7 @@ class Reference:
 
 
 def turned(x: np.ndarray, position: int) -> np.ndarray:
-    """Rotary positions: each pair of neighbours is a complex number, turned."""
+    """Rotary positions: each pair of adjacent numbers is a complex number, rotated."""
     pairs = x[::2] + 1j * x[1::2]
     angles = position * 10000.0 ** (-2 * np.arange(len(pairs)) / len(x))
     pairs = pairs * np.exp(1j * angles)

@@ -30,7 +30,6 @@ def test_encode_accepts_only_texts(texts, bert):
     [
         (lambda: ANY.encode(["a man"], model=None, progress=False), "model = None: expected a folder"),
         (lambda: ANY.evaluate(ROWS[0], data=ROWS, progress=False), "model = {"),
-        (lambda: ANY.push(3, repo="me/m"), "model = 3: "),
         (lambda: ANY.evaluate([], data=ROWS, progress=False), "no model to evaluate"),
         (lambda: ANY.evaluate("m", data=ROWS, seed="x", progress=False), "seed = 'x': "),
         (lambda: ANY.evaluate("m", data=ROWS, resamples="x", progress=False), "resamples = 'x': "),

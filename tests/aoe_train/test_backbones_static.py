@@ -1,4 +1,4 @@
-"""Static models: equal to sentence-transformers' vectors, quick to refuse what takes a network."""
+"""Static models: vectors equal sentence-transformers', and uses that need a network are refused."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ TEXTS = [*sentences(60), "", "  ", "\u4f60\u597d \U0001f600", "a man " * 700]
 
 
 def static(folder: Path, bert: Path, *, path: str = "", dense: bool = False, cut: int | None = None) -> Path:
-    """A folder as sentence-transformers writes them; the table is random."""
+    """A folder as written by sentence-transformers, with a random table."""
     part = folder / path
     part.mkdir(parents=True)
     raw = Tokenizer.from_file(str(bert / "tokenizer.json"))
@@ -47,7 +47,7 @@ def static(folder: Path, bert: Path, *, path: str = "", dense: bool = False, cut
 
 
 def write_modules(folder: Path, kinds: list[str], places: list[str]) -> None:
-    """Say what the folder's parts are."""
+    """Write modules.json."""
     listed = [
         {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{kind}"}
         for number, (kind, place) in enumerate(zip(kinds, places, strict=True))
@@ -60,7 +60,7 @@ def write_modules(folder: Path, kinds: list[str], places: list[str]) -> None:
     [{}, {"path": "0_StaticEmbedding"}, {"dense": True}, {"cut": 7}],
     ids=["root", "part", "dense", "cut"],
 )
-def test_vectors_are_those_of_sentence_transformers(bert, tmp_path, form):
+def test_vectors_equal_sentence_transformers(bert, tmp_path, form):
     folder = static(tmp_path / "model", bert, **form)
     encoder = Encoder.load(folder)
     theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
@@ -79,14 +79,14 @@ def both(bert, tmp_path_factory):
 
 @settings(max_examples=25)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30), min_size=1, max_size=8))
-def test_so_are_those_of_any_texts_and_prompts(both, texts):
+def test_any_texts_and_prompts_equal_sentence_transformers(both, texts):
     encoder, theirs = both
     for prompt in ("", "what: "):
         expected = theirs.encode(texts, prompt=prompt)
         assert np.abs(encoder.encode(texts, prompt=prompt) - expected).max() <= 1e-6
 
 
-def test_the_folders_of_model2vec_with_their_mapping_and_weights(bert, tmp_path):
+def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
     folder = static(tmp_path / "model", bert)
     tokens = Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab_size()
     random = np.random.default_rng(2)
@@ -102,36 +102,37 @@ def test_the_folders_of_model2vec_with_their_mapping_and_weights(bert, tmp_path)
     assert np.abs(Encoder.load(folder).encode(TEXTS) - theirs).max() < 1e-3  # which rounds to float16 between
     parts["mapping"][3] = 9
     save_file(parts, folder / "model.safetensors")
-    with pytest.raises(DataError, match="mapping: expected a row of the table for each token"):
+    with pytest.raises(DataError, match="mapping: expected the index of a row for each token"):
         Encoder.load(folder)
 
 
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"pooling": "max"}, "encoder.pooling max: a static model takes the mean"),
+        ({"pooling": "max"}, "encoder.pooling max: a static model averages"),
         ({"layers": 1}, "encoder.layers: a static"),
         ({"include_prompt": False}, "include_prompt false"),
         ({"bidirectional": True}, "encoder.bidirectional"),
-        ({"precision": "int8"}, "fewer bits: not of a static model"),
+        ({"precision": "int8"}, "fewer bits: not possible for a static model"),
     ],
 )
-def test_what_takes_a_network_is_refused(bert, tmp_path, settings, named):
+def test_settings_that_need_a_network_are_refused(bert, tmp_path, settings, named):
     with pytest.raises(ConfigError, match=named):
         Encoder.load(static(tmp_path / "model", bert), **settings)
 
 
-def test_it_is_neither_trained_nor_saved_nor_exported(bert, tmp_path):
+def test_training_saving_and_export_are_refused(bert, tmp_path):
     folder = static(tmp_path / "model", bert)
     assert isinstance(open_model(str(folder)), LocalEmbedder)
-    rows = [
-        {"text1": "a dog", "text2": f"the {word}", "label": int(word == "dog")} for word in ("dog", "cat")
-    ]
+    rows = [{"text1": "a dog", "text2": f"the {one}", "label": int(one == "dog")} for one in ("dog", "cat")]
     out = {"out": tmp_path / "out", "progress": False}
     for call, message in (
-        (lambda: aoe_train.train(rows * 8, backbone=folder, **out), r"training: not of a .*`aoe distill`"),
-        (lambda: Encoder.load(folder).save(tmp_path / "out"), "not of a static model"),
-        (lambda: aoe_train.export(folder, **out), "export: not of a static model"),
+        (
+            lambda: aoe_train.train(rows * 8, backbone=folder, **out),
+            r"training: not possible .*`aoe distill`",
+        ),
+        (lambda: Encoder.load(folder).save(tmp_path / "out"), "not possible for a static model"),
+        (lambda: aoe_train.export(folder, **out), "export: not possible for a static model"),
     ):
         with pytest.raises(ConfigError, match=message):
             call()
@@ -144,21 +145,21 @@ def test_it_is_neither_trained_nor_saved_nor_exported(bert, tmp_path):
         (
             "model.safetensors",
             {"embedding.weight": np.zeros((5, DIM), np.float32)},
-            "vectors of 5 tokens, and the tokenizer has a token number",
+            "vectors of 5 tokens, but the tokenizer has a token number",
         ),
-        ("model.safetensors", {"other": np.zeros((5, DIM), np.float32)}, "holds no table"),
+        ("model.safetensors", {"other": np.zeros((5, DIM), np.float32)}, "contains no table"),
         ("model.safetensors", b"\0" * 20, "no weights"),
         ("tokenizer.json", b'{"version": "1.0"}', "no tokenizer"),
     ],
 )
-def test_damaged_folders_are_told_apart(file, content, message, bert, tmp_path):
+def test_damaged_folders(file, content, message, bert, tmp_path):
     path = static(tmp_path / "model", bert) / file
     path.write_bytes(content) if isinstance(content, bytes) else save_file(content, path)
     with pytest.raises(DataError, match=message):
         Encoder.load(tmp_path / "model")
 
 
-def test_an_index_and_the_command_run_it_themselves(bert, tmp_path):
+def test_index_and_command_accept_a_static_model(bert, tmp_path):
     folder, texts = str(static(tmp_path / "model", bert)), tmp_path / "texts.txt"
     texts.write_text("\n".join(sentences(30)))
     assert aoe_train.index(texts, model=folder, out=tmp_path / "index", progress=False).encoded == 30

@@ -1,4 +1,4 @@
-"""What builds of torch lack or keep, each simulated in a process of its own."""
+"""Limited builds of torch, each simulated in its own process, and memory of products."""
 
 import os
 import subprocess
@@ -89,8 +89,8 @@ with torch.inference_mode():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks glibc")
-def test_products_of_new_sizes_leave_nothing_behind():
-    """MiB that forty products of new sizes leave behind, after forty others."""
+def test_products_of_new_sizes_do_not_leak_memory():
+    """Memory in MiB after forty products of new sizes, compared with after forty others."""
     names = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
     environ = {name: value for name, value in os.environ.items() if name not in names}
     environ["PYTHONPATH"] = str(Path(__file__).parents[2])

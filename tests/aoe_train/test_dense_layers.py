@@ -1,4 +1,4 @@
-"""Dense layers behind the pooling, and T5: from folders that sentence-transformers made, and back to it."""
+"""Dense layers and T5: loaded from sentence-transformers, and saved for it."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Transformer
-from sentence_transformers.sentence_transformer.modules import LayerNorm, Normalize, Pooling
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 from torch import nn
 
 import aoe_train
@@ -26,18 +26,11 @@ from pairkit.app.settings import load_settings
 from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
 
 TEXTS = [*probes(40), "bread", "a large blue car is on the road . " * 3, "the dog"]
+PAIRS = "large-large small-large red-red blue-red old-new slow-slow fast-slow new-new"
+SCORES = (1.0, 0.2, 0.9, 0.4, 0.0, 0.8, 0.3, 0.7)
 ROWS = [
     {"text1": f"a {one} cat is playing", "text2": f"the {two} cat is eating", "score": score}
-    for one, two, score in [
-        ("large", "large", 1.0),
-        ("small", "large", 0.2),
-        ("red", "red", 0.9),
-        ("blue", "red", 0.4),
-        ("old", "new", 0.0),
-        ("slow", "slow", 0.8),
-        ("fast", "slow", 0.3),
-        ("new", "new", 0.7),
-    ]
+    for (one, two), score in zip((pair.split("-") for pair in PAIRS.split()), SCORES, strict=True)
 ]
 QUICK = {
     "epochs": 2,
@@ -63,7 +56,7 @@ KINDS: dict[str, tuple[Callable[[Path], Path], str, Callable[[], list[nn.Module]
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """A folder of each kind, as sentence-transformers saves it; made when it is first asked for."""
+    """A folder of each kind, saved by sentence-transformers on first use."""
 
     @cache
     def folder(kind: str) -> Path:
@@ -85,7 +78,7 @@ def theirs(folder: Path) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_loaded_from_them_and_saved_for_them(kind, folders, tmp_path):
+def test_load_from_and_save_for_sentence_transformers(kind, folders, tmp_path):
     folder = folders(kind)
     expected = theirs(folder)
     ours = Encoder.load(folder, device="cpu")
@@ -103,8 +96,8 @@ def test_loaded_from_them_and_saved_for_them(kind, folders, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "lora"), [("labse", False), ("gemma", False), ("residual", True)], ids=["bert", "gemma", "lora"]
 )
-def test_they_learn_and_keep_their_shape(kind, lora, folders, tmp_path):
-    """Beside adapters they learn whole, in a folder from which sentence-transformers reads adapters."""
+def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, tmp_path):
+    """With adapters, dense layers are trained as a whole."""
     before = Encoder.load(folders(kind), device="cpu")
     run = aoe_train.train(ROWS, backbone=folders(kind), out=tmp_path / "m", lora=lora, **QUICK)
     trained = run.encoder
@@ -119,7 +112,7 @@ def test_they_learn_and_keep_their_shape(kind, lora, folders, tmp_path):
     assert difference(theirs(tmp_path / "m"), trained.encode(TEXTS)) < 1e-6
 
 
-def test_as_a_graph(folders, tmp_path):
+def test_dense_layers_in_an_onnx_graph(folders, tmp_path):
     pytest.importorskip("onnxruntime")
     from aoe_train.exporting.onnx import onnx_encoder
 
@@ -131,8 +124,8 @@ def test_as_a_graph(folders, tmp_path):
     assert [(tmp_path / "graph" / one["path"] / "config.json").is_file() for one in listed[1:]] == [True] * 3
 
 
-def test_long_texts_go_through_them_too(bert, tmp_path):
-    """Where our own module runs the model, with a layer that has learnt nothing."""
+def test_dense_layers_with_chunks(bert, tmp_path):
+    """Our module runs the model, with an untrained layer."""
     settings: dict[str, Any] = {"pooling": "avg", "max_length": 16, "long_text": "chunks", "dense": [8]}
     ours = Encoder.load(bert, device="cpu", normalize=True, dim=6, **settings)
     ours.save(tmp_path / "m")
@@ -142,7 +135,7 @@ def test_long_texts_go_through_them_too(bert, tmp_path):
     assert difference(Encoder.load(tmp_path / "m", device="cpu").encode(TEXTS), ours.encode(TEXTS)) < 1e-6
 
 
-def test_a_new_layer_is_trained_and_known_again(bert, tmp_path):
+def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, tmp_path):
     settings = {**QUICK["settings"], "encoder.dense": [{"size": 8, "activation": "tanh", "bias": False}]}
     options = {**QUICK, "settings": settings}
     run = aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **options)
@@ -156,17 +149,7 @@ def test_a_new_layer_is_trained_and_known_again(bert, tmp_path):
     assert "train" not in told  # the same run: finished already
 
 
-def test_by_hand():
-    heads = new_dense_layers([DenseSettings(size=2, activation="relu", residual=True)], 3)
-    with torch.no_grad():
-        heads[0].linear.weight.copy_(torch.tensor([[1.0, 0, -1], [0, 2, 0]]))
-        heads[0].linear.bias.copy_(torch.tensor([0.5, -1]))
-        heads[0].residual.weight.copy_(torch.tensor([[0.0, 0, 1], [1, 0, 0]]))
-    # W x + b = (1 - 3 + 0.5, 4 - 1); what is below 0 is cut off; (3, 1) is added.
-    assert heads(torch.tensor([[1.0, 2, 3]])).tolist() == [[3, 4]]
-
-
-def test_fresh_layers_keep_lengths_as_well_as_they_can():
+def test_new_layers_are_orthogonal():
     heads = new_dense_layers([DenseSettings(size=4)], 8)
     product = heads[0].linear.weight @ heads[0].linear.weight.T
     assert torch.allclose(product, torch.eye(4), atol=1e-6)
@@ -176,13 +159,13 @@ def test_fresh_layers_keep_lengths_as_well_as_they_can():
     ("given", "sizes"),
     [("256", [256]), ("512,256", [512, 256]), ("[256]", [256]), ('[{size = 9, activation = "elu"}]', [9])],
 )
-def test_a_command_line_names_sizes(given, sizes):
+def test_sizes_on_a_command_line(given, sizes):
     settings = load_settings(TrainSettings, assignments=[f"encoder.dense={given}"])
     assert [layer.size for layer in settings.encoder.dense] == sizes
 
 
 @pytest.mark.parametrize("given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]])
-def test_layers_that_cannot_be(given):
+def test_invalid_layers(given):
     with pytest.raises(ConfigError):
         load_settings(EncoderSettings, flags={"dense": given})
 
@@ -200,34 +183,24 @@ WEIGHTS = "2_Dense/model.safetensors"
     [
         (
             lambda folder: (folder / WEIGHTS).rename(folder / "2_Dense/pytorch_model.bin"),
-            *(ConfigError, r"only as pytorch_model.bin, a pickle"),
+            *(ConfigError, r"its only weights are pytorch_model.bin, a pickle"),
         ),
         (lambda folder: (folder / WEIGHTS).unlink(), DataError, r"2_Dense.model\.safetensors: not readable"),
-        (lambda folder: damaged(folder, out_features=8), DataError, "weights of another shape"),
-        (
-            lambda folder: damaged(folder, module_input_name="token_embeddings"),
-            *(ConfigError, "a Dense layer of token_embeddings"),
-        ),
+        (lambda folder: damaged(folder, out_features=8), DataError, "expected weights of the shapes"),
+        (lambda at: damaged(at, module_input_name="token_embeddings"), ConfigError, "a Dense layer on token"),
     ],
 )
 def test_what_is_refused(harm, error, message, folders, tmp_path):
     harm(shutil.copytree(folders("labse"), tmp_path / "m"))
     with pytest.raises(error, match=message):
         Encoder.load(tmp_path / "m", device="cpu")
-    with pytest.raises(ConfigError, match=r"has dense layers of its own; leave encoder\.dense out"):
+    with pytest.raises(ConfigError, match=r"has its own dense layers; leave encoder\.dense out"):
         Encoder.load(folders("labse"), device="cpu", dense=[8])
 
 
-def test_other_modules_are_refused_by_name(tmp_path):
-    modules = [Transformer(str(save_bert(tmp_path / "b"))), Pooling(32, "mean"), LayerNorm(32)]
-    SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path / "m"))
-    with pytest.raises(ConfigError, match=r"which has .*LayerNorm"):
-        Encoder.load(tmp_path / "m", device="cpu")
-
-
 @pytest.mark.parametrize("normalizes", [True, False])
-def test_a_cut_of_theirs_is_kept(bert, tmp_path, *, normalizes):
-    """They cut what Normalize has scaled, and so do we; what is asked for is cut first, here and there."""
+def test_truncate_dim_of_a_folder_is_kept(bert, tmp_path, *, normalizes):
+    """A stored `dim` truncates scaled vectors; a requested one truncates before scaling, as theirs does."""
     modules = [Transformer(str(bert), max_seq_length=40), Pooling(32, "mean"), *[Normalize()] * normalizes]
     model = SentenceTransformer(modules=modules, device="cpu", truncate_dim=12)
     model.save(str(tmp_path / "theirs"))
@@ -243,19 +216,19 @@ def test_a_cut_of_theirs_is_kept(bert, tmp_path, *, normalizes):
     assert difference(theirs(tmp_path / "m"), model.encode(TEXTS)) < 1e-6
     found = aoe_train.encode(TEXTS, model=ours, progress=False)
     assert (found == ours.encode(TEXTS)).all()
-    with pytest.raises(ConfigError, match="dim 33: this model's vectors have 32 numbers"):
+    with pytest.raises(ConfigError, match="dim 33: this model's vectors have 32 dimensions"):
         Encoder.load(bert, device="cpu", dim=33)
 
 
-def test_only_what_is_kept_learns(bert, tmp_path):
-    """The same run as with whole vectors of a backbone whose other numbers no loss sees."""
+def test_training_with_truncated_vectors(bert, tmp_path):
+    """The loss sees only the kept dimensions."""
     how = {**QUICK, "settings": {**QUICK["settings"], "encoder.dim": 8, "encoder.pooling": "avg"}}
     assert aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **how).encoder.dim == 8
     with pytest.raises(ConfigError, match=r"objective.dims 32: this backbone's vectors have 8"):
         aoe_train.train(ROWS, backbone=bert, out=tmp_path / "n", dims=[32, 8], **how)
 
 
-def test_all_of_a_t5_is_read_as_its_encoder(tmp_path):
+def test_a_t5_is_loaded_without_its_decoder(tmp_path):
     from transformers import T5EncoderModel
 
     encoder = Encoder.load(save_t5(tmp_path / "t5", decoder=True), device="cpu", pooling="avg")

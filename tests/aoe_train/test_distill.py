@@ -1,4 +1,4 @@
-"""Static models: least squares beside a dense solution, and a folder that everybody reads."""
+"""Distillation: the fit equals a dense solution, and sentence-transformers reads the folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from aoe_train import Encoder
 from aoe_train.exporting.static_model import (
     fit,
     held_out,
-    kept_axes,
     plain_tokenizer,
     rarity,
     token_shares,
@@ -29,7 +28,7 @@ from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 
-def test_shares_of_tokens_by_hand():
+def test_token_frequencies_by_hand():
     plain = plain_tokenizer(wordpiece())
     shares = token_shares(plain, ["the dog the", "", "a cat"])
     the, dog, cat, a = (plain.token_to_id(word) for word in ("the", "dog", "cat", "a"))
@@ -44,7 +43,7 @@ def test_shares_of_tokens_by_hand():
     assert weights == pytest.approx([0.001 / 0.751, 0.001 / 0.251, 1])
 
 
-def test_tokens_as_text_leave_out_what_is_none():
+def test_token_texts_exclude_special_and_incomplete_ones():
     tokenizer = wordpiece()
     written = written_tokens(tokenizer, plain_tokenizer(tokenizer))
     names = tokenizer.get_vocab()
@@ -59,7 +58,7 @@ def test_tokens_as_text_leave_out_what_is_none():
 
 @settings(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 12), st.floats(0.01, 3))
-def test_a_fit_is_the_dense_solution(seed, texts, tokens, ridge):
+def test_fit_equals_the_dense_solution(seed, texts, tokens, ridge):
     random = np.random.default_rng(seed)
     counts = random.poisson(0.7, (texts, tokens))
     shares = (counts / np.maximum(counts.sum(1, keepdims=True), 1)).astype(np.float32)
@@ -74,15 +73,6 @@ def test_a_fit_is_the_dense_solution(seed, texts, tokens, ridge):
     assert found == pytest.approx(dense, abs=2e-2 * (1 + np.abs(dense).max()))
 
 
-def test_axes_keep_the_cosines_of_what_they_hold():
-    random = np.random.default_rng(2)
-    flat = random.normal(size=(50, 3)) @ random.normal(size=(3, 8))
-    axes = kept_axes(flat.astype(np.float32), 3)
-    assert axes.T @ axes == pytest.approx(np.eye(3), abs=1e-5)
-    assert (flat @ axes) @ (flat @ axes).T == pytest.approx(flat @ flat.T, abs=1e-3)
-    assert (kept_axes(flat.astype(np.float32), 8) == np.eye(8)).all()
-
-
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
     path = tmp_path / "texts.txt"
@@ -91,7 +81,7 @@ def texts(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("dim", [None, 8])
-def test_a_folder_that_sentence_transformers_reads(bert: Path, texts: Path, tmp_path: Path, dim: int | None):
+def test_sentence_transformers_reads_the_folder(bert: Path, texts: Path, tmp_path: Path, dim: int | None):
     done = aoe_train.distill(texts, model=bert, out=tmp_path / "static", dim=dim, progress=False)
     assert (done.texts, done.held_out, done.dim) == (285, 15, dim or 32)
     theirs = SentenceTransformer(str(tmp_path / "static"), device="cpu")
@@ -110,10 +100,10 @@ def test_a_folder_that_sentence_transformers_reads(bert: Path, texts: Path, tmp_
         assert done.agreement > shuffled + 0.1 * (1 - shuffled)
 
 
-def test_the_command_and_what_it_refuses(bert: Path, texts: Path, tmp_path: Path):
+def test_the_command_and_its_errors(bert: Path, texts: Path, tmp_path: Path):
     few, static = tmp_path / "few.txt", tmp_path / "static"
     few.write_text("\n".join(sentences(50)))
-    with pytest.raises(DataError, match="found 50 texts; give at least 110"):
+    with pytest.raises(DataError, match="found 50 texts; expected at least 110"):
         aoe_train.distill(few, model=bert, out=static, progress=False)
     with pytest.raises(ConfigError, match="--dim 33: the model's vectors have 32 numbers"):
         aoe_train.distill(texts, model=bert, out=static, dim=33, progress=False)
@@ -124,9 +114,7 @@ def test_the_command_and_what_it_refuses(bert: Path, texts: Path, tmp_path: Path
     assert aoe_train.evaluate(static, data=rows, resamples=0, progress=False).to_dict()
 
 
-def test_a_killed_run_goes_on_with_the_vectors_that_it_has(
-    bert: Path, texts: Path, tmp_path: Path, monkeypatch
-):
+def test_a_killed_run_reuses_its_vectors(bert: Path, texts: Path, tmp_path: Path, monkeypatch):
     monkeypatch.setattr("aoe_train.evaluation.embedders.cached._TEXTS", 64)
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "whole"))
     aoe_train.distill(texts, model=bert, out=tmp_path / "one", progress=False)

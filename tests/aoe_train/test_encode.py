@@ -1,4 +1,4 @@
-"""Files of texts to files of vectors."""
+"""Encoding files of texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DIM = 5
 
 
 class Fake:
-    """Vectors of a text's checksum, which also hold the size of the call, as batches of a real model may."""
+    """Vectors of a text's checksum that also contain the batch size, which may affect real models."""
 
     def __init__(self, stop_before: int | None = None) -> None:
         self.calls: list[int] = []
@@ -37,9 +37,7 @@ class Fake:
         if len(self.calls) == self.stop_before:
             raise KeyboardInterrupt
         self.calls.append(len(texts))
-        rows = [
-            (zlib.crc32(text.encode()), len(text), ord(text[0]), ord(text[-1]), len(texts)) for text in texts
-        ]
+        rows = [(zlib.crc32(t.encode()), len(t), ord(t[0]), ord(t[-1]), len(texts)) for t in texts]
         return np.array(rows, np.float32)
 
 
@@ -109,7 +107,7 @@ def test_a_table_keeps_its_columns(tmp_path: Path, kind: str):
     assert np.array_equal(found["vector"].to_numpy(), Fake()(TABLE["body"].to_list()))
 
 
-def test_json_rows_may_differ_in_what_they_have(tmp_path: Path):
+def test_json_rows_with_different_keys(tmp_path: Path):
     rows = [{"text": f"t{n}", "id": n} for n in range(5000)] + [{"text": "u", "id": 0.5, "tags": {"a": 1}}]
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -120,7 +118,7 @@ def test_json_rows_may_differ_in_what_they_have(tmp_path: Path):
     assert found.row(5000)[:3] == ("u", 0.5, {"a": 1})
 
 
-def test_a_pipe(lines: Path, tmp_path: Path, monkeypatch):
+def test_standard_input(lines: Path, tmp_path: Path, monkeypatch):
     class Stdin:
         buffer = io.BytesIO(lines.read_bytes())
 
@@ -137,7 +135,7 @@ def test_a_pipe(lines: Path, tmp_path: Path, monkeypatch):
     suffix=st.sampled_from([".npy", ".parquet"]),
 )
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_wherever_it_is_stopped_the_bytes_are_the_same(
+def test_a_stopped_run_resumes_to_the_same_bytes(
     tmp_path_factory: pytest.TempPathFactory, lengths: list[int], stops: list[int], suffix: str
 ):
     folder = tmp_path_factory.mktemp("encode")
@@ -161,9 +159,7 @@ def test_wherever_it_is_stopped_the_bytes_are_the_same(
     assert leftovers(out) == [out.name, f"{out.name}.run.json"]
 
 
-def test_a_kill_between_the_output_and_the_clearing_up_is_a_finished_run(
-    lines: Path, tmp_path: Path, monkeypatch
-):
+def test_a_kill_before_the_cleanup_counts_as_finished(lines: Path, tmp_path: Path, monkeypatch):
     def kill(partial: object) -> None:
         raise KeyboardInterrupt
 
@@ -180,7 +176,7 @@ def test_a_kill_between_the_output_and_the_clearing_up_is_a_finished_run(
     assert run(lines, removed).resumed == 0
 
 
-def test_other_settings_do_not_go_on_with_what_was_begun(lines: Path, tmp_path: Path):
+def test_other_settings_do_not_resume_a_run(lines: Path, tmp_path: Path):
     out = tmp_path / "out.npy"
     with pytest.raises(KeyboardInterrupt):
         run(lines, out, Fake(stop_before=1))
@@ -193,7 +189,7 @@ def test_other_settings_do_not_go_on_with_what_was_begun(lines: Path, tmp_path: 
     assert run(lines, out, settings=other, fresh=True).texts == 11
 
 
-def test_an_output_that_is_there_is_replaced_only_if_told(lines: Path, tmp_path: Path):
+def test_an_existing_output_is_replaced_only_with_fresh(lines: Path, tmp_path: Path):
     out = tmp_path / "out.npy"
     out.write_text("precious")
     with pytest.raises(ConfigError, match="already exists; give --fresh"):
@@ -216,23 +212,26 @@ BAD = {
     "latin.txt": (b"a\nna\xefve\n", r"latin\.txt:2: not UTF-8 \(byte 0xef\)"),
     "plain.txt.gz": (b"not gzip", "not readable"),
     "short.txt.gz": (gzip.compress(b"a\nb\n" * 1000)[:-10], "not readable"),
-    "names.csv": (b"title,body\na,b\n", "no column 'text'; there are title, body: choose with --text-column"),
-    "ragged.csv": (b"id,text\n1,a\n2,b,c\n", r"ragged\.csv:3: 3 fields, the header has 2"),
+    "names.csv": (b"title,body\na,b\n", "no column 'text'; choose one of title, body with --text-column"),
+    "ragged.csv": (b"id,text\n1,a\n2,b,c\n", r"ragged\.csv:3: has 3 fields, but the header has 2"),
     "quote.csv": (b'id,text\n1,a\n2,"b\n', r"quote\.csv:3: not readable as CSV"),
-    "twice.csv": (b"text,text\na,b\n", "two columns are called 'text'"),
+    "twice.csv": (b"text,text\na,b\n", "two columns are named 'text'"),
     "header.csv": (b"text\n", "has no rows; expected at least one"),
     "blank.tsv": (b"id\ttext\n1\ta\n2\t \n", r"blank\.tsv:3: the text is empty"),
     "broken.jsonl": (b'{"text": "a"}\n{"text": \n', r"broken\.jsonl:2: not JSON"),
     "list.jsonl": (b'["a"]\n', r"list\.jsonl:1: list, expected a JSON object"),
-    "lacks.jsonl": (b'{"text": "a"}\n{"id": 1}\n', r"lacks\.jsonl:2: nothing in 'text'"),
-    "number.jsonl": (b'{"text": "a"}\n{"text": 3}\n', r"number\.jsonl:2: a value of type int in 'text'"),
+    "lacks.jsonl": (b'{"text": "a"}\n{"id": 1}\n', r"lacks\.jsonl:2: found no value in 'text'"),
+    "number.jsonl": (
+        b'{"text": "a"}\n{"text": 3}\n',
+        r"number\.jsonl:2: found a value of type int in 'text'",
+    ),
     "half.jsonl": (b'{"text": "a"}\n{"text": "\\ud83d"}\n', r"half\.jsonl:2: not JSON"),
     "junk.parquet": (b"PAR1 or not", "not readable as parquet"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_input_is_refused_before_anything_is_encoded(tmp_path: Path, name: str):
+def test_bad_inputs_are_refused_before_encoding(tmp_path: Path, name: str):
     data, says = BAD[name]
     (tmp_path / name).write_bytes(data)
     encode = Fake()
@@ -242,16 +241,16 @@ def test_a_bad_input_is_refused_before_anything_is_encoded(tmp_path: Path, name:
     assert leftovers(tmp_path / "out") == []
 
 
-def test_what_can_not_become_a_table_still_becomes_vectors(tmp_path: Path):
+def test_columns_that_do_not_fit_into_a_table(tmp_path: Path):
     path, table = tmp_path / "in.jsonl", tmp_path / "in.parquet"
     path.write_text('{"text": "a", "id": 1}\n{"text": "b", "id": "x"}\n')
-    with pytest.raises(DataError, match="no type in common"):
+    with pytest.raises(DataError, match="no common type"):
         run(path, tmp_path / "out.parquet")
     run(path, tmp_path / "out.npy")
     path.write_text('{"text": "a", "vector": [1]}\n')
     with pytest.raises(ConfigError, match="has a column 'vector' already"):
         run(path, tmp_path / "out.parquet")
-    for texts, words in ((["a", None], r"in\.parquet:2: nothing in 'text'"), ([], "has no rows")):
+    for texts, words in ((["a", None], r"in\.parquet:2: found no value in 'text'"), ([], "has no rows")):
         pl.DataFrame({"text": texts}, schema={"text": pl.String}).write_parquet(table)
         with pytest.raises(DataError, match=words):
             run(table, tmp_path / "table.npy")
@@ -261,8 +260,8 @@ def test_what_can_not_become_a_table_still_becomes_vectors(tmp_path: Path):
     ("path", "out", "kwargs", "says"),
     [
         ("in.txt", "out.bin", {}, r"out\.bin: expected \.npy or \.parquet"),
-        ("in.doc", "out.npy", {}, r"in\.doc: unknown kind of file; give \.txt"),
-        ("in.parquet.gz", "out.npy", {}, "unknown kind of file"),
+        ("in.doc", "out.npy", {}, r"in\.doc: unknown file extension; expected \.txt"),
+        ("in.parquet.gz", "out.npy", {}, "unknown file extension"),
         ("in.txt", "out.npy", {"text_column": "body"}, "--text-column body: .* has no columns"),
         ("in.txt", "folder.npy", {}, "is a folder"),
     ],
@@ -273,12 +272,12 @@ def test_a_bad_command(lines: Path, path: str, out: str, kwargs: dict[str, str],
         run(lines.parent / path, lines.parent / out, **kwargs)
 
 
-def test_faults_while_it_encodes_are_noticed(lines: Path, tmp_path: Path):
+def test_faults_during_encoding(lines: Path, tmp_path: Path):
     def no_number(texts: list[str]) -> np.ndarray:
         return np.where([[text.startswith("text 6")] for text in texts], np.nan, Fake()(texts))
 
     def second(texts: list[str]) -> np.ndarray:
-        with pytest.raises(ConfigError, match="another run works in it"):
+        with pytest.raises(ConfigError, match="in use by another run"):
             run(lines, tmp_path / "one.npy")
         return Fake()(texts)
 
@@ -290,7 +289,7 @@ def test_faults_while_it_encodes_are_noticed(lines: Path, tmp_path: Path):
         run(lines, tmp_path / "nan.npy", no_number)
     run(lines, tmp_path / "one.npy", second)
     lines.write_text(lines.read_text() * 1000)  # more than is read ahead
-    with pytest.raises(DataError, match="was changed while it was being read"):
+    with pytest.raises(DataError, match="was changed while being read"):
         run(lines, tmp_path / "out.npy", shrink, part_texts=1000)
 
 
@@ -312,18 +311,18 @@ def test_memory_does_not_grow_with_the_input(tmp_path: Path, quantize: Any):
     assert peak(16_000) < 1.2 * peak(4_000)
 
 
-def test_parts_grow_with_the_input_and_a_few_very_long_texts_make_one(tmp_path: Path, monkeypatch):
+def test_sizes_of_parts(tmp_path: Path, monkeypatch):
     sizes = [len(part) for part in parts(iter(["a"] * 400_000))]
     assert (sizes[0], max(sizes), sum(sizes)) == (1_000, 10_000, 400_000)
     assert sizes[:-1] == sorted(sizes[:-1])
-    monkeypatch.setattr("aoe_train.encoding.source.MOST_CHARACTERS", 100)
+    monkeypatch.setattr("aoe_train.encoding.source.MAX_CHARACTERS", 100)
     (tmp_path / "in.txt").write_text("\n".join("z" * length for length in (60, 60, 10, 200, 5)))
     encode = Fake()
     run(tmp_path / "in.txt", tmp_path / "out.npy", encode)
     assert encode.calls == [2, 2, 1]
 
 
-def test_int8_has_its_ranges_in_the_record(lines: Path, tmp_path: Path):
+def test_the_record_contains_int8_ranges(lines: Path, tmp_path: Path):
     out, given = tmp_path / "out.npy", np.array([[0] * DIM, [1e9] * DIM], np.float32)
 
     def record(path: Path) -> dict[str, Any]:
@@ -348,15 +347,15 @@ def test_int8_has_its_ranges_in_the_record(lines: Path, tmp_path: Path):
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (np.zeros((3, DIM + 1), np.float32), "have 6 numbers, and these 5"),
+        (np.zeros((3, DIM + 1), np.float32), "have 6 dimensions, expected 5"),
         (np.zeros((3, DIM), np.int8), "expected vectors .* of floats"),
         (np.full((3, DIM), np.nan, np.float32), "NaN"),
         (np.zeros((1, DIM), np.float32), "int8 of 1 vector"),
-        (b"no array", "neither vectors as .npy"),
+        (b"no array", "expected vectors in .npy"),
         (None, "no such file"),
     ],
 )
-def test_what_is_no_calibration_set(made: Any, message: str, tmp_path: Path):
+def test_invalid_calibration_sets(made: Any, message: str, tmp_path: Path):
     path = tmp_path / "given.npy"
     if isinstance(made, bytes):
         path.write_bytes(made)

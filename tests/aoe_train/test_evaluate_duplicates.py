@@ -1,4 +1,4 @@
-"""Duplicates among all reports of a tracker: what is read, who may be found, figures by hand."""
+"""Duplicates among all reports of a tracker: files, candidates and metrics."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from aoe_train.evaluation.duplicates import (
     DuplicateQuery,
     DuplicatesTask,
     TrackerReports,
-    in_order,
+    build_tracker,
     metrics,
+    sorted_reports,
     task_metrics,
-    track,
 )
 from aoe_train.evaluation.tasks import TaskVectors
 from pairkit.app.errors import ConfigError, DataError
@@ -30,26 +30,23 @@ NEW_YEAR = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def tracker_of(days: Sequence[float] | None, **pairs: Sequence[tuple[str, str]]) -> Any:
-    """A tracker of reports a, b, c …, written so many days after New Year."""
+    """A tracker of reports a, b, c …, written on these days after New Year."""
     size = 6 if days is None else len(days)
     times = None if days is None else [NEW_YEAR + timedelta(days=day) for day in days]
     ids = [*"abcdefghij"][:size]
-    return track("bugs", in_order(ids, [f"text {id_}" for id_ in ids], times, "reports"), pairs)
+    return build_tracker("bugs", sorted_reports(ids, [f"text {id_}" for id_ in ids], times, "reports"), pairs)
 
 
 @pytest.mark.parametrize(
     ("days", "pairs", "queries"),
     [
-        (
-            [5, 1, 3, 2],
-            [("b", "a"), ("a", "d")],
-            [DuplicateQuery(3, 3, (0, 1), ())],
-        ),  # a asks; b, d, c are older
+        # a asks; b, d, c are older
+        ([5, 1, 3, 2], [("b", "a"), ("a", "d")], [DuplicateQuery(3, 3, (0, 1), ())]),
         ([1, 2, 2, 3], [("c", "b"), ("c", "a")], [DuplicateQuery(2, 1, (0,), ())]),  # b is of c's moment
         (None, [("a", "f")], [DuplicateQuery(0, 6, (5,), ())]),  # the duplicate asks among all others
     ],
 )
-def test_only_older_reports_are_candidates_and_the_younger_one_asks(
+def test_newer_reports_are_queries_and_older_ones_candidates(
     days: list[float] | None, pairs: list[tuple[str, str]], queries: list[DuplicateQuery]
 ):
     tracker = tracker_of(days, test=pairs)
@@ -58,36 +55,16 @@ def test_only_older_reports_are_candidates_and_the_younger_one_asks(
     assert tracker.reports.ids == (["b", "d", "c", "a"] if days == [5, 1, 3, 2] else tracker.reports.ids)
 
 
-def test_others_of_the_cluster_are_relatives_wherever_their_pairs_stand():
+def test_relatives_come_from_pairs_of_all_splits():
     tracker = tracker_of([1, 2, 3, 4, 5, 6], test=[("d", "b")], train=[("b", "a"), ("f", "d")])
     assert tracker.queries["test"] == [DuplicateQuery(3, 3, (1,), (0,))]  # f says the same but is younger
     assert tracker.queries["train"] == [DuplicateQuery(1, 1, (0,), ()), DuplicateQuery(5, 5, (3,), (0, 1))]
 
 
-def test_figures_by_hand():
-    """Six candidates; 5 is the target, 2 a relative, 0 the query itself (there are no times)."""
-    query = DuplicateQuery(0, 6, (5,), (2,))
-    # Best first: 0 (itself), 1, 2 (a relative), 4, then the target together with 3, which goes before it.
-    scores = np.array([0.9, 0.8, 0.7, 0.3, 0.5, 0.3])
-    found = {name: value.item() for name, value in metrics([query], lambda _: scores).items()}
-    assert found == pytest.approx(
-        {
-            "recall@1": 0,
-            "recall@5": 1,
-            "recall@10": 1,
-            "recall@20": 1,
-            "mrr": 1 / 4,  # behind 1, 4 and 3
-            "map": (1 / 2 + 2 / 5) / 2,  # the relative is second, the target fifth
-        }
-    )
-    nothing = metrics([DuplicateQuery(30, 30, (4,), ())], lambda _: np.zeros(30))  # all scores are equal
-    assert (nothing["recall@20"].item(), nothing["mrr"].item()) == (0, 1 / 30)
-
-
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=12), st.data())
-def test_figures_are_those_of_a_sorted_list(scores: list[int], data: st.DataObject):
-    """Against ranks by sorting, ties to the disadvantage of what is looked for."""
+def test_metrics_equal_those_of_a_sorted_list(scores: list[int], data: st.DataObject):
+    """Compared with ranks by sorting; targets come last among ties."""
     size = len(scores)
     alike = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=size, unique=True))
     targets, relatives = alike[:1], alike[1:]
@@ -115,12 +92,12 @@ def test_parts_are_by_length_and_by_age():
     }
 
 
-def test_a_weight_is_chosen_by_the_known_split_alone():
-    """Vectors are right in validation and words in test, which must not be looked at."""
+def test_the_weight_is_chosen_only_on_the_known_split():
+    """Vectors are right in validation and words in test, which must not be used."""
     texts = ["apple", "pear", "apple two", "plum", "red plum", "car"]
     reports = TrackerReports([*"abcdef"], texts, None)
     pairs = {"test": [("e", "d")], "validation": [("c", "b")]}
-    tracker = track("bugs", reports, pairs)
+    tracker = build_tracker("bugs", reports, pairs)
     vectors = np.array([[1, 0], [0, 1], [0.1, 1], [-1, 0], [0.9, -0.1], [0, -1]], np.float32)
     made = TaskVectors(lambda asked: vectors[[texts.index(text) for text in asked]], [texts])
     task = DuplicatesTask(tracker, "test", "validation")
@@ -129,7 +106,7 @@ def test_a_weight_is_chosen_by_the_known_split_alone():
     assert task.chosen_weight(near, "bm25") == 0.7
     assert DuplicatesTask(tracker, "test").chosen_weight(near, "bm25") is None
     assert task.measure(made).whole.scores()["recall@1"] == 0
-    assert task.by_words("bm25").whole.scores()["recall@1"] == 1
+    assert task.ranked(task.by_words("bm25")).whole.scores()["recall@1"] == 1
     assert task.by_both(near, "tfidf", 0.0).whole.scores()["recall@1"] == 1
 
 
@@ -159,7 +136,7 @@ def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:
     return {"data": pairs, "reports": folder / "reports.jsonl"}
 
 
-def test_plain_files_are_read_and_what_is_left_out_is_told(tmp_path: Path):
+def test_plain_files_and_notes_on_dropped_pairs(tmp_path: Path):
     said: list[str] = []
     task = read_duplicates(**write_tracker(tmp_path), say=said.append)
     assert task.texts[0] == "the car panics\n\nwhen opening a file"
@@ -168,27 +145,25 @@ def test_plain_files_are_read_and_what_is_left_out_is_told(tmp_path: Path):
     assert task.known == "validation"
     assert task.rows[1] == ("the boat is slow\n\non the river", "slow boat")
     assert said == [
-        "pairs: left out of 4 pairs of test: 1 that name a report that has no text, 1 that name a report that"
-        " is not among the reports",
-        "pairs: 1 reports have no text and are left out",
+        "pairs: left out of 4 pairs of test: 1 that contain a report without text, 1 that contain an"
+        " unknown report",
+        "pairs: left out 1 reports without text",
     ]
     on_dev = read_duplicates(tmp_path / "pairs", tmp_path / "reports.jsonl", split="dev")
     assert (on_dev.judged, on_dev.known, len(on_dev.queries)) == ("validation", None, 2)
 
 
-def test_a_file_without_times_says_so_and_is_judged_whole(tmp_path: Path):
+def test_a_file_without_times(tmp_path: Path):
     files = write_tracker(tmp_path, created=False)
     said: list[str] = []
     task = read_duplicates(files["data"] / "test.tsv", files["reports"], say=said.append)
     assert task.queries[0].candidates == 8
-    assert said[-1] == (
-        "test.tsv: no times (a column created), so younger reports are candidates too, not only older ones"
-    )
-    with pytest.raises(ConfigError, match="all pairs are judged; leave --split dev out"):
+    assert said[-1] == ("test.tsv: no times (a column created), so candidates include newer reports")
+    with pytest.raises(ConfigError, match="has no splits; leave --split dev out"):
         read_duplicates(files["data"] / "test.tsv", files["reports"], split="dev")
 
 
-def test_ids_are_those_of_gis_or_of_named_columns():
+def test_ids_from_gis_or_renamed_columns():
     created = ["2020-01-01", "2020-01-02T00:00:00+01:00", "2020-01-03 10:00:00"]
     ids, texts = ["ann/boat#1", "ann/boat#2", "bob/car#2"], ["slow", "slow boat", "slow car"]
     rows = {"text1": "x", "text2": "y", "repo": "ann/boat", "number1": 1, "number2": 2}
@@ -201,52 +176,46 @@ def test_ids_are_those_of_gis_or_of_named_columns():
     )
     task = read_duplicates(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})
     assert task.queries == [DuplicateQuery(0, 2, (1,), ())]
-    with pytest.raises(
-        ConfigError, match="--columns text1: beside --reports expected duplicate and canonical"
-    ):
+    with pytest.raises(ConfigError, match="--columns text1: with --reports expected duplicate and canonical"):
         read_duplicates(pairs, reports, columns={"text1": "bug"})
 
 
-def test_pairs_of_texts_are_a_tracker_of_their_own(tmp_path: Path):
+def test_pairs_of_texts_without_reports(tmp_path: Path):
     said: list[str] = []
     file = tmp_path / "pairs.tsv"
     file.write_text("text1\ttext2\tlabel\na\tb\t1\nc\ta\t0\nd\td\t1\n")
     task = read_duplicates(file, say=said.append)
     assert list(task.texts) == [*"abcd"]
     assert [(query.report, query.targets) for query in task.queries] == [(0, (1,))]
-    assert said[0] == "pairs.tsv: no --reports, so the 4 texts of the pairs are all that is searched"
-    assert "1 that name one report twice" in said[1]
+    assert said[0] == "pairs.tsv: no --reports, so only the 4 texts of the pairs are searched"
+    assert "1 that contain one report twice" in said[1]
 
 
 @pytest.mark.parametrize(
     ("reports", "pairs", "message"),
     [
-        ({"number": [1, 2]}, {}, "expected id, and title and body or text"),
-        ({"id": [1, 1], "title": ["a", "b"]}, {}, "1 ids stand in several rows, first 1"),
+        ({"number": [1, 2]}, {}, "expected id, text or title and body"),
+        ({"id": [1, 1], "title": ["a", "b"]}, {}, "1 ids occur in several rows, first 1"),
         ({"id": [1, None], "title": ["a", "b"]}, {}, "no id; expected an id"),
-        ({"id": [1.5], "title": ["a"]}, {}, "id holds Float64; expected ids"),
+        ({"id": [1.5], "title": ["a"]}, {}, "id has the type Float64; expected strings"),
         ({"id": [1], "title": [" "]}, {}, "no report has a text"),
         (
             {"id": [1], "title": ["a"], "created": ["September"]},
             {},
-            "created is 'September'; expected a date such as",
+            "created is 'September'; expected a date",
         ),
-        (
-            {},
-            {"one": [1], "two": [2]},
-            "found the columns one, two, expected duplicate and canonical with ids",
-        ),
+        ({}, {"one": [1], "two": [2]}, "found the columns one, two; expected duplicate"),
         ({}, {"duplicate": [1], "canonical": [2], "label": ["yes"]}, "label is 'yes'; expected 0 or 1"),
-        ({}, {"duplicate": [1], "canonical": [7]}, "no pair of reports is left to be judged"),
+        ({}, {"duplicate": [1], "canonical": [7]}, "no usable pair of reports"),
     ],
 )
-def test_what_is_no_tracker_is_refused(reports: Mapping[str, Any], pairs: Mapping[str, Any], message: str):
+def test_invalid_trackers(reports: Mapping[str, Any], pairs: Mapping[str, Any], message: str):
     table = pl.DataFrame(reports or {"id": [1, 2], "title": ["a", "b"]})
     with pytest.raises(DataError, match=message):
         read_duplicates(pl.DataFrame(pairs or {"duplicate": [1], "canonical": [2]}), table)
 
 
-def test_times_are_of_iso_8601_or_of_jira_and_without_a_zone_of_utc():
+def test_time_formats():
     times = ["30/Sep/21 17:20", "2021-09-30T17:00:00", "2021-09-30T19:10:00+02:00", "2021-09-30"]
     reports = pl.DataFrame({"id": [1, 2, 3, 4], "title": [*"abcd"], "created": times})
     task = read_duplicates(pl.DataFrame({"duplicate": [1], "canonical": [2]}), reports)

@@ -1,4 +1,4 @@
-"""What is judged: a model here, one of sentence-transformers, and the cache around either."""
+"""Embedders: local models, functions, prompts, quantization and the cache."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a man i
 
 
 class Counting:
-    """Texts to vectors that depend on them alone; remembers what it was asked for."""
+    """A deterministic model that records its calls."""
 
     name, identity, separator = "counting", "0" * 64, " | "
     prompts = NamedPrompts({"query": "q: "})
@@ -58,7 +58,7 @@ def store(folder: Path) -> VectorStore:
     return VectorStore(folder, Counting.identity)
 
 
-def test_a_local_model_gives_its_own_vectors(bert: Path, monkeypatch):
+def test_local_embedder(bert: Path, monkeypatch):
     encoder = Encoder.load(bert, device="cpu")
     local = LocalEmbedder(encoder, str(bert))
     assert local.encode(TEXTS).tobytes() == encoder.encode(TEXTS).tobytes()
@@ -72,7 +72,7 @@ def test_a_local_model_gives_its_own_vectors(bert: Path, monkeypatch):
     assert found == [" [SEP] ", " </s> ", "\n"]
 
 
-def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path):
+def test_each_text_is_encoded_once_and_restored_exactly(tmp_path: Path):
     first, again = Counting(), Counting()
     made = CachedEmbedder(first, store(tmp_path), progress=False).encode(TEXTS)
     assert made.dtype == np.float32
@@ -85,7 +85,7 @@ def test_each_text_is_encoded_once_and_comes_back_bit_by_bit(tmp_path: Path):
     assert first.calls[0] == again.calls[0]
 
 
-def test_a_killed_run_goes_on_and_long_texts_go_in_smaller_batches(tmp_path: Path, monkeypatch):
+def test_a_killed_run_resumes_and_long_texts_have_smaller_batches(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(cached, "_TEXTS", 3)
     texts = [f"text {'a' * place}" for place in range(10)]
     with pytest.raises(KeyboardInterrupt):
@@ -101,21 +101,21 @@ def test_a_killed_run_goes_on_and_long_texts_go_in_smaller_batches(tmp_path: Pat
 
 
 class Longer(Counting):
-    """Its vectors have twice as many numbers."""
+    """Its vectors have twice as many dimensions."""
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         return np.hstack([super().encode(texts)] * 2)
 
 
 @pytest.mark.parametrize("other", [Counting(turn=-5.0), Longer()], ids=["turned", "longer"])
-def test_vectors_of_another_model_by_the_same_name_are_forgotten(tmp_path: Path, other: Counting):
+def test_vectors_of_a_changed_model_are_deleted(tmp_path: Path, other: Counting):
     CachedEmbedder(Counting(), store(tmp_path), progress=False).encode(TEXTS)
     found = CachedEmbedder(other, store(tmp_path), progress=False).encode(TEXTS[:2])
     assert found.tobytes() == other.encode(TEXTS[:2]).tobytes()
     assert not store(tmp_path).find(TEXTS[2:3])
 
 
-def test_a_store_keeps_numbers_only_and_of_one_length(tmp_path: Path):
+def test_a_store_accepts_only_finite_vectors_of_one_length(tmp_path: Path):
     kept, texts = store(tmp_path), [f"{place}" for place in range(1201)] + ["\ud800 half"]
     vectors = np.arange(2 * len(texts), dtype=np.float32).reshape(-1, 2)
     vectors[1000, 1] = np.nan
@@ -128,12 +128,12 @@ def test_a_store_keeps_numbers_only_and_of_one_length(tmp_path: Path):
     wrapped = CachedEmbedder(counting, store(tmp_path / "other"), progress=False)
     wrapped.encode(TEXTS)
     counting.encode = Longer().encode  # type: ignore[method-assign]
-    with pytest.raises(DataError, match=r"1 texts got vectors of shape \(1, 4\); expected one each of 2"):
+    with pytest.raises(DataError, match=r"vectors of shape \(1, 4\) for 1 texts; expected 2 dim"):
         wrapped.encode(["new"])
     assert not store(tmp_path / "other").find(["new"])
 
 
-def test_a_cache_in_use_is_not_to_be_deleted(tmp_path: Path):
+def test_errors_of_the_cache(tmp_path: Path):
     ours, other = store(tmp_path), sqlite3.connect(tmp_path / f"{Counting.identity}.sqlite")
     ours._connection.execute("PRAGMA busy_timeout = 0")
     other.execute("BEGIN IMMEDIATE")
@@ -147,11 +147,11 @@ def test_a_cache_in_use_is_not_to_be_deleted(tmp_path: Path):
     damaged.parent.mkdir()
     damaged.write_bytes(b"not a database" * 100)
     for folder, error in ((damaged.parent, DataError), (damaged / "below", ConfigError)):
-        with pytest.raises(error, match=r"the cache of vectors can't be used .*--no-cache"):
+        with pytest.raises(error, match=r"the cache of vectors is unusable .*--no-cache"):
             store(folder)
 
 
-def test_a_text_is_kept_with_each_of_its_prompts(cache: Path):
+def test_vectors_are_cached_per_prompt(cache: Path):
     counting = Counting()
     embedder = CachedEmbedder(counting, store(cache), progress=False)
     asked = {prompt: embedder.encode(["aa", "b"], prompt) for prompt in (None, "", "a", "aa")}
@@ -166,7 +166,7 @@ def test_a_text_is_kept_with_each_of_its_prompts(cache: Path):
 
 
 class Fixed(Counting):
-    """Vectors that are given, text by text."""
+    """A model with fixed vectors."""
 
     def __init__(self, vectors: list[list[float]]) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ class Fixed(Counting):
         return self.vectors[: len(texts)]
 
 
-def test_small_vectors_by_hand():
+def test_quantized_embedder_by_hand():
     model = Fixed([[3, -4, 12], [0, 8, -1]])
     assert QuantizedEmbedder(model, 2, "float32").encode(["a", "b"]).tolist() == [[3, -4], [0, 8]]
     assert QuantizedEmbedder(model, 2, "binary").encode(["a", "b"]).tolist() == [[1, -1], [-1, 1]]
@@ -186,7 +186,7 @@ def test_small_vectors_by_hand():
     expected = [[3 + step[0] / 2, -4 + step[1] / 2], [step[0] / 2, 8 + step[1] / 2]]
     assert found.encode(["a", "b"]) == pytest.approx(np.array(expected), abs=1e-5)
     assert (found.size().dim, found.size().bytes) == (2, 2)
-    with pytest.raises(ConfigError, match="dim 4: this model's vectors have 3 numbers"):
+    with pytest.raises(ConfigError, match="dim 4: this model's vectors have 3 dimensions"):
         QuantizedEmbedder(model, 4, "float32").encode(["a"])
     unit = Fixed([[0.6, 0.0, 0.8], [0.0, 0.6, 0.8]])  # vectors of length one have it again when they are cut
     assert QuantizedEmbedder(unit, 2, "float32").encode(["a", "b"]).tolist() == [[1, 0], [0, 1]]
@@ -205,17 +205,17 @@ def test_all_sizes_of_a_model_encode_its_texts_once():
     assert model.calls == [["a", "b"], ["a"]]
 
 
-def test_all_texts_get_the_prompt_that_was_asked_for():
+def test_prompted_embedder():
     named = PromptedEmbedder(Counting(), prompt=None, prompt_name="query")
     assert named.encode(["aa"]).tobytes() == Counting().encode(["aa"], "q: ").tobytes()
     assert named.encode(["aa"], "").tobytes() == Counting().encode(["aa"]).tobytes()
     with pytest.raises(ConfigError, match="no prompt 'x'; this model has 'query', 'document'"):
         PromptedEmbedder(Counting(), prompt=None, prompt_name="x")
-    with pytest.raises(ConfigError, match="give one of them"):
+    with pytest.raises(ConfigError, match="give only one of them"):
         PromptedEmbedder(Counting(), prompt="a", prompt_name="query")
 
 
-def test_a_function_is_judged_as_any_model(tmp_path: Path, cache: Path):
+def test_function_embedder(tmp_path: Path, cache: Path):
     def embed(texts: list[str]) -> list[list[float]]:
         return [[1.0, len(text)] for text in texts]
 

@@ -1,4 +1,4 @@
-"""Metrics of pairs against hand-worked values, scipy and scikit-learn; vectors of tasks."""
+"""Metrics of pairs, compared with scipy, scikit-learn and manual results; vectors of tasks."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ BINARY = st.lists(
 
 
 def best(score, labels: np.ndarray, cosines: np.ndarray) -> float:
-    """The largest score over all thresholds, one of which lets nothing through."""
+    """The largest score over all thresholds, one of which accepts nothing."""
     limits = [*np.unique(cosines), 2.0]
     return max(score(labels, (cosines >= limit).astype(int)) for limit in limits)
 
 
 def by_other_folds(cosines: np.ndarray, labels: np.ndarray) -> list[np.ndarray]:
-    """Each pair as 0 or 1 at the best thresholds of the folds that it is not in, for F1 and accuracy."""
+    """Predictions at the best thresholds of the other folds, for F1 and accuracy."""
     order = [*np.flatnonzero(labels == 0), *np.flatnonzero(labels == 1)]
     found = np.zeros((2, len(labels)), int)
     for place, pair in enumerate(order):
@@ -77,37 +77,7 @@ def test_counts_are_repeated_rows(rows: list[tuple[float, int, int]], tenth: int
     assert scores["accuracy"] == pytest.approx(best(metrics.accuracy_score, y, x))
 
 
-def test_cross_validation_by_hand():
-    """Six pairs are a fold each; each is judged by the threshold that suits the other five best."""
-    cosines, labels = np.array([0.1, 0.2, 0.6, 0.5, 0.8, 0.9]), np.array([0, 0, 0, 1, 1, 1])
-    # All pairs: 0.55, 0.7 and 0.35 are one mistake each; the highest is taken, 0.7, and 0.5 is missed: 5/6.
-    assert Binary(cosines, labels).best_thresholds().accuracy == pytest.approx(0.7)
-    # Without 0.6 the threshold is 0.35, which lets it through; without 0.5 it is 0.7, which misses it;
-    # without any other pair it is 0.7, which is right of 0.1, 0.2, 0.8 and 0.9.
-    assert Binary(cosines, labels).scores()["best_accuracy"] == pytest.approx(4 / 6)
-
-
-def test_binary_metrics_by_hand():
-    # from the top: 1, 0, 1, 0
-    judged = binary(np.array([0.2, 0.9, 0.6, 0.8]), np.array([0, 1, 1, 0]), "four pairs")
-    assert judged.scores() == pytest.approx(
-        {
-            "spearman": 0.4472136,  # ranks 1 4 2 3 against 1.5 3.5 3.5 1.5
-            "roc_auc": 3 / 4,
-            "average_precision": (1 + 2 / 3) / 2,
-            # by the other three 0.9 is accepted and 0.2 is not, but 0.6 is not either (0.85) and 0.8 is (0.4)
-            "best_f1": 2 * 1 / (2 * 1 + 2),
-            "best_accuracy": 2 / 4,
-            "pearson": 0.25 / 0.2875**0.5,  # deviations -0.425 0.275 -0.025 0.175 against -1 1 1 -1 halves
-        }
-    )
-    # accuracy is 3/4 above 0.85 and above 0.4: the higher one is taken
-    assert judged.best_thresholds() == pytest.approx(Thresholds(f1=0.4, accuracy=0.85))
-    nothing = Binary(np.array([0.9, 0.5, 0.1]), np.array([0, 0, 1])).best_thresholds()
-    assert (nothing.accuracy > 0.9, nothing.f1) == (True, 0.1)  # nothing should be accepted
-
-
-def test_draws_of_one_label_are_undefined_and_left_out_of_intervals():
+def test_draws_with_one_label_are_undefined():
     judged = Binary(np.array([0.9, 0.1]), np.array([1, 0]), Thresholds(0.5, 0.5))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -124,15 +94,15 @@ def test_draws_of_one_label_are_undefined_and_left_out_of_intervals():
 @pytest.mark.parametrize(
     ("cosines", "labels", "message"),
     [
-        ([0.1, 0.2], [1, 1], "mine: every label is 1"),
-        ([0.3, 0.3 + 1e-16, 0.3 - 1e-16], [0, 1, 1], "mine: every cosine is 0.3"),
-        ([0.3, np.nan], [0, 1], "mine: the model gives vectors that are not numbers"),
+        ([0.1, 0.2], [1, 1], "mine: all labels are 1"),
+        ([0.3, 0.3 + 1e-16, 0.3 - 1e-16], [0, 1, 1], "mine: all cosines are 0.3"),
+        ([0.3, np.nan], [0, 1], "mine: the model's vectors contain NaN"),
         ([0.3], [0], "mine: 1 pairs"),
         ([], [], "mine: 0 pairs"),
-        ([0.1, 0.2, 0.3], [0, 1, 2.5], "mine: found the label 2.5, expected 0 and 1 only"),
+        ([0.1, 0.2, 0.3], [0, 1, 2.5], "mine: found the label 2.5, expected only 0 and 1"),
     ],
 )
-def test_what_allows_no_figure_is_refused(judge: Any, cosines: Any, labels: Any, message: str):
+def test_undefined_metrics_are_refused(judge: Any, cosines: Any, labels: Any, message: str):
     if judge is correlation and 2.5 in labels:
         assert judge(np.array(cosines), np.array(labels, float), "mine").n == 3
         return
@@ -147,18 +117,6 @@ ROWS = st.lists(
 ).filter(lambda rows: all(len(set(side)) > 1 for side in zip(*rows, strict=True)))
 
 
-def test_numbers_worked_by_hand():
-    # x: mean 2, deviations -1 0 1; y: mean 3, deviations -1 -2 3: 4 / sqrt(2 * 14)
-    x, y = np.array([1.0, 2.0, 3.0]), np.array([2.0, 1.0, 6.0])
-    assert correlation(x, y, "task").scores()["pearson"] == pytest.approx(4 / 28**0.5)
-    assert spearman(x, y) == pytest.approx(0.5)  # ranks 1 2 3 and 2 1 3: 1 - 6 * 2 / (3 * 8)
-    # ranks 1.5 1.5 3 4 (deviations -1 -1 0.5 1.5) and 1 2 3 4 (-1.5 -0.5 0.5 1.5): 4.5 / sqrt(4.5 * 5)
-    assert spearman(np.array([7, 7, 8, 9]), np.array([0, 1, 2, 3])) == pytest.approx(4.5 / 22.5**0.5)
-    perfect = correlation(np.array([0.1, 0.2, 0.3, 0.7]), np.array([0.1, 0.2, 0.3, 0.7]), "task")
-    assert max(perfect.scores().values()) <= 1
-    assert (perfect.scores(), perfect.n) == ({"spearman": pytest.approx(1), "pearson": pytest.approx(1)}, 4)
-
-
 @settings(max_examples=25)
 @given(ROWS)
 def test_as_scipy(rows: list[tuple[float, float]]):
@@ -169,19 +127,12 @@ def test_as_scipy(rows: list[tuple[float, float]]):
     assert found["pearson"] == pytest.approx(stats.pearsonr(x, y).statistic, abs=1e-9)
 
 
-def test_cosines_are_float64_and_those_of_a_zero_vector_are_zero():
+def test_cosines_in_float64_and_of_zero_vectors():
     vectors = np.array([[3, 4], [4, 3], [0, 0]], np.float32)
     cosines = pair_similarities(vectors, np.array([[0, 1], [0, 2], [2, 2], [0, 0]]), "cosine")
     assert cosines.dtype == np.float64
     assert cosines == pytest.approx([24 / 25, 0, 0, 1], abs=1e-15)
     assert unit(vectors)[0] == pytest.approx([0.6, 0.8], abs=1e-15)
-    generator = np.random.default_rng(0)  # more pairs than are compared at once
-    many, pairs = (
-        generator.normal(size=(50, 4)).astype(np.float32),
-        generator.integers(0, 50, size=(20_000, 2)),
-    )
-    at_once = (unit(many)[pairs[:, 0]] * unit(many)[pairs[:, 1]]).sum(axis=1)
-    assert pair_similarities(many, pairs, "cosine") == pytest.approx(at_once, abs=1e-12)
 
 
 def lengths(texts: list[str]) -> np.ndarray:
@@ -208,12 +159,12 @@ def no_number(texts: list[str]) -> np.ndarray:
 @pytest.mark.parametrize(
     ("broken", "texts", "words"),
     [
-        (lambda texts: lengths(texts)[:-1], ["a", "bb"], r"2 texts got vectors of shape \("),
-        (lambda texts: lengths(texts)[:, 0], ["a", "bb"], r"2 texts got vectors of shape \("),
-        (no_number, ["a", "cc", "b", "dc"], r"gives 2 of 4 texts vectors that are not numbers .*first 'cc'"),
+        (lambda texts: lengths(texts)[:-1], ["a", "bb"], r"vectors of 2 texts have shape \("),
+        (lambda texts: lengths(texts)[:, 0], ["a", "bb"], r"vectors of 2 texts have shape \("),
+        (no_number, ["a", "cc", "b", "dc"], r"vectors of 2 of 4 texts contain NaN .*first 'cc'"),
     ],
 )
-def test_broken_vectors_are_refused(broken: Any, texts: list[str], words: str):
+def test_invalid_vectors_are_refused(broken: Any, texts: list[str], words: str):
     with pytest.raises(DataError, match=words):
         TaskVectors(broken, [texts])
 
@@ -231,7 +182,7 @@ POINTS = np.array([[3, 4], [6, 8], [0, 5]], np.float32)
         ("manhattan", [-7, -4, 0]),
     ],
 )
-def test_pairs_are_compared_as_the_model_says(similarity: Similarity, expected: list[float]):
+def test_similarities_by_each_measure(similarity: Similarity, expected: list[float]):
     from sentence_transformers.util import SimilarityFunction
 
     np.testing.assert_allclose(pair_similarities(POINTS, PAIRS, similarity), expected, atol=1e-10)
@@ -242,7 +193,7 @@ def test_pairs_are_compared_as_the_model_says(similarity: Similarity, expected: 
     np.testing.assert_allclose(every, theirs, atol=1e-5)
 
 
-def test_held_out_rows_and_tasks_are_scored_by_it():
+def test_dev_metric_and_tasks_use_the_similarity():
     def encode(texts: list[str]) -> np.ndarray:
         return POINTS[[int(text) for text in texts]]
 
@@ -251,14 +202,11 @@ def test_held_out_rows_and_tasks_are_scored_by_it():
     for similarity in get_args(Similarity):
         rows = Examples(["0", "1", "2"], PAIRS, labels, "graded")
         task = PairTask("t", *([str(place) for place in side] for side in PAIRS.T), labels, {})
-        judged = task.measure(TaskVectors(encode, [task.texts], similarity=similarity)).whole.scores()[
-            "spearman"
-        ]
+        vectors = TaskVectors(encode, [task.texts], similarity=similarity)
         found[similarity] = dev_metric(encode, rows, similarity).value
-        assert judged == pytest.approx(found[similarity])
-    assert found == pytest.approx(
-        {"cosine": 0.866025, "dot": 1, "euclidean": 0.5, "manhattan": 0.5}, abs=1e-6
-    )
+        assert task.measure(vectors).whole.scores()["spearman"] == pytest.approx(found[similarity])
+    expected = {"cosine": 0.866025, "dot": 1, "euclidean": 0.5, "manhattan": 0.5}
+    assert found == pytest.approx(expected, abs=1e-6)
     triplets = np.array([[0, 1, 2]])
     assert [is_nearer(POINTS, triplets, how).mean() for how in get_args(Similarity)] == [1, 1, 0, 0]
     pairs = np.array([[0, 1], [0, 2], [1, 0]])  # nearest by each is another
@@ -267,7 +215,7 @@ def test_held_out_rows_and_tasks_are_scored_by_it():
 
 
 @pytest.mark.parametrize("similarity", get_args(Similarity))
-def test_a_tie_is_a_miss_however_large_the_other_rows_are(similarity: Similarity):
+def test_ties_are_misses_beside_large_vectors(similarity: Similarity):
     points = np.random.default_rng(0).normal(scale=30, size=(40, 8)).astype(np.float32)
     vectors = np.concatenate([points, -points, 0 * points])
     vectors[2] = vectors[1]

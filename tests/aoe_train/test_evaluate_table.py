@@ -1,4 +1,4 @@
-"""Scores, and the tables that they become."""
+"""Scores and their tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pairkit.app.terminal import out
 
 
 class Named:
-    """An embedder whose only number says how good it is."""
+    """An embedder whose vectors contain its quality."""
 
     identity, separator = "0", " "
     prompts = NamedPrompts({})
@@ -34,7 +34,7 @@ class Named:
 
 
 class Hits:
-    """A task of which a model gets a share right."""
+    """A task in which the share of correct examples is the model's quality."""
 
     def __init__(self, name: str, n: int = 40, metrics: Sequence[str] = ("accuracy",)) -> None:
         self.name, self.n, self.metrics = name, n, metrics
@@ -57,7 +57,7 @@ def scored(**options: object) -> dict[str, Score]:
     return score(Named("mine", 0.75), [Hits("MR"), Hits("CR", 20)], progress=False, **(given | options))  # type: ignore[arg-type]
 
 
-def test_the_json_holds_figures_intervals_overlap_and_the_rival():
+def test_json_of_a_score():
     found = scored()["MR"].to_dict()
     low, high = found["ci95"]["accuracy"]
     assert low < found["accuracy"] == 0.75 < high
@@ -70,15 +70,15 @@ def test_the_json_holds_figures_intervals_overlap_and_the_rival():
     assert 0 < against["p"] < 0.05
 
 
-def test_nothing_is_made_up_where_nothing_was_asked():
+def test_json_without_rival_overlap_or_intervals():
     found = scored(rival=None, trained=None, resamples=Resampling(0))["MR"].to_dict()
     assert (set(found), found["overlap"]) == ({"accuracy", "n", "overlap", "subsets"}, None)
     assert scored(resamples=Resampling(0))["MR"].to_dict()["against"] == {"accuracy": {"value": 0.5}}
-    with pytest.raises(ConfigError, match="--resamples 50: expected 100 or more, or 0"):
+    with pytest.raises(ConfigError, match="--resamples 50: expected at least 100, or 0"):
         Resampling(50)
 
 
-def test_a_row_a_task_and_their_mean():
+def test_tables_and_markdown():
     grid = figures(scored(), "t", subsets=True)
     assert grid.headings == ("task", "accuracy", "n", "trained on")
     assert [row[0] for row in grid.rows] == ["MR", "  first", "  odd", "CR", "  first", "  odd", "mean of 2"]
@@ -101,12 +101,12 @@ def test_a_row_a_task_and_their_mean():
     page = Evaluation(
         "sts", {"mine": scored()}, against="other", _resampling=Resampling(200, 1)
     ).to_markdown()
-    assert "## sts: mine less other, times 100" in page
+    assert "## sts: mine minus other, times 100" in page
     assert "95 % bootstrap intervals (200 resamples, seed 1)" in page
     assert "- MR: mine was trained on 2 of its 40 examples" in page
 
 
-def test_names_are_shown_as_they_are(capsys, monkeypatch):
+def test_markup_in_names_is_not_interpreted(capsys, monkeypatch):
     name = "[/x]\x1b[31m"
     found = scored()
     monkeypatch.setenv("COLUMNS", "200")
@@ -120,7 +120,7 @@ def test_names_are_shown_as_they_are(capsys, monkeypatch):
     assert "\x1b[31m" not in shown
 
 
-def test_rankings_stand_row_by_row_with_their_weight_and_what_they_are_ahead_of():
+def test_tables_of_rankings():
     part = {"<7 days": Result({"recall@1": 0.5}, 2)}
     gain = Comparison(0.25, Interval(-0.1, 0.6), 0.2)
     scores = {

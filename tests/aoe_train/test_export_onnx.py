@@ -1,4 +1,4 @@
-"""Graphs in fp32 and int8: their files, their vectors, and what is reported of int8's loss."""
+"""ONNX graphs in fp32 and int8: files, vectors, and the loss by int8."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from aoe_train.exporting import export as exports
 from aoe_train.exporting import loss as losses
 from aoe_train.exporting import onnx as graphs
 from aoe_train.exporting.export import difference, export, probes
-from aoe_train.exporting.loss import SAMPLES, Loss, measure
-from aoe_train.exporting.onnx import GRAPHS, PaddedEncoder, onnx_encoder, write_onnx
+from aoe_train.exporting.loss import Loss, measure
+from aoe_train.exporting.onnx import GRAPHS, PaddedEncoder, onnx_encoder
 from aoe_train.model.encoder import Encoder
-from aoe_train.settings.training import EncoderSettings
+from aoe_train.model.encoder_settings import EncoderSettings
 from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import around
 
@@ -40,7 +40,7 @@ def load(folder: Path, **settings: Any) -> Encoder:
 
 
 @pytest.mark.parametrize("pooling", [*POOLINGS, "first-last-avg"])
-def test_what_is_traced_gives_our_vectors(llama: Path, pooling: str):
+def test_padded_encoder_equals_encoder(llama: Path, pooling: str):
     encoder = load(llama, pooling=pooling, max_length=48, normalize=True, bidirectional=True)
     backbone = load(llama, bidirectional=True, packing=False).model.backbone
     texts = [*probes(48), "a cat . " * 4]
@@ -56,7 +56,7 @@ PROMPTS = {"query": "the man: ", "document": "a road "}
 
 @pytest.fixture(scope="module")
 def exported(shallow: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Encoder, Path]:
-    """A model with prompts, and the folder of its graph: one for several tests, as tracing takes seconds."""
+    """A model with prompts and its exported graph, shared because tracing takes seconds."""
     folder = tmp_path_factory.mktemp("onnx") / "x"
     encoder = load(
         shallow, pooling="avg", normalize=True, max_length=40, prompts=PROMPTS, default_prompt_name="query"
@@ -66,17 +66,11 @@ def exported(shallow: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[E
 
 
 @needs_packages
-def test_a_graph_and_its_card_s_code(exported: tuple[Encoder, Path], monkeypatch):
+def test_a_graph_and_the_code_in_its_card(exported: tuple[Encoder, Path], monkeypatch):
     encoder, folder = exported
     agrees(folder, encoder)
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    assert names >= {
-        "onnx/model.onnx",
-        "config.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "modules.json",
-    }
+    assert names >= {"onnx/model.onnx", "config.json", "tokenizer.json", "tokenizer_config.json"}
     assert names >= {"1_Pooling/config.json", "sentence_bert_config.json", "README.md", "run.json"}
     assert not any(name.endswith((".safetensors", ".data")) for name in names)
     assert json.loads((folder / "run.json").read_text())["export"]["format"] == "onnx"
@@ -95,7 +89,7 @@ FLUTE = "A man is playing a flute."
 
 
 def vectors_of_card(card: str) -> np.ndarray:
-    """Vectors of FLUTE, by the code that a card shows."""
+    """Vectors of FLUTE, computed by the code in a card."""
     found: dict[str, Any] = {}
     exec(card.split("```python\n")[2].split("```")[0], found)
     return np.asarray(found["vectors"])
@@ -120,7 +114,7 @@ def test_graphs(request: pytest.FixtureRequest, tmp_path: Path, backbone: str, s
 
 
 def agrees(folder: Path, encoder: Encoder) -> None:
-    """One graph for any number of texts of any length."""
+    """The graph accepts any number of texts of any length."""
     encode = onnx_encoder(folder, encoder.settings.named_prompts)
     texts = [*probes(48), "a cat . " * 4]
     for some in (texts[:1], texts, texts[2:5]):
@@ -128,18 +122,16 @@ def agrees(folder: Path, encoder: Encoder) -> None:
 
 
 @needs_packages
-def test_a_recurrent_network_is_no_graph(tmp_path: Path):
+def test_ran_has_no_onnx_export(tmp_path: Path):
     (tmp_path / "config.json").write_text('{"model_type": "ran"}')
-    with pytest.raises(ConfigError, match=r"memory is updated.*--format sentence-transformers"):
-        write_onnx(tmp_path, tmp_path, EncoderSettings(pooling="cls"), 32)
+    with pytest.raises(ConfigError, match=r"recurrent steps depends.*--format sentence-transformers"):
+        graphs.write_onnx(tmp_path, tmp_path, EncoderSettings(pooling="cls"), 32)
 
 
 def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch):
     found = {"onnx": SimpleNamespace()}
     monkeypatch.setattr(graphs, "find_spec", found.get)
-    with pytest.raises(
-        ConfigError, match=r"ONNX needs onnxruntime, onnxscript; install.*aoe-toolkit\[onnx\]"
-    ):
+    with pytest.raises(ConfigError, match=r"ONNX needs onnxruntime, onnxscript.*aoe-toolkit\[onnx\]"):
         export(Encoder.load(bert, device="cpu"), tmp_path / "x", source=bert, form="onnx")
     assert not (tmp_path / "x").exists()
 
@@ -148,15 +140,15 @@ def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"long_text": "chunks"}, "a graph reads one window"),
-        ({"include_prompt": False}, "leaves out the tokens of prompts"),
+        ({"long_text": "chunks"}, "it reads long texts in chunks"),
+        ({"include_prompt": False}, "ignores the tokens of prompts"),
         (
             {"prompts": {"a": "the {text} or", "b": "a "}, "default_prompt_name": "a"},
             "'a' has words after the text, and it has other prompts",
         ),
     ],
 )
-def test_what_a_graph_cannot_do(bert: Path, tmp_path: Path, settings: dict[str, Any], told: str):
+def test_models_that_can_not_be_graphs(bert: Path, tmp_path: Path, settings: dict[str, Any], told: str):
     encoder = Encoder.load(bert, device="cpu", **settings)
     with pytest.raises(ConfigError, match=told):
         export(encoder, tmp_path / "x", source=bert, form="onnx")
@@ -176,7 +168,7 @@ def task(labels: Sequence[float] = (0, 2, 1)) -> PairTask:
 
 
 def test_loss_by_hand(monkeypatch, tmp_path: Path):
-    monkeypatch.setattr(losses, "_LEAST_AGREEMENT", 0.4)
+    monkeypatch.setattr(losses, "_MIN_AGREEMENT", 0.4)
     found = measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
     # Cosines of the pairs: 0, 0.8, 0.6 became 0, 0.6, 0.8; their ranks 1, 3, 2 and 1, 2, 3.
     assert found.agreement == pytest.approx(0.5)
@@ -185,12 +177,12 @@ def test_loss_by_hand(monkeypatch, tmp_path: Path):
     assert found.cosine_mean == pytest.approx(2.96 / 3)
     assert str(found) == (
         "int8 on 3 pairs of mine: Spearman with the labels 100.00 in fp32 and 50.00 in int8, Spearman of "
-        "their cosines with fp32's 0.5000; cosine of a vector with fp32's 0.9867 (mean), 0.9600 (least)"
+        "their cosines with fp32's 0.5000; cosine of a vector with fp32's 0.9867 (mean), 0.9600 (minimum)"
     )
 
 
 def test_too_much_loss_is_refused(tmp_path: Path):
-    with pytest.raises(DataError, match=r"0\.5000;.*at least 0\.9: int8 is too coarse.*nothing was written"):
+    with pytest.raises(DataError, match=r"0\.5000;.*at least 0\.9: int8 is too imprecise"):
         measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
     with pytest.raises(DataError, match="mine"):  # labels that are all alike
         measure(encoding(VECTORS), encoding(VECTORS), task([1, 1, 1]), path=tmp_path)
@@ -199,19 +191,11 @@ def test_too_much_loss_is_refused(tmp_path: Path):
         measure(encoding(VECTORS), encoding(nan), task(), path=tmp_path)
 
 
-def test_sentences_are_compared_without_data(tmp_path: Path):
-    rng = np.random.default_rng(0)
-    vectors = {text: rng.normal(size=4).tolist() for text in SAMPLES}
-    found = measure(encoding(vectors), encoding(vectors), None, path=tmp_path)
-    assert (found.pairs, found.agreement, found.spearman) == (780, pytest.approx(1), None)
-    assert str(found).startswith("int8 on 780 pairs of sample sentences: Spearman of their cosines")
-
-
 @needs_packages
-def test_int8_beside_the_model(exported: tuple[Encoder, Path], tmp_path: Path, monkeypatch):
-    """Of the graph that was traced before, and without the limit on cosines, which are alike here."""
+def test_int8_export(exported: tuple[Encoder, Path], tmp_path: Path, monkeypatch):
+    """Uses the exported graph, without the limit on agreement: cosines are almost equal here."""
     encoder, folder = exported
-    monkeypatch.setattr(losses, "_LEAST_AGREEMENT", -1)
+    monkeypatch.setattr(losses, "_MIN_AGREEMENT", -1)
     copy = shutil.copytree
     monkeypatch.setattr(exports, "write_onnx", lambda out, *_: copy(folder, out, dirs_exist_ok=True))
     done = export(encoder, tmp_path / "x", source=tmp_path, form="onnx-int8")
@@ -234,10 +218,10 @@ def test_int8_beside_the_model(exported: tuple[Encoder, Path], tmp_path: Path, m
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ({"format": "onnx", "dtype": "bf16"}, "exported in fp32"),
-        ({"data": PAIRS}, "--data is what the loss of int8 is measured on"),
+        ({"format": "onnx", "dtype": "bf16"}, "always in fp32"),
+        ({"data": PAIRS}, "--data measures the loss by int8"),
     ],
 )
-def test_what_goes_with_int8_only_and_with_fp32_only(tmp_path: Path, how: dict[str, Any], words: str):
+def test_options_that_conflict_with_a_graph(tmp_path: Path, how: dict[str, Any], words: str):
     with pytest.raises(ConfigError, match=words):
         aoe_train.export("minilm", out=tmp_path / "x", progress=False, **how)

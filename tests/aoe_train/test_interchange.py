@@ -12,11 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from tokenizers import normalizers
 from transformers import AutoTokenizer
 
 from aoe_train.exporting.export import difference, probes, verify
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.interchange import needs_toolkit, read_sentence_transformers, write_sentence_transformers
+from aoe_train.model.ran import RanConfig, RanModel
 from aoe_train.model.tokens.special_tokens import generic_tokenizer
 from aoe_train.settings.training import EncoderSettings
 from pairkit.app.errors import ConfigError, DataError
@@ -27,7 +31,7 @@ PROMPT = "the {text} in one word:"
 
 
 def agrees(folder: Path, encoder: Encoder, **options: Any) -> None:
-    """sentence-transformers gives our vectors, in batches of mixed length, whatever the order."""
+    """sentence-transformers gives our vectors, in batches of mixed length."""
     texts = [*probes(encoder.settings.max_length or 1), "bread", "a large blue car is on the road . " * 3]
     expected = encoder.encode(texts)
     found = SentenceTransformer(str(folder), device="cpu", **options).encode(texts, batch_size=3)
@@ -54,7 +58,7 @@ def test_every_pooling(request: pytest.FixtureRequest, tmp_path: Path, backbone:
         assert theirs.tokenizer.decode(ids).endswith(" in one word:")
 
 
-def test_long_texts_by_our_own_module_also_after_their_save(bert: Path, tmp_path: Path):
+def test_chunks_use_our_module_also_after_resaving(bert: Path, tmp_path: Path):
     how: dict[str, Any] = {"max_length": 16, "long_text": "chunks", "normalize": True}
     encoder = Encoder.load(bert, device="cpu", pooling="avg", **how)
     encoder.save(tmp_path / "m")
@@ -68,11 +72,7 @@ def test_long_texts_by_our_own_module_also_after_their_save(bert: Path, tmp_path
 
 
 @pytest.mark.parametrize("pooling", ["cells", "avg"])
-def test_recurrent_attention_by_our_own_module(bert: Path, tmp_path: Path, pooling: str):
-    from transformers import AutoTokenizer
-
-    from aoe_train.model.ran import RanConfig, RanModel
-
+def test_ran_uses_our_module(bert: Path, tmp_path: Path, pooling: str):
     tokenizer = AutoTokenizer.from_pretrained(bert)
     shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 8}
     config = RanConfig(vocab_size=len(tokenizer), window_size=8, min_window_size=2, **shape)
@@ -83,7 +83,7 @@ def test_recurrent_attention_by_our_own_module(bert: Path, tmp_path: Path, pooli
     agrees(tmp_path / "m", encoder, trust_remote_code=True)
 
 
-def test_only_what_is_needed_is_asked_of_the_reader(bert: Path, llama: Path, tmp_path: Path):
+def test_requirements_of_readers(bert: Path, llama: Path, tmp_path: Path):
     def requirements(folder: Path, **settings: Any) -> set[str]:
         Encoder.load(folder, device="cpu", **settings).save(tmp_path / "m")
         return set(json.loads((tmp_path / "m/config_sentence_transformers.json").read_text())["requirements"])
@@ -91,24 +91,8 @@ def test_only_what_is_needed_is_asked_of_the_reader(bert: Path, llama: Path, tmp
     assert requirements(bert) == set()
     assert requirements(bert, long_text="chunks") == {"aoe-toolkit"}
     assert requirements(llama, bidirectional=True) == {"transformers"}
-    with pytest.raises(ConfigError, match="'auto' can't be exported; known are cls"):
+    with pytest.raises(ConfigError, match="'auto' can't be exported; expected one of cls"):
         write_sentence_transformers(tmp_path, EncoderSettings(), 32)
-
-
-@pytest.mark.parametrize("mode", ["cls", "mean", "max", "lasttoken", "weightedmean"])
-def test_reads_what_they_write_today(bert: Path, tmp_path: Path, mode: str):
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-
-    modules = [Transformer(str(bert), max_seq_length=24), Pooling(32, pooling_mode=mode)]  # type: ignore[arg-type]
-    theirs = SentenceTransformer(
-        modules=modules, device="cpu", prompts={"q": "the car: "}, default_prompt_name="q"
-    )
-    theirs.save(str(tmp_path / "m"))
-    ours = Encoder.load(tmp_path / "m", device="cpu")
-    assert ours.settings.prompts["q"] == "the car: "
-    assert ours.settings.default_prompt_name == "q"
-    texts = ["a cat is playing", "error when opening", "bread " * 50]
-    assert difference(ours.encode(texts), theirs.encode(texts)) < 1e-5
 
 
 def modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = None, **bert: Any) -> Path:
@@ -145,7 +129,7 @@ def modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = None, **
         (["Transformer", "Pooling"], {"pooling_mode": "median"}, "median"),
     ],
 )
-def test_modules_and_poolings_that_we_lack_are_refused_by_name(
+def test_unsupported_modules_and_poolings(
     tmp_path: Path, kinds: list[str], pooling: dict[str, Any], named: str
 ):
     with pytest.raises(ConfigError, match=named):
@@ -168,9 +152,6 @@ def test_difference_is_relative_to_the_length(apart: float, length: float):
 
 
 def test_lower_casing_survives_saving(bert: Path, tmp_path: Path):
-    from tokenizers import normalizers
-    from transformers import AutoTokenizer
-
     source = Path(shutil.copytree(bert, tmp_path / "source"))
     cased = AutoTokenizer.from_pretrained(bert)
     raw = cased.backend_tokenizer
@@ -198,30 +179,16 @@ PAPERS = "the {text} in one word:"
 def theirs(
     source: Path, folder: Path, *, pooling: str = "mean", include_prompt: bool = True, **model: Any
 ) -> SentenceTransformer:
-    """A folder as sentence-transformers writes it."""
-    shutil.copytree(source, folder)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    tokenizer.save_pretrained(folder)
-    home = "sentence_transformers.models"
-    listed = [
-        {"idx": 0, "name": "0", "path": "", "type": f"{home}.Transformer"},
-        {"idx": 1, "name": "1", "path": "1_Pooling", "type": f"{home}.Pooling"},
-    ]
-    own = {"embedding_dimension": 32, "pooling_mode": pooling, "include_prompt": include_prompt}
-    (folder / "1_Pooling").mkdir()
-    for name, value in {
-        "modules.json": listed,
-        "1_Pooling/config.json": own,
-        "sentence_bert_config.json": {"max_seq_length": 32},
-        "config_sentence_transformers.json": {"default_prompt_name": None, **model},
-    }.items():
-        (folder / name).write_text(json.dumps(value))
+    """A folder as written by sentence-transformers."""
+    transformer = Transformer(str(source), max_seq_length=32)
+    transformer.tokenizer.pad_token = transformer.tokenizer.pad_token or transformer.tokenizer.eos_token
+    parts = [transformer, Pooling(32, pooling, include_prompt=include_prompt)]
+    SentenceTransformer(modules=parts, device="cpu", **model).save(str(folder))
     return SentenceTransformer(str(folder), device="cpu")
 
 
 def agree(ours: Encoder, model: SentenceTransformer, texts: list[str] = TEXTS) -> None:
-    """Both give one vector a text for each name, in batches of mixed length."""
+    """Both give the same vectors for each prompt, in batches of mixed length."""
     assert ours.prompts == model.prompts
     assert ours.settings.default_prompt_name == model.default_prompt_name
     names = [{"prompt_name": name} for name in (None, *model.prompts)]
@@ -236,12 +203,13 @@ def agree(ours: Encoder, model: SentenceTransformer, texts: list[str] = TEXTS) -
     ("which", "pooling", "include_prompt"),
     [
         ("bert", "mean", False),
+        ("bert", "max", True),
         ("llama", "cls", False),
         ("llama", "lasttoken", True),
         ("llama", "weightedmean", False),
     ],
 )
-def test_each_name_loaded_and_saved_and_loaded_by_them(
+def test_named_prompts_equal_sentence_transformers(
     which: str, pooling: str, include_prompt: bool, tmp_path: Path, request: pytest.FixtureRequest
 ):
     options: dict[str, Any] = {"pooling": pooling, "include_prompt": include_prompt}
@@ -259,7 +227,7 @@ def test_each_name_loaded_and_saved_and_loaded_by_them(
     assert again[1].include_prompt is include_prompt
 
 
-def test_a_document_is_what_a_model_calls_passage(bert: Path, tmp_path: Path):
+def test_encode_document_uses_the_prompt_passage(bert: Path, tmp_path: Path):
     model = theirs(bert, tmp_path / "m", prompts={"query": "the man: ", "passage": "a road "})
     ours = Encoder.load(tmp_path / "m", device="cpu")
     expected = model.encode(["a cat"], prompt_name="passage")  # their encode_document overlooks it
@@ -268,7 +236,7 @@ def test_a_document_is_what_a_model_calls_passage(bert: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize("which", ["bert", "llama"])
-def test_a_prompt_around_the_text_is_the_tokenizers_for_others(
+def test_a_prompt_around_the_text_is_in_the_tokenizer(
     which: str, tmp_path: Path, request: pytest.FixtureRequest
 ):
     source = request.getfixturevalue(which)
@@ -287,7 +255,7 @@ def test_a_prompt_around_the_text_is_the_tokenizers_for_others(
     assert difference(again.encode(TEXTS), encoder.encode(TEXTS)) < 1e-6
 
 
-def test_prompts_around_the_text_beside_others_are_run_by_our_module(bert: Path, tmp_path: Path):
+def test_prompts_around_the_text_with_others_use_our_module(bert: Path, tmp_path: Path):
     prompts = {"default": PAPERS, "title": "is a cat on the road"}
     encoder = Encoder.load(bert, device="cpu", max_length=32, prompts=prompts, default_prompt_name="default")
     encoder.save(tmp_path / "m")
@@ -296,16 +264,7 @@ def test_prompts_around_the_text_beside_others_are_run_by_our_module(bert: Path,
     assert difference(model.encode(TEXTS, prompt=PAPERS), encoder.encode(TEXTS)) < 1e-6
 
 
-def test_each_chunk_of_a_text_has_the_prompt(llama: Path):
-    encoder = Encoder.load(llama, device="cpu", max_length=16, long_text="chunks", **around("query: "))
-    store = encoder.tokens(["x" * 40], "query: ")
-    alone = encoder.tokenizer("query: ").input_ids
-    ids, ends = store.ids.tolist(), store.piece_ends
-    assert len(ends) - 1 == 5  # 9 of 16 tokens are the prompt's and the beginning's, 8 are left
-    assert all(ids[start : start + len(alone)] == alone for start in ends[:-1])
-
-
-def test_what_is_wrong_with_a_prompt_is_told(bert: Path, tmp_path: Path):
+def test_prompt_errors(bert: Path, tmp_path: Path):
     encoder = Encoder.load(bert, device="cpu", max_length=16, prompts={"query": "the man: "})
     with pytest.raises(ConfigError, match=r"no prompt 'title'; this model has 'query', 'document'$"):
         encoder.encode("a cat", prompt_name="title")
@@ -314,22 +273,22 @@ def test_what_is_wrong_with_a_prompt_is_told(bert: Path, tmp_path: Path):
             encoder.encode("a cat", prompt=prompt)
     with pytest.raises(ConfigError, match="once at most"):
         encoder.encode("a cat", prompt="{text} {text}")
-    with pytest.warns(UserWarning, match="prompt_name 'query' is not asked for"):
+    with pytest.warns(UserWarning, match="prompt_name 'query' is ignored"):
         encoder.encode("a cat", prompt="the ", prompt_name="query")
-    with pytest.raises(ConfigError, match=r"include_prompt is false, and the prompt .* has words after"):
+    with pytest.raises(ConfigError, match=r"include_prompt is false, but the prompt .* has words after"):
         Encoder.load(bert, device="cpu", include_prompt=False).encode("a cat", prompt=PAPERS)
 
 
 @pytest.mark.parametrize(
     ("more", "error", "told"),
     [
-        ({"prompts": {"q": "query {text}"}}, ConfigError, "'q' holds {text}, which sentence-transformers"),
-        ({"truncate_dim": 33}, ConfigError, "dim 33: this model's vectors have 32 numbers"),
+        ({"prompts": {"q": "query {text}"}}, ConfigError, "'q' contains {text}, which sentence-transformers"),
+        ({"truncate_dim": 33}, ConfigError, "dim 33: this model's vectors have 32 dimensions"),
         ({"default_prompt_name": "q"}, ConfigError, "no prompt 'q'; this model has 'query', 'document'"),
         ({"similarity_fn_name": "hamming"}, DataError, "similarity_fn_name = 'hamming'"),
     ],
 )
-def test_what_their_folder_asks_for_and_we_lack_is_refused(
+def test_unsupported_model_settings(
     bert: Path, tmp_path: Path, more: dict[str, Any], error: type[Exception], told: str
 ):
     Encoder.load(bert, device="cpu").save(tmp_path / "m")

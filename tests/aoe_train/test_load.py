@@ -65,9 +65,9 @@ def changed(**fields: object) -> Any:
         (pickled, ConfigError, "pickle"),
         (lambda folder: (folder / "model.safetensors").unlink(), ConfigError, "no weights"),
         (cut_in_half, DataError, "not loadable"),
-        (changed(num_hidden_layers=3), DataError, "another configuration"),
-        (changed(num_hidden_layers=1), DataError, "another configuration"),
-        (changed(intermediate_size=40), DataError, "another configuration"),
+        (changed(num_hidden_layers=3), DataError, "match config.json"),
+        (changed(num_hidden_layers=1), DataError, "match config.json"),
+        (changed(intermediate_size=40), DataError, "match config.json"),
         (changed(model_type="quantum"), ConfigError, "architecture"),
     ],
 )

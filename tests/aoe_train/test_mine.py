@@ -44,7 +44,7 @@ SHIPS = pl.DataFrame(
 
 def test_the_nearest_by_words_that_are_no_positives():
     """Of the anchor's words red is in two other texts: one is its positive, the other is taken."""
-    found = mined(SHIPS, negatives=1)
+    found = mined(SHIPS, num_negatives=1)
     rows = found.splits["train"]
     assert rows.rows()[0] == ("the red boat sinks", "crimson ship going under", "the red car")
     assert rows.rows()[1] == ("the red boat sinks", "boat of red goes down", "the red car")
@@ -58,14 +58,14 @@ def test_a_row_that_gets_none_is_counted():
     with pytest.raises(DataError, match="no row got a negative"):
         mined(data)
     more = pl.DataFrame({"anchor": ["red boat", "zebra"], "positive": ["big ship", "red horse"]})
-    found = mined(more, negatives=2)
+    found = mined(more, num_negatives=2)
     assert found.splits["train"].rows() == [("red boat", "big ship", "red horse", None)]
     assert found.statistics["dropped_rows"] == {"no_negative": 1}
     assert found.statistics["splits"]["train"]["rows_with_fewer"] == 1
 
 
 def test_two_rankings_take_turns():
-    rules = MineSettings(by="both", negatives=4)
+    rules = MineSettings(by="both", num_negatives=4)
     one, other = np.array([3, 1, 2, 0]), np.array([1, 0, -1, -1])
     scores = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
     rankings = [CandidateRanking(one, scores[one]), CandidateRanking(other, np.ones(4, np.float32))]
@@ -73,7 +73,7 @@ def test_two_rankings_take_turns():
     found = NegativeChooser(rules, lambda _, others: scores[others], [*"abcde"]).choose(
         4, rankings, [none, none], 1.0
     )
-    assert found.places.tolist() == [3, 1, 0, 2]
+    assert found.indices.tolist() == [3, 1, 0, 2]
     assert found.scores == pytest.approx([0.4, 0.2, 0.1, 0.3])
 
 
@@ -103,10 +103,10 @@ CLUSTERED = pl.DataFrame(
 
 def test_clusters_are_kept_apart_and_the_estimate_counts_what_they_save():
     """Of each of the three anchors the two others are nearest; by the cluster they are positives."""
-    found = mined(CLUSTERED.drop("cluster"), negatives=2)
+    found = mined(CLUSTERED.drop("cluster"), num_negatives=2)
     texts = [text for row in negatives(found.splits["train"]) for text in row]
     assert "file error two" in texts
-    with_clusters = mined(CLUSTERED, negatives=2)
+    with_clusters = mined(CLUSTERED, num_negatives=2)
     assert negatives(with_clusters.splits["train"])[:3] == [["other error"]] * 3
     estimate = with_clusters.statistics["false_negatives"]
     assert (estimate["positives"], estimate["telling"], estimate["mined"]) == (6, 6, 8)
@@ -125,7 +125,7 @@ def test_no_positive_is_ever_mined(
 ):
     rows = [*rows, ("a man", "the man", 1)]
     data = pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
-    options: dict[str, Any] = {"negatives": count, "sampling": sampling, "transitive": transitive}
+    options: dict[str, Any] = {"num_negatives": count, "sampling": sampling, "transitive": transitive}
     try:
         found = mined(data, **options)
     except DataError:
@@ -155,7 +155,7 @@ def test_splits_share_no_text_also_with_a_corpus():
         for name, n in (("train", 40), ("test", 10))
     }
     corpus = [next(texts) for _ in range(100)] + splits["train"]["positive"].to_list()
-    found = mined(splits, corpus=corpus, negatives=3)
+    found = mined(splits, corpus=corpus, num_negatives=3)
     used = {
         name: {each for row in rows.drop("scores", strict=False).iter_rows() for each in row if each}
         for name, rows in found.splits.items()
@@ -203,7 +203,7 @@ def test_as_sentence_transformers(real: tuple[Encoder, Any], ours: dict[str, Any
     pairs = Dataset.from_dict(data.to_dict(as_series=False))
     how: dict[str, Any] = {"num_negatives": 3, "output_format": "n-tuple", "verbose": False}
     expected = mine_hard_negatives(pairs, model, **how, **theirs)
-    found = mined(data, model=encoder, negatives=3, **ours)
+    found = mined(data, model=encoder, num_negatives=3, **ours)
     rows = found.splits["train"].drop_nulls()
     rules = {*ours} - {"rank_range", "corpus"}
     assert rules <= {name for name, count in found.statistics["turned_down_candidates"].items() if count}
@@ -215,7 +215,7 @@ def test_as_sentence_transformers(real: tuple[Encoder, Any], ours: dict[str, Any
 def test_anchors_are_queries_and_candidates_documents(bert: Path, by: str):
     prompts = {"query": "the man is", "document": "a red boat"}
     encoder = Encoder.load(bert, device="cpu", precision="fp32", prompts=prompts)
-    found = mined(tuples(2, 12), model=encoder, by=by, negatives=2, scores=True).splits["train"]
+    found = mined(tuples(2, 12), model=encoder, by=by, num_negatives=2, scores=True).splits["train"]
     for row, texts in zip(found.iter_rows(named=True), negatives(found), strict=True):
         vectors = encoder.encode_document([row["positive"], *texts], normalize=True)
         cosines = vectors @ encoder.encode_query(row["anchor"], normalize=True)
@@ -233,7 +233,7 @@ def data(tmp_path: Path) -> Path:
 
 def test_the_command_makes_a_dataset_that_training_reads(data: Path, bert: Path, tmp_path: Path):
     out = tmp_path / "mined"
-    command = ("mine", "--data", data, "--model", bert, "--out", out, "--negatives", "3", "--json")
+    command = ("mine", "--data", data, "--model", bert, "--out", out, "--num-negatives", "3", "--json")
     printed = json.loads(aoe(*command, "--quiet"))
     rows = read_rows(str(out))
     assert list(rows.splits) == ["train", "test"]
@@ -244,7 +244,7 @@ def test_the_command_makes_a_dataset_that_training_reads(data: Path, bert: Path,
     assert json.loads(aoe(*command)) == printed
     aoe(*command, "--fresh")
     assert files == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    with pytest.raises(ConfigError, match="other settings; give --fresh"):
+    with pytest.raises(ConfigError, match="other settings; add --fresh"):
         aoe(*command[:-2], "2")
 
 
@@ -254,14 +254,14 @@ def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_retur
     def found(**options: Any) -> dict[str, pl.DataFrame]:
         return mined(source, rank_range=(3, 12), scores=True, candidates="all", **options).splits
 
-    how: dict[str, Any] = {"out": tmp_path / "mined", "negatives": 2, "sampling": "random", "seed": 1}
+    how: dict[str, Any] = {"out": tmp_path / "mined", "num_negatives": 2, "sampling": "random", "seed": 1}
     once, again, anew = found(**how), found(**how), found(**{**how, "out": None})
     assert [*again] == [*once] == ["train", "test"]
     assert all(again[split].equals(once[split]) and anew[split].equals(once[split]) for split in source)
-    assert not once["train"].equals(found(negatives=2, sampling="random")["train"])
-    in_range = negatives(found(negatives=9)["train"])
+    assert not once["train"].equals(found(num_negatives=2, sampling="random")["train"])
+    in_range = negatives(found(num_negatives=9)["train"])
     assert all({*some} <= {*every} for some, every in zip(negatives(once["train"]), in_range, strict=True))
-    assert negatives(once["train"]) != negatives(found(negatives=2)["train"])
+    assert negatives(once["train"]) != negatives(found(num_negatives=2)["train"])
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -290,14 +290,14 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(
     ("data", "options", "words"),
     [
         (SHIPS, {"by": "model"}, "needs a model"),
-        (SHIPS, {"by": "bm25", "model": "minilm"}, "has no use for a model"),
+        (SHIPS, {"by": "bm25", "model": "minilm"}, "doesn't use a model"),
         (SHIPS, {"by": "words"}, "by"),
         (SHIPS, {"rank_range": "50,10"}, "such as 10,50"),
-        (SHIPS, {"rank_range": (0, 3), "negatives": 5}, "5 negatives of the 3 candidates"),
-        (SHIPS, {"text_column": "body"}, "names a column of a corpus"),
-        (SHIPS, {"negatives": 0}, "negatives"),
-        (SHIPS.with_columns(label=pl.Series([4.2, 5.0, 0.5, 1.0])), {}, "its labels are scores"),
-        (SHIPS.with_columns(label=pl.lit(0)), {}, "no positive"),
+        (SHIPS, {"rank_range": (0, 3), "num_negatives": 5}, "5 negatives from 3 candidates"),
+        (SHIPS, {"text_column": "body"}, "applies to a corpus"),
+        (SHIPS, {"num_negatives": 0}, "num_negatives"),
+        (SHIPS.with_columns(label=pl.Series([4.2, 5.0, 0.5, 1.0])), {}, "labels are scores"),
+        (SHIPS.with_columns(label=pl.lit(0)), {}, "no positives"),
         (SHIPS, {"corpus": SHIPS}, "expected single texts"),
     ],
 )

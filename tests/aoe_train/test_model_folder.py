@@ -1,4 +1,4 @@
-"""Folders that attack whoever loads them: each is refused in one line, and nothing of it has run."""
+"""Hostile model folders: each is refused with one line, and none of its code runs."""
 
 import json
 import pickle
@@ -15,7 +15,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.torch import save_file
 
 from aoe_train.evaluation.overlap import read_digests
 from aoe_train.model.backbones.load import load_backbone
@@ -42,17 +41,17 @@ def refused(load: Callable[[], object], error: type[PairkitError], message: str)
 @pytest.mark.parametrize(
     ("fields", "error", "message"),
     [
-        ({"attn_implementation": "evil/kernel"}, ConfigError, "would fetch code"),
-        ({"_attn_implementation": "evil/kernel@main:x"}, ConfigError, "would fetch code"),
-        ({"text_config": {"attn_implementation": "evil/kernel"}}, ConfigError, "would fetch code"),
-        ({"attn_implementation": {"text": "evil/kernel"}}, ConfigError, "would fetch code"),
-        ({"experts_implementation": "evil/kernel"}, ConfigError, "would fetch code"),
-        ({"use_kernels": True}, ConfigError, "would fetch code"),
-        ({"quantization_config": {"quant_method": "mxfp4"}}, ConfigError, "quantised by 'mxfp4'"),
+        ({"attn_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
+        ({"_attn_implementation": "evil/kernel@main:x"}, ConfigError, "would download and run code"),
+        ({"text_config": {"attn_implementation": "evil/kernel"}}, ConfigError, "would download and run code"),
+        ({"attn_implementation": {"text": "evil/kernel"}}, ConfigError, "would download and run code"),
+        ({"experts_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
+        ({"use_kernels": True}, ConfigError, "would download and run code"),
+        ({"quantization_config": {"quant_method": "mxfp4"}}, ConfigError, "quantized by 'mxfp4'"),
         ({"hidden_size": "wide"}, DataError, "not loadable"),
     ],
 )
-def test_what_a_configuration_may_not_ask_for(copy, fields, error, message):
+def test_refused_configurations(copy, fields, error, message):
     edit(copy / "config.json", **fields)
     for load in (load_backbone, Encoder.load):
         refused(lambda load=load: load(copy), error, message)  # type: ignore[misc]
@@ -65,33 +64,14 @@ def test_what_a_configuration_may_not_ask_for(copy, fields, error, message):
         {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
     ],
 )
-def test_what_a_configuration_may_say(copy, fields):
+def test_accepted_configurations(copy, fields):
     edit(copy / "config.json", **fields)
     check_settings(copy)
 
 
-def test_modules_of_the_hubs_cache_are_links_too(copy, tmp_path):
-    """There, each file of a model is a link."""
-    write_modules(copy, "Transformer", "Pooling", "LayerNorm")
-    edit(copy / "1_m" / "config.json", word_embedding_dimension=32)
-    edit(copy / "2_m" / "config.json", dimension=32)
-    save_file({"norm.weight": torch.ones(32), "norm.bias": torch.zeros(32)}, copy / "2_m/model.safetensors")
-    home = tmp_path / "models--org--name"
-    found = home / "snapshots" / ("a" * 40)
-    (home / "blobs").mkdir(parents=True)
-    for number, path in enumerate(path for path in sorted(copy.rglob("*")) if path.is_file()):
-        shutil.move(path, home / "blobs" / f"{number:064x}")
-        link = found / path.relative_to(copy)
-        link.parent.mkdir(parents=True, exist_ok=True)
-        up = (".." for _ in link.relative_to(home).parent.parts)
-        link.symlink_to(Path(*up, "blobs", f"{number:064x}"))
-    assert (found / "2_m" / "config.json").readlink().parts[:4] == ("..", "..", "..", "blobs")
-    check_modules(found)
-
-
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "aoe.json"])
 @pytest.mark.parametrize("content", [b"[" * 200_000, b"{", b"\xff", b"[]", b"1" * 5000])
-def test_json_that_is_a_trap(copy, name, content):
+def test_hostile_json(copy, name, content):
     (copy / name).write_bytes(content)
     refused(lambda: Encoder.load(copy), DataError, rf"{name}")
 
@@ -103,29 +83,29 @@ def test_json_that_is_a_trap(copy, name, content):
         ({"megatron_core": "evil"}, "megatron_core is set"),
         ({"layer_replication": [[0, 10**9]]}, "layer_replication is set"),
         ({"peft_type": "XLORA"}, "plain low-rank adapters"),
-        ({}, "holds adapters itself"),
-        ({"base_model_name_or_path": "/nowhere"}, "adapters for /nowhere, which can't be loaded"),
+        ({}, "consists of adapters"),
+        ({"base_model_name_or_path": "/nowhere"}, "its adapters, /nowhere, can't be loaded"),
     ],
 )
-def test_adapters_are_low_rank_and_nothing_else(copy, fields, message):
+def test_only_plain_low_rank_adapters_are_accepted(copy, fields, message):
     shutil.copy(copy / "model.safetensors", copy / "adapter_model.safetensors")
     own = {"peft_type": "LORA", "r": 4, "target_modules": ["query"], "base_model_name_or_path": str(copy)}
     edit(copy / "adapter_config.json", **{**own, **fields})
     refused(lambda: load_backbone(copy), PairkitError, message)
 
 
-def test_a_rule_that_takes_too_long_is_told(copy):
+def test_a_tokenizer_rule_that_takes_too_long(copy):
     split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
     edit(copy / "tokenizer.json", pre_tokenizer=split)
     encoder = Encoder.load(copy, device="cpu")
-    refused(lambda: encoder.encode(["a" * 40 + "!"]), DataError, "tokenizer gave up")
+    refused(lambda: encoder.encode(["a" * 40 + "!"]), DataError, "tokenizer failed on")
 
 
 # Folders of sentence-transformers
 
 
 def write_modules(folder: Path, *kinds: str) -> Path:
-    """A list of modules, the first of which is the transformer in the folder itself."""
+    """Write modules.json, with the transformer in the folder itself."""
     types = [kind if "." in kind else f"sentence_transformers.models.{kind}" for kind in kinds]
     listed = [
         {"idx": n, "name": str(n), "path": f"{n}_m" if n else "", "type": kind}
@@ -139,7 +119,7 @@ def write_modules(folder: Path, *kinds: str) -> Path:
 
 
 class Bomb:
-    """Says so when it is unpickled."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -153,7 +133,7 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
     (copy / "2_m" / "evil.pkl").write_bytes(pickle.dumps(Bomb(tmp_path / "ran")))
     told = {"types": {"evil.pkl": "pickle.load"}, "structure": {"query": ["evil.pkl"]}}
     edit(copy / "2_m" / "router_config.json", **told)
-    refused(lambda: check_modules(copy), ConfigError, "Router is not run here")
+    refused(lambda: check_modules(copy), ConfigError, "Router isn't supported")
     assert not (tmp_path / "ran").exists()
 
 
@@ -166,9 +146,9 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
         "os.system",
     ],
 )
-def test_only_listed_modules_are_run(copy, kind):
+def test_unlisted_modules_are_refused(copy, kind):
     write_modules(copy, "Transformer", "Pooling", kind)
-    refused(lambda: check_modules(copy), ConfigError, "is not run here")
+    refused(lambda: check_modules(copy), ConfigError, "isn't supported")
 
 
 DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
@@ -181,7 +161,7 @@ DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
         (DENSE, {"activation_function": "torch.nn.modules.module.Module"}, "activation_function"),
         (DENSE, {"activation_function": "torch.hub.load"}, "activation_function"),
         (DENSE, {"in_features": "32"}, "in_features"),
-        (DENSE, {"own": 1}, "own = 1: is not known here"),
+        (DENSE, {"own": 1}, "own = 1: is an unknown setting"),
         (TRANSFORMER, {"model_args": {"trust_remote_code": True}}, "trust_remote_code"),
         (TRANSFORMER, {"model_kwargs": {"attn_implementation": "evil/kernel"}}, "attn_implementation"),
         (TRANSFORMER, {"tokenizer_name_or_path": "evil/tokenizer"}, "tokenizer_name_or_path"),
@@ -189,7 +169,7 @@ DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
         (TRANSFORMER, {"max_seq_length": -1}, "max_seq_length"),
     ],
 )
-def test_a_module_is_told_what_is_listed(copy, file, fields, message):
+def test_unlisted_settings_of_modules_are_refused(copy, file, fields, message):
     write_modules(copy, "Transformer", "Pooling", "Dense")
     shutil.copy(copy / "model.safetensors", copy / "2_m" / "model.safetensors")
     edit(copy / DENSE, in_features=32, out_features=8, bias=False)
@@ -198,7 +178,7 @@ def test_a_module_is_told_what_is_listed(copy, file, fields, message):
 
 
 @pytest.mark.parametrize("path", ["../other", "/etc", "a/b", "..", "1_m/../.."])
-def test_a_module_lies_in_its_folder(copy, path):
+def test_module_paths_outside_the_folder_are_refused(copy, path):
     write_modules(copy, "Transformer", "Pooling")
     listed = json.loads((copy / "modules.json").read_text())
     listed[1]["path"] = path
@@ -206,7 +186,7 @@ def test_a_module_lies_in_its_folder(copy, path):
     refused(lambda: Encoder.load(copy), DataError, "path = ")
 
 
-def test_what_sentence_transformers_writes_is_taken(bert, tmp_path):
+def test_folders_of_sentence_transformers_are_accepted(bert, tmp_path):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer import modules as st
 
@@ -218,7 +198,7 @@ def test_what_sentence_transformers_writes_is_taken(bert, tmp_path):
 # Other files of a stranger's
 
 
-def test_digests_that_are_a_pickle_or_promise_too_much(tmp_path):
+def test_hash_files_that_are_pickles_or_too_large(tmp_path):
     path = tmp_path / "training_texts.npy"
     np.save(path, np.array([Bomb(tmp_path / "ran")], dtype=object), allow_pickle=True)
     refused(lambda: read_digests(tmp_path), DataError, "not readable")
@@ -232,7 +212,7 @@ def test_digests_that_are_a_pickle_or_promise_too_much(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "rng_state_1.pth"])
-def test_a_state_that_is_code_is_refused(tmp_path, name):
+def test_pickled_training_states_are_refused(tmp_path, name):
     (tmp_path / "trainer_state.json").write_text('{"global_step": 3, "log_history": []}')
     check_state_files(tmp_path)
     torch.save({"state": Bomb(tmp_path / "ran")}, tmp_path / name)
@@ -245,14 +225,14 @@ def test_a_state_that_is_code_is_refused(tmp_path, name):
 @pytest.mark.parametrize(
     "name", ["tokenizer.json", "config.json", "1_Pooling/config.json", "own.py", "model.safetensors"]
 )
-def test_a_packaged_model_that_differs_is_refused_by_name(minilm, tmp_path, name, monkeypatch):
+def test_a_modified_packaged_model_is_refused(minilm, tmp_path, name, monkeypatch):
     check_published(minilm)
     copy = Path(shutil.copytree(minilm, tmp_path / "model"))
     with (copy / name).open("a") as file:
         file.write(" ")
     found = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: found)
-    message = rf"{name} is not that of the published.*name the folder"
+    message = rf"{name} differs from the published.*give the folder"
     refused(lambda: Encoder.load("minilm"), ConfigError, message)
     if name == "config.json":
         assert Encoder.load(copy, device="cpu").dim == 384

@@ -1,4 +1,4 @@
-"""A training step asks nothing of the device that holds the tensors, and is compiled once for all lengths.
+"""A training step never waits for the device, and is compiled once for all lengths.
 
 There are no GPUs where these tests run. Tensors on torch's `meta` device have no numbers, so whatever would
 wait for a GPU to give one away (`tolist`, `item`, picking by a mask, `unique`) is an error there.
@@ -13,7 +13,7 @@ import torch
 from torch._dynamo.testing import CompileCounter
 from transformers import AutoModel, BertConfig, BertModel, LlamaConfig, LlamaModel
 
-from aoe_train.model.packing import flash, sequences
+from aoe_train.model.packing import attention, sequences
 from aoe_train.model.packing.run import register, use_fast_layers
 from aoe_train.model.ran import RanConfig, RanModel
 from aoe_train.model.text_model import TextModel
@@ -26,7 +26,7 @@ from aoe_train.training.pair_model import PairModel
 
 @pytest.fixture(autouse=True)
 def no_autocast(monkeypatch):
-    """Of which `meta` doesn't even know that it is off."""
+    """`meta` doesn't support autocast, even if it is off."""
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
 
@@ -121,7 +121,7 @@ def test_chunks():
     step(model(chunk=2), [3, 5, 5, 9, 12])
 
 
-def test_what_waits_is_seen():
+def test_synchronisation_is_detected():
     numbers = torch.ones(3, device=META)
     for waits in (numbers.tolist, numbers.max().item, lambda: numbers[numbers > 0], numbers.unique):
         with pytest.raises((NotImplementedError, RuntimeError)):
@@ -139,11 +139,10 @@ def attended(
     longest: int,
     scaling: float,
     _dropout: float,
-    *,
     causal: bool,
     window: int | None,
 ) -> torch.Tensor:
-    """What FlashAttention computes, by a mask."""
+    """FlashAttention's result, computed with a mask."""
     assert window is None
     place = torch.arange(len(query))
     sequence = torch.searchsorted(bounds[1:].long(), place, right=True)
@@ -158,14 +157,14 @@ def attended(
 def test_with_flash_attention_a_backbone_is_one_graph(shallow, monkeypatch):
     monkeypatch.undo()  # this one computes
     monkeypatch.setattr(sequences, "has_flash", lambda _: True)
-    monkeypatch.setattr(flash, "_kernel", attended)
+    monkeypatch.setattr(attention, "flash", attended)
     counts = frames(shallow, autocast=True)
     assert counts[0] == 2  # backbone and pooling, where it is parted at each layer's attention without it
     assert counts[1] == counts[-1]
 
 
 def frames(folder: Any, *, autocast: bool = False) -> list[int]:
-    """How many parts were compiled by the end of each batch; results are those of plain Python."""
+    """The number of compiled frames after each batch; results must equal those without compilation."""
     backbone = AutoModel.from_pretrained(folder).eval()  # without dropout
     model = pair_model(backbone, "avg", "aoe")
     counter = CompileCounter()

@@ -1,4 +1,4 @@
-"""BERT without transformers' code for models: the same vectors, and nothing heavy is imported for them."""
+"""BERT without transformers' model code: equal vectors, and no slow imports."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ HEAVY = {
 @pytest.mark.parametrize(
     ("precision", "pooling"), [("fp32", "cls"), ("fp32", "first-last-avg"), ("bf16", "avg")]
 )
-def test_vectors_and_identity_are_those_of_transformers(bert, pooling, precision):
+def test_vectors_and_identity_equal_transformers(bert, pooling, precision):
     ours, theirs = (
         Encoder.load(bert, precision=precision, inference_only=only, pooling=pooling)
         for only in (True, False)
@@ -63,12 +63,12 @@ def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
     ],
     ids=str,
 )
-def test_what_is_no_plain_bert_is_left_to_transformers(copy, fields):
+def test_other_configurations_are_left_to_transformers(copy, fields):
     edit(copy / "config.json", **fields)
     assert read_bert(copy, torch.float32) is None
 
 
-def test_weights_under_other_names_or_in_several_files_are_left_to_transformers(copy):
+def test_other_weight_files_are_left_to_transformers(copy):
     path, weights = copy / "model.safetensors", load_file(copy / "model.safetensors")
     for names, taken in (
         ({f"bert.{name}": part for name, part in weights.items()}, False),
@@ -86,7 +86,7 @@ def test_weights_under_other_names_or_in_several_files_are_left_to_transformers(
 
 
 @pytest.mark.parametrize("options", [{"packing": False}, {"bidirectional": True}])
-def test_what_it_can_not_do_is_left_to_transformers(bert, options):
+def test_unsupported_options_are_left_to_transformers(bert, options):
     encoder = Encoder.load(bert, inference_only=True, **options)
     assert type(encoder.model.backbone) is BertModel
 
@@ -121,14 +121,14 @@ def test_commands_let_idle_threads_sleep(monkeypatch, chosen):
     assert os.environ["OMP_WAIT_POLICY"] == (chosen or "PASSIVE")
 
 
-def test_little_work_is_done_on_one_thread(bert, monkeypatch):
+def test_small_batches_use_one_thread(bert, monkeypatch):
     encoder, seen = Encoder.load(bert, inference_only=True), []
     encoder.model.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
         encoder.encode("a dog")
-        monkeypatch.setattr("aoe_train.model.encoder._LITTLE", 1)
+        monkeypatch.setattr("aoe_train.model.encoder._ONE_THREAD_PRODUCTS", 1)
         encoder.encode("a dog")
         assert seen == [1, 2]
         assert torch.get_num_threads() == 2

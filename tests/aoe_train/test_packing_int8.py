@@ -1,4 +1,4 @@
-"""Linear layers over int8, and what is told of a precision by what this processor makes of it."""
+"""int8 linear layers, and notes on slow precisions."""
 
 import re
 
@@ -26,13 +26,7 @@ from aoe_train.model.precision import (
 )
 from pairkit.app.errors import ConfigError
 
-TEXTS = [
-    "the man is playing",
-    "a dog",
-    "the old city of the river and the small red boat",
-    "x",
-    "a cat " * 20,
-]
+TEXTS = ["the man is playing", "a dog", "the old city and the small red boat", "x", "a cat " * 20]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +43,7 @@ def test_codes_of_a_row_by_hand(rows, least, zero, expected, scale):
     assert shape == (len(rows),)
 
 
-def test_a_known_least_halves_the_steps():
+def test_a_known_minimum_halves_the_error():
     torch.manual_seed(0)
     plain, hidden = nn.Linear(64, 48), nn.functional.gelu(torch.randn(200, 64))
     assert hidden.min() > LEAST_OF_GELU
@@ -76,7 +70,7 @@ def test_products_of_whole_numbers_are_exact():
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_it_is_near_the_layer_that_it_takes_the_place_of(bias, dtype):
+def test_int8_layers_approximate_the_original(bias, dtype):
     torch.manual_seed(0)
     plain = nn.Linear(64, 48, bias=bias).to(dtype)
     rows = torch.randn(33, 64).to(dtype)
@@ -88,7 +82,7 @@ def test_it_is_near_the_layer_that_it_takes_the_place_of(bias, dtype):
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 40), st.integers(0, 39), st.floats(-1e4, 1e4, width=32))
-def test_a_row_is_the_same_beside_any_others(count, place, loud):
+def test_rows_do_not_depend_on_each_other(count, place, loud):
     torch.manual_seed(count)
     layer, rows = Int8Linear(nn.Linear(24, 16)), torch.randn(count, 24)
     place %= count
@@ -98,7 +92,7 @@ def test_a_row_is_the_same_beside_any_others(count, place, loud):
         assert torch.equal(layer(rows[[place]])[0], layer(others)[place])
 
 
-def test_layers_of_one_input_make_what_each_makes_alone():
+def test_layers_that_share_an_input():
     torch.manual_seed(0)
     plain, x = [nn.Linear(24, 16) for _ in range(3)], torch.randn(1, 7, 24)
     for layers in (plain, [Int8Linear(layer) for layer in plain]):
@@ -106,7 +100,7 @@ def test_layers_of_one_input_make_what_each_makes_alone():
             assert all(torch.equal(a, b(x)) for a, b in zip(of_one_input(layers, x), layers, strict=True))
 
 
-def test_linear_layers_are_swapped_and_nothing_else():
+def test_only_linear_layers_are_replaced():
     inner = nn.ModuleList([nn.Linear(8, 4)])
     module = nn.Sequential(nn.Embedding(5, 8), nn.Linear(8, 8), nn.LayerNorm(8), inner)
     use_fast_layers(module)
@@ -116,7 +110,7 @@ def test_linear_layers_are_swapped_and_nothing_else():
 
 
 @pytest.mark.parametrize("only", [True, False])
-def test_a_texts_vector_is_the_same_beside_any_others(minilm, only):
+def test_vectors_do_not_depend_on_the_batch(minilm, only):
     encoder = Encoder.load(minilm, precision="int8", device="cpu", inference_only=only)
     assert isinstance(encoder.model.backbone, PackedBert) == only
     texts = [*TEXTS, *(f"the {number}th of many texts" for number in range(30)), "long " * 400]
@@ -129,9 +123,9 @@ def test_a_texts_vector_is_the_same_beside_any_others(minilm, only):
     assert cosines.mean() < 1 - 1e-5  # it is int8 that ran
 
 
-def test_it_is_for_encoding_only(bert, tmp_path):
+def test_int8_is_only_for_encoding(bert, tmp_path):
     encoder = Encoder.load(bert, precision="int8", device="cpu")
-    with pytest.raises(ConfigError, match="int8 is for encoding only; load the model in fp32"):
+    with pytest.raises(ConfigError, match="an int8 model can't be saved; load it in fp32"):
         encoder.save(tmp_path / "copy")
     with pytest.raises(ConfigError, match=r"precision.*int8 is for encoding only"):
         train(data=[("a dog", "a cat", 1)], backbone=str(bert), out=tmp_path / "m", precision="int8")
@@ -152,11 +146,11 @@ SLOW, LIKE, FAST = 4.8, 1.1, 0.14  # times of fp32: of plain AVX-512, of no cons
         ("fp16", "cpu", SLOW, "4.8 times as long in fp16"),
         *(("bf16", "cpu", LIKE, None), ("bf16", "cpu", FAST, None), ("bf16", "cuda", SLOW, None)),
         *(("auto", "cpu", SLOW, None), ("auto", "cpu", LIKE, None), ("auto", "cuda", FAST, None)),
-        ("auto", "cpu", FAST, "computes in fp32, .* take 0.14 of the time in bf16 .*--precision bf16"),
+        ("auto", "cpu", FAST, "in fp32, .* take 0.14 of the time in bf16: --precision bf16"),
         *(("fp32", "cpu", FAST, None), ("fp32", "cpu", SLOW, None)),
     ],
 )
-def test_what_a_training_is_told(wanted, device, times, told, monkeypatch):
+def test_notes_on_the_precision_of_training(wanted, device, times, told, monkeypatch):
     monkeypatch.setattr(_precision, "product_time", lambda _: times)
     found = training_note(wanted, torch.device(device))
     assert (found is None) if told is None else re.search(told, found or "")
@@ -172,7 +166,7 @@ def test_what_a_training_is_told(wanted, device, times, told, monkeypatch):
         (1.1, 4.0, "1.1 times as long in int8 as in fp32"),
     ],
 )
-def test_what_encoding_in_int8_is_told(int8, bf16, told, monkeypatch):
+def test_notes_on_int8(int8, bf16, told, monkeypatch):
     monkeypatch.setattr(_precision, "product_time", {torch.int8: int8, torch.bfloat16: bf16}.__getitem__)
     found = slow_precision("int8", torch.device("cpu"))
     assert (found is None) if told is None else re.search(told, found or "")

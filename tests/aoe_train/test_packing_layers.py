@@ -51,7 +51,7 @@ def test_linear_and_its_gradients(bias, shape, by_torch, monkeypatch):
     torch.testing.assert_close(*gradients, atol=1e-4, rtol=1e-5)
 
 
-def test_linear_under_autocast_is_as_torchs():
+def test_linear_under_autocast_equals_torch():
     plain, fast = _both(bias=True)
     x = torch.randn(5, 24)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -72,13 +72,13 @@ def test_a_frozen_weight_gets_no_gradient():
     assert fast.bias.grad is not None
 
 
-def test_double_precision_goes_torchs_way():
+def test_torch_computes_double_precision():
     plain, fast = _both(bias=True)
     x = torch.randn(3, 24, dtype=torch.float64)
     assert torch.equal(plain.double()(x), fast.double()(x))
 
 
-def test_dropout_scales_what_stays_and_its_gradient_alike():
+def test_dropout_scales_values_and_gradients():
     layer = nn.Dropout(0.1)
     use_fast_layers(nn.Sequential(layer))
     assert type(layer) is FastDropout
@@ -103,7 +103,7 @@ def test_dropout_follows_torchs_seed():
 
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.9])
-def test_the_share_that_stays_is_stated_truly(p):
+def test_the_share_of_kept_elements(p):
     keep, share = keep_mask((1000, 1000), p, 7)
     assert abs(share - (1 - p)) <= 1 / 512
     assert abs(keep.float().mean() - share) < 2e-3
@@ -118,7 +118,7 @@ def _cost(lengths: list[int], cuts: tuple[int, ...]) -> int:
 
 
 @given(LENGTHS)
-def test_buckets_hold_each_sequence_once(lengths):
+def test_buckets_contain_each_sequence_once(lengths):
     sequences = Sequences(lengths, torch.device("cpu"))
     found = sequences.buckets
     assert [length for bucket in found for length in bucket.lengths] == lengths
@@ -150,31 +150,6 @@ def test_heads_and_put_heads_are_inverse(lengths):
         heads = bucket.heads(packed, zeros=True).view(bucket.size, 2, bucket.length, 3)
         assert torch.equal(heads.transpose(1, 2), bucket.grid(packed))
     assert torch.equal(copy, packed)
-
-
-def test_padding_repeats_a_sequences_last_token_where_it_does_not_matter():
-    packed = torch.arange(1.0, 6.0).view(5, 1, 1)
-    (bucket,) = Sequences([1, 2, 2], torch.device("cpu")).buckets
-    assert bucket.heads(packed).flatten().tolist() == [1, 1, 2, 3, 4, 5]
-    assert bucket.heads(packed, zeros=True).flatten().tolist() == [1, 0, 2, 3, 4, 5]
-
-
-@pytest.mark.parametrize(
-    ("causal", "window", "seen"),
-    [
-        (False, None, [[1, 1, 0], [1, 1, 0], [1, 1, 1]]),
-        (True, None, [[1, 0, 0], [1, 1, 0], [1, 1, 1]]),
-        (False, 1, [[1, 0, 0], [0, 1, 0], [1, 1, 1]]),
-    ],
-)
-def test_bias_hides_padding_later_and_distant_keys(causal, window, seen):
-    (bucket,) = Sequences([2, 3], torch.device("cpu")).buckets
-    bias = bucket.bias(causal=causal, window=window, dtype=torch.float32)
-    assert bias is not None
-    assert (bias[0, 0] == 0).int().tolist() == seen
-    (bucket,) = Sequences([4, 4], torch.device("cpu")).buckets
-    if not causal and (window or 4) >= 4:
-        assert bucket.bias(causal=False, window=window and 4, dtype=torch.float32) is None
 
 
 def test_an_accelerators_bias_has_aligned_rows():
@@ -209,7 +184,7 @@ def _trained(folder: Path, rows: bool) -> Any:
     return model
 
 
-def test_the_same_weights_come_out(bert):
+def test_training_used_rows_gives_the_same_weights(bert):
     all_rows, used_rows = _trained(bert, rows=False), _trained(bert, rows=True)
     assert isinstance(used_rows.get_input_embeddings(), UsedRows)
     ours = used_rows.state_dict()
@@ -220,7 +195,7 @@ def test_the_same_weights_come_out(bert):
     assert torch.equal(used_rows.get_input_embeddings().weight, ours["embeddings.word_embeddings.weight"])
 
 
-def test_a_whole_state_dict_goes_in_and_comes_out(bert):
+def test_state_dict_of_the_whole_embedding(bert):
     plain, model = _model(bert), _model(bert)
     train_used_rows(model, USED)
     ids = torch.arange(20)[None]  # other tokens can be read

@@ -1,4 +1,4 @@
-"""Small vectors: hand-worked codes, sentence-transformers' values, and what codes stand for."""
+"""Quantization: equality with sentence-transformers, and restored values."""
 
 import numpy as np
 import pytest
@@ -27,22 +27,7 @@ def drawn(seed: int, rows: int = 7, dim: int = 12) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
 
 
-def test_int8_by_hand():
-    ranges = np.array([[0, -255], [255, 255]], np.float32)  # steps of 1 and of 2
-    vectors = np.array([[0, -255], [1.5, 0], [255, 255], [-9, 999]], np.float32)
-    assert quantized(vectors, "int8", ranges).tolist() == [[-128, -128], [-127, -1], [127, 127], [-128, 127]]
-
-
-def test_bits_by_hand():
-    vectors = np.array([[1, -1, 0, 2, -3, 0, 0, 4, 5, -6]], np.float32)  # 10010001 10 and six zeros
-    assert quantized(vectors, "ubinary").tolist() == [[0b10010001, 0b10000000]]
-    assert quantized(vectors, "binary").tolist() == [[0b10010001 - 128, 0]]
-    assert restored(np.array([[0b10010001, 0b10000000]], np.uint8), "ubinary", 10).tolist() == [
-        [1, -1, -1, 1, -1, -1, -1, 1, 1, -1]
-    ]
-
-
-def test_a_dimension_of_one_value_stays_that_value():
+def test_constant_dimensions():
     vectors = np.array([[3, 1], [3, 2]], np.float32)
     ranges = value_ranges([vectors])
     codes = quantized(vectors, "int8")
@@ -53,7 +38,7 @@ def test_a_dimension_of_one_value_stays_that_value():
 @pytest.mark.parametrize("quantize", QUANTIZE)
 @quick
 @given(seed=seeds, dim=st.integers(1, 20))
-def test_values_are_those_of_sentence_transformers(quantize, seed, dim):
+def test_codes_equal_sentence_transformers(quantize, seed, dim):
     from sentence_transformers.util.quantization import quantize_embeddings
 
     vectors, calibration = drawn(seed, dim=dim), drawn(seed + 1, dim=dim)
@@ -75,7 +60,7 @@ def test_values_are_those_of_sentence_transformers(quantize, seed, dim):
 
 @quick
 @given(seed=seeds)
-def test_what_codes_stand_for_is_at_most_half_a_step_away(seed):
+def test_restored_values_are_within_half_a_step(seed):
     vectors = drawn(seed)
     ranges = value_ranges([vectors[:2], vectors[2:], vectors[:0]])
     assert (ranges == [vectors.min(0), vectors.max(0)]).all()
@@ -90,10 +75,10 @@ def test_what_codes_stand_for_is_at_most_half_a_step_away(seed):
     [
         (lambda: quantized(drawn(1, rows=1), "int8"), r"int8 of 1 vector: .*calibration set"),
         (lambda: calibrated(drawn(1)[0], 12), r"int8 of 1 vector: .*calibration set"),
-        (lambda: calibrated(drawn(1), 8), "calibration of 12 numbers a vector: expected 8"),
+        (lambda: calibrated(drawn(1), 8), "calibration: its vectors have 12 dimensions; expected 8"),
         (lambda: named_quantize("int4"), "quantize 'int4': expected float32, int8, binary, ubinary"),
-        (lambda: checked_dim(0, 32), "vectors have 32 numbers; expected 1 to 32"),
-        (lambda: checked_dim(33, 32), "vectors have 32 numbers; expected 1 to 32"),
+        (lambda: checked_dim(0, 32), "vectors have 32 dimensions; expected 1 to 32"),
+        (lambda: checked_dim(33, 32), "vectors have 32 dimensions; expected 1 to 32"),
     ],
 )
 def test_what_is_refused(call, message):

@@ -1,4 +1,4 @@
-"""Indexes of texts: made, added to, searched, and compared with themselves."""
+"""Indexes: building, reuse, search and near-duplicates."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def made(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_texts_of_a_table_by_the_names_of_its_columns(tmp_path: Path):
+def test_text_columns_of_a_table(tmp_path: Path):
     rows = read_rows(issues(3))
     assert rows.columns == ("title", "body")
     first = issues(3).row(0, named=True)
@@ -71,9 +71,9 @@ def test_texts_of_a_table_by_the_names_of_its_columns(tmp_path: Path):
 @pytest.mark.parametrize(
     ("rows", "columns", "words"),
     [
-        ([{"a": "x", "b": "y"}], [], "found the columns a, b, expected text, or title and body"),
-        ([{"a": "x"}], ["b"], "no column 'b'; there are a"),
-        ([{"text": ["x"]}], [], "holds lists"),
+        ([{"a": "x", "b": "y"}], [], "found the columns a, b; expected text, or title and body"),
+        ([{"a": "x"}], ["b"], "no column 'b'; choose from a"),
+        ([{"text": ["x"]}], [], "contains lists"),
         ([{"text": " "}], [], "no row has a text in text"),
     ],
 )
@@ -82,15 +82,15 @@ def test_tables_without_texts_are_refused(rows: Any, columns: list[str], words: 
         read_rows(rows, columns)
 
 
-def test_columns_that_can_not_be_written_as_text_are_no_values_and_no_texts():
+def test_columns_that_can_not_be_text():
     odd = {"bytes": b"\xff", "span": timedelta(1), "thing": object(), "day": date(2024, 1, 2)}
     assert read_rows([{"text": "one", **odd}]).frame.columns == ["text", "day"]
     for name, held in (("bytes", "Binary"), ("span", "Duration"), ("thing", "Object")):
-        with pytest.raises(DataError, match=f"the column '{name}' holds {held}.*; expected texts"):
+        with pytest.raises(DataError, match=f"the column '{name}' contains {held}.*; expected texts"):
             read_rows([odd], [name])
 
 
-def test_rows_of_any_kind_become_json_and_can_be_filtered_by(bert: Path, tmp_path: Path):
+def test_filters_and_json_of_all_column_types(bert: Path, tmp_path: Path):
     columns = {
         "text": TEXTS[:2],
         "day": [date(2024, 1, 2), None],
@@ -109,11 +109,11 @@ def test_rows_of_any_kind_become_json_and_can_be_filtered_by(bert: Path, tmp_pat
     hit = opened.search(TEXTS[0], by="words")[0].to_dict()
     assert json.loads(json.dumps(hit, allow_nan=False))["row"]["day"] == "2024-01-02"
     assert (hit["row"]["score"], hit["row"]["price"]) == (None, "1.50")
-    near = aoe_train.duplicates(out, least=-1, progress=False).to_dict()
+    near = aoe_train.duplicates(out, min_cosine=-1, progress=False).to_dict()
     assert json.loads(json.dumps(near, allow_nan=False))["pairs"][0]["score_1"] is None
 
 
-def test_one_text_and_the_same_text_five_times(bert: Path, tmp_path: Path):
+def test_a_single_text_and_repeated_texts(bert: Path, tmp_path: Path):
     aoe_train.index([TEXTS[0]], model=bert, out=tmp_path / "one", **QUIET)
     assert aoe_train.search(tmp_path / "one", TEXTS[0], model=bert)[0].text == TEXTS[0]
     alone = aoe_train.duplicates(tmp_path / "one", progress=False)
@@ -121,13 +121,13 @@ def test_one_text_and_the_same_text_five_times(bert: Path, tmp_path: Path):
     rows = [TEXTS[0]] * 5 + [TEXTS[1]]
     made = aoe_train.index(rows, model=bert, out=tmp_path / "five", **QUIET)
     assert (made.rows, made.encoded) == (6, 2)
-    found = aoe_train.duplicates(tmp_path / "five", least=0.999999, neighbours=10**6, progress=False)
+    found = aoe_train.duplicates(tmp_path / "five", min_cosine=0.999999, neighbours=10**6, progress=False)
     places = list(found.pairs.filter(pl.col("place2") < 5).select("place1", "place2").iter_rows())
     assert places == [(one, other) for one in range(5) for other in range(one + 1, 5)]
     assert found.full == 0
 
 
-def test_both_rankings_together_are_the_hybrid_s(bert: Path, made: Path):
+def test_search_by_both_equals_hybrid(bert: Path, made: Path):
     index = aoe_train.open_index(made, model=bert)
     encoder = Encoder.load(bert)
     texts = index.texts(range(len(index)))
@@ -142,7 +142,7 @@ def test_both_rankings_together_are_the_hybrid_s(bert: Path, made: Path):
     assert found[0].row["number"] == found[0].place + 1
 
 
-def test_by_one_ranking_alone_and_within_some_rows(made: Path, bert: Path):
+def test_search_by_one_ranking_and_with_filters(made: Path, bert: Path):
     index = aoe_train.open_index(made, model=bert)
     asked = index.texts([9])[0]
     by_model = index.search(asked, by="model", top=3)
@@ -157,7 +157,7 @@ def test_by_one_ranking_alone_and_within_some_rows(made: Path, bert: Path):
     assert index.search(asked, where={"state": "lost"}) == []
 
 
-def test_what_can_not_be_asked_is_one_line(made: Path, bert: Path, other_bert: Path, tmp_path: Path):
+def test_search_errors(made: Path, bert: Path, other_bert: Path, tmp_path: Path):
     index, unopened = aoe_train.open_index(made, model=bert), aoe_train.open_index(made, words_only=True)
     for opened, wrong, words in (
         (index, {"by": "luck"}, "expected both, model, words"),
@@ -165,20 +165,20 @@ def test_what_can_not_be_asked_is_one_line(made: Path, bert: Path, other_bert: P
         (unopened, {}, "opened without its model"),
         (index, {"top": 0}, "top 0: expected at least 1"),
         (index, {"weight": 2}, "expected 0 to 1"),
-        (index, {"where": {"sha256": "x"}}, "where sha256: no such column; there are number, title"),
+        (index, {"where": {"sha256": "x"}}, "where sha256: no such column; choose from number, title"),
     ):
         with pytest.raises(ConfigError, match=words):
             opened.search("a dog", **wrong)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="the text is empty"):
         index.search(" ")
-    with pytest.raises(ConfigError, match="expected the folder that `aoe index` made"):
+    with pytest.raises(ConfigError, match="expected a folder of `aoe index`"):
         aoe_train.search(tmp_path, "a dog")
-    with pytest.raises(ConfigError, match="and not of other as it is here"):
+    with pytest.raises(ConfigError, match="differ from those of other; give the same model"):
         aoe_train.open_index(made, model=other_bert)
 
 
 @pytest.mark.parametrize("quantize", ["float32", "int8"])
-def test_what_is_there_is_not_encoded_again(bert: Path, tmp_path: Path, quantize: str):
+def test_vectors_of_an_earlier_index_are_reused(bert: Path, tmp_path: Path, quantize: str):
     out, whole = tmp_path / "index", tmp_path / "whole"
     how: dict[str, Any] = {"model": bert, "quantize": quantize, **QUIET}
     first = aoe_train.index(sentences(40), out=out, **how)
@@ -199,15 +199,15 @@ def other_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_bert(tmp_path_factory.mktemp("models") / "other", seed=9)
 
 
-def test_neither_another_folder_nor_a_column_is_replaced(bert: Path, tmp_path: Path):
+def test_other_folders_and_columns_are_not_replaced(bert: Path, tmp_path: Path):
     out = tmp_path / "index"
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="no index of ours"):
+    with pytest.raises(ConfigError, match="isn't an index of `aoe index`"):
         aoe_train.index(TEXTS, model=bert, out=tmp_path, progress=False)
     assert (tmp_path / "mine.txt").read_text() == "mine"
     with pytest.raises(ConfigError, match="expected flat, hnsw"):
         aoe_train.index(TEXTS, model=bert, out=out, kind="tree", progress=False)
-    with pytest.raises(DataError, match="the column sha256 would be lost"):
+    with pytest.raises(DataError, match="the column sha256 is reserved"):
         aoe_train.index([{"text": "a dog", "sha256": "mine"}], model=bert, out=out, **QUIET)
     aoe_train.index(TEXTS, model=bert, out=out, **QUIET)
     how: dict[str, Any] = {"model": bert, "out": tmp_path / "anew", "text_column": "text", **QUIET}
@@ -219,11 +219,11 @@ def test_neither_another_folder_nor_a_column_is_replaced(bert: Path, tmp_path: P
     [
         ("index.json", b'{"format": 1, "rows": "many"}', "index.json"),
         ("vectors.npy", b"no array", "vectors.npy.*build the index again"),
-        ("rows.parquet", None, "rows.parquet.*is gone; build the index again"),
+        ("rows.parquet", None, "rows.parquet.*is missing; build the index again"),
         ("words/indices.csc.index.npy", b"x", "build the index again"),
     ],
 )
-def test_a_damaged_index_is_one_line(bert: Path, made: Path, tmp_path: Path, file: str, content, words: str):
+def test_damaged_indexes(bert: Path, made: Path, tmp_path: Path, file: str, content, words: str):
     copy = Path(shutil.copytree(made, tmp_path / "index"))
     (copy / file).write_bytes(content) if content is not None else (copy / file).unlink()
     with pytest.raises(DataError, match=words):
@@ -232,7 +232,7 @@ def test_a_damaged_index_is_one_line(bert: Path, made: Path, tmp_path: Path, fil
     assert aoe_train.search(copy, "a dog", by="words")
 
 
-def test_queries_together_find_what_each_finds_alone(made: Path, bert: Path):
+def test_search_together_equals_single_searches(made: Path, bert: Path):
     index = aoe_train.open_index(made, model=bert)
     queries = [
         SearchQuery(text, 3 + place, {"state": "open"} if place == 2 else {}, {}, by, None)
@@ -246,19 +246,19 @@ def test_queries_together_find_what_each_finds_alone(made: Path, bert: Path):
         assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in alone], abs=1e-6)
 
 
-def test_near_texts_are_those_that_comparing_all_finds(made: Path, tmp_path: Path):
+def test_near_duplicates_equal_a_full_comparison(made: Path, tmp_path: Path):
     vectors = np.load(made / "vectors.npy")
     cosines = vectors @ vectors.T
     least = float(np.quantile(cosines, 0.9))
     wanted = {(one, other) for one, other in np.argwhere(cosines >= least).tolist() if one < other}
-    found = aoe_train.duplicates(made, least=least, neighbours=60, progress=False)
+    found = aoe_train.duplicates(made, min_cosine=least, neighbours=60, progress=False)
     assert set(found.pairs.select("place1", "place2").iter_rows()) == wanted
     assert found.pairs["cosine"].is_sorted(descending=True)
     assert found.rows()["number_1"].to_list() == [place + 1 for place in found.pairs["place1"]]
     assert {place for group in found.groups for place in group} == {one for pair in wanted for one in pair}
     assert found.full == 0
     degrees = (cosines >= least).sum(axis=1) - 1
-    nearest = aoe_train.duplicates(made, least=least, neighbours=1, progress=False)
+    nearest = aoe_train.duplicates(made, min_cosine=least, neighbours=1, progress=False)
     assert nearest.full == (degrees > 1).sum()
     np.fill_diagonal(cosines, -1)
     assert set(nearest.pairs.select("place1", "place2").iter_rows()) == {
@@ -270,14 +270,14 @@ def test_near_texts_are_those_that_comparing_all_finds(made: Path, tmp_path: Pat
         found.write(tmp_path / "pairs.parquet")
 
 
-def test_no_block_of_the_comparison_loses_or_repeats_a_pair(monkeypatch):
+def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
     random = np.random.default_rng(1)
     vectors = random.integers(0, 2, (50, 4)).astype(np.float32)  # so that many cosines are equal
     both = IndexVectors(vectors), IndexVectors(vectors[:30])
     for neighbours in (2, 60):
         found = []
         for sizes in ((1024, 4096, 1 << 20), (7, 11, 5)):
-            for name, size in zip(("_QUERIES", "_COMPARED", "_WAITING"), sizes, strict=True):
+            for name, size in zip(("_QUERIES", "_OTHERS", "_BUFFERED_PAIRS"), sizes, strict=True):
                 monkeypatch.setattr(near_duplicates, name, size)
             for queries in (None, both[1]):
                 pairs, full = near_duplicates.alike(
@@ -293,7 +293,7 @@ def test_the_table_shows_the_groups(bert: Path, tmp_path: Path):
     rows = [{"key": f"A-{number}", "text": long} for number in range(1, 8)]
     rows += [{"key": f"B-{number}", "text": "the compiler panics"} for number in range(2)]
     aoe_train.index(rows, model=bert, out=tmp_path / "index", **QUIET)
-    found = aoe_train.duplicates(tmp_path / "index", least=0.999999, progress=False)
+    found = aoe_train.duplicates(tmp_path / "index", min_cosine=0.999999, progress=False)
     assert [len(group) for group in found.groups] == [7, 2]
     told = str(found.table())
     lines = [line for line in told.splitlines() if "A-" in line]
@@ -320,16 +320,16 @@ NUMBERS = {"score": [1.0, 2.5, None], "count": [3, 2**60, None], "open": [True, 
         ({"open": "false"}, [1]),
     ],
 )
-def test_numbers_are_equal_however_they_are_written(where: dict[str, Any], places: list[int]):
+def test_filters_compare_numbers_by_value(where: dict[str, Any], places: list[int]):
     rows = pl.DataFrame({**NUMBERS, "price": [Decimal("1.50"), Decimal("2.00"), None]})
     found = allowed(rows, where, {})
     assert found is not None
     assert found.tolist() == places
 
 
-def test_texts_of_another_index_are_looked_for(made: Path, bert: Path, other_bert: Path, tmp_path: Path):
+def test_near_duplicates_between_two_indexes(made: Path, bert: Path, other_bert: Path, tmp_path: Path):
     aoe_train.index(issues().head(5), model=bert, out=tmp_path / "new", **QUIET)
-    found = aoe_train.duplicates(made, least=0.999, against=tmp_path / "new", progress=False)
+    found = aoe_train.duplicates(made, min_cosine=0.999, against=tmp_path / "new", progress=False)
     assert {(place, place) for place in range(5)} <= {*found.pairs.select("place1", "place2").iter_rows()}
     same = found.rows().filter(pl.col("place1") == pl.col("place2"))
     assert same["title_1"].to_list() == same["title_2"].to_list()
@@ -337,7 +337,7 @@ def test_texts_of_another_index_are_looked_for(made: Path, bert: Path, other_ber
     aoe_train.index(TEXTS, model=other_bert, out=tmp_path / "theirs", **QUIET)
     for how, words in (
         ({"against": tmp_path / "theirs"}, "another model than"),
-        ({"least": 3}, "expected a cosine, from -1 to 1"),
+        ({"min_cosine": 3}, "from -1 to 1"),
     ):
         with pytest.raises(ConfigError, match=words):
             aoe_train.duplicates(made, progress=False, **how)
@@ -353,5 +353,5 @@ def test_the_three_commands(bert: Path, tmp_path: Path):
     assert [hit["row"]["state"] for hit in hits] == ["open", "open"]
     with pytest.raises(ConfigError, match="expected COLUMN=VALUE"):
         aoe("search", out, "x", "--where", "state")
-    pairs = aoe("duplicates", out, "--least", "-1", "--json", "-q", "--neighbours", "60")
+    pairs = aoe("duplicates", out, "--min-cosine", "-1", "--json", "-q", "--neighbours", "60")
     assert len(json.loads(pairs)["pairs"]) == 60 * 59 / 2

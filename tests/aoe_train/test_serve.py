@@ -1,4 +1,4 @@
-"""The server over HTTP: OpenAI's client gets the model's own vectors, hostile requests a clear status."""
+"""The server over HTTP: OpenAI's client gets the model's vectors, hostile requests get an error status."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def encoder(bert: Path) -> Encoder:
 
 
 def serving(embedder: Embedder, key: str | None = None, **limits: Any) -> EmbeddingServer:
-    """A server of a model at hand."""
+    """A server for an embedder."""
     return EmbeddingServer(
         embedder, name="m", search=None, host="127.0.0.1", port=0, key=key, limits=Limits(**limits)
     )
@@ -45,7 +45,7 @@ def serving(embedder: Embedder, key: str | None = None, **limits: Any) -> Embedd
 
 @pytest.fixture(scope="module")
 def server(encoder: Encoder) -> Iterator[EmbeddingServer]:
-    """A server of several tests."""
+    """A shared server."""
     with serving(LocalEmbedder(encoder, "m"), body_mib=1, texts=64) as running:
         yield running
 
@@ -61,7 +61,7 @@ def post(server: EmbeddingServer, body: object, path: str = "/v1/embeddings", **
 
 
 def raw(server: EmbeddingServer, *parts: bytes, times: int = 1) -> tuple[bytes, int]:
-    """What a server answers until it ends the connection, and how many parts it took."""
+    """The server's answer until it closes the connection, and the number of parts that it accepted."""
     taken, answer = 0, b""
     with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), 60) as connection:
         with suppress(ConnectionError):
@@ -85,12 +85,12 @@ def alive(server: EmbeddingServer) -> bool:
 
 
 def waiting(server: EmbeddingServer) -> int:
-    """Texts in the queue."""
+    """The number of texts in the queue."""
     return int(requests.get(f"{server.url}/health", timeout=60).json()["queue"]["texts"])
 
 
 @pytest.mark.parametrize(("encoding", "dimensions"), [("float", 8), ("base64", 8), (None, None)])
-def test_openai_s_client_gets_the_vectors_of_encode(
+def test_openai_client_gets_the_vectors_of_encode(
     server: EmbeddingServer, encoder: Encoder, encoding: Any, dimensions: int | None
 ):
     texts = [*sentences(20), LONG]
@@ -122,10 +122,10 @@ def test_openai_s_client_gets_the_vectors_of_encode(
         (b'{"input": "a\\uDC00 dog"}', 400, "invalid utf-16 surrogate pair"),
         (b'{"input": "\\ud83d\\ude00", "x": "', 400, "truncated"),
         (b"[]", 400, "Expected `object`"),
-        ({"input": [1, 2, 3]}, 400, "token numbers"),
+        ({"input": [1, 2, 3]}, 400, "token ids"),
         ({"input": []}, 400, "input is empty"),
         ({"input": ["a dog", " "]}, 400, r"text 1 \(from 0\) is empty"),
-        ({"input": ["a"] * 65}, 400, "65 texts; at most 64 a request"),
+        ({"input": ["a"] * 65}, 400, "65 texts in one request; send at most 64"),
         ({"input": ["a"] * 10**6}, 413, "more than 1,048,576 bytes"),
         ({"input": [True]}, 400, "got `bool`"),
         ({"input": "a", "dimensions": 33}, 400, "expected 1 to 32"),
@@ -134,7 +134,7 @@ def test_openai_s_client_gets_the_vectors_of_encode(
         ({"input": "a", "model": "other"}, 404, "this server has 'm'"),
     ],
 )
-def test_what_can_not_be_encoded_is_told(server: EmbeddingServer, body: object, status: int, words: str):
+def test_errors_of_embedding_requests(server: EmbeddingServer, body: object, status: int, words: str):
     answer = post(server, body)
     assert answer.status_code == status
     assert re.search(words, answer.json()["error"]["message"])
@@ -159,13 +159,13 @@ def test_bodies_are_refused_before_they_are_read(server: EmbeddingServer):
         [b"POST /search HTTP/1.1\r\nContent-Length: -1\r\n\r\n"],
     ],
 )
-def test_what_is_no_http_is_refused(server: EmbeddingServer, parts: list[bytes]):
+def test_other_protocols_are_refused(server: EmbeddingServer, parts: list[bytes]):
     answer, _ = raw(server, *parts)
     assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 421 "))
     assert alive(server)
 
 
-def test_other_names_other_pages_and_other_types_are_refused(server: EmbeddingServer):
+def test_other_hosts_origins_and_types_are_refused(server: EmbeddingServer):
     body = {"input": "a dog"}
     assert post(server, body, Host="evil.example").status_code == 421
     assert post(server, body, Origin="http://evil.example").status_code == 403
@@ -177,10 +177,10 @@ def test_other_names_other_pages_and_other_types_are_refused(server: EmbeddingSe
     assert post(server, {"text": "a"}, "/search").status_code == 404
 
 
-def test_a_key_is_asked_of_all_but_health(encoder: Encoder):
+def test_a_key_is_required_except_for_health(encoder: Encoder):
     with serving(LocalEmbedder(encoder, "m"), key=KEY) as server:
         assert len(client(server, KEY).embeddings.create(input="a dog", model="m").data) == 1
-        with pytest.raises(openai.AuthenticationError, match="a key is needed"):
+        with pytest.raises(openai.AuthenticationError, match="needs a key"):
             client(server, KEY[:-1]).embeddings.create(input="a dog", model="m")
         for value in (None, KEY, "Bearer ", "Bearer \xff"):
             answer = post(server, {"input": "a dog"}, **({} if value is None else {"Authorization": value}))
@@ -189,9 +189,9 @@ def test_a_key_is_asked_of_all_but_health(encoder: Encoder):
         assert requests.get(f"{server.url}/v1/models", timeout=60).status_code == 401
 
 
-def test_hosts_and_keys_that_can_not_be_are_refused(bert: Path, monkeypatch):
+def test_invalid_options_of_serve(bert: Path, monkeypatch):
     for options, words in (
-        ({"host": "0.0.0.0"}, "others could ask this server"),
+        ({"host": "0.0.0.0"}, "other machines could use this server"),
         ({"key_env": "NOWHERE_SET"}, "no key; set NOWHERE_SET"),
         ({"max_texts": 0}, "texts"),
         ({"host": "192.0.2.1", "no_key": True}, "can't be used"),
@@ -226,7 +226,7 @@ def test_search_in_an_index(bert: Path, tmp_path: Path):
 
 
 class Held(EmbedderWrapper):
-    """A model that works when it is let."""
+    """A model that waits for an event."""
 
     def __init__(self, embedder: Embedder) -> None:
         super().__init__(embedder)
@@ -243,7 +243,7 @@ class Held(EmbedderWrapper):
 
 
 @pytest.mark.parametrize(("limits", "texts"), [({"queue": 4}, 6), ({"body_mib": 1, "held_mib": 1}, 1)])
-def test_a_full_queue_says_when_to_come_again(encoder: Encoder, limits: dict[str, int], texts: int):
+def test_a_full_queue_returns_429(encoder: Encoder, limits: dict[str, int], texts: int):
     held = Held(LocalEmbedder(encoder, "m"))
     with serving(held, **limits) as server, ThreadPoolExecutor(1) as pool:
         first = pool.submit(post, server, {"input": ["a dog"] * texts})  # more than the queue; nothing waits
@@ -258,7 +258,7 @@ def test_a_full_queue_says_when_to_come_again(encoder: Encoder, limits: dict[str
         assert alive(server)
 
 
-def test_what_waits_is_encoded_together_and_who_left_is_not(encoder: Encoder):
+def test_waiting_texts_form_a_batch_without_disconnected_clients(encoder: Encoder):
     held = Held(LocalEmbedder(encoder, "m"))
     with serving(held) as server, ThreadPoolExecutor(9) as pool:
         first = pool.submit(post, server, {"input": "a dog"})
@@ -277,7 +277,7 @@ def test_what_waits_is_encoded_together_and_who_left_is_not(encoder: Encoder):
             np.testing.assert_allclose(found, encoder.encode(text), atol=1e-5)
 
 
-def test_a_batch_that_fails_costs_only_the_request_that_made_it_fail(encoder: Encoder, capfd):
+def test_a_failing_text_fails_only_its_request(encoder: Encoder, capfd):
     held = Held(LocalEmbedder(encoder, "m"))
     with serving(held) as server, ThreadPoolExecutor(3) as pool:
         first = pool.submit(post, server, {"input": "a dog"})
@@ -292,14 +292,14 @@ def test_a_batch_that_fails_costs_only_the_request_that_made_it_fail(encoder: En
     assert "the model failed" in capfd.readouterr().err
 
 
-def test_a_body_that_does_not_arrive_is_given_up(encoder: Encoder):
+def test_an_incomplete_body_times_out(encoder: Encoder):
     with serving(LocalEmbedder(encoder, "m"), receive_s=0.3) as server:
         assert raw(server, head(server, "Content-Length: 100"), b'{"input"')[0].startswith(b"HTTP/1.1 408 ")
         assert alive(server)
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Wait for something that comes to be soon."""
+    """Wait until a condition holds."""
     end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end

@@ -1,4 +1,4 @@
-"""The queue before the model, and `aoe serve` as a process: started, stopped, killed."""
+"""The model's queue, and `aoe serve` as a process that is stopped and killed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train.searching.serve.batching import Batcher
-from aoe_train.searching.serve.requests import RefusalError
 from aoe_train.settings.prompts import NamedPrompts
 from tests.aoe_train.test_serve import until
 
 
 class Words:
-    """A model whose tokens are words, and whose vectors tell the text."""
+    """A model whose tokens are words and whose vectors identify the text."""
 
     name, identity, separator, prompts = "words", "words", "\n", NamedPrompts({})
     similarity: Any = "cosine"
@@ -42,7 +41,7 @@ class Words:
 
 
 class Held(Words):
-    """Waits before its first batch until it is let go."""
+    """Waits for an event before its first batch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +57,7 @@ class Held(Words):
 def encoded(
     model: Words, requests: list[tuple[list[str], str | None]], batch_tokens: int
 ) -> list[np.ndarray]:
-    """What requests that come at once get."""
+    """The vectors of concurrent requests."""
 
     async def ask() -> list[np.ndarray]:
         batcher = Batcher(model, batch_tokens=batch_tokens, most_texts=10_000)
@@ -80,7 +79,7 @@ _TEXTS = st.lists(st.integers(1, 9).map(lambda words: " ".join(["a"] * words)), 
     st.lists(st.tuples(_TEXTS, st.sampled_from([None, "query: "])), min_size=1, max_size=8),
     st.integers(1, 30),
 )
-def test_each_text_gets_its_vector_once_in_batches_of_one_prompt(
+def test_each_text_is_encoded_once_in_batches_of_one_prompt(
     requests: list[tuple[list[str], str | None]], batch_tokens: int
 ):
     model = Words()
@@ -93,7 +92,7 @@ def test_each_text_gets_its_vector_once_in_batches_of_one_prompt(
         assert len(texts) == 1 or sum(len(text.split()) for text in texts) <= batch_tokens
 
 
-def test_a_large_request_lets_small_ones_in_between():
+def test_small_requests_overtake_a_large_one():
     model = Held()
 
     async def ask() -> None:
@@ -102,7 +101,7 @@ def test_a_large_request_lets_small_ones_in_between():
         jobs = [asyncio.ensure_future(batcher.encode(texts)) for texts in requests]
         while "small" not in [
             *model.held,
-            *(item.text for queue in batcher._queues.values() for item in queue),
+            *(one.text for queue in batcher._queues.values() for one in queue),
         ]:
             await asyncio.sleep(0.01)
         model.let_go.set()
@@ -116,11 +115,11 @@ def test_a_large_request_lets_small_ones_in_between():
 
 
 class Panic(BaseException):
-    """As polars raises it: not an Exception."""
+    """Like a panic of polars, it isn't an Exception."""
 
 
 @pytest.mark.parametrize("fault", [ValueError, Panic])
-def test_calls_that_wait_run_as_one_and_one_that_fails_fails_alone(fault: type[BaseException]):
+def test_waiting_calls_run_together_and_fail_separately(fault: type[BaseException]):
     model, batches = Held(), list[list[int]]()
 
     def halves(numbers: list[int]) -> list[int]:
@@ -151,27 +150,6 @@ def test_calls_that_wait_run_as_one_and_one_that_fails_fails_alone(fault: type[B
     assert batches == [[2, 4, 5, 6, 8], [2], [4], [5], [6], [8], [10]]
 
 
-def test_what_is_too_much_is_refused_and_leaves_nothing_behind():
-    async def ask() -> None:
-        batcher = Batcher(Words(), batch_tokens=100, most_texts=3)
-        try:
-            first = asyncio.ensure_future(batcher.encode(["a"] * 5))
-            await asyncio.sleep(0)
-            with pytest.raises(RefusalError, match="too many texts"):
-                await batcher.encode(["b"])
-            await first
-            assert len((await batcher.encode(["b"]))[0]) == 1
-            gone = asyncio.ensure_future(batcher.encode(["c"]))
-            await asyncio.sleep(0)
-            gone.cancel()
-            await asyncio.wait([gone])
-            assert batcher.texts == batcher.requests == 0
-        finally:
-            batcher.close()
-
-    asyncio.run(ask())
-
-
 SERVER = """
 import time
 from pathlib import Path
@@ -193,7 +171,7 @@ main()
 
 @contextmanager
 def serving(folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """A server of a model that waits when it is asked to."""
+    """A server of a model that waits for a file if a text is "wait"."""
     command = [sys.executable, "-c", SERVER, "serve", "--model", "slow", "--json"]
     path = os.environ.get("PYTHONPATH", "") or str(Path.cwd())
     process = subprocess.Popen(
@@ -218,7 +196,7 @@ def ask(url: str, text: str) -> requests.Response:
     )
 
 
-def test_told_to_stop_it_finishes_what_it_works_on_and_killed_it_starts_again(tmp_path: Path):
+def test_sigterm_finishes_requests_and_sigkill_allows_a_restart(tmp_path: Path):
     with (
         serving(tmp_path, "--port", "0", "--key-env", "THE_KEY") as (process, told),
         ThreadPoolExecutor(1) as pool,

@@ -60,7 +60,7 @@ def test_invalid_settings_are_refused(assignment, words):
     assert words in str(raised.value)
 
 
-COMMANDS = [*("train", "encode", "evaluate", "export", "push")]
+COMMANDS = [*("train", "encode", "evaluate", "export")]
 WITHOUT_TORCH = """
 import sys
 class Absent:

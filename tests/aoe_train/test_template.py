@@ -134,9 +134,9 @@ def test_prompt_tokens_are_a_prefix(words, text, maker):
         return
     found = prompt_tokens(raw, words)
     joined = raw.encode(words + text, add_special_tokens=False).ids
-    lead = found.lead(joined)
-    assert joined[:lead] == found.alone[:lead]
-    assert lead in (len(found.alone), len(joined)) or joined[lead] != found.alone[lead]
+    lead = found.shared(joined)
+    assert joined[:lead] == found.ids[:lead]
+    assert lead in (len(found.ids), len(joined)) or joined[lead] != found.ids[lead]
     assert found.special == special_tokens_of(raw)
 
 

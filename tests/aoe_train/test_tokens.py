@@ -37,7 +37,7 @@ def texts_of(store: TokenStore, numbers: list[int]) -> list[list[list[int]]]:
 
 @settings(max_examples=10)
 @given(LISTS, st.integers(6, 20), st.sampled_from(MAKERS), st.data())
-def test_truncated_texts_are_the_tokenizers_own(texts, max_length, maker, data):
+def test_truncated_texts_equal_the_tokenizers(texts, max_length, maker, data):
     tokenizer = maker()
     store = TokenStore.build(texts, tokenizer, max_length=max_length)
     numbers = data.draw(st.lists(st.integers(0, len(texts) - 1)))
@@ -93,15 +93,15 @@ def test_bad_settings():
         TokenStore.build(["cat"], wordpiece(), max_length=4, long_text="chunks", overlap=2)
     with pytest.raises(ConfigError, match="2 prompts for 5 texts"):
         TokenStore.build(TEXTS, wordpiece(), max_length=9, prompts=["", ""])
-    with pytest.raises(ConfigError, match="only chunks overlap"):
+    with pytest.raises(ConfigError, match="only chunks can overlap"):
         pieces(IDS, 4, "truncate", 1)
     for overlap in (-1, 3, 4):
-        with pytest.raises(ConfigError, match="expected 0 to 2, at most half"):
+        with pytest.raises(ConfigError, match="expected 0 to 2, half of"):
             pieces(IDS, 4, "chunks", overlap)
 
 
-def test_progress_and_more_than_one_round(monkeypatch):
-    monkeypatch.setattr(tokens, "_AT_ONCE", 2)
+def test_progress_and_several_calls(monkeypatch):
+    monkeypatch.setattr(tokens, "_CALL_TEXTS", 2)
     seen: list[Progress] = []
     store = TokenStore.build(TEXTS, wordpiece(), max_length=8, progress=seen.append)
     assert [(at.done, at.total, at.ended) for at in seen] == [
@@ -123,7 +123,7 @@ def build(folder: Path | None, long_text: LongText = "truncate") -> TokenStore:
     return TokenStore.build(TEXTS, wordpiece(), max_length=7, long_text=long_text, cache_dir=folder)
 
 
-def test_texts_may_have_a_prompt_each(tmp_path):
+def test_a_prompt_for_each_text(tmp_path):
     prompts = ["the man ", "", "a {text} or", "the man ", ""]
     how = {"max_length": 9, "include_prompt": True, "cache_dir": tmp_path}
     store = TokenStore.build(TEXTS, wordpiece(), prompts=prompts, **how)
@@ -138,7 +138,7 @@ def test_texts_may_have_a_prompt_each(tmp_path):
         assert store.batch([3, 1, 2])["prompt_lengths"].tolist() == [3, 3, 0, 2]
 
 
-def test_the_cache_is_found_again(tmp_path, monkeypatch):
+def test_the_cache_is_reused(tmp_path, monkeypatch):
     first = build(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(tokens, "_tokenise", lambda *_: pytest.fail("tokenised again"))
@@ -174,7 +174,7 @@ def test_whatever_changes_the_tokens_changes_the_key(tmp_path):
 
 
 @pytest.mark.parametrize("harm", ["cut", "missing"])
-def test_a_broken_cache_is_made_anew(tmp_path, harm):
+def test_a_damaged_cache_is_replaced(tmp_path, harm):
     build(tmp_path)
     (folder,) = tmp_path.iterdir()
     ids = folder / "ids.npy"
@@ -186,7 +186,7 @@ def test_a_broken_cache_is_made_anew(tmp_path, harm):
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
 
 
-def test_processes_may_build_the_same_at_once(tmp_path):
+def test_concurrent_processes_build_the_same_cache(tmp_path):
     with forked.context().Pool(3) as pool:
         stores = pool.map(build, [tmp_path] * 6)
         pool.close()
@@ -204,7 +204,7 @@ def test_a_cache_that_cant_be_written(tmp_path):
 @pytest.mark.parametrize("text", ["\ud800", "a cat " * 2000 + "\ud800"], ids=["short", "long"])
 @pytest.mark.parametrize("cached", [True, False])
 def test_half_a_surrogate_pair(tmp_path, cached, text):
-    with pytest.raises(DataError, match="holds half a surrogate pair"):
+    with pytest.raises(DataError, match="contains half a surrogate pair"):
         TokenStore.build(["a", text], wordpiece(), max_length=8, cache_dir=tmp_path if cached else None)
 
 
@@ -221,7 +221,7 @@ def test_half_a_surrogate_pair(tmp_path, cached, text):
     ],
     ids=["words", "long word", "cut word", "blanks", "no blanks"],
 )
-def test_a_long_text_has_the_tokens_of_the_whole(text, max_length, maker):
+def test_a_long_text_has_the_first_tokens_of_the_whole(text, max_length, maker):
     tokenizer = maker()
     store = TokenStore.build([text, "a dog"], tokenizer, max_length=max_length, prompts="find: ")
     whole = tokenizer("find: " + text, truncation=True, max_length=max_length).input_ids
@@ -229,7 +229,7 @@ def test_a_long_text_has_the_tokens_of_the_whole(text, max_length, maker):
 
 
 @pytest.mark.parametrize(("text", "most"), [("a cat " * 10**6, 10_000), ("x" * 6 * 10**6, 700_000)])
-def test_only_the_beginning_of_a_long_text_is_read(text, most, monkeypatch):
+def test_only_the_start_of_a_long_text_is_read(text, most, monkeypatch):
     read, encode = [], tokens._encode
     monkeypatch.setattr(
         tokens, "_encode", lambda raw, texts: read.extend(map(len, texts)) or encode(raw, texts)
@@ -251,7 +251,7 @@ def test_each_mode_by_hand():
 
 
 @given(st.integers(1, 300), st.integers(1, 40), st.data())
-def test_windows_cover_a_text_evenly_with_as_few_as_can_be(length, room, data):
+def test_windows_are_even_and_as_few_as_possible(length, room, data):
     overlap = data.draw(st.integers(0, room - 1))
     spans = windows(length, room, overlap)
     sizes = [stop - start for start, stop in spans]

@@ -1,4 +1,4 @@
-"""`label` as people run it, with LLMs behind emulated servers."""
+"""Run `label` with LLMs on emulated servers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,12 @@ def run_label(*arguments: object, keys: Mapping[str, str] = KEYS) -> Done:
 
 
 def generate(source: Path, out: Path, *more: object, keys: Mapping[str, str] = KEYS) -> Done:
-    return run_label("generate", "--input", source, "--out", out, *more, "--json", keys=keys)
+    return run_label("generate", "--data", source, "--out", out, *more, "--json", keys=keys)
 
 
 def llms_file(path: Path, urls: Mapping[str, str], **more: Any) -> Path:
-    """A configuration that puts each LLM at an address."""
-    settings = {
-        "price_in": 1.0,
-        "price_out": 2.0,
-        "api_key_env": "EMULATED_API_KEY",
-        **more,
-    }
+    """Write a configuration with the address of each LLM."""
+    settings = {"price_in": 1.0, "price_out": 2.0, "api_key_env": "EMULATED_API_KEY", **more}
     lines = []
     for name, url in urls.items():
         lines += [f"[llm.{name}]", 'kind = "openai_compatible"']
@@ -39,13 +34,13 @@ def llms_file(path: Path, urls: Mapping[str, str], **more: Any) -> Path:
 
 
 def one_llm(folder: Path, url: str, **more: Any) -> tuple[str, ...]:
-    """The flags for the one LLM `llama` at an address."""
+    """The flags for the LLM `llama` at an address."""
     config = llms_file(folder / "l.toml", {"llama": url}, **{"model": "emulated", **more})
     return ("--llm", "llama", "--config", str(config))
 
 
 def sentences(path: Path, number: int) -> Path:
-    """A file of different plain sentences."""
+    """Write a file of distinct sentences."""
     things = ("The nurse", "A doctor", "My aunt", "The child", "Every patient", "An old man", "Her brother")
     deeds = ("takes a pill", "drinks cold water", "walks slowly", "has a fever", "sleeps badly", "eats fruit")
     times = ("in the morning", "before lunch", "at night", "after work", "on Monday", "when it rains")
@@ -58,7 +53,7 @@ def sentences(path: Path, number: int) -> Path:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Every file of a dataset."""
+    """The bytes of every file of a dataset."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))

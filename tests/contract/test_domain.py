@@ -14,7 +14,6 @@ from polars.testing import assert_frame_equal
 import aoe_train
 import gis_builder
 import pairkit
-from pairkit.app.errors import ConfigError
 from pairkit.dataset.judgements import ReviewJudgement, ReviewStore
 from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import SAMPLE, Done, environment, run_here
@@ -45,7 +44,7 @@ def run(place: Path, package: str, *arguments: str) -> Done:
 
 def test_from_sentences_to_figures_beside_baselines(place: Path) -> None:
     made = run(
-        *(place, "llm_labeler", "generate", "--input", "sentences.txt", "--llm", "wordnet", "--draw", "50"),
+        *(place, "llm_labeler", "generate", "--data", "sentences.txt", "--llm", "wordnet", "--draw", "50"),
         *("--out", "pairs", "--set", "split.test=0.4", "--json"),
     )
     assert made.result["positives"] > 10
@@ -73,7 +72,7 @@ def test_from_sentences_to_figures_beside_baselines(place: Path) -> None:
 def test_rules_on_texts_in_the_first_person_keep_the_backbone(place: Path) -> None:
     asked = (f"I know that {line[:1].lower()}{line[1:]}\n" for line in SENTENCES)
     (place / "requests.txt").write_text("".join(asked))
-    run(place, "llm_labeler", "generate", "--input", "requests.txt", "--llm", "wordnet", "--out", "asked")
+    run(place, "llm_labeler", "generate", "--data", "requests.txt", "--llm", "wordnet", "--out", "asked")
     how = ("--data", "asked/triplet", "--backbone", "bert", "--preset", "domain", "--top-layers", "1")
     told = run(place, "aoe_train", "train", "--out", "kept", *how)
     assert "the backbone's weights are kept" in told.err
@@ -113,7 +112,7 @@ def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(
     )
     commands = [shlex.split(line) for line in trained.err.splitlines() if line.startswith("  ")][-3:]
     assert [command[:2] for command in commands] == [
-        ["aoe", "mine"],
+        ["aoe", "sample"],
         ["pairs", "review"],
         ["aoe", "evaluate"],
     ]
@@ -140,12 +139,9 @@ def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(
     assert low <= found["gain"]["difference"] <= high
 
 
-def test_pairs_to_judge_treat_both_models_alike(place: Path) -> None:
+def test_a_sample_of_pairs_favours_neither_model(place: Path) -> None:
     both = [str(place / name) for name in ("bert", "own")]
-    drawn = [
-        aoe_train.mine(SENTENCES, model=models, progress=False).splits["test"]
-        for models in (both, both[::-1])
-    ]
+    drawn = [aoe_train.sample(SENTENCES, model=models, progress=False).pairs for models in (both, both[::-1])]
     assert_frame_equal(*drawn)
     cosines = []
     for model in both:
@@ -153,24 +149,23 @@ def test_pairs_to_judge_treat_both_models_alike(place: Path) -> None:
         one, other = (encoder.encode(drawn[0][side], normalize=True) for side in ("text1", "text2"))
         cosines.append((one * other).sum(1))
     assert drawn[0]["label"].to_numpy() == pytest.approx(np.mean(cosines, axis=0), abs=1e-4)
-    with pytest.raises(ConfigError, match="--model and --seed"):
-        aoe_train.mine(SENTENCES, model=both, negatives=3, progress=False)
 
 
-def test_the_table_of_the_llm_benchmark_has_a_row_for_each_llm(
+def test_the_table_of_the_domain_benchmark_has_a_row_for_each_annotator(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(SAMPLE.parents[1] / "benchmarks"))
-    table = importlib.import_module("domain_llm")
-    ledger = table.Ledger(tmp_path)
-    entries = [
-        ("as it comes", 0, 60, 82.0),
-        ("team", 0, 60, 83.0),
-        ("team", 1, 60, 84.0),
-        ("team", 0, 9, 1.0),
-    ]
-    for name, seed, texts, figure in entries:
-        run = {"name": name, "domain": "banking", "seed": seed, "texts": texts}
-        ledger.once(run, lambda _, figure=figure: {"figures": {"P@1": figure}})
-    rows = ["| rows by | banking: P@1 |", "|---|---|", "| as it comes | 82.00 |", "| team | 83.50 ± 0.71 |"]
-    assert table.lines(ledger, ["banking"], 60) == rows
+    domain = importlib.import_module("domain")
+    ledger = domain.Ledger(tmp_path)
+    for llm, seed, texts, figure in [
+        ("", 0, 60, 82),
+        ("team", 0, 60, 83),
+        ("team", 1, 60, 84),
+        ("team", 0, 9, 1),
+    ]:
+        run = {"name": "domain", "domain": "banking", "llm": llm, "seed": seed, "texts": texts}
+        figures = {"figures": {"P@1": figure}, "centred": {"P@1": figure}, "cpu_s": 3}
+        ledger.once(run, lambda _, figures=figures: figures)
+    lines = domain.table_lines(ledger, "banking", 60)
+    assert lines[0] == "| banking | rows by | seeds | P@1 | CPU s |"
+    assert lines[2::2] == ["| domain |  | 1 | 82.00 | 3 |", "| domain | team | 2 | 83.50 ± 0.71 | 3 |"]

@@ -1,4 +1,4 @@
-"""What `gis` promises on its command line, on the sample tracker over HTTP, and `pairs` on its dataset."""
+"""The command line of `gis build` on the sample trackers over HTTP, and `pairs` on its dataset."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_dataset_loads_as_it_is(sample_build: tuple[Path, Done], tmp_path: Path)
 
 
 def test_labels_agree_with_the_hand_written_truth(sample_build: tuple[Path, Done]) -> None:
-    """A positive is a duplicate and its target, or two that share one; a negative is neither."""
+    """Positives are duplicate and target, or two duplicates of one target; negatives are neither."""
     out, _ = sample_build
     stated = truth()
     for repo, one, two, label in frame(out).select("repo", "number1", "number2", "label").iter_rows():
@@ -126,7 +126,7 @@ def test_verdicts_file(sample_build: tuple[Path, Done]) -> None:
     assert false_positives == 0
 
 
-def test_second_run_asks_for_nothing_and_changes_nothing(
+def test_a_second_run_sends_no_request_and_changes_nothing(
     sample_build: tuple[Path, Done], sample_url: str, gis: Gis
 ) -> None:
     out, first = sample_build
@@ -152,7 +152,7 @@ def test_the_stages_one_by_one_give_the_same_bytes_and_other_settings_need_fresh
     refused = gis(*pair, "--seed", "7")
     assert refused.code == 2
     assert "give --fresh to replace it" in refused.error
-    others = ("--seed", "7", "--negatives", "hard", "--split", "120,20,10", "--fresh", "--json")
+    others = ("--seed", "7", "--negatives", "hard", "--split-sizes", "120,20,10", "--fresh", "--json")
     done = gis(*pair, *others)
     assert done.code == 0, done.err
     assert set(frame(again)["negative_kind"].drop_nulls()) <= {"hard", "random"}
@@ -172,7 +172,7 @@ def test_audit_show_export(sample_build: tuple[Path, Done], tmp_path: Path) -> N
     assert audited.err.splitlines()[-1] == f"  pairs report {tmp_path / 'csv' / 'train.csv'}"
 
 
-def test_a_leaking_dataset_is_told(sample_build: tuple[Path, Done], tmp_path: Path) -> None:
+def test_audit_reports_leaks(sample_build: tuple[Path, Done], tmp_path: Path) -> None:
     out, _ = sample_build
     train = pl.read_parquet(out / "data" / "train-*.parquet")
     (tmp_path / "data").mkdir()

@@ -1,4 +1,4 @@
-"""Bad input of `gis`: one line that says what to do, and the right exit code."""
+"""Invalid input of `gis` ends with a one-line message and the right exit code."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from tests.contract.conftest import SAMPLE, Done, Gis, environment
+from tests.gis_builder.conftest import closed, comment, issue, write_tracker
 from tests.support.github import FaultPlan, Rule, serve
 
 ONE = "quarryhq/quarry"
@@ -26,38 +27,23 @@ def write_repo(
     duplicates: Mapping[int, int] | None = None,
     **info: object,
 ) -> None:
-    """A tracker of closed issues, and comments of its owner that close some as duplicates of others."""
-    at = folder / name
-    at.mkdir(parents=True)
-    (at / "repo.json").write_text(json.dumps({"full_name": name, **info}))
-    of_tracker = f"https://api.github.com/repos/{name}"
-    closed = {"closed_at": "2020-01-02T00:00:00Z", "closed_by": {"login": "owner"}, "state": "closed"}
-    by_ann = {"user": {"login": "ann", "type": "User"}, "author_association": "NONE"}
-    by_owner = {"user": {"login": "owner", "type": "User"}, "author_association": "OWNER"}
-    times = {"created_at": "2020-01-01T00:00:00Z", "updated_at": "2020-01-03T00:00:00Z"}
+    """Write a tracker of closed issues with comments of the owner that close some as duplicates."""
+
+    def at(day: int) -> str:
+        return f"2020-01-0{day}T00:00:00Z"
+
+    times = {"created_at": at(1), "updated_at": at(3)}
     issues = [
-        {
-            "repository_url": of_tracker,
-            "number": number,
-            "body": body,
-            "labels": [],
-            "title": f"The parser breaks in case {number}",
-            "state_reason": "completed",
-            **(closed | by_ann | times),
-        }
+        issue(name, 1, title=f"The parser breaks in case {number}", body=body, **closed("owner", 2))
+        | {"number": number, "closed_at": at(2), **times}
         for number, body in bodies.items()
     ]
     comments = [
-        {
-            "issue_url": f"{of_tracker}/issues/{number}",
-            "id": number,
-            "body": f"Closing as a duplicate of #{target}",
-            **(by_owner | times),
-        }
+        comment(name, number, number, f"Closing as a duplicate of #{target}", "owner")
+        | {"author_association": "OWNER", **times}
         for number, target in (duplicates or {}).items()
     ]
-    for stem, rows in (("issues", issues), ("comments", comments)):
-        (at / f"{stem}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_tracker(folder, name, info, issues=issues, comments=comments)
 
 
 def lorem(number: int) -> str:
@@ -66,7 +52,7 @@ def lorem(number: int) -> str:
 
 @pytest.fixture(scope="module")
 def odd_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Repositories of every odd kind."""
+    """The URL of a server with unusual repositories."""
     folder = tmp_path_factory.mktemp("odd")
     plain = {number: lorem(number) for number in range(1, 12)}
     write_repo(folder, "good/one", plain | {20: lorem(20)}, {20: 3})
@@ -94,26 +80,21 @@ def build(gis: Gis, url: str, out: Path, *flags: str, repos: str = "good/one", *
     ("flags", "token", "code", "says"),
     [
         ((), None, 2, "set GITHUB_TOKEN"),
-        ((), "bad", 4, "refuses the token"),
+        ((), "bad", 4, "rejects the token"),
         ((), "noaccess", 2, "no repository can be crawled (good/one"),
         (("--repos", "good/onne"), "any", 2, "good/onne"),
         (("--repos", "good/calm"), "any", 3, "no duplicates found"),
-        (
-            ("--api-url", "http://127.0.0.1:9", "--set", "crawl.backoff_s=0.01"),
-            "any",
-            4,
-            "can't be reached",
-        ),
-        (("--split", "5000,10,10"), "any", 2, "the largest in this proportion"),
-        (("--split", "nan,nan,nan"), "any", 2, "finite number"),
-        (("--split", "0.5,0.1", "--dry-run"), "any", 2, "expected three numbers"),
+        (("--api-url", "http://127.0.0.1:9", "--set", "crawl.backoff_s=0.01"), "any", 4, "can't be reached"),
+        (("--split-sizes", "5000,10,10"), "any", 2, "largest possible sizes"),
+        (("--split-sizes", "nan,nan,nan"), "any", 2, "finite number"),
+        (("--split-sizes", "0.5,0.1", "--dry-run"), "any", 2, "expected three numbers"),
         (("--strategy", "fast"), "any", 2, "'search' or 'sweep'"),
         (("--set", "pair.rato=1"), "any", 2, "unknown setting 'pair.rato'"),
         (("--config", "nosuch.toml"), "any", 2, "no such configuration file"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
-def test_what_no_build_can_do(
+def test_invalid_builds_end_with_a_message(
     gis: Gis, odd_url: str, tmp_path: Path, flags: tuple[str, ...], token: str | None, code: int, says: str
 ) -> None:
     done = build(gis, odd_url, tmp_path / "o", *flags, token=token)
@@ -126,25 +107,25 @@ def test_what_no_build_can_do(
 def test_odd_repositories_do_not_stop_the_good_one(gis: Gis, odd_url: str, tmp_path: Path) -> None:
     outcomes = {
         "good/one": "ok",
-        "odd/private": "not_found",  # what GitHub says to who may not see it
+        "odd/private": "not_found",  # GitHub's response without access
         "odd/no-issues": "issues_disabled",
         "odd/empty": "empty",
         "odd/old-name": "renamed",
         "odd/unknown": "not_found",
         "misspelt/x": "not_found",
     }
-    done = build(gis, odd_url, tmp_path / "o", "--split", "1,0,0", repos=",".join(outcomes))
+    done = build(gis, odd_url, tmp_path / "o", "--split-sizes", "1,0,0", repos=",".join(outcomes))
     assert done.code == 0, done.err
     repositories = json.loads((tmp_path / "o" / "run.json").read_text())["repositories"]
     assert {name: repositories[name]["outcome"] for name in outcomes} == outcomes
-    told = [line.partition(": ")[0] for line in done.err.splitlines()]
-    assert {*outcomes} - {*told} == {"good/one"}
+    named = [line.partition(": ")[0] for line in done.err.splitlines()]
+    assert {*outcomes} - {*named} == {"good/one"}
 
 
 @pytest.mark.parametrize("flag", [(), ("--strategy", "sweep")])
 def test_odd_bodies(gis: Gis, odd_url: str, tmp_path: Path, flag: tuple[str, ...]) -> None:
     out = tmp_path / "o"
-    done = build(gis, odd_url, out, "--split", "1,0,0", *flag, repos="odd/bodies")
+    done = build(gis, odd_url, out, "--split-sizes", "1,0,0", *flag, repos="odd/bodies")
     assert done.code == 0, done.err
     rows = pl.read_parquet(out / "data" / "train-*.parquet")
     texts = pl.concat([rows["text1"], rows["text2"]])
@@ -153,13 +134,13 @@ def test_odd_bodies(gis: Gis, odd_url: str, tmp_path: Path, flag: tuple[str, ...
     assert texts.str.len_chars().max() > 50_000
 
 
-def test_outputs_in_the_way(gis: Gis, odd_url: str, tmp_path: Path) -> None:
+def test_existing_outputs_are_not_overwritten(gis: Gis, odd_url: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
     for name, words in (
         ("file", "is a file"),
-        ("mine", "no dataset of `gis`"),
+        ("mine", "not a dataset of `gis`"),
         ("file/below", "can't be written"),
     ):
         for flags in ((), ("--fresh",)):

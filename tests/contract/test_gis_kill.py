@@ -1,4 +1,4 @@
-"""Promise 1: SIGKILL at any moment with faults on, run again, and the dataset has the same bytes."""
+"""Promise 1: killed at any moment, with faults of the server, a build continues to the same bytes."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ SETTINGS = ("sweep_small=false", "backoff_s=0.01", "secondary_wait_s=0.05", "tim
     ("kills", "repos", "strategy"),
     [
         (1, "quarryhq/quarry", "search"),
+        (1, SAMPLE_REPOS, "sweep"),
         pytest.param(20, SAMPLE_REPOS, "search", marks=pytest.mark.slow),
         pytest.param(20, SAMPLE_REPOS, "sweep", marks=pytest.mark.slow),
     ],
@@ -48,7 +49,7 @@ def test_kills_leave_the_same_bytes(gis: Gis, kills: int, repos: str, strategy: 
                 environ=environment(GITHUB_TOKEN="any"),
             )
             kills -= killed
-            if not killed:  # it ended before: from the start again, so that kills spread
+            if not killed:  # it ended first: start again, so that kills are spread
                 shutil.rmtree(tmp_path / "killed.work")
         while (done := gis(*command)).code == 4:
             pass

@@ -1,4 +1,4 @@
-"""`label` from the command line: from sentences to a dataset, through emulated servers that misbehave."""
+"""`label` on the command line, with emulated servers that fail."""
 
 from __future__ import annotations
 
@@ -31,21 +31,20 @@ PASSING = Faults(share=0.3, first=3, retry_after_s=0.02)
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler.dispatch.workers._FIRST_BACKOFF_S", 0.01)
-    monkeypatch.setattr("llm_labeler.dispatch.limits._FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("llm_labeler.dispatch.workers._MIN_BACKOFF_S", 0.01)
+    monkeypatch.setattr("llm_labeler.dispatch.limits._MIN_PAUSE_S", 0.01)
 
 
 @contextmanager
 def ensemble(
     folder: Path, faults: Faults | None = None, *, latency_s: float = 0.0
 ) -> Iterator[tuple[tuple[str, ...], list[Server]]]:
-    """The papers' three, each behind a server of its own; the flags for them."""
+    """Serve the papers' three LLMs, each on its own server; the flags for them."""
     with ExitStack() as stack:
         servers = [
             stack.enter_context(
                 serve(
-                    Options((name,), latency_s=latency_s),
-                    replace(faults, seed=seed) if faults else Faults(),
+                    Options((name,), latency_s=latency_s), replace(faults, seed=seed) if faults else Faults()
                 )
             )
             for seed, name in enumerate(MEMBERS)
@@ -58,8 +57,8 @@ def requests(servers: list[Server]) -> int:
     return sum(server.stats.requests for server in servers)
 
 
-def test_a_dead_member_does_not_keep_the_others_from_their_part(tmp_path: Path) -> None:
-    """Its account is exhausted from the first call on."""
+def test_an_unavailable_llm_does_not_stop_the_others(tmp_path: Path) -> None:
+    """A server with an exhausted account."""
     source, out = sentences(tmp_path / "s.txt", 10), tmp_path / "out"
     with ensemble(tmp_path) as (flags, servers), serve(faults=Faults(1.0, ("quota",))) as broke:
         config = Path(flags[-1])
@@ -67,34 +66,34 @@ def test_a_dead_member_does_not_keep_the_others_from_their_part(tmp_path: Path) 
         config.write_text(text.replace(servers[0].base_url, broke.base_url))
         done = generate(source, out, *flags)
         assert done.code == 4, done.err
-        assert "chatgpt: its account is exhausted" in done.error
+        assert "chatgpt: the account is exhausted" in done.error
         assert not out.exists()
         assert [len(server.stats.answers) for server in servers] == [0, 20, 20]
         kept = generate(source, out, *flags, "--keep-going")
         assert kept.code == 4, kept.err
-        assert "is made without all answers of chatgpt" in kept.error
+        assert "was made without all answers of chatgpt" in kept.error
         assert (kept.result["texts"], kept.result["cached"]) == (10, 40)
         assert [len(server.stats.answers) for server in servers] == [0, 20, 20]
     with ensemble(tmp_path) as (flags, servers):
-        # Another address is another LLM to the store, so all is asked once more.
+        # Another address counts as another LLM, so all questions are asked again.
         mended = generate(source, out, *flags, "--fresh")
         assert mended.code == 0, mended.err
 
 
-def test_judging_without_a_dead_member_exits_as_generating_does(tmp_path: Path) -> None:
+def test_judging_without_an_unavailable_llm_exits_with_4(tmp_path: Path) -> None:
     pairs, out = tmp_path / "p.csv", tmp_path / "out"
     pairs.write_text("text1,text2,label\n" + "".join(f"A cat {n}.,Cats {n}.,1\n" for n in range(6)))
     with serve() as good, serve(faults=Faults(1.0, ("quota",))) as broke:
         urls = {"good": good.base_url, "bad": broke.base_url}
         config = llms_file(tmp_path / "l.toml", urls, model="emulated")
-        flags = ("--input", pairs, "--out", out, "--llm", "good,bad", "--config", config, "--json")
+        flags = ("--data", pairs, "--out", out, "--llm", "good,bad", "--config", config, "--json")
         done, kept = run_label("judge", *flags), run_label("judge", *flags, "--keep-going")
-    assert (done.code, "bad: its account is exhausted" in done.error) == (4, True), done.err
-    assert (kept.code, "is made without all answers of bad" in kept.error) == (4, True), kept.err
+    assert (done.code, "bad: the account is exhausted" in done.error) == (4, True), done.err
+    assert (kept.code, "was made without all answers of bad" in kept.error) == (4, True), kept.err
     assert sum(split["pairs"] for split in kept.result["splits"].values()) > 0
 
 
-def test_what_was_rejected_for_good_is_asked_again_on_demand(tmp_path: Path) -> None:
+def test_rejected_questions_are_repeated_on_request(tmp_path: Path) -> None:
     source = tmp_path / "s.txt"
     source.write_text("The nurse is kind.\n" + "A very long story. " * 40 + "\n", encoding="utf-8")
     with serve(Options(context_chars=500)) as server:
@@ -103,11 +102,11 @@ def test_what_was_rejected_for_good_is_asked_again_on_demand(tmp_path: Path) -> 
             before = len(server.requests)
             done = generate(source, tmp_path / "out", *flags, *more)
             assert done.code == 0, done.err
-            assert "2 questions were rejected for good" in done.err
+            assert "2 questions were rejected by their server" in done.err
             assert len([r for r in server.requests[before:] if r.method == "POST"]) == asked
 
 
-def test_an_ensemble_with_faults_loses_nothing_and_asks_nothing_twice(tmp_path: Path) -> None:
+def test_a_faulty_ensemble_loses_no_answer_and_repeats_no_question(tmp_path: Path) -> None:
     source = sentences(tmp_path / "s.txt", 12)
     with ensemble(tmp_path, PASSING) as (flags, servers):
         done = generate(source, tmp_path / "out", *flags)
@@ -140,7 +139,7 @@ def test_kills_lose_nothing(tmp_path: Path, kills: int, texts: int) -> None:
         for server in servers:
             server.stats.answers.clear()
             server.stats.answered = 0
-        files = ("--input", str(source), "--out", str(tmp_path / "killed"))
+        files = ("--data", str(source), "--out", str(tmp_path / "killed"))
         for turn in range(kills):
             most = requests(servers) + 10 + int(min(texts, 80) * keyed_unit(7, turn))
             assert killed_when(
@@ -150,29 +149,29 @@ def test_kills_lose_nothing(tmp_path: Path, kills: int, texts: int) -> None:
             )
         done = generate(source, tmp_path / "killed", *flags)
         assert done.code == 0, done.err
-        # An answer on its way when the process was killed was never committed; nothing else is asked again.
+        # Only answers that were in flight at a kill are requested again.
         assert sum(server.stats.asked_again for server in servers) <= kills * 3 * 16
         assert done.result["pairs"] == calm.result["pairs"]
     assert tree(tmp_path / "killed") == tree(tmp_path / "calm")
 
 
-@pytest.mark.parametrize("strategy", [pytest.param("vote", marks=pytest.mark.slow), "weighted"])
-def test_strategies(tmp_path: Path, strategy: str) -> None:
-    source = sentences(tmp_path / "s.txt", 40)  # with fewer, too little is known of the LLMs to weigh them
+@pytest.mark.parametrize("aggregation", [pytest.param("vote", marks=pytest.mark.slow), "weighted"])
+def test_aggregations(tmp_path: Path, aggregation: str) -> None:
+    source = sentences(tmp_path / "s.txt", 40)  # enough to estimate accuracies
     with ensemble(tmp_path) as (flags, servers):
-        done = generate(source, tmp_path / "out", *flags, "--strategy", strategy)
+        done = generate(source, tmp_path / "out", *flags, "--aggregation", aggregation)
         assert done.code == 0, done.err
         asked = requests(servers)
-        assert asked > 240  # judging asks more
-        # Another ensemble of the same answers costs no call.
+        assert asked > 240  # including judging
+        # Another aggregation needs no call.
         places = ("--work", tmp_path / "out.work", "--out", tmp_path / "union")
-        parsed = run_label("parse", *places, "--strategy", "union", "--json")
+        parsed = run_label("parse", *places, "--aggregation", "union", "--json")
         assert parsed.code == 0, parsed.err
         assert parsed.result["calls"] == 0
         assert parsed.result["pairs"] >= done.result["pairs"] > 0
         assert requests(servers) == asked
     labels = pl.concat(read_pairs(tmp_path / "out").splits.values())["label"]
-    assert labels.dtype == (pl.Float32 if strategy == "weighted" else pl.Int64)
+    assert labels.dtype == (pl.Float32 if aggregation == "weighted" else pl.Int64)
 
 
 @pytest.mark.parametrize(
@@ -198,10 +197,10 @@ def test_a_budget_is_kept_over_sessions(tmp_path: Path, limit: str, most: float)
         assert "not_answered" not in more.result["dropped"]
 
 
-def test_looking_at_the_work(tmp_path: Path) -> None:
+def test_show_and_report(tmp_path: Path) -> None:
     source = sentences(tmp_path / "s.txt", 8)
     with ensemble(tmp_path) as (flags, _):
-        assert generate(source, tmp_path / "out", *flags, "--strategy", "vote").code == 0
+        assert generate(source, tmp_path / "out", *flags, "--aggregation", "vote").code == 0
     work = tmp_path / "out.work"
     for path in work.iterdir():
         assert path.name == "lock" or stat.S_IMODE(path.stat().st_mode) == 0o600, path

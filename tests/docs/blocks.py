@@ -1,4 +1,4 @@
-"""The blocks of code in a page of the documents."""
+"""The code blocks of the documents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NOT_RUN = re.compile(r"^<!-- not run: (.+) -->$")
 
 @dataclass(frozen=True)
 class Block:
-    """One block: where it begins, its language and text, and why it is not run."""
+    """A code block; `not_run` is the reason given in the comment above it."""
 
     page: Path
     line: int
@@ -53,12 +53,12 @@ def blocks_of(page: Path) -> Iterator[Block]:
 
 
 def to_run(page: Path, language: str) -> list[Block]:
-    """The blocks of a page that run one after another, in one of its languages."""
+    """The blocks of a page in one language that run one after another."""
     return [block for block in blocks_of(page) if block.language == language and block.not_run is None]
 
 
 def shown(page: Path, language: str) -> list[str]:
-    """The lines of output that a page shows of the blocks in one language; of both, the shell prints them."""
+    """The output that a page shows for one language; of a step in both languages it is the shell's."""
     lines: list[str] = []
     ran: set[str] = set()
     for block in blocks_of(page):

@@ -1,4 +1,4 @@
-"""README, "Get started" and the tutorials do as they say: their blocks run, in order, from a clean folder."""
+"""The code blocks of README, "Get started" and the tutorials run in order and print the output shown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAST = {
     "python.md",
     "review.md",
     "tickets.md",
-}  # in Python; twins of the others
+}  # pages whose Python runs in the fast suite
 
 
 def _cases() -> list[object]:
@@ -43,7 +43,7 @@ def _cases() -> list[object]:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A clean folder with the `data/` of this tree, as the current one."""
+    """A clean current folder with the `data/` of this tree."""
     folder = tmp_path / "clean"
     folder.mkdir()
     (folder / "data").symlink_to(ROOT / "data")
@@ -54,7 +54,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(("page", "language"), _cases())
-def test_a_page_does_as_it_says(page: Path, language: str, home: Path) -> None:
+def test_blocks_run_and_print_the_output_shown(page: Path, language: str, home: Path) -> None:
     text = "".join(f"# {page.name}:{block.line}\n{block.text}" for block in to_run(page, language))
     text = text.replace("8000", str(free_port()))
     if language == "python":
@@ -76,15 +76,15 @@ def test_every_output_shown_is_checked() -> None:
 
 
 def with_a_tiny_model(page: str, home: Path, changes: dict[str, str], times: int = 1) -> dict[str, Any]:
-    """What the Python of a page defines, with a model and pairs that take no time."""
+    """Runs the Python of a page with a tiny model and few pairs, and returns the variables."""
     tiny = home.with_name("tiny")
     lay_out(tiny, "aoe_train")
     (tiny / "data").symlink_to(ROOT / "data")
     os.chdir(tiny)  # the fixture changes back
     text = "".join(block.text for block in to_run(ROOT / "docs" / page, "python"))
-    for there, here in {'"minilm"': '"./model"', **changes}.items():
-        assert there in text
-        text = text.replace(there, here)
+    for old, new in {'"minilm"': '"./model"', **changes}.items():
+        assert old in text
+        text = text.replace(old, new)
     names: dict[str, Any] = {}
     for _ in range(times):
         exec(text, names)
@@ -94,13 +94,13 @@ def with_a_tiny_model(page: str, home: Path, changes: dict[str, str], times: int
 NO_DEMO = {"import gis_builder\n": "", 'gis_builder.demo("issues").pairs': '"pairs.tsv"'}
 
 
-def test_training_does_as_it_says_with_a_tiny_model(home: Path) -> None:
+def test_training_tutorial_runs_with_a_tiny_model(home: Path) -> None:
     changes = {**NO_DEMO, '"model"': '"trained"', "128": "32"}
     names = with_a_tiny_model("tutorials/train.md", home, changes)
     assert names["vectors"].shape == (2, names["run"].encoder.dim)
 
 
-def test_tuning_does_as_it_says_with_a_tiny_model(home: Path) -> None:
+def test_tuning_example_runs_with_a_tiny_model(home: Path) -> None:
     changes = {
         **NO_DEMO,
         "epochs=epochs": "epochs=epochs, dev_data=pairs",
@@ -114,14 +114,14 @@ def test_tuning_does_as_it_says_with_a_tiny_model(home: Path) -> None:
     assert study.best_value == study.trials[study.best_trial.number].value
 
 
-def test_searching_does_as_it_says_with_a_tiny_model(home: Path) -> None:
+def test_search_tutorial_runs_with_a_tiny_model(home: Path) -> None:
     names = with_a_tiny_model("tutorials/search.md", home, {"8000": str(free_port())})
     assert names["index"].search("E0417", by="words")[0].row["id"] == 5
     assert all(hit.row["state"] == "open" for hit in names["still_open"])
-    assert len(names["found"]) == 2
+    assert len(names["hits"]) == 2
 
 
-def test_a_reranker_teaches_a_model_as_its_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reranker_example_trains_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lay_out(tmp_path / "clean", "aoe_train")
     monkeypatch.chdir(tmp_path / "clean")
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
@@ -129,14 +129,14 @@ def test_a_reranker_teaches_a_model_as_its_page_says(tmp_path: Path, monkeypatch
     pl.read_csv("pairs.tsv", separator="\t").head(8).write_parquet("gis/train.parquet")
     page = ROOT / "docs" / "howto" / "rerankers.md"
     (text,) = (block.text for block in blocks_of(page) if block.language == "python")
-    for there, here in (
+    for old, new in (
         ('"cross-encoder/ms-marco-MiniLM-L6-v2"', '"./model"'),
         ("num_train_epochs=1", "max_steps=2, use_cpu=True"),
         ('backbone="minilm", out="model"', 'backbone="./model", out="trained", epochs=1'),
         ('load_dataset("gis", ', 'load_dataset("gis", cache_dir="arrow", '),
     ):
-        assert there in text
-        text = text.replace(there, here)
+        assert old in text
+        text = text.replace(old, new)
     names: dict[str, Any] = {}
     exec(text, names)
     scored = pl.read_ndjson("scored.jsonl")
@@ -147,23 +147,23 @@ def test_a_reranker_teaches_a_model_as_its_page_says(tmp_path: Path, monkeypatch
 
 
 def in_shell(text: str, scripts: Path) -> str:
-    """What blocks print in a shell that has the commands of this tree."""
+    """Runs text in a shell that has the commands of this tree, and returns its output."""
     ends = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"
     command = ["bash", "-c", f"set -euo pipefail\n{ends}\n{text}"]
     path = os.pathsep.join((str(_scripts(scripts)), str(Path(sys.executable).parent), os.environ["PATH"]))
     env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "COLUMNS": "100"}
-    ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=1800)
-    assert ended.returncode == 0, f"{ended.stdout[-2000:]}\n{ended.stderr[-4000:]}"
-    return ended.stdout
+    result = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=1800)
+    assert result.returncode == 0, f"{result.stdout[-2000:]}\n{result.stderr[-4000:]}"
+    return result.stdout
 
 
-def _scripts(place: Path) -> Path:
-    """The console scripts, installed or not."""
-    place.mkdir()
+def _scripts(folder: Path) -> Path:
+    """Makes the console scripts of this tree, which need not be installed."""
+    folder.mkdir()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for name, entry in project["scripts"].items():
-        script = place / name
+        script = folder / name
         package = entry.partition(".")[0]
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {package} "$@"\n', encoding="utf-8")
         script.chmod(0o755)
-    return place
+    return folder

@@ -1,4 +1,4 @@
-"""Each command line in the documents has a command, flags and settings that there are."""
+"""Each command line in the documents has a known command, flags and settings."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ SCRIPTS: dict[str, str] = {
         "scripts"
     ].items()
 }
-_DEFAULT = re.compile(r"\. \[default: [^\]]+\]$")  # the last words of a help text
+_DEFAULT = re.compile(r"\. \[default: [^\]]+\]$")  # at the end of a help text
 MODULES = {package: script for script, package in SCRIPTS.items()}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_command_lines_can_be_given(page: Path) -> None:
+def test_command_lines_are_valid(page: Path) -> None:
     for line, words in command_lines(page):
         script, name, *arguments = words
-        assert name in tree(script).commands, f"{page}:{line}: there is no {script} {name}"
+        assert name in tree(script).commands, f"{page}:{line}: unknown command {script} {name}"
         try:
             tree(script).commands[name].make_context(name, arguments)
-        except Exception as error:  # noqa: BLE001 - each version of typer has its own
+        except Exception as error:  # noqa: BLE001 - the class depends on the version of typer
             pytest.fail(f"{page}:{line}: {shlex.join(words)}: {error}")
 
 
@@ -42,34 +42,34 @@ def test_there_are_command_lines() -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_help_names_a_default_in_one_way(script: str) -> None:
-    said = {
+def test_help_ends_with_the_default(script: str) -> None:
+    helps = {
         f"{script} {name} {param.name}": param.help
         for name, command in tree(script).commands.items()
         for param in command.params
         if "default" in (getattr(param, "help", None) or "").lower()
     }
-    assert {where: text for where, text in said.items() if not _DEFAULT.search(text)} == {}
+    assert {name: text for name, text in helps.items() if not _DEFAULT.search(text)} == {}
 
 
-def test_help_begins_with_what_most_people_want() -> None:
+def test_help_lists_the_main_command_first() -> None:
     first = {script: next(iter(tree(script).commands)) for script in SCRIPTS}
     assert first == {"gis": "build", "label": "generate", "aoe": "train", "pairs": "audit"}
 
 
 def command_lines(page: Path) -> Iterator[tuple[int, list[str]]]:
-    """The words of each line that runs a script of ours, the script first."""
+    """Yields the words of each line that runs one of our scripts, the script first."""
     for block in blocks_of(page):
         if block.language in {"sh", "bash"}:
             for line in block.text.replace("\\\n", " ").splitlines():
-                if words := _ours(shlex.split(line.rstrip("& "), comments=True)):
+                if words := _own_words(shlex.split(line.rstrip("& "), comments=True)):
                     yield block.line, words
 
 
-def _ours(words: list[str]) -> list[str]:
-    for place, word in enumerate(words):
-        if word == "-m" and words[place + 1] in MODULES:
-            return [MODULES[words[place + 1]], *words[place + 2 :]]
+def _own_words(words: list[str]) -> list[str]:
+    for index, word in enumerate(words):
+        if word == "-m" and words[index + 1] in MODULES:
+            return [MODULES[words[index + 1]], *words[index + 2 :]]
     return words if words and words[0] in SCRIPTS else []
 
 

@@ -1,4 +1,4 @@
-"""The page about test sets names each file that a suite reads, and the number of rows that it must have."""
+"""The page about test sets lists each file that a suite reads, with its number of rows."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ ROWS: dict[str, int] = {
 
 
 @pytest.mark.parametrize("file", ROWS)
-def test_a_file_and_its_rows_are_named(file: str) -> None:
+def test_file_and_number_of_rows_are_listed(file: str) -> None:
     name = Path(file).name.removesuffix(".gz").removesuffix(".tsv")
     _, dash, part = name.rpartition("-")
-    named = [line for line in PAGE.splitlines() if f"`{file}`" in line]
-    shortly = [line for line in PAGE.splitlines() if re.search(rf"`{dash}{part}`", line)]
-    assert any(f"{ROWS[file]:,}" in line for line in [*named, *shortly]), file
+    full = [line for line in PAGE.splitlines() if f"`{file}`" in line]
+    abbreviated = [line for line in PAGE.splitlines() if re.search(rf"`{dash}{part}`", line)]
+    assert any(f"{ROWS[file]:,}" in line for line in [*full, *abbreviated]), file
 
 
-def test_datasets_of_recipes_are_named() -> None:
+def test_datasets_of_recipes_are_listed() -> None:
     used = {
-        found
+        name
         for recipe in (ROOT / "papers" / "recipes").glob("*.toml")
-        for found in re.findall(r"\{data\}/([\w./-]+?)(?:/|[\w-]+\.)", recipe.read_text(encoding="utf-8"))
+        for name in re.findall(r"\{data\}/([\w./-]+?)(?:/|[\w-]+\.)", recipe.read_text(encoding="utf-8"))
     }
     assert used >= {"nli", "stsb", "pairs", "domain"}
     assert [name for name in used if f"`{name}/" not in PAGE] == []

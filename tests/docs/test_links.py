@@ -1,4 +1,4 @@
-"""In the repository, each relative link of a document leads to a committed file and a heading in it."""
+"""Each relative link of a document leads to a committed file, and to an existing heading in it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tests.docs.blocks import ROOT
 _CODE = re.compile(r"^(```|~~~).*?^\1$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)[^)]*\)|\b(?:src|srcset|href)=\"([^\"]+)\"")
 _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
-_ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:")
+_EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:")
 
 
 def _committed() -> list[Path]:
-    """Files that git knows or would take in; none outside of a checkout."""
-    asked = subprocess.run(
+    """Files that git tracks or does not ignore; none outside of a checkout."""
+    listing = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    return [path for name in asked.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+    return [path for name in listing.stdout.split("\0") if name and (path := ROOT / name).is_file()]
 
 
 COMMITTED = _committed()
@@ -44,19 +44,19 @@ def test_documents_are_found() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_somewhere(document: Path) -> None:
+def test_links_are_valid(document: Path) -> None:
     assert [f"{link}: {fault}" for link in links(document) if (fault := broken(document, link))] == []
 
 
 def links(document: Path) -> Iterator[str]:
-    """The links of a document that name no server."""
-    for one, other in _LINK.findall(_CODE.sub("", _text(document))):
-        if not _ELSEWHERE.match(one or other):
-            yield one or other
+    """Yields the relative links of a document."""
+    for markdown, html in _LINK.findall(_CODE.sub("", _text(document))):
+        if not _EXTERNAL.match(markdown or html):
+            yield markdown or html
 
 
 def broken(document: Path, link: str) -> str | None:
-    """What is wrong with a link, if anything."""
+    """Returns the fault of a link, if it has one."""
     name, _, anchor = link.partition("#")
     target = (document.parent / name).resolve() if name else document
     if target not in COMMITTED and not any(target in path.parents for path in COMMITTED):
@@ -67,15 +67,15 @@ def broken(document: Path, link: str) -> str | None:
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of the headings of a document, by GitHub's rule."""
+    """The anchors of a document's headings, by GitHub's rule."""
     seen: Counter[str] = Counter()
-    found = set()
+    slugs = set()
     for heading in _HEADING.findall(re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)):
         words = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", heading)
         slug = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
-        found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+        slugs.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
         seen[slug] += 1
-    return found
+    return slugs
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The notebooks are what the tutorials make, and hold no outputs."""
+"""The notebooks are generated from the tutorials, without outputs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def notebooks() -> Any:
         sys.path.remove(scripts)
 
 
-def test_they_are_up_to_date(notebooks: Any) -> None:
+def test_notebooks_are_up_to_date(notebooks: Any) -> None:
     assert len(notebooks.pages()) >= 5
     for page in notebooks.pages():
-        written = page.with_suffix(".ipynb").read_text(encoding="utf-8")
-        assert written == notebooks.notebook(page), f"{page.stem}: run `make notebooks`"
+        committed = page.with_suffix(".ipynb").read_text(encoding="utf-8")
+        assert committed == notebooks.notebook(page), f"{page.stem}: run `make notebooks`"

@@ -1,4 +1,4 @@
-"""What the documents take from the code is what the code says now."""
+"""The generated parts of the documents are up to date."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def reference() -> Iterator[Any]:
     sys.path.remove(scripts)
 
 
-def test_it_is_up_to_date(reference: Any) -> None:
-    made = reference.pages()
-    assert {page.stem for page in made} >= {"gis", "label-settings", "dataset", "python", "training"}
-    for page, text in made.items():
+def test_generated_parts_are_up_to_date(reference: Any) -> None:
+    texts = reference.pages()
+    assert {page.stem for page in texts} >= {"gis", "label-settings", "dataset", "python", "training"}
+    for page, text in texts.items():
         assert page.read_text(encoding="utf-8") == text, f"{page.relative_to(ROOT)}: run `make reference`"
 
 
-def test_every_setting_has_a_meaning(reference: Any) -> None:
+def test_every_setting_is_described(reference: Any) -> None:
     rows = [
         line
         for page, text in reference.pages().items()

@@ -1,4 +1,4 @@
-"""The site builds strictly, asks nobody else for anything, and has what the repository shows otherwise."""
+"""The site builds strictly, loads nothing from other servers, and has all pages."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _LOADED = re.compile(
 
 
 def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A module or script, which finds our packages, in a folder."""
+    """Runs a module or script in a folder, with our packages on the path."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))}
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
 def build(folder: Path) -> subprocess.CompletedProcess[str]:
-    """The site of the staged pages of a folder."""
+    """Builds the site from the staged pages of a folder."""
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    for there, here in (
+    for old, new in (
         ("docs_dir: build/pages", "docs_dir: pages"),
         ("paths: [.]", f"paths: ['{ROOT}']"),
         ("docs/scripts/doctests.py", f"{ROOT}/docs/scripts/doctests.py"),
     ):
-        assert there in text
-        text = text.replace(there, here)
+        assert old in text
+        text = text.replace(old, new)
     (folder / "mkdocs.yml").write_text(text, encoding="utf-8")
     return run("-m", "zensical", "build", "--strict", "--clean", folder=folder)
 
@@ -54,7 +54,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("link", ["nowhere.md", "start.md#nowhere"])
-def test_a_broken_link_ends_the_build(link: str, tmp_path: Path) -> None:
+def test_a_broken_link_fails_the_build(link: str, tmp_path: Path) -> None:
     pages = tmp_path / "pages"
     pages.mkdir()
     (pages / "index.md").write_text(f"# Home\n\n[link]({link})\n", encoding="utf-8")
@@ -64,16 +64,16 @@ def test_a_broken_link_ends_the_build(link: str, tmp_path: Path) -> None:
 
 
 def test_every_page_is_in_the_navigation(site: Path) -> None:
-    named = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
     assert {page.relative_to(site).with_suffix(".md").as_posix() for page in site.rglob("*.html")} - {
         "404.md"
-    } == named
+    } == listed
 
 
-def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
+def test_no_page_loads_from_another_server(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 40
-    assert {page.name: found for page in pages if (found := _LOADED.findall(page.read_text("utf-8")))} == {}
+    assert {page.name: urls for page in pages if (urls := _LOADED.findall(page.read_text("utf-8")))} == {}
 
 
 def test_the_reference_has_every_command(site: Path) -> None:
@@ -81,7 +81,7 @@ def test_the_reference_has_every_command(site: Path) -> None:
         assert f'id="{script}-{command}"' in (site / "reference" / f"{script}.html").read_text("utf-8")
 
 
-def test_links_to_files_outside_lead_to_pages(site: Path) -> None:
+def test_links_to_files_outside_docs_lead_to_pages(site: Path) -> None:
     assert 'href="reference/aoe_train.html"' in (site / "index.html").read_text("utf-8")
     assert 'href="../about/design.html"' in (site / "howto" / "extend.html").read_text("utf-8")
     assert 'href="../howto/evaluate.html"' in (site / "tutorials" / "train.html").read_text("utf-8")
@@ -94,6 +94,6 @@ def test_tables_of_the_reference_stack_on_a_phone(site: Path) -> None:
 
 def test_shell_and_python_are_tabs(site: Path) -> None:
     page = (site / "tutorials" / "train.html").read_text("utf-8")
-    written = (ROOT / "docs" / "tutorials" / "train.md").read_text("utf-8")
-    assert len(re.findall(r'<label for="[^"]+">Shell</label>', page)) == written.count("```python\n") >= 4
+    source = (ROOT / "docs" / "tutorials" / "train.md").read_text("utf-8")
+    assert len(re.findall(r'<label for="[^"]+">Shell</label>', page)) == source.count("```python\n") >= 4
     assert page.count(">Shell</label>") == page.count(">Python</label>")

@@ -1,4 +1,4 @@
-"""The TOML in the documents is what the commands read."""
+"""The commands can read the TOML examples in the documents."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def _toml(page: str) -> str:
     return block.text
 
 
-def test_llms_of_ones_own(tmp_path: Path) -> None:
+def test_llm_example(tmp_path: Path) -> None:
     config = tmp_path / "llms.toml"
     config.write_text(_toml("howto/own-llm.md"), encoding="utf-8")
-    told = {one.name: one for one in llm_labeler.llms(config=config)}
-    assert {"llama", "small", "chatgpt", "team"} <= told.keys()
-    assert told["team"].key_variable == "TEAM_API_KEY"
-    assert told["chatgpt"].price_out == 0.6
+    llms = {llm.name: llm for llm in llm_labeler.llms(config=config)}
+    assert {"llama", "small", "chatgpt", "team"} <= llms.keys()
+    assert llms["team"].key_variable == "TEAM_API_KEY"
+    assert llms["chatgpt"].price_out == 0.6
 
 
-def test_a_mixture(tmp_path: Path) -> None:
+def test_mixture_example(tmp_path: Path) -> None:
     config = tmp_path / "mixture.toml"
     config.write_text(_toml("howto/mixtures.md"), encoding="utf-8")
     settings = load_settings(TrainSettings, file=config)

@@ -1,4 +1,4 @@
-"""Help and documents call one thing by one name."""
+"""Help and documents use the same terms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGES = (
     ROOT / "data" / "README.md",
     ROOT / "papers" / "README.md",
 )
-# What is not said, and what is said instead.
+# Patterns to avoid, with the terms to use.
 INSTEAD = {
     r"\b(?:the|a|an|no|face) hub\b(?!`)|\bhub (?:id|name)\b": "the Hugging Face Hub, the Hub, a Hub id",
     r"\b[Dd]irector(?:y|ies)\b": "folder",
@@ -28,7 +28,7 @@ INSTEAD = {
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_documents(page: Path) -> None:
-    assert [*strays(page.read_text(encoding="utf-8"))] == []
+    assert [*avoided_terms(page.read_text(encoding="utf-8"))] == []
 
 
 def test_readme_is_short() -> None:
@@ -38,12 +38,12 @@ def test_readme_is_short() -> None:
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_help(script: str) -> None:
     for name, command in tree(script).commands.items():
-        told = [command.help or "", *(getattr(param, "help", None) or "" for param in command.params)]
-        assert [*strays("\n".join(told))] == [], f"{script} {name}"
+        helps = [command.help or "", *(getattr(param, "help", None) or "" for param in command.params)]
+        assert [*avoided_terms("\n".join(helps))] == [], f"{script} {name}"
 
 
-def strays(text: str) -> Iterator[str]:
-    """Words that are not said, with what is said instead."""
+def avoided_terms(text: str) -> Iterator[str]:
+    """Yields the terms to avoid in a text, with those to use."""
     for pattern, instead in INSTEAD.items():
-        for found in re.finditer(pattern, text):
-            yield f"{found[0]!r}: {instead}"
+        for term in re.finditer(pattern, text):
+            yield f"{term[0]!r}: {instead}"

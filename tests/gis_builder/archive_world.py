@@ -1,4 +1,4 @@
-"""Hours of an archive made of threads: each opening, comment, closing and reopening as an event."""
+"""Converts threads to hours of an archive, with an event for each opening, comment, closing and reopening."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gis_builder.store.records import Comment, Event, Issue, Thread
+
+from .conftest import write_lines
 
 SOURCES = Path(__file__).resolve().parents[2] / "data" / "sample"
 
@@ -42,12 +44,33 @@ def lines_of(events: Iterable[dict[str, Any]]) -> list[bytes]:
 
 
 def write_hours(folder: Path, lines: Sequence[bytes], hours: Sequence[str]) -> None:
-    """Deal lines to hours, evenly and in order."""
+    """Divide lines evenly among hours, in order."""
     folder.mkdir(parents=True, exist_ok=True)
     for place, hour in enumerate(hours):
         some = lines[len(lines) * place // len(hours) : len(lines) * (place + 1) // len(hours)]
         data = b"".join(line + b"\n" for line in some)
         (folder / f"{hour}.json.gz").write_bytes(gzip.compress(data, mtime=0))
+
+
+def save_dump(folder: Path, threads: list[Thread]) -> None:
+    """Save threads as a dump, without duplicate marks."""
+    lines: dict[str, list[dict[str, Any]]] = {"issues": [], "comments": [], "events": []}
+    for thread in threads:
+        issue = thread.issue
+        url = f"https://api.github.com/repos/{issue.repo}"
+        home = {"issue_url": f"{url}/issues/{issue.number}"}
+        saved = _issue(issue, issue.updated_at, issue.closed_at)
+        lines["issues"].append(saved | {"repository_url": url})
+        lines["comments"] += [home | _comment(comment) for comment in thread.comments]
+        lines["events"] += [
+            home
+            | {"event": event.kind, "actor": account(event.actor)}
+            | {"created_at": event.created_at, "state_reason": event.state_reason}
+            for event in thread.events
+            if event.kind in ("closed", "reopened")
+        ]
+    for name, values in lines.items():
+        write_lines(folder / f"{name}.jsonl", values)
 
 
 def _of_thread(thread: Thread) -> Iterator[dict[str, Any]]:
@@ -66,13 +89,7 @@ def _of_thread(thread: Thread) -> Iterator[dict[str, Any]]:
         shown = _issue(issue, at, issue.closed_at if is_last else closed_at)
         base = {"repo": {"name": issue.repo}, "created_at": at}
         if isinstance(what, Comment):
-            comment = {
-                "id": what.id,
-                "user": account(what.author, is_bot=what.is_bot),
-                "author_association": what.author_association,
-                "created_at": what.created_at,
-                "body": what.body,
-            }
+            comment = _comment(what)
             yield base | {
                 "type": "IssueCommentEvent",
                 "actor": account(what.author),
@@ -84,7 +101,19 @@ def _of_thread(thread: Thread) -> Iterator[dict[str, Any]]:
             yield base | {"type": "IssuesEvent", "actor": account(actor), "payload": payload}
 
 
+def _comment(comment: Comment) -> dict[str, Any]:
+    """The REST object of a comment."""
+    return {
+        "id": comment.id,
+        "user": account(comment.author, is_bot=comment.is_bot),
+        "author_association": comment.author_association,
+        "created_at": comment.created_at,
+        "body": comment.body,
+    }
+
+
 def _issue(issue: Issue, at: str, closed_at: str | None) -> dict[str, Any]:
+    """The REST object of an issue at a time."""
     return {
         "number": issue.number,
         "title": issue.title,
@@ -101,7 +130,7 @@ def _issue(issue: Issue, at: str, closed_at: str | None) -> dict[str, Any]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """What a folder holds, by name."""
+    """The contents of a folder's files by name."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))

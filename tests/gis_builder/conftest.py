@@ -1,4 +1,4 @@
-"""A tiny tracker on disk, written by hand, for tests that need a dump or a server over one."""
+"""A small saved tracker, and servers and stores for tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DAY = "2020-01-{:02d}T12:00:00Z"
 
 
 def issue(repo: str, number: int, **fields: Any) -> dict[str, Any]:
-    """An open issue of day `number`, by ann, with whatever `fields` say otherwise."""
+    """An open issue by ann, opened on day `number`; `fields` override its defaults."""
     at = DAY.format(number)
     plain = {
         "repository_url": f"{API}/{repo}",
@@ -169,9 +169,11 @@ def tiny_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def station_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from .crawl_world import write_station  # it builds on the rows above
+    from .crawl_world import STATION, station_rows  # imports the functions above
 
-    return write_station(tmp_path_factory.mktemp("station"))
+    root = tmp_path_factory.mktemp("station")
+    write_tracker(root, STATION, **station_rows())
+    return root
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +195,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def judge(store: Store, repos: Iterable[str], settings: DetectSettings | None = None) -> list[Verdict]:
-    """The verdicts on every whole thread of these repositories."""
+    """The verdicts on every complete thread of these repositories."""
     judged = Detector(store, settings or DetectSettings()).judge_all(list(repos))
     return [kept.verdict for kept in judged]
 
@@ -204,5 +206,5 @@ def official() -> GraphQLSchema:
     files = [OFFICIAL / "schema.graphql", OFFICIAL / "schema-extensions.graphql"]
     if not all(file.exists() for file in files):
         pytest.skip("GitHub's published schema is not at ../shared/github")
-    # The published text repeats two fields of EnterpriseOwnerInfo, so it can't be validated as it stands.
+    # The published schema repeats two fields of EnterpriseOwnerInfo, so it can't be validated.
     return build_schema("\n".join(file.read_text("utf-8") for file in files), assume_valid=True)

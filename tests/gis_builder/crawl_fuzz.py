@@ -1,7 +1,7 @@
-"""Whole crawls against a server that lies: true answers, changed at random, without sockets.
+"""Crawls with randomly changed responses, without sockets.
 
-A seed decides everything: the strategy, which answers are changed, and how. Each crawl must end well or
-with an error of ours and its right exit code, within a bound on the number of requests.
+The seed determines the strategy, which responses are changed, and how. Each crawl must succeed or end with an
+error of ours and the right exit code, within a bound on the number of requests.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from gis_builder.crawling import crawl as use_case
-from gis_builder.crawling.github import CrawlSettings, GitHub, Token
+from gis_builder.crawling.github import GitHub, Token
 from gis_builder.crawling.github.exchange import Exchange, Raw
 from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
-from gis_builder.settings import BuildSettings, PoolSettings
+from gis_builder.settings import BuildSettings, CrawlSettings, PoolSettings
 from gis_builder.store import RepoOutcome, Store
 from pairkit.app.errors import PairkitError
 from tests.support.github.faults import FaultPlan
@@ -29,28 +29,29 @@ from tests.support.github.trackers import Catalogue
 
 from .conftest import closed, comment, event, issue, write_tracker
 
-URL = "http://127.0.0.1:9"  # nobody is there, and nobody is asked
+URL = "http://127.0.0.1:9"  # never contacted
 ROCKET, FUEL = "acme/rocket", "acme/fuel"
 MOST_REQUESTS = 4000
-_RIGHT_CODES = {3, 4}  # of what a server can bring about: data that can't be crawled, a remote that failed
+_RIGHT_CODES = {3, 4}  # data errors and remote errors
 
 PLANS = ("search", "sweep", "update")
+Response = tuple[int, dict[str, str], bytes]
 
 
-class Wrong(AssertionError):  # noqa: N818 - what it finds
-    """A crawl ended as none may."""
+class Wrong(AssertionError):  # noqa: N818
+    """A crawl ended in an unacceptable way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a crawl ended: `ok`, or the name of the error."""
+    """The end of a crawl: `ok` or the name of the error."""
 
     how: str
     requests: int
 
 
 def write_world(root: Path) -> Path:
-    """A tracker in which a crawl meets all that there is, on few pages."""
+    """Write a tracker with every kind of item on few pages."""
     write_tracker(
         root,
         ROCKET,
@@ -86,21 +87,17 @@ def write_world(root: Path) -> Path:
 
 
 class World:
-    """The test server's true answers, each made once."""
+    """The unchanged responses of the test server, cached."""
 
     def __init__(self, dump: Path) -> None:
         options = Options(points=10**9, window_s=10**6)
         self._service = Service(
-            Catalogue([dump]),
-            URL,
-            options=options,
-            faults=FaultPlan(),
-            clock=lambda: 1_700_000_000.0,
+            Catalogue([dump]), URL, options=options, faults=FaultPlan(), clock=lambda: 1_700_000_000.0
         )
-        self._known: dict[tuple[str, str, bytes], tuple[int, dict[str, str], bytes]] = {}
+        self._known: dict[tuple[str, str, bytes], Response] = {}
 
-    def answer(self, method: str, url: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers and body, as they were the first time."""
+    def answer(self, method: str, url: str, body: bytes) -> Response:
+        """Status, headers and body of a request."""
         key = (method, url, body)
         if key not in self._known:
             parts = urlsplit(url)
@@ -112,7 +109,7 @@ class World:
 
 
 def settings_of(draw: random.Random, plan: str) -> BuildSettings:
-    """Settings that make pages small and waits none."""
+    """Settings with small pages and without waits."""
     crawl = CrawlSettings(
         api_url=URL,
         strategy="search" if "search" in plan else "sweep",
@@ -137,7 +134,7 @@ def settings_of(draw: random.Random, plan: str) -> BuildSettings:
 
 
 def fuzz_answers(world: World, folder: Path, seed: int) -> Ended:
-    """One crawl whose answers are changed."""
+    """Run a crawl with changed responses."""
     draw = random.Random(seed)
     plan = draw.choice(PLANS)
     settings = settings_of(draw, plan)
@@ -145,19 +142,26 @@ def fuzz_answers(world: World, folder: Path, seed: int) -> Ended:
     changer = Changer(draw)
     count = 0
 
-    def once(_self: Exchange, method: str, url: str, _headers: object, body: bytes | None) -> Raw:
+    def respond(method: str, url: str, body: bytes) -> Response:
         nonlocal count
         count += 1
         if count > MOST_REQUESTS:
             raise Wrong(f"seed {seed} ({plan}): more than {MOST_REQUESTS} requests")
-        status, headers, content = world.answer(method, url, body or b"")
-        if count > calm and draw.random() < share:
-            status, headers, content = changer.change(status, headers, content)
-        return Raw(status, headers, content)
+        response = world.answer(method, url, body)
+        return changer.change(*response) if count > calm and draw.random() < share else response
 
-    with patch.object(Exchange, "_once", once):
+    with patched_exchange(respond):
         how = _ended(lambda: crawl_into(plan, settings, folder), seed, plan, _RIGHT_CODES)
     return Ended(how, count)
+
+
+def patched_exchange(respond: Callable[[str, str, bytes], Response]) -> Any:
+    """Let this function respond to every request."""
+
+    def send(_self: Exchange, method: str, url: str, _headers: object, body: bytes | None) -> Raw:
+        return Raw(*respond(method, url, body or b""))
+
+    return patch.object(Exchange, "_send", send)
 
 
 def _ended(run: Callable[[], None], seed: int, plan: str, codes: set[int]) -> str:
@@ -184,7 +188,7 @@ def crawl_into(plan: str, settings: BuildSettings, folder: Path) -> None:
             rows = use_case.update(github, store, [ROCKET], settings)
         if any(row.outcome is RepoOutcome.FAILED for row in rows):
             raise IncompleteCrawlError(Crawled(folder, rows, read_status(store)))
-        # What came in must come out again.
+        # The stored content must be readable.
         store.content_hash()
         list(store.threads(ROCKET))
 
@@ -236,15 +240,15 @@ _STATUS += (500, 502, 503, 504, 599, 999)
 
 
 class Changer:
-    """Changes answers; remembers what it saw, to give it again out of place."""
+    """Changes responses at random, also by inserting parts of earlier ones."""
 
     def __init__(self, draw: random.Random) -> None:
         self._draw = draw
         self._seen: list[Any] = []
         self._bodies: list[bytes] = []
 
-    def change(self, status: int, headers: dict[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
-        """An answer that is wrong somewhere."""
+    def change(self, status: int, headers: dict[str, str], body: bytes) -> Response:
+        """Change a response."""
         draw = self._draw
         match draw.randrange(10):
             case 0:
@@ -317,22 +321,18 @@ class Changer:
         return value
 
     def _odd(self, values: Sequence[Any]) -> Any:
-        """One of them, a copy: what is put in is changed again."""
+        """A copy of a random value, because inserted values may be changed again."""
         return copy.deepcopy(self._draw.choice(values))
 
     def _never_ending(self, value: Any) -> None:
-        """Let every list say that it goes on, and count more than it has."""
-        cursor = self._draw.choice((None, "", "same", f"c{self._draw.random()}"))
+        """Let every list announce another page and a wrong count."""
+        announce_pages(value, self._draw.choice((None, "", "same", f"c{self._draw.random()}")))
         for box, key in list(places(value)):
-            if key in ("hasNextPage", "hasPreviousPage"):
-                box[key] = True
-            elif key in ("endCursor", "startCursor"):
-                box[key] = cursor
-            elif key in ("totalCount", "issueCount"):
+            if key in ("totalCount", "issueCount"):
                 box[key] = self._draw.choice((2**31 - 1, 10**6, 0, 10**400))
 
     def _near(self, old: Any) -> Any:
-        """A value of the same kind."""
+        """Another value of the same type."""
         if isinstance(old, bool):
             return not old
         if isinstance(old, int):
@@ -342,8 +342,17 @@ class Changer:
         return [old]
 
 
+def announce_pages(value: Any, cursor: str | None) -> None:
+    """Let every list of a response announce another page."""
+    for box, key in list(places(value)):
+        if key in ("hasNextPage", "hasPreviousPage"):
+            box[key] = True
+        elif key in ("endCursor", "startCursor"):
+            box[key] = cursor
+
+
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every key of every object and list."""
+    """Iterate over every object or list and its keys."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in list(inner):
         yield value, key

@@ -1,15 +1,19 @@
-"""A tracker of many pages, and settings that make the pages small and waits short."""
+"""A tracker of many pages, and settings with small pages and short waits."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from typing import Any
 
-from gis_builder.crawling.github import CrawlListener, CrawlSettings, GitHub, find_tokens
-from gis_builder.progress import ignore
+from gis_builder.crawling.github import GitHub, find_tokens
+from gis_builder.progress import CrawlListener, ignore
+from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
 
-from .conftest import API, write_tracker
+from .conftest import API
 
 STATION = "acme/station"
 LAST = 90
@@ -33,18 +37,13 @@ def comment_count(number: int) -> int:
 
 
 def station_rows() -> dict[str, list[dict[str, Any]]]:
-    """Every fourth number a pull request, every fifth a duplicate, some with long threads and many labels."""
+    """Every fourth number is a pull request, every fifth a duplicate; some threads are long."""
     numbers = [number for number in range(1, LAST + 1) if number % 17]  # every 17th was deleted
     return {
         "issues": [_issue(number) for number in numbers],
         "comments": [_comment(number, place) for number in numbers for place in range(comment_count(number))],
         "events": [event for number in numbers if not is_pull(number) for event in _events(number)],
     }
-
-
-def write_station(root: Path) -> Path:
-    write_tracker(root, STATION, **station_rows())
-    return root
 
 
 def quick(url: str, **changes: Any) -> CrawlSettings:
@@ -69,17 +68,24 @@ def quick(url: str, **changes: Any) -> CrawlSettings:
 
 
 def open_github(
-    settings: CrawlSettings,
-    store: Store,
-    listener: CrawlListener = ignore,
-    token: str = "one",
+    settings: CrawlSettings, store: Store, listener: CrawlListener = ignore, token: str = "one"
 ) -> GitHub:
     tokens = find_tokens(settings.api_url, environ={"GITHUB_TOKEN": token})
     return GitHub(settings, tokens, store, listener)
 
 
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Serve with this handler; yields the root URL."""
+    server = HTTPServer(("127.0.0.1", 0), handler)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
 def crawl_all(settings: CrawlSettings, store: Store, strategy: str) -> None:
-    """Everything that a build asks of a crawl."""
+    """Run all steps of a build's crawl."""
     with open_github(settings, store) as github:
         github.check([STATION])
         getattr(github, strategy)([STATION])

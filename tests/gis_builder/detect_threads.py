@@ -1,10 +1,14 @@
-"""Small threads for the tests of detection: an issue of ann's that mia, a member, closed at noon."""
+"""Small threads for the tests of detection: an issue by ann, closed by mia, who is a member."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from textwrap import dedent
 from typing import Any
+
+import pytest
 
 from gis_builder.detection import decide
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread, Verdict, VerdictOutcome
@@ -20,7 +24,7 @@ def ref(number: int, repo: str = REPO) -> IssueRef:
 
 
 def at(hours: float) -> str:
-    """The time so many hours before the closing; negative for after it."""
+    """The time this many hours before the closing; negative for later."""
     moment = datetime.fromisoformat(CLOSED_AT) - timedelta(hours=hours)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -31,12 +35,42 @@ def said(who: str | None, body: str, hours: float = 0.01, *, is_bot: bool = Fals
     return Comment(int(1e6 - hours * 100), who, association, at(hours), body, is_bot)
 
 
+def talk(*lines: str) -> list[Comment]:
+    """Comments from lines such as `bob 30: dup of #1`, said 30 hours before the closing; default: 0.01."""
+    heads_and_bodies = (line.split(": ", 1) for line in lines)
+    return [
+        said(who, body, float(hours or 0.01), is_bot=who == "bot")
+        for (who, _, hours), body in ((head.partition(" "), body) for head, body in heads_and_bodies)
+    ]
+
+
+def cases(table: str) -> list[Any]:
+    """Parameters for `check` from lines such as `#1 bob: dup of #1 | mia: Yes.` below a rule."""
+    params, rule = [], ""
+    for line in dedent(table).strip().splitlines():
+        if line.startswith(" "):
+            expected, _, lines = line.strip().replace("\\n", "\n").partition(" ")
+            params.append(pytest.param(expected, lines.split(" | "), id=f"{rule}: {lines}"))
+        else:
+            rule = line
+    return params
+
+
+def check(expected: str, lines: Sequence[str]) -> None:
+    """Expect a duplicate of `#1` or of `#1,#2`, or a verdict with a reason code, or `no` duplicate."""
+    verdict = decided(*talk(*lines))
+    if verdict.outcome is DUPLICATE:
+        assert expected == ",".join(f"#{target.number}" for target in verdict.targets)
+    else:
+        assert expected in ("no", verdict.reason)
+
+
 def event(kind: str, hours: float, target: int | None = None, **fields: Any) -> Event:
     return Event(kind, "mia", at(hours), None if target is None else ref(target), **fields)
 
 
 def thread(*parts: Comment | Event, **fields: Any) -> Thread:
-    """A closed issue number 100 with these comments and events; `fields` say what is otherwise."""
+    """Closed issue number 100 with these comments and events, and other `fields` than usual."""
     issue = Issue(
         repo=REPO,
         number=100,
@@ -57,7 +91,7 @@ def thread(*parts: Comment | Event, **fields: Any) -> Thread:
 
 
 def kind_of(target: IssueRef) -> Kind:
-    """Below 500 are issues, below 600 pull requests, below 700 not fetched; the rest are missing."""
+    """Numbers below 500 are issues, below 600 pull requests, below 700 not fetched; others are missing."""
     if target.number < 500:
         return Kind.ISSUE
     return Kind.PULL if target.number < 600 else Kind.UNKNOWN if target.number < 700 else Kind.MISSING
@@ -68,6 +102,6 @@ def decided(*parts: Comment | Event, **fields: Any) -> Verdict:
 
 
 def call(*parts: Comment | Event, **fields: Any) -> tuple[VerdictOutcome, list[int]]:
-    """What a thread of these parts is called, and of what numbers."""
+    """The outcome and the numbers of the targets."""
     verdict = decided(*parts, **fields)
     return verdict.outcome, [target.number for target in verdict.targets]

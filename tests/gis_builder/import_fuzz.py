@@ -1,4 +1,4 @@
-"""Saved trackers of every layout, changed at random, through import, status and verdicts, in one process."""
+"""Imports, status and verdicts of randomly changed trackers in every layout."""
 
 from __future__ import annotations
 
@@ -17,16 +17,11 @@ from .conftest import judge
 from .crawl_fuzz import Changer, write_world
 from .test_saved import gh_list, github_backup, paginated
 
-LAYOUTS: tuple[Callable[[Path], object], ...] = (
-    write_world,
-    paginated,
-    gh_list,
-    github_backup,
-)
+LAYOUTS: tuple[Callable[[Path], object], ...] = (write_world, paginated, gh_list, github_backup)
 
 
 def fuzz_import(folder: Path, seed: int) -> str:
-    """Import one changed tracker: `ok`, or the name of the error. What was taken in must be readable."""
+    """Import a changed tracker and read it; returns `ok` or the name of the error."""
     draw = random.Random(seed)
     root = folder / "saved"
     root.mkdir()
@@ -44,7 +39,7 @@ def fuzz_import(folder: Path, seed: int) -> str:
 
 
 def _spoil(path: Path, changer: Changer, draw: random.Random) -> None:
-    """Change one line or value of a file, or its bytes."""
+    """Change a line, a value or bytes of a file."""
     lines = path.read_bytes().split(b"\n") if path.suffix == ".jsonl" else [path.read_bytes()]
     place = draw.randrange(len(lines))
     *_, lines[place] = changer.change(200, {}, lines[place])

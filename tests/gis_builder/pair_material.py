@@ -1,4 +1,4 @@
-"""Small trackers for the tests of pairs, splits and datasets."""
+"""Small trackers for tests of pairs, splits and datasets."""
 
 from __future__ import annotations
 
@@ -27,21 +27,18 @@ def ref(number: int, repo: str = "o/n") -> IssueRef:
 def cluster(
     *numbers: int, repo: str = "o/n", edges: tuple[tuple[int, int], ...] | None = None
 ) -> DuplicateCluster:
-    """A cluster whose lowest issue is the canonical one, by default with an edge from each other to it."""
+    """A cluster with its lowest issue as canonical; by default, every other issue has an edge to it."""
     members = tuple(ref(number, repo) for number in sorted(numbers))
-    named = edges if edges is not None else tuple((number, min(numbers)) for number in sorted(numbers)[1:])
-    return DuplicateCluster(
-        f"{repo}#{min(numbers)}",
-        members,
-        members[0],
-        tuple((ref(a, repo), ref(b, repo)) for a, b in named),
-    )
+    if edges is None:
+        edges = tuple((number, min(numbers)) for number in sorted(numbers)[1:])
+    refs = tuple((ref(a, repo), ref(b, repo)) for a, b in edges)
+    return DuplicateCluster(str(members[0]), members, members[0], refs)
 
 
 def text_of(issue: IssueRef, *, words: int = 30) -> IssueText:
-    """A text of its own for every issue, the same in every run."""
-    chosen = random.Random(str(issue))
-    body = " ".join(f"{chosen.choice(WORDS)}{chosen.randrange(50)}" for _ in range(words))
+    """A different text for every issue, the same in every run."""
+    generator = random.Random(str(issue))
+    body = " ".join(f"{generator.choice(WORDS)}{generator.randrange(50)}" for _ in range(words))
     return IssueText(
         issue, f"{issue.repo} fails {issue.number}\n\n{body}", f"2020-01-01T00:00:{issue.number % 60:02}Z"
     )
@@ -64,7 +61,7 @@ def grounds(issue: IssueRef, relation: Relation = Relation.DUPLICATE) -> Grounds
 def tracker(
     clusters: int, singles: int = 0, repo: str = "o/n", size: int = 2
 ) -> tuple[list[DuplicateCluster], list[IssueRef]]:
-    """`clusters` clusters of `size` issues, then `singles` issues without a duplicate; and all the issues."""
-    made = [cluster(*range(k * size + 1, k * size + size + 1), repo=repo) for k in range(clusters)]
+    """Clusters of `size` issues, then `singles` issues without a duplicate; the clusters and all issues."""
+    parts = [cluster(*range(k * size + 1, k * size + size + 1), repo=repo) for k in range(clusters)]
     issues = [ref(number, repo) for number in range(1, clusters * size + singles + 1)]
-    return made, issues
+    return parts, issues

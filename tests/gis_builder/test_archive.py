@@ -1,4 +1,4 @@
-"""`gis archive` from hours to a dataset: the same bytes whoever works on it, whenever it is stopped."""
+"""`gis archive` makes the same dataset with any workers and after any interruption."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gis_builder.gh_archive.run import DRAW, EXTRACT, JUDGE, SORT
 from gis_builder.store import Store
 from gis_builder.store.records import Thread
 from pairkit.app.errors import ConfigError, DataError
-from tests.gis_builder.archive_world import SOURCES, events_of, files, lines_of, write_hours
+from tests.gis_builder.archive_world import SOURCES, events_of, files, lines_of, save_dump, write_hours
 from tests.two_nodes import two_nodes
 
 RANGE = "2015-01-01-0..2015-02-01-2"
@@ -73,12 +73,12 @@ def built(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return build(source, tmp_path_factory.mktemp("archive") / "gis")
 
 
-def test_the_dataset_says_what_it_is(built: Any) -> None:
+def test_card_run_and_notes_describe_the_dataset(built: Any) -> None:
     assert built.positives > 30
     built.audit.check()
     card = (built.out / "README.md").read_text()
     assert "GH Archive" in card
-    assert "| 2015-01 | 744 | 740 |" in card  # hours asked for, and missing
+    assert "| 2015-01 | 744 | 740 |" in card  # hours: all and missing
     assert "6 hours; 741 hours missing, 0 truncated" in built.notes()[-1]
     run = json.loads((built.out / "run.json").read_text())
     assert run["settings"]["hours"] == RANGE
@@ -90,10 +90,10 @@ def test_the_dataset_says_what_it_is(built: Any) -> None:
     assert f"list of rejected issues and pairs: {built.work / 'dropped.parquet'}" in built.notes()
 
 
-def test_verdicts_and_pairs_are_those_of_a_build_of_the_same_threads(
+def test_verdicts_and_pairs_equal_those_of_a_build(
     built: Any, threads: dict[str, list[Thread]], tmp_path: Path
 ) -> None:
-    """An import of what the archive can have: threads without marks."""
+    """Compare with an import of the same threads without duplicate marks."""
     for repo, own in threads.items():
         save_dump(tmp_path / "dump" / repo, own)
     work = tmp_path / "gis.work"
@@ -109,41 +109,12 @@ def test_verdicts_and_pairs_are_those_of_a_build_of_the_same_threads(
             assert mine[key][name] == theirs[key][name]
 
 
-def save_dump(folder: Path, threads: list[Thread]) -> None:
-    folder.mkdir(parents=True)
-    lines: dict[str, list[dict[str, Any]]] = {"issues": [], "comments": [], "events": []}
-    for thread in threads:
-        issue = thread.issue
-        url = f"https://api.github.com/repos/{issue.repo}"
-        same = ("number", "title", "body", "state", "state_reason", "author_association")
-        times = ("created_at", "updated_at", "closed_at")
-        lines["issues"].append(
-            {name: getattr(issue, name) for name in (*same, *times)}
-            | {"repository_url": url, "user": {"login": issue.author or "ghost"}}
-            | {"labels": [{"name": name} for name in issue.labels]}
-        )
-        home = {"issue_url": f"{url}/issues/{issue.number}"}
-        for comment in thread.comments:
-            user = {"login": comment.author or "ghost", "type": "Bot" if comment.is_bot else "User"}
-            said = {
-                name: getattr(comment, name) for name in ("id", "author_association", "created_at", "body")
-            }
-            lines["comments"].append(home | said | {"user": user})
-        for event in thread.events:
-            if event.kind in ("closed", "reopened"):
-                done = {"event": event.kind, "actor": {"login": event.actor or "ghost"}}
-                at = {"created_at": event.created_at, "state_reason": event.state_reason}
-                lines["events"].append(home | done | at)
-    for name, values in lines.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(value) + "\n" for value in values))
-
-
-def test_workers_and_buckets_change_nothing(
+def test_workers_and_buckets_do_not_change_the_dataset(
     built: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert files(build(source, tmp_path / "two", workers=2).out) == files(built.out)
-    for buckets, size in ((1, 1 << 30), (1, 4000)):  # one, and as many as bytes of rows ask for
-        monkeypatch.setattr("gis_builder.gh_archive.run._FEWEST_BUCKETS", buckets)
+    for buckets, size in ((1, 1 << 30), (1, 4000)):  # one bucket, and a number that depends on the size
+        monkeypatch.setattr("gis_builder.gh_archive.run._MIN_BUCKETS", buckets)
         monkeypatch.setattr("gis_builder.gh_archive.run._BUCKET_BYTES", size)
         monkeypatch.setattr("gis_builder.gh_archive.run._SORT_BYTES", 20_000)
         other = build(source, tmp_path / f"of-{size}")
@@ -152,7 +123,7 @@ def test_workers_and_buckets_change_nothing(
         assert (len(list(rows.iterdir())) == 1) == (size > 4000)
 
 
-def test_how_events_are_spread_over_hours_changes_no_pair(
+def test_the_order_of_events_does_not_change_pairs(
     built: Any, threads: dict[str, list[Thread]], tmp_path: Path
 ) -> None:
     lines = world(threads)
@@ -161,7 +132,7 @@ def test_how_events_are_spread_over_hours_changes_no_pair(
     assert tables(build(tmp_path / "hours", tmp_path / "gis").out) == tables(built.out)
 
 
-def test_a_second_run_does_nothing_again(source: Path, tmp_path: Path) -> None:
+def test_a_second_run_reuses_every_file(source: Path, tmp_path: Path) -> None:
     first = build(source, tmp_path / "gis")
     before, dataset = times(first.work), files(first.out)
     again = gis_builder.archive(
@@ -172,19 +143,19 @@ def test_a_second_run_does_nothing_again(source: Path, tmp_path: Path) -> None:
 
 
 def times(work: Path) -> dict[str, int]:
-    """The files of tasks, with the times when they were written."""
+    """The modification times of the tasks' files."""
     found = (path for path in work.glob("*/**/*.*.*.*") if path.is_file())
     return {path.relative_to(work).as_posix(): path.stat().st_mtime_ns for path in found}
 
 
-def test_an_hour_more_costs_no_other_hour(threads: dict[str, list[Thread]], tmp_path: Path) -> None:
+def test_an_added_hour_reuses_the_other_hours(threads: dict[str, list[Thread]], tmp_path: Path) -> None:
     lines = world(threads)
     source, whole = tmp_path / "hours", tmp_path / "whole"
     write_hours(source, lines[:-40], HOURS)
     first = build(source, tmp_path / "gis")
     kept = {path: at for path, at in times(first.work).items() if path.startswith("hours/")}
     shutil.copytree(source, whole)
-    write_hours(whole, [*lines[-40:], lines[0]], [MORE])  # and a line that another hour has
+    write_hours(whole, [*lines[-40:], lines[0]], [MORE])  # with a repeated line
     with pytest.raises(ConfigError, match="--fresh"):
         build(whole, tmp_path / "gis")
     more = build(whole, tmp_path / "gis", fresh=True)
@@ -194,7 +165,7 @@ def test_an_hour_more_costs_no_other_hour(threads: dict[str, list[Thread]], tmp_
     assert times(more.work).keys() == times(scratch.work).keys()  # superseded files are gone
 
 
-def test_settings_cost_what_depends_on_them(built: Any, source: Path, tmp_path: Path) -> None:
+def test_changed_settings_repeat_only_dependent_tasks(built: Any, source: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
     shutil.copytree(built.work, work)
     pairs = {"pair.ratio": 0.5, "pair.relations": "all", "split.sizes": "0.5,0.25,0.25"}
@@ -221,26 +192,26 @@ def test_settings_cost_what_depends_on_them(built: Any, source: Path, tmp_path: 
     ],
     ids=["extract", "sort", "judge", "draw"],
 )
-def test_the_code_that_makes_a_file_is_in_its_name(parts: Sequence[str], own: list[str]) -> None:
-    # Settings are in the name themselves; how files are named and written decides nothing of their contents.
+def test_file_names_hash_all_imported_code(parts: Sequence[str], own: list[str]) -> None:
+    # Settings are hashed separately; `maps` does not affect contents.
     known = {part.removesuffix(".py") for part in parts} | {"settings", "gh_archive/maps"}
     trees = [ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text(encoding="utf-8")) for name in own]
-    taken = {
-        (node.module or "").removeprefix("gis_builder.").replace(".", "/")
+    imported = {
+        f"{path}/{alias.name}" if (PACKAGE / path / f"{alias.name}.py").exists() else path
         for tree in trees
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gis_builder.")
+        for path in [str(node.module).removeprefix("gis_builder.").replace(".", "/")]
+        for alias in node.names
     }
-    assert taken
-    assert not {
-        name for name in taken - {"gh_archive"} if not any(f"{name}/".startswith(f"{one}/") for one in known)
-    }
+    assert imported
+    assert not {name for name in imported if not any(f"{name}/".startswith(f"{one}/") for one in known)}
 
 
 def test_statistics_name_some_repositories_and_count_all(
     built: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gis_builder.gh_archive.write._NAMED", 1)
+    monkeypatch.setattr("gis_builder.gh_archive.write._MAX_NAMED", 1)
     made = build(source, tmp_path / "gis")
     assert made.statistics["repository_count"] == built.statistics["repository_count"] == 2
     assert "2 repositories." in (made.out / "README.md").read_text()
@@ -269,12 +240,12 @@ def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
     assert other.statistics["archive_repositories"]["excluded"] == 1
     assert other.statistics["rejected_issues"]["excluded"] == 1
     assert other.statistics["dropped_positives"]["per_repo_max"] > 0
-    assert "gives more than 5 positives" in (other.out / "README.md").read_text()
+    assert "has more than 5 positives" in (other.out / "README.md").read_text()
     with pytest.raises(DataError, match="no pairs"):
         build(source, tmp_path / "none", settings={"limits.min_closed": 10_000})
 
 
-def test_of_two_repositories_of_one_name_the_later_has_it(
+def test_a_recreated_repository_replaces_the_former_one(
     threads: dict[str, list[Thread]], tmp_path: Path
 ) -> None:
     own = next(iter(threads.values()))
@@ -301,11 +272,11 @@ def test_damaged_and_missing_hours_are_counted(source: Path, tmp_path: Path) -> 
     month = made.statistics["months"]["2015-01"]
     assert HOURS[0] in month["missing_hours"]
     assert list(month["hours_broken_off"]) == [HOURS[1]]
-    assert month["broken_lines"] == {"the line is cut off": 1}
+    assert month["broken_lines"] == {"truncated line": 1}
     assert "1 truncated, 1 broken lines" in made.notes()[-1]
 
 
-def test_requests_that_make_no_dataset(tmp_path: Path) -> None:
+def test_invalid_archive_arguments(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"2015-01-01-0\.json\.gz"):
         build(tmp_path / "empty", tmp_path / "gis")
@@ -313,13 +284,13 @@ def test_requests_that_make_no_dataset(tmp_path: Path) -> None:
     for given, why in (
         ({}, "no such folder"),
         ({"settings": {"pair.negatives": len}}, "random, hard or mixed"),
-        ({"settings": {"detect.allow_cross_repository": True}}, "each repository separately"),
+        ({"settings": {"detect.allow_cross_repository": True}}, "judged by repository"),
         ({"workers": 0}, "workers = 0"),
         ({"address": "10.0.0.1:6379"}, "--engine ray"),
         (ray, "needs --address"),
         ({**ray, "address": "auto"}, "expected HOST:PORT"),
         ({**ray, "address": "127.0.0.1:1"}, "no Ray cluster answers"),
-        ({"engine": "ray", "address": "127.0.0.1:1"}, "a cluster decides"),
+        ({"engine": "ray", "address": "127.0.0.1:1"}, "not available on a cluster"),
     ):
         with pytest.raises(ConfigError, match=why):
             build(tmp_path / "none", tmp_path / "gis", **given)
@@ -334,20 +305,20 @@ def die(_: str) -> Iterator[bytes]:
     yield b""
 
 
-def test_a_killed_worker_ends_the_run_and_not_what_is_done(tmp_path: Path) -> None:
+def test_a_killed_worker_ends_the_run_but_keeps_finished_files(tmp_path: Path) -> None:
     tasks = [FileTask((tmp_path / f"{n}.out",), write_own, ("",)) for n in range(6)]
     with Pool(2) as pool:
         assert len(list(pool.run(tasks))) == 6
         with pytest.raises(DataError, match="fewer --workers"):
             list(pool.run([FileTask((tmp_path / "b.out",), die, ("",))]))
-    assert all(task.out.read_bytes() == b"done" for task in tasks)
+    assert all(task.outs[0].read_bytes() == b"done" for task in tasks)
 
 
 @pytest.mark.parametrize("places", [("judged",), pytest.param(("hours", "judged"), marks=pytest.mark.slow)])
-def test_killed_and_run_again_it_has_the_same_bytes(
+def test_a_killed_run_continues_to_the_same_bytes(
     built: Any, source: Path, tmp_path: Path, places: tuple[str, ...]
 ) -> None:
-    """The driver is killed during its stages, with its workers; no process is left."""
+    """Kill the driver in several stages; its workers end, too."""
     out = tmp_path / "gis"
     for place in places:
         driver = subprocess.Popen(
@@ -365,7 +336,7 @@ def test_killed_and_run_again_it_has_the_same_bytes(
 
 
 def _with_mark(mark: str) -> Iterator[int]:
-    """Processes with the mark in their environment."""
+    """The processes with this mark in their environment."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             variables = (process / "environ").read_bytes().split(b"\0")
@@ -383,17 +354,15 @@ def test_ctrl_c_ends_in_one_line(source: Path, tmp_path: Path) -> None:
     )
     while not list((tmp_path / "gis.work").glob("hours/*.parquet")) and driver.poll() is None:
         time.sleep(0.01)
-    os.killpg(driver.pid, signal.SIGINT)  # as a terminal does it
+    os.killpg(driver.pid, signal.SIGINT)  # like a terminal
     assert driver.communicate(timeout=300)[1] == "interrupted; run the same command again to continue\n"
     assert driver.returncode == 130
     assert not out.exists()
 
 
 @pytest.mark.slow
-def test_on_a_ray_cluster_of_two_nodes_it_has_the_same_bytes(
-    built: Any, source: Path, tmp_path: Path
-) -> None:
-    """A node is killed meanwhile. Slow: a cluster takes half a minute to start."""
+def test_a_ray_cluster_makes_the_same_bytes(built: Any, source: Path, tmp_path: Path) -> None:
+    """Kill a node during the run. Slow, because a cluster takes half a minute to start."""
     with two_nodes() as (cluster, second):
         ray = {"engine": "ray", "address": cluster.address, "workers": None}
         assert files(build(source, tmp_path / "gis", **ray).out) == files(built.out)

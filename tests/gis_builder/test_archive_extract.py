@@ -1,4 +1,4 @@
-"""An hour of the archive to rows: what is kept, and what the ledger counts of what can't be read."""
+"""Extraction of rows from an hour of the archive, and counts of unreadable lines."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from gis_builder.gh_archive import rows as r
 from gis_builder.gh_archive.extract import extract_hour
-from gis_builder.gh_archive.rows import HourTally, ledgers_of
-from gis_builder.gh_archive.write import by_month
+from gis_builder.gh_archive.rows import HourTally, read_tallies
 from pairkit.app.errors import DataError
 from tests.pairkit.peak import peak_mib
 
@@ -70,7 +69,7 @@ def comment(number: int, on: int, body: str | None = "me too", **more: Any) -> b
 def extracted(path: Path) -> tuple[list[dict[str, Any]], HourTally]:
     made = path.with_name("rows.parquet")
     made.write_bytes(b"".join(extract_hour(path, HOUR)))
-    (tally,) = ledgers_of([made])
+    (tally,) = read_tallies([made])
     return pl.read_parquet(made).rows(named=True), tally
 
 
@@ -105,11 +104,10 @@ def test_an_issue_with_its_comment_and_closing(tmp_path: Path) -> None:
     assert {row["key"] for row in rows} == {r.key_of(7)}
 
 
-def test_of_pull_requests_only_the_number_is_kept(tmp_path: Path) -> None:
+def test_only_the_number_of_a_pull_request_is_kept(tmp_path: Path) -> None:
     on_pull = {"action": "created", "issue": issue(5, pull_request={"url": "x"}), "comment": None}
     rows, tally = read(
-        tmp_path,
-        [event(1, "PullRequestEvent", {"number": 4}), event(2, "IssueCommentEvent", on_pull)],
+        tmp_path, [event(1, "PullRequestEvent", {"number": 4}), event(2, "IssueCommentEvent", on_pull)]
     )
     assert [(row["kind"], row["number"], row["body"]) for row in rows] == [
         ("pull", 4, None),
@@ -118,7 +116,7 @@ def test_of_pull_requests_only_the_number_is_kept(tmp_path: Path) -> None:
     assert tally.issue_events == 0
 
 
-def test_who_pushes_is_kept_where_events_do_not_say_what_an_author_is(tmp_path: Path) -> None:
+def test_pushers_are_kept_if_events_lack_associations(tmp_path: Path) -> None:
     pushes = [
         event(2, "PushEvent", {"commits": []}),
         event(3, "MemberEvent", {"member": {"login": "eve"}}),
@@ -133,7 +131,7 @@ def test_who_pushes_is_kept_where_events_do_not_say_what_an_author_is(tmp_path: 
     assert not [row for row in rows if row["kind"] == "member"]
 
 
-def test_what_is_malformed_is_counted_by_reason_and_the_rest_kept(tmp_path: Path) -> None:
+def test_malformed_lines_are_counted_by_reason(tmp_path: Path) -> None:
     good = comment(1, 3)
     deep = b"[" * 100_000 + b"]" * 100_000
     rows, tally = read(
@@ -159,12 +157,12 @@ def test_what_is_malformed_is_counted_by_reason_and_the_rest_kept(tmp_path: Path
     assert tally.lines == 13
     assert tally.events == 2
     assert sum(tally.broken.values()) == 11
-    assert tally.broken["the line is cut off"] == 2
+    assert tally.broken["truncated line"] == 2
     assert any("nested" in reason for reason in tally.broken)
     assert any(reason.startswith("payload.comment.user") for reason in tally.broken)
 
 
-def test_reasons_are_bounded(tmp_path: Path) -> None:
+def test_the_number_of_reasons_is_bounded(tmp_path: Path) -> None:
     lines = [
         event(1, "IssuesEvent", {"action": "opened", "issue": issue(1, labels=[{"name": "x"}] * place + [1])})
         for place in range(40)
@@ -174,7 +172,7 @@ def test_reasons_are_bounded(tmp_path: Path) -> None:
     assert len(tally.broken) <= 21
 
 
-def test_a_file_that_breaks_off_keeps_what_stands_before(tmp_path: Path) -> None:
+def test_a_truncated_file_is_read_to_its_end(tmp_path: Path) -> None:
     whole = gzip.compress(b"".join(comment(n % 60, n) + b"\n" for n in range(1, 2000)))
     path = tmp_path / "hour.json.gz"
     path.write_bytes(whole[: len(whole) // 2])
@@ -182,7 +180,7 @@ def test_a_file_that_breaks_off_keeps_what_stands_before(tmp_path: Path) -> None
     assert sum(row["kind"] == "comment" for row in rows) > 100
     assert tally.issue_events == tally.events < 1999
     assert "not readable" in tally.broke_off
-    path.write_bytes(whole[:-4] + b"\0\0\0\0")  # what does not add up to its checksum
+    path.write_bytes(whole[:-4] + b"\0\0\0\0")  # a wrong checksum
     assert extracted(path)[1].broke_off
     path.write_bytes(b"no gzip at all")
     rows, tally = extracted(path)
@@ -190,9 +188,9 @@ def test_a_file_that_breaks_off_keeps_what_stands_before(tmp_path: Path) -> None
     assert tally.broke_off
 
 
-def test_an_hour_that_can_not_be_read_now_is_not_taken_for_one_that_breaks_off(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_not_a_truncated_one(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
-        list(extract_hour(tmp_path / "hour.json.gz", HOUR))  # a machine that has another folder there
+        list(extract_hour(tmp_path / "hour.json.gz", HOUR))  # such as a machine without the folder
     loop = tmp_path / "loop.json.gz"
     loop.symlink_to(loop)
     with pytest.raises(DataError, match="not readable"):
@@ -203,31 +201,29 @@ def test_an_hour_that_can_not_be_read_now_is_not_taken_for_one_that_breaks_off(t
         list(extract_hour(pipe, HOUR))
 
 
-def test_however_much_an_hour_holds_it_takes_bounded_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_of_an_hour_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = [f"{n:05d} " * 100 for n in range(100)]
     lines = [comment(n % 60, 1 + n % 7, words[n], id=n) for n in range(100)]
     rows, _ = read(tmp_path, lines)
-    for name, size in {"_CHUNK_BYTES": 2000, "_FOLD_BYTES": 20_000, "_FOLD_AGAIN": 5000}.items():
+    for name, size in {"_CHUNK_BYTES": 2000, "_COMPACT_BYTES": 20_000, "_COMPACT_AGAIN": 5000}.items():
         monkeypatch.setattr(f"gis_builder.gh_archive.extract.{name}", size)
-    assert read(tmp_path, lines)[0] == rows  # folded again and again
-    monkeypatch.setattr("gis_builder.gh_archive.extract._MOST_BYTES", 30_000)
+    assert read(tmp_path, lines)[0] == rows  # compacted repeatedly
+    monkeypatch.setattr("gis_builder.gh_archive.extract._MAX_BYTES", 30_000)
     rows, tally = read(tmp_path, [*lines, event(1, "PullRequestEvent", {"number": 90})])
     assert 10 < sum(row["kind"] == "comment" for row in rows) < 90
-    assert tally.broken["the hour holds more text than any has"] > 10
+    assert tally.broken["the hour exceeds the size limit"] > 10
     assert tally.events + sum(tally.broken.values()) == tally.lines
-    assert any(row["kind"] == "pull" for row in rows)  # which takes no room
+    assert any(row["kind"] == "pull" for row in rows)  # takes little memory
 
 
 @pytest.mark.parametrize("whole", [b"", gzip.compress(b"\n")], ids=["no byte", "no line"])
-def test_an_hour_without_a_line_is_told(tmp_path: Path, whole: bytes) -> None:
+def test_an_empty_hour_is_reported(tmp_path: Path, whole: bytes) -> None:
     path = tmp_path / "hour.json.gz"
     path.write_bytes(whole)
     assert "no line" in extracted(path)[1].broke_off
 
 
-def test_a_long_line_is_counted_and_the_next_read(tmp_path: Path) -> None:
+def test_a_too_long_line_is_skipped_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "hour.json.gz"
     with gzip.open(path, "wb", 1) as file:
         file.write(comment(1, 3) + b"\n")
@@ -240,11 +236,11 @@ def test_a_long_line_is_counted_and_the_next_read(tmp_path: Path) -> None:
     imports = "from gis_builder.gh_archive.extract import extract_hour"
     done, peak = peak_mib(imports, "list(extract_hour(Path(sys.argv[1]), '2015-01-01-0'))", path)
     assert done == "done"
-    assert peak < 100  # of a line of 40 MiB no more is held than a line may have
+    assert peak < 100  # the line has 40 MiB
 
 
 @given(st.binary(max_size=300), st.integers(0, 600), st.integers(0, 60))
-def test_whatever_is_put_into_a_line_ends_in_the_ledger(
+def test_every_line_is_counted_as_event_or_broken(
     tmp_path_factory: pytest.TempPathFactory, noise: bytes, at: int, cut: int
 ) -> None:
     line = comment(1, 3)
@@ -262,16 +258,4 @@ def test_real_hours(tmp_path: Path) -> None:
     ]
     assert [tally.events for tally in counts] == [7702, 7427]
     assert not any(tally.broken or tally.broke_off for tally in counts)
-    assert sum(tally.issue_events for tally in counts) == 703 + 1301 - 451  # those of pull requests
-
-
-def test_months_say_what_is_missing() -> None:
-    rows = [
-        HourTally("2015-01-31-23", lines=5, events=4, broken={"x": 1}),
-        HourTally("2015-02-01-1", broke_off="not readable"),
-    ]
-    months = by_month(["2015-01-31-23", "2015-02-01-0", "2015-02-01-1"], rows)
-    assert list(months) == ["2015-01", "2015-02"]
-    assert months["2015-01"]["broken_lines"] == {"x": 1}
-    assert months["2015-02"]["missing_hours"] == ["2015-02-01-0"]
-    assert months["2015-02"]["hours_broken_off"] == {"2015-02-01-1": "not readable"}
+    assert sum(tally.issue_events for tally in counts) == 703 + 1301 - 451  # events of pull requests

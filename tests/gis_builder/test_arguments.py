@@ -1,4 +1,4 @@
-"""A mistake in a call or a setting is one line that names it, not a traceback from deep inside."""
+"""Invalid arguments and settings are named in a one-line message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gis_builder.settings import BuildSettings
 from pairkit import ConfigError, DataError
 from pairkit.app.settings import load_settings
 
-ANY: Any = gis_builder  # called as no type checker lets one
+ANY: Any = gis_builder  # for calls with wrong types
 QUIET = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}
 
 
@@ -28,7 +28,10 @@ QUIET = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}
         (lambda: ANY.pair("work", None, progress=False), "out = None: "),
         (lambda: ANY.status(5), "work = 5: "),
         (lambda: ANY.explain("work", 58), "issue = 58: "),
-        (lambda: ANY.detect("work", settings=5, progress=False), "settings = 5: expected dotted keys"),
+        (
+            lambda: ANY.detect("work", settings=5, progress=False),
+            "settings = 5: expected a mapping of dotted keys",
+        ),
         (lambda: ANY.detect("work", settings={5: 5}, progress=False), "settings = {5: 5}: "),
         (lambda: ANY.detect("work", settings=[5], progress=False), "settings = [5]: "),
         (
@@ -41,7 +44,7 @@ QUIET = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}
         (lambda: ANY.plan(["a/b"], **{**QUIET, "token": 5}), "token = 5: "),
     ],
 )
-def test_a_wrong_argument_is_named(
+def test_an_invalid_argument_is_named(
     call: Callable[[], object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -52,10 +55,9 @@ def test_a_wrong_argument_is_named(
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["", "ftp://x", "api.github.com", "http://", "http://[::bad", "http://x:99999", "http://x:port"],
+    "url", ["", "ftp://x", "api.github.com", "http://", "http://[::bad", "http://x:99999", "http://x:port"]
 )
-def test_addresses_that_are_none(url: str) -> None:
+def test_invalid_api_urls(url: str) -> None:
     with pytest.raises(ConfigError, match="expected a server's root"):
         load_settings(BuildSettings, flags={"crawl.api_url": url})
 

@@ -39,7 +39,7 @@ def write(out: Path, seed: int = 0) -> dict[str, Any]:
     return write_gis(out, POSITIVES, NEGATIVES, TEXTS, seed=seed, statistics={"extra": 1}, run={"seed": seed})
 
 
-def test_rows_say_where_they_come_from() -> None:
+def test_rows_have_their_provenance() -> None:
     rows = make_rows(POSITIVES["train"], NEGATIVES["train"], TEXTS, 0)
     assert rows.columns[:3] == ["text1", "text2", "label"]
     row = rows.filter(pl.col("cluster") == "o/n#1").row(0, named=True)
@@ -53,7 +53,7 @@ def test_rows_say_where_they_come_from() -> None:
     assert (negative["cluster"], negative["evidence"], negative["negative_kind"]) == (None, None, "random")
 
 
-def test_the_place_in_the_file_says_nothing_about_the_label() -> None:
+def test_the_order_of_rows_and_texts_is_independent_of_the_label() -> None:
     rows = make_rows(POSITIVES["train"], NEGATIVES["train"], TEXTS, 0)
     labels = rows["label"].to_list()
     assert labels not in (sorted(labels), sorted(labels, reverse=True))
@@ -106,10 +106,11 @@ def test_equal_input_gives_equal_bytes_in_any_process(tmp_path: Path) -> None:
     program += "from tests.gis_builder.test_dataset import write\n"
     program += f"write(Path({str(tmp_path / 'other')!r}))"
     subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONHASHSEED": "7"})
-    for path in sorted(p for p in (tmp_path / "one").rglob("*") if p.is_file()):
-        assert path.read_bytes() == (tmp_path / "other" / path.relative_to(tmp_path / "one")).read_bytes(), (
-            path
-        )
+    one, other = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for folder in (tmp_path / "one", tmp_path / "other")
+    )
+    assert one == other
 
 
 def test_it_loads_with_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,19 +127,23 @@ def test_it_loads_with_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     }
 
 
-def test_without_positives_there_is_no_dataset(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no duplicates found"):
-        write_gis(tmp_path / "out", {"train": []}, {}, {}, seed=0, statistics={}, run={})
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ({}, "no duplicates found"),
+        (
+            {"rejected_issues": {"text_empty": 2}, "dropped_positives": {"identical": 1}},
+            r"every duplicate was rejected \(text_empty 2, identical 1; see dropped.parquet",
+        ),
+    ],
+)
+def test_no_dataset_without_positives(tmp_path: Path, counts: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        write_gis(tmp_path / "out", {"train": []}, {}, {}, seed=0, statistics=counts, run={})
     assert not (tmp_path / "out").exists()
 
 
-def test_where_every_duplicate_was_left_out_it_says_why(tmp_path: Path) -> None:
-    counts = {"rejected_issues": {"text_empty": 2}, "dropped_positives": {"identical": 1}}
-    with pytest.raises(DataError, match=r"left out \(text_empty 2, identical 1; dropped.parquet"):
-        write_gis(tmp_path / "out", {"train": []}, {}, {}, seed=0, statistics=counts, run={})
-
-
-def test_everything_dropped_is_counted_and_can_be_looked_at(tmp_path: Path) -> None:
+def test_dropped_pairs_and_issues_are_counted_and_listed(tmp_path: Path) -> None:
     rejected = {ref(7): "text_empty", ref(8): "text_empty"}
     dropped = [DroppedPair(ref(1), ref(2), 1, "repeated"), DroppedPair(ref(1), ref(3), 0, "linked")]
     assert drop_counts(reasons_of(rejected, dropped), {"email": 3}) == {

@@ -1,166 +1,107 @@
-"""What becomes of a claim: answered, taken up, filled in, disputed, by whom and how soon after."""
+"""How later statements change a claim: who may confirm, complete or dispute it, and how soon after."""
 
 from __future__ import annotations
 
 import pytest
 
-from gis_builder.detection import decide
-from gis_builder.store.records import Comment
+from .detect_threads import cases, check, decided, talk
 
-from .detect_threads import DUPLICATE, call, decided, kind_of, said, thread
-
-ASKED = said("bob", "Is this a dup of #1?", 200)  # too early to count by itself
-HM = "Let me see."
-
-
-def reason(*comments: Comment) -> str:
-    return decided(*comments).reason
+ASKED = "bob 200: Is this a dup of #1?"  # too early to count without an answer
+GUESS = "max 100: Perhaps a dup of #1"
+HM = "max 100: Let me see."
+FAR = f"{HM} | max 99: Let me see."
+WORDS_10, WORDS_29 = " ".join(["word"] * 10), " ".join(["word"] * 29)
 
 
-def words(count: int) -> str:
-    return " ".join(["word"] * count)
+@pytest.mark.parametrize(
+    ("expected", "lines"),
+    cases(f"""
+        A yes answers one of the two comments before it
+            #1 {ASKED} | mia: Yes.
+            #1 {ASKED} | {HM} | mia: Yes.
+            no {ASKED} | {FAR} | mia: Yes.
+        A bystander's answer must be next and short
+            #1 {ASKED} | eve 1: Yes.
+            no {ASKED} | {HM} | eve 1: Yes.
+            #1 {ASKED} | eve 1: Yes. {WORDS_29}
+            no {ASKED} | eve 1: Yes. {WORDS_29} word
+        Yes, it works now: no confirmation of a likeness
+            no bob 5: Is this the same as #1? | mia: Yes, it works now.
+            #1 bob 5: Is this a dup of #1? | mia: Yes, it works now.
+        Thanks of someone with authority accept a claim
+            #1 {ASKED} | mia 0.5: Oh, thanks!
+            #1 {ASKED} | max 0.5: Oh, thanks!
+            #1 {ASKED} | ann 0.5: Oh, thanks!
+            no {ASKED} | eve 0.5: Oh, thanks!
+        Such thanks are near, short or name the issue, and not for a fix
+            #1 {ASKED} | ann 0.5: Thanks. {WORDS_29}
+            no {ASKED} | ann 0.5: Thanks. {WORDS_29} word
+            #1 {ASKED} | ann 0.5: Thanks. {WORDS_29} word #1
+            no {ASKED} | max 100: It is fixed. | ann 0.5: Oh, thanks!
+            no {ASKED} | {FAR} | ann 0.5: Thanks!
+        The claimant may confirm by asking to close
+            #1 bob 200: Perhaps a dup of #1 | bob 0.5: Please close. {WORDS_10}
+            no bob 200: Perhaps a dup of #1 | bob 0.5: Please close. {WORDS_10} word
+            no bob 200: Perhaps a dup of #1 | eve 0.5: Please close.
+            no bob 200: Perhaps the same as #1 | bob 0.5: Please close.
+        A short answer fills in the target
+            #1 bob 30: A dup, but I can't find of what. | eve 29: #1 | mia: Yes.
+            no bob 30: A dup, but I can't find of what. | eve 29: #1 or #2 | mia: Yes.
+            #1 bob 30: A dup, but I can't find of what. | eve 29: #1 {WORDS_29} | mia: Yes.
+            no bob 30: A dup, but I can't find of what. | eve 29: #1 {WORDS_29} word
+        A claim without a number means the last issue that was not denied
+            #1 bob 5: See #2 and #1 | mia: Closing as a duplicate.
+            #1 bob 6: See #1 | bob 5: A dup of #2 | ann 4: Not a dup of #2 | eve 1: It is a duplicate.
+            #1 bob 5: #100, or #1 | mia: Closing as a duplicate.
+            #1 bob 5: #1, or #550 | mia: Closing as a duplicate.
+        Issues of the same repository are preferred
+            #1 bob 5: See #1 and a/b#5. | mia: Closing as a duplicate.
+            cross_repository bob 5: See a/b#5. | mia: Closing as a duplicate.
+        A no disputes a recent claim
+            disputed bob 5: dup of #1 | ann 4: No, it's not.
+            disputed bob 5: dup of #1 | ann 4: That's a different bug.
+            #1 bob 5: dup of #1 | ann 4: Let me see. | ann 3: Let me see. | ann 2: No.
+            no bob 5: dup of #1 | ann 4: Let me see. | ann 3: Let me see. | ann 2: #1 is a different bug.
+            #1 bob 5: dup of #1 | ann 4: Let me see. | ann 3: Let me see. | ann 2: That's a different bug.
+        After the closing only the closer and maintainers can dispute
+            disputed mia 1: dup of #1 | mia -1: This is not a dup of #1.
+            disputed mia 1: dup of #1 | max -1: This is not a dup of #1.
+            #1 mia 1: dup of #1 | eve -1: This is not a dup of #1.
+            disputed mia 1: dup of #1 | eve 0.0: This is not a dup of #1.
+        The closer's fix before the closing revokes a claim
+            fixed bob 5: dup of #1 | mia 0.5: Fixed.
+            #1 bob 5: dup of #1 | max 0.5: Fixed.
+            #1 bob 5: dup of #1 | mia -0.5: Fixed.
+        Only closer and maintainers restore a disputed claim
+            #1 bob 5: dup of #1 | ann 4: It's a different bug | mia: It is a dup.
+            #1 bob 5: dup of #1 | ann 4: It's a different bug | max: It is a dup.
+            no bob 5: dup of #1 | ann 4: It's a different bug | eve: It is a dup.
+        A bot's claim must be a command or a closing
+            no bot: Possible duplicate of #1
+            no bot: Perhaps closing as a duplicate of #1
+            no bot: Closed as the same as #1
+            #1 bot: Closing as a duplicate of #1
+            #1 bot 0.1: /dup #1
+            no {ASKED} | bot: Yes.
+        A correction needs an earlier claim of its speaker
+            #1 mia 1: dup of #2 | mia: I meant #1
+            #2 max 1: dup of #2 | mia: I meant #1
+            no mia: I meant #1
+        Another speaker's guess makes a guess firm
+            #1 {GUESS} | eve 1: It seems to be a dup.
+            no {GUESS} | max 80: It seems to be a dup.
+        Only the closer can claim a part of another issue
+            #1 mia 0.0: This is part of #1.
+            no max 0.0: This is part of #1.
+        Your problem means the last bystander's
+            no bob 9: Me too. | ann 8: I see. | eve 7: Mine crashes. | mia: Your problem is a dup of #1.
+            no ann 8: I see. | eve 7: Mine crashes. | mia: Your problem is a dup of #1.
+            #1 bob 9: Me too. | eve 8: Mine crashes. | ann 7: I see. | mia: Your problem is a dup of #1.
+    """),
+)
+def test_claims(expected: str, lines: list[str]) -> None:
+    check(expected, lines)
 
 
-def test_a_yes_answers_one_of_the_two_comments_before_it() -> None:
-    yes = said("mia", "Yes.")
-    assert call(ASKED, yes) == (DUPLICATE, [1])
-    assert call(ASKED, said("max", HM, 100), yes) == (DUPLICATE, [1])
-    assert call(ASKED, said("max", HM, 100), said("max", HM, 99), yes)[0] is not DUPLICATE
-
-
-def test_a_bystander_answers_at_once_and_in_few_words() -> None:
-    assert call(ASKED, said("eve", "Yes.", 1)) == (DUPLICATE, [1])
-    assert call(ASKED, said("max", HM, 100), said("eve", "Yes.", 1))[0] is not DUPLICATE
-    assert call(ASKED, said("eve", f"Yes. {words(29)}", 1)) == (DUPLICATE, [1])
-    assert call(ASKED, said("eve", f"Yes. {words(30)}", 1))[0] is not DUPLICATE
-
-
-def test_yes_it_works_now_is_no_yes_to_a_likeness() -> None:
-    fixed = said("mia", "Yes, it works now.")
-    assert call(said("bob", "Is this the same as #1?", 5), fixed)[0] is not DUPLICATE
-    assert call(said("bob", "Is this a dup of #1?", 5), fixed) == (DUPLICATE, [1])
-
-
-@pytest.mark.parametrize("who", ["mia", "max", "ann"])
-def test_thanks_of_whom_it_concerns_accept_a_claim(who: str) -> None:
-    assert call(ASKED, said(who, "Oh, thanks!", 0.5)) == (DUPLICATE, [1])
-    assert call(ASKED, said("eve", "Oh, thanks!", 0.5))[0] is not DUPLICATE
-
-
-def test_thanks_are_short_or_name_the_issue_and_not_for_a_fix() -> None:
-    assert call(ASKED, said("ann", f"Thanks. {words(29)}", 0.5)) == (DUPLICATE, [1])
-    assert call(ASKED, said("ann", f"Thanks. {words(30)}", 0.5))[0] is not DUPLICATE
-    assert call(ASKED, said("ann", f"Thanks. {words(30)} #1", 0.5)) == (DUPLICATE, [1])
-    assert call(ASKED, said("max", "It is fixed.", 100), said("ann", "Oh, thanks!", 0.5))[0] is not DUPLICATE
-    assert (
-        call(ASKED, said("max", HM, 100), said("max", HM, 99), said("ann", "Thanks!", 0.5))[0]
-        is not DUPLICATE
-    )
-
-
-def test_who_called_it_a_duplicate_may_ask_to_close_it() -> None:
-    claim = said("bob", "Perhaps a dup of #1", 200)
-    assert call(claim, said("bob", f"Please close. {words(10)}", 0.5)) == (DUPLICATE, [1])
-    assert call(claim, said("bob", f"Please close. {words(11)}", 0.5))[0] is not DUPLICATE
-    assert call(claim, said("eve", "Please close.", 0.5))[0] is not DUPLICATE
-    assert (
-        call(said("bob", "Perhaps the same as #1", 200), said("bob", "Please close.", 0.5))[0]
-        is not DUPLICATE
-    )
-
-
-def test_a_short_answer_says_of_what_it_is_a_duplicate() -> None:
-    open_end = said("bob", "A dup, but I can't find of what.", 30)
-    yes = said("mia", "Yes.")
-    assert call(open_end, said("eve", "#1", 29), yes) == (DUPLICATE, [1])
-    assert call(open_end, said("eve", "#1 or #2", 29), yes)[0] is not DUPLICATE
-    assert call(open_end, said("eve", f"#1 {words(29)}", 29), yes) == (DUPLICATE, [1])
-    assert call(open_end, said("eve", f"#1 {words(30)}", 29))[0] is not DUPLICATE
-
-
-def test_a_claim_without_a_number_means_what_was_named_last_and_not_denied() -> None:
-    dup = said("mia", "Closing as a duplicate.")
-    assert call(said("bob", "See #2 and #1", 5), dup) == (DUPLICATE, [1])
-    denied = (said("bob", "See #1", 6), said("bob", "A dup of #2", 5), said("ann", "Not a dup of #2", 4))
-    assert call(*denied, said("eve", "It is a duplicate.", 1)) == (DUPLICATE, [1])
-    assert call(said("bob", "#100, or #1", 5), dup) == (DUPLICATE, [1])
-    assert call(said("bob", "#1, or #550", 5), dup) == (DUPLICATE, [1])  # a pull request
-
-
-def test_a_no_disputes_what_was_said_just_before() -> None:
-    claim = said("bob", "dup of #1", 5)
-    assert reason(claim, said("ann", "No, it's not.", 4)) == "disputed"
-    assert reason(claim, said("ann", "That's a different bug.", 4)) == "disputed"
-    assert call(claim, said("ann", HM, 4), said("ann", HM, 3), said("ann", "No.", 2)) == (DUPLICATE, [1])
-    far = (claim, said("ann", HM, 4), said("ann", HM, 3))
-    assert call(*far, said("ann", "#1 is a different bug.", 2))[0] is not DUPLICATE
-    assert call(*far, said("ann", "That's a different bug.", 2)) == (DUPLICATE, [1])
-
-
-def test_after_the_closing_only_those_with_authority_dispute() -> None:
-    claim = said("mia", "dup of #1", 1)
-    for who in ("mia", "max"):
-        assert reason(claim, said(who, "This is not a dup of #1.", -1)) == "disputed"
-    assert call(claim, said("eve", "This is not a dup of #1.", -1)) == (DUPLICATE, [1])
-    assert reason(claim, said("eve", "This is not a dup of #1.", 0)) == "disputed"
-
-
-def test_a_fix_before_the_closing_is_what_it_was_closed_for() -> None:
-    claim = said("bob", "dup of #1", 5)
-    assert reason(claim, said("mia", "Fixed.", 0.5)) == "fixed"
-    assert call(claim, said("max", "Fixed.", 0.5)) == (DUPLICATE, [1])
-    assert call(claim, said("mia", "Fixed.", -0.5)) == (DUPLICATE, [1])
-
-
-def test_only_closer_and_maintainers_take_up_what_was_disputed() -> None:
-    disputed = (said("bob", "dup of #1", 5), said("ann", "It's a different bug", 4))
-    assert call(*disputed, said("mia", "It is a dup.")) == (DUPLICATE, [1])
-    assert call(*disputed, said("max", "It is a dup.")) == (DUPLICATE, [1])
-    assert call(*disputed, said("eve", "It is a dup."))[0] is not DUPLICATE
-
-
-def test_a_bots_word_counts_as_a_command_or_a_closing_only() -> None:
-    assert call(said("bot", "Possible duplicate of #1", is_bot=True))[0] is not DUPLICATE
-    assert call(said("bot", "Perhaps closing as a duplicate of #1", is_bot=True))[0] is not DUPLICATE
-    assert call(said("bot", "Closed as the same as #1", is_bot=True))[0] is not DUPLICATE
-    assert call(said("bot", "Closing as a duplicate of #1", is_bot=True)) == (DUPLICATE, [1])
-
-
-def test_a_correction_needs_something_to_correct() -> None:
-    assert call(said("mia", "dup of #2", 1), said("mia", "I meant #1")) == (DUPLICATE, [1])
-    assert call(said("max", "dup of #2", 1), said("mia", "I meant #1")) == (DUPLICATE, [2])
-    assert call(said("mia", "I meant #1"))[0] is not DUPLICATE
-
-
-def test_a_second_voice_makes_a_guess_firm_the_same_voice_does_not() -> None:
-    guess = said("max", "Perhaps a dup of #1", 100)
-    assert call(guess, said("eve", "It seems to be a dup.", 1)) == (DUPLICATE, [1])
-    assert call(guess, said("max", "It seems to be a dup.", 80))[0] is not DUPLICATE
-
-
-def test_a_part_of_another_is_the_closers_to_say() -> None:
-    assert call(said("mia", "This is part of #1.", 0)) == (DUPLICATE, [1])
-    assert call(said("max", "This is part of #1.", 0))[0] is not DUPLICATE
-
-
-def test_a_bot_answers_nobody() -> None:
-    assert call(ASKED, said("bot", "Yes.", is_bot=True))[0] is not DUPLICATE
-
-
-def test_who_asked_and_then_supposes_it_supposes_it() -> None:
-    verdict = decide(thread(ASKED, said("bob", "It seems to be a dup.", 1)), kind_of)
-    assert verdict.confidence == 0.757  # 0.88 x 0.86
-
-
-def test_of_issues_at_home_and_elsewhere_those_at_home_are_meant() -> None:
-    dup = said("mia", "Closing as a duplicate.")
-    assert call(said("bob", "See #1 and a/b#5.", 5), dup) == (DUPLICATE, [1])
-    assert reason(said("bob", "See a/b#5.", 5), dup) == "cross_repository"
-
-
-def test_your_problem_is_that_of_the_bystander_who_spoke_last() -> None:
-    bob, ann = said("bob", "It flickers here.", 9), said("ann", "I see.", 8)
-    eve, yours = said("eve", "Mine crashes.", 7), said("mia", "Your problem is a dup of #1.")
-    assert call(bob, ann, eve, yours)[0] is not DUPLICATE
-    assert call(ann, eve, yours)[0] is not DUPLICATE
-    assert call(bob, eve, ann, yours) == (DUPLICATE, [1])  # the author's is this issue
+def test_a_question_becomes_a_guess_if_its_speaker_repeats_it() -> None:
+    assert decided(*talk(ASKED, "bob 1: It seems to be a dup.")).confidence == 0.757  # 0.88 x 0.86

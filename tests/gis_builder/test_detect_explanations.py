@@ -1,4 +1,4 @@
-"""A duplicate that was only supposed, and what was said of the issue between that and its closing."""
+"""A guess that is followed by another explanation before the closing."""
 
 from __future__ import annotations
 
@@ -8,34 +8,24 @@ from gis_builder.detection import decide
 from gis_builder.detection.page import PreparedText
 from gis_builder.detection.reading import accepts_explanation, explains
 
-from .detect_threads import DUPLICATE, call, event, kind_of, ref, said, thread
+from .detect_threads import DUPLICATE, cases, check, event, kind_of, ref, talk, thread
 
-SUPPOSED = said("mia", "This could be a dup of #1, but I want to look closer.", 5)
-DONE = said("mia", "Closing.")
+GUESS = "mia 5: This could be a dup of #1, but I want to look closer."
+LONG = (
+    "eve 3: A frame is only handed on once both halves were drawn, and the second half waits for the clock "
+    "of the slower screen, so that nothing tears."
+)
 REASONS = [
-    "Actually, this is a bug in the Cairo bindings.",
-    "It's a problem with your `fontconfig`.",
-    "That's an upstream bug, I told them.",
-    "I reported it upstream.",
-    "Turns out the menu draws twice.",
-    "This is by design: frames are dropped below the fold.",
-    "It works as intended.",
-    "This is expected on two screens.",
-    "We decided long ago that this isn't a bug.",
-    "Not a bug, the docs say so.",
-    "It was my own mistake, the file was empty.",
-    "It turned out to be a misconfiguration.",
-    "I misread the manual.",
-    "Sorry, I forgot to call `flush`.",
-    "User error.",
-    "The actual cause was a stale cache.",
-    "This is just because the buffer is shared.",
-    "It's due to the compositor's clock.",
-    "Updating the driver fixed it.",
-    "It went away after upgrading to 2.1.",
-    "I can't reproduce it any more.",
-    "I could not reproduce this on main.",
-    "It no longer happens here.",
+    *("Actually, this is a bug in the Cairo bindings.", "It's a problem with your `fontconfig`."),
+    *("That's an upstream bug, I told them.", "I reported it upstream.", "Turns out the menu draws twice."),
+    *("This is by design: frames are dropped below the fold.", "It works as intended."),
+    *("This is expected on two screens.", "We decided long ago that this isn't a bug."),
+    *("Not a bug, the docs say so.", "It was my own mistake, the file was empty."),
+    *("It turned out to be a misconfiguration.", "I misread the manual.", "Sorry, I forgot to call `flush`."),
+    *("User error.", "The actual cause was a stale cache.", "This is just because the buffer is shared."),
+    *("It's due to the compositor's clock.", "Updating the driver fixed it."),
+    *("It went away after upgrading to 2.1.", "I can't reproduce it any more."),
+    *("I could not reproduce this on main.", "It no longer happens here."),
     "It works fine with the new release.",
 ]
 
@@ -45,94 +35,74 @@ def page(text: str) -> PreparedText:
 
 
 @pytest.mark.parametrize("reason", REASONS)
-@pytest.mark.parametrize("who", ["mia", "ann"])
-def test_a_guess_gives_way_to_another_reason(reason: str, who: str) -> None:
-    assert call(SUPPOSED, DONE) == (DUPLICATE, [1])
-    assert call(SUPPOSED, said(who, reason, 1), DONE)[0] is not DUPLICATE
+def test_another_explanation_revokes_a_guess(reason: str) -> None:
     assert explains(page(reason))
+    for who in ("mia", "ann"):
+        check("no", [GUESS, f"{who} 1: {reason}", "mia: Closing."])
 
 
 @pytest.mark.parametrize(
-    "chatter",
+    "comment",
     [
-        "I see it too, on two screens.",
-        "Does it happen with one screen?",
-        "Is this by design?",
-        "Could it be an upstream bug?",
-        "I don't think this is by design.",
+        *("I see it too, on two screens.", "Does it happen with one screen?", "Is this by design?"),
+        *("Could it be an upstream bug?", "I don't think this is by design."),
         "Here is a smaller example. It takes three windows and a menu.",
-        "If it turns out to be the menu I'll say so.",
-        "It is caused by the same loop as #1.",
-        "This is a bug in the loop that #1 speaks of.",
-        "This is not a bug that we will have in 2.1.",
+        *("If it turns out to be the menu I'll say so.", "It is caused by the same loop as #1."),
+        *("This is a bug in the loop that #1 speaks of.", "This is not a bug that we will have in 2.1."),
         "It never works as intended.",
-        "Here is the log; the driver is 1.2, the system was updated in May.",
-        "Thanks for the log!",
+        *("Here is the log; the driver is 1.2, the system was updated in May.", "Thanks for the log!"),
     ],
 )
-def test_chatter_leaves_a_guess_as_it_is(chatter: str) -> None:
-    assert call(SUPPOSED, said("ann", chatter, 1), DONE) == (DUPLICATE, [1])
-    assert not explains(page(chatter))
+def test_other_comments_leave_a_guess_valid(comment: str) -> None:
+    assert not explains(page(comment))
+    check("#1", [GUESS, f"ann 1: {comment}", "mia: Closing."])
 
 
-def test_a_firm_word_is_not_explained_away_by_its_author() -> None:
-    firm = said("mia", "This is a dup of #1.", 5)
-    assert call(firm, said("ann", "It's due to the compositor.", 1), DONE) == (DUPLICATE, [1])
+@pytest.mark.parametrize(
+    ("expected", "lines"),
+    cases(f"""
+        Without an explanation the guess counts
+            #1 {GUESS} | mia: Closing.
+        An assertion is not explained away
+            #1 mia 5: This is a dup of #1. | ann 1: It's due to the compositor. | mia: Closing.
+        An explicit yes confirms despite an explanation
+            #1 {GUESS} | ann 2: It turns out that the driver draws twice. | mia: +1, closing as dup.
+            #1 {GUESS} | ann 2: It turns out that the driver draws twice. | mia: Right, that's #1.
+            #1 {GUESS} | ann 2: It turns out that the driver draws twice. | mia: Thanks, it's #1 then.
+            #1 bob 5: Is this a dup of #1? | mia: Yes. It's due to the driver drawing twice.
+        A yes answers the last explanation
+            #1 bob 5: Maybe a dup of #1? | ann 0.5: That makes sense, thanks! Closing.
+            #1 bob 5: Maybe a dup of #1? | ann 0.5: Yes, indeed.
+            #1 bob 5: Maybe a dup of #1? | ann 0.5: Oh, thanks.
+            no bob 5: Maybe a dup of #1? | eve 3: This is by design, see #1. | ann 0.5: That makes sense!
+            no bob 5: Maybe a dup of #1? | eve 3: This is by design, see #1. | ann 0.5: Yes, indeed.
+            no bob 5: Maybe a dup of #1? | eve 3: This is by design, see #1. | ann 0.5: Oh, thanks.
+            no bob 5: Maybe a dup of #1? | eve 3: Builds for me as expected. | mia: Right, works.
+        Makes sense accepts a long comment as explanation
+            no {GUESS} | {LONG} | mia: Ok, that makes sense. Closing.
+            #1 {GUESS} | eve 3: Looks so. | mia: Ok, that makes sense. Closing.
+            #1 {GUESS} | {LONG} So it is what #1 describes. | mia: Ok, that makes sense. Closing.
+        A bystander's explanation changes nothing
+            #1 {GUESS} | eve 1: This is by design. | mia: Closing.
+        An explanation after the closing was not the reason
+            #1 {GUESS} | ann -5: It was my own mistake.
+            no {GUESS} | ann -0.005: It was my own mistake.
+    """),
+)
+def test_guesses(expected: str, lines: list[str]) -> None:
+    check(expected, lines)
 
 
-def test_an_explicit_yes_confirms_after_and_beside_an_explanation() -> None:
-    reason = said("ann", "It turns out that the driver draws twice.", 2)
-    assert call(SUPPOSED, reason, said("mia", "+1, closing as dup.")) == (DUPLICATE, [1])
-    assert call(SUPPOSED, reason, said("mia", "Right, that's #1.")) == (DUPLICATE, [1])
-    assert call(SUPPOSED, reason, said("mia", "Thanks, I'll put it down to #1 then.")) == (DUPLICATE, [1])
-    asked = said("bob", "Is this a dup of #1?", 5)
-    assert call(asked, said("mia", "Yes. It's due to the driver drawing twice.")) == (DUPLICATE, [1])
-
-
-def test_a_yes_answers_the_explanation_not_the_guess_before_it() -> None:
-    asked = said("bob", "Maybe a dup of #1?", 5)
-    design = said("eve", "I think this is by design, see the talk in #1.", 3)
-    for answer in ("That makes sense, thanks! Closing.", "Yes, indeed.", "Oh, thanks."):
-        assert call(asked, said("ann", answer, 0.5)) == (DUPLICATE, [1])
-        assert call(asked, design, said("ann", answer, 0.5))[0] is not DUPLICATE
-    assert (
-        call(asked, said("eve", "Builds for me as expected, is it gone?", 3), said("mia", "Right, works."))[0]
-        is not DUPLICATE
-    )
-
-
-def test_makes_sense_takes_a_long_explanation_in_whatever_words() -> None:
-    long = said(
-        "eve",
-        "A frame is only handed on once both halves were drawn, and the second half waits for the clock "
-        "of the slower screen, so that nothing tears.",
-        3,
-    )
-    makes_sense = said("mia", "Ok, that makes sense. Closing.")
-    assert call(SUPPOSED, long, makes_sense)[0] is not DUPLICATE
-    assert call(SUPPOSED, said("eve", "Looks so.", 3), makes_sense) == (DUPLICATE, [1])
-    also = said("eve", f"{long.body} So it is what #1 describes.", 3)
-    assert call(SUPPOSED, also, makes_sense) == (DUPLICATE, [1])
+def test_thanks_for_an_explanation() -> None:
     assert accepts_explanation(page("Thanks for the explanation"))
 
 
-def test_a_bystanders_explanation_alone_changes_nothing() -> None:
-    assert call(SUPPOSED, said("eve", "This is by design.", 1), DONE) == (DUPLICATE, [1])
-
-
-def test_what_is_explained_long_after_the_closing_was_not_the_reason() -> None:
-    assert call(SUPPOSED, said("ann", "It was my own mistake.", -5)) == (DUPLICATE, [1])
-    assert call(SUPPOSED, said("ann", "It was my own mistake.", -0.005))[0] is not DUPLICATE
-
-
-def test_the_authors_note_in_the_body_explains_too() -> None:
+def test_an_authors_note_in_the_body_can_explain() -> None:
     body = "It flickers. Possibly this is a dup of #1.\n\nEdit: it was my own mistake."
     assert decide(thread(body=body, closed_by="ann"), kind_of).outcome is not DUPLICATE
 
 
-def test_a_mark_of_the_tracker_is_firmer_than_any_explanation() -> None:
-    explained = said("mia", "This is by design.", 1)
-    labelled = thread(SUPPOSED, explained, labels=("duplicate",))
-    assert decide(labelled, kind_of).outcome is DUPLICATE
-    marked = thread(SUPPOSED, explained, event("marked_as_duplicate", 0, 1))
-    assert decide(marked, kind_of).outcome is DUPLICATE
+def test_marks_outweigh_explanations() -> None:
+    explained = talk(GUESS, "mia 1: This is by design.")
+    assert decide(thread(*explained, labels=("duplicate",)), kind_of).outcome is DUPLICATE
+    assert decide(thread(*explained, event("marked_as_duplicate", 0, 1)), kind_of).outcome is DUPLICATE

@@ -1,4 +1,4 @@
-"""The detector over the sample trackers: every variety of marking, decided as a careful reader would."""
+"""The detector over the sample trackers: the verdict on every variety of duplicate is the labelled one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def verdicts(sample: Store) -> Verdicts:
     return judged(sample, allow_cross_repository=True)
 
 
-def truths() -> Iterator[Any]:
+def labels() -> Iterator[Any]:
     for path in sorted(SAMPLE.glob("*/*/truth.jsonl")):
         repo = "/".join(path.parts[-3:-1])
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -52,12 +52,12 @@ def _ref(target: int | str, repo: str) -> IssueRef:
     return IssueRef(name, int(number))
 
 
-@pytest.mark.parametrize(("repo", "row"), list(truths()))
+@pytest.mark.parametrize(("repo", "row"), list(labels()))
 def test_each_variety(sample: Store, verdicts: Verdicts, repo: str, row: dict[str, Any]) -> None:
     ref = IssueRef(repo, row["number"])
     verdict, thread = verdicts[ref], sample.thread(ref)
     assert thread is not None
-    if thread.issue.state == "open":  # doubt about an open issue is no matter
+    if thread.issue.state == "open":
         assert (verdict.outcome, verdict.reason) == (VerdictOutcome.NOT, "open")
         return
     assert verdict.outcome == row["verdict"], verdict
@@ -65,17 +65,17 @@ def test_each_variety(sample: Store, verdicts: Verdicts, repo: str, row: dict[st
         assert set(verdict.targets) == {_ref(target, repo) for target in row["targets"]}
 
 
-def test_no_other_issue_is_called_a_duplicate(verdicts: Verdicts) -> None:
-    listed = {IssueRef(param.values[0], param.values[1]["number"]) for param in truths()}
+def test_unlabelled_issues_are_not_duplicates(verdicts: Verdicts) -> None:
+    listed = {IssueRef(param.values[0], param.values[1]["number"]) for param in labels()}
     others = [verdict for ref, verdict in verdicts.items() if ref not in listed]
     assert len(others) > 100
     assert {verdict.outcome for verdict in others} == {VerdictOutcome.NOT}
 
 
 def test_another_repository_is_uncertain_by_default(sample: Store) -> None:
-    found = judged(sample)
-    crossing = [param.values for param in truths() if param.values[1]["variety"] == "cross-repository"]
+    by_ref = judged(sample)
+    crossing = [param.values for param in labels() if param.values[1]["variety"] == "cross-repository"]
     assert crossing
     for repo, row in crossing:
-        verdict = found[IssueRef(repo, row["number"])]
+        verdict = by_ref[IssueRef(repo, row["number"])]
         assert (verdict.outcome, verdict.reason) == (VerdictOutcome.UNCERTAIN, "cross_repository")

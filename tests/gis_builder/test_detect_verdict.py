@@ -1,4 +1,4 @@
-"""What a verdict says: its relation, its explanation, and the clusters that verdicts add up to."""
+"""Relations and explanations of verdicts, and clusters of verdicts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_relation(words: str, relation: str) -> None:
     assert relation_of(claim) == relation
 
 
-def test_evidence_in_order_of_time_and_the_reason() -> None:
+def test_an_explanation() -> None:
     talk = thread(
         said("bob", "Duplicate of #2?", 30),
         said("ann", "Not a dup, see the log.", 20),
@@ -51,42 +51,32 @@ def test_evidence_in_order_of_time_and_the_reason() -> None:
         event("closed", 0, state_reason="completed"),
     )
     text = explain(talk, decide(talk, kind_of), kind_of)
-    order = [
-        "bob (other) asks",
+    parts = [
+        "bob (other) asks about",
         "disputed",
         "ann (author) denies",
-        "max (maintainer) speaks of other",
+        "max (maintainer) refers to other",
         "mia (closer)",
+        "event closed as completed",
+        "verdict: duplicate of o/n#1",
     ]
-    places = [
-        text.index(part) for part in [*order, "event closed as completed", "verdict: duplicate of o/n#1"]
-    ]
-    assert places == sorted(places)
-    assert "counts 0.98" in text
+    positions = [text.index(part) for part in parts]
+    assert positions == sorted(positions)
+    assert "weight 0.98" in text
     assert "because: the closer calls it a duplicate, and it was closed for that [closer_duplicate]" in text
 
 
-def test_every_reason_has_words() -> None:
-    threads = [
-        thread(),
-        thread(state="open", closed_at=None),
-        thread(said("mia", "dup of #100")),
-        thread(said("mia", "dup of #555")),
-        thread(said("mia", "dup of #777")),
-        thread(said("mia", "dup of q/r#1")),
-        thread(said("mia", "This is a dup.")),
-        thread(said("mia", "#1"), labels=("duplicate",)),
-        thread(said("mia", "Closing in favour of #1")),
-        thread(event("marked_as_duplicate", 1, 1), event("closed", 0)),
-    ]
-    for one in threads:
-        verdict = decide(one, kind_of)
-        assert f"[{verdict.reason}]" in explain(one, verdict, kind_of)
-
-
-def test_a_reason_given_by_others_is_explained_too() -> None:
-    verdict = Verdict(ref(100), VerdictOutcome.UNCERTAIN, (ref(1),), 0.4, "below_min_confidence")
-    assert "less confidence" in explain(thread(), verdict, kind_of)
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("below_min_confidence", "it is probably a duplicate, but below the minimum confidence"),
+        ("note_duplicate", "a note in title or body calls it a duplicate, and it was closed for that"),
+        ("other_tracked", "a bystander says that it is tracked elsewhere, and it was closed for that"),
+    ],
+)
+def test_explained_reasons(reason: str, words: str) -> None:
+    verdict = Verdict(ref(100), VerdictOutcome.UNCERTAIN, (ref(1),), 0.4, reason)
+    assert explain(thread(), verdict, kind_of).endswith(f"because: {words} [{reason}]")
 
 
 def duplicate(number: int, *targets: int, outcome: VerdictOutcome = VerdictOutcome.DUPLICATE) -> Verdict:
@@ -100,7 +90,7 @@ def numbers(*verdicts: Verdict) -> list[tuple[str, list[int], int]]:
     ]
 
 
-def test_pairs_chains_stars_and_cycles() -> None:
+def test_clusters_of_pairs_chains_stars_and_cycles() -> None:
     assert numbers(duplicate(2, 1)) == [("o/n#1", [1, 2], 1)]
     assert numbers(duplicate(1, 2), duplicate(2, 3)) == [("o/n#1", [1, 2, 3], 3)]
     assert numbers(duplicate(5, 9), duplicate(7, 9)) == [("o/n#5", [5, 7, 9], 9)]
@@ -109,7 +99,7 @@ def test_pairs_chains_stars_and_cycles() -> None:
     assert numbers(duplicate(2, 1), duplicate(4, 3)) == [("o/n#1", [1, 2], 1), ("o/n#3", [3, 4], 3)]
 
 
-def test_only_duplicates_of_others_count() -> None:
+def test_only_duplicates_of_other_issues_count() -> None:
     assert numbers(duplicate(2, 1, outcome=VerdictOutcome.UNCERTAIN), duplicate(3, 3), duplicate(4)) == []
 
 
@@ -117,7 +107,9 @@ edges = st.lists(st.tuples(st.integers(1, 12), st.lists(st.integers(1, 12), max_
 
 
 @given(edges, st.randoms(use_true_random=False))
-def test_the_order_of_verdicts_does_not_show(pairs: list[tuple[int, list[int]]], random: object) -> None:
+def test_clusters_do_not_depend_on_the_order_of_verdicts(
+    pairs: list[tuple[int, list[int]]], random: object
+) -> None:
     verdicts = [duplicate(number, *targets) for number, targets in pairs]
     shuffled = list(verdicts)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
@@ -126,19 +118,19 @@ def test_the_order_of_verdicts_does_not_show(pairs: list[tuple[int, list[int]]],
 
 
 @given(edges)
-def test_clusters_are_apart_and_joining_them_again_changes_nothing(
+def test_clusters_are_disjoint_and_clustering_is_idempotent(
     pairs: list[tuple[int, list[int]]],
 ) -> None:
-    found = find_clusters([duplicate(number, *targets) for number, targets in pairs])
-    members: list[IssueRef] = [member for cluster in found for member in cluster.members]
+    clusters = find_clusters([duplicate(number, *targets) for number, targets in pairs])
+    members = [member for cluster in clusters for member in cluster.members]
     assert len(members) == len(set(members))
-    assert all(len(cluster.members) > 1 and cluster.canonical in cluster.members for cluster in found)
-    again = [
-        Verdict(member, VerdictOutcome.DUPLICATE, (cluster.canonical,), 0.9, "test")
-        for cluster in found
+    assert all(len(cluster.members) > 1 and cluster.canonical in cluster.members for cluster in clusters)
+    stars = [
+        duplicate(member.number, cluster.canonical.number)
+        for cluster in clusters
         for member in cluster.members
         if member != cluster.canonical
     ]
-    assert [(c.id, c.members, c.canonical) for c in find_clusters(again)] == [
-        (c.id, c.members, c.canonical) for c in found
+    assert [(c.id, c.members, c.canonical) for c in find_clusters(stars)] == [
+        (c.id, c.members, c.canonical) for c in clusters
     ]

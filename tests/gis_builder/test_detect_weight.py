@@ -1,4 +1,4 @@
-"""Confidence and patience, with values worked by hand: firmness x plainness of the words x authority."""
+"""Confidences and time limits, computed by hand: stance x kind of claim x role."""
 
 from __future__ import annotations
 
@@ -10,60 +10,73 @@ import pytest
 from gis_builder.detection import decide
 from gis_builder.store.records import Comment, Thread, VerdictOutcome
 
-from .detect_threads import CLOSED_AT, kind_of, said, thread
+from .detect_threads import CLOSED_AT, cases, kind_of, said, talk, thread
 
 MINUTE, DAY, MOMENT = 1 / 60, 24.0, 2 / 3600  # hours
+WEEK, YEAR = 7 * DAY, 365 * DAY
+REMARK = "The old clock was taken out last week and nobody will miss"  # twelve words
 
 
 def confidence(*comments: Comment, **fields: object) -> float:
-    """The confidence of the verdict `duplicate`, or 0 for any other."""
+    """The confidence of a duplicate, or 0 for another verdict."""
     verdict = decide(thread(*comments, **fields), kind_of)
     return verdict.confidence if verdict.outcome is VerdictOutcome.DUPLICATE else 0.0
 
 
 @pytest.mark.parametrize(
-    ("who", "words", "hours", "expected"),
-    [
-        ("mia", "Dup of #1.", 0.01, 0.98),
-        ("max", "Dup of #1.", 0.01, 0.93),
-        ("ann", "Dup of #1.", 0.01, 0.9),
-        ("bob", "Dup of #1.", 0.01, 0.86),
-        ("mia", "I think this is a dup of #1.", 0.01, 0.862),  # 0.88 x 0.98
-        ("mia", "Is this a dup of #1?", 0.01, 0.706),  # 0.72 x 0.98
-        ("mia", "Closing in favour of #1.", 0.01, 0.941),  # 0.96 x 0.98
-        ("mia", "Same as #1.", 0.01, 0.902),  # 0.92 x 0.98
-        ("mia", "Tracked in #1.", 0.01, 0.833),  # 0.85 x 0.98
-        ("bob", "I think this is the same as #1.", 1, 0.696),  # 0.88 x 0.92 x 0.86
-    ],
+    ("expected", "lines"),
+    cases(f"""
+        Role
+            0.98 mia: Dup of #1.
+            0.93 max: Dup of #1.
+            0.93 bot: Closing as a duplicate of #1
+            0.9 ann: Dup of #1.
+            0.86 bob: Dup of #1.
+        Stance: 0.88 x 0.98, 0.72 x 0.98
+            0.862 mia: I think this is a dup of #1.
+            0.706 mia: Is this a dup of #1?
+        Kind of claim: 0.96 x 0.98, 0.92 x 0.98, 0.85 x 0.98, 0.88 x 0.92 x 0.86
+            0.941 mia: Closing in favour of #1.
+            0.902 mia: Same as #1.
+            0.833 mia: Tracked in #1.
+            0.696 bob 1: I think this is the same as #1.
+        Inferred, late or disputed afterwards: 0.9 x 0.98, 0.8 x 0.93, 0.85 x 0.98
+            0.882 bob 3: See #1 | mia: A duplicate.
+            0.744 max {20 * DAY}: dup of #1
+            0.833 mia: dup of #1 | bob -1: This is not a dup of #1
+        A confirmed claim has the confidence of the better speaker
+            0.98 bob 2: dup of #1 | mia: Yes, closing.
+            0.98 mia 2: dup of #1 | ann 1: Yes.
+        An assertion holds a week, and as the last word a year, with 0.8 x 0.86
+            0.86 bob {WEEK}: dup of #1
+            0.688 bob {WEEK + MOMENT}: dup of #1
+            0.688 bob {YEAR}: dup of #1
+            0 bob {YEAR + MOMENT}: dup of #1
+            0 bob {8 * DAY}: dup of #1 | max {7.5 * DAY}: Hm.
+        After the closing only the closer may guess
+            0 max -0.1: I think this is a dup of #1.
+            0.862 mia -0.1: I think this is a dup of #1.
+        The closer's other remark outweighs claims of others, and the closer's own likeness
+            0.86 bob 5: dup of #1 | mia: {REMARK}
+            0 bob 5: dup of #1 | mia: {REMARK} it.
+            0.86 bob 5: dup of #1 | mia: {REMARK} it, see #1.
+            0.902 mia 5: same as #1 | mia: Nobody will miss it.
+            0 mia 5: same as #1 | mia: Nobody will ever miss it.
+    """),
 )
-def test_confidence_is_firmness_times_plainness_times_authority(
-    who: str, words: str, hours: float, expected: float
-) -> None:
-    assert confidence(said(who, words, hours)) == expected
+def test_confidence(expected: str, lines: list[str]) -> None:
+    assert confidence(*talk(*lines)) == float(expected)
 
 
-def test_what_is_inferred_late_or_disputed_afterwards_counts_less() -> None:
-    assert confidence(said("bob", "See #1", 3), said("mia", "A duplicate.")) == 0.882  # 0.9 x 0.98
-    assert confidence(said("max", "dup of #1", 20 * DAY)) == 0.744  # 0.8 x 0.93
-    assert (
-        confidence(said("mia", "dup of #1"), said("bob", "This is not a dup of #1", -1)) == 0.833
-    )  # 0.85 x 0.98
-
-
-def test_a_word_of_exactly_the_least_strength_is_kept_beside_a_later_one() -> None:
+def test_a_claim_at_the_limit_of_strong_is_kept_beside_a_later_one() -> None:
     first, doubt = said("mia", "Closing in favour of #1.", 1), said("bob", "This is not a dup of #1.", -1)
     assert confidence(first, doubt) == 0.8  # 0.85 x 0.96 x 0.98
     both = decide(thread(first, said("mia", "Also in favour of #2.", 0.5), doubt), kind_of)
     assert [target.number for target in both.targets] == [1, 2]
 
 
-def test_a_confirmation_counts_as_much_as_the_better_of_the_two_voices() -> None:
-    assert confidence(said("bob", "dup of #1", 2), said("mia", "Yes, closing.")) == 0.98
-    assert confidence(said("mia", "dup of #1", 2), said("ann", "Yes.", 1)) == 0.98
-
-
 @pytest.mark.parametrize(
-    ("who", "words", "longest"),
+    ("who", "words", "max_hours"),
     [
         ("bob", "I think this is a dup of #1.", 3 * DAY),
         ("bob", "Is this a dup of #1?", DAY),
@@ -80,73 +93,40 @@ def test_a_confirmation_counts_as_much_as_the_better_of_the_two_voices() -> None
         ("mia", "I think this is a dup of #1.", 3 * DAY),
     ],
 )
-def test_a_claim_holds_so_long_before_the_closing(who: str, words: str, longest: float) -> None:
-    assert confidence(said(who, words, longest)) > 0
-    assert confidence(said(who, words, longest + MOMENT)) == 0
-
-
-def test_a_firm_word_holds_a_week_and_as_the_last_word_a_year() -> None:
-    dup = "dup of #1"
-    assert confidence(said("bob", dup, 7 * DAY)) == 0.86
-    assert confidence(said("bob", dup, 7 * DAY + MOMENT)) == 0.688  # 0.8 x 0.86
-    assert confidence(said("bob", dup, 365 * DAY)) == 0.688
-    assert confidence(said("bob", dup, 365 * DAY + MOMENT)) == 0
-    assert confidence(said("bob", dup, 8 * DAY), said("max", "Hm.", 7.5 * DAY)) == 0
+def test_maximum_time_before_the_closing(who: str, words: str, max_hours: float) -> None:
+    assert confidence(said(who, words, max_hours)) > 0
+    assert confidence(said(who, words, max_hours + MOMENT)) == 0
 
 
 @pytest.mark.parametrize(
-    ("who", "longest"), [("mia", 7 * DAY), ("max", DAY), ("ann", DAY), ("bob", 10 * MINUTE)]
+    ("who", "max_hours"), [("mia", 7 * DAY), ("max", DAY), ("ann", DAY), ("bob", 10 * MINUTE)]
 )
-def test_a_claim_after_the_closing_is_heard_so_long(who: str, longest: float) -> None:
+def test_maximum_time_after_the_closing(who: str, max_hours: float) -> None:
     same = "In favour of #1."
-    assert confidence(said(who, same, -longest)) > 0
-    assert confidence(said(who, same, -longest - MOMENT)) == 0
+    assert confidence(said(who, same, -max_hours)) > 0
+    assert confidence(said(who, same, -max_hours - MOMENT)) == 0
 
 
-def test_after_the_closing_only_firm_words_count_but_the_closers() -> None:
-    guess = "I think this is a dup of #1."
-    assert confidence(said("max", guess, -0.1)) == 0
-    assert confidence(said("mia", guess, -0.1)) == 0.862
-
-
-def test_the_closers_other_words_at_the_closing_outweigh_what_others_claimed() -> None:
-    claim = said("bob", "dup of #1", 5)
-    twelve = "The old clock was taken out last week and nobody will miss"
-    assert confidence(claim, said("mia", twelve)) == 0.86
-    assert confidence(claim, said("mia", f"{twelve} it.")) == 0
-    assert confidence(claim, said("mia", f"{twelve} it, see #1.")) == 0.86
-    guess = said("mia", "same as #1", 5)
-    assert confidence(guess, said("mia", "Nobody will miss it.")) == 0.902
-    assert confidence(guess, said("mia", "Nobody will ever miss it.")) == 0
-
-
-def test_a_bot_closes_at_once_or_for_something_else() -> None:
+def test_a_bot_closes_at_once_or_for_another_reason() -> None:
     for name in ("bors", "release-bot", "some_robot"):
         assert confidence(said("bob", "dup of #1", 0.9), closed_by=name) > 0
         assert confidence(said("bob", "dup of #1", 1.1), closed_by=name) == 0
     assert confidence(said("bob", "dup of #1", 1.1), closed_by="robotics-fan") > 0
-
-
-def test_a_bot_that_merges_a_fix_later_closes_what_a_maintainer_called_a_duplicate() -> None:
     assert confidence(said("max", "Duplicate of #1", DAY), closed_by="bors") == 0.93
     assert confidence(said("max", "Probably a duplicate of #1", DAY), closed_by="bors") == 0
 
 
-def test_a_bot_that_closes_counts_as_a_maintainer() -> None:
-    assert confidence(said("bot", "Closing as a duplicate of #1", is_bot=True)) == 0.93
-
-
-def test_a_note_of_the_author_counts_whenever_it_was_written_if_it_is_firm() -> None:
+def test_an_authors_note_counts_if_it_asserts_a_duplicate() -> None:
     assert confidence(title="Flicker (duplicate of #1)") == 0.9
     assert confidence(title="Flicker (possible duplicate of #1)") == 0
     assert confidence(body="It flickers.\n\nEDIT: dup of #1") == 0.9
     assert confidence(body="It flickers.\n\nEDIT: same as #1") == 0
 
 
-def test_where_no_closing_time_is_known_the_last_change_stands_for_it() -> None:
-    world: Thread = thread(said("bob", "Same as #1.", DAY), closed_at=None)
-    assert decide(world, kind_of).outcome is VerdictOutcome.DUPLICATE
-    later = replace(world, issue=replace(world.issue, updated_at="2020-02-01T00:00:00Z"))
+def test_the_last_change_replaces_an_unknown_closing_time() -> None:
+    early: Thread = thread(said("bob", "Same as #1.", DAY), closed_at=None)
+    assert decide(early, kind_of).outcome is VerdictOutcome.DUPLICATE
+    later = replace(early, issue=replace(early.issue, updated_at="2020-02-01T00:00:00Z"))
     assert decide(later, kind_of).outcome is not VerdictOutcome.DUPLICATE
     assert later.issue.updated_at > CLOSED_AT
 
@@ -161,7 +141,7 @@ def test_where_no_closing_time_is_known_the_last_change_stands_for_it() -> None:
         ((said("bob", "This is a duplicate of #1?", 900),), {}, "claim_not_acted_on", 0.5),
     ],
 )
-def test_how_sure_it_is_that_an_issue_is_no_duplicate(
+def test_confidence_of_other_verdicts(
     parts: tuple[Any, ...], fields: dict[str, Any], reason: str, expected: float
 ) -> None:
     verdict = decide(thread(*parts, **fields), kind_of)

@@ -38,25 +38,18 @@ def without(text: str) -> str:
         ("Not a duplicate of #12", ""),
     ],
 )
-def test_notes_go(text: str, left: str) -> None:
+def test_notes_are_removed(text: str, left: str) -> None:
     assert without(text).strip() == left
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "error: duplicate definition of value `foo`",
-        "Duplicate symbols when linking",
-        "Find duplicates in a list",
-        "Removing duplicate rows is slow since #12",
-        "`dup` and dup2 leak",
-        "call dup(fd) twice",
-        "It shows (duplicate) results",
-        "a full-duplex channel of #12",
-        "a 16 dp margin",
-        "The error message is the same as in #12 but longer",
-        "nothing of the kind",
+        *("error: duplicate definition of value `foo`", "Duplicate symbols when linking"),
+        *("Find duplicates in a list", "Removing duplicate rows is slow since #12", "`dup` and dup2 leak"),
+        *("call dup(fd) twice", "It shows (duplicate) results", "a full-duplex channel of #12"),
+        *("a 16 dp margin", "The error message is the same as in #12 but longer", "nothing of the kind"),
     ],
 )
-def test_other_talk_of_duplicates_stays(text: str) -> None:
+def test_other_texts_stay(text: str) -> None:
     assert without(text) == text

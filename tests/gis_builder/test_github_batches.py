@@ -1,4 +1,4 @@
-"""Lists that lead in a circle or never end are refused; windows of time cover every second once."""
+"""Endless lists are refused; split windows cover every second once."""
 
 from __future__ import annotations
 
@@ -6,44 +6,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.crawling.github.batches import MOST_ITEMS, Pages, Window, cut, epoch, iso, most_of
+from gis_builder.crawling.github.batches import MAX_ITEMS, Pages, Window, epoch, iso, list_limit, split_window
 from pairkit.app.errors import BadReply
 
 
 @given(st.integers(1, 300), st.integers(0, 10))
-def test_a_list_that_gets_on_is_left_alone(count: int, idle: int) -> None:
+def test_a_list_with_progress_is_accepted(count: int, idle: int) -> None:
     pages = Pages("a/b issues")
     for page in range(count):
-        pages.turn([page // (idle + 1)], f"c{page}")
+        pages.advance([page // (idle + 1)], f"c{page}")
 
 
-@pytest.mark.parametrize("cursor", [None, "start", "c1"])
-def test_a_cursor_that_was_given_before_is_refused(cursor: str | None) -> None:
-    pages = Pages("a/b issues", "start")
-    pages.turn([1], "c1")
-    with pytest.raises(BadReply, match=r"a/b issues: the server leads back to a page that it gave"):
-        pages.turn([2], cursor)
-
-
-def test_the_same_items_under_new_cursors_are_refused() -> None:
-    pages = Pages("a/b issues")
-    for page in range(11):
-        pages.turn([1, 2], f"c{page}")
-    with pytest.raises(BadReply, match="gave 11 pages without anything new"):
-        pages.turn([1, 2], "c11")
-
-
-def test_more_than_there_can_be_is_refused() -> None:
-    pages = Pages("a/b issues", most=5)
-    for page in range(5):
-        pages.turn([page], f"c{page}")
-    with pytest.raises(BadReply, match="gave more than 5 items"):
-        pages.turn([5], "c5")
+@pytest.mark.parametrize(
+    ("pages", "message"),
+    [
+        ([([1], "c1"), ([2], None)], "repeated a cursor"),
+        ([([1], "c1"), ([2], "start")], "repeated a cursor"),
+        ([([1], "c1"), ([2], "c1")], "repeated a cursor"),
+        ([([1, 2], f"c{page}") for page in range(12)], "sent 11 pages without new items"),
+        ([([page], f"c{page}") for page in range(6)], "sent more than 5 items"),
+    ],
+    ids=["no cursor", "the first cursor", "the last cursor", "the same items", "too many items"],
+)
+def test_an_endless_list_is_refused(pages: list[tuple[list[int], str | None]], message: str) -> None:
+    progress = Pages("a/b issues", "start", limit=5)
+    for items, cursor in pages[:-1]:
+        progress.advance(items, cursor)
+    with pytest.raises(BadReply, match=f"a/b issues: the server {message}"):
+        progress.advance(*pages[-1])
 
 
 def test_a_list_may_grow_while_it_is_read() -> None:
-    assert most_of(5) == 10_010
-    assert most_of(2**31) == MOST_ITEMS
+    assert list_limit(5) == 10_010
+    assert list_limit(2**31) == MAX_ITEMS
 
 
 SECONDS = st.integers(1_200_000_000, 1_900_000_000)
@@ -61,13 +56,13 @@ def holds(window: Window, second: int) -> bool:
     count=st.integers(1001, 10**6),
     second=SECONDS,
 )
-def test_parts_cover_every_second_of_the_window_once(
+def test_split_windows_cover_every_second_once(
     start: int | None, end: int | None, first: int, last: int, count: int, second: int
 ) -> None:
     if start is not None and end is not None:
         start, end = min(start, end), max(start, end)
     window = Window(start, end)
-    parts = cut(window, count, 1000, first, last)
+    parts = split_window(window, count, 1000, first, last)
     if not parts:
         assert start == end
         return
@@ -79,25 +74,25 @@ def test_parts_cover_every_second_of_the_window_once(
 
 
 @given(start=SECONDS, length=st.integers(0, 10**9))
-def test_cutting_ends_at_single_seconds(start: int, length: int) -> None:
+def test_splitting_ends_at_single_seconds(start: int, length: int) -> None:
     window, depth = Window(start, start + length), 0
-    while parts := cut(window, 10**6, 1000, start, start + length):
+    while parts := split_window(window, 10**6, 1000, start, start + length):
         window, depth = parts[0], depth + 1
     assert window.start == window.end
     assert depth < 40
 
 
-def test_an_open_window_that_begins_before_everything_known_can_still_be_cut() -> None:
+def test_an_unbounded_window_can_be_split() -> None:
     moment = epoch("2015-01-01T00:00:00Z")
-    parts = cut(Window(None, moment), 5000, 1000, moment, moment)
+    parts = split_window(Window(None, moment), 5000, 1000, moment, moment)
     assert parts[0].start is None
     assert parts[-1].end == moment
 
 
-def test_words() -> None:
+def test_qualifiers() -> None:
     day = epoch("2015-01-31T23:59:59Z")
     assert iso(day) == "2015-01-31T23:59:59Z"
-    assert Window().words == ""
-    assert Window(None, day).words == "created:<=2015-01-31T23:59:59Z"
-    assert Window(day, None).words == "created:>=2015-01-31T23:59:59Z"
-    assert Window(day, day + 1).words == "created:2015-01-31T23:59:59Z..2015-02-01T00:00:00Z"
+    assert Window().qualifier == ""
+    assert Window(None, day).qualifier == "created:<=2015-01-31T23:59:59Z"
+    assert Window(day, None).qualifier == "created:>=2015-01-31T23:59:59Z"
+    assert Window(day, day + 1).qualifier == "created:2015-01-31T23:59:59Z..2015-02-01T00:00:00Z"

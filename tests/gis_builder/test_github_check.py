@@ -1,10 +1,9 @@
-"""Look-ups of repositories that the emulator has no case of: private but visible, forbidden, and failing."""
+"""Look-ups of private, forbidden and failing repositories, which the test server lacks."""
 
 from __future__ import annotations
 
 import json
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 
 import pytest
@@ -12,8 +11,9 @@ import pytest
 from gis_builder.store import RepoOutcome, Store
 from gis_builder.store.records import IssueRef, Kind
 
-from .crawl_world import open_github, quick
+from .crawl_world import open_github, quick, serving
 
+LABELS = ('"dup"', "Resolution: Duplicate", "deduplication", "dupe", "duplicates")
 NODE = {
     "nameWithOwner": "acme/vault",
     "isPrivate": True,
@@ -22,17 +22,12 @@ NODE = {
     "newest": {"totalCount": 1, "nodes": [{"number": 5, "createdAt": "2020-01-02T00:00:00Z"}]},
     "fresh": {"nodes": [{"updatedAt": "2020-01-03T00:00:00Z"}]},
     "pulls": {"nodes": [{"number": 7}]},
-    "labels": {
-        "nodes": [
-            {"name": name}
-            for name in ('"dup"', "Resolution: Duplicate", "deduplication", "dupe", "duplicates")
-        ]
-    },
+    "labels": {"nodes": [{"name": name} for name in LABELS]},
 }
 
 
 class Canned(BaseHTTPRequestHandler):
-    """Answers every query with the next answer of a list, the last one for ever."""
+    """Sends prepared responses in order, repeating the last one."""
 
     answers: ClassVar[list[Any]] = []
 
@@ -51,11 +46,8 @@ class Canned(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def canned():
-    server = HTTPServer(("127.0.0.1", 0), Canned)
-    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with serving(Canned) as url:
+        yield url
 
 
 SCHEMA = {"data": {"issue": None, "closed": None}}
@@ -71,7 +63,7 @@ def look_up(url: str, store: Store, *answers: Any, **changes: Any) -> Any:
     with open_github(quick(url, **changes), store) as github:
         (row,) = github.check(["acme/vault"])
         if row.outcome is RepoOutcome.PRIVATE:
-            github.fetch([IssueRef("acme/vault", 5)])  # the server would answer nonsense: it is not asked
+            github.fetch([IssueRef("acme/vault", 5)])  # without a request
             assert store.kind(IssueRef("acme/vault", 5)) is Kind.MISSING
     return row
 
@@ -85,12 +77,12 @@ WANTED = {"include_private": True}
         ([{"data": {"r0": NODE}}, "nonsense"], {}, RepoOutcome.PRIVATE, "include_private"),
         ([{"data": {"r0": NODE}}], WANTED, RepoOutcome.OK, ""),
         ([absent("FORBIDDEN", "SAML enforcement"), "nonsense"], {}, RepoOutcome.PRIVATE, "SAML enforcement"),
-        ([absent("INTERNAL"), {"data": {"r0": NODE}}], WANTED, RepoOutcome.OK, ""),  # asked again
+        ([absent("INTERNAL"), {"data": {"r0": NODE}}], WANTED, RepoOutcome.OK, ""),  # retried
         ([absent("INTERNAL", "the disk is full")], {"attempts": 2}, RepoOutcome.FAILED, "the disk is full"),
     ],
     ids=["private", "private and wanted", "not for this token", "failed once", "failed for good"],
 )
-def test_what_a_look_up_finds(
+def test_outcomes_of_look_ups(
     canned: str, store: Store, answers: list[Any], changes: dict[str, Any], outcome: RepoOutcome, detail: str
 ) -> None:
     row = look_up(canned, store, *answers, **changes)

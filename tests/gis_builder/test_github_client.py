@@ -1,4 +1,4 @@
-"""Patience: limits waited for, failures tried again, weights lightened; and nothing waited for in vain."""
+"""Waits for limits, retries of failures, and batch sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .crawl_world import quick
 
 
 class Viewer(Node, frozen=True):
-    """Who asks, or how many there are."""
+    """The response to the test queries."""
 
     login: str = ""
     issues: dict[str, int] | None = None
@@ -33,7 +33,7 @@ ASK = GraphQuery("{ viewer { login } rateLimit { cost } }", VIEWER)
 
 @pytest.fixture
 def asking(tiny_dump: Path):
-    """A function that starts an emulator and gives a client of it and the waits that the client reports."""
+    """A function that starts a server and returns a client and its reported waits."""
     servers = []
 
     def start(plan: FaultPlan, options: Options | None = None, token: str = "t", **changes: object):
@@ -51,7 +51,7 @@ def at(kind: str, *requests: int, **more: object) -> Rule:
     return Rule(kind=kind, at=requests, **more)
 
 
-def test_an_answer_is_an_answer(asking) -> None:
+def test_a_query_costs_one_request(asking) -> None:
     client, waits = asking(FaultPlan())
     assert client.ask(ASK).data["viewer"].login
     assert waits == []
@@ -61,39 +61,36 @@ def test_an_answer_is_an_answer(asking) -> None:
 
 
 @pytest.mark.parametrize("kind", ["truncated", "dropped"])
-def test_what_passes_is_asked_again(asking, kind: str) -> None:
+def test_transient_failures_are_retried(asking, kind: str) -> None:
     client, waits = asking(FaultPlan(rules=(at(kind, 1, 2),)))
     assert client.ask(ASK).data["viewer"]
     assert len(waits) == 2
     assert client.take_usage().requests == 3
 
 
-def test_it_gives_up_in_the_end_and_says_how_to_go_on(asking) -> None:
-    client, waits = asking(FaultPlan(rules=(Rule(kind="dropped", probability=1),)), attempts=3)
-    with pytest.raises(
-        RemoteError, match=r"failed 3 times in a row, last with: .*; run the same command again"
-    ):
+@pytest.mark.parametrize(
+    ("kind", "error", "message"),
+    [
+        ("dropped", RemoteError, r"failed 3 consecutive times, last with: .*; run the same command again"),
+        ("truncated", BadReply, "not a GraphQL response"),
+    ],
+)
+def test_repeated_failures_end_the_query(asking, kind: str, error: type[Exception], message: str) -> None:
+    client, waits = asking(FaultPlan(rules=(Rule(kind=kind, probability=1),)), attempts=3)
+    with pytest.raises(error, match=message):
         client.ask(ASK)
     assert len(waits) == 2
 
 
-def test_nonsense_again_and_again_is_a_bad_reply(asking) -> None:
-    client, _ = asking(FaultPlan(rules=(Rule(kind="truncated", probability=1),)), attempts=2)
-    with pytest.raises(BadReply, match="not a GraphQL answer"):
-        client.ask(ASK)
-
-
-def test_a_limit_without_a_time_is_waited_for_ever_longer(asking) -> None:
+def test_waits_double_if_a_limit_has_no_time(asking) -> None:
     plan = FaultPlan(rules=(at("secondary_403", 1, 2, 3, retry_after=False),))
     client, waits = asking(plan, secondary_wait_s=0.01)
     client.ask(ASK)
     assert [wait.seconds for wait in waits] == [0.01, 0.02, 0.04]
 
 
-@pytest.mark.parametrize("skew_s", [-5000.0])
-def test_a_spent_quota_is_waited_for_whatever_the_clocks_say(asking, skew_s: float) -> None:
-    options = Options(points=2, window_s=1)
-    client, waits = asking(FaultPlan(clock_skew_s=skew_s), options)
+def test_the_wait_for_a_quota_does_not_depend_on_the_local_clock(asking) -> None:
+    client, waits = asking(FaultPlan(clock_skew_s=-5000.0), Options(points=2, window_s=1))
     for _ in range(3):
         assert client.ask(ASK).data["viewer"]
     assert waits
@@ -107,42 +104,44 @@ def test_a_wait_that_is_too_long_ends_the_run(asking) -> None:
     assert error.value.retry_after_s == 999
 
 
-def test_a_bad_token_is_not_tried_twice(asking) -> None:
+def test_a_rejected_token_is_not_retried(asking) -> None:
     client, waits = asking(FaultPlan(), token="bad")
-    with pytest.raises(AuthError, match=r"refuses the token .*make a new one"):
+    with pytest.raises(AuthError, match=r"rejects the token .*create a new one"):
         client.ask(ASK)
     assert waits == []
 
 
-def test_a_query_that_the_server_does_not_take(asking) -> None:
+def test_a_refused_query_is_not_retried(asking) -> None:
     client, waits = asking(FaultPlan())
     with pytest.raises(RequestRefused):
         client.ask(GraphQuery("{ nonsense }", VIEWER))
     assert waits == []
 
 
-def test_stopping_ends_a_wait_at_once(asking) -> None:
+def test_stopping_ends_a_wait(asking) -> None:
     client, waits = asking(FaultPlan(rules=(at("secondary_403", 1),), retry_after_s=600))
     client._listener = lambda event: (waits.append(event), client._stop.set())
     with pytest.raises(CrawlStopped):
         client.ask(ASK)
-    assert [wait.seconds for wait in waits] == [600.0]  # as long as the server says
+    assert [wait.seconds for wait in waits] == [600.0]  # requested by the server
 
 
-def test_a_stalled_answer_is_a_heavy_one(asking) -> None:
+def test_a_stalled_response_counts_as_too_heavy(asking) -> None:
     client, _ = asking(FaultPlan(rules=(at("stalled", 1),), stall_s=60), timeout_s=0.5)
-    with pytest.raises(TooHeavy, match="no answer in time"):
+    with pytest.raises(TooHeavy, match="no response in time"):
         client.ask(ASK)
     assert client.ask(ASK).data["viewer"]
 
 
-def test_nobody_at_the_address() -> None:
+def test_an_unreachable_server() -> None:
     settings = CrawlSettings(api_url="http://127.0.0.1:9", attempts=2, backoff_s=0.001)
-    with pytest.raises(RemoteError, match=r"127\.0\.0\.1:9/graphql failed 2 times .*ConnectionError"):
+    with pytest.raises(
+        RemoteError, match=r"127\.0\.0\.1:9/graphql failed 2 consecutive times, .*ConnectionError"
+    ):
         Client(settings, Token("t", settings.api_url)).ask(ASK)
 
 
-def test_batches_shrink_until_the_server_manages_and_grow_again(asking) -> None:
+def test_batch_sizes_adapt_to_the_server(asking) -> None:
     client, _ = asking(FaultPlan(rules=(Rule(kind="502", page_over=10),)))
     size = BatchSize(64)
 
@@ -159,9 +158,9 @@ def test_batches_shrink_until_the_server_manages_and_grow_again(asking) -> None:
     assert asked == 6
 
 
-def test_one_thing_that_is_too_heavy_for_good(asking) -> None:
+def test_a_single_item_that_is_too_heavy(asking) -> None:
     client, _ = asking(FaultPlan(rules=(Rule(kind="504", probability=1),)))
-    with pytest.raises(RemoteError, match="even for one at a time"):
+    with pytest.raises(RemoteError, match="even for a single item"):
         ask_sized(client, BatchSize(4), lambda _: ASK, attempts=4)
 
 
@@ -173,15 +172,15 @@ def test_one_thing_that_is_too_heavy_for_good(asking) -> None:
         ("https://git.example/api/v3", "https://git.example/api/graphql"),
     ],
 )
-def test_addresses(root: str, url: str) -> None:
+def test_graphql_urls(root: str, url: str) -> None:
     assert CrawlSettings(api_url=root).graphql_url == url
 
 
-def test_a_limit_that_outlasts_every_wait_is_called_so(asking) -> None:
+def test_a_limit_that_never_ends(asking) -> None:
     plan = FaultPlan(rules=(Rule(kind="too_many_429", probability=1),), retry_after_s=0)
     client, waits = asking(plan, attempts=2, secondary_wait_s=0.0)
     with pytest.raises(
-        RateLimited, match=r"was there after each of 2 waits; run the same command again later"
+        RateLimited, match=r"still rate-limited .* after 2 waits; run the same command again later"
     ):
         client.ask(ASK)
     assert len(waits) == 2

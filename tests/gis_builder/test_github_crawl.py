@@ -1,4 +1,4 @@
-"""The strategies over HTTP against the emulator: complete, cheap, and the same whatever goes wrong."""
+"""The strategies against the test server: complete, cheap, and unaffected by faults."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder.crawling.github import Advanced, Finished
 from gis_builder.crawling.github import sweep as sweeping
 from gis_builder.crawling.github.batches import Crawl
 from gis_builder.crawling.github.negative_sample import number_order
+from gis_builder.progress import Advanced, Finished
 from gis_builder.store import Absence, RepoOutcome, RepoRow, Store
 from gis_builder.store.records import IssueRef, Kind
 from pairkit.app.errors import AuthError, ConfigError, RemoteError
@@ -33,7 +33,7 @@ ROCKET, FUEL = "acme/rocket", "acme/fuel"
 
 @pytest.fixture(scope="module")
 def undisturbed(station: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The content hash of a crawl that nothing disturbs, by strategy."""
+    """The content hash of an undisturbed crawl by strategy."""
     hashes = {}
     for strategy in ("search", "sweep"):
         path = tmp_path_factory.mktemp("undisturbed") / "store.sqlite"
@@ -58,7 +58,7 @@ def test_each_repository_has_its_own_outcome(tiny: Server, store: Store) -> None
         assert all(row.detail for row in rows if row.outcome is not RepoOutcome.OK)
         before = tiny.stats.points
         github.sweep(names)
-        assert tiny.stats.points - before == 3  # one page and two top-ups, not twice under two names
+        assert tiny.stats.points - before == 3  # one page and two top-ups; not repeated for the second name
     assert [thread.issue.number for thread in store.threads("acme/MISSILE")] == [1, 2, 4, 5, 6, 9]
 
 
@@ -71,7 +71,7 @@ def test_malformed_names(tiny: Server, store: Store, name: str) -> None:
         github.check([name])
 
 
-def test_what_was_found_is_not_asked_about_again_but_what_was_not_is(tiny: Server, store: Store) -> None:
+def test_only_missing_repositories_are_checked_again(tiny: Server, store: Store) -> None:
     with open_github(quick(tiny.url), store) as github:
         github.check([ROCKET, FUEL])
         before = tiny.stats.requests
@@ -82,7 +82,7 @@ def test_what_was_found_is_not_asked_about_again_but_what_was_not_is(tiny: Serve
         assert tiny.stats.requests == before + 2
 
 
-def test_a_sweep_has_every_issue_and_all_of_it(station: Server, store: Store) -> None:
+def test_a_sweep_stores_every_thread_completely(station: Server, store: Store) -> None:
     crawl_all(quick(station.url), store, "sweep")
     rows = station_rows()
     threads = {thread.issue.number: thread for thread in store.threads(STATION)}
@@ -103,21 +103,19 @@ def test_a_sweep_has_every_issue_and_all_of_it(station: Server, store: Store) ->
     assert store.warnings() == []
 
 
-def test_a_search_has_the_candidates_whole_and_knows_no_other_threads(
-    station: Server, store: Store, tmp_path: Path
-) -> None:
+def test_a_search_stores_only_candidates_completely(station: Server, store: Store, tmp_path: Path) -> None:
     crawl_all(quick(station.url), store, "search")
     threads = {thread.issue.number: thread for thread in store.threads(STATION)}
     expected = [n for n in issue_numbers() if is_duplicate(n) and comment_count(n)]
     assert sorted(threads) == expected
-    assert len(expected) > 9  # more than a search gives out here, so windows were cut
+    assert len(expected) > 9  # above the limit of a search, so windows were split
     assert store.warnings() == []
     with Store.open(tmp_path / "sweep.sqlite", create=True) as other:
         crawl_all(quick(station.url), other, "sweep")
         assert all(other.thread(IssueRef(STATION, number)) == thread for number, thread in threads.items())
 
 
-def test_a_phrase_that_everybody_says_is_left_out_with_a_warning(station: Server, store: Store) -> None:
+def test_a_too_frequent_phrase_is_skipped_with_a_warning(station: Server, store: Store) -> None:
     settings = quick(station.url, phrases=("remark", "duplicate"), max_phrase_share=0.4)
     with open_github(settings, store) as github:
         github.check([STATION])
@@ -128,7 +126,7 @@ def test_a_phrase_that_everybody_says_is_left_out_with_a_warning(station: Server
     assert '"remark" in:comments' in words
 
 
-def test_a_second_run_asks_nothing(station: Server, store: Store) -> None:
+def test_a_second_crawl_sends_no_request(station: Server, store: Store) -> None:
     for strategy in ("search", "sweep"):
         crawl_all(quick(station.url), store, strategy)
         before = station.stats.requests
@@ -136,7 +134,7 @@ def test_a_second_run_asks_nothing(station: Server, store: Store) -> None:
         assert station.stats.requests == before
 
 
-def test_usage_is_what_the_server_counted(station_dump: Path, store: Store) -> None:
+def test_usage_equals_the_count_of_the_server(station_dump: Path, store: Store) -> None:
     with serve(station_dump) as server:
         crawl_all(quick(server.url), store, "search")
         usage = store.usage().values()
@@ -169,10 +167,7 @@ def test_fetching_by_number(tiny: Server, store: Store) -> None:
         kinds = [store.kind(ref) for ref in refs]
         assert kinds[:5] == [Kind.ISSUE, Kind.PULL, Kind.ISSUE, Kind.MISSING, Kind.MISSING]
         assert kinds[5:] == [Kind.ISSUE, Kind.ISSUE, Kind.MISSING, Kind.MISSING]
-        assert store.absences(ROCKET) == {
-            7: (Absence.DELETED, ""),
-            8: (Absence.TRANSFERRED, "acme/fuel#2"),
-        }
+        assert store.absences(ROCKET) == {7: (Absence.DELETED, ""), 8: (Absence.TRANSFERRED, "acme/fuel#2")}
         assert [row.name for row in store.repos()] == [ROCKET]
         assert list(store.threads(ROCKET)) == []
         assert store.thread(IssueRef(ROCKET, 4)).comments == ()
@@ -181,8 +176,8 @@ def test_fetching_by_number(tiny: Server, store: Store) -> None:
         assert tiny.stats.requests == before
 
 
-def test_what_can_be_no_repository_is_missing_without_a_request(tiny: Server, store: Store) -> None:
-    """Texts refer to much that looks like an issue elsewhere; one of them must not end the crawl."""
+def test_invalid_repository_names_need_no_request(tiny: Server, store: Store) -> None:
+    """References in texts may look like repositories, and must not end the crawl."""
     refs = [IssueRef(repo, 1) for repo in ("f\u00f6\u00f6/bar", "_a/b", "-x/y", "a/..", "a..b/c")]
     with open_github(quick(tiny.url), store) as github:
         github.check([ROCKET])
@@ -193,7 +188,7 @@ def test_what_can_be_no_repository_is_missing_without_a_request(tiny: Server, st
 
 
 @pytest.mark.parametrize("batch", [9, 100])
-def test_the_pool_is_the_first_issues_in_the_seeds_order(station: Server, store: Store, batch: int) -> None:
+def test_the_negative_sample_follows_the_random_order(station: Server, store: Store, batch: int) -> None:
     with open_github(quick(station.url, issue_batch=batch), store) as github:
         github.check([STATION])
         numbers = github.fetch_negative_sample({STATION: 20}, seed=5)[STATION]
@@ -201,15 +196,13 @@ def test_the_pool_is_the_first_issues_in_the_seeds_order(station: Server, store:
         expected = [number for number in order if number in set(issue_numbers())]
         assert numbers == expected[:20]
         stored = [issue.number for issue in store.issues(STATION)]
-        assert stored == sorted(numbers)  # the surplus of the last batch is not kept
+        assert stored == sorted(numbers)  # without the rest of the last batch
         assert github.fetch_negative_sample({STATION: 10}, seed=5)[STATION] == expected[:10]
         assert github.fetch_negative_sample({STATION: 30}, seed=5)[STATION] == expected[:30]
         assert github.fetch_negative_sample({STATION: 1000}, seed=5)[STATION] == expected
 
 
-def test_an_update_brings_what_changed_and_makes_the_store_what_a_new_crawl_would(
-    station: Server, tmp_path: Path, store: Store
-) -> None:
+def test_an_update_equals_a_new_crawl(station: Server, tmp_path: Path, store: Store) -> None:
     crawl_all(quick(station.url), store, "sweep")
     rows = station_rows()
     changed = next(row for row in rows["issues"] if row["number"] == 8)
@@ -238,22 +231,19 @@ def test_an_update_brings_what_changed_and_makes_the_store_what_a_new_crawl_woul
         assert [t.issue for t in store.threads(STATION)] == [t.issue for t in fresh.threads(STATION)]
 
 
-# One of each kind of failure; `test_nor_does_their_mix` has them together.
+# Also combined in `test_mixed_faults_do_not_change_the_content`.
 FAULTS = ["502", "rate_limited_200", "secondary_403", "partial", "truncated", "stalled"]
 
 
 def faulty(*kinds: str, probability: float) -> FaultPlan:
-    # Few of those that are waited for in real time.
+    # Limit the faults that cause real waits.
     limits = {"rate_limited_200": 1, "stalled": 2}
     rules = tuple(Rule(kind=kind, probability=probability, limit=limits.get(kind)) for kind in kinds)
     return FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=20)
 
 
-@pytest.mark.parametrize(
-    ("kind", "strategy"),
-    [*((kind, "search") for kind in FAULTS), ("partial", "sweep")],
-)
-def test_no_fault_changes_what_is_stored(
+@pytest.mark.parametrize(("kind", "strategy"), [*((kind, "search") for kind in FAULTS), ("partial", "sweep")])
+def test_faults_do_not_change_the_content(
     station_dump: Path, store: Store, undisturbed: dict[str, str], kind: str, strategy: str
 ) -> None:
     with serve(station_dump, faults=faulty(kind, probability=0.25)) as server:
@@ -264,7 +254,7 @@ def test_no_fault_changes_what_is_stored(
 
 
 @pytest.mark.parametrize("strategy", ["search", "sweep"])
-def test_nor_does_their_mix(
+def test_mixed_faults_do_not_change_the_content(
     station_dump: Path, store: Store, undisturbed: dict[str, str], strategy: str
 ) -> None:
     with serve(station_dump, faults=faulty(*FAULTS, "too_many_429", "dropped", probability=0.04)) as server:
@@ -273,7 +263,7 @@ def test_nor_does_their_mix(
     assert store.content_hash() == undisturbed[strategy]
 
 
-def test_a_repository_that_fails_stops_no_other_and_is_tried_again(
+def test_a_failed_repository_does_not_stop_others_and_is_retried(
     tiny: Server, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[object] = []
@@ -298,7 +288,7 @@ def test_a_repository_that_fails_stops_no_other_and_is_tried_again(
     assert store.count_threads(ROCKET) == 6
 
 
-def test_several_tokens_share_the_work_and_the_result_is_the_same(tiny: Server, tmp_path: Path) -> None:
+def test_several_tokens_give_the_same_content(tiny: Server, tmp_path: Path) -> None:
     hashes = set()
     for tokens in ("one", "one,two,three"):
         with Store.open(tmp_path / f"{tokens}.sqlite", create=True) as store:
@@ -310,7 +300,7 @@ def test_several_tokens_share_the_work_and_the_result_is_the_same(tiny: Server, 
     assert len(hashes) == 1
 
 
-def test_a_refused_token_ends_everything(tiny: Server, store: Store) -> None:
+def test_a_rejected_token_ends_the_crawl(tiny: Server, store: Store) -> None:
     with open_github(quick(tiny.url), store, token="bad") as github, pytest.raises(AuthError):
         github.check([ROCKET])
     with open_github(quick(tiny.url), store, token="fine") as github:
@@ -319,8 +309,8 @@ def test_a_refused_token_ends_everything(tiny: Server, store: Store) -> None:
         github.sweep([ROCKET, FUEL])
 
 
-def test_a_repository_that_is_cheaper_to_sweep_is_swept(station: Server, store: Store) -> None:
-    """The station's repositories take two or three pages; a search with many phrases takes far more."""
+def test_small_repositories_are_swept(station: Server, store: Store) -> None:
+    """The station takes two or three pages, and a search with many phrases far more."""
     wordy = tuple(f"word{place}" for place in range(40))
     with open_github(quick(station.url, sweep_small=True, phrases=wordy), store) as github:
         github.check([STATION])
@@ -329,7 +319,7 @@ def test_a_repository_that_is_cheaper_to_sweep_is_swept(station: Server, store: 
     assert not store.tasks(STATION, "search")
 
 
-def test_a_search_that_has_begun_stays_one(station: Server, store: Store) -> None:
+def test_a_started_search_is_not_replaced_by_a_sweep(station: Server, store: Store) -> None:
     wordy = tuple(f"word{place}" for place in range(40))
     with open_github(quick(station.url, phrases=wordy), store) as github:
         github.check([STATION])

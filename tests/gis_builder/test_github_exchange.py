@@ -1,4 +1,4 @@
-"""What a hostile server can do on the wire: drip, flood, pack a bomb, echo. Each ends within the deadline."""
+"""Hostile servers: slow, endless, compressed and invalid responses end within the deadline and size limit."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from gis_builder.crawling.github.tokens import Token
 from pairkit.system.address import read_address
 
 SECRET = "ghp_0123456789abcdef0123456789abcdef0123"
-LONG_S = 30.0  # far above the deadlines set here, far below what the servers would go on for
+LONG_S = 30.0  # far longer than a test takes
 
 Behaviour = Callable[[socket.socket], None]
 
 
 @pytest.fixture
 def wire() -> Iterator[Callable[[Behaviour], str]]:
-    """A function that starts a server which does with each connection what another function says."""
+    """A function that starts a server with this behaviour on each connection."""
     stop, listeners = threading.Event(), []
 
     def start(behave: Behaviour) -> str:
@@ -83,7 +83,7 @@ def whole(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> Behaviour:
     ("head", "byte"),
     [
         (b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n", b" "),
-        (b"HTTP/1.1 200 OK\r\n\r\n", b" "),  # ends with the connection: what was cut off must not look whole
+        (b"HTTP/1.1 200 OK\r\n\r\n", b" "),  # without a length: a truncated body must not look complete
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"0"),
         (b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 1000000\r\n\r\n", b" "),
@@ -93,13 +93,13 @@ def whole(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> Behaviour:
     ],
     ids=["body", "endless body", "chunks", "length of a chunk", "closing", "headers", "status", "continue"],
 )
-def test_one_deadline_holds_however_a_server_drips(wire, head: bytes, byte: bytes) -> None:
+def test_slow_responses_end_at_the_deadline(wire, head: bytes, byte: bytes) -> None:
     answer = ask(wire(drip(head, byte)))
     assert isinstance(answer, QueryAnswer)
     assert answer.kind in (AnswerKind.TOO_HEAVY, AnswerKind.TRANSIENT)
 
 
-def test_a_deadline_holds_on_a_connection_that_is_kept_too(wire) -> None:
+def test_the_deadline_holds_on_a_reused_connection(wire) -> None:
     count = 0
 
     def behave(peer: socket.socket) -> None:
@@ -113,17 +113,15 @@ def test_a_deadline_holds_on_a_connection_that_is_kept_too(wire) -> None:
     asked = Exchange(read_address(url, "", ""), Token(SECRET, url), 0.5)
     assert isinstance(asked.post("/x", b"{}"), Raw)
     late = asked.post("/x", b"{}")
-    assert (late.kind, late.message) == (AnswerKind.TOO_HEAVY, "no answer in time")
-    assert threading.active_count() < 20  # no timer is left behind
+    assert (late.kind, late.message) == (AnswerKind.TOO_HEAVY, "no response in time")
+    assert threading.active_count() < 20  # timers have ended
     asked.close()
 
 
-def test_a_gzip_bomb_and_a_flood_take_no_more_memory_than_a_body_may(
-    wire, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(exchange, "_MOST_BYTES", 1 << 20)
+def test_large_bodies_are_cut_at_the_limit(wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "_MAX_BYTES", 1 << 20)
     bomb = gzip.compress(bytes(50 << 20))
-    assert ask(wire(whole(bomb, b"content-encoding: gzip")), LONG_S).message.startswith("an answer of more")
+    assert ask(wire(whole(bomb, b"content-encoding: gzip")), LONG_S).message.startswith("a response of more")
     flood = b"HTTP/1.1 200 OK\r\n\r\n" + b" " * (1 << 20)
 
     def behave(peer: socket.socket) -> None:
@@ -131,33 +129,33 @@ def test_a_gzip_bomb_and_a_flood_take_no_more_memory_than_a_body_may(
         while True:
             peer.sendall(b" " * 65536)
 
-    assert ask(wire(behave), LONG_S).message.startswith("an answer of more")
+    assert ask(wire(behave), LONG_S).message.startswith("a response of more")
 
 
 @pytest.mark.parametrize(
-    ("body", "header", "words"),
+    ("body", "header", "message"),
     [
-        (gzip.compress(b"{}" * 999, mtime=0)[:-9], b"content-encoding: gzip", "cut off"),
+        (gzip.compress(b"{}" * 999, mtime=0)[:-9], b"content-encoding: gzip", "truncated"),
         (b"{}", b"content-encoding: gzip", "damaged"),
         (
             gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0),
             b"content-encoding: gzip, gzip",
-            "not asked for",
+            "not requested",
         ),
-        (b"{}", b"content-encoding: br", "not asked for"),
+        (b"{}", b"content-encoding: br", "not requested"),
     ],
 )
-def test_packed_bodies_that_are_none(wire, body: bytes, header: bytes, words: str) -> None:
+def test_invalid_content_encodings(wire, body: bytes, header: bytes, message: str) -> None:
     answer = ask(wire(whole(body, header)), LONG_S)
     assert answer.kind is AnswerKind.BAD_REPLY
-    assert words in answer.message
+    assert message in answer.message
 
 
-def test_a_packed_body_is_unpacked(wire) -> None:
+def test_gzip_is_decompressed(wire) -> None:
     assert ask(wire(whole(gzip.compress(b'{"a": 1}'), b"Content-Encoding: gzip")), LONG_S).body == b'{"a": 1}'
 
 
-def test_an_echoed_token_ends_at_the_door(wire) -> None:
+def test_an_echoed_token_is_masked(wire) -> None:
     body = f'{{"data": {{"node": {{"body": "you sent Bearer {SECRET}"}}}}}}'.encode()
     answer = ask(wire(whole(gzip.compress(body), b"content-encoding: gzip", b"x-echo: " + SECRET.encode())))
     assert SECRET not in repr(answer)
@@ -189,7 +187,7 @@ def test_an_echoed_token_ends_at_the_door(wire) -> None:
         b"HTTP/1.1 429 Slow\r\nretry-after: " + b"9" * 400 + b"\r\ncontent-length: 0\r\n\r\n",
     ],
 )
-def test_nonsense_on_the_wire_is_an_answer_and_never_an_exception(wire, said: bytes) -> None:
+def test_invalid_http_does_not_raise(wire, said: bytes) -> None:
     def behave(peer: socket.socket) -> None:
         peer.sendall(said)
         peer.shutdown(socket.SHUT_WR)

@@ -66,7 +66,7 @@ def test_a_thread() -> None:
             labels=connection({"name": "z"}, {"name": "a"}),
             comments=connection(
                 {
-                    "fullDatabaseId": "3000000001",  # beyond 32 bits, as new comments are
+                    "fullDatabaseId": "3000000001",  # more than 32 bits, like new comments
                     "author": None,
                     "authorAssociation": "OWNER",
                     "createdAt": "2020-01-01T01:00:00Z",
@@ -98,19 +98,19 @@ def test_a_thread() -> None:
     assert issue.body == "It \x00 does\r\n"
 
 
-def test_an_open_issue_was_closed_by_nobody_even_if_it_was_closed_once() -> None:
+def test_a_reopened_issue_has_no_closer() -> None:
     issue = parse_thread(node(state="OPEN", closedAt=None, events=connection(closing("ann")))).thread.issue
     assert issue.closed_by is None
 
 
-def test_nested_connections_that_came_in_part_are_topped_up() -> None:
+def test_incomplete_connections_need_top_ups() -> None:
     comments = connection(total=57, before="c")
-    labels = connection({"name": "a"}, total=3)  # short, without a sign of it
+    labels = connection({"name": "a"}, total=3)  # incomplete, but without a previous page
     parsed = parse_thread(node(comments=comments, labels=labels))
     assert parsed.top_ups == (TopUp(REF, "comments", "c", 0), TopUp(REF, "labels", "", 1))
 
 
-def test_topping_up_ends_when_nothing_more_comes() -> None:
+def test_top_ups_end_at_an_empty_page() -> None:
     def again(*nodes: Any, before: str | None = None) -> TopUp | None:
         came = convert(connection(*nodes, total=5, before=before), NodeConnection[EventNode])
         return next_top_up(REF, "events", came, have=3)
@@ -120,23 +120,23 @@ def test_topping_up_ends_when_nothing_more_comes() -> None:
     assert again({"__typename": "X"}, before="x") == TopUp(REF, "events", "x", 4)
 
 
-def test_a_pull_request_keeps_its_title_only() -> None:
+def test_only_the_title_of_a_pull_request_is_kept() -> None:
     pull = parse_pull(convert(fields(closed=True, __typename="PullRequest"), FoundPull))
     assert (pull.is_pull, pull.title, pull.body, pull.state) == (True, "Crash", "", "closed")
 
 
 @pytest.mark.parametrize("field", ["title", "author", "state", "repository", "authorAssociation"])
-def test_a_reply_without_what_was_asked_for_is_named(field: str) -> None:
+def test_a_missing_field_is_named(field: str) -> None:
     broken = fields()
     del broken[field]
     with pytest.raises(Malformed, match=field):
         convert(broken, IssueNode)
 
 
-def test_what_does_not_fit_together_is_a_bad_reply() -> None:
-    with pytest.raises(BadReply, match=r"acme/rocket#4: .*\(no comments"):
+def test_inconsistent_nodes_are_bad_replies() -> None:
+    with pytest.raises(BadReply, match=r"acme/rocket#4: .*\(comments or events are missing"):
         parse_thread(node(comments=None))
-    with pytest.raises(BadReply, match=r"acme/rocket#4: .*a time in a year"):
+    with pytest.raises(BadReply, match=r"acme/rocket#4: .*a time outside the years"):
         parse_issue(node(createdAt="0001-01-01T00:00:00Z"))
-    with pytest.raises(BadReply, match=r"acme/rocket#4: .*without its time"):
+    with pytest.raises(BadReply, match=r"acme/rocket#4: .*without a time"):
         parse_thread(node(events=connection({"__typename": "ClosedEvent"})))

@@ -1,4 +1,4 @@
-"""Every query is one that GitHub's published schema takes."""
+"""Every query is valid in GitHub's published schema."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from graphql import GraphQLSchema, build_schema, parse, validate
 from graphql.utilities import find_breaking_changes
 
-from gis_builder.crawling.github.queries import INTROSPECTION, GraphQuery, Queries, Search, Server
+from gis_builder.crawling.github.queries import INTROSPECTION, GraphQuery, Queries, Server
 from gis_builder.settings.crawl import CrawlSettings
-from gis_builder.store import TopUp
+from gis_builder.store import CrawlTask, TopUp
 from gis_builder.store.records import IssueRef
 from tests.support.github.graphql_api import SCHEMA_TEXT
 from tests.support.github.graphql_api import build_schema as build_own
@@ -28,7 +28,7 @@ def every_query(server: Server) -> list[GraphQuery[Any]]:
     return [
         INTROSPECTION,
         queries.repositories(["acme/fuel", "acme/rocket"]),
-        queries.searches([Search(HOSTILE), Search("is:issue", HOSTILE)]),
+        queries.searches([CrawlTask("a/b", "search", HOSTILE), CrawlTask("a/b", "search", "x", HOSTILE)]),
         queries.issues(REFS, with_thread=True),
         queries.issues(REFS, with_thread=False),
         queries.listing("acme/fuel", 49, None),
@@ -41,17 +41,17 @@ NEWEST = Server(duplicate_of=True, closed_duplicate_of=True, enable_duplicate=Tr
 
 
 @pytest.mark.parametrize("server", [NEWEST, Server()], ids=["new fields", "without"])
-def test_queries_fit_the_test_server(server: Server) -> None:
+def test_queries_are_valid_on_the_test_server(server: Server) -> None:
     own = build_own(without_duplicate_of=server is not NEWEST)
     for query in every_query(server):
         assert validate(own, parse(query.text)) == []
 
 
-def test_what_is_asked_of_the_test_server_can_be_asked_of_github(official: GraphQLSchema) -> None:
+def test_the_test_schema_is_compatible_with_github(official: GraphQLSchema) -> None:
     assert find_breaking_changes(build_schema(SCHEMA_TEXT), official) == []
 
 
-def test_queries_fit_github(official: GraphQLSchema) -> None:
+def test_queries_are_valid_on_github(official: GraphQLSchema) -> None:
     for query in [*every_query(NEWEST), *every_query(Server())]:
         assert validate(official, parse(query.text)) == []
 

@@ -1,15 +1,12 @@
-"""Where tokens come from, and that they go nowhere else."""
+"""Sources of tokens, and their protection."""
 
 from __future__ import annotations
 
 import copy
 import pickle
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import ClassVar
 
 import pytest
@@ -18,12 +15,15 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec.json import Decoder
 
-from gis_builder.crawling.github import CrawlSettings, GitHub, find_tokens
+from gis_builder.crawling.github import GitHub, find_tokens
 from gis_builder.crawling.github.client import Client
 from gis_builder.crawling.github.queries import GraphQuery
 from gis_builder.crawling.github.tokens import Token
+from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
 from pairkit.app.errors import AuthError, ConfigError, PairkitError
+
+from .crawl_world import serving
 
 SECRET = "ghp_thisIsNotARealTokenButMustNotShow00"
 API = "https://api.github.com"
@@ -38,7 +38,7 @@ def secrets(tokens: tuple[Token, ...]) -> list[str]:
     ("content", "environ", "expected"),
     [
         (None, {"GITHUB_TOKEN": "a,b", "GITHUB_TOKENS": "b, c"}, ["a", "b", "c"]),
-        (b"# mine\n\none\ntwo\n", {"GITHUB_TOKEN": "a"}, ["one", "two"]),  # before the environment
+        (b"# mine\n\none\ntwo\n", {"GITHUB_TOKEN": "a"}, ["one", "two"]),  # precedes the environment
         (b"\xef\xbb\xbftoken\r\n", {}, ["token"]),
     ],
 )
@@ -55,23 +55,23 @@ def test_from_a_file_or_the_environment(
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
-        ("# none\n", "holds no token"),
+        ("# none\n", "contains no token"),
         ("tök\x07en\n", "characters"),
         (None, "the token file can't be read"),
     ],
 )
-def test_a_bad_file(tmp_path: Path, content: str | None, words: str) -> None:
+def test_a_bad_file(tmp_path: Path, content: str | None, message: str) -> None:
     file = tmp_path / "tokens"
     if content:
         file.write_text(content)
-    with pytest.raises(ConfigError, match=words) as error:
+    with pytest.raises(ConfigError, match=message) as error:
         find_tokens(API, file=file, environ={})
     assert "tök" not in str(error.value)
 
 
-def test_the_gh_tool_is_asked_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gh_tool_is_the_last_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = tmp_path / "gh"
     tool.write_text('#!/bin/sh\necho "gho_$1_$2_$4"\n')
     tool.chmod(0o755)
@@ -94,25 +94,16 @@ def test_an_app_needs_its_key_and_installation(tmp_path: Path) -> None:
         find_tokens(API, environ=environ | {"GITHUB_APP_PRIVATE_KEY_PATH": str(tmp_path / "absent")})
 
 
-def test_an_app_whose_key_is_none_gives_no_token_and_does_not_show_it() -> None:
+def test_an_invalid_key_of_an_app_is_not_shown() -> None:
     environ = {"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": SECRET, "GITHUB_APP_INSTALLATION_ID": "2"}
     (token,) = find_tokens(API, environ=environ)
-    with pytest.raises(AuthError, match="installation gives no token") as error:
+    with pytest.raises(AuthError, match="no token for the GitHub App's installation") as error:
         token.reveal()
     assert SECRET not in "".join(traceback.format_exception(error.value))
 
 
-@contextmanager
-def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), handler)
-    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-
-
 class AppServer(BaseHTTPRequestHandler):
-    """Gives an installation its token, as GitHub does, to who signs with a key; or leads elsewhere."""
+    """Sends an installation's token, or a redirect, for requests signed with a key."""
 
     status: ClassVar[int] = 201
     location: ClassVar[str] = ""
@@ -135,7 +126,7 @@ class AppServer(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def app_environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An app whose key is in a file."""
+    """The environment of an app whose key is in a file."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     file = tmp_path_factory.mktemp("app") / "key.pem"
     file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))
@@ -144,27 +135,27 @@ def app_environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("status", "location", "words"),
+    ("status", "location", "message"),
     [
         (301, "http://[", r"\(ValueError\)"),
-        (301, "http://localhost:9/moved", r"\(RuntimeError\)"),  # another host gets nothing
+        (301, "http://localhost:9/moved", r"\(RuntimeError\)"),  # nothing is sent to another host
         (201, "", r"\(BadAttributeException\)"),
         (500, "", "HTTP 500"),
     ],
 )
-def test_an_app_behind_a_redirect_or_nonsense(
-    monkeypatch: pytest.MonkeyPatch, app_environ: dict[str, str], status: int, location: str, words: str
+def test_redirects_and_invalid_responses_to_an_app(
+    monkeypatch: pytest.MonkeyPatch, app_environ: dict[str, str], status: int, location: str, message: str
 ) -> None:
     monkeypatch.setattr(AppServer, "status", status)
     monkeypatch.setattr(AppServer, "location", location)
     monkeypatch.setattr(AppServer, "body", b'{"token": [5]}')
     with serving(AppServer) as url:
         (token,) = find_tokens(url, environ=app_environ)
-        with pytest.raises(AuthError, match=words):
+        with pytest.raises(AuthError, match=message):
             token.reveal()
 
 
-def test_an_app_signs_with_its_installations_token(app_environ: dict[str, str]) -> None:
+def test_an_app_uses_its_installation_token(app_environ: dict[str, str]) -> None:
     app_environ = app_environ | {
         "GITHUB_APP_PRIVATE_KEY": Path(app_environ["GITHUB_APP_PRIVATE_KEY_PATH"]).read_text()
     }
@@ -175,7 +166,7 @@ def test_an_app_signs_with_its_installations_token(app_environ: dict[str, str]) 
     assert request.headers["Authorization"] == "Bearer ghs_installation"
 
 
-def test_a_token_does_not_print_copy_or_store_itself() -> None:
+def test_a_token_is_not_printed_copied_or_pickled() -> None:
     token = Token(SECRET, API)
     assert SECRET not in f"{token} {token!r} {[token]} {(token,)!s}"
     assert not hasattr(token, "__dict__") or SECRET not in str(vars(token))
@@ -187,7 +178,7 @@ def test_a_token_does_not_print_copy_or_store_itself() -> None:
     assert Token("t", API).mask("try") == "try"
 
 
-def test_it_signs_for_its_own_origin_only() -> None:
+def test_a_token_is_sent_only_to_its_origin() -> None:
     token = Token(SECRET, API)
     ours = requests.Request("POST", "HTTPS://API.github.com:443/graphql", auth=token).prepare()
     assert ours.headers["Authorization"] == f"Bearer {SECRET}"
@@ -196,7 +187,7 @@ def test_it_signs_for_its_own_origin_only() -> None:
         assert "Authorization" not in theirs.headers
 
 
-def test_over_plain_http_it_goes_to_this_machine_only_unless_asked() -> None:
+def test_plain_http_needs_permission() -> None:
     environ = {"GITHUB_TOKEN": SECRET}
     with pytest.raises(ConfigError, match=r"over plain http, .* set crawl\.plain_http to true"):
         find_tokens("http://git.example", environ=environ)
@@ -208,19 +199,8 @@ def test_over_plain_http_it_goes_to_this_machine_only_unless_asked() -> None:
         assert find_tokens(url, environ=environ, plain_http=allowed)
 
 
-def test_what_is_for_this_machine_goes_through_no_proxy(
-    hostile: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    monkeypatch.delenv("no_proxy", raising=False)
-    with pytest.raises(AuthError):
-        Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile)).ask(VIEWER)
-    assert Hostile.heard == [f"Bearer {SECRET}"]
-
-
 class Hostile(BaseHTTPRequestHandler):
-    """Answers by the path it is asked at; echoes what it was sent."""
+    """Responds with the status in the path, and echoes the token."""
 
     heard: ClassVar[list[str | None]] = []
 
@@ -253,7 +233,7 @@ def hostile():
 
 
 @pytest.mark.parametrize("status", [200, 206, 301, 307, 400, 401, 403, 404, 429, 500, 502])
-def test_no_error_output_or_store_shows_it(
+def test_no_error_output_or_store_contains_the_token(
     hostile: str,
     status: int,
     tmp_path: Path,
@@ -264,33 +244,37 @@ def test_no_error_output_or_store_shows_it(
     settings = CrawlSettings(
         api_url=f"{hostile}/{status}", attempts=2, backoff_s=0.001, secondary_wait_s=0.001, timeout_s=2
     )
-    said: list[str] = []
+    messages: list[str] = []
     tokens = find_tokens(settings.api_url, environ={"GITHUB_TOKEN": SECRET})
     with (
         Store.open(tmp_path / "store.sqlite", create=True) as store,
-        GitHub(settings, tokens, store, lambda event: said.append(repr(event))) as github,
+        GitHub(settings, tokens, store, lambda event: messages.append(repr(event))) as github,
         pytest.raises(PairkitError) as error,
     ):
         github.check(["acme/rocket"])
     assert Hostile.heard
     trace = "".join(traceback.TracebackException.from_exception(error.value, capture_locals=True).format())
-    everything = [trace, repr(error.value.__dict__), caplog.text, *said, *capfd.readouterr()]
+    everything = [trace, repr(error.value.__dict__), caplog.text, *messages, *capfd.readouterr()]
     everything += [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
     assert not [text for text in everything if SECRET in text]
 
 
 def test_a_redirect_is_not_followed(hostile: str) -> None:
     client = Client(CrawlSettings(api_url=f"{hostile}/307"), Token(SECRET, hostile))
-    with pytest.raises(PairkitError, match="a redirect, where an answer was expected; check api_url"):
+    with pytest.raises(PairkitError, match=r"unexpected redirect .HTTP 307.; check api_url"):
         client.ask(VIEWER)
     assert Hostile.heard == [f"Bearer {SECRET}"]
 
 
-def test_a_netrc_file_takes_no_part(hostile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_and_netrc_are_ignored_for_this_machine(
+    hostile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login me password wrong\n")
     monkeypatch.setenv("NETRC", str(netrc))
-    client = Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile))
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
     with pytest.raises(AuthError):
-        client.ask(VIEWER)
+        Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile)).ask(VIEWER)
     assert Hostile.heard == [f"Bearer {SECRET}"]

@@ -1,19 +1,18 @@
-"""Texts made to hold a build: each is as long as GitHub lets a comment be and repeats one unit.
+"""Hostile texts take linear time: each has GitHub's maximum length and repeats one unit.
 
-`benchmarks/hostile_texts.py` searches for such units; those here once took from ten seconds to hours.
+`benchmarks/hostile_texts.py` finds such units; these once took from ten seconds to hours.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
 from gis_builder.detection import decide, explain
 from gis_builder.detection.lexicon import PHRASES
 from gis_builder.detection.reading import read
-from gis_builder.detection.statements import MOST_CHARACTERS
+from gis_builder.detection.statements import MAX_CHARACTERS
 from gis_builder.pairing.text import clean
 from gis_builder.store.records import Thread, VerdictOutcome
 from tests.support.linear import assert_linear, repeated
@@ -47,7 +46,7 @@ def judged(text: str) -> object:
         ("", "*** this bug is a duplicate of "),
     ],
 )
-def test_no_comment_holds_a_verdict(before: str, unit: str) -> None:
+def test_hostile_comments(before: str, unit: str) -> None:
     assert_linear(judged, repeated(unit, before))
 
 
@@ -68,24 +67,24 @@ def test_no_comment_holds_a_verdict(before: str, unit: str) -> None:
         ("", "a clear and concise description of "),
     ],
 )
-def test_no_body_holds_the_rendering(before: str, unit: str) -> None:
+def test_hostile_bodies(before: str, unit: str) -> None:
     assert_linear(clean, repeated(unit, before))
 
 
-def test_events_that_close_and_reopen_all_day_are_read_once() -> None:
-    def busy(size: int) -> Thread:
-        slips = [event(kind, hours) for hours in range(size, 0, -1) for kind in ("closed", "reopened")]
-        return thread(said("mia", "dup of #1"), *slips)
+def test_many_events() -> None:
+    def reopened(size: int) -> Thread:
+        events = [event(kind, hours) for hours in range(size, 0, -1) for kind in ("closed", "reopened")]
+        return thread(said("mia", "dup of #1"), *events)
 
-    assert_linear(lambda slipping: decide(slipping, kind_of), busy, 8_000)
+    assert_linear(lambda many: decide(many, kind_of), reopened, 8_000)
 
 
-def test_no_phrase_repeats_a_group_without_a_bound() -> None:
+def test_phrases_have_no_unbounded_groups() -> None:
     for _, phrase in PHRASES:
         assert not re.search(r"\)[*+](?!\+)", phrase), phrase
 
 
-def test_a_list_of_references_is_read_whole() -> None:
+def test_a_long_list_of_references() -> None:
     many = ", ".join(f"#{number}" for number in range(1, 41))
     verdict = decide(thread(said("mia", f"Duplicate of {many}.")), kind_of)
     assert verdict.targets == tuple(ref(number) for number in range(1, 41))
@@ -97,11 +96,11 @@ def test_a_list_of_references_is_read_whole() -> None:
         (said("bob", "dup of #1, " * 5_000, 2), "too_many_claims"),
         (said("bob", "Duplicate of " + ", ".join(f"#{n}" for n in range(1, 490)) + ".", 2), None),
         (said("bob", "Duplicate of " + ", ".join(f"#{n}" for n in range(1, 501)), 2), "too_many_claims"),
-        (said("bob", "dup of #1 " + "x" * MOST_CHARACTERS, 2), "too_much_text"),
+        (said("bob", "dup of #1 " + "x" * MAX_CHARACTERS, 2), "too_much_text"),
     ],
     ids=["claims", "within", "references", "text"],
 )
-def test_what_is_beyond_what_is_read_is_uncertain_and_named(parts: object, reason: str | None) -> None:
+def test_limits_of_a_thread(parts: object, reason: str | None) -> None:
     hostile = thread(parts, said("mia", "Closing as a dup of #7."))  # type: ignore[arg-type]
     verdict = decide(hostile, kind_of)
     if reason is None:
@@ -111,21 +110,20 @@ def test_what_is_beyond_what_is_read_is_uncertain_and_named(parts: object, reaso
         assert f"[{reason}]" in explain(hostile, verdict, kind_of)
 
 
-def test_what_the_tracker_itself_says_has_no_limit() -> None:
+def test_marks_count_in_a_thread_over_the_limit() -> None:
     marked = thread(said("bob", "dup of #1, " * 5_000), event("marked_as_duplicate", 1, 7))
     assert decide(marked, kind_of).targets == (ref(7),)
 
 
-def test_what_counts_is_the_text_of_the_whole_thread() -> None:
-    plain: Thread = thread(said("mia", "dup of #1"))
-    long = replace(plain, issue=replace(plain.issue, body="x" * MOST_CHARACTERS))
+def test_the_limit_includes_the_body() -> None:
+    long = thread(said("mia", "dup of #1"), body="x" * MAX_CHARACTERS)
     assert decide(long, kind_of).reason == "too_much_text"
 
 
-def test_a_sentence_without_end_is_read_in_pieces() -> None:
+def test_a_very_long_sentence_is_read_in_pieces() -> None:
     reading = read("word " * 3_000 + "dup of #1", ref(100))
     assert [claim.targets for claim in reading.claims] == [(ref(1),)]
 
 
-def test_letters_that_change_length_in_lower_case_move_no_reference() -> None:
+def test_letters_with_a_longer_lower_case() -> None:
     assert decide(thread(said("mia", "İİİİİİ dup of #1 İ")), kind_of).targets == (ref(1),)

@@ -1,4 +1,4 @@
-"""Hostile saved trackers end in one line, or in a store that can be read."""
+"""Hostile saved trackers end in a one-line message or a readable store."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ LISTED = listed(ISSUES[0])
 
 
 def import_into(folder: Path, store: Path) -> list[str]:
-    """What is said of an import whose store can be read afterwards."""
-    said: list[str] = []
+    """Import a tracker and read the store; returns the messages."""
+    messages: list[str] = []
     with Store.open(store, create=True) as opened:
-        import_dump(folder, opened, said.append)
+        import_dump(folder, opened, messages.append)
         read_status(opened)
         for row in opened.all_repos():
             list(opened.threads(row.name, only_complete=False))
-    return said
+    return messages
 
 
 def refused(folder: Path, store: Path) -> str:
-    """The one line that an import ends in."""
+    """The one-line error of an import."""
     with pytest.raises(DataError) as caught:
         import_into(folder, store)
     assert "\n" not in str(caught.value)
@@ -64,7 +64,7 @@ def refused(folder: Path, store: Path) -> str:
     ],
     ids=lambda text: text[:60],
 )
-def test_a_repo_file(tmp_path: Path, text: str) -> None:
+def test_invalid_repo_files(tmp_path: Path, text: str) -> None:
     write_tracker(tmp_path, HOME, issues=[issue(HOME, 1)])
     (tmp_path / HOME / "repo.json").write_text(text, encoding="utf-8")
     assert "repo.json: " in refused(tmp_path, tmp_path / "s.sqlite")
@@ -85,20 +85,20 @@ def test_a_repo_file(tmp_path: Path, text: str) -> None:
         ("comments", comment(HOME, 1, 5, "x") | {"issue_url": f"https://x/repos/{HOME}/issues/{HUGE}"}),
     ],
 )
-def test_a_line(tmp_path: Path, stem: str, row: dict[str, Any]) -> None:
+def test_invalid_lines(tmp_path: Path, stem: str, row: dict[str, Any]) -> None:
     write_tracker(tmp_path, HOME, **({"issues": [issue(HOME, 1)]} | {stem: [row]}))
     assert f"{stem}.jsonl:1: " in refused(tmp_path, tmp_path / "s.sqlite")
 
 
 @pytest.mark.parametrize("labels", [5, True, {"a": 1}, [5]])
-def test_labels_of_a_list_of_gh(tmp_path: Path, labels: object) -> None:
+def test_invalid_labels_of_gh(tmp_path: Path, labels: object) -> None:
     (tmp_path / "a.json").write_text(json.dumps([LISTED | {"labels": labels}]))
     assert "a.json:1: labels" in refused(tmp_path, tmp_path / "s.sqlite")
 
 
-def test_what_can_be_read_is_taken_in(tmp_path: Path) -> None:
-    said = {"url": f"x#issuecomment-{HUGE}", "body": "x\ud800", "createdAt": LISTED["createdAt"]}
-    (tmp_path / "a.json").write_text(json.dumps([[LISTED | {"comments": [said]}]]))  # as of --slurp
+def test_odd_but_valid_values_are_imported(tmp_path: Path) -> None:
+    messages = {"url": f"x#issuecomment-{HUGE}", "body": "x\ud800", "createdAt": LISTED["createdAt"]}
+    (tmp_path / "a.json").write_text(json.dumps([[LISTED | {"comments": [messages]}]]))  # like --slurp
     (tmp_path / "b\n.json").write_text("[5]")
     passed, done = import_into(tmp_path, tmp_path / "s.sqlite")
     assert "\n" not in passed
@@ -107,13 +107,13 @@ def test_what_can_be_read_is_taken_in(tmp_path: Path) -> None:
 
 def test_an_import_without_an_issue_is_an_error(tmp_path: Path) -> None:
     write_tracker(tmp_path / "void", HOME)
-    assert "holds no issue (acme/probe: it has no issues); save" in refused(
+    assert "contains no issue (acme/probe: no issues); save" in refused(
         tmp_path / "void", tmp_path / "s.sqlite"
     )
     (tmp_path / "empty.json").write_text("[]")
-    assert "holds no issue; save" in refused(tmp_path / "empty.json", tmp_path / "t.sqlite")
+    assert "contains no issue; save" in refused(tmp_path / "empty.json", tmp_path / "t.sqlite")
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_changed_tracker_ends_well_or_in_one_line(tmp_path: Path, seed: int) -> None:
+def test_random_trackers_end_in_success_or_a_one_line_error(tmp_path: Path, seed: int) -> None:
     fuzz_import(tmp_path, seed)

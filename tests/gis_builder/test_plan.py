@@ -1,4 +1,4 @@
-"""Prices of crawls: hand-worked values, and what the emulator then charges."""
+"""Estimated costs of crawls, compared with manual results and with the test server."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gis_builder.crawling.crawl import crawl, crawlable, update
-from gis_builder.crawling.github import CrawlSettings, GitHub, Token
+from gis_builder.crawling.github import GitHub, Token
 from gis_builder.crawling.plan import Plan, RepoPlan, hours, plan, price
-from gis_builder.settings import BuildSettings
+from gis_builder.settings import BuildSettings, CrawlSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store, Usage
 from pairkit.app.errors import ConfigError, RemoteError
 from tests.support.github import serve
@@ -25,7 +25,7 @@ def settings(strategy: str, url: str = "http://x") -> BuildSettings:
     return BuildSettings(crawl=CrawlSettings(api_url=url, strategy=strategy))
 
 
-def test_a_sweep_by_hand() -> None:
+def test_the_cost_of_a_sweep() -> None:
     # 15,813 / 49 = 322.7 pages, of 1 + 3 * 49 = 148 connections: a point each.
     # 316.3 / 49 = 6.5 queries for the beginnings of long threads.
     rust = price(RUST, settings("sweep"))
@@ -35,21 +35,21 @@ def test_a_sweep_by_hand() -> None:
     assert price(RUST, larger).points == 159 * 3 + 4
 
 
-def test_a_search_costs_about_what_was_measured() -> None:
+def test_the_cost_of_a_search() -> None:
     rust = price(RUST, settings("search"))
     assert 0.8 < rust.points / 139 < 1.2  # benchmarks/README.md
     small = price(RepoRow("a/b", RepoOutcome.OK, "a/b", issue_count=10, max_number=10), settings("search"))
     assert small.points < 20
 
 
-def test_hours_are_those_of_the_slower_limit() -> None:
+def test_the_stricter_limit_decides_the_hours() -> None:
     assert hours(10_000, 100) == 2.0
     assert hours(100, 6000) == 2.0
 
 
 @pytest.mark.parametrize("strategy", ["sweep", "search"])
 def test_a_plan_of_the_sample(tmp_path: Path, strategy: str) -> None:
-    names = [*NAMES, "lumenbase/lumen-tsdb", "acme/nowhere"]  # a former name of one of them, and none
+    names = [*NAMES, "lumenbase/lumen-tsdb", "acme/nowhere"]  # a former name, and a missing repository
     with serve(SAMPLE) as server:
         chosen = settings(strategy, server.url)
 
@@ -63,7 +63,7 @@ def test_a_plan_of_the_sample(tmp_path: Path, strategy: str) -> None:
             with Store.open(tmp_path / "store.sqlite", create=True) as store, open_github(store) as github:
                 crawl(github, store, NAMES, chosen)
             spent = server.stats.requests - before
-            assert abs(spent - planned.requests) <= 6  # targets that are no issues of the repository
+            assert abs(spent - planned.requests) <= 6  # targets in other repositories
     result = planned.to_dict()
     assert [row["outcome"] for row in result["repositories"]] == ["ok"] * 6 + ["renamed", "not_found"]
     assert [row["points"] > 0 for row in result["repositories"]] == [True] * 6 + [False] * 2
@@ -76,7 +76,7 @@ def test_a_plan_of_the_sample(tmp_path: Path, strategy: str) -> None:
 
 
 @pytest.mark.parametrize("command", [crawl, update, plan])
-def test_nothing_but_absent_repositories_is_an_error(tmp_path: Path, command: Callable[..., Any]) -> None:
+def test_only_missing_repositories_are_an_error(tmp_path: Path, command: Callable[..., Any]) -> None:
     names = [f"acme/gone-{n}" for n in range(7)]
     message = r"gone-0: no such repository.*gone-4: .* and 2 more\); check"
     with serve(SAMPLE) as server, Store.open(tmp_path / "store.sqlite", create=True) as store:
@@ -87,13 +87,13 @@ def test_nothing_but_absent_repositories_is_an_error(tmp_path: Path, command: Ca
                 command(*given)
 
 
-def test_a_server_that_fails_for_all_is_no_wrong_name() -> None:
+def test_a_failing_server_is_not_a_wrong_name() -> None:
     row = RepoRow("a/b", RepoOutcome.FAILED, detail="server error")
     with pytest.raises(RemoteError, match=r"a/b: server error.*run the same command again"):
         crawlable([row, RepoRow("a/c", RepoOutcome.NOT_FOUND)])
 
 
-def test_what_is_missing_is_one_line_however_much_it_is() -> None:
+def test_many_missing_repositories_share_a_line() -> None:
     rows = [RepoRow(f"acme/gone-{n}", RepoOutcome.NOT_FOUND, detail="no such repository") for n in range(55)]
     planned = Plan("search", tuple(map(RepoPlan, rows)), Usage(3, 3, 1.0))
     assert repr(planned) == (

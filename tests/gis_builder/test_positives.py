@@ -13,42 +13,42 @@ from .pair_material import cluster, grounds, ref, text_of, texts_of
 
 
 def test_each_edge_is_a_pair_with_its_grounds() -> None:
-    found = cluster(1, 5, 9, edges=((5, 1), (9, 5)))
-    told = {(ref(5), ref(1)): grounds(ref(5))}
-    made = make_positives([found], texts_of(ref(1), ref(5), ref(9)), told, PairSettings(), 0)
-    assert [(p.first.number, p.second.number, p.label, p.cluster) for p in made.pairs] == [
+    chain = cluster(1, 5, 9, edges=((5, 1), (9, 5)))
+    grounds_of = {(ref(5), ref(1)): grounds(ref(5))}
+    positives = make_positives([chain], texts_of(ref(1), ref(5), ref(9)), grounds_of, PairSettings(), 0)
+    assert [(p.first.number, p.second.number, p.label, p.cluster) for p in positives.pairs] == [
         (5, 1, 1, "o/n#1"),
         (9, 5, 1, "o/n#1"),
     ]
-    assert [p.grounds for p in made.pairs] == [grounds(ref(5)), None]
-    assert made.dropped == []
+    assert [p.grounds for p in positives.pairs] == [grounds(ref(5)), None]
+    assert positives.dropped == []
 
 
 def test_two_issues_are_paired_once() -> None:
-    found = cluster(1, 2, edges=((1, 2), (2, 1), (2, 2)))
-    made = make_positives([found], texts_of(ref(1), ref(2)), {}, PairSettings(), 0)
-    assert len(made.pairs) == 1
-    assert Counter(drop.reason for drop in made.dropped) == {"repeated": 1, "self": 1}
+    cycle = cluster(1, 2, edges=((1, 2), (2, 1), (2, 2)))
+    positives = make_positives([cycle], texts_of(ref(1), ref(2)), {}, PairSettings(), 0)
+    assert len(positives.pairs) == 1
+    assert Counter(drop.reason for drop in positives.dropped) == {"repeated": 1, "self": 1}
 
 
-def test_a_text_that_cannot_be_used_drops_the_pair_with_its_reason() -> None:
+def test_unusable_texts_drop_the_pair_with_a_reason() -> None:
     texts = texts_of(ref(1), ref(2))
     texts.rejected[ref(3)] = "text_too_short"
     texts.usable[ref(5)] = replace(text_of(ref(5)), text=text_of(ref(1)).text)
-    made = make_positives([cluster(1, 2, 3, 4, 5)], texts, {}, PairSettings(), 0)
-    assert [pair.first.number for pair in made.pairs] == [2]
-    assert {drop.first.number: drop.reason for drop in made.dropped} == {
+    positives = make_positives([cluster(1, 2, 3, 4, 5)], texts, {}, PairSettings(), 0)
+    assert [pair.first.number for pair in positives.pairs] == [2]
+    assert {drop.first.number: drop.reason for drop in positives.dropped} == {
         3: "text_too_short",
         4: "not_fetched",
         5: "same_text",
     }
 
 
-def test_all_within_a_cluster_keeps_edges_and_a_cap() -> None:
+def test_all_within_cluster_with_a_cap_keeps_the_edges() -> None:
     numbers = range(1, 7)
     texts = texts_of(*map(ref, numbers))
-    everything = PairSettings(all_within_cluster=True)
-    assert len(make_positives([cluster(*numbers)], texts, {}, everything, 0).pairs) == 15
+    all_pairs = PairSettings(all_within_cluster=True)
+    assert len(make_positives([cluster(*numbers)], texts, {}, all_pairs, 0).pairs) == 15
     capped = make_positives(
         [cluster(*numbers)], texts, {}, PairSettings(all_within_cluster=True, cluster_cap=7), 0
     )
@@ -57,27 +57,27 @@ def test_all_within_a_cluster_keeps_edges_and_a_cap() -> None:
     assert Counter(drop.reason for drop in capped.dropped) == {"cluster_cap": 8}
 
 
-def test_only_chosen_relations_make_pairs() -> None:
-    """1 ← 2 duplicate, 2 ← 3 superseded, 3 ← 4 duplicate: two halves that are tied but not paired."""
-    found = cluster(1, 2, 3, 4, edges=((2, 1), (3, 2), (4, 3)))
-    told = {(ref(2), ref(1)): grounds(ref(2)), (ref(4), ref(3)): grounds(ref(4))}
-    told[ref(3), ref(2)] = grounds(ref(3), Relation.SUPERSEDED)
+def test_only_selected_relations_make_pairs() -> None:
+    """1 ← 2 duplicate, 2 ← 3 superseded, 3 ← 4 duplicate: an excluded edge separates two pairs."""
+    chain = cluster(1, 2, 3, 4, edges=((2, 1), (3, 2), (4, 3)))
+    grounds_of = {(ref(2), ref(1)): grounds(ref(2)), (ref(4), ref(3)): grounds(ref(4))}
+    grounds_of[ref(3), ref(2)] = grounds(ref(3), Relation.SUPERSEDED)
     texts = texts_of(*map(ref, range(1, 5)))
-    made = make_positives([found], texts, told, PairSettings(), 0)
-    assert [(p.first.number, p.second.number) for p in made.pairs] == [(2, 1), (4, 3)]
-    assert [(d.first.number, d.reason) for d in made.dropped] == [(3, "relation_superseded")]
-    every = make_positives([found], texts, told, PairSettings(all_within_cluster=True), 0)
-    assert [(p.first.number, p.second.number) for p in every.pairs] == [(2, 1), (4, 3)]
-    assert Counter(d.reason for d in every.dropped) == {"relation_superseded": 1, "relation_indirect": 3}
+    positives = make_positives([chain], texts, grounds_of, PairSettings(), 0)
+    assert [(p.first.number, p.second.number) for p in positives.pairs] == [(2, 1), (4, 3)]
+    assert [(d.first.number, d.reason) for d in positives.dropped] == [(3, "relation_superseded")]
+    all_pairs = make_positives([chain], texts, grounds_of, PairSettings(all_within_cluster=True), 0)
+    assert [(p.first.number, p.second.number) for p in all_pairs.pairs] == [(2, 1), (4, 3)]
+    assert Counter(d.reason for d in all_pairs.dropped) == {"relation_superseded": 1, "relation_indirect": 3}
     both = PairSettings(relations="superseded, duplicate", all_within_cluster=True)
     assert both.relations == (Relation.DUPLICATE, Relation.SUPERSEDED)
-    assert len(make_positives([found], texts, told, both, 0).pairs) == 6
+    assert len(make_positives([chain], texts, grounds_of, both, 0).pairs) == 6
 
 
-def test_relations_are_named_exactly() -> None:
+def test_invalid_relations() -> None:
     assert PairSettings(relations="all").relations == tuple(Relation)
     with pytest.raises(
-        ValueError, match="'supersedes' is not a relation; expected all, or some of duplicate,same"
+        ValueError, match="unknown relation 'supersedes'; expected all, or some of duplicate,same"
     ):
         PairSettings(relations="duplicate,supersedes")
     with pytest.raises(ValueError, match="at least 1"):

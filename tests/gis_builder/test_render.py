@@ -1,4 +1,4 @@
-"""Every issue of a crawl as a row of text, as a dataset has it."""
+"""`gis render`: the texts of a crawl as a table."""
 
 from __future__ import annotations
 
@@ -34,18 +34,16 @@ def test_issues_are_rendered_as_in_a_dataset(tmp_path: Path) -> None:
         )
 
 
-def test_an_issue_without_a_text_is_counted_and_a_folder_without_a_crawl_refused(tmp_path: Path) -> None:
+def test_issues_without_text_are_counted(tmp_path: Path) -> None:
     empty = {2: "", 3: "**EDIT:**", 4: "? - :-( \N{CRAB}"}
     issues = [issue("ann/tool", 1), *(issue("ann/tool", n, title="", body=body) for n, body in empty.items())]
     write_tracker(tmp_path / "saved", "ann/tool", issues=issues)
     gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
     rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
     assert rendered.to_dict() == {"out": str(rendered.out), "written": 1, "text_empty": 3}
-    with pytest.raises(ConfigError, match="no crawl store there"):
-        gis_builder.render(tmp_path / "none", tmp_path / "issues.parquet", progress=False)
 
 
-def test_a_repository_that_was_asked_for_by_two_names_is_rendered_once(tmp_path: Path) -> None:
+def test_a_renamed_repository_is_rendered_once(tmp_path: Path) -> None:
     write_tracker(tmp_path / "saved", "ann/tool", issues=[issue("ann/tool", 1), issue("ann/tool", 2)])
     gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
     with open_store(tmp_path / "work") as store:
@@ -55,12 +53,12 @@ def test_a_repository_that_was_asked_for_by_two_names_is_rendered_once(tmp_path:
     assert pl.read_parquet(rendered.out)["number"].to_list() == [1, 2]
 
 
-def test_another_file_is_not_replaced_and_the_same_rows_may_come_again(tmp_path: Path) -> None:
+def test_only_a_table_with_the_same_rows_is_replaced(tmp_path: Path) -> None:
     write_tracker(tmp_path / "saved", "ann/tool", issues=[issue("ann/tool", 1)])
     gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
     file = tmp_path / "issues.parquet"
     file.write_text("mine")
-    with pytest.raises(ConfigError, match="already exists, with other rows"):
+    with pytest.raises(ConfigError, match="already exists with other rows"):
         gis_builder.render(tmp_path / "work", file, progress=False)
     assert file.read_text() == "mine"
     file.unlink()

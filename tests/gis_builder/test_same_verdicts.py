@@ -1,4 +1,4 @@
-"""Same tracker, same verdict on every thread, by whatever way the thread came in."""
+"""The same tracker gives the same verdicts, whether imported or crawled with either strategy."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Verdicts = dict[tuple[str, int], tuple[Any, ...]]
 
 
 def talk(number: int, *remarks: str, **fields: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """An issue that max closed with the last of `remarks`, and its comments, one a day."""
+    """An issue that max closed with the last of `remarks`, and one comment a day."""
     first = 20 - len(remarks)
     comments = [
-        comment(HOME, number, 100 * number + place, words, day=first + place)
-        for place, words in enumerate(remarks)
+        comment(HOME, number, 100 * number + index, words, day=first + index)
+        for index, words in enumerate(remarks)
     ]
     return issue(HOME, number, **closed("max", 19), **fields), comments
 
 
 def write_probe(root: Path) -> Path:
-    """A tracker whose threads lead past what is missing, elsewhere, moved or a pull request.
+    """A tracker with references to missing and moved issues, other repositories and pull requests.
 
     #1 to #3 are issues, #4 is a pull request, #5 was deleted, #6 was moved to acme/other#1.
     """
@@ -103,27 +103,27 @@ def tracker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     root = tmp_path_factory.mktemp("tracker")
     if request.param == "probe":
         return write_probe(root / "probe")
-    some = shutil.ignore_patterns("inkwell-notes", "orrery3d", "tidepool-ui")
-    return Path(shutil.copytree(SAMPLE, root / "sample", ignore=some))
+    ignored = shutil.ignore_patterns("inkwell-notes", "orrery3d", "tidepool-ui")
+    return Path(shutil.copytree(SAMPLE, root / "sample", ignore=ignored))
 
 
 def names(folder: Path) -> str:
     return ",".join(sorted(str(path.parent.relative_to(folder)) for path in folder.glob("*/*/repo.json")))
 
 
-def test_every_way_leads_to_the_same_verdicts(tracker: Path, tmp_path: Path) -> None:
+def test_import_and_crawls_give_the_same_verdicts(tracker: Path, tmp_path: Path) -> None:
     base = imported(tracker, tmp_path / "import")
     with serve(tracker) as server:
         for strategy in ("sweep", "search"):
-            found = crawled(
+            verdicts = crawled(
                 server.url, names(tracker), tmp_path / strategy, "--strategy", strategy, "--update"
             )
-            assert found == {key: base[key] for key in found}
-            assert strategy == "search" or found == base
+            assert verdicts == {key: base[key] for key in verdicts}
+            assert strategy == "search" or verdicts == base
 
 
-def test_an_update_leads_there_too(tmp_path: Path) -> None:
-    """Crawled while most threads were not there yet, then brought up to date."""
+def test_an_update_gives_the_same_verdicts(tmp_path: Path) -> None:
+    """The first crawl precedes most threads."""
     whole, early = write_probe(tmp_path / "whole"), write_probe(tmp_path / "early")
     issues = early / HOME / "issues.jsonl"
     issues.write_text("".join(issues.read_text().splitlines(keepends=True)[:4]))
@@ -132,21 +132,21 @@ def test_an_update_leads_there_too(tmp_path: Path) -> None:
         with serve(early) as server:
             before = crawled(server.url, HOME, work, "--strategy", strategy)
         with serve(whole) as server:
-            found = crawled(server.url, HOME, work, "--strategy", strategy, "--update")
+            updated = crawled(server.url, HOME, work, "--strategy", strategy, "--update")
             fresh = crawled(server.url, HOME, tmp_path / f"{strategy}-fresh", "--strategy", strategy)
-        assert found == {key: fresh.get(key, found[key]) for key in found}
-        assert found.keys() >= fresh.keys()
-        assert len(found) > len(before)
+        assert updated == {key: fresh.get(key, updated[key]) for key in updated}
+        assert updated.keys() >= fresh.keys()
+        assert len(updated) > len(before)
 
 
-def test_what_was_meant_is_not_passed_over(tmp_path: Path) -> None:
-    found = imported(write_probe(tmp_path / "probe"), tmp_path / "work")
-    said = {number: values for (repo, number), values in found.items() if repo == HOME}
-    assert said[10][::4] == ("uncertain", "cross_repository")  # not of #1, which stands before it
-    assert said[11][::4] == ("uncertain", "target_missing")  # not of #2
-    assert said[12][:2] == ("duplicate", "[2]")  # of two in one breath, the one at home
-    assert said[13][:2] == ("duplicate", "[1]")  # a pull request can't be meant
-    assert said[14][:2] == ("duplicate", "[3]")
-    assert said[15][::4] == ("uncertain", "target_missing")
-    assert said[17][:2] == ("duplicate", "[2]")  # by a former name
-    assert said[23][:2] == ("duplicate", "[1]")
+def test_verdicts_of_the_probe(tmp_path: Path) -> None:
+    verdicts = imported(write_probe(tmp_path / "probe"), tmp_path / "work")
+    of = {number: values for (repo, number), values in verdicts.items() if repo == HOME}
+    assert of[10][::4] == ("uncertain", "cross_repository")  # not #1, which is mentioned before
+    assert of[11][::4] == ("uncertain", "target_missing")  # not #2
+    assert of[12][:2] == ("duplicate", "[2]")  # of two references, the one to the same repository
+    assert of[13][:2] == ("duplicate", "[1]")  # not the pull request
+    assert of[14][:2] == ("duplicate", "[3]")
+    assert of[15][::4] == ("uncertain", "target_missing")
+    assert of[17][:2] == ("duplicate", "[2]")  # by a former name
+    assert of[23][:2] == ("duplicate", "[1]")

@@ -1,4 +1,4 @@
-"""A tracker that any tool saved gives the verdicts of the tracker itself."""
+"""Trackers saved by other tools give the same verdicts."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ EVENTS = [
 
 
 def paginated(root: Path) -> None:
-    """Two pages of issues as `][`; comments in one; events with other kinds among them."""
+    """Two pages of issues as `][`, one of comments, and events with unknown kinds."""
     pages = json.dumps(ISSUES[:2]) + json.dumps(ISSUES[2:])
     (root / "whatever.json").write_text(pages)
-    with gzip.open(root / "said.json.gz", "wt") as file:
+    with gzip.open(root / "messages.json.gz", "wt") as file:
         json.dump(COMMENTS, file)
-    told = [{"issue": {"number": 2, "url": e["issue_url"]}} | e for e in EVENTS]
-    (root / "e.json").write_text(json.dumps([*told, {"event": "labeled", "id": 1}]))
+    nested = [{"issue": {"number": 2, "url": e["issue_url"]}} | e for e in EVENTS]
+    (root / "e.json").write_text(json.dumps([*nested, {"event": "labeled", "id": 1}]))
 
 
 def listed(value: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def github_backup(root: Path) -> None:
         (folder / f"{number}.json").write_text(json.dumps(value | inside))
 
 
-# What backups hold beside issues: a tool's own notes, labels, milestones.
+# Other files of backups: a tool's state, labels, milestones.
 OTHERS = {
     "labels.json": [{"id": 7, "name": "a bug", "color": "d73a4a"}],
     "milestone.json": {
@@ -105,21 +105,25 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("save", [paginated, gh_list, github_backup])
-def test_every_layout_tells_the_same(save: Callable[[Path], None], tmp_path: Path, store: Store) -> None:
+def test_every_layout_gives_the_same_verdicts(
+    save: Callable[[Path], None], tmp_path: Path, store: Store
+) -> None:
     root = tmp_path / "saved"
     root.mkdir()
     save(root)
     for name, other in OTHERS.items():
         (root / name).write_text(json.dumps(other))
-    said: list[str] = []
-    (row,) = import_dump(root, store, said.append)
-    assert [Path(words.partition(":")[0]).name for words in said if "skipped" in words] == sorted(OTHERS)
+    messages: list[str] = []
+    (row,) = import_dump(root, store, messages.append)
+    assert [Path(message.partition(":")[0]).name for message in messages if "skipped" in message] == sorted(
+        OTHERS
+    )
     assert (row.full_name, row.issue_count) == (HOME, 3)
     found = {verdict.ref.number: verdict for verdict in judge(store, [HOME], DetectSettings())}
     assert sorted(found) == [1, 2, 4]
     assert found[2].outcome is VerdictOutcome.DUPLICATE
     assert [ref.number for ref in found[2].targets] == [1]
-    assert found[4].outcome is not VerdictOutcome.DUPLICATE  # of a pull request, or of what gh's list lacks
+    assert found[4].outcome is not VerdictOutcome.DUPLICATE  # its target is a pull request
     assert {comment.body for n in (2, 4) for comment in _thread(store, n).comments} == {
         "Duplicate of #1",
         "Dup of #3, closing",
@@ -132,30 +136,30 @@ def _thread(store: Store, number: int) -> Any:
     return store.thread(IssueRef(HOME, number))
 
 
-def test_a_file_by_itself(tmp_path: Path, store: Store) -> None:
+def test_a_single_file(tmp_path: Path, store: Store) -> None:
     gh_list(tmp_path)
     (row,) = import_dump(tmp_path / "issues.json", store, lambda _words: None)
     assert row.issue_count == 3
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
-        ('[{"event": "labeled"}, {"of": "nothing"}]', r"x\.json:2: not a known layout"),
+        ('[{"event": "labeled"}, {"of": "nothing"}]', r"x\.json:2: unknown layout"),
         (
             '[{"number": 1, "title": "x", "state": "odd", "html_url": "https://h/o/n/issues/1"}]',
             "state: invalid enum value",
         ),
-        ("[1, 2]", "not a known layout"),
-        ('[{"event": "labeled"}', r"x\.json:2: not JSON .an array is not closed"),
-        ("[NaN", r"x\.json:1: not a known layout"),
-        ('[{"event": "labeled"}, {"a": ' + "[" * 100_000, r"x\.json:2: not JSON .too deep"),
+        ("[1, 2]", "unknown layout"),
+        ('[{"event": "labeled"}', r"x\.json:2: not JSON .unbalanced brackets"),
+        ("[NaN", r"x\.json:1: unknown layout"),
+        ('[{"event": "labeled"}, {"a": ' + "[" * 100_000, r"x\.json:2: not JSON .nested too deep"),
         ("[" * 100_000, "not JSON"),
     ],
 )
-def test_faults_are_named_with_file_and_row(text: str, words: str, tmp_path: Path, store: Store) -> None:
+def test_faults_are_named_with_file_and_row(text: str, message: str, tmp_path: Path, store: Store) -> None:
     (tmp_path / "x.json").write_text(text)
-    with pytest.raises(DataError, match=words) as caught:
+    with pytest.raises(DataError, match=message) as caught:
         import_dump(tmp_path / "x.json", store, lambda _words: None)
     assert "x.json" in str(caught.value)
     assert "\n" not in str(caught.value)

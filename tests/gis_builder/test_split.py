@@ -1,4 +1,4 @@
-"""Whole groups go to the splits, in the sizes that were asked for."""
+"""Splits of whole groups in the requested sizes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gis_builder.pairing.positives import make_positives
-from gis_builder.pairing.split import BEYOND, Splits, _filling, split_issues, tie_similar
+from gis_builder.pairing.split import BEYOND, Splits, _fill, split_issues, tie_similar
 from gis_builder.settings.pairs import PAPER_RATIO, PairSettings, SplitSettings
 from gis_builder.store.records import DuplicateCluster, IssuePair, IssueRef
 from pairkit.app.errors import ConfigError
@@ -42,77 +42,64 @@ def sizes_of(splits: Splits) -> dict[str, int]:
     return {name: len(pairs) for name, pairs in splits.positives.items()}
 
 
-def test_fractions_are_met() -> None:
-    clusters, issues = tracker(100)
-    assert sizes_of(split(clusters, issues, "0.8,0.1,0.1")) == {"train": 80, "validation": 10, "test": 10}
-
-
 @pytest.mark.parametrize(
     ("clusters", "sizes", "expected"),
     [
-        (7, "0.5,0.25,0.25", (3, 2, 2)),  # 3.5, 1.75 and 1.75: the largest remainders first
-        (11, "0.75,0.15,0.1", (8, 2, 1)),  # 8.25, 1.65 and 1.1
-        (5, "0.9,0.05,0.05", (3, 1, 1)),  # no split is empty, and the largest gives
-        (3, "1,0,0", (3,)),
+        (100, "0.8,0.1,0.1", {"train": 80, "validation": 10, "test": 10}),
+        (
+            7,
+            "0.5,0.25,0.25",
+            {"train": 3, "validation": 2, "test": 2},
+        ),  # the largest remainders are rounded up
+        (11, "0.75,0.15,0.1", {"train": 8, "validation": 2, "test": 1}),
+        (5, "0.9,0.05,0.05", {"train": 3, "validation": 1, "test": 1}),  # no split is empty
+        (3, None, {"train": 1, "validation": 1, "test": 1}),
+        (3, "1,0,0", {"train": 3}),
+        (20, "0.9,0,0.1", {"train": 18, "test": 2}),
+        (100, "160,20,20", {"train": 80, "validation": 10, "test": 10}),
     ],
 )
-def test_whole_numbers_in_these_proportions(clusters: int, sizes: str, expected: tuple[int, ...]) -> None:
-    assert tuple(sizes_of(split(*tracker(clusters), sizes)).values()) == expected
+def test_sizes(clusters: int, sizes: str | None, expected: dict[str, int]) -> None:
+    assert sizes_of(split(*tracker(clusters), sizes)) == expected
 
 
-def test_the_largest_sizes_in_a_proportion_are_named() -> None:
-    with pytest.raises(ConfigError, match=r"needs 30 positives, and there are 20; the largest .* is 32,4,4$"):
+def test_an_impossible_size_names_the_largest_possible_ones() -> None:
+    with pytest.raises(ConfigError, match=r"needs 30 positives, but there are 20; .* are 32,4,4$"):
         split(*tracker(20), "48,6,6")
 
 
 def test_the_default_is_the_papers_proportion() -> None:
     clusters, issues = tracker(11038 // 10)
-    found = split(clusters, issues, ratio=PAPER_RATIO)
-    assert sizes_of(found) == {"train": 945, "validation": 79, "test": 79}
-    assert sum(found.negatives_wanted.values()) == pytest.approx(1062, abs=2)
+    splits = split(clusters, issues, ratio=PAPER_RATIO)
+    assert sizes_of(splits) == {"train": 945, "validation": 79, "test": 79}
+    assert sum(splits.negatives_wanted.values()) == pytest.approx(1062, abs=2)
 
 
 def test_the_papers_counts() -> None:
     clusters, issues = tracker(11100)
-    found = split(clusters, issues, "18565,1547,1548", ratio=PAPER_RATIO)
-    rows = {name: len(pairs) + found.negatives_wanted[name] for name, pairs in found.positives.items()}
+    splits = split(clusters, issues, "18565,1547,1548", ratio=PAPER_RATIO)
+    rows = {name: len(pairs) + splits.negatives_wanted[name] for name, pairs in splits.positives.items()}
     assert rows == {"train": 18565, "validation": 1547, "test": 1548}
-    assert {(drop.label, drop.reason) for drop in found.dropped} == {(1, BEYOND)}
-    assert len(found.dropped) == 11100 - sum(sizes_of(found).values())
-
-
-def test_too_many_rows_say_what_fits() -> None:
-    clusters, issues = tracker(100)
-    with pytest.raises(ConfigError, match=r"needs 200 positives.*are 100.* is 160,20,20"):
-        split(clusters, issues, "320,40,40")
-    assert sum(sizes_of(split(clusters, issues, "160,20,20")).values()) == 100
+    assert {(drop.label, drop.reason) for drop in splits.dropped} == {(1, BEYOND)}
+    assert len(splits.dropped) == 11100 - sum(sizes_of(splits).values())
 
 
 def test_clusters_that_do_not_fit_are_trimmed_or_refused() -> None:
-    big = cluster(*range(1, 12))  # ten pairs that must stay together
-    found = split([big], [ref(n) for n in range(1, 12)], "8,0,0")
-    assert sizes_of(found) == {"train": 4}
-    assert len(found.dropped) == 6
-    with pytest.raises(ConfigError, match="whole clusters leave"):
-        split([big], [ref(n) for n in range(1, 12)], "6,2,2")
-
-
-def test_a_split_of_size_zero_is_absent() -> None:
-    clusters, issues = tracker(20)
-    assert set(split(clusters, issues, "0.9,0,0.1").positives) == {"train", "test"}
-
-
-def test_no_split_is_empty_if_there_are_clusters_enough() -> None:
-    clusters, issues = tracker(3)
-    assert sizes_of(split(clusters, issues)) == {"train": 1, "validation": 1, "test": 1}
+    issues = [ref(n) for n in range(1, 12)]
+    large = cluster(*range(1, 12))  # ten pairs in one group
+    splits = split([large], issues, "8,0,0")
+    assert sizes_of(splits) == {"train": 4}
+    assert len(splits.dropped) == 6
+    with pytest.raises(ConfigError, match="whole clusters give"):
+        split([large], issues, "6,2,2")
 
 
 def test_repositories_are_spread_evenly() -> None:
     parts = [tracker(40, repo=f"o/{name}") for name in "abcde"]
     clusters = [c for part, _ in parts for c in part]
     issues = [i for _, part in parts for i in part]
-    found = split(clusters, issues, "0.8,0.1,0.1")
-    for pairs, expected in ((found.positives["train"], 32), (found.positives["test"], 4)):
+    splits = split(clusters, issues, "0.8,0.1,0.1")
+    for pairs, expected in ((splits.positives["train"], 32), (splits.positives["test"], 4)):
         by_repo = Counter(pair.first.repo for pair in pairs)
         assert all(abs(count - expected) <= 1 for count in by_repo.values())
 
@@ -123,22 +110,20 @@ def test_repositories_are_spread_evenly() -> None:
     st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=8),
     st.integers(0, 2**40),
 )
-def test_nothing_that_belongs_together_is_parted(
-    members: list[int], tied: list[tuple[int, int]], seed: int
-) -> None:
+def test_groups_are_never_divided(members: list[int], tied: list[tuple[int, int]], seed: int) -> None:
     clusters, number = [], 1
     for size in members:
         clusters.append(cluster(*range(number, number + size)))
         number += size
     issues = [ref(n) for n in range(1, number + 20)]
     ties = tuple((issues[a % len(issues)], issues[b % len(issues)]) for a, b in tied)
-    found = split(clusters, issues, ties=ties, seed=seed)
+    splits = split(clusters, issues, ties=ties, seed=seed)
     for together in [*(c.members for c in clusters), *ties]:
-        assert len({found.of.get(issue) for issue in together}) == 1
-        assert len({found.group[issue] for issue in together}) == 1
-    assert sum(sizes_of(found).values()) == sum(size - 1 for size in members)
-    for name, pairs in found.positives.items():
-        assert all(found.of[pair.first] == found.of[pair.second] == name for pair in pairs)
+        assert len({splits.of.get(issue) for issue in together}) == 1
+        assert len({splits.group[issue] for issue in together}) == 1
+    assert sum(sizes_of(splits).values()) == sum(size - 1 for size in members)
+    for name, pairs in splits.positives.items():
+        assert all(splits.of[pair.first] == splits.of[pair.second] == name for pair in pairs)
 
 
 def test_the_order_of_input_does_not_matter_and_the_seed_does() -> None:
@@ -150,7 +135,7 @@ def test_the_order_of_input_does_not_matter_and_the_seed_does() -> None:
     assert split(clusters, issues).of != split(clusters, issues, seed=1).of
 
 
-def test_more_data_moves_little() -> None:
+def test_more_data_moves_few_issues() -> None:
     clusters, issues = tracker(300, singles=300)
     before = split(clusters, issues).of
     more = [*clusters, cluster(9001, 9002)]
@@ -169,7 +154,7 @@ def test_more_data_moves_little() -> None:
         ("0,1,0", "train"),
     ],
 )
-def test_sizes_that_make_no_sense(sizes: str, message: str) -> None:
+def test_invalid_sizes(sizes: str, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         SplitSettings(sizes=sizes)
 
@@ -180,7 +165,7 @@ def test_sizes_are_fractions_or_counts() -> None:
     assert SplitSettings(sizes="0.857,0.0715,0.0715").fractions == pytest.approx((0.857, 0.0715, 0.0715))
 
 
-def test_issues_with_nearly_the_same_text_are_tied_across_repositories() -> None:
+def test_near_identical_texts_are_tied_across_repositories() -> None:
     texts = {issue: text_of(issue) for issue in (ref(1), ref(2), ref(3), ref(1, "p/q"))}
     texts[ref(3)] = replace(texts[ref(3)], text=texts[ref(1)].text + " again")
     texts[ref(1, "p/q")] = replace(texts[ref(1, "p/q")], text=texts[ref(1)].text)
@@ -189,9 +174,9 @@ def test_issues_with_nearly_the_same_text_are_tied_across_repositories() -> None
 
 
 @given(st.lists(st.integers(1, 9), max_size=40), st.integers(0, 60))
-def test_each_thing_that_still_fits_is_taken(weights: list[int], room: int) -> None:
+def test_items_are_chosen_in_order_if_they_fit(weights: list[int], room: int) -> None:
     expected, left = [], room
     for weight in weights:
         expected.append(weight <= left)
         left -= weight if weight <= left else 0
-    assert _filling(np.array(weights, np.int64), room).tolist() == expected
+    assert _fill(np.array(weights, np.int64), room).tolist() == expected

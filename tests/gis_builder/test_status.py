@@ -1,4 +1,4 @@
-"""What a person sees of a crawl: its status, and its progress."""
+"""The status of a crawl, and the display of its progress."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import time
 
 import pytest
 
-from gis_builder.crawling.github import Advanced, Began, Finished, Waiting
 from gis_builder.crawling.status import Crawled, read_status
-from gis_builder.progress import SILENT, RunDisplay
+from gis_builder.progress import SILENT, Advanced, Began, Finished, RunDisplay, Waiting
 from gis_builder.store import RATE_LIMIT, CrawlTask, Page, RateLimit, RepoOutcome, RepoRow, Store, Usage
 from pairkit.app.progress import Progress
 from tests.support.github import Server
@@ -46,7 +45,7 @@ def test_stages_of_a_crawl(station: Server, store: Store, strategy: str) -> None
     assert "no such repository" in shown(store)
 
 
-def test_stopped_half_way(store: Store) -> None:
+def test_a_stopped_crawl(store: Store) -> None:
     row = RepoRow("a/b", RepoOutcome.OK, "a/b", issue_count=100)
     store.save(
         Page(repos=[row], tasks=[CrawlTask("a/b", "search", "x", done=True), CrawlTask("a/b", "search", "y")])
@@ -54,7 +53,7 @@ def test_stopped_half_way(store: Store) -> None:
     store.save(Page(usage={"a/b": Usage(3, 4, 10.0)}, warnings=[("a/b", "odd")]))
     status = read_status(store)
     assert status.repositories[0].stage == "searching"
-    assert status.eta_s == pytest.approx(10.0)  # one of two searches is done
+    assert status.eta_s == pytest.approx(10.0)  # one of two searches is finished
     assert "about 0.2 min left" in shown(store)
     assert "a/b: odd" in shown(store)
 
@@ -65,26 +64,26 @@ def test_the_rate_limit(store: Store) -> None:
     store.set_meta(RATE_LIMIT, json.dumps({"limit": 5000, "remaining": 1234, "reset": later}))
     assert read_status(store).to_dict()["points_left"] == 1234
     assert "1,234 of 5,000 points left until" in shown(store)
-    assert "is over" in RateLimit(5000, 1, 10.0).words(now=11.0)
+    assert "was reset" in RateLimit(5000, 1, 10.0).describe(now=11.0)
 
 
-def told_of(*events: object) -> list[Progress]:
-    told: list[Progress] = []
-    with RunDisplay(told.append) as show:
+def progress_of(*events: object) -> list[Progress]:
+    reported: list[Progress] = []
+    with RunDisplay(reported.append) as show:
         for event in events:
             show.crawling(event)  # type: ignore[arg-type]
-    return told
+    return reported
 
 
 def test_repositories_and_points_left_are_counted() -> None:
-    told = told_of(
+    reported = progress_of(
         Began("sweep", 2),
         Advanced("a/b", "sweep", 10, 40, 4321),
         Finished("a/b", "sweep"),
         Advanced("a/c", "sweep", 5, 5, 4320),
         Finished("a/c", "sweep"),
     )
-    assert told == [
+    assert reported == [
         Progress("repositories: sweeping", 0, 2),
         Progress("a/b: sweeping", 10, 40, "4,321 points left"),
         Progress("a/b: sweeping", ended=True),
@@ -95,7 +94,7 @@ def test_repositories_and_points_left_are_counted() -> None:
     ]
 
 
-def test_who_waits_says_why(capfd: pytest.CaptureFixture[str]) -> None:
+def test_waits_and_failures_are_explained(capfd: pytest.CaptureFixture[str]) -> None:
     with RunDisplay() as show:
         show.crawling(Advanced("a/b", "threads", 1, 4))
         show.crawling(Waiting("the limit is spent", 3600.0, 0.0))
@@ -103,17 +102,17 @@ def test_who_waits_says_why(capfd: pytest.CaptureFixture[str]) -> None:
     said = capfd.readouterr().err
     assert "waiting 3600 s" in said
     assert "a/b: failed, the others continue (502 again and again)" in said
-    (_, waiting, *_) = told_of(Advanced("a/b", "threads", 1, 4), Waiting("the limit is spent", 1.0, 0.0))
+    (_, waiting, *_) = progress_of(Advanced("a/b", "threads", 1, 4), Waiting("the limit is spent", 1.0, 0.0))
     assert (waiting.stage, waiting.done, waiting.total) == ("a/b: reading threads", 1, 4)
     assert waiting.note.endswith("the limit is spent")
 
 
-def test_what_is_counted_comes_through_and_ends() -> None:
-    told: list[Progress] = []
-    assert list(RunDisplay(told.append).counted("texts", range(1000), 1000)) == list(range(1000))
-    assert len(told) == 201
-    assert told[-1] == Progress("texts", 1000, 1000, ended=True)
-    assert list(RunDisplay(told.append).counted("none", [], 0)) == []
+def test_counted_items_are_yielded() -> None:
+    reported: list[Progress] = []
+    assert list(RunDisplay(reported.append).counted("texts", range(1000), 1000)) == list(range(1000))
+    assert len(reported) == 201
+    assert reported[-1] == Progress("texts", 1000, 1000, ended=True)
+    assert list(RunDisplay(reported.append).counted("none", [], 0)) == []
 
 
 def test_quiet_is_quiet(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The store: pages in, threads out; versions, damage, full disks."""
+"""The store: pages and threads, snapshots, hashes, and invalid files."""
 
 from __future__ import annotations
 
@@ -14,16 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gis_builder.store import (
-    Absence,
-    CrawlTask,
-    Page,
-    RepoOutcome,
-    RepoRow,
-    Store,
-    TopUp,
-    Usage,
-)
+from gis_builder.store import Absence, CrawlTask, Page, RepoOutcome, RepoRow, Store, TopUp, Usage
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread
 from pairkit.app.errors import ConfigError, DataError
 
@@ -44,7 +35,7 @@ def an_event(kind: str, second: int = 0) -> Event:
     return Event(kind, "bob", f"2020-01-01T00:00:{second:02}Z")
 
 
-def test_a_thread_comes_back_as_it_went_in(store: Store) -> None:
+def test_a_thread_is_restored(store: Store) -> None:
     target = IssueRef("acme/other", 7)
     thread = Thread(
         an_issue(3, labels=("bug", "dup"), duplicate_of=target, is_bot=True, author=None),
@@ -59,7 +50,7 @@ def test_a_thread_comes_back_as_it_went_in(store: Store) -> None:
     assert list(store.threads(REPO)) == [thread]
 
 
-def test_threads_stream_in_order_and_leave_out_pulls_and_unfinished_ones(store: Store) -> None:
+def test_threads_are_sorted_and_without_pulls_and_incomplete_ones(store: Store) -> None:
     whole, unfinished = Thread(an_issue(2), (a_comment(5),)), Thread(an_issue(9), (a_comment(6),))
     store.save(
         Page(
@@ -73,7 +64,7 @@ def test_threads_stream_in_order_and_leave_out_pulls_and_unfinished_ones(store: 
     assert [issue.number for issue in store.issues(REPO)] == [2, 4, 9]
 
 
-def test_topping_up_puts_the_earlier_items_first_and_completes_the_thread(store: Store) -> None:
+def test_a_top_up_prepends_items_and_completes_the_thread(store: Store) -> None:
     ref = IssueRef(REPO, 1)
     late, early = an_event("closed"), an_event("reopened")
     wanted = TopUp(ref, "events", "cursor", 1)
@@ -85,7 +76,7 @@ def test_topping_up_puts_the_earlier_items_first_and_completes_the_thread(store:
     assert store.top_ups(REPO, 9) == []
 
 
-def test_a_light_issue_never_replaces_a_thread_and_a_thread_replaces_all(store: Store) -> None:
+def test_threads_replace_issues_but_not_the_reverse(store: Store) -> None:
     store.save(Page(threads=[Thread(an_issue(1), (a_comment(1), a_comment(2)), (an_event("closed"),))]))
     store.save(Page(issues=[an_issue(1, title="newer")]))
     assert store.thread(IssueRef(REPO, 1)).issue.title == "title 1"
@@ -109,13 +100,13 @@ def test_kinds(store: Store) -> None:
     assert store.absences(REPO) == {3: (Absence.TRANSFERRED, "acme/other#1")}
 
 
-def test_wishes_are_kept_once_and_not_for_what_is_there(store: Store) -> None:
+def test_pending_threads_are_distinct_and_not_stored_yet(store: Store) -> None:
     store.save(Page(threads=[Thread(an_issue(1))], issues=[an_issue(2), an_issue(3, is_pull=True)]))
     for numbers in ((1, 2, 5), (1, 2, 3, 5)):
         store.save(Page(pending=[IssueRef(REPO, number) for number in numbers]))
     wished = store.pending(REPO, limit=9)
     assert [ref.number for ref in wished] == [2, 5]
-    store.save(Page(granted=wished))
+    store.save(Page(fetched=wished))
     assert store.count_pending(REPO) == 0
 
 
@@ -125,7 +116,7 @@ def test_usage_adds_up(store: Store) -> None:
     assert store.usage() == {REPO: Usage(5, 2, 0.75)}
 
 
-def test_tasks_go_on_from_their_cursor_and_are_forgotten_on_demand(store: Store) -> None:
+def test_tasks_keep_their_cursor_until_deleted(store: Store) -> None:
     begun = CrawlTask(REPO, "sweep", "a", state={"got": 0})
     store.save(Page(tasks=[begun, CrawlTask(REPO, "sweep", "b", state={"got": 9}, done=True)]))
     store.save(Page(tasks=[replace(begun, cursor="cursor", state={"got": 3})]))
@@ -134,13 +125,13 @@ def test_tasks_go_on_from_their_cursor_and_are_forgotten_on_demand(store: Store)
     assert store.tasks(REPO, "sweep") == []
 
 
-def test_a_page_is_written_whole_or_not_at_all(store: Store) -> None:
+def test_a_page_is_one_transaction(store: Store) -> None:
     broken = replace(a_comment(1), body=None)  # the column forbids null
     with pytest.raises(DataError):
         store.save(Page(threads=[Thread(an_issue(1), (broken,))], usage={REPO: Usage(1, 1)}))
     assert store.thread(IssueRef(REPO, 1)) is None
     assert store.usage() == {}
-    store.save(Page(threads=[Thread(an_issue(1))]))  # and the store can still be written
+    store.save(Page(threads=[Thread(an_issue(1))]))  # the store is still usable
 
 
 @settings(max_examples=12)
@@ -164,7 +155,7 @@ def test_the_content_hash_does_not_depend_on_the_order_of_pages(
     assert filled(list(order), set(cuts)) == filled(list(range(1, 7)), set())
 
 
-def test_the_content_hash_sees_a_changed_word(store: Store) -> None:
+def test_the_content_hash_depends_on_texts(store: Store) -> None:
     store.save(Page(threads=[Thread(an_issue(1), (a_comment(1, "one"),))]))
     before = store.content_hash()
     store.save(Page(threads=[Thread(an_issue(1), (a_comment(1, "two"),))]))
@@ -177,7 +168,7 @@ def test_only_its_owner_can_read_it(store: Store) -> None:
     assert set(modes.values()) == {0o600}, modes
 
 
-def test_reading_goes_on_while_pages_are_written(store: Store) -> None:
+def test_reading_uses_a_snapshot(store: Store) -> None:
     store.save(Page(threads=[Thread(an_issue(n)) for n in range(1, 4)]))
     reader = store.threads(REPO)
     first = next(reader)
@@ -197,20 +188,20 @@ def of_another_program(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
-        (lambda _: None, "no crawl store there; run the crawl first"),
-        (of_a_newer_version, r"made by a newer version \(99 > 1\): update aoe-toolkit, or choose"),
+        (lambda _: None, "no crawl store; run the crawl first"),
+        (of_a_newer_version, r"made by a newer version \(99, here 1\): update aoe-toolkit, or choose"),
         (of_another_program, "not a crawl store"),
     ],
     ids=["absent", "newer", "another program's"],
 )
-def test_what_is_no_store_ends_in_one_line(
-    tmp_path: Path, make: Callable[[Path], object], words: str
+def test_invalid_stores_end_in_a_one_line_error(
+    tmp_path: Path, make: Callable[[Path], object], message: str
 ) -> None:
     path = tmp_path / "store.sqlite"
     make(path)
-    with pytest.raises((ConfigError, DataError), match=words) as caught:
+    with pytest.raises((ConfigError, DataError), match=message) as caught:
         read_all(path)
     assert "\n" not in str(caught.value)
 

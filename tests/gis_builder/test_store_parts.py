@@ -1,4 +1,4 @@
-"""Folders, lists of repositories, tables of references and values from JSON, beside the store itself."""
+"""Working folders, lists of repositories, tables of references, decoding and sites."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import gis_builder
 from gis_builder.pairing.build import check_out
 from gis_builder.pairing.ref_table import RefTable
 from gis_builder.store.decoding import (
-    MOST_NUMBER,
+    MAX_NUMBER,
     DecimalId,
     Login,
     Malformed,
@@ -38,7 +38,7 @@ def write_run(out: Path, settings: dict[str, object], repos: list[str]) -> None:
     (out / "run.json").write_text(json.dumps(run))
 
 
-def test_a_dataset_of_the_same_is_no_hindrance(tmp_path: Path) -> None:
+def test_only_a_dataset_with_other_settings_needs_fresh(tmp_path: Path) -> None:
     write_run(tmp_path / "o", {"seed": 1}, ["a/b"])
     check_out(tmp_path / "o", ["a/b"], {"seed": 1}, fresh=False)
     for repos, settings in ((["a/c"], {"seed": 1}), (["a/b"], {"seed": 2})):
@@ -47,16 +47,13 @@ def test_a_dataset_of_the_same_is_no_hindrance(tmp_path: Path) -> None:
         check_out(tmp_path / "o", repos, settings, fresh=True)
 
 
-def test_a_misspelt_working_folder_is_not_made(tmp_path: Path) -> None:
-    with (
-        pytest.raises(ConfigError, match="no such working folder"),
-        working_folder(tmp_path / "w", create=False),
-    ):
+def test_a_misspelt_working_folder_is_not_created(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such folder"), working_folder(tmp_path / "w", create=False):
         pass
     assert not (tmp_path / "w").exists()
 
 
-def test_file_with_comments_addresses_and_repeats(tmp_path: Path) -> None:
+def test_a_file_of_repositories(tmp_path: Path) -> None:
     file = tmp_path / "repos.txt"
     file.write_bytes(
         "\ufeff# ours\r\nrust-lang/rust  # the compiler\r\n\r\nhttps://github.com/Vercel/next.js.git\r\n"
@@ -69,7 +66,7 @@ def test_file_with_comments_addresses_and_repeats(tmp_path: Path) -> None:
     ("source", "names"),
     [
         ("a/b, c/d,,A/B", ["a/b", "c/d"]),
-        ("ann_acme/tools", ["ann_acme/tools"]),  # a managed user's
+        ("ann_acme/tools", ["ann_acme/tools"]),  # of a managed user
         (",".join(f"o/n{number}" for number in range(999)), [f"o/n{number}" for number in range(999)]),
     ],
     ids=["commas", "managed", "longer than any path"],
@@ -81,7 +78,7 @@ def test_lists_of_repositories(source: str, names: list[str]) -> None:
 @pytest.mark.parametrize(
     "source", ["", " , ", "nosuch.txt", "a/b,c", "a/b/c", "a/..", "-a/b", "a/b\0", "x" * 300]
 )
-def test_neither_file_nor_list(source: str) -> None:
+def test_invalid_lists_of_repositories(source: str) -> None:
     with pytest.raises(ConfigError, match="neither an existing file nor owner/name"):
         read_repos(source)
 
@@ -109,13 +106,13 @@ def test_empty_or_binary_file(tmp_path: Path, content: bytes) -> None:
 
 REFS = st.builds(
     IssueRef,
-    st.sampled_from(["a/b", "A/b", "a/b-", "ä/ö", "z/z"]),  # in an order that is not that of small letters
-    st.one_of(st.integers(1, 20), st.integers(1, MOST_NUMBER)),
+    st.sampled_from(["a/b", "A/b", "a/b-", "ä/ö", "z/z"]),  # the order differs in lower case
+    st.one_of(st.integers(1, 20), st.integers(1, MAX_NUMBER)),
 )
 
 
 @given(st.lists(REFS, max_size=40))
-def test_references_are_found_again_in_their_order(refs: list[IssueRef]) -> None:
+def test_a_table_of_references_is_sorted(refs: list[IssueRef]) -> None:
     table = RefTable(refs)
     expected = sorted(set(refs))
     assert [table[place] for place in range(len(table))] == expected
@@ -128,16 +125,16 @@ def test_references_are_found_again_in_their_order(refs: list[IssueRef]) -> None
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
+    ("kind", "message"),
     [(RepoName, "owner/name"), (Login, "a login"), (Word, "a word"), (DecimalId, "digits")],
 )
-def test_a_form_is_called_by_its_name(kind: Any, words: str) -> None:
+def test_messages_name_the_expected_pattern(kind: Any, message: str) -> None:
     with pytest.raises(Malformed) as caught:
         convert(" ", kind)
-    assert str(caught.value) == f"expected {words}"
+    assert str(caught.value) == f"expected {message}"
 
 
-def test_json_is_written_in_capitals() -> None:
+def test_messages_keep_acronyms() -> None:
     with pytest.raises(Malformed, match=r"\AJSON is malformed"):
         decode(b"{a", Decoder(dict))
 
@@ -157,15 +154,15 @@ SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
         ("localhost", "https://github.com"),
     ],
 )
-def test_pages_lie_beside_the_api_or_one_name_above_it(host: str, site: str) -> None:
+def test_sites_of_api_hosts(host: str, site: str) -> None:
     assert site_at(host) == site
 
 
-def test_every_link_of_a_company_s_server_leads_there(tmp_path: Path) -> None:
+def test_urls_belong_to_the_server(tmp_path: Path) -> None:
     work = tmp_path / "gis.work"
     gis_builder.import_tracker(SAMPLE / "quarryhq", work, progress=False)
     with open_store(work) as store:
-        assert store.site == "https://github.com"  # a saved tracker names no server
+        assert store.site == "https://github.com"  # a saved tracker has no server
         store.set_crawl_record(store.crawl_record() | {"server": "github.example.com"})
         assert store.site == "https://github.example.com"
     gis_builder.detect(work, progress=False)

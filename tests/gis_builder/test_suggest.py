@@ -1,4 +1,4 @@
-"""Older issues that an issue may repeat: requests that can't be answered."""
+"""`gis suggest`: invalid requests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ({"issue": 4}, ConfigError, "aoe search: .*no index.json"),
     ],
 )
-def test_impossible_searches(
+def test_invalid_requests(
     work: Path, tmp_path: Path, given: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):

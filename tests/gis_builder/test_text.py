@@ -26,9 +26,6 @@ def test_a_text_is_title_empty_line_body() -> None:
     assert render(issue()).text == "Crash on start\n\nIt dies at once."
     assert render(issue(body="")).text == "Crash on start"
     assert render(issue(title="[duplicate]")).text == "It dies at once."
-
-
-def test_a_title_is_one_line() -> None:
     assert render(issue(title=" Crash\r\non  start ")).text.startswith("Crash on start\n\n")
 
 
@@ -65,11 +62,11 @@ def test_a_title_is_one_line() -> None:
         ("- #12\n- #13", ""),
     ],
 )
-def test_the_rule(raw: str, cleaned: str) -> None:
+def test_the_rules(raw: str, cleaned: str) -> None:
     assert clean(raw) == cleaned
 
 
-def test_what_went_is_counted_by_kind() -> None:
+def test_removed_parts_are_counted_by_kind() -> None:
     body = "<!-- x -->\nDuplicate of #2.\nSee #2, o/n#2 and #7. Write to a@b.org.\n![i](u)"
     rendered = render(issue(body=body), members=(IssueRef(REPO, 1), IssueRef(REPO, 2)))
     assert rendered.removed == {
@@ -83,44 +80,27 @@ def test_what_went_is_counted_by_kind() -> None:
     assert rendered.text == "Crash on start\n\nWrite to [email].\ni"
 
 
-def test_the_cluster_changes_counts_only() -> None:
-    told = issue(body="See #2 and #7 now.")
-    alone, clustered = render(told), render(told, members=(IssueRef(REPO, 2),))
-    assert alone.text == clustered.text
-    assert alone.removed == {"issue_reference": 2}
+def test_the_cluster_only_changes_counts() -> None:
+    linking = issue(body="See #2 and #7 now.")
+    single, clustered = render(linking), render(linking, members=(IssueRef(REPO, 2),))
+    assert single.text == clustered.text
+    assert single.removed == {"issue_reference": 2}
     assert clustered.removed == {"issue_reference": 1, "partner_reference": 1}
 
 
 @given(st.text(st.sampled_from("ab1#/[]()<>!-`~ \n\x00:@.*_é\u0301"), max_size=80))
-def test_cleaning_twice_changes_nothing(text: str) -> None:
+def test_cleaning_any_characters_is_idempotent(text: str) -> None:
     once = clean(text)
     assert clean(once) == once
 
 
-PARTS = st.sampled_from(
-    [
-        *(
-            "duplicate",
-            " of ",
-            "#12",
-            "issue ",
-            "12",
-            "dup",
-            "same as ",
-            "this is a ",
-            ", ",
-            ". ",
-            "[x]",
-            "](",
-        ),
-        *("```\n", "<!--", "-->", "\n", " ", "(", ")", "- [ ] ", "a@b.org "),
-        *("https://github.com/o/n/issues/3 ", "ghp_" + "a1" * 15 + " "),
-    ]
-)
+WORDS = ["duplicate", " of ", "#12", "issue ", "12", "dup", "same as ", "this is a ", ", ", ". ", "[x]", "]("]
+MARKUP = ["```\n", "<!--", "-->", "\n", " ", "(", ")", "- [ ] ", "a@b.org "]
+TOKENS = ["https://github.com/o/n/issues/3 ", "ghp_" + "a1" * 15 + " "]
 
 
-@given(st.lists(PARTS, max_size=14).map("".join))
-def test_cleaning_twice_changes_nothing_to_what_it_looks_for(text: str) -> None:
+@given(st.lists(st.sampled_from([*WORDS, *MARKUP, *TOKENS]), max_size=14).map("".join))
+def test_cleaning_removes_references_and_is_idempotent(text: str) -> None:
     once = clean(text)
     assert clean(once) == once
     assert "github.com" not in once
@@ -150,7 +130,7 @@ def test_a_body_takes_linear_time(unit: str) -> None:
         ("the window closes when started", None),
     ],
 )
-def test_small_texts_are_rejected(text: str, reason: str | None) -> None:
+def test_unusable_texts(text: str, reason: str | None) -> None:
     assert unusable(text, TextSettings()) == reason
 
 

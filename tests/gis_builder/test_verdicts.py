@@ -1,24 +1,27 @@
+"""Verdicts on a store: their file, their reuse, and the settings that a crawl keeps."""
+
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from gis_builder.crawling.crawl import crawl, import_tracker, update
-from gis_builder.crawling.github import CrawlSettings, GitHub, Token
+from gis_builder.crawling.github import GitHub, Token
 from gis_builder.detection.detector import (
     KEPT_FILE,
     Detector,
     KeptVerdict,
-    KeptVerdicts,
+    VerdictCache,
     count_verdicts,
     detect,
     explain_thread,
     judged_rows,
     read_duplicates,
 )
-from gis_builder.settings import BuildSettings, DetectSettings
+from gis_builder.settings import BuildSettings, CrawlSettings, DetectSettings
 from gis_builder.store import Page, Store
 from gis_builder.store.records import Evidence, IssueRef, Kind, Verdict, VerdictOutcome
 from pairkit.app.errors import ConfigError, DataError
@@ -38,50 +41,37 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return opened
 
 
-def verdict(number: int, outcome: VerdictOutcome, *targets: IssueRef) -> Verdict:
-    said = Evidence(
-        "closer_comment", "https://github.com/a/b/issues/1", None, "2020-01-01T00:00:00Z", targets, "dup"
-    )
-    return Verdict(IssueRef("a/b", number), outcome, targets, 0.9, "closer_duplicate", (said,))
-
-
-def write(path: Path, *verdicts: Verdict) -> None:
-    kept = KeptVerdicts(path.with_name(KEPT_FILE))
-    for written in verdicts:
-        kept.add(KeptVerdict(written, "", ()))
-    write_parquet(path, kept.write({"a/b"}))
-
-
 def test_verdicts_survive_the_file(tmp_path: Path) -> None:
-    written = [
-        verdict(1, VerdictOutcome.DUPLICATE, IssueRef("a/b", 2), IssueRef("c/d", 3)),
-        verdict(4, VerdictOutcome.NOT),
-        verdict(5, VerdictOutcome.UNCERTAIN, IssueRef("a/b", 6)),
-    ]
+    def verdict(number: int, outcome: VerdictOutcome, *targets: IssueRef) -> Verdict:
+        said = Evidence("closer_comment", "https://x/1", None, "2020-01-01T00:00:00Z", targets, "dup")
+        return Verdict(IssueRef("a/b", number), outcome, targets, 0.9, "closer_duplicate", (said,))
+
     path = tmp_path / "verdicts.parquet"
-    write(path, *written)
-    assert read_duplicates(path) == written[:1]
+    cache = VerdictCache(tmp_path / KEPT_FILE)
+    duplicate = verdict(1, VerdictOutcome.DUPLICATE, IssueRef("a/b", 2), IssueRef("c/d", 3))
+    others = (verdict(4, VerdictOutcome.NOT), verdict(5, VerdictOutcome.UNCERTAIN, IssueRef("a/b", 6)))
+    for written in (duplicate, *others):
+        cache.add(KeptVerdict(written, "", ()))
+    write_parquet(path, cache.write({"a/b"}))
+    assert read_duplicates(path) == [duplicate]
     assert count_verdicts(path) == {
-        "duplicate": {"closer_duplicate": 1},
-        "not": {"closer_duplicate": 1},
-        "uncertain": {"closer_duplicate": 1},
+        outcome: {"closer_duplicate": 1} for outcome in ("duplicate", "not", "uncertain")
     }
 
 
-def test_less_sure_duplicates_become_uncertain(store: Store) -> None:
+def test_duplicates_below_the_minimum_confidence_are_uncertain(store: Store) -> None:
     sure = {v.ref for v in judge(store, [REPO], DetectSettings()) if v.outcome is VerdictOutcome.DUPLICATE}
     strict = judge(store, [REPO], DetectSettings(min_confidence=0.97))
-    kept = {v.ref for v in strict if v.outcome is VerdictOutcome.DUPLICATE}
+    still = {v.ref for v in strict if v.outcome is VerdictOutcome.DUPLICATE}
     lowered = {v.ref for v in strict if v.reason == "below_min_confidence"}
-    assert kept | lowered == sure
+    assert still | lowered == sure
     assert lowered
-    assert kept
+    assert still
 
 
-def test_former_names_are_home(store: Store) -> None:
-    """lumen was renamed: a link to its former name is one to itself."""
-    (found,) = Detector(store, DetectSettings()).judge_again([IssueRef("lumenbase/lumen", 63)])
-    assert found.verdict.targets == (IssueRef("lumenbase/lumen", 58),)
+def test_a_link_with_a_former_name_of_the_repository(store: Store) -> None:
+    (judged,) = Detector(store, DetectSettings()).judge_again([IssueRef("lumenbase/lumen", 63)])
+    assert judged.verdict.targets == (IssueRef("lumenbase/lumen", 58),)
 
 
 @pytest.fixture
@@ -96,7 +86,7 @@ def judged_anew(store: Store, settings: DetectSettings | None = None) -> int:
     return detect(store, store.path.with_name("v.parquet"), store.repos(), settings or DetectSettings())
 
 
-def test_only_what_changed_is_judged_again(own_store: Store) -> None:
+def test_only_changed_threads_are_judged_again(own_store: Store) -> None:
     threads = sum(1 for row in own_store.repos() for _ in own_store.stored_threads(row.full_name))
     assert judged_anew(own_store) == threads
     first = own_store.path.with_name("v.parquet").read_bytes()
@@ -110,8 +100,8 @@ def test_only_what_changed_is_judged_again(own_store: Store) -> None:
     assert judged_anew(own_store, DetectSettings(allow_cross_repository=True)) == threads
 
 
-def test_a_target_that_turns_out_otherwise_is_judged_again(own_store: Store) -> None:
-    """#58 is a duplicate of #41, which the server then says was deleted."""
+def test_a_thread_is_judged_again_if_its_target_changes(own_store: Store) -> None:
+    """#58 is a duplicate of #41, which becomes a pull request."""
     settings, ref = DetectSettings(), IssueRef(REPO, 58)
     judged_anew(own_store)
     asked = [kept for kept in Detector(own_store, settings).judge(REPO) if kept.verdict.ref == ref]
@@ -123,7 +113,7 @@ def test_a_target_that_turns_out_otherwise_is_judged_again(own_store: Store) -> 
     assert ref not in {verdict.ref for verdict in read_duplicates(own_store.path.with_name("v.parquet"))}
 
 
-def test_verdicts_of_another_version_are_made_again(own_store: Store) -> None:
+def test_verdicts_of_another_version_are_ignored(own_store: Store) -> None:
     threads = judged_anew(own_store)
     kept = own_store.path.with_name(KEPT_FILE)
     pl.read_parquet(kept).drop("asked").write_parquet(kept)
@@ -131,7 +121,7 @@ def test_verdicts_of_another_version_are_made_again(own_store: Store) -> None:
 
 
 def test_a_build_judges_each_thread_once(tmp_path: Path) -> None:
-    """The crawl needs verdicts to know what to fetch; the detection after it takes them as they are."""
+    """Detection reuses the verdicts that the crawl needed to find further issues."""
     with serve(SAMPLE) as server, Store.open(tmp_path / "store.sqlite", create=True) as store:
         settings = BuildSettings(crawl=CrawlSettings(api_url=server.url, strategy="sweep"))
         with GitHub(settings.crawl, [Token("any", server.url)], store) as github:
@@ -149,7 +139,7 @@ def test_only_issues_can_be_explained(store: Store, name: str) -> None:
         explain_thread(store, name, DetectSettings())
 
 
-def test_verdicts_are_those_of_the_crawl_as_it_is(store: Store, tmp_path: Path) -> None:
+def test_verdicts_must_have_the_current_crawl_and_settings(store: Store, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="run `gis detect` first"):
         judged_rows(store, DetectSettings())
     rows = [row for row in store.repos() if row.name == REPO]
@@ -164,36 +154,34 @@ def test_verdicts_are_those_of_the_crawl_as_it_is(store: Store, tmp_path: Path) 
         judged_rows(store, DetectSettings())
 
 
-@pytest.mark.parametrize(
-    ("changes", "flags", "words"),
-    [
-        ({"api_url": "http://other.example"}, {}, "setting of server"),
-        ({"phrases": ("dup",)}, {}, "setting of phrases"),
-    ],
-)
-def test_a_store_goes_on_with_the_settings_it_was_begun_with(
-    tmp_path: Path, changes: dict[str, object], flags: dict[str, str], words: str
-) -> None:
+def test_a_crawl_keeps_its_settings(tmp_path: Path) -> None:
     with (
         serve(SAMPLE) as server,
         Store.open(tmp_path / "store.sqlite", create=True) as crawled,
         GitHub(CrawlSettings(api_url=server.url), [Token("t", server.url)], crawled) as github,
     ):
-        crawl(github, crawled, [REPO], BuildSettings(crawl=CrawlSettings(api_url=server.url)))
-        swept = CrawlSettings(api_url=server.url, strategy="sweep")
-        asked = server.stats.requests
-        other = CrawlSettings(**{"api_url": server.url, **changes})
-        with pytest.raises(ConfigError, match=words):
-            crawl(github, crawled, [REPO], BuildSettings(crawl=other, **flags))
+
+        def crawl_with(**fields: Any) -> None:
+            settings = CrawlSettings(**{"api_url": server.url} | fields)
+            crawl(github, crawled, [REPO], BuildSettings(crawl=settings))
+
+        crawl_with()
+        requests = server.stats.requests
+        for name, value in (
+            ("server", {"api_url": "http://other.example"}),
+            ("phrases", {"phrases": ("dup",)}),
+        ):
+            with pytest.raises(ConfigError, match=f"setting of {name}"):
+                crawl_with(**value)
         with pytest.raises(ConfigError, match="setting of strategy"):
             import_tracker(crawled, SAMPLE, lambda _words: None)
-        assert server.stats.requests == asked
-        crawl(github, crawled, [REPO], BuildSettings(crawl=swept))  # fetches everything anyway
+        assert server.stats.requests == requests
+        crawl_with(strategy="sweep")  # fetches everything in any case
         with pytest.raises(ConfigError, match=r"setting of strategy \(sweep, not search\)"):
-            crawl(github, crawled, [REPO], BuildSettings(crawl=CrawlSettings(api_url=server.url)))
+            crawl_with()
 
 
-def test_an_update_goes_on_as_the_crawl_was_begun(tmp_path: Path) -> None:
+def test_an_update_keeps_the_strategy_of_the_crawl(tmp_path: Path) -> None:
     with serve(SAMPLE) as server, Store.open(tmp_path / "s.sqlite", create=True) as crawled:
         swept = BuildSettings(crawl=CrawlSettings(api_url=server.url, strategy="sweep"))
         with GitHub(swept.crawl, [Token("t", server.url)], crawled) as github:

@@ -1,4 +1,4 @@
-"""Answers as LLMs write them, with the sentences that are in them: the files of `answers/`, all invented."""
+"""Invented answers of LLMs with their sentences: the files of `answers/`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from llm_labeler.parsing.answer import parse_answer
 from llm_labeler.records import Polarity
 
 FOLDER = Path(__file__).with_name("answers")
-NAMES = ("hardened", "paper", "others", "runaway")  # by prompt; other shapes; made-up turns behind the answer
+NAMES = ("hardened", "paper", "others", "runaway")  # by prompt; other formats; invented turns
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class Format:
     raw: str
     expected: tuple[str, ...]
 
-    def found(self) -> tuple[str, ...]:
-        """What the parser takes for the sentences."""
+    def parsed(self) -> tuple[str, ...]:
+        """The parsed sentences."""
         items = parse_answer(self.raw, text=self.text, size=self.size, polarity=self.polarity)
         return tuple(item.text for item in items if item.reason is None)
 
 
 def read(name: str) -> Iterator[Format]:
-    """The formats of one file."""
+    """Read the formats of one file."""
     chunks = ("\n" + (FOLDER / f"{name}.txt").read_text(encoding="utf-8")).split("\n%% ")[1:]
     for head, answer, expected in zip(chunks[::3], chunks[1::3], chunks[2::3], strict=True):
         title, text = head.split("\n", 1)
@@ -43,10 +43,11 @@ def read(name: str) -> Iterator[Format]:
 
 
 def precision_and_recall(formats: Iterable[Format]) -> tuple[float, float]:
-    """Over exact sentences."""
-    found, wanted, both = 0, 0, 0
+    """Precision and recall of exact sentences."""
+    kept = expected = correct = 0
     for one in formats:
-        said, expected = Counter(one.found()), Counter(one.expected)
-        found, wanted = found + said.total(), wanted + expected.total()
-        both += (said & expected).total()
-    return both / found, both / wanted
+        sentences, reference = Counter(one.parsed()), Counter(one.expected)
+        kept += sentences.total()
+        expected += reference.total()
+        correct += (sentences & reference).total()
+    return correct / kept, correct / expected

@@ -1,4 +1,4 @@
-"""What tests of providers behind servers share: entries, questions, and a server that plays back bytes."""
+"""Helpers for tests of providers on servers: settings, questions, and a server that plays back bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from llm_labeler.clients.server import ServerProvider
-from llm_labeler.records import Ask, AskKey, CallFailed, LlmReply, Message, digest
+from llm_labeler.records import Ask, AskKey, CallFailed, LlmReply, Message, content_hash
 from llm_labeler.settings import LlmSettings
 
 T = TypeVar("T")
@@ -37,13 +37,13 @@ def an_ask(number: int = 1, *, schema: dict[str, Any] | None = None, llm: str = 
         f"Your job is to generate 3 synonymous sentences of a given input sentence. Input sentence: {text}. "
         "Output:"
     )
-    key = AskKey(digest(text), llm, "positive", "prompt", "parameters")
+    key = AskKey(content_hash(text), llm, "positive", "prompt", "parameters")
     return Ask(key, (Message("user", prompt),), schema, text, 3)
 
 
 def settings(base_url: str, **fields: Any) -> LlmSettings:
     entry = {"kind": "openai_compatible", "model": "emulated", "base_url": base_url, "timeout_s": 5.0}
-    # A key goes to this machine where it is named.
+    # A key is sent to this machine only if its variable is named.
     named = KEYS.get(str(fields.get("kind")))
     return LlmSettings(**(entry | {"api_key_env": named} | fields))
 
@@ -64,7 +64,7 @@ async def _with(asked: ServerProvider, call: Coroutine[Any, Any, T]) -> T:
 
 
 def finished(asked: ServerProvider, call: Coroutine[Any, Any, T]) -> T:
-    """What a call brings; connections are closed after it."""
+    """Run a call, and close the connections."""
     return run(_with(asked, call))
 
 
@@ -77,7 +77,7 @@ def check(asked: ServerProvider) -> None:
 
 
 async def replies(asked: ServerProvider, asks: Iterable[Ask], *, tries: int = 50) -> list[LlmReply]:
-    """All replies, with the plainest of retries, 16 calls at a time."""
+    """All replies, with simple retries and 16 concurrent calls."""
     places = asyncio.Semaphore(16)
 
     async def one(ask: Ask) -> LlmReply:
@@ -99,7 +99,7 @@ async def replies(asked: ServerProvider, asks: Iterable[Ask], *, tries: int = 50
 
 @contextmanager
 def playing_back(*answers: bytes) -> Iterator[str]:
-    """A server that answers one request after the other with these bytes and closes; the last one repeats."""
+    """A server that answers requests with these bytes in order; the last response repeats."""
     listener = socket.create_server(("127.0.0.1", 0))
     queue = list(answers)
 
@@ -124,7 +124,7 @@ def playing_back(*answers: bytes) -> Iterator[str]:
 
 
 def http(status: int, body: bytes | str, **headers: str) -> bytes:
-    """An HTTP answer; underscores in names of headers stand for hyphens."""
+    """An HTTP response; underscores in header names become hyphens."""
     content = body.encode() if isinstance(body, str) else body
     named = {"content-type": "application/json"} | {n.replace("_", "-"): v for n, v in headers.items()}
     lines = [f"HTTP/1.1 {status} X", *(f"{name}: {value}" for name, value in named.items())]

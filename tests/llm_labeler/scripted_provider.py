@@ -1,4 +1,4 @@
-"""A provider that answers as a test says, and a clock that costs no time to wait for."""
+"""A provider with scripted answers, and an event loop with virtual time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from llm_labeler.records import (
     Prices,
     StoredAnswer,
     TokenUsage,
-    digest,
+    content_hash,
 )
 from llm_labeler.settings import BreakerSettings, BudgetSettings
 from pairkit.app.progress import Progress
@@ -35,7 +35,7 @@ PRICES = Prices(1.0, 2.0)
 
 
 def an_ask(number: int, llm: str = "tester", task: str = "positive") -> Ask:
-    key = AskKey(digest(str(number)), llm, task, "prompt", "parameters")  # type: ignore[arg-type]
+    key = AskKey(content_hash(str(number)), llm, task, "prompt", "parameters")  # type: ignore[arg-type]
     return Ask(key, (Message("user", f"question {number}"),), text=str(number), size=1)
 
 
@@ -48,7 +48,7 @@ def answer_at_once(ask: Ask, attempt: int) -> LlmReply | Exception:
 
 
 def answers_in(store: AnswerStore) -> list[StoredAnswer]:
-    """The answers that propose."""
+    """All stored answers but those of judges."""
     texts = [text_id for (text_id,) in store._connection.execute("SELECT text_id FROM answers")]
     return [*store.answers(POLARITIES, texts)]
 
@@ -57,13 +57,13 @@ Script = Callable[[Ask, int], LlmReply | BaseException]
 
 
 def fails(error: Exception, when: Callable[[Ask, int], bool] = lambda ask, attempt: True) -> Script:
-    """A script that fails in one way `when` it shall, and answers else."""
+    """A script that fails if `when` is true, and answers otherwise."""
     return lambda ask, attempt: error if when(ask, attempt) else answer_at_once(ask, attempt)
 
 
 @dataclass
 class Scripted:
-    """Answers `script(ask, attempt)`, or raises it; attempts of a question count from 1."""
+    """Returns or raises `script(ask, attempt)`; attempts of a question count from 1."""
 
     script: Script = answer_at_once
     latency_s: float = 0.0
@@ -79,7 +79,7 @@ class Scripted:
     key_variable: str | None = None
     leaves_machine: bool = False
     bounds: Callable[[Ask], TokenUsage] = lambda ask: BOUND
-    journal: Path | None = None  # a line for each question that is asked
+    journal: Path | None = None  # one line per call
     asked: Counter[AskKey] = field(default_factory=Counter)
     starts: list[float] = field(default_factory=list)
     in_flight: int = 0
@@ -100,20 +100,20 @@ class Scripted:
         if self.journal is not None:
             with self.journal.open("a") as file:
                 file.write(ask.key.text_id + "\n")
-        said = self.script(ask, self.asked[ask.key])
+        reply = self.script(ask, self.asked[ask.key])
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             await asyncio.sleep(self.latency_s)
         finally:
             self.in_flight -= 1
-        if isinstance(said, BaseException):
-            raise said
-        return said
+        if isinstance(reply, BaseException):
+            raise reply
+        return reply
 
 
 class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
-    """Nothing ever happens on its files, so instead of waiting it lets the time pass."""
+    """Advances the time instead of waiting, as there are no events on files."""
 
     now = 0.0
 
@@ -125,7 +125,7 @@ class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose hours pass in no time."""
+    """An event loop with virtual time."""
 
     def __init__(self) -> None:
         self._virtual = _Selector()
@@ -136,7 +136,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run` in virtual time."""
+    """`asyncio.run` with virtual time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
 
@@ -151,7 +151,7 @@ async def ask_in(
     progress: Callable[[Progress], None] = lambda progress: None,
     **options: Any,
 ) -> AskOutcome:
-    """`ask_all` with `count` questions to each provider, or those that are given."""
+    """`ask_all` with `count` questions for each provider, or with `questions`."""
     streams = {p.name: asks(count, p.name) if questions is None else questions(p.name) for p in providers}
     return await ask_all(
         streams,

@@ -1,4 +1,4 @@
-"""`llm_labeler` from Python: what it takes, what it gives, and that it works where a loop runs already."""
+"""The public functions of `llm_labeler`: arguments, results and errors."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def counting(asked: list[str]) -> Asked:
 
 
 def generate(source: Any, out: Path, asked: list[str] | None = None, **more: Any) -> llm_labeler.Labelled:
-    given = {"llms": counting([] if asked is None else asked), "progress": False, **more}
-    return llm_labeler.generate(source, out=out, **given)
+    arguments = {"llms": counting([] if asked is None else asked), "progress": False, **more}
+    return llm_labeler.generate(source, out=out, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -57,15 +57,16 @@ def generate(source: Any, out: Path, asked: list[str] | None = None, **more: Any
     ],
     ids=lambda source: type(source).__name__,
 )
-def test_what_a_notebook_has_gives_what_a_file_gives(source: Any, tmp_path: Path) -> None:
+def test_sentences_in_memory_give_the_dataset_of_a_file(source: Any, tmp_path: Path) -> None:
     file = tmp_path / "s.txt"
     file.write_text("\n".join(TEXTS), encoding="utf-8")
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    from_file, held = generate(str(file), tmp_path / "a" / "out"), generate(source, tmp_path / "b" / "out")
-    assert held.positives == held.negatives == 6
-    files = tree(from_file.out), tree(held.out)
-    runs = [json.loads(files[place].pop("run.json")) for place in (0, 1)]
+    from_file = generate(str(file), tmp_path / "a" / "out")
+    in_memory = generate(source, tmp_path / "b" / "out")
+    assert in_memory.positives == in_memory.negatives == 6
+    files = tree(from_file.out), tree(in_memory.out)
+    runs = [json.loads(folder.pop("run.json")) for folder in files]
     assert files[0] == files[1]
     assert runs[0]["input"]["sha256"] == runs[1]["input"]["sha256"]
     assert runs[1]["input"]["name"] == f"in memory, {runs[1]['input']['sha256'][:16]}"
@@ -83,7 +84,7 @@ def test_sentences_in_memory_are_resumed_like_a_file(tmp_path: Path) -> None:
         generate(TEXTS[:1], tmp_path / "out")
 
 
-def test_where_a_loop_runs_already(tmp_path: Path) -> None:
+def test_generate_works_in_a_running_event_loop(tmp_path: Path) -> None:
     async def later(prompt: str) -> str:
         await asyncio.sleep(0)
         return counting([])(prompt)
@@ -91,29 +92,29 @@ def test_where_a_loop_runs_already(tmp_path: Path) -> None:
     async def cell() -> llm_labeler.Labelled:
         return generate(TEXTS, tmp_path / "out", llms=later)
 
-    made = asyncio.run(cell())
-    assert made.positives == 6
-    assert made.pairs.splits["train"]["llms"].explode().unique().to_list() == ["later"]
+    result = asyncio.run(cell())
+    assert result.positives == 6
+    assert result.pairs.splits["train"]["llms"].explode().unique().to_list() == ["later"]
 
 
-def test_what_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    made = generate(TEXTS, tmp_path / "out")
-    assert repr(made).startswith(
+def test_results_and_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    result = generate(TEXTS, tmp_path / "out")
+    assert repr(result).startswith(
         f"Labelled('{tmp_path}/out': 6 positive and 6 negative pairs of 3 texts; 6 calls"
     )
-    assert "<table>" in made._repr_html_()
-    assert made.pairs is made.pairs
-    assert made.pairs.splits["train"].equals(read_pairs(tmp_path / "out").splits["train"])
+    assert "<table>" in result._repr_html_()
+    assert result.pairs is result.pairs
+    assert result.pairs.splits["train"].equals(read_pairs(tmp_path / "out").splits["train"])
     with pytest.raises(AttributeError):
-        made.out = tmp_path  # type: ignore[misc]
-    report = llm_labeler.report(made.work)
+        result.out = tmp_path  # type: ignore[misc]
+    report = llm_labeler.report(result.work)
     assert (report.llms["mine"].proposals, report.llms["mine"].pairs) == (12, 12)
     assert "mine" in repr(report)
-    sentence = llm_labeler.show("row:2", work=made.work)
+    sentence = llm_labeler.show("row:2", work=result.work)
     assert TEXTS[1] in repr(sentence)
     assert "[kept] In other words" in repr(sentence)
-    gold = made.pairs.splits["train"].select("text1", "text2", "label")
-    score = llm_labeler.score(gold, work=made.work)
+    gold = result.pairs.splits["train"].select("text1", "text2", "label")
+    score = llm_labeler.score(gold, work=result.work)
     assert {row.precision for row in score.rows if row.name == "union"} == {1.0}
     assert "union" in repr(score)
     assert "positive" in score._repr_html_()
@@ -126,40 +127,40 @@ def test_what_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
     unsure = pl.DataFrame({"first": ["a"], "second": ["b"], "says": ["unsure"]})
     again = llm_labeler.score(
         pl.concat([words, unsure]),
-        work=made.work,
+        work=result.work,
         columns={"text1": "first", "text2": "second", "label": "says"},
         labels={"same": 1, "not": 0, "unsure": "skip"},
     )
     assert again.rows == score.rows
     assert "rows left out: 1 unsure" in repr(again)
     unread = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [None]}, schema=gold.schema)
-    assert llm_labeler.score(pl.concat([gold, unread]), work=made.work).rows == score.rows
+    assert llm_labeler.score(pl.concat([gold, unread]), work=result.work).rows == score.rows
     assert "rows left out: empty label in 1" in caplog.messages[-1]
     percent = gold.with_columns(label=pl.col("label") * 60 + 20)
-    assert llm_labeler.score(percent, work=made.work, label_range=(0, 100)).threshold == pytest.approx(0.5)
+    assert llm_labeler.score(percent, work=result.work, label_range=(0, 100)).threshold == pytest.approx(0.5)
 
 
-def test_a_function_stands_in_the_run_by_its_qualified_name(tmp_path: Path) -> None:
-    made = generate(TEXTS, tmp_path / "out", llms={"first": counting([])})
+def test_run_json_has_the_qualified_name_of_a_function(tmp_path: Path) -> None:
+    result = generate(TEXTS, tmp_path / "out", llms={"first": counting([])})
     run = json.loads((tmp_path / "out" / "run.json").read_text())
     assert run["llms"]["first"]["kind"] == "function"
     assert run["llms"]["first"]["model"] == f"python:{__name__}.counting.<locals>.mine"
-    again = llm_labeler.parse(made.work, out=tmp_path / "again", progress=False)
-    assert tree(again.out) == tree(made.out)
+    again = llm_labeler.parse(result.work, out=tmp_path / "again", progress=False)
+    assert tree(again.out) == tree(result.out)
 
 
 def test_progress_goes_to_a_function_and_nothing_to_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen: list[shown.Progress] = []
-    made = generate(TEXTS, tmp_path / "out", progress=seen.append)
+    result = generate(TEXTS, tmp_path / "out", progress=seen.append)
     assert {at.stage for at in seen} == {"proposing", "making pairs"}
     assert seen[-1] == shown.Progress("making pairs", 3, 3, ended=True)
-    assert "the sentences may leave this machine: mine" in made.messages
+    assert "the sentences may leave this machine: mine" in result.messages
     assert capsys.readouterr() == ("", "")
 
 
-def test_what_the_refusal_of_an_unknown_price_says_helps(tmp_path: Path) -> None:
+def test_the_error_on_unknown_prices_has_a_working_remedy(tmp_path: Path) -> None:
     asked: list[str] = []
     with pytest.raises(ConfigError, match="price of mine is unknown") as caught:
         generate(TEXTS, tmp_path / "out", asked, max_cost=5)
@@ -171,7 +172,7 @@ def test_what_the_refusal_of_an_unknown_price_says_helps(tmp_path: Path) -> None
 
 
 KEYS = setting_keys(api.generate)
-ANY: Any = llm_labeler  # called as no type checker lets one
+ANY: Any = llm_labeler  # without type checks
 
 
 def answer(prompt: str) -> str:
@@ -187,13 +188,13 @@ class Answering:
         return prompt
 
 
-def test_defaults_then_the_file_then_settings_then_keywords(tmp_path: Path) -> None:
+def test_precedence_of_settings(tmp_path: Path) -> None:
     config = tmp_path / "c.toml"
     config.write_text("size = 4\nseed = 4\n[input]\nlimit = 4\n")
-    found, _ = read_arguments(
+    record, _ = read_arguments(
         KEYS, {"llms": "wordnet", "size": 6}, config=config, settings={"size": 5, "seed": 5}
     )
-    assert (found.size, found.seed, found.input.limit, found.input.min_chars) == (6, 5, 4, 1)
+    assert (record.size, record.seed, record.input.limit, record.input.min_chars) == (6, 5, 4, 1)
 
 
 @pytest.mark.parametrize(
@@ -209,9 +210,9 @@ def test_defaults_then_the_file_then_settings_then_keywords(tmp_path: Path) -> N
     ],
 )
 def test_llms_by_name_function_and_entry(llms: Any, names: tuple[str, ...]) -> None:
-    found, functions = read_arguments(KEYS, {"llms": llms})
-    assert found.proposers == names
-    entries = {name: found.llm[name] for name in functions}
+    record, functions = read_arguments(KEYS, {"llms": llms})
+    assert record.proposers == names
+    entries = {name: record.llm[name] for name in functions}
     assert {entry.kind for entry in entries.values()} <= {"function"}
     for name, entry in entries.items():
         function = functions[name]
@@ -220,13 +221,13 @@ def test_llms_by_name_function_and_entry(llms: Any, names: tuple[str, ...]) -> N
         assert entry.concurrency == (16 if is_async(function) else 1)
 
 
-def test_a_function_may_be_called_more_often_at_a_time_if_settings_say_so() -> None:
-    found, _ = read_arguments(KEYS, {"llms": answer}, settings=["llm.answer.concurrency=4"])
-    assert found.llm["answer"].concurrency == 4
+def test_settings_can_raise_the_concurrency_of_a_function() -> None:
+    record, _ = read_arguments(KEYS, {"llms": answer}, settings=["llm.answer.concurrency=4"])
+    assert record.llm["answer"].concurrency == 4
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("arguments", "says"),
     [
         ({"llms": lambda prompt: prompt}, "'<lambda>' is not a name; .* llms={'mine': …}"),
         ({"llms": [answer, answer]}, "two functions have the same name"),
@@ -234,13 +235,13 @@ def test_a_function_may_be_called_more_often_at_a_time_if_settings_say_so() -> N
         ({"llms": {"a b": answer}}, "'a b' is not a name"),
         ({"llms": "a,,b"}, "expected NAME or NAME,NAME"),
         ({"llms": "wordnet", "polarity": "up"}, "expected positive, negative or both"),
-        ({"llms": "wordnet", "strategy": answer}, "strategy"),
-        ({"llms": "wordnet", "strategy": "best"}, "expected 'union', 'vote' or 'weighted'"),
+        ({"llms": "wordnet", "aggregation": answer}, "aggregation"),
+        ({"llms": "wordnet", "aggregation": "best"}, "expected 'union', 'vote' or 'weighted'"),
     ],
 )
-def test_what_can_not_be_meant_is_one_line(given: dict[str, Any], says: str) -> None:
+def test_invalid_arguments_give_one_line(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says) as caught:
-        read_arguments(KEYS, given)
+        read_arguments(KEYS, arguments)
     assert "\n" not in str(caught.value)
 
 
@@ -254,7 +255,7 @@ def test_what_can_not_be_meant_is_one_line(given: dict[str, Any], says: str) -> 
         (lambda: ANY.parse(None), "work = None: "),
         (lambda: ANY.report(None), "work = None: "),
         (lambda: ANY.show(5, work="work"), "sentence = 5: "),
-        (lambda: ANY.score([], work="work", threshold="x"), "threshold = 'x': "),
+        (lambda: ANY.score([], work="work", gold_threshold="x"), "gold_threshold = 'x': "),
     ],
 )
 def test_a_wrong_argument_is_named(

@@ -1,4 +1,4 @@
-"""Asking in the order of its stages: what a failure of the first means for the second, and what is spent."""
+"""Proposing and judging: failures, budgets and estimates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import llm_labeler
 from llm_labeler.clients.llms import build
 from llm_labeler.dispatch.answers import AnswerStore, SubmittedBatch
 from llm_labeler.records import CallFailed, Text, TokenUsage
-from llm_labeler.runs.label import check_strategy_can_work
+from llm_labeler.runs.label import check_aggregation_can_work
 from llm_labeler.runs.plan import estimate
 from llm_labeler.runs.prompts import Template
 from llm_labeler.runs.run_folder import RunRecord
@@ -28,7 +28,7 @@ TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water."]
 
 
 def answering(name: str, *failures: CallFailed) -> Callable[[str], str]:
-    """An LLM that proposes and confirms; the failures come first, in answer to the first sentence."""
+    """An LLM that proposes and confirms; its first calls on the first sentence raise `failures`."""
     left = [*failures]
 
     def llm(prompt: str) -> str:
@@ -44,18 +44,18 @@ def answering(name: str, *failures: CallFailed) -> Callable[[str], str]:
 def generate(out: Path, *failures: CallFailed, texts: list[str] = TEXTS, **more: Any) -> llm_labeler.Labelled:
     llms = {"ann": answering("ann", *failures), "bob": answering("bob")}
     given = {"polarity": "positive", "progress": False, **more}
-    return llm_labeler.generate(texts, llms=llms, out=out, strategy="vote", **given)
+    return llm_labeler.generate(texts, llms=llms, out=out, aggregation="vote", **given)
 
 
-def test_judges_are_asked_though_a_question_was_rejected_for_good(tmp_path: Path) -> None:
+def test_a_rejected_question_does_not_stop_judging(tmp_path: Path) -> None:
     rejected = CallFailed("rejected", "against the rules", retry=False, final=True)
-    made = generate(tmp_path / "out", rejected)
-    assert made.dropped["answer_rejected"] == 1
-    assert made.positives > 0
-    assert "not_judged" not in made.dropped
+    result = generate(tmp_path / "out", rejected)
+    assert result.dropped["answer_rejected"] == 1
+    assert result.positives > 0
+    assert "not_judged" not in result.dropped
 
 
-def test_judges_wait_until_all_is_proposed(tmp_path: Path) -> None:
+def test_judging_waits_for_all_proposals(tmp_path: Path) -> None:
     passing = CallFailed("rejected", "not now", retry=False)
     with pytest.raises(RemoteError, match=r"no answer to 1 questions \(rejected 1: not now\)"):
         generate(tmp_path / "out", passing)
@@ -64,33 +64,33 @@ def test_judges_wait_until_all_is_proposed(tmp_path: Path) -> None:
     assert "not_judged" not in generate(tmp_path / "out").dropped
 
 
-def test_proposals_leave_judges_a_part_of_the_budget(tmp_path: Path) -> None:
+def test_part_of_the_budget_is_kept_for_judges(tmp_path: Path) -> None:
     texts = [f"The nurse takes pill number {number}." for number in range(20)]
-    made = generate(tmp_path / "out", texts=texts, max_requests=40)
-    assert made.asked.stopped == "max_requests"
-    assert made.spent.requests >= 36
-    assert 36 <= made.positives <= 40  # 4 a text, for 2 questions and 2 to the judges
-    command = f"`label parse --work {made.work} --out {made.out}-unjudged --strategy union`"
-    assert any(command in line for line in made.messages)
+    result = generate(tmp_path / "out", texts=texts, max_requests=40)
+    assert result.asked.stopped == "max_requests"
+    assert result.spent.requests >= 36
+    assert 36 <= result.positives <= 40  # 4 per text, for 2 questions and 2 to judges
+    command = f"`label parse --work {result.work} --out {result.out}-unjudged --aggregation union`"
+    assert any(command in line for line in result.messages)
     rest = generate(tmp_path / "out", texts=texts)
     assert (rest.positives, rest.asked.stopped) == (80, None)
     assert generate(tmp_path / "enough", texts=texts, max_requests=80).asked.stopped is None
-    with pytest.raises(DataError, match=r"no pair is left .*`label parse .* --strategy union`"):
+    with pytest.raises(DataError, match=r"no pair is left .*`label parse .* --aggregation union`"):
         generate(tmp_path / "few", texts=texts, max_requests=2, polarity="negative")
 
 
-def test_no_question_is_asked_beside_the_batch_that_holds_it(tmp_path: Path) -> None:
-    made = generate(tmp_path / "out")
-    with AnswerStore.open(made.work / "answers.sqlite") as store:
+def test_questions_in_a_pending_batch_are_not_asked(tmp_path: Path) -> None:
+    result = generate(tmp_path / "out")
+    with AnswerStore.open(result.work / "answers.sqlite") as store:
         (answer, *_) = answers_in(store)
         store.save_batch(
             SubmittedBatch("ann", "batch_1", "in_progress", {"a": answer.key}, TokenUsage(10, 10), None)
         )
     with pytest.raises(
-        ConfigError, match=r"1 questions wait in a batch of ann .* batch \(--batch\), or give"
+        ConfigError, match=r"1 questions are in a pending batch of ann .* batch \(--batch\), or abandon"
     ):
         generate(tmp_path / "out")
-    before = made.spent_in_all.requests
+    before = result.spent_in_all.requests
     assert generate(tmp_path / "out", retry_failed=True).spent_in_all.requests == before + 1
     assert generate(tmp_path / "out").spent.requests == 0
 
@@ -100,17 +100,17 @@ def of_ensemble(out: Path, *members: str, **more: Any) -> llm_labeler.Labelled:
     return llm_labeler.generate(TEXTS, llms="ensemble", out=out, settings=settings, progress=False, **more)
 
 
-def test_the_ensemble_asks_those_that_can_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ensemble_leaves_out_unavailable_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    made = of_ensemble(tmp_path / "out", "chatgpt", "llama", "wordnet")
-    assert made.positives > 0
-    assert made.problem is None
-    lines = [line for line in made.messages if line.startswith("ensemble: ")]
+    result = of_ensemble(tmp_path / "out", "chatgpt", "llama", "wordnet")
+    assert result.positives > 0
+    assert result.problem is None
+    lines = [line for line in result.messages if line.startswith("ensemble: ")]
     assert [line.split(" is left out: ")[0] for line in lines] == ["ensemble: chatgpt", "ensemble: llama"]
     assert "start the server" in lines[1]
 
 
-def test_only_a_server_of_ones_own_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_private_servers_are_advised_to_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     async def get(*_: object) -> bytes:
         raise NoAnswer("connection", "no route to host", was_sent=False)
 
@@ -120,17 +120,19 @@ def test_only_a_server_of_ones_own_can_be_started(monkeypatch: pytest.MonkeyPatc
         asyncio.run(build("far", far).check())
 
 
-def test_an_ensemble_that_can_not_do_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ensemble_without_enough_members_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigError, match=r"2 LLMs can't be asked: .*OPENAI_API_KEY.*; llm llama"):
         of_ensemble(tmp_path / "none", "chatgpt", "llama")
-    with pytest.raises(ConfigError, match="wordnet alone would be asked: no pair could come"):
-        of_ensemble(tmp_path / "vote", "chatgpt", "llama", "wordnet", strategy="vote")
+    with pytest.raises(ConfigError, match="wordnet is the only one, so no pair could result"):
+        of_ensemble(tmp_path / "vote", "chatgpt", "llama", "wordnet", aggregation="vote")
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-        of_ensemble(tmp_path / "named", "wordnet", "chatgpt", judges="chatgpt", strategy="vote")
+        of_ensemble(tmp_path / "named", "wordnet", "chatgpt", judges="chatgpt", aggregation="vote")
 
 
-def test_an_error_of_one_llm_is_not_hidden_by_the_end_of_the_others(tmp_path: Path) -> None:
+def test_an_error_of_one_llm_is_reported_after_the_others_ended(tmp_path: Path) -> None:
     async def waits(prompt: str) -> str:
         await asyncio.sleep(60)
         return ""
@@ -156,10 +158,10 @@ def planned(**more: object):
     return estimate(RunRecord(settings, template, parameters, "s", "", {}), (TEXT,), providers, None)
 
 
-def test_by_hand() -> None:
+def test_an_estimate_computed_by_hand() -> None:
     (one,) = planned(llm={"a": {**SERVER, "price_in": 1.0, "price_out": 10.0}}).estimates
     assert (one.questions, one.missing) == (2, 2)
-    # A prompt of 45 bytes is 11 tokens; two sentences of 40 bytes, a third longer, are 26. Twice.
+    # A prompt of 45 bytes has 11 tokens, two sentences of 40 bytes times 1.3 have 26. Twice.
     assert one.tokens == 2 * (11 + 26)
     assert one.cost == pytest.approx((2 * 11 * 1.0 + 2 * 26 * 10.0) / 1e6)
     assert one.at_most > 2 * (45 + 100)
@@ -173,15 +175,15 @@ def test_an_unknown_price_is_not_zero() -> None:
     assert plan.to_dict()["llms"]["a"]["cost"] is None
 
 
-def test_judging_is_part_of_the_guess() -> None:
+def test_judging_is_estimated() -> None:
     three = {"llms": ["a", "b", "c"]}
-    plain, judged = planned(**three), planned(**three, ensemble={"strategy": "vote"})
+    plain, judged = planned(**three), planned(**three, ensemble={"aggregation": "vote"})
     assert all(
         more.tokens > less.tokens for more, less in zip(judged.estimates, plain.estimates, strict=True)
     )
-    only_judge = planned(llms=["a"], judge={"llms": ["b"]}, ensemble={"strategy": "vote"}).estimates[1]
+    only_judge = planned(llms=["a"], judge={"llms": ["b"]}, ensemble={"aggregation": "vote"}).estimates[1]
     assert (only_judge.questions, only_judge.missing) == (0, 0)
-    assert only_judge.tokens > 250  # one proposes to it: a judge's instructions at least
+    assert only_judge.tokens > 250  # at least the instructions of a judge
 
 
 @pytest.mark.parametrize(
@@ -209,20 +211,20 @@ def test_rules_cost_nothing() -> None:
 @pytest.mark.parametrize(
     ("tree", "refused"),
     [
-        ({"ensemble": {"strategy": "vote"}}, True),
-        ({"ensemble": {"strategy": "weighted"}}, True),
-        ({"ensemble": {"strategy": "vote"}, "judge": {"llms": ["a"]}}, True),
-        ({"ensemble": {"strategy": "vote"}, "judge": {"llms": ["b"]}}, False),
-        ({"ensemble": {"strategy": "weighted"}, "llms": ["a", "b"]}, False),
+        ({"ensemble": {"aggregation": "vote"}}, True),
+        ({"ensemble": {"aggregation": "weighted"}}, True),
+        ({"ensemble": {"aggregation": "vote"}, "judge": {"llms": ["a"]}}, True),
+        ({"ensemble": {"aggregation": "vote"}, "judge": {"llms": ["b"]}}, False),
+        ({"ensemble": {"aggregation": "weighted"}, "llms": ["a", "b"]}, False),
         ({}, False),
     ],
 )
-def test_a_strategy_that_can_give_no_pair_is_refused(tree: dict[str, object], refused: bool) -> None:
+def test_an_aggregation_that_can_give_no_pair_is_refused(tree: dict[str, object], refused: bool) -> None:
     settings = LabelSettings.model_validate({"llms": ["a"], "llm": {"a": SERVER, "b": SERVER}, **tree})
     if not refused:
-        check_strategy_can_work(settings)
+        check_aggregation_can_work(settings)
         return
-    with pytest.raises(ConfigError, match="no pair could come of it") as caught:
-        check_strategy_can_work(settings)
+    with pytest.raises(ConfigError, match="no pair could result") as caught:
+        check_aggregation_can_work(settings)
     assert caught.value.exit_code == 2
     assert "\n" not in str(caught.value)

@@ -27,7 +27,7 @@ PRICES = {"price_in": 1.0, "price_out": 2.0}
 
 @pytest.fixture
 def half_price(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test server stands for OpenAI, the only one known to give a discount."""
+    """Treat the test server as OpenAI, which gives a discount."""
     monkeypatch.setattr(OpenAiBatches, "maker", "127.0.0.1")
 
 
@@ -40,7 +40,7 @@ def batch(
     progress: Callable[[Any], None] = lambda progress: None,
     **fields: Any,
 ) -> AskOutcome:
-    """One process's run."""
+    """Run a batch as one process."""
     asked = provider(base_url, **({"kind": "openai"} | PRICES | fields))
     questions = map(an_ask, range(asks)) if isinstance(asks, int) else asks
 
@@ -61,7 +61,7 @@ def answered(store: AnswerStore) -> int:
 
 
 @pytest.mark.usefixtures("half_price")
-def test_every_question_gets_its_own_answer_at_half_the_price(store: AnswerStore) -> None:
+def test_answers_match_their_questions_at_half_the_price(store: AnswerStore) -> None:
     with serve(Options(batch_s=0.05)) as server:
         seen: list[Any] = []
         outcome = batch(server.base_url, store, progress=seen.append)
@@ -78,53 +78,53 @@ def test_every_question_gets_its_own_answer_at_half_the_price(store: AnswerStore
         full = (usage.prompt_tokens + 2 * usage.completion_tokens) / 1e6
         direct += answer.cost == pytest.approx(full)
         assert answer.cost == pytest.approx(full) or answer.cost == pytest.approx(full / 2)
-    assert direct == 1  # the first question, asked at once
+    assert direct == 1  # the first question
     assert store.spent() == outcome.spent + again.spent
     assert store.batches() == []
-    assert any("19 under way" in progress.note for progress in seen)
+    assert any("19 in flight" in progress.note for progress in seen)
 
 
 class Killed(BaseException):
-    """Stands for the end of the process: nothing of ours may catch it."""
+    """Simulates a kill: no code may catch it."""
 
 
 POINTS: dict[str, tuple[str, int]] = {
-    "prepared": ("prepare", 1),
+    "uploaded": ("upload", 1),
     "written down": ("save_batch", 1),
     "started": ("create", 1),
     "adopted": ("save_batch", 2),
-    "looked at": ("look", 1),
+    "looked at": ("status", 1),
     "downloaded": ("results", 1),
     "collected": ("collect_batch", 1),
 }
 
 
 def killed_at(point: str, base_url: str, store: AnswerStore) -> None:
-    """A run whose process ends right after a step was done for the so many-th time."""
+    """A run that is killed after the n-th time of a step."""
     name, times = POINTS[point]
     owner: Any = AnswerStore if hasattr(AnswerStore, name) else OpenAiBatches
     plain, turns = getattr(owner, name), count(1)
 
-    def end(found: Any) -> Any:
+    def end(result: Any) -> Any:
         if next(turns) == times:
             raise Killed
-        return found
+        return result
 
-    async def step(*given: Any, **named: Any) -> Any:
-        return end(await plain(*given, **named))
+    async def step(*args: Any, **kwargs: Any) -> Any:
+        return end(await plain(*args, **kwargs))
 
     with pytest.MonkeyPatch.context() as patched:
-        in_store = lambda *given, **named: end(plain(*given, **named))  # noqa: E731
+        in_store = lambda *args, **kwargs: end(plain(*args, **kwargs))  # noqa: E731
         patched.setattr(owner, name, in_store if owner is AnswerStore else step)
         with pytest.raises(Killed):
             batch(base_url, store)
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_ended_at_any_point_it_goes_on_and_starts_no_batch_twice(point: str, store: AnswerStore) -> None:
+def test_a_killed_run_continues_without_a_second_batch(point: str, store: AnswerStore) -> None:
     with serve(Options(batch_s=0.05)) as server:
         killed_at(point, server.base_url, store)
-        assert server.stats.batches == (0 if point in ("written down", "prepared") else 1)
+        assert server.stats.batches == (0 if point in ("written down", "uploaded") else 1)
         before = store.spent()
         outcome = batch(server.base_url, store)
         assert server.stats.batches == 1
@@ -134,11 +134,11 @@ def test_ended_at_any_point_it_goes_on_and_starts_no_batch_twice(point: str, sto
     assert answered(store) == 20
     assert store.batches() == []
     assert store.spent().requests == 20
-    # A batch counted at its bound while it was open; a file alone costs nothing.
-    assert before.requests == (1 if point == "prepared" else 20)
+    # A pending batch counts at its bound; an uploaded file costs nothing.
+    assert before.requests == (1 if point == "uploaded" else 20)
 
 
-def test_a_batch_is_found_behind_many_others(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_found_on_a_later_page(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("llm_labeler.dispatch.openai_batches._PAGE", 2)
 
     with serve() as server:
@@ -146,16 +146,16 @@ def test_a_batch_is_found_behind_many_others(store: AnswerStore, monkeypatch: py
         with AnswerStore.open(store.path.with_name("other.sqlite"), create=True) as other:
             for number in range(5):  # each run starts a batch
                 asks = map(an_ask, range(100 + number * 20, 100 + number * 20 + (20 if number == 3 else 2)))
-                batch(server.base_url, other, asks)  # one is as large as ours
+                batch(server.base_url, other, asks)  # one has the size of ours
         assert batch(server.base_url, store).failed == 0
         assert server.stats.batches == 6
         assert server.stats.asked_again == 0
 
 
 @pytest.mark.parametrize("ends", ["expired", "cancelled"])
-def test_what_a_batch_left_unanswered_is_asked_again_next_time(ends: Any, store: AnswerStore) -> None:
+def test_unanswered_questions_of_a_batch_are_asked_again(ends: Any, store: AnswerStore) -> None:
     with serve(Options(batch_ends=ends)) as server:
-        outcome = batch(server.base_url, store)  # one at once, of the other 19 each second one
+        outcome = batch(server.base_url, store)  # the first one directly, and each second of the other 19
         assert (outcome.done, outcome.failed) == (11, 9)
         assert all(not failure.final and ends in failure.detail for failure in store.failures())
         assert [answered(store)] == [11]
@@ -164,9 +164,9 @@ def test_what_a_batch_left_unanswered_is_asked_again_next_time(ends: Any, store:
         assert server.stats.asked_again == 0
 
 
-def test_a_batch_that_the_server_does_not_take(store: AnswerStore) -> None:
+def test_a_batch_that_the_server_rejects(store: AnswerStore) -> None:
     with serve(Options(batch_ends="failed")) as server:
-        with pytest.raises(RemoteError, match=r"did not take batch batch_1 \(emulated\)"):
+        with pytest.raises(RemoteError, match=r"rejected batch batch_1 \(emulated\)"):
             batch(server.base_url, store)
         assert store.batches() == []
         assert store.spent().requests == 1
@@ -197,7 +197,7 @@ def test_questions_that_the_server_rejects_are_not_asked_again(store: AnswerStor
         assert batch(server.base_url, store, asks).cached == 10
 
 
-def test_a_wrong_key_is_found_out_before_anything_is_handed_in(store: AnswerStore) -> None:
+def test_a_wrong_key_is_detected_before_a_batch_is_submitted(store: AnswerStore) -> None:
     with serve(Options(api_key=KEY)) as server:
         with pytest.raises(AuthError, match="OTHER_KEY"):
             batch(server.base_url, store, api_key_env="OTHER_KEY")
@@ -205,21 +205,21 @@ def test_a_wrong_key_is_found_out_before_anything_is_handed_in(store: AnswerStor
         assert store.batches() == []
 
 
-def test_a_batch_that_the_server_has_forgotten(store: AnswerStore) -> None:
+def test_a_batch_that_the_server_does_not_know(store: AnswerStore) -> None:
     with serve(Options(batch_s=60)) as server:
         killed_at("adopted", server.base_url, store)
-    with serve() as another, pytest.raises(ConfigError, match="knows no such batch"):
+    with serve() as another, pytest.raises(ConfigError, match="has no such batch"):
         batch(another.base_url, store)
     assert len(store.batches()) == 1
 
 
 @pytest.mark.usefixtures("half_price")
-def test_the_budget_bounds_what_is_handed_in(store: AnswerStore) -> None:
+def test_the_budget_limits_batches(store: AnswerStore) -> None:
     bound = provider("http://localhost:1/v1", kind="openai", **PRICES)
     one = bound.prices.cost(bound.bound(an_ask(11))) or 0.0
     asks = [an_ask(number) for number in range(11, 31)]
     with serve() as server:
-        # the room of one question at the full price: what it did not need serves further ones
+        # the bound of one question at full price: what it didn't use is enough for more
         outcome = batch(server.base_url, store, asks, budget=BudgetSettings(max_cost=one))
         assert outcome.stopped_by == "max_cost"
         assert 5 <= outcome.done < 19
@@ -230,16 +230,16 @@ def test_the_budget_bounds_what_is_handed_in(store: AnswerStore) -> None:
         assert store.spent().requests == server.stats.requests == 19
 
 
-@pytest.mark.parametrize(("step", "least"), [("prepare", 20), ("create", 10)])
-def test_what_a_dead_llm_held_does_not_stop_the_others(
-    step: str, least: int, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("step", "minimum"), [("upload", 20), ("create", 10)])
+def test_reservations_of_a_failed_llm_are_freed(
+    step: str, minimum: int, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = getattr(OpenAiBatches, step)
 
-    async def fails_for_one(server: OpenAiBatches, *given: Any) -> Any:
+    async def fails_for_one(server: OpenAiBatches, *args: Any) -> Any:
         if server._provider.name == "dead":
             raise RemoteError("the server fell over")
-        return await plain(server, *given)
+        return await plain(server, *args)
 
     monkeypatch.setattr(OpenAiBatches, step, fails_for_one)
 
@@ -259,18 +259,16 @@ def test_what_a_dead_llm_held_does_not_stop_the_others(
         outcome = run(main(server.base_url))
     assert list(outcome.problems) == ["dead"]
     answered = sum(answer.key.llm == "alive" for answer in answers_in(store))
-    # Which reserves first is not fixed: the first may reserve all 20, the second what is left of 30.
-    assert answered in (least, 20)
+    # The first LLM to reserve may reserve 20 requests, the other the rest of 30.
+    assert answered in (minimum, 20)
     assert outcome.stopped_by == "max_requests" or answered == 20
-    # What may have been started counts until the next run has found out; what was not handed in does not.
+    # A batch that may have been started counts until the next run has looked it up.
     assert store.spent().requests == (30 if step == "create" else 21)
 
 
 @pytest.mark.parametrize("point", ["written down", "adopted"])
-def test_what_an_earlier_batch_did_not_take_is_there_for_further_questions(
-    point: str, store: AnswerStore
-) -> None:
-    """It counts at its bound until it is looked at, or found out to have never begun."""
+def test_unused_budget_of_an_earlier_batch_is_available(point: str, store: AnswerStore) -> None:
+    """A pending batch counts at its bound until its state is known."""
 
     with serve() as server:
         killed_at(point, server.base_url, store)
@@ -281,17 +279,17 @@ def test_what_an_earlier_batch_did_not_take_is_there_for_further_questions(
         assert outcome.spent.tokens < limit / 2
 
 
-def test_portions(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OpenAiBatches, "most_requests", 8)
+def test_batches_respect_the_size_limits(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OpenAiBatches, "max_requests", 8)
     with serve() as server:
         assert batch(server.base_url, store).done == 20
         assert server.stats.batches == 3  # 8 + 8 + 3
-        monkeypatch.setattr(OpenAiBatches, "most_bytes", 700)
+        monkeypatch.setattr(OpenAiBatches, "max_bytes", 700)
         assert batch(server.base_url, store, 24).done == 4
         assert server.stats.batches >= 5
 
 
-def test_a_server_that_takes_no_further_batch(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_batch_queue(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
     async def start(*_: Any) -> Any:
         raise RefusedCall(Refusal(429, "Too many batches are enqueued."), {})
 
@@ -305,28 +303,26 @@ def test_a_server_that_takes_no_further_batch(store: AnswerStore, monkeypatch: p
     assert answered(store) == 20
 
 
-def test_who_has_no_batches(store: AnswerStore) -> None:
+def test_llms_without_a_batch_api_are_refused(store: AnswerStore) -> None:
     with pytest.raises(ConfigError, match="llm llama: has no Batch API"):
         batch("http://localhost:1/v1", store, kind="glm")
 
 
 @pytest.mark.parametrize("times", [3, 100])
-def test_a_server_that_is_overloaded_for_a_while(
-    times: int, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_uploads_are_retried(times: int, store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, left = Channel.upload, [times]
 
-    async def overloaded(*given: Any, **named: Any) -> bytes:
+    async def overloaded(*args: Any, **kwargs: Any) -> bytes:
         left[0] -= 1
         if left[0] >= 0:
             raise RefusedCall(Refusal(503, "busy"), {"retry-after": "0.001"})
-        return await plain(*given, **named)
+        return await plain(*args, **kwargs)
 
     monkeypatch.setattr(Channel, "upload", overloaded)
     monkeypatch.setattr("pairkit.openai_api.refusals.BACKOFF_S", 0.001)
     with serve() as server:
         if times == 100:
-            with pytest.raises(RemoteError, match="its batches can't be reached"):
+            with pytest.raises(RemoteError, match="can't reach the Batch API"):
                 batch(server.base_url, store)
             left[0] = 0
         assert batch(server.base_url, store).failed == 0
@@ -334,13 +330,13 @@ def test_a_server_that_is_overloaded_for_a_while(
         assert answered(store) == 20
 
 
-def test_a_start_whose_end_is_unknown_is_looked_up(
+def test_a_batch_is_looked_up_after_a_lost_response(
     store: AnswerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = OpenAiBatches.start
 
-    async def lost(*given: Any) -> Any:
-        await plain(*given)
+    async def lost(*args: Any) -> Any:
+        await plain(*args)
         raise NoAnswer("timeout", "no answer", was_sent=True)
 
     monkeypatch.setattr(OpenAiBatches, "start", lost)
@@ -349,23 +345,28 @@ def test_a_start_whose_end_is_unknown_is_looked_up(
         assert server.stats.batches == 1
 
 
-def test_lines_in_any_order_and_of_any_kind_are_matched_by_their_ids() -> None:
+def test_result_lines_are_matched_by_custom_id() -> None:
     def line(name: str, status: int, body: Any) -> str:
         return json.dumps({"custom_id": name, "response": {"status_code": status, "body": body}})
 
     keys = {name: an_ask(number).key for number, name in enumerate("abcdefg")}
     waiting = SubmittedBatch("llama", "batch_1", "completed", keys, TokenUsage(701, 70), 1.0)
-    said = {"choices": [{"message": {"content": "1. yes"}}]}
+    completion = {"choices": [{"message": {"content": "1. yes"}}]}
     quota = {"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}
-    output = [line("f", 200, said), line("stranger", 200, said), line("b", 200, []), line("f", 500, {})]
+    output = [
+        line("f", 200, completion),
+        line("stranger", 200, completion),
+        line("b", 200, []),
+        line("f", 500, {}),
+    ]
     output += [
         "{",
         "[]",
         '{"custom_id": "c"}',
         '{"custom_id": "d", "response": 3}',
         "\ufffd",
-    ]  # not lines of a result
-    output += [line("g", 500, {}), line("g", 200, said)]  # an answer outweighs a failure, wherever it stands
+    ]  # not result lines
+    output += [line("g", 500, {}), line("g", 200, completion)]  # an answer replaces a failure in any order
     errors = [line("e", 429, quota), line("c", 429, quota), line("a", 503, "busy")]
     files = ["\n".join(lines).encode() for lines in (output, errors)]
 
@@ -374,10 +375,10 @@ def test_lines_in_any_order_and_of_any_kind_are_matched_by_their_ids() -> None:
     results = run(read_results(asked, waiting, "completed", lines, 0.5))
     assert list(results.answers) == ["f", "g"]
     answer = results.answers["f"]
-    # nobody told the usage: its share of the bound, rounded up, at half the price
+    # unknown usage: the share of the bound, rounded up, at half the price
     assert (answer.key, answer.reply.usage, answer.estimated) == (keys["f"], TokenUsage(101, 10), True)
     assert answer.cost == pytest.approx((101 + 2 * 10) / 1e6 / 2)
     reasons = {name: failure.reason for name, failure in results.failures.items()}
     assert reasons == {"a": "server_error", "b": "broken_reply"} | dict.fromkeys("cde", "timeout")
     assert not any(failure.final for failure in results.failures.values())
-    assert "its account is exhausted" in str(results.problem)
+    assert "the account is exhausted" in str(results.problem)

@@ -1,4 +1,4 @@
-"""Budgets: never exceeded, and not given up while a call would still fit."""
+"""Budgets are never exceeded and fully used."""
 
 from __future__ import annotations
 
@@ -44,13 +44,11 @@ def test_picodollars(cost: float, expected: int) -> None:
     completion=st.integers(0, 10**6),
     micro=st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)),
 )
-def test_a_price_in_millionths_of_a_dollar_is_exact(
-    prompt: int, completion: int, micro: tuple[int, int]
-) -> None:
+def test_costs_in_picodollars_are_exact(prompt: int, completion: int, micro: tuple[int, int]) -> None:
     cost = Prices(micro[0] / 1e6, micro[1] / 1e6).cost(TokenUsage(prompt, completion))
     assert cost is not None
     exact = prompt * micro[0] + completion * micro[1]  # in picodollars
-    # A double holds 15 digits: a call of more than some dollars may be noted a trifle dearer.
+    # A double has 15 digits, so the cost of an expensive call may be rounded up.
     assert exact <= picodollars(cost) <= exact + 1 + exact // 10**15
 
 
@@ -74,7 +72,7 @@ def test_an_unknown_price_is_not_zero() -> None:
     )
     with pytest.raises(ConfigError, match=remedy):
         check_prices(limited, {"free": known, "odd": unknown}, Spending())
-    with pytest.raises(ConfigError, match="3 earlier calls of this run had no known price"):
+    with pytest.raises(ConfigError, match="the price of 3 earlier calls is unknown"):
         check_prices(limited, {"free": known}, Spending(unpriced=3))
     with pytest.raises(ConfigError, match="a's price is unknown"):
         Budget(limited, Spending()).reserve("a", TokenUsage(1, 1), None)
@@ -88,7 +86,7 @@ def test_an_unknown_price_is_not_zero() -> None:
         (BudgetSettings(max_cost=0.3), "max_cost"),  # as floats, three times 0.1 is more than 0.3
     ],
 )
-def test_three_calls_fit_to_the_last_bit(settings: BudgetSettings, limit: str) -> None:
+def test_limits_are_reached_exactly(settings: BudgetSettings, limit: str) -> None:
     budget = Budget(settings, charge(TokenUsage(4, 6), 0.1))
     one, two = (hold(budget, 4, 6, 0.1, in_bulk=True) for _ in range(2))
     assert budget.reserve("a", TokenUsage(4, 6), 0.1, in_bulk=True) is None  # not now
@@ -100,7 +98,7 @@ def test_three_calls_fit_to_the_last_bit(settings: BudgetSettings, limit: str) -
     assert spent.value.limit == limit
 
 
-def test_room_that_was_not_used_is_used_by_the_next() -> None:
+def test_unused_reservations_are_available() -> None:
     budget = Budget(BudgetSettings(max_tokens=10), Spending())
     first = hold(budget, 4, 6)
     assert budget.reserve("a", TokenUsage(1, 1), None) is None
@@ -110,23 +108,23 @@ def test_room_that_was_not_used_is_used_by_the_next() -> None:
     assert budget.reserve("a", TokenUsage(2, 2), None) is not None
 
 
-def test_a_call_that_is_written_off_counts_at_its_bound() -> None:
+def test_a_written_off_call_counts_at_its_bound() -> None:
     budget = Budget(BudgetSettings(max_tokens=40), Spending())
-    held = hold(budget, 6, 4, 0.0)
-    budget.write_off(held)
-    with pytest.raises(BudgetSpent, match="max_tokens leaves no room for the call"):
+    reservation = hold(budget, 6, 4, 0.0)
+    budget.write_off(reservation)
+    with pytest.raises(BudgetSpent, match="max_tokens has no room for the call"):
         budget.reserve("a", TokenUsage(31, 0), 0.0)
     assert budget.reserve("a", TokenUsage(30, 0), 0.0) is not None
 
 
-def test_free_calls_go_on_when_the_money_is_spent() -> None:
+def test_free_calls_ignore_a_spent_cost_limit() -> None:
     budget = Budget(BudgetSettings(max_cost=1.0), charge(TokenUsage(1, 1), 3.0))
     assert budget.reserve("a", TokenUsage(5, 5), 0.0) is not None
     with pytest.raises(BudgetSpent):
         budget.reserve("a", TokenUsage(5, 5), 1e-9)
 
 
-def test_no_limit_is_no_limit_and_zero_is_one() -> None:
+def test_zero_is_a_limit_and_none_is_not() -> None:
     assert Budget(BudgetSettings(), Spending()).reserve("a", TokenUsage(10**9, 10**9), None) is not None
     with pytest.raises(BudgetSpent, match="max_requests"):
         Budget(BudgetSettings(max_requests=0), Spending()).reserve("a", TokenUsage(0, 0), 0.0)
@@ -135,22 +133,22 @@ def test_no_limit_is_no_limit_and_zero_is_one() -> None:
 def hold(
     budget: Budget, prompt: int, completion: int, cost: float | None = None, **options: Any
 ) -> Reservation:
-    """Room for a call of the LLM `a`, which there has to be."""
-    held = budget.reserve("a", TokenUsage(prompt, completion), cost, **options)
-    assert held is not None
-    return held
+    """Reserve a call of the LLM `a`."""
+    reservation = budget.reserve("a", TokenUsage(prompt, completion), cost, **options)
+    assert reservation is not None
+    return reservation
 
 
-def test_an_llm_begins_with_one_call_and_doubles() -> None:
+def test_concurrent_calls_start_at_one_and_double() -> None:
     budget = Budget(BudgetSettings(max_tokens=10**6), Spending())
     rounds = []
     for _ in range(6):
         flying = []
-        while (held := budget.reserve("a", TokenUsage(4, 6), None)) is not None:
-            flying.append(held)
+        while (reservation := budget.reserve("a", TokenUsage(4, 6), None)) is not None:
+            flying.append(reservation)
         rounds.append(len(flying))
-        for held in flying:
-            budget.settle(held, TokenUsage(4, 2), None)
+        for reservation in flying:
+            budget.settle(reservation, TokenUsage(4, 2), None)
     assert rounds == [1, 1, 2, 4, 8, 16]
     assert budget.reserve("b", TokenUsage(4, 6), None) is not None
     assert budget.reserve("b", TokenUsage(4, 6), None) is None
@@ -158,26 +156,26 @@ def test_an_llm_begins_with_one_call_and_doubles() -> None:
     assert None not in [free.reserve("a", TokenUsage(4, 6), 0.0) for _ in range(100)]
 
 
-def test_calls_in_flight_hold_a_quarter_of_what_is_left() -> None:
+def test_calls_in_flight_reserve_at_most_a_quarter() -> None:
     budget = Budget(BudgetSettings(max_tokens=1000), Spending())
     for _ in range(40):
-        held = hold(budget, 5, 5)
-        budget.settle(held, TokenUsage(5, 5), None)
+        reservation = hold(budget, 5, 5)
+        budget.settle(reservation, TokenUsage(5, 5), None)
     flying = [budget.reserve("a", TokenUsage(5, 5), None) for _ in range(20)]
-    assert sum(held is not None for held in flying) == 15  # of 600
+    assert sum(reservation is not None for reservation in flying) == 15  # of 600
     alone = Budget(BudgetSettings(max_tokens=1000), Spending())
     assert alone.reserve("a", TokenUsage(500, 500), None) is not None
 
 
-def test_calls_in_flight_may_hold_all_requests_that_are_left() -> None:
+def test_calls_in_flight_may_reserve_all_requests() -> None:
     budget = Budget(BudgetSettings(max_requests=4), Spending())
     assert None not in [budget.reserve("a", TokenUsage(5, 5), None) for _ in range(4)]
 
 
-def test_what_a_server_took_beyond_its_bound_raises_the_next() -> None:
+def test_excess_usage_raises_the_next_bound() -> None:
     budget = Budget(BudgetSettings(max_tokens=1000), Spending())
-    held = hold(budget, 5, 5)
-    budget.settle(held, TokenUsage(30, 5), None)
+    reservation = hold(budget, 5, 5)
+    budget.settle(reservation, TokenUsage(30, 5), None)
     raised = hold(budget, 5, 5)
     assert raised.amounts == (1, 35, 0)
     other = budget.reserve("b", TokenUsage(5, 5), None)
@@ -192,27 +190,28 @@ def test_what_a_server_took_beyond_its_bound_raises_the_next() -> None:
     limit=st.integers(100, 10_000),
     bound=st.integers(1, 50),
     ratios=st.lists(st.integers(0, 80), min_size=1, max_size=200),
-    most=st.integers(1, 64),
+    maximum=st.integers(1, 64),
 )
-def test_a_limit_is_exceeded_by_no_more_than_a_moments_excess(
-    limit: int, bound: int, ratios: list[int], most: int
+def test_a_limit_is_exceeded_at_most_by_the_excess_of_calls_in_flight(
+    limit: int, bound: int, ratios: list[int], maximum: int
 ) -> None:
-    """Servers that count anything from nothing to eight times the bound, and say so when it is too late."""
+    """Servers may count up to eight times the bound."""
     budget = Budget(BudgetSettings(max_tokens=limit), Spending())
     flying: list[tuple[Reservation, int]] = []
-    taken = excess = 0
+    used = excess = 0
     for ratio in ratios:
         try:
             while (
-                len(flying) < most and (held := budget.reserve("a", TokenUsage(bound, 0), None)) is not None
+                len(flying) < maximum
+                and (reservation := budget.reserve("a", TokenUsage(bound, 0), None)) is not None
             ):
-                flying.append((held, bound * ratio // 10))
+                flying.append((reservation, bound * ratio // 10))
         except BudgetSpent:
             break
-        excess = max(excess, sum(max(0, took - held.amounts[1]) for held, took in flying))
-        held, took = flying.pop(0)
-        budget.settle(held, TokenUsage(took, 0), None)
-        taken += took
-    taken += sum(took for _, took in flying)
-    assert taken <= limit + excess
+        excess = max(excess, sum(max(0, took - reservation.amounts[1]) for reservation, took in flying))
+        reservation, took = flying.pop(0)
+        budget.settle(reservation, TokenUsage(took, 0), None)
+        used += took
+    used += sum(took for _, took in flying)
+    assert used <= limit + excess
     assert excess <= 7 * max(bound, limit // 4)

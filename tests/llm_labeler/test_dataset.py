@@ -68,11 +68,11 @@ def split_of(texts: Sequence[Text]) -> dict[str, str]:
 def frames(
     rows: DatasetRows, split_of: Mapping[str, str], *, graded: bool = False
 ) -> dict[str, dict[str, pl.DataFrame]]:
-    """Configuration to split to rows; splits without rows aside."""
-    found = DatasetSplits(rows, split_of, graded=graded).frames
+    """Rows by configuration and split, without empty splits."""
+    result = DatasetSplits(rows, split_of, graded=graded).frames
     return {
         config: {split: rows for split, rows in splits.items() if rows.height}
-        for config, splits in found.items()
+        for config, splits in result.items()
     }
 
 
@@ -85,7 +85,7 @@ def record(
     sha256: str = "f00",
 ) -> dict[str, Any]:
     known = {name: ("digest", words) for name, words in parameters.items()}
-    return RunRecord(settings, Template("own", prompts), known, source, sha256, {}).made_of()
+    return RunRecord(settings, Template("own", prompts), known, source, sha256, {}).run_json()
 
 
 def write_sample(out: Path, **changes: Any) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def write_sample(out: Path, **changes: Any) -> dict[str, Any]:
     return write(out, collected(texts), split_of(texts), **given)
 
 
-def test_what_was_turned_down_or_came_before_is_counted() -> None:
+def test_rejected_and_repeated_pairs_are_counted() -> None:
     one = text(1)
     rows = DatasetRows("vote", 0)
     rows.add(
@@ -115,7 +115,7 @@ def test_labels_and_texts_are_mixed() -> None:
     rows = collected(texts, positives=2, negatives=2)
     frame = frames(rows, dict.fromkeys((each.text_id for each in texts), "train"))["default"]["train"]
     labels = frame["label"].to_list()
-    assert max(len(list(run)) for _, run in groupby(labels)) < 25  # 2 ** -25 of a coin
+    assert max(len(list(run)) for _, run in groupby(labels)) < 25  # a run of 25 has probability 2 ** -25
     batches = [frame[start : start + 32] for start in range(0, frame.height, 32)]
     assert all(5 <= batch["label"].sum() <= 27 for batch in batches)
     assert all(batch["text1"].n_unique() > 24 for batch in batches)
@@ -123,9 +123,7 @@ def test_labels_and_texts_are_mixed() -> None:
 
 @settings(max_examples=10)
 @given(st.permutations(range(12)), st.integers(0, 3))
-def test_rows_do_not_depend_on_the_order_of_texts_and_added_ones_leave_theirs(
-    order: list[int], seed: int
-) -> None:
+def test_the_order_of_rows_depends_only_on_their_content(order: list[int], seed: int) -> None:
     texts = [text(number) for number in range(12)]
 
     def rows_of(numbers: Sequence[int]) -> pl.DataFrame:
@@ -144,7 +142,7 @@ def test_rows_do_not_depend_on_the_order_of_texts_and_added_ones_leave_theirs(
 @pytest.mark.parametrize(("label", "graded", "dtype"), [
     (0.0, False, pl.Int64), (0.0, True, pl.Float32), (0.3, False, pl.Float32),
 ])  # fmt: skip
-def test_labels_are_whole_unless_one_is_not(label: float, graded: bool, dtype: pl.DataType) -> None:
+def test_labels_are_integers_unless_graded(label: float, graded: bool, dtype: pl.DataType) -> None:
     one = text(1)
     rows = DatasetRows("union", 0)
     rows.add(one, [pair(one, "a", "positive"), pair(one, "b", "negative", label)])
@@ -159,7 +157,7 @@ def test_a_configuration_without_rows_is_left_out() -> None:
     assert set(frames(collected(texts, positives=0), split_of(texts))) == {"default"}
 
 
-def test_the_folder(tmp_path: Path) -> None:
+def test_files_of_the_dataset_folder(tmp_path: Path) -> None:
     statistics = write_sample(tmp_path / "out")
     files = {p.relative_to(tmp_path / "out").as_posix() for p in (tmp_path / "out").rglob("*") if p.is_file()}
     shards = {
@@ -178,7 +176,7 @@ def test_the_card(tmp_path: Path) -> None:
     assert "| positive | 72 | 0 | 18 |" in card
     assert "| `llama` | openai_compatible | `meta-llama/Llama-3.1-8B-Instruct` |" in card
     assert "````text\n" + PROMPTS["positive"] + "\n````" in card
-    assert "**Strategy** `union`" in card
+    assert "**Aggregation** `union`" in card
     assert "| label | int64 |" in card
     assert "no LLM" not in card
     assert "{" not in card.replace(PROMPTS["positive"], "").replace(PROMPTS["negative"], "")
@@ -187,13 +185,15 @@ def test_the_card(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("llms", "says", "title"),
     [
-        (("wordnet",), "**No\nLLM took part.**", "Sentence pairs by rules"),
-        (("wordnet", "llama"), "**`wordnet` is no LLM**", "Sentence pairs by LLMs"),
+        (("wordnet",), "**No LLM was used.**", "Sentence pairs by rules"),
+        (
+            ("wordnet", "llama"),
+            "**`wordnet`: rules over a dictionary, not an LLM.**",
+            "Sentence pairs by LLMs",
+        ),
     ],
 )
-def test_the_card_says_that_rules_are_no_llm(
-    tmp_path: Path, llms: tuple[str, ...], says: str, title: str
-) -> None:
+def test_the_card_names_rules(tmp_path: Path, llms: tuple[str, ...], says: str, title: str) -> None:
     run = record(LabelSettings(llms=llms), parameters=dict.fromkeys(llms, "{}"))
     write_sample(tmp_path / "out", run=run, graded=True)
     card = (tmp_path / "out/README.md").read_text()
@@ -220,22 +220,24 @@ def test_it_loads_with_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     datasets = pytest.importorskip("datasets")
     monkeypatch.setattr(datasets.config, "HF_DATASETS_OFFLINE", True)
     write_sample(tmp_path / "out")
-    found = {
+    result = {
         config: datasets.load_dataset(str(tmp_path / "out"), config, cache_dir=str(tmp_path / "cache"))
         for config in ("default", "positive", "triplet")
     }
-    sizes = {config: {name: part.num_rows for name, part in parts.items()} for config, parts in found.items()}
+    sizes = {
+        config: {name: part.num_rows for name, part in parts.items()} for config, parts in result.items()
+    }
     assert sizes == {
         "default": {"train": 120, "test": 30},
         "positive": {"train": 72, "test": 18},
         "triplet": {"train": 72, "test": 18},
     }
-    assert found["default"]["train"].column_names[:3] == ["text1", "text2", "label"]
-    assert found["default"]["train"][0]["votes"] == []
-    assert found["triplet"]["test"].column_names == ["anchor", "positive", "negative"]
+    assert result["default"]["train"].column_names[:3] == ["text1", "text2", "label"]
+    assert result["default"]["train"][0]["votes"] == []
+    assert result["triplet"]["test"].column_names == ["anchor", "positive", "negative"]
 
 
-def test_without_pairs_there_is_no_dataset(tmp_path: Path) -> None:
+def test_a_dataset_without_pairs_is_refused(tmp_path: Path) -> None:
     one = text(1)
     rows = DatasetRows("vote", 0)
     rows.add(one, [pair(one, "a", "positive", reason="outvoted")])
@@ -249,14 +251,14 @@ def test_without_pairs_there_is_no_dataset(tmp_path: Path) -> None:
     ) as caught:
         write(tmp_path / "out", DatasetRows("vote", 0), {}, graded=False, statistics=unasked, run=record())
     assert "[filters]" not in str(caught.value)
-    doubts = {"warnings": ["a: it answers: look at some with `label show`, and try --prompt hardened"]}
+    quality = {"warnings": ["a: it answers: look at some with `label show`, and try --prompt hardened"]}
     with pytest.raises(DataError) as caught:
-        write(tmp_path / "out", DatasetRows("vote", 0), {}, graded=False, statistics=doubts, run=record())
+        write(tmp_path / "out", DatasetRows("vote", 0), {}, graded=False, statistics=quality, run=record())
     assert str(caught.value).count("look at some") == 1
     assert not (tmp_path / "out").exists()
 
 
-def test_the_run_record_holds_what_shapes_the_dataset() -> None:
+def test_run_json_has_the_settings_without_credentials() -> None:
     settings = LabelSettings.model_validate(
         {
             "llms": ["ensemble"],
@@ -284,7 +286,7 @@ def test_the_run_record_holds_what_shapes_the_dataset() -> None:
         {"prompts": {**PROMPTS, "negative": "No, {text}."}},
     ],
 )
-def test_another_dataset_is_replaced_only_when_told(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_another_dataset_is_replaced_only_with_fresh(tmp_path: Path, changes: dict[str, Any]) -> None:
     write_sample(tmp_path / "out")
     check_out(tmp_path / "out", record(source="moved.txt"), fresh=False)
     with pytest.raises(ConfigError, match="--fresh"):

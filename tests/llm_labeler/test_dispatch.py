@@ -1,4 +1,4 @@
-"""Asking all: every question gets an answer or a failure, every call is charged, whatever servers do."""
+"""Every question gets an answer or a failure, and every call is charged."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from .scripted_provider import (
     run,
 )
 
-PICO_ACTUAL = 80 * 1_000_000 + 20 * 2_000_000  # of one call at 1 and 2 dollars a million
+PICO_ACTUAL = 80 * 1_000_000 + 20 * 2_000_000  # of one call at 1 and 2 dollars per million tokens
 PICO_BOUND = 100 * 1_000_000 + 50 * 2_000_000
 
 
-def test_every_question_is_answered_once_and_a_rerun_asks_nothing(store: AnswerStore) -> None:
+def test_a_rerun_makes_no_call(store: AnswerStore) -> None:
     provider = Scripted(latency_s=0.1)
     outcome = run(ask_in(store, provider, count=700))
     assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (700, 0, 0, None)
@@ -44,7 +44,7 @@ def test_every_question_is_answered_once_and_a_rerun_asks_nothing(store: AnswerS
     assert (again.done, again.cached, again.spent.requests) == (10, 700, 10)
 
 
-def test_llms_do_not_wait_for_each_other(store: AnswerStore) -> None:
+def test_llms_run_concurrently(store: AnswerStore) -> None:
     quick, slow = Scripted(name="quick", latency_s=0.1), Scripted(name="slow", latency_s=100.0)
     run(ask_in(store, quick, slow, count=40))
     assert quick.starts[-1] < 2
@@ -54,7 +54,7 @@ def test_llms_do_not_wait_for_each_other(store: AnswerStore) -> None:
     }
 
 
-def test_failures_are_tried_again_after_longer_and_longer_pauses(store: AnswerStore) -> None:
+def test_retries_back_off(store: AnswerStore) -> None:
     script = fails(CallFailed("timeout", ""), lambda ask, attempt: attempt < 6)
     provider = Scripted(script, attempts=6)
     outcome = run(ask_in(store, provider, count=1))
@@ -63,24 +63,24 @@ def test_failures_are_tried_again_after_longer_and_longer_pauses(store: AnswerSt
     assert all(longest / 2 <= gap <= longest for gap, longest in zip(gaps, (0.5, 1, 2, 4, 8), strict=True))
 
 
-def test_the_servers_wish_is_honoured(store: AnswerStore) -> None:
+def test_retry_after_is_respected(store: AnswerStore) -> None:
     script = fails(CallFailed("server_error", "503", retry_after_s=40), lambda ask, attempt: attempt == 1)
     provider = Scripted(script)
     run(ask_in(store, provider, count=1))
     assert provider.starts == [0, 40]
 
 
-def test_whoever_waits_to_ask_again_leaves_the_place_to_others(store: AnswerStore) -> None:
+def test_a_waiting_retry_blocks_no_calls(store: AnswerStore) -> None:
     script = fails(
         CallFailed("server_error", "503", retry_after_s=0.6),
         lambda ask, attempt: int(ask.text) % 10 == 0 and attempt == 1,
     )
     provider = Scripted(script, concurrency=10, latency_s=0.2)
     run(ask_in(store, provider, count=1000))
-    assert provider.starts[-1] < 1100 * 0.2 / 10 * 1.1  # 22 s is perfect
+    assert provider.starts[-1] < 1100 * 0.2 / 10 * 1.1  # 22 s is optimal
 
 
-def test_questions_without_an_answer_are_noted_and_the_run_goes_on(store: AnswerStore) -> None:
+def test_failures_are_stored_and_the_run_continues(store: AnswerStore) -> None:
     def script(ask: Ask, attempt: int) -> LlmReply | Exception:
         if ask.text == "2":
             return CallFailed("rejected", "too long", retry=False, final=True)
@@ -107,7 +107,7 @@ def test_questions_without_an_answer_are_noted_and_the_run_goes_on(store: Answer
 
 
 @pytest.mark.parametrize(
-    ("said", "charged"),
+    ("reply", "charged"),
     [
         (LlmReply("x", usage=ACTUAL), Spending(1, 80, 20, PICO_ACTUAL)),
         (LlmReply("x"), Spending(1, 100, 50, PICO_BOUND, estimated=1)),
@@ -119,25 +119,25 @@ def test_questions_without_an_answer_are_noted_and_the_run_goes_on(store: Answer
         (CallFailed("rate_limited", "", retry=False), Spending(1)),
     ],
 )
-def test_what_a_call_is_charged(store: AnswerStore, said: LlmReply | Exception, charged: Spending) -> None:
-    outcome = run(ask_in(store, Scripted(lambda ask, attempt: said), count=1))
+def test_charges_of_failed_calls(store: AnswerStore, reply: LlmReply | Exception, charged: Spending) -> None:
+    outcome = run(ask_in(store, Scripted(lambda ask, attempt: reply), count=1))
     assert outcome.spent == store.spent() == charged
     assert not store.recover()
-    if isinstance(said, LlmReply):
+    if isinstance(reply, LlmReply):
         answer = store.answer(an_ask(0).key)
         assert answer is not None
         assert answer.estimated == bool(charged.estimated)
-        assert answer.reply == replace(said, usage=BOUND if charged.estimated else ACTUAL)
+        assert answer.reply == replace(reply, usage=BOUND if charged.estimated else ACTUAL)
 
 
-def test_what_is_about_no_question_in_particular_is_asked_again(store: AnswerStore) -> None:
+def test_refusals_of_all_questions_are_not_final(store: AnswerStore) -> None:
     def script(ask: Ask, attempt: int) -> LlmReply | Exception:
-        if int(ask.text) >= 60:  # the credit is spent; nobody knows these words
+        if int(ask.text) >= 60:  # an unknown message for a spent credit
             return CallFailed("rejected", f"HTTP 400: see ticket {ask.text}", retry=False)
         return answer_at_once(ask, attempt)
 
     provider = Scripted(script)
-    with pytest.raises(RemoteError, match=r"turned down 1\d questions in a row .* see ticket"):
+    with pytest.raises(RemoteError, match=r"refused 1\d consecutive questions .* see ticket"):
         run(ask_in(store, provider, count=120))
     assert provider.asked.total() <= 60 + 10 + provider.concurrency
     assert not [failure for failure in store.failures() if failure.final]
@@ -146,7 +146,7 @@ def test_what_is_about_no_question_in_particular_is_asked_again(store: AnswerSto
     assert list(store.failures()) == []
 
 
-def test_what_is_said_of_a_question_is_final_once_the_llm_answers_others(store: AnswerStore) -> None:
+def test_a_refusal_is_final_once_the_llm_answers_others(store: AnswerStore) -> None:
     script = fails(
         CallFailed("rejected", "the context is too long", retry=False, final=True),
         lambda ask, attempt: int(ask.text) < 20,
@@ -160,7 +160,7 @@ def test_what_is_said_of_a_question_is_final_once_the_llm_answers_others(store: 
     assert not late.asked
 
 
-def test_an_error_ends_one_llm_and_keeps_what_is_under_way(store: AnswerStore) -> None:
+def test_an_error_stops_one_llm_and_finishes_calls_in_flight(store: AnswerStore) -> None:
     script = fails(AuthError("refused key"), lambda ask, attempt: ask.text == "20")
     failing, other = Scripted(script, latency_s=0.1), Scripted(name="other", latency_s=5.0, concurrency=3)
     with pytest.raises(AuthError, match="refused key"):
@@ -168,11 +168,11 @@ def test_an_error_ends_one_llm_and_keeps_what_is_under_way(store: AnswerStore) -
     answered = {answer.key for answer in answers_in(store)}
     assert {an_ask(n).key for n in range(20)} <= answered
     assert len([key for key in answered if key.llm == "tester"]) == failing.asked.total() - 1 < 30
-    assert len([key for key in answered if key.llm == "other"]) == 100  # the others are done by then
+    assert len([key for key in answered if key.llm == "other"]) == 100  # the others end first
     assert not store.recover()
 
 
-def test_whoever_keeps_going_is_told_who_was_given_up(store: AnswerStore) -> None:
+def test_keep_going_reports_the_errors_by_llm(store: AnswerStore) -> None:
     dead = [Scripted(fails(AuthError("refused")), name=name) for name in ("one", "two")]
     outcome = run(ask_in(store, *dead, Scripted(), count=10, keep_going=True))
     assert outcome.done == 10
@@ -183,7 +183,7 @@ def test_whoever_keeps_going_is_told_who_was_given_up(store: AnswerStore) -> Non
         run(ask_in(store, *dead, count=10))
 
 
-def test_an_error_does_not_wait_for_ever_for_calls_under_way(store: AnswerStore) -> None:
+def test_after_an_error_hanging_calls_are_cancelled(store: AnswerStore) -> None:
     async def stuck(seconds: float) -> None:
         await asyncio.sleep(seconds)
 
@@ -194,11 +194,11 @@ def test_an_error_does_not_wait_for_ever_for_calls_under_way(store: AnswerStore)
 
     with pytest.raises(AuthError):
         run(ask_in(store, Stuck(concurrency=3), count=3))
-    assert store.recover() == 2  # maybe on the bill
+    assert store.recover() == 2  # may have been billed
     assert store.spent_by_llm()["tester"] == Spending(3, 200, 100, 2 * PICO_BOUND, estimated=2)
 
 
-def test_a_server_that_only_fails_ends_the_run(store: AnswerStore) -> None:
+def test_a_server_that_keeps_failing_ends_the_run(store: AnswerStore) -> None:
     script = fails(CallFailed("timeout", "60 s"), lambda ask, attempt: int(ask.text) >= 30)
     provider = Scripted(script)
     with pytest.raises(
@@ -209,7 +209,7 @@ def test_a_server_that_only_fails_ends_the_run(store: AnswerStore) -> None:
     assert provider.asked.total() < 60
 
 
-def test_a_bug_in_a_provider_is_no_failure_of_a_question(store: AnswerStore) -> None:
+def test_a_bug_in_a_provider_ends_the_run(store: AnswerStore) -> None:
     with pytest.raises(ZeroDivisionError):
         run(ask_in(store, Scripted(fails(ZeroDivisionError())), count=50))
     assert list(store.failures()) == []
@@ -249,12 +249,12 @@ def test_cancelling_leaves_the_store_consistent(store: AnswerStore, at_s: float)
     assert not answered & again.asked.keys()
 
 
-def test_progress_is_told_now_and_then_and_at_the_end(store: AnswerStore) -> None:
+def test_progress_is_reported_at_intervals_and_at_the_end(store: AnswerStore) -> None:
     seen: list[Progress] = []
     run(ask_in(store, Scripted(latency_s=0.01), count=400, progress=seen.append, total=400))
-    assert 5 < len(seen) < 15  # 100 rounds of 10 ms
+    assert 5 < len(seen) < 15  # 1 s in all
     assert [p.done for p in seen] == sorted(p.done for p in seen)
-    assert any("under way" in p.note for p in seen)
+    assert any("in flight" in p.note for p in seen)
     assert seen[-1] == Progress("asking", 400, 400, "40,000 tokens, cost $0.0480", ended=True)
     run(ask_in(store, Scripted(), count=401, progress=seen.append))
     assert (seen[-1].total, seen[-1].done) == (None, 401)

@@ -1,4 +1,4 @@
-"""SIGKILL at any moment, run again: all answers are there, none was asked for twice, all calls charged."""
+"""After SIGKILL and a rerun, all answers are stored and charged, and no answered question is repeated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def script(ask: Ask, attempt: int) -> LlmReply | Exception:
 
 
 def ask_all_in(path: Path, journal: Path) -> None:
-    """All that the child process does."""
+    """The child process."""
     with AnswerStore.open(path, create=True) as store:
         store.recover()
         provider = Scripted(script, latency_s=0.02, concurrency=16, journal=journal)
@@ -35,7 +35,7 @@ def ask_all_in(path: Path, journal: Path) -> None:
 
 
 def label(path: Path, journal: Path, kill_at: int | None) -> bool:
-    """Ask all in a process, killed at a number of lines of the journal; whether it came to its end."""
+    """Run the child and kill it at a line of the journal; return whether it finished."""
     child = forked.context().Process(target=ask_all_in, args=(path, journal))
     child.start()
     while kill_at is not None and child.is_alive() and len(asked(journal)) < kill_at:
@@ -73,7 +73,7 @@ def check(tmp_path: Path, kills: int) -> None:
         with AnswerStore.open(path) as store:
             ((in_flight,),) = store._connection.execute("SELECT COUNT(*) FROM in_flight")
             cut_off += in_flight
-            # A call is noted before it is sent: one that was cut off may or may not have gone out.
+            # A call is recorded before it is sent, so an interrupted one may not have been sent.
             assert 0 <= store.spent().requests - len(asked(journal)) <= cut_off
     assert was_killed >= kills // 2
     assert kept(path) == expected
@@ -85,15 +85,15 @@ def check(tmp_path: Path, kills: int) -> None:
         spent.completion_tokens
         == COUNT * ACTUAL.completion_tokens + spent.estimated * BOUND.completion_tokens
     )
-    if kills >= 10:  # a few may all fall between two calls
-        assert spent.estimated > 0  # some call was cut off, or nothing was tested
+    if kills >= 10:  # few kills may all happen between calls
+        assert spent.estimated > 0  # some call was interrupted
     assert {answer.key for answer in expected} == {an_ask(number).key for number in range(COUNT)}
 
 
-def test_killed_a_few_times(tmp_path: Path) -> None:
+def test_kills_lose_no_answer(tmp_path: Path) -> None:
     check(tmp_path, kills=3)
 
 
 @pytest.mark.slow
-def test_killed_twenty_times(tmp_path: Path) -> None:
+def test_many_kills_lose_no_answer(tmp_path: Path) -> None:
     check(tmp_path, kills=20)

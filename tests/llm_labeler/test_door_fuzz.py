@@ -1,4 +1,4 @@
-"""What servers send, mutated: every door gives a record or one of its own errors, and never a traceback."""
+"""Mutated responses of servers are parsed or raise known errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pairkit.openai_api.refusals import Refusal, RefusedCall
 from tests.llm_labeler.llm_server import an_ask, provider, run
 
 DEEP: Any = "deep"
-for _ in range(150):  # twice within itself it can still be copied
+for _ in range(150):  # can still be copied when nested twice
     DEEP = [DEEP] if _ % 2 else {"text": DEEP}
 JUNK: list[Any] = [
     *(None, True, False, 0, -1, 1, 2**63, -(2**63), 10**4000, 1e308, -0.5),
@@ -50,7 +50,7 @@ LINE = {"custom_id": "a", "response": {"status_code": 200, "body": REPLY}, "erro
 
 
 def as_bytes(value: Any, draw: random.Random) -> bytes:
-    """As JSON, and now and then with some bytes changed, cut off or too many."""
+    """JSON, sometimes with changed, missing or additional bytes."""
     body = bytearray(json.dumps(value, ensure_ascii=draw.random() < 0.5).encode("utf-8", "surrogatepass"))
     if draw.random() < 0.2:
         at = draw.randrange(len(body))
@@ -60,25 +60,25 @@ def as_bytes(value: Any, draw: random.Random) -> bytes:
 
 def reply(draw: random.Random) -> None:
     try:
-        found = reply_of(read_body(as_bytes(mutated(REPLY, draw, JUNK), draw)))
+        result = reply_of(read_body(as_bytes(mutated(REPLY, draw, JUNK), draw)))
     except CallFailed as failed:
         failed.detail.encode()
         return
     except RefusedCall as refused:
         refused.refusal.message.encode()
         return
-    assert isinstance(found.raw, str)
-    assert found.usage is None or isinstance(found.usage, TokenUsage)
+    assert isinstance(result.raw, str)
+    assert result.usage is None or isinstance(result.usage, TokenUsage)
 
 
 def refusal(draw: random.Random) -> None:
     status = draw.choice([302, 400, 401, 403, 404, 413, 422, 429, 500])
-    found = Refusal.of(status, as_bytes(mutated(ERROR, draw, JUNK), draw))
-    PROVIDER.dialect.learns(found, PROVIDER.dialect.form)
-    assert PROVIDER.dialect.blames(found) is None or status in (400, 422)
-    for fact in (found.is_exhausted, found.is_about_key, found.is_about_model, found.is_about_question):
+    result = Refusal.of(status, as_bytes(mutated(ERROR, draw, JUNK), draw))
+    PROVIDER.dialect.adapt(result, PROVIDER.dialect.form)
+    assert PROVIDER.dialect.setting_error(result) is None or status in (400, 422)
+    for fact in (result.is_exhausted, result.is_about_key, result.is_about_model, result.is_about_question):
         assert fact in (True, False)
-    found.message.encode()
+    result.message.encode()
 
 
 def models(draw: random.Random) -> None:
@@ -87,8 +87,8 @@ def models(draw: random.Random) -> None:
 
 def batches(draw: random.Random) -> None:
     with suppress(BadReply):
-        found = _decoded(as_bytes(mutated(BATCH, draw, JUNK), draw))
-        _batch_status(found).batch_id.encode("ascii")
+        result = _decoded(as_bytes(mutated(BATCH, draw, JUNK), draw))
+        _batch_status(result).batch_id.encode("ascii")
     with suppress(BadReply):
         _listed({"data": mutated([BATCH, BATCH], draw, JUNK)})
 
@@ -107,7 +107,7 @@ PROVIDER = provider("http://127.0.0.1:1/v1", kind="openai", temperature=1.0, pri
 
 
 class _Offline:
-    """A provider with a server that can't be asked for its models."""
+    """A provider whose server has no list of models."""
 
     prices, name = PROVIDER.prices, PROVIDER.name
 
@@ -119,7 +119,7 @@ class _Offline:
 
 @pytest.mark.parametrize("door", [reply, refusal, models, batches, lines], ids=lambda door: door.__name__)
 @pytest.mark.parametrize("inputs", [300, pytest.param(50_000, marks=pytest.mark.slow)])
-def test_no_door_gives_way(door: Callable[[random.Random], None], inputs: int) -> None:
+def test_hostile_input_raises_only_known_errors(door: Callable[[random.Random], None], inputs: int) -> None:
     for seed in range(inputs):
         try:
             door(random.Random(seed))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.judging.ensemble import cast_votes
+from llm_labeler.judging.ensemble import votes_by_judge
 from llm_labeler.judging.judges import CLASSES, collect, fit, fit_judges
 from llm_labeler.records import VOTES, JudgeVote, Vote
 from llm_labeler.settings import EnsembleSettings
@@ -19,12 +19,12 @@ SKILLS = {"ann": 0.9, "bob": 0.75, "eve": 0.55}
 PRIOR = (0.5, 0.3, 0.2)
 
 
-def votes_of(*said: str) -> list[JudgeVote]:
-    """One candidate a string, one judge a letter; `-` was not asked."""
+def votes_of(*votes: str) -> list[JudgeVote]:
+    """Votes from one string per candidate and one letter per judge; `-`: not asked."""
     words: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
     return [
-        JudgeVote(f"c{place}", f"j{number}", words[letter])
-        for place, letters in enumerate(said)
+        JudgeVote(f"c{position}", f"j{number}", words[letter])
+        for position, letters in enumerate(votes)
         for number, letter in enumerate(letters)
         if letter != "-"
     ]
@@ -41,20 +41,20 @@ ANY_VOTES = st.lists(
 )
 
 
-def test_ballots_are_counted() -> None:
+def test_ballot_counts() -> None:
     ballots = collect(votes_of("so", "so", "s?", "-u"))
     assert ballots.names == ("j0", "j1")
-    found = {tuple(vote): n for vote, n in zip(ballots.votes.tolist(), ballots.counts.tolist(), strict=True)}
-    assert found == {(0, 1): 2, (0, -1): 1, (-1, 2): 1}
+    result = {tuple(vote): n for vote, n in zip(ballots.votes.tolist(), ballots.counts.tolist(), strict=True)}
+    assert result == {(0, 1): 2, (0, -1): 1, (-1, 2): 1}
     assert ballots.judged.tolist() == [3, 4]
     assert ballots.unsure.tolist() == [0, 1]
 
 
-def test_who_contradicts_itself_abstains() -> None:
+def test_contradictory_votes_abstain() -> None:
     twice = [JudgeVote("c", "ann", "same"), JudgeVote("c", "ann", "opposite"), JudgeVote("c", "bob", "same")]
-    assert cast_votes(twice) == {"bob": "same"}
+    assert votes_by_judge(twice) == {"bob": "same"}
     assert collect(twice).unsure.tolist() == [1, 0]
-    assert cast_votes([twice[0], twice[0]]) == {"ann": "same"}
+    assert votes_by_judge([twice[0], twice[0]]) == {"ann": "same"}
 
 
 # -- Dawid-Skene -------------------------------------------------------------------------------------------
@@ -63,15 +63,15 @@ def test_who_contradicts_itself_abstains() -> None:
 FIVE = SKILLS | {"max": 0.8, "zoe": 0.4}
 
 
-def test_accuracies_are_those_that_crowdkit_found() -> None:
+def test_accuracies_equal_those_of_crowdkit() -> None:
     ballots = collect(judgements(classes(100, PRIOR, 3), FIVE, 3, unsure=0.1, leave_out=True))
-    found = fit(ballots, smoothing=0.0, tolerance=1e-10).accuracy.tolist()
+    result = fit(ballots, smoothing=0.0, tolerance=1e-10).accuracy.tolist()
     crowdkits = {"ann": 0.8743, "bob": 0.6913, "eve": 0.5737, "max": 0.8617, "zoe": 0.6107}
-    assert dict(zip(ballots.names, found, strict=True)) == pytest.approx(crowdkits, abs=2e-4)
+    assert dict(zip(ballots.names, result, strict=True)) == pytest.approx(crowdkits, abs=2e-4)
 
 
 @pytest.mark.parametrize("leave_out", [False, True])
-def test_accuracies_of_simulated_judges_are_found(leave_out: bool) -> None:
+def test_accuracies_of_simulated_judges_are_recovered(leave_out: bool) -> None:
     truth = classes(6000, PRIOR, 5)
     judges = fit_judges(judgements(truth, SKILLS, 5, unsure=0.1, leave_out=leave_out), SETTINGS)
     assert judges.method == "dawid-skene"
@@ -82,51 +82,51 @@ def test_accuracies_of_simulated_judges_are_found(leave_out: bool) -> None:
 
 @settings(max_examples=40)
 @given(ANY_VOTES, st.randoms(use_true_random=False))
-def test_order_does_not_matter_and_figures_stay_in_range(said: list[JudgeVote], order: random.Random) -> None:
+def test_estimates_ignore_order_and_stay_in_range(votes: list[JudgeVote], order: random.Random) -> None:
     settings = EnsembleSettings(min_items=1)
-    shuffled = list(said)
+    shuffled = list(votes)
     order.shuffle(shuffled)
-    judges = fit_judges(said, settings)
+    judges = fit_judges(votes, settings)
     assert judges == fit_judges(shuffled, settings)
     assert all(0 <= judge.accuracy <= 1 for judge in judges.by_name.values())
     assert sum(judges.prior.values()) == pytest.approx(1)
     assert all(0 <= agreement.share <= 1 for agreement in judges.agreements)
     assert judges.alpha is None or judges.alpha <= 1
-    judged = {name: len({v.candidate_id for v in said if v.judge == name}) for name in judges.by_name}
+    judged = {name: len({v.candidate_id for v in votes if v.judge == name}) for name in judges.by_name}
     assert {name: judge.judged for name, judge in judges.by_name.items()} == judged
     json.dumps(judges.to_dict())
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("votes", "words"),
     [
         ([], "0 judges"),
         (votes_of(*["ss"] * 60), "2 judges"),
         (votes_of(*["ss?"] * 60), "2 judges"),
-        (votes_of(*["sss"] * 49), "on 49 candidates, ensemble.min_items is 50"),
-        (votes_of(*["sss"] * 49, *["s--"] * 50), "on 49 candidates"),  # one vote compares nobody
+        (votes_of(*["sss"] * 49), "on 49 candidates; ensemble.min_items is 50"),
+        (votes_of(*["sss"] * 49, *["s--"] * 50), "on 49 candidates"),  # single votes are not compared
     ],
 )
-def test_too_little_falls_back_to_the_majority(said: list[JudgeVote], words: str) -> None:
-    judges = fit_judges(said, SETTINGS)
+def test_few_votes_fall_back_to_the_majority(votes: list[JudgeVote], words: str) -> None:
+    judges = fit_judges(votes, SETTINGS)
     assert judges.method == "majority"
     assert judges.reason is not None
     assert words in judges.reason
 
 
-def test_an_estimate_that_does_not_settle_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler.judging.judges._MOST_ROUNDS", 1)
+def test_an_unconverged_estimate_falls_back_to_the_majority(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llm_labeler.judging.judges._MAX_ROUNDS", 1)
     judges = fit_judges(judgements(classes(100, PRIOR, 1), SKILLS, 1), SETTINGS)
     assert judges.method == "majority"
     assert judges.reason == "the estimate of accuracies did not converge"
 
 
-def test_figures_of_the_majority_by_hand() -> None:
+def test_majority_figures_computed_by_hand() -> None:
     judges = fit_judges(votes_of("sss", "sso", "u??", "-oo"), SETTINGS)
     assert judges.compared == 3
     assert judges.by_name["j0"].judged == 3
     assert judges.by_name["j1"].unsure == 1
-    # j0 agrees with 2 of 2 others, then 1 of 2; a right and a wrong vote are put in
+    # j0 agrees with 2 of 2 others, then 1 of 2; smoothing adds a right and a wrong vote
     assert judges.by_name["j0"].accuracy == pytest.approx((1.5 + 1) / (2 + 2))
     assert judges.by_name["j2"].accuracy == pytest.approx((2 + 1) / (3 + 2))
     assert judges.prior["same"] == pytest.approx((5 + 1) / (9 + 3))
@@ -143,11 +143,11 @@ def _judgements_of(items: int) -> list[JudgeVote]:
 
 def test_fitting_takes_linear_time() -> None:
     assert fit_judges(_judgements_of(10_000), SETTINGS).method == "dawid-skene"
-    assert_linear(lambda said: fit_judges(iter(said), SETTINGS), _judgements_of, 10_000)
+    assert_linear(lambda votes: fit_judges(iter(votes), SETTINGS), _judgements_of, 10_000)
 
 
 def classes(n: int, prior: Sequence[float], seed: int) -> dict[str, Vote]:
-    """True classes of n candidates."""
+    """Draw the true classes of n candidates."""
     chance = random.Random(seed)
     return {f"{k:016x}": chance.choices(CLASSES, prior)[0] for k in range(n)}
 
@@ -160,14 +160,14 @@ def judgements(
     unsure: float = 0.0,
     leave_out: bool = False,
 ) -> list[JudgeVote]:
-    """What judges say; `leave_out` has each candidate proposed, and so not judged, by one of them in turn."""
+    """Simulate votes; with `leave_out`, each judge in turn has proposed a candidate and doesn't judge it."""
     chance = random.Random(seed)
-    said = []
-    for place, (id_, right) in enumerate(truth.items()):
+    votes = []
+    for position, (id_, right) in enumerate(truth.items()):
         for number, (judge, skill) in enumerate(accuracy.items()):
             wrong = [name for name in CLASSES if name != right]
             vote: Vote = right if chance.random() < skill else chance.choice(wrong)
-            if leave_out and place % len(accuracy) == number:
+            if leave_out and position % len(accuracy) == number:
                 continue
-            said.append(JudgeVote(id_, judge, "unsure" if chance.random() < unsure else vote))
-    return said
+            votes.append(JudgeVote(id_, judge, "unsure" if chance.random() < unsure else vote))
+    return votes

@@ -13,7 +13,7 @@ from llm_labeler.settings import EnsembleSettings
 
 WORDS: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 ACCURACY = {"j0": 0.9, "j1": 0.7, "j2": 0.6, "j3": 0.2}
-STRATEGIES = ("union", "vote", "weighted")
+AGGREGATIONS = ("union", "vote", "weighted")
 
 
 def candidate(polarity: Polarity = "positive", *llms: str, words: str = "words") -> Candidate:
@@ -31,10 +31,10 @@ def judges(prior: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3), **accuracy
 
 
 def one(
-    strategy: str, polarity: Polarity, letters: str, fitted: Judges | None = None, **settings: object
+    aggregation: str, polarity: Polarity, letters: str, fitted: Judges | None = None, **settings: object
 ) -> LabelledPair:
     of = candidate(polarity)
-    chosen = EnsembleSettings.model_validate({"strategy": strategy, **settings})
+    chosen = EnsembleSettings.model_validate({"aggregation": aggregation, **settings})
     (pair,) = label([of], {of.candidate_id: cast(letters, of)}, chosen, fitted)
     assert pair.candidate is of
     return pair
@@ -62,7 +62,7 @@ def test_union_keeps_all() -> None:
         ("positive", "ou", "undecided"),
         ("negative", "o", None),
         ("negative", "u", None),
-        ("negative", "ou", None),  # both say: not the same
+        ("negative", "ou", None),  # neither is `same`
         ("negative", "os", "undecided"),
         ("negative", "oouss", None),
         ("negative", "ouss", "undecided"),
@@ -80,23 +80,23 @@ def test_vote(polarity: Polarity, letters: str, reason: str | None) -> None:
 @pytest.mark.parametrize(
     ("letters", "reason"), [("o", None), ("u", "outvoted"), ("ou", "undecided"), ("oou", None)]
 )
-def test_unrelated_may_confirm_no_negative(letters: str, reason: str | None) -> None:
+def test_unrelated_does_not_confirm_a_negative_if_disabled(letters: str, reason: str | None) -> None:
     assert one("vote", "negative", letters, unrelated_is_negative=False).reason == reason
 
 
-@pytest.mark.parametrize("strategy", ["vote", "weighted"])
-def test_reversed_pairs_may_change_sides(strategy: str) -> None:
-    to_negative = one(strategy, "positive", "ooo", judges(), reversed_pairs="swap")
+@pytest.mark.parametrize("aggregation", ["vote", "weighted"])
+def test_reversed_pairs_are_swapped_on_request(aggregation: str) -> None:
+    to_negative = one(aggregation, "positive", "ooo", judges(), reversed_pairs="swap")
     assert (to_negative.polarity, to_negative.reason) == ("negative", None)
     assert to_negative.label == pytest.approx(0, abs=0.05)
-    to_positive = one(strategy, "negative", "sss", judges(), reversed_pairs="swap")
+    to_positive = one(aggregation, "negative", "sss", judges(), reversed_pairs="swap")
     assert (to_positive.polarity, to_positive.reason) == ("positive", None)
     assert to_positive.label == pytest.approx(1, abs=0.05)
-    assert one(strategy, "positive", "uuu", judges(), reversed_pairs="swap").reason == "outvoted"
-    assert one(strategy, "positive", "ooo", judges()).reason == "outvoted"
+    assert one(aggregation, "positive", "uuu", judges(), reversed_pairs="swap").reason == "outvoted"
+    assert one(aggregation, "positive", "ooo", judges()).reason == "outvoted"
 
 
-def test_weighted_by_hand() -> None:
+def test_weighted_label_computed_by_hand() -> None:
     """Bayes: accuracy 0.8 for same, 0.6 for opposite, prior 1/2, 1/4, 1/4."""
     pair = one("weighted", "positive", "so", judges((0.5, 0.25, 0.25), j0=0.8, j1=0.6))
     same, opposite, unrelated = 0.5 * 0.8 * 0.2, 0.25 * 0.1 * 0.6, 0.25 * 0.1 * 0.2
@@ -109,7 +109,7 @@ def test_weighted_below_the_confidence_is_unsure() -> None:
     fitted = judges(j0=0.6)  # one vote: 0.6
     assert one("weighted", "positive", "s", fitted, min_confidence=0.59).reason is None
     assert one("weighted", "positive", "s", fitted, min_confidence=0.61).reason == "unsure"
-    # what it is can't be told, but not the same
+    # certainly not the same
     assert one("weighted", "negative", "ou", judges(j0=0.7, j1=0.7), min_confidence=0.8).reason is None
 
 
@@ -119,11 +119,11 @@ def test_weighted_without_votes_is_undecided() -> None:
     assert pair.label == pytest.approx(0.2)
 
 
-def test_a_judge_worse_than_chance_counts_against_what_it_says() -> None:
+def test_a_judge_below_chance_counts_against_its_vote() -> None:
     assert one("weighted", "positive", "s", judges(j0=0.1)).label < 1 / 3
 
 
-def test_an_unknown_judge_counts_a_little() -> None:
+def test_an_unknown_judge_has_a_low_weight() -> None:
     assert one("weighted", "positive", "s", judges(other=0.9)).label == pytest.approx(0.5)
 
 
@@ -140,11 +140,11 @@ def test_weighted_falls_back_to_shares_of_votes() -> None:
 CANDIDATES = st.lists(st.tuples(st.sampled_from(POLARITIES), st.text("sou?", max_size=4)), max_size=6)
 
 
-@given(CANDIDATES, st.sampled_from(STRATEGIES), st.booleans(), st.randoms(use_true_random=False))
-def test_each_comes_back_once_whatever_the_order(
-    drawn: list[tuple[Polarity, str]], strategy: str, is_fitted: bool, order: random.Random
+@given(CANDIDATES, st.sampled_from(AGGREGATIONS), st.booleans(), st.randoms(use_true_random=False))
+def test_labels_do_not_depend_on_order(
+    drawn: list[tuple[Polarity, str]], aggregation: str, is_fitted: bool, order: random.Random
 ) -> None:
-    settings, fitted = EnsembleSettings(strategy=strategy), judges() if is_fitted else None
+    settings, fitted = EnsembleSettings(aggregation=aggregation), judges() if is_fitted else None
     candidates = [candidate(polarity, words=str(n)) for n, (polarity, _) in enumerate(drawn)]
     votes = {c.candidate_id: cast(letters, c) for c, (_, letters) in zip(candidates, drawn, strict=True)}
     pairs = label(candidates, votes, settings, fitted)

@@ -9,16 +9,22 @@ from hypothesis import strategies as st
 
 from llm_labeler.parsing.filters import (
     REASONS,
-    asks,
-    hard_turned_down,
-    is_question,
     is_unchanged,
-    query_turned_down,
-    rewrite_turned_down,
+    reject,
+    reject_hard_negative,
+    reject_query,
+    reject_rewrite,
     shared,
-    turned_down,
 )
-from llm_labeler.parsing.scripts import differing, fold, is_other_script, sameness, shares, stem, words
+from llm_labeler.parsing.scripts import (
+    differing,
+    fold,
+    is_other_script,
+    order_similarity,
+    shares,
+    stem,
+    words,
+)
 from llm_labeler.records import Item, Polarity
 from llm_labeler.settings import FilterSettings
 
@@ -29,7 +35,7 @@ DEFAULT = FilterSettings()
 def reason(
     candidate: str, text: str = TEXT, polarity: Polarity = "positive", **options: object
 ) -> str | None:
-    return turned_down(candidate, text, polarity, FilterSettings.model_validate(options))
+    return reject(candidate, text, polarity, FilterSettings.model_validate(options))
 
 
 @pytest.mark.parametrize("polarity", ["positive", "negative"])
@@ -62,7 +68,7 @@ def reason(
         ("The doctor gave pills. " * 10, "too_long"),
     ],
 )
-def test_either_polarity(candidate: str, polarity: Polarity, expected: str | None) -> None:
+def test_filters_of_both_polarities(candidate: str, polarity: Polarity, expected: str | None) -> None:
     assert reason(candidate, polarity=polarity) == expected
     assert expected is None or expected in REASONS
 
@@ -79,12 +85,12 @@ def test_either_polarity(candidate: str, polarity: Polarity, expected: str | Non
         ("The child gave the doctor two tablets yesterday.", None),
     ],
 )
-def test_a_negative_differs_by_a_word_or_its_order(candidate: str, expected: str | None) -> None:
+def test_a_negative_needs_another_word_or_order(candidate: str, expected: str | None) -> None:
     assert reason(candidate, polarity="negative") == expected
-    assert reason(candidate) is None  # as a positive each may stand
+    assert reason(candidate) is None  # each is a valid positive
 
 
-def test_one_word_makes_a_negative_of_a_long_text() -> None:
+def test_one_word_can_make_a_negative() -> None:
     text = "It is known that " + "the dose and " * 40 + "the result are safe."
     assert reason(text.replace("safe", "unsafe"), text, "negative") is None
     assert reason(text.replace("are", "are not"), text, "negative") is None
@@ -93,32 +99,25 @@ def test_one_word_makes_a_negative_of_a_long_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "candidate"),
+    ("text", "candidate", "expected"),
     [
-        ("Hypertension is common.", "Hypotension is common."),
-        ("It is legal.", "It is illegal."),
-        ("He was careful.", "He was careless."),
-        ("It rose in 2018.", "It rose in 2019."),
-        ("You can enter.", "You cannot enter."),
-        ("x > 5 holds.", "x < 5 holds."),
-        ("这种药是安全的。", "这种药是不安全的。"),
+        ("Hypertension is common.", "Hypotension is common.", None),
+        ("It is legal.", "It is illegal.", None),
+        ("He was careful.", "He was careless.", None),
+        ("It rose in 2018.", "It rose in 2019.", None),
+        ("You can enter.", "You cannot enter.", None),
+        ("x > 5 holds.", "x < 5 holds.", None),
+        ("这种药是安全的。", "这种药是不安全的。", None),
+        ("The colour is organised.", "The color is organized.", "near_copy"),
+        ("He doesn't know.", "He does not know.", "near_copy"),
+        ("She can't swim.", "She cannot swim.", "near_copy"),
+        ("He likes the dog.", "He liked a dog.", "near_copy"),
     ],
 )
-def test_small_words_that_turn_the_meaning(text: str, candidate: str) -> None:
-    assert reason(candidate, text, "negative") is None
-
-
-@pytest.mark.parametrize(
-    ("text", "candidate"),
-    [
-        ("The colour is organised.", "The color is organized."),
-        ("He doesn't know.", "He does not know."),
-        ("She can't swim.", "She cannot swim."),
-        ("He likes the dog.", "He liked a dog."),
-    ],
-)
-def test_spelling_and_inflection_turn_nothing(text: str, candidate: str) -> None:
-    assert reason(candidate, text, "negative") == "near_copy"
+def test_small_differences_make_a_negative_unlike_spelling_and_inflection(
+    text: str, candidate: str, expected: str | None
+) -> None:
+    assert reason(candidate, text, "negative") == expected
 
 
 @pytest.mark.parametrize(
@@ -138,11 +137,11 @@ def test_spelling_and_inflection_turn_nothing(text: str, candidate: str) -> None
         ("Yesterday the doctor failed.", False),
     ],
 )
-def test_a_negative_that_only_drops_or_adds_words_is_none(candidate: str, is_same: bool) -> None:
+def test_a_negative_that_only_drops_or_adds_words_is_rejected(candidate: str, is_same: bool) -> None:
     assert is_unchanged(candidate, TEXT) == is_same
-    reason = rewrite_turned_down(Item(candidate), TEXT, "negative", DEFAULT)
+    reason = reject_rewrite(Item(candidate), TEXT, "negative", DEFAULT)
     assert (reason == "unchanged") == is_same
-    assert rewrite_turned_down(Item(candidate), TEXT, "positive", DEFAULT) is None
+    assert reject_rewrite(Item(candidate), TEXT, "positive", DEFAULT) is None
 
 
 @pytest.mark.parametrize(
@@ -155,21 +154,21 @@ def test_a_negative_that_only_drops_or_adds_words_is_none(candidate: str, is_sam
         ("这种药是不安全的。", "这种药是安全的。"),
     ],
 )
-def test_a_word_that_turns_the_meaning_may_be_the_one_left_out(text: str, candidate: str) -> None:
+def test_dropping_a_negation_makes_a_negative(text: str, candidate: str) -> None:
     assert not is_unchanged(candidate, text)
 
 
-def test_a_hard_negative_may_keep_the_words_where_its_kind_says_so() -> None:
+def test_hard_negatives_of_some_kinds_may_keep_all_words() -> None:
     item = Item("The doctor gave the child tablets.", change="tense")
-    assert hard_turned_down(item, TEXT, DEFAULT, ("tense",)) is None
-    assert hard_turned_down(replace(item, change="negation"), TEXT, DEFAULT, ("negation",)) == "unchanged"
-    assert query_turned_down("Two tablets, did the doctor give?", TEXT, "negative", DEFAULT) != "unchanged"
+    assert reject_hard_negative(item, TEXT, DEFAULT, ("tense",)) is None
+    assert reject_hard_negative(replace(item, change="negation"), TEXT, DEFAULT, ("negation",)) == "unchanged"
+    assert reject_query("Two tablets, did the doctor give?", TEXT, "negative", DEFAULT) != "unchanged"
 
 
 def test_the_order_of_words_is_measured() -> None:
     moved = "Yesterday the doctor gave the child two tablets."
-    # Five of six words (articles aside) stand in the same order: 2 · 5 / 12.
-    assert sameness(words(TEXT), words(moved)) == pytest.approx(5 / 6)
+    # Without articles, five of six words are in the same order: 2 · 5 / 12.
+    assert order_similarity(words(TEXT), words(moved)) == pytest.approx(5 / 6)
     assert reason(moved, polarity="negative") is None
     assert reason(moved, polarity="negative", antonym_similarity=0.8) == "near_copy"
 
@@ -194,27 +193,27 @@ def test_scripts() -> None:
     assert is_other_script("東京の病院はとても大きいです", "北京的医院非常大")
     assert not is_other_script("β-blockers lower pressure", "Beta blockers lower pressure")
     assert not is_other_script("12 %", "十二")
-    # A fifth of a text makes a script part of it: one English word among three signs does, among five not.
+    # A script is part of a text from a fifth on: one English word among three characters, not among five.
     assert not is_other_script("The GPS of 我", "我用GPS定")
     assert is_other_script("The GPS of 我", "我用GPS定位它")
 
 
-def test_settings_switch_rules_off() -> None:
+def test_filters_can_be_disabled() -> None:
     assert reason("Врач вчера дал ребёнку две таблетки.", same_script=False) is None
     assert reason("Two pills.", min_length_ratio=0) is None
 
 
-def test_what_the_text_has_a_candidate_may_have() -> None:
+def test_a_candidate_may_have_words_that_its_text_has() -> None:
     text = "The opposite of the word hot is cold."
     assert reason("The opposite of the word cold is hot, too.", text) is None
 
 
 @settings(max_examples=60)
 @given(st.text(max_size=40), st.text(max_size=40), st.sampled_from(["positive", "negative"]))
-def test_any_two_strings(candidate: str, text: str, polarity: Polarity) -> None:
-    found = turned_down(candidate, text, polarity, DEFAULT)
-    assert found is None or found in REASONS
-    if found is None:
+def test_filters_accept_any_strings(candidate: str, text: str, polarity: Polarity) -> None:
+    result = reject(candidate, text, polarity, DEFAULT)
+    assert result is None or result in REASONS
+    if result is None:
         assert fold(candidate) != fold(text)
         assert any(character.isalpha() for character in candidate)
     assert fold(candidate) == fold(normalize("NFKC", candidate).upper().lower()) or not candidate.isascii()
@@ -224,26 +223,21 @@ def test_any_two_strings(candidate: str, text: str, polarity: Polarity) -> None:
 @given(
     st.text(alphabet="aAbB not.,!? é中", min_size=1, max_size=30), st.sampled_from(["positive", "negative"])
 )
-def test_a_text_is_no_candidate_of_its_own(text: str, polarity: Polarity) -> None:
+def test_copies_are_rejected(text: str, polarity: Polarity) -> None:
     for candidate in (text, text.upper(), f"  {text}!", text.replace(" ", "  ")):
-        assert turned_down(candidate, text, polarity, FilterSettings(max_length_ratio=9)) is not None
+        assert reject(candidate, text, polarity, FilterSettings(max_length_ratio=9)) is not None
 
 
 @pytest.mark.parametrize(
     "sentence", ["word " * 20_000, "a" * 100_000, "<" * 100_000, "[" * 50_000, "中" * 50_000]
 )
-def test_long_sentences_take_no_minutes(sentence: str) -> None:
+def test_long_sentences_are_filtered_quickly(sentence: str) -> None:
     other = sentence[: len(sentence) // 2] + " not " + sentence[len(sentence) // 2 :]
-    assert turned_down(other, sentence, "negative", DEFAULT) in (
-        None,
-        "near_copy",
-        "no_letters",
-        "wrong_script",
-    )
+    assert reject(other, sentence, "negative", DEFAULT) in (None, "near_copy", "no_letters", "wrong_script")
 
 
 @pytest.mark.parametrize("word", ["gas", "his", "led", "was", "ing", "its", "red", "our", "too", "see"])
-def test_words_of_three_letters_have_no_ending(word: str) -> None:
+def test_short_words_are_not_stemmed(word: str) -> None:
     assert stem(word) == word
 
 
@@ -263,36 +257,26 @@ QUESTION = "How many words should a personal essay have?"
         ("The old bakery closes at six.", "Certainly, happy to help today!", "positive", "nothing_shared"),
         ("The old bakery closes at six.", "At six the aged bakery shuts.", "positive", None),
         ("He runs fast.", "His running is speedy.", "positive", None),
-        ("Who are you?", "Who might that be?", "positive", None),  # nothing but common words
+        ("Who are you?", "Who might that be?", "positive", None),  # only stop words
         ("这本书很有意思。", "此书颇为有趣。", "positive", None),
         ("这本书很有意思。", "今天天气晴朗。", "positive", "nothing_shared"),
         ("你吃饭了吗？", "我刚刚在家吃过饭。", "positive", "not_a_question"),
     ],
 )
-def test_what_is_beside_the_question(
-    text: str, candidate: str, polarity: Polarity, reason: str | None
-) -> None:
-    assert turned_down(candidate, text, polarity, FilterSettings(min_shared=0.2)) == reason
+def test_off_topic_candidates(text: str, candidate: str, polarity: Polarity, reason: str | None) -> None:
+    assert reject(candidate, text, polarity, FilterSettings(min_shared=0.2)) == reason
     lenient = FilterSettings(same_kind=False)
-    assert turned_down(candidate, text, polarity, lenient) is None
+    assert reject(candidate, text, polarity, lenient) is None
 
 
-def test_what_is_shared() -> None:
+def test_share_of_common_words() -> None:
     assert shared("the cats sleep", "A cat is sleeping.") == 1.0
     assert shared("cats bark", "dogs sleep") == 0.0
     assert shared("cats bark", "cats sleep") == pytest.approx(0.5)
     assert 0 < shared("unhappily", "happiness") < 1  # parts of words
 
 
-def test_questions() -> None:
-    assert is_question("Is it far")
-    assert is_question("为什么？")
-    assert not is_question("It is far.")
-    assert asks("I wonder how far it is.")
-    assert not asks("It is two miles away.")
-
-
 @given(st.text(), st.text())
-def test_sharing_is_mutual_and_a_share(one: str, other: str) -> None:
+def test_the_share_is_symmetric_and_in_range(one: str, other: str) -> None:
     assert 0 <= shared(one, other) <= 1
     assert shared(one, other) == shared(other, one)

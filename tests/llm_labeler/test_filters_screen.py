@@ -26,54 +26,54 @@ def screened(*answers: Answer) -> Screened:
     return screen(TEXT, answers, DEFAULT)
 
 
-def test_one_candidate_of_several_llms_has_them_all_for_sources() -> None:
-    found = screened(
+def test_a_candidate_has_all_its_proposers() -> None:
+    result = screened(
         answer("llama", "positive", "someone plays a guitar", prompt="q"),
         answer("chatgpt", "positive", "Someone plays a guitar."),
         answer("chatglm", "positive", Item("Sure!", "preamble"), "SOMEONE plays a guitar!"),
     )
-    (candidate,) = found.candidates
-    assert candidate.candidate == "SOMEONE plays a guitar!"  # chatglm is the first by name
+    (candidate,) = result.candidates
+    assert candidate.candidate == "SOMEONE plays a guitar!"  # spelling of chatglm, the first by name
     assert (candidate.llms, candidate.prompt_hashes) == (("chatglm", "chatgpt", "llama"), ("p", "q"))
-    assert [proposal.reason for proposal in found.proposals] == ["preamble", None, None, None]
+    assert [proposal.reason for proposal in result.proposals] == ["preamble", None, None, None]
 
 
-def test_a_repeat_of_one_llm_is_none() -> None:
-    found = screened(
+def test_repeats_of_one_llm_are_dropped() -> None:
+    result = screened(
         answer("a", "positive", "Someone plays a guitar.", "someone plays a guitar"),
         answer("a", "positive", "Someone plays a guitar!", prompt="q"),
     )
-    assert [proposal.reason for proposal in found.proposals] == [None, "repeated", "repeated"]
-    assert [(c.llms, c.prompt_hashes) for c in found.candidates] == [(("a",), ("p", "q"))]
+    assert [proposal.reason for proposal in result.proposals] == [None, "repeated", "repeated"]
+    assert [(c.llms, c.prompt_hashes) for c in result.candidates] == [(("a",), ("p", "q"))]
 
 
-def test_what_is_said_to_be_both_is_neither() -> None:
+def test_sentences_of_both_polarities_are_dropped() -> None:
     strums, strums_too = "someone strums a guitar", "Someone strums a guitar!"
-    found = screened(
+    result = screened(
         answer("a", "positive", "Someone strums a guitar.", "A guy plays a guitar."),
         answer("b", "negative", strums, strums_too, "Nobody plays a guitar."),
     )
     both = "both_polarities"
-    assert [p.reason for p in found.proposals] == [both, None, both, both, None]
+    assert [p.reason for p in result.proposals] == [both, None, both, both, None]
     kept = [("A guy plays a guitar.", "positive"), ("Nobody plays a guitar.", "negative")]
-    assert [(c.candidate, c.polarity) for c in found.candidates] == kept
+    assert [(c.candidate, c.polarity) for c in result.candidates] == kept
 
 
-def test_a_failed_negative_does_not_cost_a_good_positive() -> None:
+def test_a_dropped_negative_does_not_contest_a_positive() -> None:
     near = "The man played a guitar."
-    found = screened(answer("a", "positive", near), answer("b", "negative", near))
-    assert [proposal.reason for proposal in found.proposals] == [None, "near_copy"]
-    assert [candidate.polarity for candidate in found.candidates] == ["positive"]
+    result = screened(answer("a", "positive", near), answer("b", "negative", near))
+    assert [proposal.reason for proposal in result.proposals] == [None, "near_copy"]
+    assert [candidate.polarity for candidate in result.candidates] == ["positive"]
 
 
-def test_answers_to_other_questions_are_a_mistake() -> None:
+def test_answers_about_other_texts_are_refused() -> None:
     with pytest.raises(ValueError, match="judge"):
         screen(TEXT, [answer("a", "judge", "same")], DEFAULT)
     with pytest.raises(ValueError, match=TEXT.text_id):
         screen(Text.of("Another.", 2), [answer("a", "positive", "One.")], DEFAULT)
 
 
-said = st.sampled_from(
+sentence_texts = st.sampled_from(
     [
         TEXT.text,
         "a man plays a guitar",
@@ -88,7 +88,8 @@ said = st.sampled_from(
     ]
 )
 items = st.lists(
-    st.builds(Item, said, st.sampled_from([None, None, None, "preamble", "beyond_size"])), max_size=5
+    st.builds(Item, sentence_texts, st.sampled_from([None, None, None, "preamble", "beyond_size"])),
+    max_size=5,
 )
 keys = st.builds(
     AskKey,
@@ -103,25 +104,23 @@ answers = st.lists(st.tuples(keys, items), max_size=8)
 
 @settings(max_examples=100)
 @given(answers, st.randoms(use_true_random=False))
-def test_nothing_is_lost_and_order_changes_nothing(
-    given_answers: list[Answer], chance: random.Random
-) -> None:
-    found = screened(*given_answers)
-    assert Counter((p.llm, p.polarity, p.prompt_hash, p.candidate) for p in found.proposals) == Counter(
+def test_screening_keeps_every_item_in_any_order(given_answers: list[Answer], chance: random.Random) -> None:
+    result = screened(*given_answers)
+    assert Counter((p.llm, p.polarity, p.prompt_hash, p.candidate) for p in result.proposals) == Counter(
         (key.llm, key.task, key.prompt_hash, item.text) for key, items_ in given_answers for item in items_
     )
     shuffled = list(given_answers)
     chance.shuffle(shuffled)
-    assert screened(*shuffled) == found
+    assert screened(*shuffled) == result
 
-    kept = [p for p in found.proposals if p.reason is None]
-    # Each that is kept is a source of just one candidate, and each source of a candidate is kept once.
+    kept = [p for p in result.proposals if p.reason is None]
+    # Each kept proposal belongs to one candidate.
     assert sorted((p.llm, p.polarity, fold(p.candidate)) for p in kept) == sorted(
-        (llm, c.polarity, fold(c.candidate)) for c in found.candidates for llm in c.llms
+        (llm, c.polarity, fold(c.candidate)) for c in result.candidates for llm in c.llms
     )
-    positives = {fold(c.candidate) for c in found.candidates if c.polarity == "positive"}
-    negatives = {fold(c.candidate) for c in found.candidates if c.polarity == "negative"}
+    positives = {fold(c.candidate) for c in result.candidates if c.polarity == "positive"}
+    negatives = {fold(c.candidate) for c in result.candidates if c.polarity == "negative"}
     assert not positives & negatives
-    assert len(positives) + len(negatives) == len(found.candidates)
+    assert len(positives) + len(negatives) == len(result.candidates)
     assert fold(TEXT.text) not in positives | negatives
-    assert all(c.candidate in {p.candidate for p in kept} for c in found.candidates)
+    assert all(c.candidate in {p.candidate for p in kept} for c in result.candidates)

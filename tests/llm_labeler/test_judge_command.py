@@ -1,4 +1,4 @@
-"""Judging pairs that are there already: what judges see, what becomes of their votes, what contradicts."""
+"""`judge`: questions, labels and contradictions of existing pairs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pairkit.dataset.reader import read_pairs
 PAIRS = [
     ("The pump leaks.", "Water runs out of the pump.", 1, "same"),
     ("The pump leaks.", "The pump is new.", 0, "related"),
-    ("The pump leaks.", "Cats sleep a lot.", 1, "different"),  # the given label is wrong
-    ("How do I log in?", "Where can I sign in?", 0, "same"),  # so is this one
+    ("The pump leaks.", "Cats sleep a lot.", 1, "different"),  # wrong label
+    ("How do I log in?", "Where can I sign in?", 0, "same"),  # wrong label
     ("How do I log in?", "How do I log out?", 0, "related"),
     ("How do I log in?", "Which way is north?", 0, "undecided"),
 ]
@@ -29,28 +29,28 @@ ROWS = pl.DataFrame([pair[:3] for pair in PAIRS], schema=["text1", "text2", "lab
 
 
 def judge_of(undecided: str, seen: list[str] | None = None) -> Callable[[str], str]:
-    """A judge that knows the truth, and says `undecided` where there is none."""
+    """A judge that knows the truth, and answers `undecided` if there is none."""
 
     def judge(prompt: str) -> str:
         if seen is not None:
             seen.append(prompt)
         data = json.loads(prompt[prompt.index('{"text"') :])
         words = {
-            number: TRUTH[data["text"], said].replace("undecided", undecided)
-            for number, said in data["sentences"].items()
+            number: TRUTH[data["text"], sentence].replace("undecided", undecided)
+            for number, sentence in data["sentences"].items()
         }
         return json.dumps(words)
 
     return judge
 
 
-def judged(out: Path, source: Any = ROWS, **given: Any) -> llm_labeler.JudgedPairs:
+def judged(out: Path, source: Any = ROWS, **changes: Any) -> llm_labeler.JudgedPairs:
     llms = {name: judge_of(word) for name, word in zip("abc", ("same", "related", "different"), strict=True)}
-    return llm_labeler.judge(source, **{"llms": llms, "out": out, "progress": False} | given)
+    return llm_labeler.judge(source, **{"llms": llms, "out": out, "progress": False} | changes)
 
 
-def test_what_judges_agree_on_becomes_the_label_and_the_rest_is_counted(tmp_path: Path) -> None:
-    found = judged(tmp_path / "out")
+def test_decided_pairs_get_labels_and_others_are_counted(tmp_path: Path) -> None:
+    result = judged(tmp_path / "out")
     rows = read_pairs(tmp_path / "out")["train"]
     decided = {(row["text1"], row["text2"]): row for row in rows.iter_rows(named=True)}
     assert {key: row["judged"] for key, row in decided.items()} == {
@@ -63,24 +63,24 @@ def test_what_judges_agree_on_becomes_the_label_and_the_rest_is_counted(tmp_path
     ]
     assert all((row["probability"] > 0.5) == row["label"] for row in decided.values())
     assert all(row["probability"] == row["confidence"] for row in decided.values() if row["judged"] == "same")
-    assert found.statistics["dropped"] == {"undecided": 1}
-    assert found.statistics["splits"]["train"] == {"pairs": 5, "different": 1, "related": 2, "same": 2}
-    assert "5 pairs; 2 contradict the given label, 1 left out" in repr(found)
+    assert result.statistics["dropped"] == {"undecided": 1}
+    assert result.statistics["splits"]["train"] == {"pairs": 5, "different": 1, "related": 2, "same": 2}
+    assert "5 pairs; 2 labels contradicted, 1 pairs left out" in repr(result)
 
 
-def test_labels_that_the_judges_contradict_are_listed(tmp_path: Path) -> None:
-    found = judged(tmp_path / "out")
-    assert found.statistics["contradictions"] == {"given_same": 1, "given_other": 1}
-    listed = pl.read_csv(found.contradictions)
+def test_contradicted_labels_are_listed(tmp_path: Path) -> None:
+    result = judged(tmp_path / "out")
+    assert result.statistics["contradictions"] == {"given_same": 1, "given_other": 1}
+    listed = pl.read_csv(result.contradictions)
     assert {(row["text2"], row["given_label"], row["judged"]) for row in listed.iter_rows(named=True)} == {
         ("Cats sleep a lot.", 1, "different"),
         ("Where can I sign in?", 0, "same"),
     }
     assert listed["votes"][0].startswith("a: ")
-    assert pl.read_parquet(found.work / "judged.parquet").height == len(PAIRS)
+    assert pl.read_parquet(result.work / "judged.parquet").height == len(PAIRS)
 
 
-def test_judges_see_neither_labels_nor_what_others_said(tmp_path: Path) -> None:
+def test_judges_see_no_labels_and_no_other_votes(tmp_path: Path) -> None:
     seen: list[str] = []
     swapped = ROWS.with_columns(label=1 - pl.col("label"))
     for name, rows in (("one", ROWS), ("two", swapped)):
@@ -92,7 +92,7 @@ def test_judges_see_neither_labels_nor_what_others_said(tmp_path: Path) -> None:
     assert "opposite of" not in seen[0]
 
 
-def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_judging_continues_where_it_stopped(tmp_path: Path) -> None:
     first = judged(tmp_path / "out", max_requests=1)
     again = judged(tmp_path / "out")
     assert first.asked.stopped == "max_requests"
@@ -102,75 +102,75 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert (tmp_path / "other" / "data" / "train-00000-of-00001.parquet").read_bytes() == data
 
 
-def test_splits_and_further_columns_stay_and_repeated_pairs_are_judged_once(tmp_path: Path) -> None:
+def test_splits_and_columns_are_kept_and_repeats_dropped(tmp_path: Path) -> None:
     source = tmp_path / "pairs"
     source.mkdir()
     rows = ROWS.with_columns(votes=pl.lit("old"), topic=pl.lit("x"))
     pl.concat([rows, rows.head(1)]).write_parquet(source / "train.parquet")
     rows.head(2).write_parquet(source / "test.parquet")
-    found = judged(tmp_path / "out", source)
+    result = judged(tmp_path / "out", source)
     dataset = read_pairs(tmp_path / "out")
     assert {split: frame.height for split, frame in dataset.splits.items()} == {"train": 5, "test": 2}
     assert {"source_votes", "topic", "given_label"} <= {*dataset["train"].columns}
-    assert found.statistics["dropped"] == {"repeated": 1, "undecided": 1}
+    assert result.statistics["dropped"] == {"repeated": 1, "undecided": 1}
 
 
-def test_graded_labels_say_the_same_from_half_on(tmp_path: Path) -> None:
+def test_graded_labels_from_half_on_mean_the_same(tmp_path: Path) -> None:
     graded = ROWS.with_columns(label=pl.Series([4.5, 1.0, 0.5, 1.0, 2.0, 0.0]))
-    found = judged(tmp_path / "out", graded)
-    assert found.statistics["contradictions"] == {"given_same": 0, "given_other": 1}
+    result = judged(tmp_path / "out", graded)
+    assert result.statistics["contradictions"] == {"given_same": 0, "given_other": 1}
 
 
-def test_one_judge_alone_has_no_accuracy(tmp_path: Path) -> None:
-    found = judged(tmp_path / "out", llms={"a": judge_of("same")})
-    assert re.search(r"\ba +6 +0 +-\s", str(found.tables()[0]))
+def test_a_single_judge_has_no_accuracy(tmp_path: Path) -> None:
+    result = judged(tmp_path / "out", llms={"a": judge_of("same")})
+    assert re.search(r"\ba +6 +0 +-\s", str(result.tables()[0]))
     assert re.search(r"`a` \| .* \| - \|", (tmp_path / "out" / "README.md").read_text())
     assert re.search(r"0\.\d\d", str(judged(tmp_path / "all").tables()[0]))
 
 
-def test_what_failed_is_a_problem_of_the_dataset(tmp_path: Path) -> None:
+def test_failures_are_reported_as_a_problem(tmp_path: Path) -> None:
     def down(_: str) -> str:
         raise CallFailed("rejected", "<html>Login", retry=False)
 
     llms = {"a": judge_of("same"), "down": down}
     with pytest.raises(RemoteError, match=r"no answer to 2 questions \(rejected 2: <html>Login\)"):
         judged(tmp_path / "out", llms=llms)
-    found = judged(tmp_path / "out", llms=llms, keep_going=True)
-    assert found.problem is not None
-    assert found.problem.exit_code == 4
+    result = judged(tmp_path / "out", llms=llms, keep_going=True)
+    assert result.problem is not None
+    assert result.problem.exit_code == 4
     assert judged(tmp_path / "whole").problem is None
 
 
-def test_a_judge_that_says_nothing_decides_nothing(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="the judges decided on no pair"):
+def test_without_votes_no_pair_is_decided(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="every pair stayed undecided"):
         judged(tmp_path / "out", llms={"mute": lambda _: "I can't tell."})
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("changes", "message"),
     [
-        ({"llms": "wordnet"}, "wordnet is rules over a dictionary, which can't judge"),
-        ({"settings": {"task": "judge"}}, "`label judge` judges pairs that are there already"),
+        ({"llms": "wordnet"}, "wordnet is a set of rules, which can't judge"),
+        ({"settings": {"task": "judge"}}, "to judge existing pairs, run `label judge`"),
     ],
 )
-def test_what_can_not_judge_is_refused(tmp_path: Path, given: dict[str, Any], message: str) -> None:
+def test_rules_and_other_tasks_can_not_judge(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        judged(tmp_path / "out", **given)
+        judged(tmp_path / "out", **changes)
 
 
-def test_texts_beyond_the_bounds_are_not_judged_and_counted(tmp_path: Path) -> None:
+def test_pairs_beyond_the_length_limits_are_dropped(tmp_path: Path) -> None:
     long = ("The pump leaks.", "x" * 3000, 1)
     rows = pl.concat([ROWS, pl.DataFrame([long], schema=ROWS.columns, orient="row")])
-    found = judged(tmp_path / "out", rows)
-    assert found.statistics["dropped"] == {"too_long": 1, "undecided": 1}
+    result = judged(tmp_path / "out", rows)
+    assert result.statistics["dropped"] == {"too_long": 1, "undecided": 1}
     with pytest.raises(DataError, match=r"no pairs to judge \(too_short 6\W.* \[input\]"):
         judged(tmp_path / "none", settings={"input.min_chars": 100})
 
 
-def test_pairs_are_drawn_by_the_seed_and_by_what_they_say(tmp_path: Path) -> None:
+def test_a_sample_depends_on_seed_and_content(tmp_path: Path) -> None:
     def drawn(name: str, rows: pl.DataFrame, seed: int) -> set[tuple[str, str]]:
-        found = judged(tmp_path / name, rows, draw=2, seed=seed)
-        return {*pl.read_parquet(found.work / "judged.parquet").select("text1", "text2").iter_rows()}
+        result = judged(tmp_path / name, rows, draw=2, seed=seed)
+        return {*pl.read_parquet(result.work / "judged.parquet").select("text1", "text2").iter_rows()}
 
     first = drawn("first", ROWS, 1)
     assert len(first) == 2
@@ -179,8 +179,8 @@ def test_pairs_are_drawn_by_the_seed_and_by_what_they_say(tmp_path: Path) -> Non
 
 
 def test_the_limit_counts_usable_pairs(tmp_path: Path) -> None:
-    found = judged(tmp_path / "out", limit=2, settings={"input.max_chars": 24})
-    assert found.statistics["dropped"] == {"too_long": 1}  # none of what comes after the second usable pair
+    result = judged(tmp_path / "out", limit=2, settings={"input.max_chars": 24})
+    assert result.statistics["dropped"] == {"too_long": 1}  # nothing after the second usable pair
     assert read_pairs(tmp_path / "out")["train"]["text2"].to_list() == [
         "The pump is new.",
         "Cats sleep a lot.",

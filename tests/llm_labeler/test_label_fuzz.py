@@ -1,4 +1,4 @@
-"""A small twin of `benchmarks/label_fuzz.py`."""
+"""A short run of `benchmarks/label_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from benchmarks.label_fuzz import fuzz
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_mutated_answers_are_read(seed: int) -> None:
+def test_mutated_answers_are_parsed(seed: int) -> None:
     outcome = fuzz(300, seed)
     assert outcome.faults == []
     assert outcome.sentences > 80
 
 
 @pytest.mark.slow
-def test_many_mutated_answers_are_read() -> None:
+def test_many_mutated_answers_are_parsed() -> None:
     assert fuzz(50_000, 3).faults == []

@@ -1,4 +1,4 @@
-"""What a function says when it fails is read in notebooks, too: no flag without its keyword argument."""
+"""Error messages name the keyword argument of each flag, as they are also read in notebooks."""
 
 from __future__ import annotations
 
@@ -10,26 +10,21 @@ from tests.messages import texts_of
 
 ROOT = Path(llm_labeler.__file__).parent
 _FLAG = re.compile(r"--([a-z][a-z-]*)")
-_KEYWORDS = {"llm": "llms", "set": "settings"}  # whose flag has another name
+_KEYWORDS = {"llm": "llms", "set": "settings"}  # flags with other names
 
 
 def without_keyword(text: str) -> list[str]:
-    """The flags in a text whose keyword argument is not there."""
+    """The flags in a text without their keyword argument."""
     names = {flag: _KEYWORDS.get(flag, flag.replace("-", "_")) for flag in _FLAG.findall(text)}
     return [flag for flag, name in names.items() if not re.search(rf"(?<![-\w]){name}\b", text)]
 
 
-def test_no_flag_stands_alone() -> None:
+def test_messages_name_the_keyword_of_each_flag() -> None:
     paths = [path for path in sorted(ROOT.rglob("*.py")) if path.name not in ("api.py", "cli.py")]
     assert [
         f"{path}:{line}: {flags}"
         for path in paths
         for line, text in texts_of(path.read_text(encoding="utf-8"))
-        if not _FLAG.fullmatch(text)  # else a word of a command
+        if not _FLAG.fullmatch(text)  # part of a command
         if (flags := without_keyword(text))
     ] == []
-
-
-def test_a_flag_alone_is_found() -> None:
-    assert without_keyword("raise --max-cost or give --work") == ["max-cost", "work"]
-    assert without_keyword("raise max_cost (--max-cost), name llms (--llm)") == []

@@ -82,7 +82,7 @@ def reasons(raw: str, text: str = TEXT, **options: object) -> list[str | None]:
         f"1.\n{ONE}\n2.\n\n{TWO}\n3.\n{THREE}",
     ],
 )
-def test_three_sentences_of_further_shapes(raw: str) -> None:
+def test_list_formats(raw: str) -> None:
     assert kept(raw) == [ONE, TWO, THREE]
 
 
@@ -105,7 +105,7 @@ def test_three_sentences_of_further_shapes(raw: str) -> None:
         f"<think>用户想要同义句。\n1. 先想想</think>\n\n1. {ZH_ONE}\n2. {ZH_TWO}",
     ],
 )
-def test_chinese(raw: str) -> None:
+def test_chinese_formats(raw: str) -> None:
     assert kept(raw, ZH_TEXT) == [ZH_ONE, ZH_TWO]
 
 
@@ -164,7 +164,7 @@ def test_chinese(raw: str) -> None:
         (f"<html><body><ul><li>{ONE}</li></ul></body></html>", [None]),
     ],
 )
-def test_what_is_no_sentence_says_why(raw: str, expected: list[str | None]) -> None:
+def test_other_parts_of_answers_have_reasons(raw: str, expected: list[str | None]) -> None:
     items = parse_answer(raw, text=TEXT)
     assert [item.reason for item in items] == expected
     assert [item.text for item in items if item.reason is None] in ([], [ONE], [ONE, TWO])
@@ -191,19 +191,14 @@ def test_refusals(raw: str) -> None:
     assert set(reasons(raw)) == {"refusal"}
 
 
-def test_rows_need_not_have_all_cells() -> None:
+def test_table_rows_may_lack_cells() -> None:
     raw = "| Formal | Informal |\n|---|---|\n| One is here. | Two is there. |\n| Three are here. |"
     assert kept(raw, "It is here.") == ["One is here.", "Two is there.", "Three are here."]
 
 
-def test_what_goes_on_below_a_refusal_is_none_either() -> None:
+def test_lines_below_a_refusal_belong_to_it() -> None:
     raw = f"{ONE}\nI'm sorry, I cannot generate more sentences.\nThe given one is too short."
     assert reasons(raw) == [None, "refusal"]
-
-
-def test_a_refusal_told_by_the_server() -> None:
-    assert reasons("No.", finish="refusal") == ["refusal"]
-    assert reasons("", finish="refusal") == ["refusal"]
 
 
 @pytest.mark.parametrize(
@@ -213,14 +208,16 @@ def test_a_refusal_told_by_the_server() -> None:
         ("SAFETY", "filtered"),
         ("error", "failed"),
         ("tool_calls", "empty_answer"),
+        ("refusal", "refusal"),
     ],
 )
-def test_an_answer_without_text_says_why(finish: str, reason: str) -> None:
+def test_empty_answers_have_the_reason_of_their_ending(finish: str, reason: str) -> None:
     assert reasons("", finish=finish) == [reason]
+    assert finish != "refusal" or reasons("No.", finish=finish) == [reason]
 
 
 @pytest.mark.parametrize("raw", ["", " \n", "<think>The user wants"])
-def test_a_limit_spent_before_the_answer_began_is_no_empty_answer(raw: str) -> None:
+def test_a_limit_reached_before_the_answer_is_reported(raw: str) -> None:
     assert reasons(raw, finish="length")[-1] == "limit_spent"
     assert "max_tokens" in REASONS["limit_spent"]
 
@@ -254,7 +251,7 @@ def test_a_limit_spent_before_the_answer_began_is_no_empty_answer(raw: str) -> N
         ("Dr. Smith lives on St. John Ave.", "On St. John Ave. is where Dr. Smith lives."),
     ],
 )
-def test_a_sentence_is_left_as_it_is(text: str, answer: str) -> None:
+def test_sentences_that_look_like_markup_are_unchanged(text: str, answer: str) -> None:
     assert parse_answer(answer, text=text) == [Item(answer)]
 
 
@@ -277,26 +274,26 @@ def test_json_strings_are_decoded() -> None:
         ("", "unknown_end"),
     ],
 )
-def test_a_tail_that_may_be_cut_is_dropped(raw: str, finish: str, reason: str) -> None:
+def test_a_possibly_truncated_sentence_is_dropped(raw: str, finish: str, reason: str) -> None:
     assert parse_answer(raw, text=TEXT, finish=finish) == [Item(ONE), Item(TWO[:20], reason)]
 
 
-def test_json_that_breaks_off_is_cut_whatever_the_server_says() -> None:
+def test_truncated_json_is_detected() -> None:
     assert reasons(f'["{ONE}", "{TWO[:20]}') == [None, "cut_off"]
     assert reasons(f'{{"sentences": ["{ONE}", "{TWO}"') == [None, None]
 
 
-def test_what_follows_a_whole_sentence_is_cut_instead_of_it() -> None:
+def test_a_truncated_note_does_not_cost_a_sentence() -> None:
     assert reasons(f"1. {ONE}\n\nNote: I have", finish="length") == [None, "closing_note"]
 
 
-def test_more_than_asked_for() -> None:
+def test_sentences_beyond_the_requested_size_are_dropped() -> None:
     raw = f"1. {ONE}\n2. {TWO}\n3. {THREE}"
     assert reasons(raw, size=2) == [None, None, "beyond_size"]
     assert reasons(raw, size=5) == [None, None, None]
 
 
-def test_a_paragraph_has_as_many_sentences_each_as_the_text() -> None:
+def test_a_paragraph_is_split_by_the_sentences_of_the_text() -> None:
     paragraph = "A man plays. Someone strums. A guy makes music."
     assert kept(paragraph) == ["A man plays.", "Someone strums.", "A guy makes music."]
     assert kept(paragraph, size=1) == [paragraph]
@@ -305,14 +302,14 @@ def test_a_paragraph_has_as_many_sentences_each_as_the_text() -> None:
     assert kept(four, "They came. They saw.", size=3) == [four]
 
 
-def test_titles_without_full_stops_stand_on_lines() -> None:
+def test_titles_are_read_line_by_line() -> None:
     assert kept("crash on start\nfails at launch", "App crashes at startup") == [
         "crash on start",
         "fails at launch",
     ]
 
 
-def test_wrapped_prose_is_one_sentence() -> None:
+def test_wrapped_lines_are_joined() -> None:
     assert kept("Someone plays\nthe guitar.") == [ONE]
 
 
@@ -321,11 +318,11 @@ def test_sentences_keep_their_characters_and_have_single_spaces() -> None:
     assert kept("１．他说：“好，我去！”（改写）", "他说：“好，我来！”") == ["他说：“好，我去！”"]
 
 
-def test_signs_that_no_file_can_hold_are_replaced() -> None:
+def test_invalid_characters_are_replaced() -> None:
     assert kept("1. a\x00b \ud800c") == ["a\ufffdb \ufffdc"]
 
 
-def test_pieces_turned_down_are_short() -> None:
+def test_dropped_pieces_are_shortened() -> None:
     (item,) = parse_answer("<think>" + "word " * 1000, text=TEXT)
     assert len(item.text) == 500
     assert item.text.endswith("…")
@@ -339,7 +336,7 @@ QUOTING = 'The firm is in the hands of "the two sisters".'
 OFFERS = 'The firm is in the hands of "The Two Sisters".'
 
 
-def test_words_that_a_sentence_quotes_are_no_sentence() -> None:
+def test_quoted_words_are_not_extracted() -> None:
     text = "Two sisters own the company."
     assert kept(f"1. {QUOTING}\n2. It belongs to two sisters.", text)[0] == QUOTING
     assert kept(json.dumps([OFFERS, "It belongs to two sisters."]), text)[0] == OFFERS
@@ -348,7 +345,7 @@ def test_words_that_a_sentence_quotes_are_no_sentence() -> None:
     ]
 
 
-def test_semicolons_that_part_items_go_in_any_width() -> None:
+def test_trailing_semicolons_are_removed() -> None:
     assert kept(f"1. {ZH_ONE[:-1]}；\n2. {ZH_TWO}", ZH_TEXT) == [ZH_ONE[:-1], ZH_TWO]
     assert kept("1. Someone plays the guitar;\n2. He plays;") == ["Someone plays the guitar", "He plays"]
 
@@ -374,10 +371,10 @@ def test_semicolons_that_part_items_go_in_any_width() -> None:
         ("unknown", "tool_calls function_call tool_use OTHER FINISH_REASON_UNSPECIFIED null pause_turn 停止"),
     ],
 )
-def test_words_of_many_servers(ending: Ending, words: str) -> None:
+def test_finish_reasons_of_many_servers(ending: Ending, words: str) -> None:
     assert {word: ending_of(word) for word in words.split()} == dict.fromkeys(words.split(), ending)
 
 
 @pytest.mark.parametrize("finish", ["", " ", "stop now", "x" * 100_000, "\ud800"])
-def test_only_known_words_are_known(finish: str) -> None:
+def test_unknown_finish_reasons(finish: str) -> None:
     assert ending_of(finish) == "unknown"

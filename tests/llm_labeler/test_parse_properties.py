@@ -51,7 +51,7 @@ def tidy(sentence: str) -> str:
 
 words = st.lists(st.sampled_from(SMALL), min_size=1, max_size=6).map(" ".join)
 middle = st.one_of(words, st.sampled_from(TRICKY))
-# A small word at the end keeps "Smith." from being an abbreviation's neighbour.
+# The last word keeps "Smith." from ending a sentence.
 english = st.builds(
     lambda first, parts, last, stop: f"{first} {' '.join(parts)} {last}{stop}",
     st.sampled_from(FIRST),
@@ -71,21 +71,21 @@ simple = st.lists(
 
 
 def numbered(form: str) -> Callable[[list[str]], str]:
-    return lambda said: "\n".join(form.format(n=n, s=s) for n, s in enumerate(said, start=1))
+    return lambda texts: "\n".join(form.format(n=n, s=s) for n, s in enumerate(texts, start=1))
 
 
 def lettered(form: str) -> Callable[[list[str]], str]:
-    return lambda said: "\n".join(form.format(n="abcdef"[n], s=s) for n, s in enumerate(said))
+    return lambda texts: "\n".join(form.format(n="abcdef"[n], s=s) for n, s in enumerate(texts))
 
 
-def wrapped(said: list[str]) -> str:
-    """Each sentence over two lines, the second indented, broken before its last word."""
-    return "\n".join(f"{n}. " + "\n   ".join(s.rsplit(" ", 1)) for n, s in enumerate(said, start=1))
+def wrapped(texts: list[str]) -> str:
+    """Sentences over two lines, broken before the last word."""
+    return "\n".join(f"{n}. " + "\n   ".join(s.rsplit(" ", 1)) for n, s in enumerate(texts, start=1))
 
 
-def drifting(said: list[str]) -> str:
+def drifting(texts: list[str]) -> str:
     forms = ["{n}. {s}", "{n}) {s}", "{n}: {s}", "- {s}", "* {s}", "({n}) {s}"]
-    return "\n".join(forms[n % len(forms)].format(n=n + 1, s=s) for n, s in enumerate(said))
+    return "\n".join(forms[n % len(forms)].format(n=n + 1, s=s) for n, s in enumerate(texts))
 
 
 SHAPES: dict[str, Callable[[list[str]], str]] = {
@@ -104,7 +104,7 @@ SHAPES: dict[str, Callable[[list[str]], str]] = {
     "label": numbered("Sentence {n}: {s}"),
     "long label": numbered("{n}. Synonymous sentence {n}: {s}"),
     "bold label": numbered("- **Option {n}:** {s}"),
-    "circled": lambda said: "\n".join(f"{chr(0x245F + n)} {s}" for n, s in enumerate(said, start=1)),
+    "circled": lambda texts: "\n".join(f"{chr(0x245F + n)} {s}" for n, s in enumerate(texts, start=1)),
     "a)": lettered("{n}) {s}"),
     "-": numbered("- {s}"),
     "*": numbered("* {s}"),
@@ -113,55 +113,55 @@ SHAPES: dict[str, Callable[[list[str]], str]] = {
     "drifting": drifting,
     "lines": "\n".join,
     "blocks": "\n\n".join,
-    "fence": lambda said: (
-        "Here you go:\n```text\n" + numbered("{n}. {s}")(said) + "\n```\nI hope this helps!"
+    "fence": lambda texts: (
+        "Here you go:\n```text\n" + numbered("{n}. {s}")(texts) + "\n```\nI hope this helps!"
     ),
     "json": json.dumps,
-    "json object": lambda said: json.dumps({"sentences": said}, indent=2, ensure_ascii=False),
-    "json objects": lambda said: json.dumps([{"id": n, "sentence": s} for n, s in enumerate(said)]),
-    "json lines": lambda said: "\n".join(json.dumps({"text": s}) for s in said),
-    "json fence": lambda said: "Sure!\n\n```json\n" + json.dumps(said) + "\n```\n\nLet me know.",
-    "json string": lambda said: json.dumps(json.dumps(said)),
+    "json object": lambda texts: json.dumps({"sentences": texts}, indent=2, ensure_ascii=False),
+    "json objects": lambda texts: json.dumps([{"id": n, "sentence": s} for n, s in enumerate(texts)]),
+    "json lines": lambda texts: "\n".join(json.dumps({"text": s}) for s in texts),
+    "json fence": lambda texts: "Sure!\n\n```json\n" + json.dumps(texts) + "\n```\n\nLet me know.",
+    "json string": lambda texts: json.dumps(json.dumps(texts)),
     "python": repr,
-    "html": lambda said: "<ol>" + "".join(f"<li>{s}</li>" for s in said) + "</ol>",
-    "table": lambda said: "| # | Sentence |\n|---|---|\n" + numbered("| {n} | {s} |")(said),
-    "arrows": lambda said: "\n".join(f"{n}. {TEXT} -> {s}" for n, s in enumerate(said, start=1)),
-    "two lines": lambda said: "\n\n".join(f"Original: {TEXT}\nAntonym: {s}" for s in said),
-    "preamble": lambda said: "Sure! Here are some synonymous sentences:\n\n" + numbered("{n}. {s}")(said),
-    "closing": lambda said: numbered("{n}. {s}")(said) + "\n\nLet me know if you need more sentences!",
-    "echo": lambda said: f"Input sentence: {TEXT}\nOutput:\n" + numbered("{n}. {s}")(said),
-    "llama": lambda said: "<s>[INST] Write. [/INST] " + numbered("{n}. {s}")(said) + "</s>",
-    "qwen": lambda said: "<think>\n1. Hm.\n</think>\n\n" + numbered("{n}. {s}")(said) + "<|im_end|>",
-    "runaway": lambda said: numbered("{n}. {s}")(said) + "\n\nInput sentence: A dog.\nOutput:\n1. Dogs.",
+    "html": lambda texts: "<ol>" + "".join(f"<li>{s}</li>" for s in texts) + "</ol>",
+    "table": lambda texts: "| # | Sentence |\n|---|---|\n" + numbered("| {n} | {s} |")(texts),
+    "arrows": lambda texts: "\n".join(f"{n}. {TEXT} -> {s}" for n, s in enumerate(texts, start=1)),
+    "two lines": lambda texts: "\n\n".join(f"Original: {TEXT}\nAntonym: {s}" for s in texts),
+    "preamble": lambda texts: "Sure! Here are some synonymous sentences:\n\n" + numbered("{n}. {s}")(texts),
+    "closing": lambda texts: numbered("{n}. {s}")(texts) + "\n\nLet me know if you need more sentences!",
+    "echo": lambda texts: f"Input sentence: {TEXT}\nOutput:\n" + numbered("{n}. {s}")(texts),
+    "llama": lambda texts: "<s>[INST] Write. [/INST] " + numbered("{n}. {s}")(texts) + "</s>",
+    "qwen": lambda texts: "<think>\n1. Hm.\n</think>\n\n" + numbered("{n}. {s}")(texts) + "<|im_end|>",
+    "runaway": lambda texts: numbered("{n}. {s}")(texts) + "\n\nInput sentence: A dog.\nOutput:\n1. Dogs.",
 }
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=25)
 @given(sentences)
-def test_rendered_sentences_come_back(shape: str, said: list[str]) -> None:
-    found = [item.text for item in parse_answer(SHAPES[shape](said), text=TEXT) if item.reason is None]
-    assert found == [tidy(sentence) for sentence in said]
+def test_rendered_sentences_are_parsed(shape: str, texts: list[str]) -> None:
+    result = [item.text for item in parse_answer(SHAPES[shape](texts), text=TEXT) if item.reason is None]
+    assert result == [tidy(sentence) for sentence in texts]
 
 
 @pytest.mark.parametrize("shape", [name for name in SHAPES if name not in ("wrapped", "arrows", "two lines")])
 @settings(max_examples=15)
 @given(st.lists(chinese, min_size=2, max_size=5))
-def test_rendered_chinese_comes_back(shape: str, said: list[str]) -> None:
-    found = [
+def test_rendered_chinese_sentences_are_parsed(shape: str, texts: list[str]) -> None:
+    result = [
         item.text
-        for item in parse_answer(SHAPES[shape](said), text="一个男人在弹吉他。")
+        for item in parse_answer(SHAPES[shape](texts), text="一个男人在弹吉他。")
         if item.reason is None
     ]
-    assert found == said
+    assert result == texts
 
 
 @settings(max_examples=50)
 @given(simple)
-def test_one_line_of_several_sentences(said: list[str]) -> None:
-    for raw in (" ".join(said), " ".join(f"{n}. {s}" for n, s in enumerate(said, start=1))):
-        found = [item.text for item in parse_answer(raw, text=TEXT) if item.reason is None]
-        assert found == [tidy(sentence) for sentence in said]
+def test_one_line_of_several_sentences(texts: list[str]) -> None:
+    for raw in (" ".join(texts), " ".join(f"{n}. {s}" for n, s in enumerate(texts, start=1))):
+        result = [item.text for item in parse_answer(raw, text=TEXT) if item.reason is None]
+        assert result == [tidy(sentence) for sentence in texts]
 
 
 LINES = (
@@ -182,27 +182,27 @@ anything = st.one_of(rubble, st.text(st.characters(), max_size=60))
     st.sampled_from(["stop", "length", "refusal", "content_filter", "x"]),
     st.one_of(st.none(), st.integers(1, 4)),
 )
-def test_any_string_is_read(raw: str, text: str, finish: str, size: int | None) -> None:
+def test_any_string_is_parsed(raw: str, text: str, finish: str, size: int | None) -> None:
     items = parse_answer(raw, text=text, finish=finish, size=size)
     assert items
     assert items == parse_answer(raw, text=text, finish=finish, size=size)
     assert {item.reason for item in items} <= {None, *REASONS}
     good = [item.text for item in items if item.reason is None]
-    assert all(said == tidy(said) and any(c.isalnum() for c in said) for said in good)
+    assert all(texts == tidy(texts) and any(c.isalnum() for c in texts) for texts in good)
     assert size is None or len(good) <= size
     assert finish != "refusal" or not good
     for item in items:
-        item.text.encode()  # it can be stored
+        item.text.encode()  # can be stored
 
 
 @settings(max_examples=150)
 @given(rubble)
 @example("**I'm sorry, but I can't generate that.** 1. ")
-def test_what_was_found_is_found_again(raw: str) -> None:
+def test_parsing_is_stable(raw: str) -> None:
     good = [item.text for item in parse_answer(raw, text=TEXT) if item.reason is None]
     again = parse_answer(json.dumps(good), text=TEXT)
-    # No label within a label, and not the source, which among others is an echo.
-    is_plain = all(":" not in said and "：" not in said and TEXT[:-1] not in said for said in good)
+    # Labels and echoes of the source would be removed.
+    is_plain = all(":" not in text and "：" not in text and TEXT[:-1] not in text for text in good)
     assert not good or not is_plain or [item.text for item in again if item.reason is None] == good
 
 
@@ -259,7 +259,7 @@ ADVERSARIES = {
 
 def test_a_run_of_emoji_within_a_sentence_takes_linear_time() -> None:
     source = SourceText.of("A dog runs.")
-    assert_linear(lambda said: without_emphasis(said, source), repeated("✅", "Same", "x"), 16_000)
+    assert_linear(lambda text: without_emphasis(text, source), repeated("✅", "Same", "x"), 16_000)
 
 
 @pytest.mark.parametrize("name", ADVERSARIES)
@@ -284,12 +284,12 @@ def test_hostile_answers_take_linear_time(name: str) -> None:
         (_RULE, " -- ", ":"),
     ],
 )
-def test_a_repeat_within_a_repeat_takes_linear_time(pattern: re.Pattern[str], unit: str, end: str) -> None:
+def test_nested_repeats_take_linear_time(pattern: re.Pattern[str], unit: str, end: str) -> None:
     match = pattern.fullmatch if pattern is _RULE else pattern.match
     assert_linear(match, repeated(unit, after=end))
 
 
-def test_beyond_a_million_characters_nothing_is_read() -> None:
+def test_characters_beyond_a_million_are_ignored() -> None:
     items = parse_answer("1. One.\n2. Two.\n" + " " * MAX_CHARS + "3. Three.", text=TEXT)
     assert [(item.text, item.reason) for item in items] == [
         ("One.", None),

@@ -1,4 +1,4 @@
-"""What the LLMs are asked."""
+"""Prompts and the run's record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pairkit.app.errors import ConfigError, DataError
 BOTH = POLARITIES
 
 
-def test_the_papers_prompt_word_for_word() -> None:
+def test_the_papers_prompt_is_verbatim() -> None:
     template = load_template(PromptSettings(template="paper"))
     (message,) = template.messages("A man is playing a flute.", 3, "positive")
     assert message.role == "user"
@@ -37,13 +37,13 @@ def test_the_papers_prompt_word_for_word() -> None:
 
 
 @given(st.text(max_size=80))
-def test_a_text_is_never_read_as_a_template(text: str) -> None:
+def test_braces_of_a_text_are_kept(text: str) -> None:
     template = Template("own", {"positive": "<{size}|{text}>", "negative": "{text}"})
     (message,) = template.messages(text, 2, "positive")
     assert message.content == f"<2|{text}>"
 
 
-def test_braces_of_a_template_mean_themselves() -> None:
+def test_other_braces_of_a_template_are_kept() -> None:
     template = Template(
         "own", {"positive": 'Give {"a": {size}} for {text} and {other}', "negative": "{text}"}
     )
@@ -52,14 +52,14 @@ def test_braces_of_a_template_mean_themselves() -> None:
 
 
 @given(st.text(max_size=80))
-def test_hardened_quotes_the_text(text: str) -> None:
+def test_the_hardened_prompt_quotes_the_text(text: str) -> None:
     system, user = load_template(PromptSettings(template="hardened")).messages(text, 3, "negative")
     assert system.role == "system"
     quoted = user.content.partition("Sentence: ")[2]
     assert json.loads(quoted) == text
 
 
-def test_the_hash_stands_for_template_and_size_and_not_for_the_text() -> None:
+def test_the_prompt_hash_depends_on_template_and_size() -> None:
     paper, hardened = (load_template(PromptSettings(template=name)) for name in ("paper", "hardened"))
     hashes = [
         template.prompt_hash(size, polarity)
@@ -70,7 +70,7 @@ def test_the_hash_stands_for_template_and_size_and_not_for_the_text() -> None:
     assert len(set(hashes)) == len(hashes)
 
 
-def test_asks_are_known_by_what_they_say() -> None:
+def test_questions_are_identified_by_content() -> None:
     texts = [Text.of("One.", 1), Text.of("Two.", 2)]
     template = load_template(PromptSettings())
     record = RunRecord(LabelSettings(llms=("llama",)), template, {"llama": ("p", "{}")}, "", "", {})
@@ -78,17 +78,17 @@ def test_asks_are_known_by_what_they_say() -> None:
     assert [(ask.key.text_id, ask.key.task) for ask in asks] == [
         (text.text_id, polarity) for text in texts for polarity in BOTH
     ]
-    turned = list(GenerationTask(record).asks(texts[::-1], "llama"))
-    assert {ask.key for ask in turned} == {ask.key for ask in asks}
+    reordered = list(GenerationTask(record).asks(texts[::-1], "llama"))
+    assert {ask.key for ask in reordered} == {ask.key for ask in asks}
 
 
-def test_templates_of_ones_own(tmp_path: Path) -> None:
-    plain = tmp_path / "mine.txt"
+def test_templates_from_files(tmp_path: Path) -> None:
+    plain = tmp_path / "own.txt"
     plain.write_text("{size} {polarity} for {text}\n")
     assert load_template(PromptSettings(template=str(plain))).messages("x", 2, "negative")[0].content == (
         "2 antonym for x"
     )
-    table = tmp_path / "mine.toml"
+    table = tmp_path / "own.toml"
     table.write_text('system = "S"\npositive = "{size} same {text}"\nnegative = "{size} other {json_text}"')
     template = load_template(PromptSettings(template=str(table)))
     system, user = template.messages('"x"', 2, "negative")
@@ -102,9 +102,9 @@ def test_templates_of_ones_own(tmp_path: Path) -> None:
         ("a.txt", "{text} {polarity}", "no {size}"),
         ("a.txt", "{size} {text}", "no {polarity}"),
         ("a.toml", 'positive = "{size} {text}"', "no negative prompt"),
-        ("a.toml", "positive = 1", "expected texts"),
-        ("a.toml", "positive = ", "not readable"),
-        ("a.toml", 'other = "{text}"', "expected texts"),
+        ("a.toml", "positive = 1", "expected strings"),
+        ("a.toml", "positive = ", "can't be read"),
+        ("a.toml", 'other = "{text}"', "expected strings"),
         ("papr", None, "no such template"),
     ],
 )
@@ -121,12 +121,12 @@ KEPT_TEXTS = (Text.of("One.", 1), Text.of("Zwölf – two.", 7))
 
 
 def a_record(**settings: object) -> RunRecord:
-    found = LabelSettings.model_validate({"llms": ["wordnet"], **settings})
+    label_settings = LabelSettings.model_validate({"llms": ["wordnet"], **settings})
     template = load_template(PromptSettings(template="hardened"))
-    return RunRecord(found, template, {"wordnet": ("d", "{}")}, "s.txt", "abc", {"empty": 2})
+    return RunRecord(label_settings, template, {"wordnet": ("d", "{}")}, "s.txt", "abc", {"empty": 2})
 
 
-def test_it_remembers_the_run_and_its_sentences_for_the_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_run(tmp_path: Path) -> None:
     record = a_record(size=4, filters={"min_differing_words": 5})
     save_run(tmp_path, record, KEPT_TEXTS)
     assert load_run(tmp_path) == (record, KEPT_TEXTS)
@@ -134,7 +134,7 @@ def test_it_remembers_the_run_and_its_sentences_for_the_owner_alone(tmp_path: Pa
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
 
 
-def test_the_answers_that_a_run_is_made_from() -> None:
+def test_only_answers_of_the_run_are_used() -> None:
     record = a_record(prompt={"polarities": ["negative"]}, size=4)
     task = GenerationTask(record)
     (ask,) = task.asks([Text.of("One.", 1)], "wordnet")
@@ -146,7 +146,7 @@ def test_the_answers_that_a_run_is_made_from() -> None:
     assert set(record.prompts) == {"system", "negative"}
 
 
-def test_folders_that_are_none_of_ours_or_damaged(tmp_path: Path) -> None:
+def test_foreign_and_damaged_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not a working folder"):
         load_run(tmp_path)
     (tmp_path / RUN_FILE).write_text('{"settings": {"size": 0}}')

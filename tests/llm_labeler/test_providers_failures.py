@@ -1,4 +1,4 @@
-"""What becomes of a call that brings no answer."""
+"""Failed calls."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_faults_of_one_call(
 @pytest.mark.parametrize(
     ("kind", "finish"), [("no_usage", "stop"), ("refusal", "refusal"), ("cut", "length")]
 )
-def test_answers_that_are_not_what_was_wanted_are_answers(kind: FaultKind, finish: str) -> None:
+def test_incomplete_answers_are_answers(kind: FaultKind, finish: str) -> None:
     with serve(faults=Faults(1.0, (kind,))) as server:
         reply = reply_of(provider(server.base_url))
     assert reply.finish == finish
@@ -52,14 +52,14 @@ def test_answers_that_are_not_what_was_wanted_are_answers(kind: FaultKind, finis
     assert (reply.usage is None) == (kind == "no_usage")
 
 
-def test_a_server_that_trickles_meets_the_limit() -> None:
+def test_a_slow_response_times_out() -> None:
     with playing_back(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{") as url:
-        failed = failure_of(url, timeout_s=0.3)  # the server would wait for ever
+        failed = failure_of(url, timeout_s=0.3)  # the server never finishes
     assert failed.reason in ("timeout", "connection")
     assert failed.maybe_billed
 
 
-def test_a_server_that_is_not_there() -> None:
+def test_an_unreachable_server() -> None:
     failed = failure_of("http://127.0.0.1:9/v1")
     assert (failed.reason, failed.maybe_billed) == ("connection", False)
     with pytest.raises(RemoteError, match=r"llm llama: can't be reached at http://127.0.0.1:9/v1 .*base_url"):
@@ -67,7 +67,7 @@ def test_a_server_that_is_not_there() -> None:
 
 
 @pytest.mark.parametrize("status", [409, 408, 500, 502, 503, 504, 529])
-def test_statuses_that_pass(status: int) -> None:
+def test_temporary_statuses(status: int) -> None:
     with playing_back(http(status, "<html>Bad gateway</html>")) as url:
         failed = failure_of(url)
     assert (failed.reason, failed.retry) == ("server_error", True)
@@ -77,7 +77,7 @@ def test_statuses_that_pass(status: int) -> None:
 @pytest.mark.parametrize(
     ("status", "body"), [(400, '{"error": "no"}'), (413, ""), (422, '{"detail": []}'), (418, "x")]
 )
-def test_statuses_that_stay(status: int, body: str) -> None:
+def test_permanent_statuses(status: int, body: str) -> None:
     with playing_back(http(status, body)) as url:
         failed = failure_of(url)
     assert (failed.reason, failed.retry, failed.maybe_billed) == ("rejected", False, False)
@@ -88,14 +88,16 @@ def test_a_wrong_key(how: object) -> None:
     with serve(Options(api_key=KEY)) as server:
         with pytest.raises(AuthError) as caught:
             how(provider(server.base_url, name="chatgpt", kind="openai", api_key_env="OTHER_KEY"))  # type: ignore[operator]
-        told = str(caught.value)
-        assert told.startswith(f"llm chatgpt: {server.base_url} refused the key from OTHER_KEY with HTTP 401")
-        assert "sk-wrong" not in told
+        message = str(caught.value)
+        assert message.startswith(
+            f"llm chatgpt: {server.base_url} refused the key from OTHER_KEY with HTTP 401"
+        )
+        assert "sk-wrong" not in message
         with pytest.raises(AuthError, match="refused a call without a key"):
             how(provider(server.base_url))  # type: ignore[operator]
 
 
-def test_a_server_that_repeats_the_key_is_not_quoted() -> None:
+def test_a_key_in_an_error_is_not_shown() -> None:
     for status in (400, 401, 403, 429, 500):
         body = json.dumps({"error": {"message": f"Incorrect API key provided: {KEY}."}})
         with playing_back(http(status, body)) as url, pytest.raises((CallFailed, PairkitError)) as caught:
@@ -103,7 +105,7 @@ def test_a_server_that_repeats_the_key_is_not_quoted() -> None:
         assert KEY not in str(caught.value)
 
 
-def test_a_model_that_is_not_listed_can_be_insisted_on() -> None:
+def test_unlisted_models_can_be_allowed() -> None:
     models = json.dumps({"data": [{"id": "other"}]})
     with playing_back(http(200, models)) as url:
         with pytest.raises(ConfigError, match="must_be_listed = false"):
@@ -116,9 +118,9 @@ def test_no_such_model() -> None:
         for how in (check, reply_of):
             with pytest.raises(ConfigError) as caught:
                 how(provider(server.base_url, model="llama-3-8b"))
-            told = str(caught.value)
-            assert told.startswith(f"llm llama: no such model 'llama-3-8b' at {server.base_url}")
-            assert "it has llama-3.1-8b, glm-4, qwen-2.5; set model in [llm.llama]" in told
+            message = str(caught.value)
+            assert message.startswith(f"llm llama: no such model 'llama-3-8b' at {server.base_url}")
+            assert "it has llama-3.1-8b, glm-4, qwen-2.5; set model in [llm.llama]" in message
     with (
         serve(Options(models=("other",), lists_models=False)) as server,
         pytest.raises(ConfigError, match=r"HTTP 404.*it lists none; base_url usually ends in /v1"),
@@ -136,7 +138,7 @@ def test_a_404_for_a_model_that_is_listed() -> None:
     models = json.dumps({"data": [{"id": "emulated"}]})
     with (
         playing_back(http(404, '{"error": "gone"}'), http(200, models)) as url,
-        pytest.raises(RemoteError, match="HTTP 404 though the server lists emulated"),
+        pytest.raises(RemoteError, match="HTTP 404 although the server lists emulated"),
     ):
         reply_of(provider(url))
 

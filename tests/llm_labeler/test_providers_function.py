@@ -1,4 +1,4 @@
-"""Functions of somebody's own as LLMs."""
+"""Functions as LLMs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_plain_async_and_objects(function: Any) -> None:
     assert (reply.usage, reply.model) == (None, "python:here.answer")
 
 
-def test_it_is_told_all_that_a_server_would_be() -> None:
+def test_a_function_gets_the_whole_prompt() -> None:
     seen: list[str] = []
     ask = Ask(an_ask().key, (Message("system", "Be brief."), Message("user", "Write.")))
 
@@ -64,7 +64,7 @@ def test_it_is_told_all_that_a_server_would_be() -> None:
     ("raised", "reason"),
     [(TimeoutError("slow"), "timeout"), (ConnectionError("gone"), "connection"), (CallFailed("x", "y"), "x")],
 )
-def test_failures_that_may_pass(raised: Exception, reason: str) -> None:
+def test_temporary_failures_of_functions(raised: Exception, reason: str) -> None:
     def answer(prompt: str) -> str:
         raise raised
 
@@ -73,7 +73,7 @@ def test_failures_that_may_pass(raised: Exception, reason: str) -> None:
     assert (caught.value.reason, caught.value.retry) == (reason, True)
 
 
-def test_any_other_error_is_its_owners() -> None:
+def test_other_exceptions_end_the_run() -> None:
     def answer(prompt: str) -> str:
         raise ZeroDivisionError("mine")
 
@@ -81,14 +81,14 @@ def test_any_other_error_is_its_owners() -> None:
         replies(answer)
 
 
-def test_what_is_no_text_or_no_function() -> None:
-    with pytest.raises(ConfigError, match="returned int, expected the answer as a str"):
+def test_wrong_return_types_and_missing_functions() -> None:
+    with pytest.raises(ConfigError, match="returned int; expected a str"):
         replies(len)
-    with pytest.raises(ConfigError, match="can only be given from Python"):
+    with pytest.raises(ConfigError, match="no function; pass one from Python"):
         build("mine", ENTRY)
 
 
-def test_it_is_neither_free_nor_private_unless_its_entry_says_so() -> None:
+def test_functions_are_priced_and_remote_unless_local() -> None:
     provider = build("mine", ENTRY, str.upper)
     assert (provider.prices.cost(TokenUsage(1, 1)), provider.leaves_machine) == (None, True)
     local = build("mine", ENTRY.model_copy(update={"local": True}), str.upper)

@@ -1,4 +1,4 @@
-"""Calls against the emulated server: what is sent, what comes back, what is learnt."""
+"""Calls to the emulated server: requests, replies and adaptation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sent(server: Server) -> list[dict[str, Any]]:
     return [json.loads(request.body) for request in server.requests if request.method == "POST"]
 
 
-def test_one_call() -> None:
+def test_request_and_reply_of_one_call() -> None:
     with serve() as server:
         asked = provider(server.base_url, temperature=0.2, top_p=0.9, seed=7, extra={"min_p": 0.1})
         reply = reply_of(asked)
@@ -55,7 +55,7 @@ def test_one_call() -> None:
         ]
 
 
-def test_each_kind_asks_in_its_own_way() -> None:
+def test_requests_differ_by_kind() -> None:
     with serve() as server:
         with_schema = an_ask(schema=SENTENCES)
         for kind in ("openai", "openai_compatible", "glm"):
@@ -63,19 +63,19 @@ def test_each_kind_asks_in_its_own_way() -> None:
         openai, own, glm = sent(server)
         assert openai["max_completion_tokens"] == 512
         assert "max_tokens" not in openai
-        wanted = {"name": "answer", "schema": SENTENCES, "strict": True}
-        assert openai["response_format"] == {"type": "json_schema", "json_schema": wanted}
+        expected = {"name": "answer", "schema": SENTENCES, "strict": True}
+        assert openai["response_format"] == {"type": "json_schema", "json_schema": expected}
         assert own["max_tokens"] == 512
         assert own["response_format"] == openai["response_format"]
         assert glm["thinking"] == {"type": "disabled"}
-        assert "response_format" not in glm  # the prompt does not say what JSON is wanted
+        assert "response_format" not in glm  # the prompt doesn't describe the JSON
         says = Ask(with_schema.key, (Message("user", "Answer with JSON only."),), SENTENCES)
         reply_of(provider(server.base_url, kind="glm", extra={"thinking": {"type": "enabled"}}), says)
         assert sent(server)[-1]["response_format"] == {"type": "json_object"}
         assert sent(server)[-1]["thinking"] == {"type": "enabled"}
 
 
-def test_an_answer_held_to_a_schema() -> None:
+def test_answers_follow_a_schema() -> None:
     with serve() as server:
         reply = reply_of(provider(server.base_url), an_ask(schema=SENTENCES))
         assert len(json.loads(reply.raw)["sentences"]) == 3
@@ -83,14 +83,14 @@ def test_an_answer_held_to_a_schema() -> None:
         assert "response_format" not in sent(server)[-1]
 
 
-def test_what_a_server_does_not_take_is_not_sent_again() -> None:
+def test_refused_fields_are_not_sent_again() -> None:
     refuses = frozenset(("response_format", "max_completion_tokens"))
     with serve(Options(refuses=refuses)) as server:
         asked = provider(server.base_url, kind="openai")
-        found = run(replies(asked, (an_ask(number, schema=SENTENCES) for number in range(40))))
-        assert len(found) == 40
+        result = run(replies(asked, (an_ask(number, schema=SENTENCES) for number in range(40))))
+        assert len(result) == 40
         assert server.stats.answered == server.stats.requests == 40
-        # each of the 16 calls under way may meet both refusals, and no later one does
+        # only the first 16 concurrent calls may meet both refusals
         assert len(sent(server)) <= 40 + 2 * 16
         assert sent(server)[-1].keys() == {"model", "messages", "max_tokens"}
 
@@ -98,16 +98,16 @@ def test_what_a_server_does_not_take_is_not_sent_again() -> None:
 @pytest.mark.parametrize(
     ("refuses", "fields", "says"),
     [
-        ("response_format", {"structured": "strict"}, r'takes no json_schema .*structured = "auto" in \[llm'),
-        ("temperature", {"temperature": 0.3}, r"does not take temperature as it is set .*\[llm.llama\]"),
+        ("response_format", {"structured": "strict"}, r'support json_schema .*structured = "auto" in \[llm'),
+        ("temperature", {"temperature": 0.3}, r"refused the value of temperature .*\[llm.llama\]"),
     ],
 )
-def test_a_setting_that_the_server_does_not_take(refuses: str, fields: dict[str, Any], says: str) -> None:
+def test_refused_settings_are_reported(refuses: str, fields: dict[str, Any], says: str) -> None:
     with serve(Options(refuses=frozenset((refuses,)))) as server, pytest.raises(ConfigError, match=says):
         reply_of(provider(server.base_url, **fields), an_ask(schema=SENTENCES))
 
 
-def test_half_a_surrogate_pair_is_rejected_and_the_rest_is_sent() -> None:
+def test_lone_surrogates_are_rejected() -> None:
     with serve() as server:
         asked = provider(server.base_url)
         ask = Ask(an_ask().key, (Message("user", "a\ud800"),))
@@ -120,7 +120,7 @@ def test_half_a_surrogate_pair_is_rejected_and_the_rest_is_sent() -> None:
         assert sent(server)[-1]["messages"][0]["content"] == odd.messages[0].content
 
 
-def test_a_check_that_finds_all_well() -> None:
+def test_successful_checks() -> None:
     with serve(Options(models=("emulated", "b"), api_key=KEY)) as server:
         check(provider(server.base_url, kind="openai"))
         check(provider(server.base_url + "/", api_key_env="OPENAI_API_KEY"))
@@ -133,7 +133,7 @@ def test_a_check_that_finds_all_well() -> None:
         check(provider(server.base_url, kind="gemini", model="gemini-2.5-flash"))
 
 
-def test_nothing_of_it_prints_the_key() -> None:
+def test_the_key_is_never_printed() -> None:
     asked = provider("http://localhost:1/v1", kind="openai")
     assert asked.channel.key is not None
     assert asked.channel.key.secret == KEY
@@ -141,7 +141,7 @@ def test_nothing_of_it_prints_the_key() -> None:
     assert KEY not in shown
 
 
-def test_parameters_are_what_shapes_the_answers() -> None:
+def test_parameters_have_the_fields_that_affect_answers() -> None:
     def of(url: str = "http://localhost:1/v1", **fields: Any) -> str:
         return provider(url, **fields).parameters
 
@@ -176,7 +176,7 @@ def test_the_bound_counts_bytes_and_the_schema() -> None:
 def test_building_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = LlmSettings(kind="openai", model="gpt-4o-mini", rpm=500, tpm=9, concurrency=3, attempts=2)
     monkeypatch.setattr("os.environ", dict[str, str]())
-    built: Provider = build("chatgpt", entry)  # the key is looked for when it is needed
+    built: Provider = build("chatgpt", entry)  # the key is read later
     assert (built.name, built.model) == ("chatgpt", "gpt-4o-mini")
     assert (built.rpm, built.tpm, built.concurrency, built.attempts) == (500, 9, 3, 2)
     assert built.leaves_machine
@@ -191,12 +191,12 @@ def test_building_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("extra", "says"),
     [
-        *(({name: 1}, f"extra holds {name}") for name in ("model", "n", "stream", "max_tokens", "messages")),
-        ({"since": time}, "llm llama: extra is not valid JSON"),
-        ({"x": float("nan")}, "llm llama: extra is not valid JSON"),
+        *(({name: 1}, f"extra has {name}") for name in ("model", "n", "stream", "max_tokens", "messages")),
+        ({"since": time}, "llm llama: extra can't be written as JSON"),
+        ({"x": float("nan")}, "llm llama: extra can't be written as JSON"),
     ],
 )
-def test_extra_changes_nothing_that_has_a_setting_or_a_price(extra: dict[str, Any], says: str) -> None:
+def test_extra_can_not_set_reserved_fields(extra: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         provider("http://localhost:1/v1", extra=extra)
 

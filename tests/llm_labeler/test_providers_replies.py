@@ -19,8 +19,8 @@ def completion(message: Any, finish: Any = "stop", **fields: Any) -> dict[str, A
 
 def test_a_plain_answer() -> None:
     usage = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
-    found = reply_of(completion({"content": "<think>x</think>1. a"}, usage=usage))
-    assert found == LlmReply("<think>x</think>1. a", "stop", TokenUsage(5, 7), "m-1")
+    result = reply_of(completion({"content": "<think>x</think>1. a"}, usage=usage))
+    assert result == LlmReply("<think>x</think>1. a", "stop", TokenUsage(5, 7), "m-1")
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ def test_a_plain_answer() -> None:
     ],
 )
 def test_messages(message: Any, finish: Any, expected: tuple[str, str]) -> None:
-    found = reply_of(completion(message, finish))
-    assert (found.raw, found.finish) == expected
+    result = reply_of(completion(message, finish))
+    assert (result.raw, result.finish) == expected
 
 
 @pytest.mark.parametrize(
     "usage",
     [
-        {"prompt_tokens": 0, "completion_tokens": 0},  # some servers count nothing
+        {"prompt_tokens": 0, "completion_tokens": 0},  # some servers don't count
         {"prompt_tokens": 0, "completion_tokens": 7},
         None,
         {},
@@ -60,7 +60,7 @@ def test_messages(message: Any, finish: Any, expected: tuple[str, str]) -> None:
         [1, 2],
     ],
 )
-def test_usage_that_is_none(usage: Any) -> None:
+def test_invalid_usage_is_ignored(usage: Any) -> None:
     assert reply_of(completion({"content": "a"}, usage=usage)).usage is None
 
 
@@ -68,13 +68,13 @@ def test_usage_that_is_none(usage: Any) -> None:
     ("usage", "expected"),
     [
         ({"total_tokens": 12}, (0, 12)),
-        ({"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 212}, (5, 207)),  # with thoughts
+        ({"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 212}, (5, 207)),  # with reasoning
         ({"prompt_tokens": 5, "total_tokens": 12}, (5, 7)),
         ({"completion_tokens": 7, "total_tokens": 12}, (5, 7)),
         ({"prompt_tokens": None, "completion_tokens": None, "total_tokens": 12}, (0, 12)),
     ],
 )
-def test_the_total_stands_in_for_counts_that_are_missing(usage: Any, expected: tuple[int, int]) -> None:
+def test_missing_counts_follow_from_the_total(usage: Any, expected: tuple[int, int]) -> None:
     assert reply_of(completion({"content": "a"}, usage=usage)).usage == TokenUsage(*expected)
 
 
@@ -95,7 +95,7 @@ def test_the_total_stands_in_for_counts_that_are_missing(usage: Any, expected: t
         b"[" * 100_000,
     ],
 )
-def test_a_broken_body_may_have_been_paid_for(body: bytes) -> None:
+def test_a_broken_body_may_have_been_billed(body: bytes) -> None:
     with pytest.raises(CallFailed) as caught:
         reply_of(read_body(body))
     failed = caught.value
@@ -104,7 +104,7 @@ def test_a_broken_body_may_have_been_paid_for(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("finish", ["network_error", "error", "abort", "ERROR", "MALFORMED_FUNCTION_CALL"])
-def test_a_model_that_failed_while_it_answered(finish: str) -> None:
+def test_a_model_that_failed_during_its_answer(finish: str) -> None:
     with pytest.raises(CallFailed, match="server_error") as caught:
         reply_of(completion({"content": "a"}, finish))
     assert caught.value.retry
@@ -115,12 +115,12 @@ def test_a_model_that_failed_while_it_answered(finish: str) -> None:
     ("status", "expected"),
     [(402, RefusedCall), (403, RefusedCall), (429, RefusedCall), (502, CallFailed), ("402", CallFailed)],
 )
-def test_an_error_in_the_place_of_an_answer(status: Any, expected: type[Exception]) -> None:
+def test_an_error_in_a_response_with_status_200(status: Any, expected: type[Exception]) -> None:
     with pytest.raises(expected, match="upstream says no"):
         reply_of({"error": {"message": "upstream says no", "code": status}})
 
 
-def test_parts_within_parts_are_no_text() -> None:
+def test_nested_parts_are_ignored() -> None:
     deep: Any = "a"
     for _ in range(900):
         deep = [{"text": deep}]
@@ -147,7 +147,7 @@ def prices(**fields: Any) -> Prices:
         ({"kind": "openai", "model": "ft:gpt-4o-mini:me"}, (None, None)),
         ({"kind": "openai", "model": "gpt-4o-mini", "price_in": 0.1}, (0.1, 0.60)),
         ({"kind": "openai", "model": "gpt-4o-mini", "price_in": 0.0, "price_out": 0.0}, (0.0, 0.0)),
-        # a gateway passes the bill on, wherever it stands
+        # gateways pass on the price, also local ones
         ({"kind": "openai", "model": "gpt-4o-mini", "base_url": "https://x.example/v1"}, (0.15, 0.60)),
         ({"kind": "openai", "model": "gpt-4o-mini", "base_url": "http://localhost:4000/v1"}, (0.15, 0.60)),
         (
@@ -158,7 +158,7 @@ def prices(**fields: Any) -> Prices:
             {"kind": "openai", "model": "gpt-4o", "base_url": "http://localhost:4000/v1", "local": True},
             (2.5, 10.0),
         ),
-        # whatever local says, nobody but its maker has it, and a variant's price is not the model's
+        # closed models are never free, and a variant's price is unknown
         *(
             ({**OWN, "model": model, "base_url": "http://localhost:4000/v1"}, expected)
             for model, expected in (
@@ -177,7 +177,7 @@ def prices(**fields: Any) -> Prices:
         ({"kind": "glm", "model": "glm-4-flash"}, (0.0, 0.0)),
         ({"kind": "glm", "model": "glm-4.6"}, (None, None)),  # in yuan
         ({"kind": "glm", "model": "glm-4.6", "base_url": "https://api.z.ai/api/paas/v4"}, (0.60, 2.20)),
-        # a server of one's own is free: who sends a bill wants a key, or is elsewhere
+        # private servers without a key are free
         *(
             ({"kind": "openai_compatible", "model": model, "base_url": f"http://{host}/v1", **more}, expected)
             for host, model, more, expected in (
@@ -209,26 +209,19 @@ def test_prices(fields: dict[str, Any], expected: tuple[float | None, float | No
     assert prices(**fields) == Prices(*expected)
 
 
-@pytest.mark.parametrize("field", ["price_in", "price_out"])
-def test_a_price_has_a_limit(field: str) -> None:
-    LlmSettings(**OWN, **{field: 10_000.0})
-    with pytest.raises(ValueError, match="less than or equal to 10000"):
-        LlmSettings(**OWN, **{field: 10_000.1})
-
-
 def test_the_built_in_members_have_known_prices() -> None:
     for name in ("chatgpt", "llama", "chatglm"):
-        found = prices(**BUILT_IN_LLMS[name])
-        assert None not in (found.prompt, found.completion)
+        result = prices(**BUILT_IN_LLMS[name])
+        assert None not in (result.prompt, result.completion)
 
 
-def test_local_is_this_machine() -> None:
+def test_local_servers_must_be_on_this_machine() -> None:
     for url in ("http://10.0.0.7:8000/v1", "https://api.openai.com/v1"):
         with pytest.raises(ConfigError, match=r"local = true, but .* is another machine"):
             prices(**OWN, base_url=url)
 
 
-def test_a_server_of_ones_own_needs_an_address() -> None:
+def test_private_servers_need_an_address() -> None:
     with pytest.raises(ConfigError, match=r"no address; set base_url in \[llm.x\]"):
         find_address("x", LlmSettings(kind="openai_compatible", model="m"))
     with pytest.raises(ConfigError, match="llm x: base_url"):

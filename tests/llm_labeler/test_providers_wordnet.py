@@ -1,4 +1,4 @@
-"""The annotator without an LLM: what it says of sentences, and how it takes the place of a provider."""
+"""The rules over WordNet: candidates and provider."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from llm_labeler.clients.wordnet import WordnetProvider
 from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.records import Ask, AskKey, Polarity, Prices, Provider, Task, TokenUsage
-from llm_labeler.settings import BUILT_IN_LLMS, LabelSettings, LlmSettings
+from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError
 from tests.support.linear import assert_linear, repeated
 
@@ -41,11 +41,11 @@ def opposite(text: str) -> list[str]:
     return candidates(text, "negative", 9)
 
 
-# The same in other words
+# Positives
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("The doctor treats the child.", "The physician treats the child."),
         ("Doctors treat the child.", "Physicians treat the child."),
@@ -59,15 +59,6 @@ def opposite(text: str) -> list[str]:
         ("The ship is able to carry bread.", "The ship can carry bread."),
         ("In order to sleep, she reads.", "To sleep, she reads."),
         ("However, the river rises.", "Nevertheless, the river rises."),
-    ],
-)
-def test_words_give_way_to_words_of_the_same_meaning(text: str, wanted: str) -> None:
-    assert wanted in same(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
         ("If the child eats bread, the rain stops.", "The rain stops if the child eats bread."),
         ("The light is red because the ship is late.", "Because the ship is late, the light is red."),
         ("In the village, the river rises.", "The river rises in the village."),
@@ -76,38 +67,26 @@ def test_words_give_way_to_words_of_the_same_meaning(text: str, wanted: str) -> 
         ("The doctor treats the child.", "The child is treated by the doctor."),
         ("A cat is eating bread.", "Bread is being eaten by a cat."),
         ("I like cats and dogs.", "I like dogs and cats."),
-    ],
-)
-def test_the_order_changes_and_the_meaning_stays(text: str, wanted: str) -> None:
-    assert wanted in same(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
         ("What are the symptoms of fever?", "Which symptoms does fever have?"),
         ("What causes fever ?", "What is the cause of fever?"),
         ("How to prevent fever", "How can fever be prevented"),
         ("How do I open a book?", "How can I open a book?"),
+        ("The doctor often treats a child.", "The physician frequently treats a child."),  # two changes
     ],
 )
-def test_questions_are_asked_in_other_words(text: str, wanted: str) -> None:
-    assert wanted in same(text)
+def test_paraphrases(text: str, expected: str) -> None:
+    assert expected in same(text)
 
 
 def test_a_question_in_inverted_order_keeps_its_contraction() -> None:
     assert not any("Why is not" in text or "Why do not" in text for text in same("Why don't they sleep?"))
 
 
-def test_two_small_changes_are_also_made_at_once() -> None:
-    assert "The physician frequently treats a child." in same("The doctor often treats a child.")
-
-
-# The opposite
+# Negatives
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("The light is red.", "The light is not red."),
         ("The ship can carry bread.", "The ship cannot carry bread."),
@@ -125,15 +104,6 @@ def test_two_small_changes_are_also_made_at_once() -> None:
         ("There is a treatment.", "There is no treatment."),
         ("Open the house.", "Do not open the house."),
         ("They ate some bread.", "They did not eat any bread."),
-    ],
-)
-def test_the_main_clause_is_denied(text: str, wanted: str) -> None:
-    assert opposite(text)[0] == wanted
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
         ("The light is not red.", "The light is red."),
         ("The child cannot sleep.", "The child can sleep."),
         ("The child doesn't often sleep.", "The child often sleeps."),
@@ -145,12 +115,12 @@ def test_the_main_clause_is_denied(text: str, wanted: str) -> None:
         ("They did not find any bread.", "They found some bread."),
     ],
 )
-def test_a_denial_is_taken_back(text: str, wanted: str) -> None:
-    assert opposite(text)[0] == wanted
+def test_negations_are_added_and_removed(text: str, expected: str) -> None:
+    assert opposite(text)[0] == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("The river rises slowly.", "The river rises quickly."),
         ("They saw a large house.", "They saw a small house."),
@@ -163,16 +133,16 @@ def test_a_denial_is_taken_back(text: str, wanted: str) -> None:
         ("He is an unhappy child.", "He is a happy child."),
     ],
 )
-def test_words_give_way_to_their_opposites(text: str, wanted: str) -> None:
-    assert wanted in opposite(text)
+def test_antonyms(text: str, expected: str) -> None:
+    assert expected in opposite(text)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "Is the river dangerous?",  # with its opposite it asks the same
+        "Is the river dangerous?",  # the antonym asks the same
         "How large is the house?",
-        "Every child sleeps.",  # `every child does not` may mean that some do
+        "Every child sleeps.",  # "every child does not" is ambiguous
         "It is only a book.",
         "old house",
         "",
@@ -180,13 +150,13 @@ def test_words_give_way_to_their_opposites(text: str, wanted: str) -> None:
         "?!",
     ],
 )
-def test_nothing_is_said_where_nothing_is_sure(text: str) -> None:
+def test_unsafe_opposites_are_left_out(text: str) -> None:
     assert not [
-        found for found in opposite(text) if " not " in found or "harmless" in found or "small" in found
+        result for result in opposite(text) if " not " in result or "harmless" in result or "small" in result
     ]
 
 
-# Whatever comes
+# Arbitrary texts
 
 
 @given(
@@ -194,15 +164,15 @@ def test_nothing_is_said_where_nothing_is_sure(text: str) -> None:
     st.sampled_from(("positive", "negative")),
     st.integers(1, 4),
 )
-def test_candidates_are_few_distinct_and_never_the_text(text: str, polarity: Polarity, size: int) -> None:
-    found = candidates(text, polarity, size)
-    folded = [candidate.casefold() for candidate in found]
-    assert len(found) <= size
-    assert len(set(folded)) == len(found)
+def test_candidates_are_distinct_and_differ_from_the_text(text: str, polarity: Polarity, size: int) -> None:
+    result = candidates(text, polarity, size)
+    folded = [candidate.casefold() for candidate in result]
+    assert len(result) <= size
+    assert len(set(folded)) == len(result)
     assert " ".join(text.split()).casefold() not in folded
-    assert all(candidate == " ".join(candidate.split()) for candidate in found)
-    assert found == candidates(text, polarity, size)
-    assert found == candidates(text, polarity, size + 5)[:size]  # the surest first
+    assert all(candidate == " ".join(candidate.split()) for candidate in result)
+    assert result == candidates(text, polarity, size)
+    assert result == candidates(text, polarity, size + 5)[:size]  # by falling confidence
 
 
 def test_a_long_list_is_left_alone_in_linear_time() -> None:
@@ -214,7 +184,7 @@ def test_a_long_list_is_left_alone_in_linear_time() -> None:
     "word", [repeated("a"), repeated("1", after="@a"), repeated("a/", "http://"), repeated("a-")]
 )
 def test_a_long_word_takes_linear_time(word: Callable[[int], str]) -> None:
-    """The part-of-speech model alone is quadratic: 6 s for 2,000 letters."""
+    """The tagger is quadratic in the length of a word."""
     long = word(65_536)
     assert f"My physician said {long} is good." in same(f"My doctor said {long} is good.")
     assert_linear(same, lambda size: f"My doctor said {word(size)} is good.")
@@ -223,7 +193,7 @@ def test_a_long_word_takes_linear_time(word: Callable[[int], str]) -> None:
 # As a provider
 
 
-def test_it_answers_as_an_llm_does() -> None:
+def test_rules_answer_like_an_llm() -> None:
     wordnet: Provider = provider()
     asyncio.run(wordnet.check())
     reply = asyncio.run(wordnet.reply(ask("The doctor often treats a child.", size=2)))
@@ -233,7 +203,7 @@ def test_it_answers_as_an_llm_does() -> None:
     asyncio.run(wordnet.close())
 
 
-def test_it_costs_nothing_and_stays_here() -> None:
+def test_rules_are_free_and_local() -> None:
     wordnet = provider()
     assert (wordnet.prices, wordnet.bound(ask("a")), wordnet.leaves_machine) == (
         Prices(0, 0),
@@ -248,12 +218,7 @@ def test_rules_can_not_judge() -> None:
         asyncio.run(provider().reply(ask("a", "judge")))
 
 
-def test_the_built_in_entry_is_this_one() -> None:
-    settings = LabelSettings(llms=("wordnet",)).llm["wordnet"]
-    assert WordnetProvider("wordnet", settings).model == BUILT_IN_LLMS["wordnet"]["model"]
-
-
-def test_it_reads_everyday_english() -> None:
+def test_everyday_english() -> None:
     assert "The infants were born in the hospital." in same("The babies were born in the hospital.")
     assert "White blood cells fight infection." not in opposite("White blood cells fight infection.")
     assert opposite("Mutations cause deafness.")[0] == "Mutations do not cause deafness."

@@ -19,34 +19,36 @@ SPENT = ["limit_spent"] * 3
 def warnings(
     reasons: list[str], kept: int = 0, *, llm: str = "ann", polarity: Polarity = "positive", answers: int = 4
 ) -> list[str]:
-    """Of one text; what is kept has all words in common with it."""
-    doubts = QualityWarnings(SETTINGS)
-    said = [Proposal("t", llm, polarity, "", "A sentence.", reason) for reason in (*reasons, *[None] * kept)]
-    doubts.add("A sentence.", said, Counter({llm: answers}))
-    return [*doubts.warnings()]
+    """The warnings about one text; kept candidates equal it."""
+    quality = QualityWarnings(SETTINGS)
+    proposals = [
+        Proposal("t", llm, polarity, "", "A sentence.", reason) for reason in (*reasons, *[None] * kept)
+    ]
+    quality.add("A sentence.", proposals, Counter({llm: answers}))
+    return [*quality.warnings()]
 
 
 @pytest.mark.parametrize(
-    ("found", "begins", "says"),
+    ("result", "begins", "says"),
     [
         (warnings([*UNLIKE, "preamble"], 1), "ann: 3 of 4 sentences have little to do", "label show"),
         (
             warnings(["unchanged", "near_copy", "copy", "too_long"], 1, polarity="negative"),
-            "ann: 3 of 4 negatives say what their texts say (copy, near_copy, unchanged)",
-            "strategy vote (--strategy)",
+            "ann: 3 of 4 negatives repeat their texts (copy, near_copy, unchanged)",
+            "aggregation vote (--aggregation)",
         ),
-        (warnings(["too_short"], llm="wordnet"), "wordnet: made no positives", "English sentences only"),
-        (warnings(SPENT, 1), "ann: 3 of 4 answers spent", "llm.ann.max_tokens"),
+        (warnings(["too_short"], llm="wordnet"), "wordnet: no positives", "English sentences"),
+        (warnings(SPENT, 1), "ann: 3 of 4 answers reached the token limit", "llm.ann.max_tokens"),
     ],
 )
-def test_what_people_should_know_of_an_llm(found: list[str], begins: str, says: str) -> None:
-    (warning,) = found
+def test_quality_warnings(result: list[str], begins: str, says: str) -> None:
+    (warning,) = result
     assert warning.startswith(begins)
     assert says in warning
 
 
 @pytest.mark.parametrize(
-    "found",
+    "result",
     [
         warnings(UNLIKE, 3),  # a half
         warnings(UNLIKE[:2]),  # two
@@ -56,22 +58,24 @@ def test_what_people_should_know_of_an_llm(found: list[str], begins: str, says: 
         warnings(SPENT, 1, answers=6),
     ],
 )
-def test_half_and_a_few_are_no_cause(found: list[str]) -> None:
-    assert found == []
+def test_few_cases_give_no_warning(result: list[str]) -> None:
+    assert result == []
 
 
-def test_positives_that_share_no_word_with_their_text_are_kept_and_counted() -> None:
-    doubts = QualityWarnings(SETTINGS)
-    said = [Proposal("t", llm, "positive", "", f"sentence {n}") for llm in ("bob", "ann") for n in range(3)]
-    doubts.add("A plane is taking off.", said, Counter({"bob": 1, "ann": 1}))
-    told = [warning.split(" have ")[0] for warning in doubts.warnings()]
-    assert told == ["ann: 3 of 3 sentences", "bob: 3 of 3 sentences"]
-    assert "no word in common" in doubts.warnings()[0]
+def test_unlike_positives_are_kept_and_counted() -> None:
+    quality = QualityWarnings(SETTINGS)
+    proposals = [
+        Proposal("t", llm, "positive", "", f"sentence {n}") for llm in ("bob", "ann") for n in range(3)
+    ]
+    quality.add("A plane is taking off.", proposals, Counter({"bob": 1, "ann": 1}))
+    beginnings = [warning.split(" have ")[0] for warning in quality.warnings()]
+    assert beginnings == ["ann: 3 of 3 sentences", "bob: 3 of 3 sentences"]
+    assert "no word in common" in quality.warnings()[0]
 
 
-def test_the_card_warns() -> None:
+def test_the_card_has_the_warnings() -> None:
     counts = {"splits": {}, "llms": {}, "warnings": ["ann: look"]}
-    ensemble = {"strategy": "union"}
+    ensemble = {"aggregation": "union"}
     run = {
         "llms": {"ann": {"kind": "openai", "model": "m"}},
         "prompts": {},

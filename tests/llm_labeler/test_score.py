@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from llm_labeler.judging.scoring import ScoreReport, ScoreRow, score
-from llm_labeler.records import digest
+from llm_labeler.judging.scoring import ScoreReport, ScoreRow, score_candidates
+from llm_labeler.records import content_hash
 from llm_labeler.settings import EnsembleSettings
 from pairkit.app.errors import DataError
 
@@ -16,15 +16,15 @@ WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 
 
 def row(text: str, words: str, polarity: str, llms: str, votes: str | None = None) -> dict[str, Any]:
-    """A row of the table; a letter of `llms` is an LLM, one of `votes` a vote by judge 0, 1, …"""
-    said = [{"judge": f"j{n}", "vote": WORDS[letter]} for n, letter in enumerate(votes or "")]
+    """A row of the table; each letter of `llms` is an LLM, each of `votes` a vote of judge 0, 1, …"""
+    judge_votes = [{"judge": f"j{n}", "vote": WORDS[letter]} for n, letter in enumerate(votes or "")]
     return {
-        "text_id": digest(text),
+        "text_id": content_hash(text),
         "text": text,
         "candidate": words,
         "polarity": polarity,
         "llms": list(llms),
-        "votes": None if votes is None else said,
+        "votes": None if votes is None else judge_votes,
         "reason": None,
     }
 
@@ -52,33 +52,29 @@ def rows(report: ScoreReport) -> dict[tuple[str, str], ScoreRow]:
 
 @pytest.fixture(scope="module")
 def report() -> ScoreReport:
-    return score(GOLD, pl.DataFrame(TABLE), SETTINGS)
+    return score_candidates(GOLD, pl.DataFrame(TABLE), SETTINGS)
 
 
-def test_llms_by_hand(report: ScoreReport) -> None:
+def test_scores_of_llms_computed_by_hand(report: ScoreReport) -> None:
     a, a_negative = rows(report)["a", "positive"], rows(report)["a", "negative"]
     # a: p1 and p2 right; n1 wrong, n2 right
     assert (a.n, a.precision, a.recall, a.f1) == (2, 1.0, pytest.approx(2 / 3), pytest.approx(0.8))
     assert (a_negative.n, a_negative.precision, a_negative.recall) == (2, 0.5, 1.0)
     assert (a.kept, a.candidates) == (4, 4)
     assert a.kappa == a_negative.kappa == pytest.approx(0.5)  # 3 of 4 alike, by chance 1/2
-    assert ("c", "positive") not in rows(report)  # nothing of it has a gold label
+    assert ("c", "positive") not in rows(report)  # without gold labels
 
 
-def test_strategies_by_hand(report: ScoreReport) -> None:
-    found = rows(report)
-    assert [one.name for one in report.rows if one.by == "strategy"][::2] == [
-        "union",
-        "vote",
-        "weighted",
-    ]
-    union = found["union", "positive"]
+def test_scores_of_aggregations_computed_by_hand(report: ScoreReport) -> None:
+    result = rows(report)
+    assert [one.name for one in report.rows if one.by == "aggregation"][::2] == ["union", "vote", "weighted"]
+    union = result["union", "positive"]
     assert (union.n, union.precision, union.recall) == (3, pytest.approx(2 / 3), pytest.approx(2 / 3))
-    vote = found["vote", "negative"]  # p1; n2, n3; p2 and p3 undecided, n1 outvoted
+    vote = result["vote", "negative"]  # p1; n2, n3; p2 and p3 undecided, n1 outvoted
     assert (vote.n, vote.precision, vote.recall, vote.kept) == (2, 1.0, pytest.approx(2 / 3), 3)
-    assert {one.candidates for one in report.rows if one.by == "strategy"} == {6}
+    assert {one.candidates for one in report.rows if one.by == "aggregation"} == {6}
     assert report.judges is not None
-    assert report.judges.by_name["j0"].judged == 7  # all votes count, those without a gold label too
+    assert report.judges.by_name["j0"].judged == 7  # including votes without a gold label
 
 
 def test_intervals_and_table(report: ScoreReport) -> None:
@@ -91,51 +87,51 @@ def test_intervals_and_table(report: ScoreReport) -> None:
     assert json.loads(json.dumps(report.to_dict()))["gold"] == 6
 
 
-def test_without_votes_no_strategy_that_needs_them() -> None:
+def test_without_votes_judged_aggregations_are_skipped() -> None:
     bare = pl.DataFrame(TABLE).with_columns(votes=pl.col("votes").list.head(0))
     for table in (bare, bare.drop("reason")):
-        found = score(GOLD, table, SETTINGS)
-        assert {one.name for one in found.rows if one.by == "strategy"} == {"union"}
-        assert set(found.skipped) == {"vote", "weighted"}
-        assert found.judges is None
+        result = score_candidates(GOLD, table, SETTINGS)
+        assert {one.name for one in result.rows if one.by == "aggregation"} == {"union"}
+        assert set(result.skipped) == {"vote", "weighted"}
+        assert result.judges is None
 
 
-def test_what_swaps_is_scored_as_what_it_became() -> None:
+def test_swapped_pairs_are_scored_with_their_new_polarity() -> None:
     swap = SETTINGS.model_copy(update={"reversed_pairs": "swap"})
-    found = rows(score(GOLD, pl.DataFrame(TABLE), swap))["vote", "positive"]
-    assert (found.n, found.precision, found.recall) == (2, 1.0, pytest.approx(2 / 3))  # p1, and n1 swapped
+    result = rows(score_candidates(GOLD, pl.DataFrame(TABLE), swap))["vote", "positive"]
+    assert (result.n, result.precision, result.recall) == (2, 1.0, pytest.approx(2 / 3))  # p1, and n1 swapped
 
 
-def test_matching_forgives_case_space_and_forms() -> None:
+def test_matching_ignores_case_space_and_width() -> None:
     table = pl.DataFrame([row("Ａ  text\n", "The  Ｗords ", "positive", "a")])
-    found = score(gold(("a TEXT", "the words", 1)), table, SETTINGS)
-    assert (found.found, found.not_found.count) == (1, 0)
-    assert score(gold(("the words", "a text", 1)), table, SETTINGS).found == 0
+    result = score_candidates(gold(("a TEXT", "the words", 1)), table, SETTINGS)
+    assert (result.found, result.not_found.count) == (1, 0)
+    assert score_candidates(gold(("the words", "a text", 1)), table, SETTINGS).found == 0
 
 
-def test_what_is_not_found_is_told() -> None:
+def test_unmatched_gold_is_reported() -> None:
     strangers = gold(*((f"t{n}", "x" * 100, 0) for n in range(7)))
-    found = score(pl.concat([GOLD, strangers]), pl.DataFrame(TABLE), SETTINGS)
-    assert (found.gold, found.found, found.not_found.count) == (13, 6, 7)
-    assert found.not_found.examples == tuple(f"t{n} | {'x' * 60}" for n in range(5))
-    nothing = score(strangers, pl.DataFrame(TABLE), SETTINGS)
+    result = score_candidates(pl.concat([GOLD, strangers]), pl.DataFrame(TABLE), SETTINGS)
+    assert (result.gold, result.found, result.not_found.count) == (13, 6, 7)
+    assert result.not_found.examples == tuple(f"t{n} | {'x' * 60}" for n in range(5))
+    nothing = score_candidates(strangers, pl.DataFrame(TABLE), SETTINGS)
     assert {(one.n, one.precision, one.interval, one.f1, one.kappa) for one in nothing.rows} == {
         (0, None, None, None, None)
     }
 
 
-def test_repeated_and_contradictory_gold_is_told() -> None:
+def test_repeated_and_contradictory_gold_is_reported() -> None:
     more = pl.concat([GOLD, gold(("T", "P1", 1), ("t", "n3", 1))])
-    found = score(more, pl.DataFrame(TABLE), SETTINGS)
-    assert (found.gold, found.repeated, found.contradictory.count) == (5, 1, 1)
-    assert found.contradictory.examples == ("t | n3",)
-    assert rows(found)["union", "negative"].n == 2
+    result = score_candidates(more, pl.DataFrame(TABLE), SETTINGS)
+    assert (result.gold, result.repeated, result.contradictory.count) == (5, 1, 1)
+    assert result.contradictory.examples == ("t | n3",)
+    assert rows(result)["union", "negative"].n == 2
 
 
-def test_one_sentence_proposed_as_both_is_scored_as_both() -> None:
+def test_a_sentence_of_both_polarities_is_scored_twice() -> None:
     both = pl.DataFrame([row("t", "p1", "positive", "a"), row("t", "p1", "negative", "b")])
-    found = rows(score(GOLD, both, SETTINGS))
-    assert (found["a", "positive"].precision, found["b", "negative"].precision) == (1, 0)
+    result = rows(score_candidates(GOLD, both, SETTINGS))
+    assert (result["a", "positive"].precision, result["b", "negative"].precision) == (1, 0)
 
 
 GRADES = {"p1": 5.0, "p2": 4.0, "p3": 2.0, "n1": 3.0, "n2": 1.0, "n3": 0.0}
@@ -143,20 +139,23 @@ GRADED = gold(*(("t", words, grade) for words, grade in GRADES.items()))
 
 
 def test_graded_labels() -> None:
-    found = score(GRADED, pl.DataFrame(TABLE), SETTINGS)
-    assert (found.graded, found.threshold) == (True, 2.5)
-    union = rows(found)["union", "positive"]
+    result = score_candidates(GRADED, pl.DataFrame(TABLE), SETTINGS)
+    assert (result.graded, result.threshold) == (True, 2.5)
+    union = rows(result)["union", "positive"]
     assert union.precision == pytest.approx(2 / 3)
     scipy_stats = pytest.importorskip("scipy.stats")
     assert union.spearman == pytest.approx(
         scipy_stats.spearmanr([1, 1, 1, 0, 0, 0], list(GRADES.values())).statistic
     )
-    weighted = rows(found)["weighted", "positive"]
+    weighted = rows(result)["weighted", "positive"]
     assert weighted.spearman is not None
-    assert found.table().headings[-1] == "spearman"
-    assert rows(score(GRADED, pl.DataFrame(TABLE), SETTINGS, threshold=4))["union", "positive"].recall == 1
+    assert result.table().headings[-1] == "spearman"
+    assert (
+        rows(score_candidates(GRADED, pl.DataFrame(TABLE), SETTINGS, threshold=4))["union", "positive"].recall
+        == 1
+    )
 
 
-def test_gold_labels_that_are_all_the_same_are_refused() -> None:
+def test_constant_gold_labels_are_refused() -> None:
     with pytest.raises(DataError, match="all gold labels are 3"):
-        score(GOLD.with_columns(label=pl.lit(3.0)), pl.DataFrame(TABLE), SETTINGS)
+        score_candidates(GOLD.with_columns(label=pl.lit(3.0)), pl.DataFrame(TABLE), SETTINGS)

@@ -24,7 +24,7 @@ from tests.llm_labeler.test_dataset import record
 
 EVEN = TextSplitSettings(validation=0.3, test=0.3)
 LETTERS = "abcdefghij"
-# A few words, so that texts are often equal, nearly equal or share candidates.
+# Few characters, so that texts are often equal or similar, or share candidates.
 SENTENCES = st.text(st.sampled_from("ab AＡß."), min_size=1, max_size=4)
 WORLDS = st.lists(st.tuples(SENTENCES, st.lists(SENTENCES, max_size=3)), max_size=60)
 
@@ -32,7 +32,7 @@ WORLDS = st.lists(st.tuples(SENTENCES, st.lists(SENTENCES, max_size=3)), max_siz
 def split_texts(
     texts: Mapping[str, str], candidates: Sequence[tuple[str, str]], settings: TextSplitSettings, seed: int
 ) -> dict[str, str]:
-    """The split of each text, by its id."""
+    """The split of each text by id."""
     ids = sorted(texts)
     sentences = [*map(texts.__getitem__, ids), *(sentence for _, sentence in candidates)]
     owners = np.array([*range(len(ids)), *(ids.index(text_id) for text_id, _ in candidates)], np.int32)
@@ -40,7 +40,7 @@ def split_texts(
 
 
 def words(number: int) -> str:
-    """A sentence that shares no word with another number's."""
+    """A sentence without words of other numbers' sentences."""
     return " ".join(f"{letter}{number}" for letter in LETTERS)
 
 
@@ -48,15 +48,13 @@ def unrelated(count: int, start: int = 0) -> dict[str, str]:
     return {f"t{number:05}": words(number) for number in range(start, start + count)}
 
 
-def world(
-    drawn: list[tuple[str, list[str]]],
-) -> tuple[dict[str, str], list[tuple[str, str]]]:
+def world(drawn: list[tuple[str, list[str]]]) -> tuple[dict[str, str], list[tuple[str, str]]]:
     texts = {f"t{number:03}": text for number, (text, _) in enumerate(drawn)}
-    return texts, [(f"t{number:03}", each) for number, (_, said) in enumerate(drawn) for each in said]
+    return texts, [(f"t{number:03}", each) for number, (_, words) in enumerate(drawn) for each in words]
 
 
 @given(WORLDS, st.integers(0, 5))
-def test_no_sentence_stands_in_two_splits(drawn: list[tuple[str, list[str]]], seed: int) -> None:
+def test_no_sentence_is_in_two_splits(drawn: list[tuple[str, list[str]]], seed: int) -> None:
     texts, candidates = world(drawn)
     split_of = split_texts(texts, candidates, EVEN, seed)
     seen: defaultdict[str, set[str]] = defaultdict(set)
@@ -76,11 +74,11 @@ def test_the_order_of_input_does_not_matter(drawn: list[tuple[str, list[str]]], 
 
 
 @given(st.text(st.sampled_from("aA ßẞſﬁＡ\u0345\u0390\u03b9\u0301İ\u0307"), max_size=6))
-def test_normalising_twice_is_normalising_once(sentence: str) -> None:
+def test_normalising_is_idempotent(sentence: str) -> None:
     assert normalised(normalised(sentence)) == normalised(sentence)
 
 
-def test_what_counts_as_one_sentence() -> None:
+def test_normalised_sentences() -> None:
     assert normalised(" Ｔea  is\u00a0HOT ") == normalised("tea is hot") == "tea is hot"
     assert normalised("Tea is hot.") != normalised("Tea is not hot.")
 
@@ -88,11 +86,11 @@ def test_what_counts_as_one_sentence() -> None:
 @pytest.mark.parametrize(
     "candidates",
     [
-        [("t00000", words(1).upper())],  # a candidate of one is the other
-        [("t00000", "Something else"), ("t00001", "something  else")],  # both have a candidate
+        [("t00000", words(1).upper())],  # a candidate equals the other text
+        [("t00000", "Something else"), ("t00001", "something  else")],  # both have an equal candidate
     ],
 )
-def test_texts_with_a_sentence_in_common_stay_together(candidates: list[tuple[str, str]]) -> None:
+def test_texts_that_share_a_sentence_are_in_one_split(candidates: list[tuple[str, str]]) -> None:
     texts = unrelated(2)
     apart = [seed for seed in range(40) if len(set(split_texts(texts, [], EVEN, seed).values())) == 2]
     assert apart
@@ -100,7 +98,7 @@ def test_texts_with_a_sentence_in_common_stay_together(candidates: list[tuple[st
         assert len(set(split_texts(texts, candidates, EVEN, seed).values())) == 1
 
 
-def test_near_identical_texts_stay_together() -> None:
+def test_near_identical_texts_are_in_one_split() -> None:
     long = " ".join(words(number) for number in range(5))
     texts = {"a": long, "b": long + " indeed", "c": words(9)}
     for seed in range(40):
@@ -117,7 +115,7 @@ def test_shares_are_met_on_average() -> None:
     assert split_texts(texts, [], TextSplitSettings(), 3) != split_texts(texts, [], TextSplitSettings(), 4)
 
 
-def test_added_texts_move_nobody() -> None:
+def test_added_texts_change_no_split() -> None:
     before = split_texts(unrelated(400), [], TextSplitSettings(), 42)
     after = split_texts(unrelated(700), [], TextSplitSettings(), 42)
     assert {text_id: after[text_id] for text_id in before} == before
@@ -129,17 +127,17 @@ def test_added_texts_move_nobody() -> None:
     st.integers(20, 45), st.sampled_from([0.0, 0.01, 0.05, 0.3, 0.49]), st.sampled_from([0.0, 0.01, 0.5]),
     st.integers(0, 1000), st.integers(1, 12),
 )  # fmt: skip
-def test_no_wanted_split_is_empty_from_twenty_groups(
+def test_no_requested_split_is_empty_with_twenty_groups(
     groups: int, validation: float, test: float, seed: int, size: int
 ) -> None:
     texts = unrelated(groups * size)
-    # Groups of `size` by a candidate that they share.
-    candidates = [(text_id, f"shared by {place % groups}") for place, text_id in enumerate(texts)]
-    found = set(
+    # Texts of a group share a candidate.
+    candidates = [(text_id, f"shared by {position % groups}") for position, text_id in enumerate(texts)]
+    result = set(
         split_texts(texts, candidates, TextSplitSettings(validation=validation, test=test), seed).values()
     )
-    wanted = {"train": True, "validation": validation > 0, "test": test > 0}
-    assert found == {split for split, is_wanted in wanted.items() if is_wanted}
+    expected = {"train": True, "validation": validation > 0, "test": test > 0}
+    assert result == {split for split, is_expected in expected.items() if is_expected}
 
 
 @given(st.integers(1, 19), st.integers(0, 1000))
@@ -148,7 +146,7 @@ def test_train_is_never_empty(count: int, seed: int) -> None:
     assert "train" in split_of.values()
 
 
-def test_the_largest_groups_go_to_train() -> None:
+def test_large_groups_are_in_train() -> None:
     texts = unrelated(300)
     shared = [(text_id, "Not at all.") for text_id in list(texts)[:11]]
     for seed in range(10):
@@ -172,22 +170,22 @@ RUNS = st.lists(st.lists(_PAIRS, max_size=7), max_size=8)
 
 
 def labelled(drawn: Drawn) -> Labelled:
-    """Texts with pairs of every kind."""
-    found: Labelled = []
+    """Make texts with pairs."""
+    texts: Labelled = []
     for number, pairs in enumerate(drawn):
         text = Text.of(f"Text {number}.", number)
-        made = [
+        labels = [
             LabelledPair(
-                Candidate(text.text_id, said, polarity, llms, ("aa", *llms), change),
+                Candidate(text.text_id, candidate, polarity, llms, ("aa", *llms), change),
                 polarity,
                 label,
                 tuple(JudgeVote("", judge, vote) for judge, vote in votes),
                 reason,
             )
-            for said, polarity, label, llms, votes, reason, change in pairs
+            for candidate, polarity, label, llms, votes, reason, change in pairs
         ]
-        found.append((text, made))
-    return found
+        texts.append((text, labels))
+    return texts
 
 
 def rows_of(run: Labelled, *, triplets: bool = False) -> DatasetRows:
@@ -205,11 +203,11 @@ def splits_of(run: Labelled) -> dict[str, str]:
 @given(RUNS, st.booleans())
 def test_rows_are_counted(drawn: Drawn, triplets: bool) -> None:
     run = labelled(drawn)
-    made = DatasetSplits(rows_of(run, triplets=triplets), splits_of(run), graded=False)
-    counts = made.counts()
+    result = DatasetSplits(rows_of(run, triplets=triplets), splits_of(run), graded=False)
+    counts = result.counts()
     for split in SPLITS:
-        rows, counted = made.frames.get("default", {}).get(split), counts["splits"][split]
-        assert counted["triplets"] == len(made.frames.get("triplet", {}).get(split, ()))
+        rows, counted = result.frames.get("default", {}).get(split), counts["splits"][split]
+        assert counted["triplets"] == len(result.frames.get("triplet", {}).get(split, ()))
         if rows is not None:
             assert counted["texts"] == rows["text_id"].n_unique()
             assert [counted[name] for name in POLARITIES] == [
@@ -219,7 +217,7 @@ def test_rows_are_counted(drawn: Drawn, triplets: bool) -> None:
 
 @settings(max_examples=40)
 @given(RUNS, st.booleans())
-def test_each_pair_that_is_kept_is_one_row_with_all_that_is_known_of_it(drawn: Drawn, triplets: bool) -> None:
+def test_each_kept_pair_is_one_row_with_its_provenance(drawn: Drawn, triplets: bool) -> None:
     run = labelled(drawn)
     frames = DatasetSplits(rows_of(run, triplets=triplets), splits_of(run), graded=True).frames
     for text, pairs in run:
@@ -227,7 +225,7 @@ def test_each_pair_that_is_kept_is_one_row_with_all_that_is_known_of_it(drawn: D
         for pair in pairs:
             if pair.reason is None:
                 kept.setdefault(pair.candidate.candidate, pair)
-        sides = {p: {said for said, pair in kept.items() if pair.polarity == p} for p in POLARITIES}
+        sides = {p: {candidate for candidate, pair in kept.items() if pair.polarity == p} for p in POLARITIES}
         split = splits_of(run)[text.text_id]
         triples = frames.get("triplet", {}).get(split)
         triples = [] if triples is None else triples.filter(anchor=text.text).to_dicts()
@@ -248,7 +246,7 @@ def test_each_pair_that_is_kept_is_one_row_with_all_that_is_known_of_it(drawn: D
             continue
         rows = frames["default"][split].filter(text_id=text.text_id).to_dicts() if kept else []
         assert {row["text2"]: row["label"] for row in rows} == {
-            said: pair.label for said, pair in kept.items()
+            candidate: pair.label for candidate, pair in kept.items()
         }
         for row in rows:
             pair = kept[row["text2"]]
@@ -260,7 +258,7 @@ def test_each_pair_that_is_kept_is_one_row_with_all_that_is_known_of_it(drawn: D
 def a_run(texts: int) -> Labelled:
     kinds = (("same", "positive", 1.0), ("other", "negative", 0.0), ("again", "positive", 1.0))
     return labelled(
-        [[(said, p, label, ("x",), [], None, None) for said, p, label in kinds] for _ in range(texts)]
+        [[(words, p, label, ("x",), [], None, None) for words, p, label in kinds] for _ in range(texts)]
     )
 
 
@@ -277,7 +275,7 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(tmp_path: Path) ->
     whole = written(tmp_path / "whole", run)
     shards = written(tmp_path / "shards", run, 12)
     assert sorted(path.name for path in (shards / "data").iterdir()) == [
-        f"{split}-{place:05}-of-00003.parquet" for split in sorted(SPLITS) for place in range(3)
+        f"{split}-{position:05}-of-00003.parquet" for split in sorted(SPLITS) for position in range(3)
     ]
     assert len(list((whole / "data").iterdir())) == 3
     for name in ("README.md", "statistics.json", "run.json"):
@@ -286,7 +284,7 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(tmp_path: Path) ->
     assert all(one[split].equals(other[split]) for split in SPLITS)
 
 
-def test_what_fails_half_way_leaves_what_stood_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_keeps_the_old_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = written(tmp_path / "out", a_run(3))
     before = {path: path.read_bytes() for path in out.rglob("*.*")}
     rows, run = rows_of(a_run(30)), a_run(30)
@@ -299,12 +297,3 @@ def test_what_fails_half_way_leaves_what_stood_there(tmp_path: Path, monkeypatch
 
 def texts_of(run: Labelled) -> Sequence[Text]:
     return [text for text, _ in run]
-
-
-@settings(max_examples=25)
-@given(RUNS)
-def test_sentences_are_texts_and_what_was_not_turned_down(drawn: Drawn) -> None:
-    run = labelled(drawn)
-    expected = [text.text for text in texts_of(run)]
-    expected += [pair.candidate.candidate for _, pairs in run for pair in pairs if pair.reason is None]
-    assert rows_of(run).emitted(texts_of(run)).to_list() == expected

@@ -1,4 +1,4 @@
-"""The label store: answers in, the same answers out; what a kill leaves; versions, damage, full disks."""
+"""The store of answers, failures, batches and spending."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def key_of(number: int, **changes: str) -> AskKey:
 @example(raw="half \ud83d and \udcff\x00 <tail>", finish="")
 @given(raw=st.text(st.characters(), max_size=200), finish=st.text(st.characters(), max_size=20))
 @settings(max_examples=30)
-def test_an_answer_comes_back_as_it_went_in(
+def test_answers_are_stored_unchanged(
     tmp_path_factory: pytest.TempPathFactory, raw: str, finish: str
 ) -> None:
     answer = StoredAnswer(KEY, LlmReply(raw, finish, None, raw[:9]), None, estimated=True)
@@ -47,7 +47,7 @@ def test_an_answer_comes_back_as_it_went_in(
         assert store.answer(KEY) == answer
 
 
-def test_sums_above_all_money_stay_at_their_highest(store: AnswerStore) -> None:
+def test_sums_are_capped(store: AnswerStore) -> None:
     most = 1 << 62
     for number in range(3):
         answer = an_answer(key_of(number), cost=1e30)
@@ -58,7 +58,7 @@ def test_sums_above_all_money_stay_at_their_highest(store: AnswerStore) -> None:
     assert store.spent() == Spending(4, most, most, most, estimated=1)
 
 
-def test_a_question_is_missing_until_it_is_answered_or_rejected_for_good(store: AnswerStore) -> None:
+def test_a_question_is_missing_until_answered_or_finally_rejected(store: AnswerStore) -> None:
     asks = [an_ask(key_of(number)) for number in range(4)]
     store.save_answer(an_answer(key_of(0)))
     store.save_failure(a_failure(key_of(1), final=True))
@@ -95,30 +95,28 @@ KEYS = [
 
 @given(order=st.permutations(KEYS))
 @settings(max_examples=20)
-def test_answers_do_not_depend_on_the_order_they_came_in(
-    tmp_path_factory: pytest.TempPathFactory, order: list[AskKey]
-) -> None:
+def test_answers_are_read_in_key_order(tmp_path_factory: pytest.TempPathFactory, order: list[AskKey]) -> None:
     with AnswerStore.open(tmp_path_factory.mktemp("order") / "store.sqlite", create=True) as store:
         for key in order:
             store.save_answer(an_answer(key))
         assert [answer.key for answer in store.answers(["positive", "negative"], "ab")] == KEYS
 
 
-def test_answers_of_some_tasks_and_texts(store: AnswerStore) -> None:
+def test_answers_can_be_selected_by_task_and_text(store: AnswerStore) -> None:
     numbers = range(600)
     for number in numbers:
         store.save_answer(an_answer(key_of(number)))
         store.save_answer(an_answer(key_of(number, task="judge")))
-    wanted = [f"{number:04}" for number in reversed(numbers) if number % 2]
-    found = list(store.answers(["judge"], [*wanted, *wanted, "absent"]))
-    assert [answer.key.text_id for answer in found] == sorted(wanted)
-    assert {answer.key.task for answer in found} == {"judge"}
-    assert list(store.answers([], wanted)) == []
+    keys = [f"{number:04}" for number in reversed(numbers) if number % 2]
+    result = list(store.answers(["judge"], [*keys, *keys, "absent"]))
+    assert [answer.key.text_id for answer in result] == sorted(keys)
+    assert {answer.key.task for answer in result} == {"judge"}
+    assert list(store.answers([], keys)) == []
     assert store.answer(key_of(7777)) is None
 
 
-def test_a_reader_at_leisure_does_not_keep_the_log_from_being_folded_in(store: AnswerStore) -> None:
-    """While judges are asked proposals are read, for hours: in one transaction each call cost 23 kB."""
+def test_a_slow_reader_does_not_block_checkpoints(store: AnswerStore) -> None:
+    """Proposals are read for hours while judges answer; one long read transaction would grow the log."""
     for number in range(300):
         store.save_answer(an_answer(key_of(number)))
     reader = store.answers(["positive"], (f"{number:04}" for number in range(300)))
@@ -130,7 +128,7 @@ def test_a_reader_at_leisure_does_not_keep_the_log_from_being_folded_in(store: A
     assert sum(1 for _ in reader) == 299
 
 
-def test_what_is_spent(store: AnswerStore) -> None:
+def test_spending_by_llm(store: AnswerStore) -> None:
     assert store.spent() == Spending()
     attempt = store.begin(KEY, TokenUsage(100, 50), 2.0)
     assert store.spent() == Spending(1, 100, 50, 2 * 10**12, estimated=1)  # in flight, at its bound
@@ -149,7 +147,7 @@ def test_what_is_spent(store: AnswerStore) -> None:
     assert store.spent().known_cost == 2.25
 
 
-def test_calls_that_were_cut_off_are_charged_at_their_bound_once(store: AnswerStore) -> None:
+def test_unfinished_calls_are_charged_at_their_bound_once(store: AnswerStore) -> None:
     store.begin(KEY, TokenUsage(100, 50), 2.0)
     store.begin(KEY, TokenUsage(1, 1), None)
     store.close()
@@ -171,7 +169,7 @@ def test_a_batch_counts_at_its_bound_until_it_is_collected(store: AnswerStore) -
     assert store.batches() == store.batches("chatgpt") == [BATCH]
     assert store.batches("other") == []
     assert store.spent() == Spending(2, 200, 100, 4 * 10**12, estimated=2)
-    assert store.recover() == 0  # it is still worked on
+    assert store.recover() == 0  # it is pending
     store.collect_batch(BATCH, [an_answer()], [a_failure(key_of(2), final=False)])
     assert store.batches() == []
     assert store.spent() == Spending(2, 10, 5, 10**12 // 4)
@@ -179,15 +177,15 @@ def test_a_batch_counts_at_its_bound_until_it_is_collected(store: AnswerStore) -
     assert [failure.key for failure in store.failures()] == [key_of(2)]
 
 
-def test_a_batch_that_is_given_up_stays_charged_at_its_bound(store: AnswerStore) -> None:
+def test_an_abandoned_batch_stays_charged_at_its_bound(store: AnswerStore) -> None:
     store.save_batch(BATCH)
     before = store.spent()
-    store.give_up_batch(BATCH)
+    store.abandon_batch(BATCH)
     assert store.batches() == []
-    assert store.spent() == before == BATCH.most
+    assert store.spent() == before == BATCH.bound_spending
 
 
-def test_a_batch_whose_answers_break_off_is_collected_anew(store: AnswerStore) -> None:
+def test_a_failed_collection_changes_nothing(store: AnswerStore) -> None:
     def answers():
         yield an_answer()
         raise KeyboardInterrupt
@@ -197,11 +195,11 @@ def test_a_batch_whose_answers_break_off_is_collected_anew(store: AnswerStore) -
         store.collect_batch(BATCH, answers(), [])
     assert store.batches() == [BATCH]
     assert store.answer(KEY) is None
-    store.forget_batch("b1")
+    store.delete_batch("b1")
     assert store.spent() == Spending()
 
 
-def test_an_answer_and_its_charge_are_one_step(store: AnswerStore) -> None:
+def test_an_answer_and_its_charge_are_one_transaction(store: AnswerStore) -> None:
     attempt = store.begin(KEY, TokenUsage(100, 50), 2.0)
     store._connection.execute("DROP TABLE spending")
     with pytest.raises(DataError):
@@ -209,7 +207,7 @@ def test_an_answer_and_its_charge_are_one_step(store: AnswerStore) -> None:
     assert store.answer(KEY) is None
 
 
-def test_only_its_owner_can_read_it(store: AnswerStore) -> None:
+def test_only_the_owner_can_read_the_store(store: AnswerStore) -> None:
     store.save_answer(an_answer())
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in store.path.parent.iterdir()}
     assert len(modes) >= 2

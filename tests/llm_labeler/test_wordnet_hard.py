@@ -1,4 +1,4 @@
-"""Hard negatives by rules: each kind by a worked case, and what the rules leave alone."""
+"""Hard negatives by rules."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ CASES: list[tuple[ChangeKind, str, str]] = [
 ORGANS = ["bladder", "pancreas", "spleen", "liver", "stomach", "heart", "kidney", "lung", "brain"]
 
 
-@pytest.mark.parametrize(("kind", "text", "wanted"), CASES)
-def test_each_kind_changes_what_it_is_named_after(kind: ChangeKind, text: str, wanted: str) -> None:
-    assert (kind, wanted) in hard_negatives(text, 9, (kind,))
+@pytest.mark.parametrize(("kind", "text", "expected"), CASES)
+def test_hard_negatives_of_each_kind(kind: ChangeKind, text: str, expected: str) -> None:
+    assert (kind, expected) in hard_negatives(text, 9, (kind,))
 
 
-def test_another_thing_of_its_kind_is_none_that_the_sentence_names() -> None:
+def test_siblings_are_not_in_the_sentence() -> None:
     text = "The pills protect the liver, the stomach and the heart."
-    found = [sentence for _, sentence in hard_negatives(text, 9, ("entity",))]
-    assert found
-    for sentence in found:
+    result = [sentence for _, sentence in hard_negatives(text, 9, ("entity",))]
+    assert result
+    for sentence in result:
         organs = [word for word in sentence.strip(".").replace(",", "").split() if word in ORGANS]
         assert len(organs) == len(set(organs)) == 3
     (plural,) = hard_negatives("Both kidneys were swollen again.", 1, ("entity",))
@@ -54,13 +54,13 @@ def test_another_thing_of_its_kind_is_none_that_the_sentence_names() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "On the other hand, it is cheap.",  # no other foot
+        "On the other hand, it is cheap.",  # an idiom
         "The drug is taken by mouth.",
         "He has fatty liver.",  # a name
-        "He has a low pulse (heart rhythm).",  # says the same again
+        "He has a low pulse (heart rhythm).",  # in brackets
     ],
 )
-def test_a_word_that_is_part_of_another_name_stays(text: str) -> None:
+def test_words_in_longer_names_are_kept(text: str) -> None:
     assert not hard_negatives(text, 9, ("entity",))
 
 
@@ -75,23 +75,23 @@ def test_a_word_that_is_part_of_another_name_stays(text: str) -> None:
         "word " * 60 + "is here.",
     ],
 )
-def test_lists_headings_and_the_like_are_left_alone(text: str) -> None:
+def test_lists_and_headings_are_left_out(text: str) -> None:
     assert hard_negatives(text, 9, CHANGES) == []
     assert same_meaning(text, 9) == []
 
 
-def test_numbers_that_count_nothing_stay() -> None:
+def test_references_are_not_changed() -> None:
     for text in ("See page 12 of the guide.", "Stage 0 is the first of them.", "Read chapter 3.1 for more."):
         assert not hard_negatives(text, 9, ("number",)), text
 
 
 @pytest.mark.parametrize("digits", ["8" * 16, "8" * 400, "8" * 5000, "8" + ",888" * 200, "8" * 400 + ".5"])
-def test_a_number_beyond_all_measure_stays(digits: str) -> None:
+def test_huge_numbers_are_not_changed(digits: str) -> None:
     for words in (f"{digits} users", f"a {digits}-year plan", f"about {digits} mg", f"{digits} percent"):
         assert not hard_negatives(f"The report speaks of {words} in it.", 9, ("number",))
 
 
-def test_the_surest_of_each_kind_come_before_the_second_of_any() -> None:
+def test_the_best_of_each_kind_come_first() -> None:
     text = "The doctor should see 20 children with asthma before the end of the year."
     kinds = [kind for kind, _ in hard_negatives(text, 20, CHANGES)]
     first = len(set(kinds))
@@ -102,30 +102,30 @@ def test_the_surest_of_each_kind_come_before_the_second_of_any() -> None:
 
 
 def test_a_paraphrase_that_differs_by_an_apostrophe_comes_last() -> None:
-    found = same_meaning("The tank is not often full.", 3)
-    assert "'" in found[-1]
-    assert "'" not in found[0]
+    result = same_meaning("The tank is not often full.", 3)
+    assert "'" in result[-1]
+    assert "'" not in result[0]
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_read(text: str) -> None:
+def test_any_text_is_accepted(text: str) -> None:
     for _, sentence in hard_negatives(text, 5, CHANGES):
         assert sentence.casefold() != " ".join(text.split()).casefold()
 
 
 @pytest.mark.parametrize(
-    ("question", "wanted"),
+    ("question", "expected"),
     [
         ("Can stress cause a rash?", "Can a rash be caused by stress?"),
         ("How often should I water it?", "How frequently should I water it?"),
         ("What is the difference between a lake and a pond?", "How does a lake differ from a pond?"),
     ],
 )
-def test_questions_are_asked_in_other_words(question: str, wanted: str) -> None:
-    assert same_meaning(question, 1) == [wanted]
+def test_questions_are_paraphrased(question: str, expected: str) -> None:
+    assert same_meaning(question, 1) == [expected]
 
 
-def test_a_question_of_two_things_is_not_taken_for_one_of_one() -> None:
+def test_questions_about_two_things_are_left_out() -> None:
     for question in (
         "What is the treatment of choice for gout?",
         "What is the difference between a lake and a pond and which is deeper?",

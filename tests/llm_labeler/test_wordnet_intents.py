@@ -1,4 +1,4 @@
-"""Questions of a thing in other words, and questions of something else about it."""
+"""Questions with the same and with another intent by rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.clients.wordnet.intents import intent_questions
 
 
-def test_a_question_keeps_what_it_asks_and_a_negative_keeps_the_thing() -> None:
+def test_positives_keep_the_intent_and_negatives_the_thing() -> None:
     asked = "What are the treatments for blue knee fever ?"
     same = candidates(asked, "positive", 9)
     assert set(same) == {
@@ -25,14 +25,14 @@ def test_a_question_keeps_what_it_asks_and_a_negative_keeps_the_thing() -> None:
     assert candidates(asked, "negative", 2) == others[:2]
 
 
-def test_nobody_asks_how_a_delay_is_treated() -> None:
+def test_general_questions_get_no_illness_negatives() -> None:
     others = " ".join(intent_questions("What causes a delay?", "negative"))
     assert "prevent a delay" in others
     assert "treat" not in others
     assert "diagnose" not in others
 
 
-def test_many_things_have_no_verb_of_one() -> None:
+def test_plural_things_get_no_singular_questions() -> None:
     same = intent_questions("What are the symptoms of night sweats?", "positive")
     assert "What are the signs of night sweats?" in same
     assert not any("does" in one for one in same)
@@ -42,10 +42,10 @@ def test_many_things_have_no_verb_of_one() -> None:
     "text",
     ["What causes it?", "What causes asthma - children?", "My card causes trouble.", "What is asthma?"],
 )
-def test_other_texts_are_left_to_the_other_rules(text: str) -> None:
+def test_other_texts_have_no_intent(text: str) -> None:
     assert intent_questions(text, "positive") == intent_questions(text, "negative") == []
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_taken(text: str) -> None:
+def test_any_text_is_accepted(text: str) -> None:
     assert not set(intent_questions(text, "positive")) & set(intent_questions(text, "negative"))

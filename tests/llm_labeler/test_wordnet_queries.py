@@ -1,4 +1,4 @@
-"""Questions to a passage by rules: asked for what it says, and as negatives for what it does not."""
+"""Questions about a passage by rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("passage", "question"), CASES)
-def test_what_a_sentence_plainly_says_is_asked_for(passage: str, question: str) -> None:
+def test_positives_ask_for_the_stated_topic(passage: str, question: str) -> None:
     assert queries(passage, "positive", 3)[0] == question
     negatives = queries(passage, "negative", 9)
     assert negatives
@@ -26,7 +26,7 @@ def test_what_a_sentence_plainly_says_is_asked_for(passage: str, question: str) 
     assert len(queries(passage, "negative", 1)) == 1
 
 
-def test_nothing_is_asked_as_a_negative_that_any_word_bears_on() -> None:
+def test_negatives_avoid_mentioned_topics() -> None:
     passage = (
         "Blue knee fever is a rare disorder. It is treated with salt, and a test of the blood can tell it."
     )
@@ -41,18 +41,18 @@ def test_nothing_is_asked_as_a_negative_that_any_word_bears_on() -> None:
     [
         "It is a rare disorder.",
         "The disorder is treated with salt.",
-        "A nurse is a person who helps the ill.",  # no illness
+        "A nurse is a person who helps the ill.",  # not an illness
         "Blue knee fever is not a disorder.",
         "Preventing fires is a condition of safety.",
         "What is blue knee fever?",
         "",
     ],
 )
-def test_nothing_is_asked_of_other_sentences(passage: str) -> None:
+def test_other_sentences_give_no_questions(passage: str) -> None:
     assert queries(passage, "positive", 3) == []
     assert queries(passage, "negative", 3) == []
 
 
 @given(st.text(max_size=200))
-def test_any_passage_is_read(passage: str) -> None:
+def test_any_passage_is_accepted(passage: str) -> None:
     assert len(queries(passage, "negative", 2)) <= 2

@@ -1,4 +1,4 @@
-"""A server that answers each connection as a test says, byte by byte."""
+"""A server whose response to each connection is defined by the test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Answer = Callable[[asyncio.StreamWriter, bytes], Awaitable[None]]
 
 @asynccontextmanager
 async def serving(answer: Answer) -> AsyncIterator[int]:
-    """Its port; `answer` gets the head of each request."""
+    """Yield the port; `answer` receives the head of each request."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -31,7 +31,7 @@ async def serving(answer: Answer) -> AsyncIterator[int]:
 
 
 def whole(body: bytes, status: int = 200, **headers: str) -> Answer:
-    """An answer that is sent at once; underscores in names of headers stand for hyphens."""
+    """A complete response; underscores in header names become hyphens."""
     lines = [f"HTTP/1.1 {status} X", f"content-length: {len(body)}", "connection: close"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
 

@@ -1,4 +1,4 @@
-"""The memory that some code takes at most, measured in a process of its own."""
+"""Peak memory of code, measured in its own process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 def peak():
-    # Not getrusage: a child's begins with what its parent had.
+    # Not getrusage, which starts at the parent's peak.
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
@@ -29,7 +29,7 @@ print((peak() - before) / 1024)
 
 
 def peak_mib(imports: str, code: str, path: Path) -> tuple[str, float]:
-    """What became of `code`, to which `path` is `sys.argv[1]`, and the MiB that it took beyond its imports.
+    """The output of `code` with `path` as `sys.argv[1]`, and its peak MiB without imports.
 
     What became of it is "done", or the words of a DataError.
     """

@@ -1,4 +1,4 @@
-"""A dataset to review, and a person at its page who speaks the page's protocol."""
+"""A dataset to review, and a client that acts as the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOSTILE = [
 
 
 def rows(number: int = 60) -> list[dict[str, Any]]:
-    """Pairs of issues: most by a maintainer, some by others, the rest not the same."""
+    """Pairs of issues: duplicates by maintainers and others, and negatives."""
     made = []
     for place in range(number):
         label = int(place % 3 != 0)
@@ -40,7 +40,7 @@ def rows(number: int = 60) -> list[dict[str, Any]]:
 
 
 class Reviewer:
-    """Somebody who has a link."""
+    """A reviewer with a link."""
 
     def __init__(self, link: str) -> None:
         self.url, _, token = link.partition("/#")
@@ -48,37 +48,37 @@ class Reviewer:
         self.session.headers["Authorization"] = f"Bearer {token}"
 
     def state(self) -> dict[str, Any]:
-        """What the page would show."""
-        return self._told(self.session.get(f"{self.url}/api/state", timeout=30))
+        """The state that the page shows."""
+        return self._checked(self.session.get(f"{self.url}/api/state", timeout=30))
 
     def post(self, path: str, body: dict[str, Any]) -> requests.Response:
-        """Send what the page would send."""
+        """Send a request as the page does."""
         return self.session.post(f"{self.url}/api/{path}", json=body, timeout=30)
 
     def say(self, answer: str, **more: Any) -> dict[str, Any]:
-        """Judge the pair in view."""
-        return self._told(self.post("judge", self.said(self.state(), answer, **more)))
+        """Judge the current pair."""
+        return self._checked(self.post("judge", self.judgement(self.state(), answer, **more)))
 
     @staticmethod
-    def said(state: dict[str, Any], answer: str, **more: Any) -> dict[str, Any]:
-        """A judgement of the pair that a state shows."""
+    def judgement(state: dict[str, Any], answer: str, **more: Any) -> dict[str, Any]:
+        """A judgement of the pair in a state."""
         pair = state["pair"]
         return {"key": str(uuid.uuid4()), "pair": pair["id"], "answer": answer, "seconds": 1} | more
 
     @staticmethod
-    def _told(answer: requests.Response) -> dict[str, Any]:
+    def _checked(answer: requests.Response) -> dict[str, Any]:
         answer.raise_for_status()
-        told: dict[str, Any] = answer.json()
-        return told
+        state: dict[str, Any] = answer.json()
+        return state
 
 
 def text_in(shown: dict[str, Any]) -> str:
-    """All that a side of the page shows."""
+    """The text on one side of the page."""
     return "".join(text for text, _ in shown["pieces"])
 
 
 def judge_all(review: Any, answer: Callable[[str], str] = lambda _: "yes") -> None:
-    """Have ann judge every pair, by what both texts say."""
+    """Ann judges every pair by its texts."""
     with review.serve(["ann"], port=0) as server:
         ann = Reviewer(server.links["ann"])
         while (pair := ann.state()["pair"]) is not None:

@@ -1,5 +1,3 @@
-"""An address is read once; nothing that others name leads away from its origin."""
-
 from __future__ import annotations
 
 from urllib.parse import urlsplit
@@ -30,7 +28,7 @@ def read(text: str) -> Address:
         ("http://gpu_box:1/v1", "http://gpu_box:1/v1", ("http", "gpu_box", 1)),
     ],
 )
-def test_an_address_has_one_form(text: str, url: str, origin: tuple[str, str, int]) -> None:
+def test_addresses(text: str, url: str, origin: tuple[str, str, int]) -> None:
     assert (read(text).url, read(text).origin) == (url, origin)
 
 
@@ -49,7 +47,7 @@ NO_ADDRESSES = {
 @pytest.mark.parametrize(
     ("text", "words"), [(text, words) for words, texts in NO_ADDRESSES.items() for text in texts]
 )
-def test_what_is_no_address_is_refused_and_its_secrets_are_not_repeated(text: str, words: str) -> None:
+def test_invalid_addresses(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
         read(text)
     assert "hunter2" not in str(caught.value)
@@ -69,11 +67,11 @@ def test_what_is_no_address_is_refused_and_its_secrets_are_not_repeated(text: st
         ("http://[::2]", False),
     ],
 )
-def test_what_stays_on_this_machine(url: str, is_loopback: bool) -> None:
+def test_loopback(url: str, is_loopback: bool) -> None:
     assert read(url).is_loopback is is_loopback
 
 
-def test_a_secret_crosses_no_network_in_clear() -> None:
+def test_secret_over_plain_http_is_refused() -> None:
     for url in ("https://x", "http://127.0.0.1:8"):
         read(url).guard("the token", "say so")
     with pytest.raises(ConfigError, match=r"http://x: over plain http, .* the token; use https, or say so"):
@@ -88,7 +86,7 @@ EVIL = [
 
 @pytest.mark.parametrize("path", EVIL)
 @pytest.mark.parametrize("root", [ROOT, f"{ROOT}/api/v3"])
-def test_a_path_that_could_lead_elsewhere_is_refused(path: str, root: str) -> None:
+def test_paths_to_other_hosts(path: str, root: str) -> None:
     with pytest.raises(BadReply, match="is not a path on this server"):
         read(root).join(path)
     assert not is_path(path)
@@ -102,7 +100,7 @@ PARTS = st.sampled_from([*"/\\@:?#%. []\n\t", "..", "%2f", "%5c", "evil", "api.e
 @given(st.lists(PARTS | HOSTS | st.characters(), max_size=8).map("".join))
 @example("/\\evil")
 @example("/?x=@evil//")
-def test_whatever_is_joined_requests_asks_our_server_alone(text: str) -> None:
+def test_joined_urls_stay_on_the_server(text: str) -> None:
     address = read("https://api.example/api/v3")
     try:
         url = address.join(text)
@@ -115,7 +113,7 @@ def test_whatever_is_joined_requests_asks_our_server_alone(text: str) -> None:
 
 
 @pytest.mark.parametrize("dots", ["..", ".", "%2e%2e", ".%2E", "%2e", "%2E."])
-def test_no_segment_leads_up(dots: str) -> None:
+def test_paths_upwards(dots: str) -> None:
     address = read("http://h/tenant/api")
     for path in (f"/{dots}", f"/{dots}/{dots}/admin", f"/a/{dots}/b", f"/a/{dots}?x=1"):
         with pytest.raises(BadReply, match="is not a path on this server"):

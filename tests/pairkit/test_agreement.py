@@ -1,5 +1,3 @@
-"""Agreement and shares against values worked by hand, and against other implementations."""
-
 from __future__ import annotations
 
 import pytest
@@ -16,7 +14,7 @@ def test_wilson(right: int, n: int, low: float, high: float) -> None:
     assert wilson(0, 0) is None
 
 
-def test_a_weighted_share_by_hand() -> None:
+def test_weighted_share() -> None:
     # strata of 90 and 10 pairs, of which 3 and 2 were judged: weights 30 and 5
     found = weighted_share([True, True, False, True, False], [30, 30, 30, 5, 5])
     assert found.value == pytest.approx((60 + 5) / 100)
@@ -28,7 +26,7 @@ def test_a_weighted_share_by_hand() -> None:
     assert weighted_share([True] * 8 + [False] * 2).interval == wilson(8, 10)
 
 
-def test_kappa_by_hand() -> None:
+def test_kappa() -> None:
     # Cohen's table 20, 5, 10, 15: seen 0.7, by chance 0.5 * 0.6 + 0.5 * 0.4 = 0.5
     one = [1] * 25 + [0] * 25
     other = [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15
@@ -51,8 +49,8 @@ JUDGES = [
 ]
 
 
-def test_alpha_is_krippendorffs() -> None:
-    units = [[said for said in unit if said is not None] for unit in zip(*JUDGES, strict=True)]
+def test_alpha() -> None:
+    units = [[answer for answer in unit if answer is not None] for unit in zip(*JUDGES, strict=True)]
     assert krippendorff_alpha(units).value == pytest.approx(0.743, abs=5e-4)
     assert krippendorff_alpha(units, "interval").value == pytest.approx(0.849, abs=5e-4)
     low, high = krippendorff_alpha(units).interval or (0, 0)
@@ -60,13 +58,13 @@ def test_alpha_is_krippendorffs() -> None:
     assert krippendorff_alpha(units).n == 11  # the twelfth was judged by one alone
 
 
-def test_what_is_undefined_is_none() -> None:
+def test_undefined_figures_are_none() -> None:
     assert cohen_kappa([], []) == (None, None, 0)
     assert krippendorff_alpha([[1], []]) == (None, None, 0)
     assert krippendorff_alpha([[1, 1], [1, 1]]) == (None, None, 2)
 
 
-def test_agreement_throughout_is_no_certainty() -> None:
+def test_interval_of_perfect_agreement() -> None:
     # Wilson's bound for 50 of 50 is 0.9287: of 50 pairs 3.57 may be disagreements, by chance half of them are
     found = cohen_kappa([1] * 25 + [0] * 25, [1] * 25 + [0] * 25)
     assert found.value == 1

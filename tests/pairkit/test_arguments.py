@@ -1,5 +1,3 @@
-"""A mistake in a call from Python is one line that names the argument, not a traceback from deep inside."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -30,16 +28,15 @@ ANY: Any = pairkit  # called as no type checker lets one
         (lambda: ANY.show(ROWS, row=1.5), "row = 1.5: "),
         (lambda: ANY.export(ROWS, None), "out = None: input is not a valid path"),
         (lambda: ANY.write(ROWS, None), "out = None: "),
-        (lambda: ANY.merge([ROWS, ROWS], split="half"), "split = 'half': "),
+        (lambda: ANY.merge([ROWS, ROWS], split_sizes="half"), "split_sizes = 'half': "),
         (lambda: ANY.merge([ROWS, ROWS], seed=None), "seed = None: "),
         (lambda: ANY.merge(pd.DataFrame(ROWS)), "nothing to merge; give a list of datasets"),
-        (lambda: ANY.split(ROWS, split=0.5), "split = 0.5: "),
-        (lambda: ANY.split(ROWS, split=None), "split = None: "),
+        (lambda: ANY.split(ROWS, split_sizes=0.5), "split_sizes = 0.5: "),
+        (lambda: ANY.split(ROWS, split_sizes=None), "split_sizes = None: "),
         (lambda: ANY.split(ROWS, seed=1.5), "seed = 1.5: "),
-        (lambda: ANY.push(pairkit.read(ROWS), "owner/name"), "folder = "),
     ],
 )
-def test_a_wrong_argument_is_named(
+def test_errors_name_the_argument(
     call: Callable[[], object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -55,13 +52,13 @@ def test_a_wrong_argument_is_named(
     [
         ({}, "the dict given: is empty"),
         ({1: ROWS}, "the split 1 has no name"),
-        (datasets.Dataset.from_list(ROWS).to_iterable_dataset(), "it is streamed"),
+        (datasets.Dataset.from_list(ROWS).to_iterable_dataset(), "is streamed"),
     ],
 )
-def test_a_source_that_is_no_table_is_refused(source: Any, message: str) -> None:
+def test_invalid_sources(source: Any, message: str) -> None:
     with pytest.raises(pairkit.DataError, match=message):
         pairkit.read(source)
 
 
-def test_a_split_can_not_write_to_the_terminal() -> None:
+def test_control_codes_in_split_names() -> None:
     assert "\x1b" not in repr(pairkit.read({"\x1b[31mtrain": ROWS}))

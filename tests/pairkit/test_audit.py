@@ -28,7 +28,7 @@ def audit(dataset: PairDataset) -> AuditReport:
     return audit_pairs(read_frames(dataset))
 
 
-def test_a_clean_dataset_leaks_nothing() -> None:
+def test_clean_dataset() -> None:
     report = audit(
         dataset(train=[("a b c", "d e f", 1), ("a b c", "g h i", 0)], test=[("j k l", "m n o", 1)])
     )
@@ -39,7 +39,7 @@ def test_a_clean_dataset_leaks_nothing() -> None:
     assert json.loads(json.dumps(report.to_dict()))["leaks"] == []
 
 
-def test_a_text_in_two_splits_is_a_leak() -> None:
+def test_text_in_two_splits() -> None:
     report = audit(dataset(train=[("a b c", "d e f", 1)], test=[("a b c", "m n o", 0)]))
     assert report.shared_issues.count == 1
     assert "a b c" in report.shared_issues.examples[0]
@@ -49,13 +49,13 @@ def test_a_text_in_two_splits_is_a_leak() -> None:
         report.check()
 
 
-def test_a_nearly_equal_text_in_two_splits_is_a_leak() -> None:
+def test_near_duplicate_in_two_splits() -> None:
     report = audit(dataset(train=[(LONG, "d e f", 1)], test=[(LONG + " today", "m n o", 0)]))
     assert (report.shared_issues.count, report.near_identical.count) == (0, 1)
     assert audit(dataset(train=[(LONG, "d e f", 1), (LONG + " today", "x y z", 0)])).leaks == []
 
 
-def test_issues_are_known_by_their_pages_and_clusters_by_name() -> None:
+def test_issues_by_url_and_clusters() -> None:
     def split(text: str, number: int, cluster: str) -> pl.DataFrame:
         return pl.DataFrame(
             {
@@ -77,7 +77,7 @@ def test_issues_are_known_by_their_pages_and_clusters_by_name() -> None:
     assert report.leaks == ["1 shared issues", "1 shared clusters"]
 
 
-def test_equal_texts_of_two_issues_in_two_splits_are_a_leak() -> None:
+def test_equal_texts_of_issues_in_two_splits() -> None:
     frame = pl.DataFrame({"text1": ["a b c"], "text2": ["d e f"], "label": [1], "url1": ["1"], "url2": ["2"]})
     other = pl.DataFrame({"text1": ["a b c"], "text2": ["g h i"], "label": [0], "url1": ["3"], "url2": ["4"]})
     report = audit(PairDataset({"train": frame, "validation": other}, "x"))
@@ -102,7 +102,7 @@ def test_repeated_and_contradictory_pairs() -> None:
     assert report.leaks == []
 
 
-def test_rows_without_a_page_are_told_apart_by_their_texts() -> None:
+def test_rows_without_url_are_identified_by_text() -> None:
     frame = pl.DataFrame(
         {
             "text1": ["a", "b", "b"],
@@ -122,13 +122,13 @@ def test_long_texts_are_counted() -> None:
     assert report.splits["train"].long_share == pytest.approx(0.5)
 
 
-def test_a_split_without_rows() -> None:
+def test_empty_split() -> None:
     report = audit(dataset(train=[("a b c", "d e f", 1)], test=[]))
     assert report.splits["test"].pairs == 0
     assert report.leaks == []
 
 
-def test_graded_labels_have_a_mean_instead_of_a_share() -> None:
+def test_mean_of_graded_labels() -> None:
     graded = PairDataset(
         {"train": pl.DataFrame({"text1": ["a", "b"], "text2": ["c", "d"], "label": [5.0, 2.0]})},
         "x",
@@ -140,7 +140,7 @@ def test_graded_labels_have_a_mean_instead_of_a_share() -> None:
     assert "label 1" not in text
 
 
-def test_rows_that_other_commands_refuse(tmp_path: Path) -> None:
+def test_bad_rows(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text("text1,text2,label\na,b,yes\n,d,no\ne,f,\ng,,no\ni,j,\n")
     report = pairkit.audit(path)
@@ -157,19 +157,17 @@ def test_rows_that_other_commands_refuse(tmp_path: Path) -> None:
     assert (skipped.bad_rows, skipped.splits["train"].pairs) == (report.bad_rows, 1)
 
 
-def test_bad_rows_are_counted_and_kept_beside_the_output(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_bad_rows_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path, out = tmp_path / "pairs.csv", tmp_path / "out"
     path.write_text("text1,text2,label\na,b,yes\n,d,no\ne,f,\ng,h,no\n")
-    with pytest.raises(DataError, match=r"pairs\.csv:4: label None: there is none; .*--bad-rows skip"):
+    with pytest.raises(DataError, match=r"pairs\.csv:4: label None is missing; .*--bad-rows skip"):
         pairkit.write(path, out)
     made = pairkit.write(path, out, bad_rows="skip")
     assert made.statistics["dropped_pairs"] == {"empty_text1": 1, "empty_label": 1}
-    told = [record.getMessage() for record in caplog.records]
-    assert told[0] == f"rows left out: empty text1 in 1 ({path}:3); empty label in 1 ({path}:4)"
+    output = [record.getMessage() for record in caplog.records]
+    assert output[0] == f"rows left out: empty text1 in 1 ({path}:3); empty label in 1 ({path}:4)"
     kept = tmp_path / "out.bad-rows.jsonl"
-    assert told[1] == f"rows left out are in {kept}"
+    assert output[1] == f"rows left out are in {kept}"
     rows = [json.loads(line) for line in kept.read_text().splitlines()]
     assert [(row["row"], row["reason"], row["text2"]) for row in rows] == [
         (3, "empty_text1", "d"),

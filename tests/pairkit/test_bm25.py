@@ -1,5 +1,3 @@
-"""BM25 scores by hand, ties, and texts of which nothing is known."""
-
 from __future__ import annotations
 
 from math import log
@@ -13,28 +11,28 @@ from pairkit.similarity.bm25 import Bm25, best
 TEXTS = ["red boat", "red car red", "blue", "..."]
 
 
-def test_a_score_by_hand() -> None:
-    """Lucene's: idf * tf / (tf + k1 * (1 - b + b * length / mean length)); lengths 2, 3, 1, 0."""
+def test_score() -> None:
+    """As Lucene: idf * tf / (tf + k1 * (1 - b + b * length / mean length)); lengths 2, 3, 1, 0."""
     scores = Bm25(TEXTS).scores("RED red")
     idf = log(1 + (4 - 2 + 0.5) / (2 + 0.5))
     by_hand = [idf * tf / (tf + 1.5 * (0.25 + 0.75 * length / 1.5)) for tf, length in ((1, 2), (2, 3))]
     assert scores == pytest.approx([*by_hand, 0, 0], abs=1e-6)
 
 
-def test_unknown_words_and_no_words_score_nothing() -> None:
+def test_unknown_words() -> None:
     index = Bm25(TEXTS)
     for text in ("green", "", "!"):
         assert index.scores(text).tolist() == [0, 0, 0, 0]
     assert Bm25([]).scores("red").tolist() == []
 
 
-def test_the_best_are_above_zero_and_ties_go_by_place() -> None:
+def test_best() -> None:
     scores = np.array([0, 2, 1, 2, 1, 0.5], np.float32)
     assert best(scores, 3).tolist() == [1, 3, 2]
     assert best(scores, 6).tolist() == best(scores, 99).tolist() == [1, 3, 2, 4, 5]
 
 
-def test_an_index_from_disk_scores_as_the_one_that_was_written(tmp_path: Path) -> None:
+def test_save_and_load(tmp_path: Path) -> None:
     texts = ["panic when saving", "", "E0277 when saving", "the window is red"]
     index = Bm25(texts)
     index.save(tmp_path)

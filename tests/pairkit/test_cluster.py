@@ -1,5 +1,3 @@
-"""Which Ray cluster is meant, and what is said of those that can't be joined or that lose a worker."""
-
 from __future__ import annotations
 
 import socket
@@ -12,7 +10,7 @@ from pairkit.app.errors import ConfigError, DataError, RemoteError
 from pairkit.system.cluster import Cluster, WorkerLost, address_of, joined
 
 
-def test_the_address_is_named() -> None:
+def test_engine_and_address() -> None:
     assert address_of("local", None) is None
     assert address_of("ray", "10.0.0.1:6379") == "10.0.0.1:6379"
     with pytest.raises(ConfigError, match=r"10\.0\.0\.1:6379: is for --engine ray"):
@@ -23,7 +21,7 @@ def test_the_address_is_named() -> None:
         address_of("spark", None)
 
 
-def test_what_is_no_address() -> None:
+def test_invalid_addresses() -> None:
     for address in ("auto", "ray://head", "10.0.0.1"):
         with pytest.raises(ConfigError, match="expected HOST:PORT"), joined(address):
             pass
@@ -32,7 +30,7 @@ def test_what_is_no_address() -> None:
             pass
 
 
-def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     match = r"--engine ray .* needs ray, .* 'aoe-toolkit\[ray\]'"
     with socket.create_server(("127.0.0.1", 0)) as listening, pytest.raises(ConfigError, match=match):
@@ -52,7 +50,7 @@ class _RaySystemError(_RayError):
 
 
 class _RayTaskError(_RayError, OSError):
-    """As Ray makes them: of the class of the cause, too."""
+    """As Ray's errors, which are also of the class of the cause."""
 
     cause = DataError("a fault of its own", path="a.json", row=3)
 
@@ -74,7 +72,7 @@ EXCEPTIONS = SimpleNamespace(
         (_RayError(), WorkerLost, "_RayError"),
     ],
 )
-def test_what_comes_back_of_a_fault(raised: Exception, expected: type[Exception], words: str) -> None:
+def test_errors_of_tasks_and_workers(raised: Exception, expected: type[Exception], words: str) -> None:
     def fail(*_: object, **__: object) -> None:
         raise raised
 
@@ -88,7 +86,7 @@ def test_what_comes_back_of_a_fault(raised: Exception, expected: type[Exception]
             cluster.begun(fail, 1)
 
 
-def test_the_first_answer() -> None:
+def test_first_finished_call() -> None:
     ray = SimpleNamespace(wait=lambda references, timeout: (references[1:2], []), exceptions=EXCEPTIONS)
     assert Cluster(ray).first(["a", "b"], 1.0) == "b"
     assert Cluster(ray).first(["a"], 1.0) is None

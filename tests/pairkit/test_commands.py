@@ -1,5 +1,3 @@
-"""A public function as a command: flags, help, results and errors come from its signature and docstring."""
-
 from __future__ import annotations
 
 import json
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pytest
 from typer.testing import CliRunner
 
-from pairkit.app.commands import add_command, application, tell_details, with_input_flags
+from pairkit.app.commands import add_command, application, log_to_stderr, with_input_flags
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, PYTHON_ONLY, Flag, columns_given, mapping
 from pairkit.app.settings import Settings
@@ -21,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Model(Settings):
-    """Settings that flags refer to."""
+    """Settings of the flags."""
 
     rate: float = 0.5
 
 
 class Result:
-    """What the function returns."""
+    """The result of the functions."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         self.given = given
@@ -124,14 +122,14 @@ def test_flags_become_arguments(run: Any) -> None:
     assert found.stderr == ""
 
 
-def test_defaults_are_those_of_python(run: Any) -> None:
+def test_defaults(run: Any) -> None:
     found = run("bake", "rye", "--out", "bread", "--json")
     assert json.loads(found.stdout)["sizes"] == str([1.0, 2.0])
     assert {**json.loads(found.stdout), "sizes": "(1, 2)"} == bake("rye", "bread").to_dict()
     assert found.stderr.splitlines()[0] == "a note"
 
 
-def test_help_has_the_main_flags_and_three_examples_and_help_all_the_rest(run: Any) -> None:
+def test_help_and_help_all(run: Any) -> None:
     short, whole = run("bake", "--help").stdout, run("bake", "--help-all").stdout
     assert "Bake a dough." in short
     assert "It takes a while." in short
@@ -147,40 +145,38 @@ def test_help_has_the_main_flags_and_three_examples_and_help_all_the_rest(run: A
     assert "--own" not in whole
 
 
-def test_an_entry_may_refer_to_another_function(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_references_between_docstrings(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Sizes of the loaves; some are small." in run("twice", "--help-all").stdout
 
 
-def test_a_function_of_its_own_may_run_in_its_place(run: Any) -> None:
+def test_run_function(run: Any) -> None:
     assert run("twice", "--source", "ab", "--times", "3").stdout.startswith("source='ababab'")
     assert run("twice", "--source", "ab", "--times", "0").stdout == ""
-    assert "butter=None" in run("twice", "--source", "ab").stdout  # although Python needs it
+    assert "butter=None" in run("twice", "--source", "ab").stdout  # required in Python
     assert run("twice", "--source", "ab", "--json").exit_code == 2
 
 
 @pytest.mark.parametrize(
     ("rate", "message"), [("0", "--rate 0: expected more than 0"), ("1", "--rate 1.0: expected less than 1")]
 )
-def test_a_message_names_the_flag(run: Any, rate: str, message: str) -> None:
+def test_errors_name_the_flag(run: Any, rate: str, message: str) -> None:
     found = run("bake", "rye", "-o", "bread", "--rate", rate)
     assert str(found.exception) == message
 
 
-def test_the_version_and_completion(run: Any) -> None:
+def test_version_and_completion(run: Any) -> None:
     assert run("--version").stdout.startswith("kitchen (aoe-toolkit ")
     shown = run("--help").stdout
     assert "--install-completion" in shown
     assert "\x1b" not in shown  # a pipe has no colours
 
 
-def test_details_are_printed_once_and_only_ours(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verbose_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     logger = logging.getLogger("pairkit")
     monkeypatch.setattr(logger, "handlers", [])
     monkeypatch.setattr(logger, "level", logging.NOTSET)
-    tell_details("pairkit")
-    tell_details("pairkit")
+    log_to_stderr("pairkit")
+    log_to_stderr("pairkit")
     logging.getLogger("pairkit.dataset.reader").info("a\x1b[31m line")
     logging.getLogger("somebody.elses").info("their own")
     assert capsys.readouterr().err == "a\ufffd[31m line\n"
@@ -198,7 +194,7 @@ def test_details_are_printed_once_and_only_ours(
         ("pairs report other", "pairs report other"),
     ],
 )
-def test_a_next_step_reads_the_source_as_this_one_did(step: str, words: str) -> None:
+def test_next_step_keeps_input_flags(step: str, words: str) -> None:
     columns = {"text1": "1", "text2": "2"}
     given = {"columns": columns, "labels": "a=skip", "label_range": None, "bad_rows": "skip"}
     for source in ({"source": "d.csv"}, {"data": {"name": "d.csv"}}, {"data": "d.csv"}):

@@ -17,7 +17,7 @@ class Outer(Settings):
     ratio: float = Field(default=1.0, ge=0)
 
 
-def test_layers_override_each_other(tmp_path: Path) -> None:
+def test_layers(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text("ratio = 2.0\n[inner]\nseed = 1\nname = 'file'\n")
     settings = load_settings(
@@ -40,12 +40,12 @@ def test_layers_override_each_other(tmp_path: Path) -> None:
         (["ratio=1", "ratio.x=2"], r"ratio is a value, not a section"),
     ],
 )
-def test_bad_values_are_explained(assignments: list[str], message: str) -> None:
+def test_invalid_values(assignments: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_settings(Outer, assignments=assignments)
 
 
-def test_bad_files_are_explained(tmp_path: Path) -> None:
+def test_invalid_toml(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such configuration file"):
         load_settings(Outer, file=tmp_path / "none.toml")
     bad = tmp_path / "bad.toml"
@@ -57,7 +57,7 @@ def test_bad_files_are_explained(tmp_path: Path) -> None:
 TABLE = {"seed": "inner.seed", "ratio": "ratio"}
 
 
-def test_keywords_stand_over_settings_and_these_over_a_file(tmp_path: Path) -> None:
+def test_order_of_layers(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text("ratio = 2.0\n[inner]\nseed = 1\n")
     found = merge(Outer, TABLE, {"seed": 3, "ratio": None}, config=file, settings={"inner.seed": 2})
@@ -65,6 +65,6 @@ def test_keywords_stand_over_settings_and_these_over_a_file(tmp_path: Path) -> N
     assert merge(Outer, TABLE, {}, config=str(file), settings=["inner.seed=2"]).inner.seed == 2
 
 
-def test_a_keyword_of_the_wrong_kind_names_its_setting() -> None:
+def test_invalid_keyword_names_its_setting() -> None:
     with pytest.raises(ConfigError, match=r"inner\.seed"):
         merge(Outer, TABLE, {"seed": "seven"})

@@ -1,5 +1,3 @@
-"""Files with bytes changed, cut and put in: read, or refused in one line that names the file."""
-
 from __future__ import annotations
 
 import io
@@ -57,7 +55,7 @@ CHANGES = st.lists(
 @settings(max_examples=25)
 @given(CHANGES)
 @pytest.mark.parametrize("name", FILES)
-def test_no_damage_is_a_traceback(
+def test_damaged_files_give_an_error_with_their_name(
     tmp_path_factory: pytest.TempPathFactory, name: str, changes: list[tuple[float, int, bytes]]
 ) -> None:
     path, data = tmp_path_factory.getbasetemp() / name, bytearray(FILES[name])
@@ -69,6 +67,6 @@ def test_no_damage_is_a_traceback(
         try:
             read(path)
         except PairkitError as error:
-            said = str(error)
-            if not said.startswith(str(path)) or "\n" in said:
-                pytest.fail(f"names no file, or has several lines: {said!r}")
+            message = str(error)
+            if not message.startswith(str(path)) or "\n" in message:
+                pytest.fail(f"names no file, or has several lines: {message!r}")

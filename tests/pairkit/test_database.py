@@ -1,5 +1,3 @@
-"""SQLite files of ours."""
-
 from __future__ import annotations
 
 import sqlite3
@@ -11,13 +9,7 @@ import pytest
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system import database
-from pairkit.system.database import (
-    Schema,
-    connect,
-    database_errors,
-    open_database,
-    prepare,
-)
+from pairkit.system.database import Schema, connect, database_errors, open_database, prepare
 
 SCHEMA = Schema("toy store", 0x544F5931, 2, "CREATE TABLE toys (name TEXT);")
 
@@ -36,7 +28,7 @@ def store(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_new_file_is_private_and_can_be_opened_again(store: Path) -> None:
+def test_new_file_is_private(store: Path) -> None:
     assert stat.S_IMODE(store.stat().st_mode) == 0o600
     connection = opened(store)
     connection.execute("INSERT INTO toys VALUES ('bear')")
@@ -44,7 +36,7 @@ def test_a_new_file_is_private_and_can_be_opened_again(store: Path) -> None:
     assert opened(store).execute("SELECT name FROM toys").fetchall() == [("bear",)]
 
 
-def test_files_of_another_kind_or_version(store: Path) -> None:
+def test_other_kinds_and_versions(store: Path) -> None:
     with pytest.raises(DataError, match="not a doll store"):
         opened(store, Schema("doll store", 1, 2, ""))
     with pytest.raises(DataError, match="newer version"):
@@ -53,14 +45,14 @@ def test_files_of_another_kind_or_version(store: Path) -> None:
         opened(store, Schema("toy store", SCHEMA.application, 3, ""))
 
 
-def test_what_is_no_database(tmp_path: Path) -> None:
+def test_invalid_database(tmp_path: Path) -> None:
     path = tmp_path / "no.sqlite"
     path.write_bytes(b"nothing of the kind" * 60)
     with pytest.raises(DataError, match="move it away"):
         opened(path)
 
 
-def test_a_file_that_another_process_writes_to(store: Path) -> None:
+def test_busy_database(store: Path) -> None:
     first, second = opened(store), opened(store)
     second.execute("PRAGMA busy_timeout = 10")
     first.execute("BEGIN IMMEDIATE")
@@ -69,7 +61,7 @@ def test_a_file_that_another_process_writes_to(store: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "mode"), [("nfs4", "delete"), ("fuse.sshfs", "delete"), ("ext4", "wal")])
-def test_a_write_ahead_log_is_only_used_on_local_disks(
+def test_write_ahead_log_only_on_local_disks(
     store: Path, kind: str, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mounts, shared = store.with_name("mounts"), store.parent / "my files"
@@ -87,7 +79,7 @@ def test_a_write_ahead_log_is_only_used_on_local_disks(
             assert names == (set() if mode == "delete" else {f"{name}-wal", f"{name}-shm"})
 
 
-def test_a_read_only_connection_writes_nothing(store: Path) -> None:
+def test_read_only_connection(store: Path) -> None:
     with pytest.raises(ConfigError, match="can't be read or written"), database_errors(store):
         connect(store, read_only=True).execute("INSERT INTO toys VALUES ('bear')")
     with pytest.raises(ConfigError, match="nothing is here"):

@@ -23,14 +23,14 @@ def sizes(made: pairkit.MadeDataset) -> dict[str, int]:
     return {split: rows.height for split, rows in made.pairs.splits.items()}
 
 
-def test_shares_are_met_and_nothing_is_shared() -> None:
+def test_split_sizes() -> None:
     made = pairkit.split(MANY)
     assert sizes(made) == {"train": 320, "validation": 40, "test": 40}
     assert pairkit.audit(made.pairs).leaks == []
     assert made.statistics["dropped_pairs"] == {}
 
 
-def test_the_seed_decides_and_the_order_of_rows_does_not() -> None:
+def test_result_depends_on_seed_but_not_on_order() -> None:
     test = {*pairkit.split(MANY, seed=1).pairs["test"]["text2"]}
     assert {
         *pairkit.split(MANY.sample(fraction=1, shuffle=True, seed=3), seed=1).pairs["test"]["text2"]
@@ -38,17 +38,17 @@ def test_the_seed_decides_and_the_order_of_rows_does_not() -> None:
     assert {*pairkit.split(MANY, seed=2).pairs["test"]["text2"]} != test
 
 
-def test_splits_that_were_there_are_forgotten_and_one_may_be_left_out() -> None:
+def test_old_splits_are_ignored() -> None:
     halves = {"train": MANY.head(200), "test": MANY.tail(200)}
-    assert sizes(pairkit.split(halves, split=(9, 0, 1))) == {"train": 360, "test": 40}
+    assert sizes(pairkit.split(halves, split_sizes=(9, 0, 1))) == {"train": 360, "test": 40}
 
 
-def test_pairs_that_hang_together_are_told_or_cut() -> None:
+def test_connected_pairs() -> None:
     ring = MANY.with_columns(
         pl.when(pl.col("label") == 0).then(pl.lit("the same")).otherwise("text2").alias("text2")
     )
     with pytest.raises(
-        DataError, match=r"400 of 400 rows belong together.*validation would get 0 rows of 40.*cut-neg"
+        DataError, match=r"400 of 400 rows are connected.*validation would get 0 rows of 40.*cut-neg"
     ):
         pairkit.split(ring)
     made = pairkit.split(ring, cut_negatives=True)
@@ -61,9 +61,9 @@ def test_pairs_that_hang_together_are_told_or_cut() -> None:
 @pytest.mark.parametrize(
     "shares", [(), (1,), (0, 0, 0), (-1, 1, 1), (float("nan"), 1, 1), (float("inf"), 1, 1)]
 )
-def test_shares_that_are_none(shares: tuple[float, ...]) -> None:
-    with pytest.raises(ConfigError, match="expected shares of train, validation and test, such as"):
-        pairkit.split(MANY, split=shares)
+def test_invalid_sizes(shares: tuple[float, ...]) -> None:
+    with pytest.raises(ConfigError, match="expected sizes of train, validation and test, such as"):
+        pairkit.split(MANY, split_sizes=shares)
 
 
 ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 1)), min_size=1, max_size=60)
@@ -71,9 +71,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0,
 
 @settings(max_examples=25)
 @given(ROWS, st.booleans(), st.integers(0, 3))
-def test_whatever_is_split_shares_nothing_and_nothing_goes_unsaid(
-    rows: list[Any], cut_negatives: bool, seed: int
-) -> None:
+def test_any_split_has_no_leaks_and_all_rows(rows: list[Any], cut_negatives: bool, seed: int) -> None:
     frame = pl.DataFrame(
         [(f"one {a}", f"two {b}", label) for a, b, label in rows],
         schema=["text1", "text2", "label"],
@@ -82,7 +80,7 @@ def test_whatever_is_split_shares_nothing_and_nothing_goes_unsaid(
     try:
         made = pairkit.split(frame, cut_negatives=cut_negatives, seed=seed)
     except DataError as error:
-        assert "belong together" in str(error) or "no pair is left" in str(error)  # noqa: PT017
+        assert "are connected" in str(error) or "no pair is left" in str(error)  # noqa: PT017
         return
     assert pairkit.audit(made.pairs).leaks == []
     assert len(made.pairs) + made.dropped.height == len(rows)

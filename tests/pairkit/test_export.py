@@ -35,7 +35,7 @@ def test_export(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])
-def test_a_spreadsheet_runs_nothing_of_an_export(tmp_path: Path, mark: str) -> None:
+def test_formulas_are_escaped(tmp_path: Path, mark: str) -> None:
     text = mark + 'cmd|"/c calc"!A1'
     frame = pl.DataFrame(
         {"text1": [text, "1=1"], "text2": ["b", " -"], "label": [1.0, -0.5], mark + "more": [None, text]}
@@ -52,7 +52,7 @@ def test_a_spreadsheet_runs_nothing_of_an_export(tmp_path: Path, mark: str) -> N
     assert json.loads(lines.read_text(encoding="utf-8").splitlines()[0])["text1"] == text
 
 
-def test_export_replaces_no_other_file(tmp_path: Path) -> None:
+def test_export_keeps_other_files(tmp_path: Path) -> None:
     dataset = PairDataset({"train": pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})}, "x")
     (path,) = export_pairs(dataset, tmp_path, "csv")
     assert export_pairs(dataset, tmp_path, "csv") == [path]
@@ -64,8 +64,8 @@ def test_export_replaces_no_other_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [b"x", [b"x"], {"a": [b"x"]}])
 @pytest.mark.parametrize("file_format", ["jsonl", "csv"])
-def test_bytes_are_not_exported(tmp_path: Path, value: object, file_format: str) -> None:
+def test_columns_of_bytes_are_refused(tmp_path: Path, value: object, file_format: str) -> None:
     frame = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "raw": [value]})
-    with pytest.raises(DataError, match=f"x: the column raw holds bytes, which {file_format} can't"):
+    with pytest.raises(DataError, match=f"x: column raw has bytes, which {file_format} can't"):
         export_pairs(PairDataset({"train": frame}, "x"), tmp_path, file_format)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ from pairkit.similarity.groups import Groups, alone, connected, shared
 TIES = st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=25)
 
 
-def test_a_group_is_named_after_its_smallest_member() -> None:
+def test_group_names() -> None:
     groups = Groups([5, 4, 3, 9])
     assert groups.join(5, 4)
     assert groups.join(4, 3)
@@ -21,7 +21,7 @@ def test_a_group_is_named_after_its_smallest_member() -> None:
 
 @settings(max_examples=40)
 @given(TIES)
-def test_groups_are_the_connected_parts(ties: list[tuple[int, int]]) -> None:
+def test_groups_are_connected_components(ties: list[tuple[int, int]]) -> None:
     groups: Groups[int] = Groups(range(16))
     near = {n: {n} for n in range(16)}
     for one, other in ties:
@@ -39,7 +39,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), max_size=30)
 
 @settings(max_examples=40)
 @given(PAIRS, PAIRS)
-def test_groups_are_those_of_union_find(some: list[tuple[int, int]], more: list[tuple[int, int]]) -> None:
+def test_connected_equals_union_find(some: list[tuple[int, int]], more: list[tuple[int, int]]) -> None:
     expected, groups = Groups(range(20)), alone(20)
     for pairs in (some, more):
         for one, other in pairs:

@@ -1,5 +1,3 @@
-"""A server in a thread: it answers, finishes what it is at, and leaves its port."""
-
 from __future__ import annotations
 
 import asyncio
@@ -21,7 +19,7 @@ def get(port: int) -> tuple[int, bytes, dict[str, str]]:
     return found
 
 
-def test_what_is_worked_on_is_finished_and_the_port_is_free_again():
+def test_close_finishes_requests_and_frees_the_port():
     begun, free = threading.Event(), threading.Event()
 
     async def application(scope, receive, send):

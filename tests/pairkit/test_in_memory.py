@@ -1,5 +1,3 @@
-"""Rows in memory are read as the same rows in a file are."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -30,7 +28,7 @@ def _hub() -> Any:
     [lambda: ROWS, lambda: pl.DataFrame(ROWS), lambda: pl.LazyFrame(ROWS), _pandas, _hub],
     ids=["dicts", "polars", "lazy", "pandas", "datasets"],
 )
-def test_a_table_is_read_as_a_file_of_its_rows_is(make: Any, tmp_path: Path) -> None:
+def test_tables_are_read_like_files(make: Any, tmp_path: Path) -> None:
     pl.DataFrame(ROWS).write_parquet(tmp_path / "rows.parquet")
     expected = read_pairs(tmp_path / "rows.parquet")
     found = read_pairs(make())
@@ -38,7 +36,7 @@ def test_a_table_is_read_as_a_file_of_its_rows_is(make: Any, tmp_path: Path) -> 
     assert found.splits["train"].equals(expected.splits["train"])
 
 
-def test_tables_by_split_are_splits_in_the_usual_order() -> None:
+def test_tables_by_split() -> None:
     splits = {"test": ROWS, "dev": pl.DataFrame(ROWS), "train": ROWS[:1]}
     assert split_names(splits) == ["train", "validation", "test"]
     assert read_pairs(splits).splits["train"].height == 1
@@ -47,13 +45,13 @@ def test_tables_by_split_are_splits_in_the_usual_order() -> None:
     assert split_names(datasets.DatasetDict(validation=_hub(), train=_hub())) == ["train", "validation"]
 
 
-def test_texts_are_single_texts() -> None:
+def test_list_of_texts() -> None:
     (frame,) = read_rows(["one", "two"]).splits.values()
     assert frame.to_dict(as_series=False) == {"text": ["one", "two"]}
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "message"),
     [
         (7, "found int"),
         ([], "^the list given: is empty; expected a dict for each row"),
@@ -64,6 +62,6 @@ def test_texts_are_single_texts() -> None:
         ({"train": ROWS, "test": b"x"}, "the dict given, test"),
     ],
 )
-def test_what_is_no_table_is_refused_by_name(source: Any, said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_invalid_tables(source: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         read_pairs(source)

@@ -1,5 +1,3 @@
-"""Exact ties of sets, against all pairs compared one by one."""
-
 from __future__ import annotations
 
 import random
@@ -39,7 +37,7 @@ def joined(sets: list[set[int]], threshold: float) -> list[int]:
 
 @st.composite
 def families(draw: st.DrawFn) -> list[set[int]]:
-    """Sets of any kind; of a template with elements left out and put in; with slots of few values."""
+    """Random sets, variants of a template, and sets with slots of few values."""
     count = draw(st.integers(2, 40))
     random_ = random.Random(draw(st.integers(0, 2**32)))
     size = draw(st.sampled_from([4, 12, 40]))
@@ -66,39 +64,39 @@ def families(draw: st.DrawFn) -> list[set[int]]:
     product=st.sampled_from([0.0, 7e-11, 1.0]),
     entries=st.sampled_from([8, 1 << 22]),
 )
-def test_what_is_tied_is_what_a_comparison_of_all_pairs_ties(
+def test_groups_equal_those_of_all_pairs(
     sets: list[set[int]], threshold: float, few: int, product: float, entries: int
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:  # so that every way to compare is taken
+    with pytest.MonkeyPatch.context() as patch:  # so that every method is used
         patch.setattr(jaccard_join, "_FEW", few)
         patch.setattr(jaccard_join, "_PRODUCT", product)
         patch.setattr(jaccard_join, "_ENTRIES", entries)
         assert joined(sets, threshold) == by_pairs(sets, threshold)
 
 
-def test_a_pair_exactly_at_the_threshold_is_tied() -> None:
+def test_pair_at_the_threshold() -> None:
     # Four of five elements; 17 of 20.
     assert joined([{1, 2, 3, 4}, {1, 2, 3, 4, 5}, {9}], 0.8) == [0, 0, 2]
     assert joined([set(range(17)), set(range(20)), {99}], 0.85) == [0, 0, 2]
     assert joined([set(range(17)), set(range(20)), {99}], 0.8500001) == [0, 1, 2]
 
 
-def test_no_sets_and_one() -> None:
+def test_trivial_inputs() -> None:
     assert joined([], 0.8) == []
     assert joined([{1}], 0.8) == [0]
 
 
 @pytest.mark.parametrize("own", [5, 12, 30])
-def test_alike_sets_are_not_compared_one_by_one(own: int) -> None:
-    """A template of 100 elements with some of one's own: above, just below, and far below the threshold."""
+def test_similar_sets_are_not_compared_pairwise(own: int) -> None:
+    """A template of 100 elements plus own elements: above, just below and far below the threshold."""
     sets = [{*range(100), *range(1000 * n, 1000 * n + own)} for n in range(1, 8001)]
     assert len(set(joined(sets[:50], 0.8))) == (1 if own <= 12 else 50)
     given_ = [hashes(elements) for elements in sets]
     assert_linear(lambda some: tied_sets(some, 0.8), lambda size: given_[:size], len(given_))
 
 
-def test_alike_sets_that_share_their_differences_are_not_compared_one_by_one() -> None:
-    """Three slots of 100 values: a pair is tied where it has two in common."""
+def test_sets_with_shared_differences_are_not_compared_pairwise() -> None:
+    """Three slots of 100 values; pairs with two common values are similar."""
     random_ = random.Random(3)
     slots = [[1000 * (100 * place + value) for value in range(100)] for place in range(3)]
     sets = [
@@ -106,4 +104,4 @@ def test_alike_sets_that_share_their_differences_are_not_compared_one_by_one() -
         for _ in range(4000)
     ]
     assert joined(sets[:300], 0.8) == by_pairs(sets[:300], 0.8)
-    tied_sets([hashes(elements) for elements in sets], 0.8)  # pair by pair it would take ten minutes
+    tied_sets([hashes(elements) for elements in sets], 0.8)  # pairwise it would take ten minutes

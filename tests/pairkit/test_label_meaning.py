@@ -1,5 +1,3 @@
-"""What labels mean is certain, said, or refused with file, row and what to say."""
-
 from __future__ import annotations
 
 import math
@@ -28,8 +26,8 @@ def pairs(
     return [{texts[0]: f"a{row}", texts[1]: f"b{row}", label: value} for row, value in enumerate(labels)]
 
 
-def read(labels: list[Any], *, said: Any = None, scale: Any = None, **names: Any) -> PairDataset:
-    return read_pairs(pairs(labels, **names), rules=label_rules(said, scale))
+def read(labels: list[Any], *, user_labels: Any = None, scale: Any = None, **names: Any) -> PairDataset:
+    return read_pairs(pairs(labels, **names), rules=label_rules(user_labels, scale))
 
 
 def values(found: PairDataset) -> list[float]:
@@ -48,14 +46,14 @@ def values(found: PairDataset) -> list[float]:
         ),
     ],
 )
-def test_what_is_certain_is_1_and_0(labels: list[Any]) -> None:
+def test_certain_labels(labels: list[Any]) -> None:
     found = read(labels)
     assert (values(found), found.label_kind) == ([1, 0], "binary")
     assert found.rows["label"].dtype == pl.Int64
 
 
 @pytest.mark.parametrize("texts", [("premise", "hypothesis"), SENTENCES])
-def test_words_of_nli_leave_neutral_out_and_say_so(texts: tuple[str, str]) -> None:
+def test_nli_labels_skip_neutral(texts: tuple[str, str]) -> None:
     found = read(["neutral", "ENTAILMENT", "contradiction", "-", "neutral"], texts=texts)
     assert found.rows.select("text1", "label").rows() == [("a1", 1), ("a2", 0)]
     assert found.labels is not None
@@ -79,8 +77,8 @@ def test_words_of_nli_leave_neutral_out_and_say_so(texts: tuple[str, str]) -> No
         ([0, 1, -1, 2], {}, r":3: label -1: .*--labels -1=skip,0=1,1=skip,2=0"),
         ([1, -1], {}, r":2: label -1: .*--labels -1=0,1=1 .*--label-range -1,1"),
         ([0, 3, 1], {}, r":2: label 3: 0, 1, 3 may be classes"),
-        ([0, 1], {"texts": ("premise", "hypothesis")}, r":1: label 0 beside premise and hypothesis: in NLI"),
-        ([1.0], {"texts": ("Question", "Sentence")}, r":1: label 1\.0 beside Question and Sentence"),
+        ([0, 1], {"texts": ("premise", "hypothesis")}, r":1: label 0 with premise and hypothesis: in NLI"),
+        ([1.0], {"texts": ("Question", "Sentence")}, r":1: label 1\.0 with Question and Sentence"),
         (["entailment", "neutral"], {}, r":1: label 'entailment'; .*Found entailment, neutral: map words"),
         (["neutral"], {}, r":1: label 'neutral'"),
         ([1, 0, "same"], {}, r":3: label 'same'; .*Found 0, 1, same: map words"),
@@ -88,19 +86,17 @@ def test_words_of_nli_leave_neutral_out_and_say_so(texts: tuple[str, str]) -> No
         (["true", "yes"], {}, r":2: label 'yes'; .*--labels yes=1 "),
         (["yes", "1", "?"], {}, r":3: label '\?'; .*Found 1, \?, yes: .*--labels 1=1,\?=skip "),
         (["-", "true"], {}, r":1: label '-'"),
-        ([1, None], {}, r":2: label None: there is none; fill it, drop the row, or leave"),
-        ([1.0, math.nan], {}, r":2: label nan: there is none"),
-        (["1", " "], {}, r":2: label ' ': there is none"),
-        (["0.5", "nan"], {}, r":2: label 'nan': there is none"),
+        ([1, None], {}, r":2: label None is missing; fill it, drop the row, or leave"),
+        ([1.0, math.nan], {}, r":2: label nan is missing"),
+        (["1", " "], {}, r":2: label ' ' is missing"),
+        (["0.5", "nan"], {}, r":2: label 'nan' is missing"),
         ([0.5, math.inf], {}, r":2: label inf; expected 0 or 1, or a score from 0 to 5"),
         ([0.5, -0.5], {}, r":2: label -0\.5; .*--label-range"),
         ([0, 57], {}, r":2: label 57; .*--label-range 0,100"),
         (["1_0", "1"], {}, r":1: label '1_0'; "),
     ],
 )
-def test_what_is_not_certain_is_refused_with_what_to_say(
-    labels: list[Any], names: dict[str, Any], says: str
-) -> None:
+def test_uncertain_labels_are_refused(labels: list[Any], names: dict[str, Any], says: str) -> None:
     with pytest.raises(DataError, match=says) as raised:
         read(labels, **names)
     assert "\n" not in str(raised.value)
@@ -118,7 +114,7 @@ def test_what_is_not_certain_is_refused_with_what_to_say(
         (["0.25", "0.5"], {"texts": ("premise", "hypothesis")}, "scores from 0 to 1"),
     ],
 )
-def test_scores_are_left_on_their_scale(labels: list[Any], names: dict[str, Any], meaning: str) -> None:
+def test_scores_keep_their_scale(labels: list[Any], names: dict[str, Any], meaning: str) -> None:
     found = read(labels, **names)
     assert (values(found), found.label_kind) == (list(map(float, labels)), "graded")
     assert found.labels is not None
@@ -134,23 +130,23 @@ def test_scores_of_a_pair_dataset_stay_scores(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "user_labels",
     [
         {"0": 1, "1": "skip", "2": 0, "-1": "skip"},
         {0: 1, 1: "skip", 2: 0, -1: "skip"},
         "0=1, 1=skip,2=0,-1=SKIP",
     ],
 )
-def test_a_person_says_what_numbers_count_as(said: Any) -> None:
+def test_labels_option_for_numbers(user_labels: Any) -> None:
     for labels in ([0, 1, 2, -1, 1], [0.0, 1.0, 2.0, -1.0, 1.0], ["0", "1", " 2", "-1", "1.0"]):
-        found = read(labels, said=said)
+        found = read(labels, user_labels=user_labels)
         assert found.rows.select("text1", "label").rows() == [("a0", 1), ("a2", 0)]
         assert found.labels is not None
         assert found.labels.skipped == {"1": 2, "-1": 1}
 
 
 @pytest.mark.parametrize(
-    ("labels", "said", "expected", "meaning"),
+    ("labels", "user_labels", "expected", "meaning"),
     [
         (["Yes", "no", "maybe"], "maybe=skip", [1, 0], "maybe=skip, yes=1, no=0"),
         (
@@ -168,22 +164,18 @@ def test_a_person_says_what_numbers_count_as(said: Any) -> None:
         (["entailment", "neutral"], "contradiction=0", [1], "entailment=1, neutral=skip"),
     ],
 )
-def test_labels_that_are_not_named_keep_their_meaning(
-    labels: list[Any], said: str, expected: list[float], meaning: str
+def test_other_labels_keep_their_meaning(
+    labels: list[Any], user_labels: str, expected: list[float], meaning: str
 ) -> None:
-    found = read(labels, said=said)
+    found = read(labels, user_labels=user_labels)
     assert found.labels is not None
     assert (values(found), found.labels.meaning) == (expected, meaning)
 
 
 @pytest.mark.parametrize(
-    ("labels", "said", "says"),
+    ("labels", "user_labels", "says"),
     [
-        (
-            [0, 1, 2],
-            "2=0",
-            r":1: label 0 is none of those whose meaning was given \(2\)",
-        ),  # may be classes of NLI
+        ([0, 1, 2], "2=0", r":1: label 0 has no meaning among the given ones \(2\)"),  # may be classes of NLI
         ([0, 2, -1], "-1=skip", r":2: label 2: 0, 2 may be classes"),
         (
             ["yes", "dup", "maybe"],
@@ -197,15 +189,13 @@ def test_labels_that_are_not_named_keep_their_meaning(
         ),
     ],
 )
-def test_labels_that_are_not_named_are_refused_if_they_are_not_certain(
-    labels: list[Any], said: str | None, says: str
-) -> None:
+def test_other_uncertain_labels_are_refused(labels: list[Any], user_labels: str | None, says: str) -> None:
     with pytest.raises(DataError, match=says):
-        read(labels, said=said)
+        read(labels, user_labels=user_labels)
 
 
 @pytest.mark.parametrize(
-    ("said", "scale", "says"),
+    ("user_labels", "scale", "says"),
     [
         ("yes", None, "labels = 'yes': expected word=number or word=skip"),
         ("yes=high", None, "labels = .*: 'high' for 'yes'; expected a number or skip"),
@@ -218,29 +208,29 @@ def test_labels_that_are_not_named_are_refused_if_they_are_not_certain(
         (None, "a,b", "label_range"),
     ],
 )
-def test_what_a_person_says_wrongly_is_one_line(said: Any, scale: Any, says: str) -> None:
+def test_invalid_labels_options(user_labels: Any, scale: Any, says: str) -> None:
     with pytest.raises(ConfigError, match=says) as raised:
-        read([1, 0], said=said, scale=scale)
+        read([1, 0], user_labels=user_labels, scale=scale)
     assert "\n" not in str(raised.value)
 
 
-def test_a_scale_becomes_0_to_1() -> None:
+def test_label_range() -> None:
     found = read([0, 25, 100], scale="0,100")
     assert (values(found), found.label_kind) == ([0, 0.25, 1], "graded")
     assert found.labels is not None
     assert found.labels.meaning == "scores from 0 to 100, made 0 to 1"
     assert values(read([-1, 0, 0.5], scale=(-1, 1))) == [0, 0.5, 0.75]
     assert values(read([0, 1, 2], scale="0,2")) == [0, 0.5, 1]
-    assert values(read(["low", "high"], said="low=10,high=20", scale="0,20")) == [0.5, 1]
+    assert values(read(["low", "high"], user_labels="low=10,high=20", scale="0,20")) == [0.5, 1]
     with pytest.raises(
-        DataError, match=r":2: label 101 is outside of the label range 0,100; widen it, or drop"
+        DataError, match=r":2: label 101 is outside the label range 0,100; widen the range or drop"
     ):
         read([1, 101], scale="0,100")
     with pytest.raises(DataError, match=r":2: label 'high'; expected 0 or 1, or a score from 0 to 5"):
-        read(["low", "high"], said="low=0,high=20")
+        read(["low", "high"], user_labels="low=0,high=20")
 
 
-def test_all_tables_of_a_source_are_read_alike(tmp_path: Path) -> None:
+def test_labels_are_decided_over_all_tables(tmp_path: Path) -> None:
     for name, labels in (("train-0", [0, 1]), ("train-1", [4, 5]), ("test", [1, 2])):
         pl.DataFrame(pairs(labels)).write_csv(tmp_path / f"{name}.csv")
     found = read_pairs(tmp_path)
@@ -258,7 +248,7 @@ def classed(labels: list[int], names: list[str]) -> datasets.Dataset:
 
 @pytest.fixture(params=["memory", "parquet", "saved"])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    """Puts a Dataset somewhere, and tells the source."""
+    """Store a Dataset and return the source."""
 
     def keep(table: datasets.Dataset) -> Any:
         match request.param:
@@ -283,7 +273,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         (["0", "1", "2"], None),
     ],
 )
-def test_a_dataset_names_its_classes(kept: Any, names: list[str], expected: list[Any] | None) -> None:
+def test_class_names(kept: Any, names: list[str], expected: list[Any] | None) -> None:
     source = kept(classed([0, 1, 2, -1], names))
     if expected is None:
         with pytest.raises(DataError, match="label"):
@@ -295,7 +285,7 @@ def test_a_dataset_names_its_classes(kept: Any, names: list[str], expected: list
     assert found.labels.skipped == {"neutral": 1, "-1": 1}
 
 
-def test_classes_can_be_said_by_name_or_number(kept: Any) -> None:
+def test_classes_by_name_or_number(kept: Any) -> None:
     source = kept(classed([0, 1, 1, -1], ["not_entailment", "entailment"]))
     assert values(read_pairs(source)) == [0, 1, 1]
     assert values(read_pairs(source, rules=label_rules("0=1,1=0,-1=skip", None))) == [1, 0, 0]
@@ -307,7 +297,7 @@ def test_classes_can_be_said_by_name_or_number(kept: Any) -> None:
     ]
 
 
-def test_ever_so_many_spellings_of_a_label_are_counted_in_one_pass() -> None:
+def test_many_distinct_labels() -> None:
     spellings = ["0" * before + "1." + "0" * after for before in range(60) for after in range(60)]
 
     def table(size: int) -> pl.DataFrame:
@@ -321,11 +311,11 @@ def test_ever_so_many_spellings_of_a_label_are_counted_in_one_pass() -> None:
     assert (len(found), found.labels.skipped) == (1, {"1": len(spellings)})
 
 
-def test_what_is_left_out_is_told_wherever_rows_are_read(tmp_path: Path) -> None:
+def test_skipped_rows_are_reported(tmp_path: Path) -> None:
     words = ["entailment", "contradiction", "neutral", "entailment"]
-    told = "labels: entailment=1, contradiction=0, neutral=skip; rows left out: 1 neutral"
+    output = "labels: entailment=1, contradiction=0, neutral=skip; rows left out: 1 neutral"
     audited = pairkit.audit(pairs(words))
-    assert told in str(audited)
+    assert output in str(audited)
     assert audited.to_dict()["labels"]["skipped"] == {"neutral": 1}
     written = pairkit.write(pairs(words), tmp_path / "out")
     assert written.statistics["dropped_pairs"] == {"skipped_label": 1}
@@ -340,7 +330,7 @@ def test_what_is_left_out_is_told_wherever_rows_are_read(tmp_path: Path) -> None
 def test_scores_of_two_scales_are_not_merged() -> None:
     small, large = pairs([0.5, 1.0, 0.25]), pairs([4.5, 0.5, 3.0])
     with pytest.raises(
-        DataError, match=r"scores from 0 to 1 \(1\) can't be joined with scores beyond 1 \(2\)"
+        DataError, match=r"scores from 0 to 1 \(1\) can't be merged with scores above 1 \(2\)"
     ):
         pairkit.merge([small, large])
     assert len(pairkit.merge([small, pairkit.read(large, label_range=(0, 5))], conflicts="first").pairs) == 3

@@ -13,26 +13,21 @@ from hypothesis import strategies as st
 from pairkit.app.errors import DataError
 from pairkit.dataset.tables import read_table
 from pairkit.system import lines
-from pairkit.system.lines import (
-    read_lines,
-    read_objects,
-    read_text_lines,
-    read_whole,
-)
+from pairkit.system.lines import read_lines, read_objects, read_text_lines, read_whole
 from tests.pairkit.peak import peak_mib
 
 MIB = 1 << 20
 
 
 def bomb(path: Path, unit: bytes, mib: int) -> Path:
-    """A packed file of so many MiB of one unit; its members are alike, so that it is quickly made."""
+    """A gzip file that decompresses to `mib` MiB of one repeated unit."""
     member = gzip.compress(unit * (16 * MIB // len(unit)), mtime=0)
     path.write_bytes(member * (mib // 16))
     return path
 
 
 def one_line(path: Path, mib: int) -> Path:
-    """A line without an end that packs no better than text does."""
+    """A long line that compresses like text."""
     block = random.Random(1).randbytes(MIB).hex().encode()[:MIB]
     with gzip.open(path, "wb", 1) if path.suffix == ".gz" else path.open("wb") as file:
         for _ in range(mib):
@@ -41,9 +36,7 @@ def one_line(path: Path, mib: int) -> Path:
 
 
 @given(st.binary(max_size=200), st.booleans())
-def test_lines_are_those_of_the_file(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes, packed: bool
-) -> None:
+def test_lines(tmp_path_factory: pytest.TempPathFactory, data: bytes, packed: bool) -> None:
     path = tmp_path_factory.getbasetemp() / ("any.gz" if packed else "any.txt")
     path.write_bytes(gzip.compress(data) if packed else data)
     found = list(read_lines(path))
@@ -52,7 +45,7 @@ def test_lines_are_those_of_the_file(
     assert all(line.endswith(b"\n") for _, line in found[:-1])
 
 
-def test_what_stands_before_a_fault_is_given(tmp_path: Path) -> None:
+def test_lines_before_damage_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"one\ntwo\n") + b"rubbish")
     found = read_lines(path)
@@ -62,42 +55,42 @@ def test_what_stands_before_a_fault_is_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["zeros.gz", "letters.txt"])
-def test_no_line_takes_more_memory_than_its_limit(tmp_path: Path, name: str) -> None:
+def test_long_lines_take_bounded_memory(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     _ = bomb(path, b"\0", 128) if name == "zeros.gz" else one_line(path, 32)
     imports = "from pairkit.system.lines import read_lines"
     says, mib = peak_mib(imports, "any(0 for _ in read_lines(Path(sys.argv[1])))", path)
-    assert f"{name}:1: a line of more than 16 MiB" in says
+    assert f"{name}:1: has a line of more than 16 MiB" in says
     assert mib < 48
 
 
-def test_a_stream_of_short_lines_ends_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_on_decompressed_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "FREE_BYTES", MIB)
     monkeypatch.setattr(lines, "MAX_RATIO", 20)
     path = bomb(tmp_path / "blank.txt.gz", b"a\n" * 500 + b"\n" * 1000, 16)
-    with pytest.raises(DataError, match=r"gz:\d+: unpacks to more than 20 times its size"):
+    with pytest.raises(DataError, match=r"gz:\d+: decompresses to more than 20 times its size"):
         for _ in read_lines(path):
             pass
 
 
 @pytest.mark.parametrize("name", ["a.csv.gz", "a.tsv.gz", "a.jsonl.gz", "a.json.gz", "a.parquet.gz"])
-def test_no_bomb_becomes_a_table(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_on_decompressed_tables(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "FREE_BYTES", MIB)
-    with pytest.raises(DataError, match="unpacks to more than 200 times its size"):
+    with pytest.raises(DataError, match="decompresses to more than 200 times its size"):
         read_table(bomb(tmp_path / name, b" " * 1000 + b"\n", 16))
 
 
-def test_a_file_that_is_read_as_one_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_on_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.json"
     path.write_text("[" + " " * 2 * MIB + "]")
-    with pytest.raises(DataError, match=r"a\.json: holds more than 1 MiB; split the file"):
+    with pytest.raises(DataError, match=r"a\.json: has more than 1 MiB; split the file"):
         read_whole(path, MIB)
     monkeypatch.setattr(lines, "MAX_WHOLE_BYTES", MIB)
     with pytest.raises(DataError, match=r"name it \.jsonl"):
         read_table(path)
 
 
-def test_text_is_checked_row_by_row(tmp_path: Path) -> None:
+def test_invalid_utf8_names_its_row(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes("\ufeffone\r\ntwo\u2028three\n".encode() + b"\xe9\n")
     found = read_text_lines(path)
@@ -113,11 +106,11 @@ def test_text_is_checked_row_by_row(tmp_path: Path) -> None:
         ("9" * 100_000, "too deep or too large"),
         ('{"a": }', "not JSON"),
         ('["a"]', "list, expected a JSON object"),
-        ('{"a": "\\ud83d"}', "without its other half is no character"),
-        ('{"\\udc00": 1}', "without its other half is no character"),
+        ('{"a": "\\ud83d"}', "lone surrogate"),
+        ('{"\\udc00": 1}', "lone surrogate"),
     ],
 )
-def test_a_bad_object_names_its_row(tmp_path: Path, line: str, says: str) -> None:
+def test_invalid_objects_name_their_row(tmp_path: Path, line: str, says: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(f'{{"a": "\\ud83d\\ude00"}}\n\n{line}\n')
     found = read_objects(path)
@@ -128,7 +121,7 @@ def test_a_bad_object_names_its_row(tmp_path: Path, line: str, says: str) -> Non
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
-def test_a_pipe_is_refused_at_once(tmp_path: Path, name: str) -> None:
+def test_pipes_are_refused(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / name)
     for read in (read_table, read_whole, lambda path: list(read_lines(path))):
         with pytest.raises(DataError, match="is not a regular file"):
@@ -136,21 +129,21 @@ def test_a_pipe_is_refused_at_once(tmp_path: Path, name: str) -> None:
 
 
 @given(st.lists(st.integers(0, 40), max_size=30), st.integers(1, 20))
-def test_long_lines_are_passed_over_and_told(
+def test_long_lines_are_skipped(
     tmp_path_factory: pytest.TempPathFactory, lengths: list[int], most: int
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "some.txt"
     path.write_bytes(b"".join(b"x" * length + b"\n" for length in lengths))
-    told: list[int] = []
+    output: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "MAX_LINE_BYTES", most)
-        found = list(read_lines(path, pass_over=told.append))
+        found = list(read_lines(path, pass_over=output.append))
     long = [row for row, length in enumerate(lengths, 1) if length + 1 > most]
-    assert told == long
+    assert output == long
     kept = [(row, length) for row, length in enumerate(lengths, 1) if row not in long]
     assert [(row, len(line) - 1) for row, line in found] == kept
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "MAX_LINE_BYTES", most)
         if long:
-            with pytest.raises(DataError, match=rf"some\.txt:{long[0]}: a line of more than"):
+            with pytest.raises(DataError, match=rf"some\.txt:{long[0]}: has a line of more than"):
                 list(read_lines(path))

@@ -1,5 +1,3 @@
-"""Memory that was refused."""
-
 from __future__ import annotations
 
 import os
@@ -10,7 +8,7 @@ import torch
 from pairkit.system.machine import cores, is_out_of_memory, peak_rss_mb
 
 
-def test_what_torch_itself_says_of_too_large_a_tensor() -> None:
+def test_out_of_memory_error_of_torch() -> None:
     with pytest.raises(RuntimeError) as refused:
         torch.empty(2**50)
     assert is_out_of_memory(refused.value)
@@ -25,16 +23,16 @@ def test_what_torch_itself_says_of_too_large_a_tensor() -> None:
         RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
     ],
 )
-def test_it_is_told_by_kind_and_by_words(error: BaseException) -> None:
+def test_out_of_memory_messages(error: BaseException) -> None:
     assert is_out_of_memory(error)
 
 
 @pytest.mark.parametrize("error", [RuntimeError("size mismatch"), ValueError("out of memory")])
-def test_other_errors_are_not_it(error: BaseException) -> None:
+def test_other_errors(error: BaseException) -> None:
     assert not is_out_of_memory(error)
 
 
-def test_cores_are_those_that_the_process_may_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     assert peak_rss_mb() > 1
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 5, 7}, raising=False)
     assert cores() == 3

@@ -1,5 +1,3 @@
-"""Folders that `pairs` makes: whole, of equal bytes, and never in the place of something else."""
-
 from __future__ import annotations
 
 import json
@@ -34,7 +32,7 @@ def fingerprint(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_folder_of_ours_that_everybody_loads(home: Path) -> None:
+def test_merged_folder(home: Path) -> None:
     made = pairkit.merge(["train.tsv"], "out")
     assert {*fingerprint(home / "out")} == {
         *("README.md", "run.json", "statistics.json", "data/train-00000-of-00001.parquet")
@@ -47,12 +45,11 @@ def test_a_folder_of_ours_that_everybody_loads(home: Path) -> None:
     assert json.loads((home / "out/statistics.json").read_text()) == made.statistics
     datasets = pytest.importorskip("datasets")
     assert datasets.load_dataset("out", cache_dir=str(home / "cache"))["train"].num_rows == 5
-    assert pairkit.push("out", "me/out", dry_run=True).url is None
     card = (home / "out/README.md").read_text()
     assert "| train.tsv | 5 |" in card
 
 
-def test_the_same_again_is_the_same(home: Path) -> None:
+def test_repeated_call_is_unchanged(home: Path) -> None:
     pairkit.split("train.tsv", "out")
     before = fingerprint(home / "out")
     pairkit.split("train.tsv", "out")
@@ -63,26 +60,30 @@ def test_the_same_again_is_the_same(home: Path) -> None:
     pairkit.split("train.tsv", "out", seed=1, fresh=True)
 
 
-def test_nothing_of_others_is_replaced(home: Path) -> None:
+def test_other_files_are_not_replaced(home: Path) -> None:
     (home / "mine").mkdir()
     (home / "mine/notes.txt").write_text("mine")
-    for out, why in (("mine", "no dataset of `pairs`"), (".", "out|replace"), ("train.tsv", "would replace")):
+    for out, why in (
+        ("mine", "not a dataset of `pairs`"),
+        (".", "out|replace"),
+        ("train.tsv", "would replace"),
+    ):
         with pytest.raises(ConfigError, match=why):
             pairkit.merge(["train.tsv"], out, fresh=True)
     pairkit.merge(["train.tsv"], "made")
-    with pytest.raises(ConfigError, match="would replace made, which it is made of"):
+    with pytest.raises(ConfigError, match="would replace its source made"):
         pairkit.split("made", "made", fresh=True)
     assert (home / "mine/notes.txt").read_text() == "mine"
 
 
-def test_nothing_left_is_an_error_and_no_folder(home: Path) -> None:
+def test_no_pairs_left(home: Path) -> None:
     (home / "other.tsv").write_text("text1\ttext2\tlabel\na\tb\t1\nb\ta\t0\n")
     with pytest.raises(DataError, match="no pair is left of 2"):
         pairkit.merge(["other.tsv"], "out", conflicts="drop")
     assert not (home / "out").exists()
 
 
-def test_what_is_in_memory_can_be_written(home: Path) -> None:
+def test_write_rows_in_memory(home: Path) -> None:
     rows = [{"text1": "a", "text2": "b", "label": 0.5}, {"text1": "c", "text2": "d", "label": 4.0}]
     made = pairkit.write({"train": rows, "test": pl.DataFrame(rows[:1])}, "out")
     assert made.out == Path("out")
@@ -91,22 +92,21 @@ def test_what_is_in_memory_can_be_written(home: Path) -> None:
     assert made.statistics["splits"]["train"]["mean_label"] == 2.25
 
 
-def test_the_commands(home: Path) -> None:
+def test_commands(home: Path) -> None:
     run = CliRunner()
-    done = run.invoke(APP, ["split", "train.tsv", "--split", "2,1,1", "--out", "divided"])
+    done = run.invoke(APP, ["split", "train.tsv", "--split-sizes", "2,1,1", "--out", "divided"])
     assert done.exit_code == 0, done.exception
     assert done.stderr.splitlines()[-1] == "  aoe train --data divided --backbone minilm --out model"
     done = run.invoke(
-        APP,
-        ["merge", "train.tsv", "divided", "--out", "both", "--dropped", "gone.parquet", "--json"],
+        APP, ["merge", "train.tsv", "divided", "--out", "both", "--dropped", "gone.parquet", "--json"]
     )
     assert done.exit_code == 0, done.exception
-    told = json.loads(done.stdout)
-    assert told["dropped_pairs"] == {"repeated": 5}
+    output = json.loads(done.stdout)
+    assert output["dropped_pairs"] == {"repeated": 5}
     assert pl.read_parquet("gone.parquet")["left_out"].to_list() == ["repeated"] * 5
-    assert told["splits"] == json.loads(Path("both/statistics.json").read_text())["splits"]
+    assert output["splits"] == json.loads(Path("both/statistics.json").read_text())["splits"]
     assert run.invoke(APP, ["audit", "both", "-q"]).exit_code == 0
-    done = run.invoke(APP, ["split", "train.tsv", "--split", "most", "--out", "x"])
+    done = run.invoke(APP, ["split", "train.tsv", "--split-sizes", "most", "--out", "x"])
     assert "expected three numbers" in str(done.exception)
 
 
@@ -132,7 +132,7 @@ def texts(made: pairkit.MadeDataset) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-def test_each_pair_stands_once_and_says_where_it_is_from() -> None:
+def test_merged_pairs_occur_once_with_source() -> None:
     one = pairs(train=[("a", "b", 1), ("b", "a", 1), ("c", "d", 0)])
     other = pairs(train=[("d", "c", 0), ("e", "f", 1)])
     made = pairkit.merge({"one": one, "other": other})
@@ -145,16 +145,16 @@ def test_each_pair_stands_once_and_says_where_it_is_from() -> None:
     ]
 
 
-def test_the_row_that_is_kept_is_the_one_of_the_strongest_split() -> None:
+def test_kept_row_is_in_the_split_of_lowest_rank() -> None:
     made = pairkit.merge([pairs(train=[("a", "b", 1), ("c", "d", 1)]), pairs(test=[("b", "a", 1)])])
     assert texts(made) == {"train": [("x", "c", "d", 1)], "test": [("x-2", "b", "a", 1)]}
 
 
-def test_conflicts_are_named_and_resolved_as_asked() -> None:
+def test_conflicts() -> None:
     one, other = pairs(train=[("k", "l", 1), ("a", "b", 1)]), pairs(test=[("b", "a", 0), ("m", "n", 0)])
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as caught:
         pairkit.merge({"one": one, "other": other})
-    assert str(told.value) == (
+    assert str(caught.value) == (
         "pairs with different labels (1): 'a' (one, train, row 2: label 1; other, test, row 1: label 0);"
         " set conflicts to drop to leave them out,"
         " or to first to take the label of the dataset that comes first"
@@ -178,7 +178,7 @@ def test_conflicts_are_named_and_resolved_as_asked() -> None:
         (("a", "b", 1, "k#1"), ("c", "d", 1, "k#2"), None),
     ],
 )
-def test_what_two_splits_share_stays_with_the_stronger(
+def test_shared_texts_stay_in_the_split_of_lowest_rank(
     train: tuple[Any, ...], test: tuple[Any, ...], reason: str | None
 ) -> None:
     made = pairkit.merge([pairs(train=[train, ("y", "z", 1)]), pairs(test=[test])])
@@ -187,8 +187,8 @@ def test_what_two_splits_share_stays_with_the_stronger(
     assert pairkit.audit(made.pairs).leaks == []
 
 
-def test_a_text_of_a_row_that_goes_binds_nobody() -> None:
-    """The validation row goes for the sake of test; its other text is then free for train."""
+def test_dropped_rows_connect_no_texts() -> None:
+    """A dropped validation row doesn't keep its other text out of train."""
     made = pairkit.merge(
         [pairs(train=[("b", "c", 1)], validation=[("a", "b", 1), ("v", "w", 1)], test=[("a", "t", 0)])]
     )
@@ -199,7 +199,7 @@ def test_a_text_of_a_row_that_goes_binds_nobody() -> None:
     }
 
 
-def test_columns_of_all_are_kept_whatever_their_types() -> None:
+def test_columns_of_different_types_are_kept() -> None:
     one = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "who": ["x"], "n": [1]})
     other = pl.DataFrame({"text1": ["c"], "text2": ["d"], "label": [0], "who": [["y", "z"]], "n": [0.5]})
     made = pairkit.merge({"one": one, "other": other})
@@ -209,18 +209,18 @@ def test_columns_of_all_are_kept_whatever_their_types() -> None:
     ]
 
 
-def test_sources_of_what_was_merged_before_are_kept() -> None:
+def test_sources_of_earlier_merges() -> None:
     first = pairkit.merge({"one": pairs(train=[("a", "b", 1)])}).pairs
     assert pairkit.merge({"again": first}).pairs["train"]["source"].to_list() == ["again/one"]
     numbered = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "source": [7]})
     assert pairkit.merge({"x": numbered}).pairs["train"]["source"].to_list() == ["x/7"]
 
 
-def test_labels_and_scores_are_not_joined() -> None:
+def test_labels_and_scores_are_not_merged() -> None:
     scores = PairDataset(
         {"train": pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [2.5]})}, "s", "graded"
     )
-    with pytest.raises(DataError, match=r"can't be joined with scores \(one: binary, two: graded\)"):
+    with pytest.raises(DataError, match=r"can't be merged with scores \(one: binary, two: graded\)"):
         pairkit.merge({"one": pairs(train=[("a", "b", 1)]), "two": scores})
 
 
@@ -238,7 +238,7 @@ SETS = st.lists(
 
 @settings(max_examples=25)
 @given(SETS, st.sampled_from(["drop", "first"]))
-def test_whatever_is_merged_is_clean_and_nothing_goes_unsaid(sets: list[Any], conflicts: str) -> None:
+def test_any_merge_has_no_leaks_and_all_rows(sets: list[Any], conflicts: str) -> None:
     given_ = [pairs(**splits) for splits in sets]
     try:
         made = pairkit.merge(given_, conflicts=conflicts)

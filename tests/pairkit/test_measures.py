@@ -1,5 +1,3 @@
-"""How far dates give the label away."""
-
 from __future__ import annotations
 
 import polars as pl
@@ -15,14 +13,14 @@ def frame(*rows: tuple[int, int, int]) -> pl.DataFrame:
     return pl.DataFrame(times, schema=["created_at1", "created_at2", "label"], orient="row")
 
 
-def test_by_hand() -> None:
+def test_gap_auc() -> None:
     """Gaps 1 and 5 of positives against 3 and 5 of negatives: 1 < 3, 1 < 5, 5 > 3, 5 = 5."""
     assert gap_auc(frame((1, 2, 1), (9, 4, 1), (1, 4, 0), (7, 2, 0))) == (1 + 1 + 0 + 0.5) / 4
     assert gap_auc(frame((1, 2, 1), (1, 9, 0))) == 1.0
     assert gap_auc(frame((1, 9, 1), (1, 2, 0))) == 0.0
 
 
-def test_nothing_to_tell() -> None:
+def test_gap_auc_undefined() -> None:
     assert gap_auc(frame((1, 2, 1))) is None
     assert gap_auc(frame((1, 2, 0))) is None
     assert gap_auc(frame((1, 2, 1), (1, 9, 0)).drop("created_at1")) is None
@@ -33,24 +31,24 @@ def test_nothing_to_tell() -> None:
     assert gap_auc(frame((1, 2, 1), (1, 9, 0)), label="label") == 1.0
 
 
-def test_words_in_many_texts_are_common() -> None:
+def test_common_words() -> None:
     texts = [f"the parser{n}" for n in range(400)] + ["rare word"] * 20 + ["often seen"] * 24
     assert common_words(texts) == {"the", "often", "seen"}  # more than a twentieth of 444 texts
 
 
-def test_in_a_small_dataset_ten_texts_are_not_many() -> None:
+def test_common_words_of_small_datasets() -> None:
     assert common_words(["startup crash"] * 10) == frozenset()
     assert common_words(["startup crash"] * 11) == {"startup", "crash"}
 
 
-def test_pieces_keep_case_and_leave_parts_of_words_alone() -> None:
+def test_split_at_words() -> None:
     assert split_at_words("Crash, crashes", {"crash"}) == [("Crash", True), (", crashes", False)]
     assert split_at_words("", {"crash"}) == []
 
 
 @settings(max_examples=40)
 @given(st.text(), st.sets(st.text(max_size=5), max_size=5))
-def test_the_pieces_are_the_text(text: str, marked: set[str]) -> None:
+def test_pieces_join_to_the_text(text: str, marked: set[str]) -> None:
     marked |= set(sorted(distinct_words(text))[:2])
     pieces = split_at_words(text, marked)
     assert "".join(piece for piece, _ in pieces) == text

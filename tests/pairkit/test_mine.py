@@ -1,5 +1,3 @@
-"""Positives from the structure of documents: what each strategy finds, what is left out, and the dataset."""
-
 from __future__ import annotations
 
 import json
@@ -81,7 +79,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def mined(source: Any, **more: Any) -> pairkit.MadeDataset:
-    return pairkit.mine(source, **{"split": (1, 0, 0), "progress": False} | more)
+    return pairkit.mine(source, **{"split_sizes": (1, 0, 0), "progress": False} | more)
 
 
 def found(source: Any, strategies: str, **more: Any) -> list[tuple[str, str]]:
@@ -89,7 +87,7 @@ def found(source: Any, strategies: str, **more: Any) -> list[tuple[str, str]]:
     return list(rows.select("text1", "text2").iter_rows())
 
 
-def test_a_title_and_how_the_text_begins(folder: Path) -> None:
+def test_title_body(folder: Path) -> None:
     assert found(folder, "title-body") == [
         ("The pump handbook", "A pump moves water. See how to repair a pump, here and a shop."),
         ("Motors & more", "A motor turns the first pump by a belt. It is loud."),
@@ -97,7 +95,7 @@ def test_a_title_and_how_the_text_begins(folder: Path) -> None:
     ]
 
 
-def test_questions_and_what_follows_them(folder: Path) -> None:
+def test_question_answer(folder: Path) -> None:
     assert found(folder, "question-answer") == [
         ("What is a valve?", "It lets water through in one direction."),
         ("How do I stop it?", "Press the red button."),
@@ -105,7 +103,7 @@ def test_questions_and_what_follows_them(folder: Path) -> None:
     ]
 
 
-def test_a_heading_with_what_is_below_it_and_two_paragraphs_of_a_section(folder: Path) -> None:
+def test_section(folder: Path) -> None:
     pairs = found(folder, "section")
     assert ("Care", "Clean the pump each week.") in pairs
     assert ("Clean the pump each week.", "Replace the filter each month.") in pairs
@@ -113,7 +111,7 @@ def test_a_heading_with_what_is_below_it_and_two_paragraphs_of_a_section(folder:
     assert not any("not a text" in text or "cells" in text for pair in pairs for text in pair)
 
 
-def test_links_between_the_documents_alone(folder: Path) -> None:
+def test_links(folder: Path) -> None:
     made = mined(folder, strategies="links")
     rows = {row["text1"]: row for row in made.pairs.rows.iter_rows(named=True)}
     assert rows.keys() == {"how to repair a pump", "the first pump", "the book of pumps"}
@@ -124,7 +122,7 @@ def test_links_between_the_documents_alone(folder: Path) -> None:
     assert made.statistics["dropped_pairs"] == {"idle_words": 1}  # "here"
 
 
-def test_columns_of_tables(tmp_path: Path) -> None:
+def test_tables_of_documents(tmp_path: Path) -> None:
     path = tmp_path / "faq.csv"
     path.write_text("ask,reply,page\nWhere is it?,In the cellar.,a\nWho knows,The porter.,a\n")
     given = {"question": "ask", "answer": "reply", "document": "page"}
@@ -149,20 +147,20 @@ def test_columns_of_tables(tmp_path: Path) -> None:
     [
         ({"heading": "a"}, "'heading': expected one of title, body"),
         ({"title": "b"}, "no column 'b'"),
-        ({"question": "a"}, "'question': give answer too"),
+        ({"question": "a"}, "'question': also give answer"),
         ({"title": "a"}, "expected title and body, question and answer, or text"),
         (None, "expected title and body, question and answer, or text"),
     ],
 )
-def test_a_mapping_that_says_nothing(columns: Any, message: str) -> None:
+def test_invalid_mappings(columns: Any, message: str) -> None:
     with pytest.raises((ConfigError, DataError), match=message):
         mined([{"a": "x"}], columns=columns)
 
 
-def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
+def test_drop_reasons(tmp_path: Path) -> None:
     rows = [
         {"title": "Overview", "body": "Of pumps."},
-        {"title": "overview", "body": "Of motors."},  # names two texts
+        {"title": "overview", "body": "Of motors."},  # ambiguous
         {"title": "Rain", "body": "Rain"},
         {"title": "", "body": "Nobody named it."},
         {"title": "No", "body": "Too short."},
@@ -190,11 +188,7 @@ def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "d" / "d.pdf").write_bytes(b"")
     statistics = mined(tmp_path / "d").statistics
     assert statistics["documents"] == 1
-    assert statistics["documents_dropped"] == {
-        "another_kind_of_file": 1,
-        "not_utf8": 1,
-        "too_large": 1,
-    }
+    assert statistics["documents_dropped"] == {"another_kind_of_file": 1, "not_utf8": 1, "too_large": 1}
 
 
 def collection(count: int) -> list[dict[str, str]]:
@@ -209,7 +203,7 @@ def collection(count: int) -> list[dict[str, str]]:
     ]
 
 
-def test_no_document_stands_in_two_splits_and_the_bytes_are_the_same(tmp_path: Path) -> None:
+def test_splits_and_reproducibility(tmp_path: Path) -> None:
     how: dict[str, Any] = {"progress": False}
     made = pairkit.mine(collection(60), tmp_path / "a", **how)
     assert {"train", "validation", "test"} == made.pairs.splits.keys()
@@ -223,7 +217,7 @@ def test_no_document_stands_in_two_splits_and_the_bytes_are_the_same(tmp_path: P
     for path in (tmp_path / "a").rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path)).read_bytes()
-    pairkit.mine(collection(60), tmp_path / "a", **how)  # the same again is no conflict
+    pairkit.mine(collection(60), tmp_path / "a", **how)  # repeating is not a conflict
     with pytest.raises(ConfigError, match="give --fresh"):
         pairkit.mine(collection(61), tmp_path / "a", **how)
     other = pairkit.mine(collection(60), **how, seed=7)
@@ -233,7 +227,7 @@ def test_no_document_stands_in_two_splits_and_the_bytes_are_the_same(tmp_path: P
     )
 
 
-def test_the_card_of_a_folder_of_tables_is_no_document(tmp_path: Path) -> None:
+def test_card_is_not_a_document(tmp_path: Path) -> None:
     folder = tmp_path / "articles"
     (folder / "data").mkdir(parents=True)
     rows = [
@@ -251,8 +245,8 @@ def test_the_card_of_a_folder_of_tables_is_no_document(tmp_path: Path) -> None:
     assert dropped == {"another_kind_of_file": 1}
 
 
-def test_links_that_reach_over_splits_are_left_out(tmp_path: Path) -> None:
-    """A collection in which everything leads to everything is not of one piece."""
+def test_links_between_splits_are_dropped(tmp_path: Path) -> None:
+    """Links don't connect all documents into one group."""
     for number, row in enumerate(collection(40)):
         to = f"[{row['title']} again]({(number + 1) % 40}.md)"
         (tmp_path / f"{number}.md").write_text(f"# {row['title']}\n\n{row['body']}\n\nSee {to} here.\n")
@@ -263,7 +257,7 @@ def test_links_that_reach_over_splits_are_left_out(tmp_path: Path) -> None:
     assert made.pairs.splits.keys() == {"train", "validation", "test"}
 
 
-def test_the_folder_is_a_dataset_of_positives(folder: Path, tmp_path: Path) -> None:
+def test_written_dataset(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "mined"
     made = mined(folder, out=out)
     assert sorted(path.name for path in out.iterdir()) == [
@@ -283,14 +277,14 @@ def test_the_folder_is_a_dataset_of_positives(folder: Path, tmp_path: Path) -> N
     assert json.loads((out / "run.json").read_text())["command"] == "mine"
     with pytest.raises(ConfigError, match="would replace"):
         mined(folder, out=folder)
-    told: list[str] = []
-    mined(folder, progress=lambda at: told.append(at.stage))
-    assert {"read documents", "mine", "divide into splits"} <= {*told}
+    output: list[str] = []
+    mined(folder, progress=lambda at: output.append(at.stage))
+    assert {"read documents", "mine", "divide into splits"} <= {*output}
 
 
-def test_the_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    flags = ["mine", str(folder), "--out", "mined", "--split", "1,0,0", "--dropped", "out.parquet"]
+    flags = ["mine", str(folder), "--out", "mined", "--split-sizes", "1,0,0", "--dropped", "out.parquet"]
     done = CliRunner().invoke(APP, [*flags, "--json", "-q"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["strategies"].keys() == {
@@ -305,10 +299,7 @@ def test_the_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             mined(folder, strategies=strategies)
 
 
-@pytest.mark.parametrize(
-    "unit",
-    ["[a](b", "![", "*a_ ", "`", "> ", "<!", "[a]: b\n\n[a]\n", "|a"],
-)
+@pytest.mark.parametrize("unit", ["[a](b", "![", "*a_ ", "`", "> ", "<!", "[a]: b\n\n[a]\n", "|a"])
 def test_hostile_markdown_takes_linear_time(unit: str) -> None:
     assert_linear(markdown_blocks, repeated(unit), 16_000)
 
@@ -329,13 +320,13 @@ def test_hostile_front_matter_takes_linear_time() -> None:
 
 
 @given(st.text(alphabet="<>/!-abph1 =\"'&;\n#*[]()`|?."))
-def test_any_text_is_read(text: str) -> None:
+def test_any_text(text: str) -> None:
     for _, blocks in (html_blocks(text), markdown_blocks(text)):
         assert all(block.text.strip() for block in blocks)
     assert all(block.text.strip() for block in plain_blocks(text))
 
 
-def test_beginnings_and_sentences_by_hand() -> None:
+def test_opening_text_and_sentences() -> None:
     assert sentences("It rains. Is it 3 m? It is, e.g. here. (Or not.)") == [
         *("It rains.", "Is it 3 m?", "It is, e.g. here.", "(Or not.)")
     ]
@@ -344,7 +335,7 @@ def test_beginnings_and_sentences_by_hand() -> None:
     assert opening_text("Donaudampfschiff", 5) == "Donau"
 
 
-def test_places_are_lines() -> None:
+def test_places() -> None:
     _, blocks = markdown_blocks(HANDBOOK)
     lines = HANDBOOK.splitlines()
     assert [lines[int(block.place.split()[1]) - 1][:3] for block in blocks[:4]] == [

@@ -1,5 +1,3 @@
-"""What several sources are called, and what is one source."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -27,7 +25,7 @@ ROWS = [{"text1": "a", "text2": "b", "label": 1}]
     ],
     ids=["rows", "texts", "frame", "splits", "train", "empty"],
 )
-def test_one_source_stays_one(source: Any) -> None:
+def test_single_source(source: Any) -> None:
     ((name, found),) = named_sources(source).items()
     assert found is source
     assert name == "data-1"
@@ -50,7 +48,7 @@ def test_a_mapping_gives_names() -> None:
         named_sources({"a.b": "x.tsv"})
 
 
-def test_names_of_splits() -> None:
+def test_mapping_of_splits() -> None:
     for named in ({"train": "train.tsv"}, {"dev": "dev.tsv", "test": "t.tsv"}, {"dev": ROWS, "more": ROWS}):
         assert named_sources(named) == named
     with pytest.raises(ConfigError, match=r"^train and validation are names of splits: give held-out rows"):
@@ -67,13 +65,13 @@ def test_lists_of_sources(tmp_path: Path) -> None:
     assert named_sources([pattern, paths[0]]) == {"train": pattern, "a-train": paths[0]}
     assert [*named_sources([pl.DataFrame(ROWS), ROWS])] == ["data-1", "data-2"]
     assert [*named_sources([pairkit.read(ROWS), Path("x.csv")])][1] == "x"
-    with pytest.raises(ConfigError, match=r"'no.tsv': no such file or folder, though others of the list are"):
+    with pytest.raises(ConfigError, match=r"'no.tsv': no such file or folder, but others of the list exist"):
         named_sources([*paths, "no.tsv"])
-    with pytest.raises(ConfigError, match=r"two datasets are called"):
+    with pytest.raises(ConfigError, match=r"two datasets are named"):
         named_sources([Path(paths[0]), Path(paths[0])])
 
 
-def test_words_of_a_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_line_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a=b.tsv").write_text("x")
     assert named_words(["nli=x/nli.tsv", "owner/stsb", "a=b.tsv"]) == {

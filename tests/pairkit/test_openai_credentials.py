@@ -1,5 +1,3 @@
-"""Which key goes to which host."""
-
 from __future__ import annotations
 
 import json
@@ -14,7 +12,7 @@ from pairkit.app.errors import ConfigError
 from pairkit.openai_api.credentials import Key, Masking, find_key, headers_for, key_variable
 
 
-def test_a_key_that_nobody_named_goes_to_its_makers_own_host_alone() -> None:
+def test_default_keys_are_sent_only_to_their_provider() -> None:
     assert key_variable("api.openai.com", None) == "OPENAI_API_KEY"
     assert key_variable("open.bigmodel.cn", None) == key_variable("api.z.ai", None) == "ZHIPUAI_API_KEY"
     for host in ("evil.example", "localhost", "127.0.0.1", "api.openai.com.evil.example", "xapi.openai.com"):
@@ -23,12 +21,8 @@ def test_a_key_that_nobody_named_goes_to_its_makers_own_host_alone() -> None:
     assert key_variable("api.openai.com", "MINE") == "MINE"
 
 
-def test_what_else_the_environment_holds_for_openai_goes_nowhere_else() -> None:
-    environ = {
-        "OPENAI_ORG_ID": "org",
-        "OPENAI_PROJECT_ID": "project",
-        "OPENAI_ADMIN_KEY": "sk-admin",
-    }
+def test_openai_headers_are_sent_only_to_openai() -> None:
+    environ = {"OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": "project", "OPENAI_ADMIN_KEY": "sk-admin"}
     assert headers_for("api.openai.com", environ) == {
         "OpenAI-Organization": "org",
         "OpenAI-Project": "project",
@@ -38,7 +32,7 @@ def test_what_else_the_environment_holds_for_openai_goes_nowhere_else() -> None:
         headers_for("api.openai.com", {"OPENAI_ORG_ID": "Zoë"})
 
 
-def test_a_key_comes_from_a_variable_or_the_file_that_it_names(tmp_path: Path) -> None:
+def test_key_from_variable_or_file(tmp_path: Path) -> None:
     assert find_key("llm c", "MINE", {"MINE": " sk-1\n"}, "") == Key("sk-1", "MINE")
     file = tmp_path / "key"
     file.write_text("sk-3\n")
@@ -47,20 +41,20 @@ def test_a_key_comes_from_a_variable_or_the_file_that_it_names(tmp_path: Path) -
         find_key("llm c", "MINE", {"MINE_FILE": str(tmp_path / "none")}, "")
 
 
-def test_no_key_says_what_to_do() -> None:
+def test_missing_key() -> None:
     for environ in ({}, {"MINE": " "}, {"MINE_FILE": ""}):
         with pytest.raises(ConfigError, match="llm c: no key; set MINE"):
             find_key("llm c", "MINE", environ, "set MINE")
 
 
 @pytest.mark.parametrize("secret", ["sk-é", "two words", "a\nb", "nul\0"])
-def test_what_no_header_can_carry_is_no_key_and_is_not_shown(secret: str) -> None:
-    with pytest.raises(ConfigError, match="what MINE holds is no key") as caught:
+def test_invalid_key_is_not_printed(secret: str) -> None:
+    with pytest.raises(ConfigError, match="MINE isn't a key") as caught:
         find_key("llm c", "MINE", {"MINE": secret}, "")
     assert secret not in str(caught.value)
 
 
-def test_a_key_does_not_show_itself() -> None:
+def test_repr_of_a_key_hides_it() -> None:
     assert "sk-secret" not in repr(Key("sk-secret", "MINE"))
 
 
@@ -80,12 +74,12 @@ KEYS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, m
         quote(KEY, safe="").lower().replace("ab", "Ab"),
     ],
 )
-def test_spellings(spelt: str) -> None:
+def test_masking_of_escaped_keys(spelt: str) -> None:
     assert Masking([KEY]).body(f'{{"a": "Bearer {spelt}"}}'.encode()) == b'{"a": "Bearer [key]"}'
 
 
 @given(KEYS, st.text(max_size=20), st.text(max_size=20))
-def test_no_key_comes_through(key: str, before: str, after: str) -> None:
+def test_masking_of_any_key(key: str, before: str, after: str) -> None:
     masking = Masking([key, "", "short"])
     for spelt in (key, quote(key, safe=""), json.dumps(key)[1:-1]):
         masked = masking.text(before + spelt + after)
@@ -93,11 +87,11 @@ def test_no_key_comes_through(key: str, before: str, after: str) -> None:
         assert "[key]" in masked
 
 
-def test_what_is_no_secret_is_left_alone() -> None:
+def test_short_keys_are_not_masked() -> None:
     for key in ("", "EMPTY", "ollama", "none", "sk-1234"):
         assert Masking([key]).text(f"The jar is {key}.") == f"The jar is {key}."
     assert Masking([]).body(b"\xff\x00 \\ %") == b"\xff\x00 \\ %"
 
 
-def test_one_secret_within_another() -> None:
+def test_masking_of_nested_secrets() -> None:
     assert Masking(["abcdefgh", "abcdefghij"]).text("abcdefghij") == "[key]"

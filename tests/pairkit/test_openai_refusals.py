@@ -1,5 +1,3 @@
-"""What a refusal is about, in the shapes and words of servers and of gateways before them."""
-
 from __future__ import annotations
 
 import asyncio
@@ -16,7 +14,7 @@ from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall, patientl
 
 
 def about(refusal: Refusal) -> str:
-    """The first that applies, in the order in which callers ask."""
+    """The first class that applies, in the callers' order."""
     if refusal.is_exhausted:
         return "credit"
     if refusal.is_about_key:
@@ -35,7 +33,7 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("status", "body", "expected"),
     [
-        # litellm: its own limits, and what its upstreams said, as 400
+        # litellm: its own limits, and upstream errors as 400
         (400, error("Budget has been exceeded! Max budget: 9", type="budget_exceeded"), "credit"),
         (429, error("Over the limit", type="budget_exceeded", code="429"), "credit"),
         (400, error("ExceededBudget: End User=me over budget.", type="auth_error", code="400"), "credit"),
@@ -82,11 +80,11 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         (413, "<html>Request Entity Too Large</html>", "question"),
         (503, "busy", "passing"),
         (418, "teapot", "unknown"),
-        # what the question says is no word of the server's
+        # the prompt's text is ignored
         (422, {"detail": [{"msg": "bad", "input": "my api key"}]}, "unknown"),
     ],
 )
-def test_what_a_refusal_is_about(status: int, body: object, expected: str) -> None:
+def test_classes_of_refusals(status: int, body: object, expected: str) -> None:
     text = body if isinstance(body, str) else json.dumps(body)
     assert about(Refusal.of(status, text.encode())) == expected
 
@@ -107,7 +105,7 @@ def test_what_a_refusal_is_about(status: int, body: object, expected: str) -> No
         b"x" * (1 << 22),
     ],
 )
-def test_odd_bodies(body: bytes) -> None:
+def test_invalid_bodies(body: bytes) -> None:
     for status in (400, 403, 429, 500):
         refusal = Refusal.of(status, body)
         about(refusal)
@@ -140,7 +138,7 @@ def refused(status: int, **headers: str) -> RefusedCall:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The waits asked for, without jitter."""
+    """The waits without jitter."""
     found: list[float] = []
 
     async def note(seconds: float) -> None:
@@ -165,12 +163,12 @@ def ask(*outcomes: Exception | str, tries: int = 9, pause_s: float = 1.0) -> str
     return answer
 
 
-def test_waits_double_up_to_a_minute(waits: list[float]) -> None:
+def test_backoff(waits: list[float]) -> None:
     assert ask(*[refused(500)] * 8, "answer") == "answer"
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
-def test_the_last_try_decides(waits: list[float]) -> None:
+def test_last_attempt(waits: list[float]) -> None:
     with pytest.raises(RefusedCall):
         ask(refused(500), refused(500), refused(500), tries=3)
     assert waits == [1, 2]
@@ -178,14 +176,14 @@ def test_the_last_try_decides(waits: list[float]) -> None:
         ask(NoAnswer("timeout", "3 s", was_sent=True), tries=1)
 
 
-def test_a_wish_up_to_a_minute_is_granted(waits: list[float]) -> None:
+def test_stated_waits_up_to_a_minute(waits: list[float]) -> None:
     assert ask(refused(429, retry_after="60"), refused(429, retry_after="0"), "answer") == "answer"
     assert waits == [60, 2]
     with pytest.raises(RefusedCall):
         ask(refused(429, retry_after="60.5"))
 
 
-def test_what_will_not_pass_is_not_asked_again(waits: list[float]) -> None:
+def test_permanent_failures_are_not_retried(waits: list[float]) -> None:
     with pytest.raises(RefusedCall):
         ask(refused(401))
     assert waits == []
@@ -208,7 +206,7 @@ NOW = 1_790_000_000.0
         ({"retry-after": "nan"}, None),
         ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m12.5s"}, 72.5),
         ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "20ms"}, 0.02),
-        # the limit that did not run out does not matter
+        # a limit that isn't exhausted is ignored
         ({"x-ratelimit-remaining-tokens": "9", "x-ratelimit-reset-tokens": "6m0s"}, None),
         (
             {
@@ -224,7 +222,7 @@ NOW = 1_790_000_000.0
         ({"x-ratelimit-reset": str((int(NOW) + 30) * 1000)}, 30.0),
         ({"x-ratelimit-reset": "1h30m"}, 5400.0),
         ({"x-ratelimit-reset": "1h30"}, None),
-        # what no server means
+        # implausible values
         ({"x-ratelimit-reset": "1" * 20_000}, None),
         ({"x-ratelimit-reset": "1" * 20_000 + "s"}, None),
         ({"retry-after": "9" * 400}, None),
@@ -232,7 +230,7 @@ NOW = 1_790_000_000.0
         ({"retry-after": "1e400"}, None),
     ],
 )
-def test_waits(headers: dict[str, str], expected: float | None) -> None:
+def test_stated_waits(headers: dict[str, str], expected: float | None) -> None:
     assert retry_after_s(headers, NOW) == (None if expected is None else pytest.approx(expected, abs=1e-6))
 
 

@@ -1,5 +1,3 @@
-"""Shards that stay on disk give what reading everything gives."""
-
 from __future__ import annotations
 
 import weakref
@@ -54,7 +52,7 @@ def stays_on_disk(folder: Path, rules: LabelRules = AS_FOUND) -> bool:
 
 @settings(max_examples=10)
 @given(st.lists(ROWS, min_size=1, max_size=3), ROWS, st.booleans())
-def test_an_audit_of_shards_says_what_one_of_all_rows_says(
+def test_audit_of_shards(
     tmp_path_factory: pytest.TempPathFactory, train: list[list[object]], test: list[object], pages: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("sharded") / "made"
@@ -70,7 +68,7 @@ def test_an_audit_of_shards_says_what_one_of_all_rows_says(
     assert found.to_dict() == expected | {"bad_rows": found.to_dict()["bad_rows"]}
 
 
-def test_labels_mean_the_same_in_all_shards(tmp_path: Path) -> None:
+def test_labels_of_shards(tmp_path: Path) -> None:
     rows = [pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [word]}) for word in ("yes", "no")]
     write_shards(tmp_path / "words", "train", *rows)
     rules = label_rules({"yes": 1, "no": 0}, None)
@@ -82,7 +80,7 @@ def test_labels_mean_the_same_in_all_shards(tmp_path: Path) -> None:
     assert (graded.label_kind, graded.splits["train"].positive_share) == ("graded", 0.75)
 
 
-def test_bare_positives_and_triplets_in_shards(tmp_path: Path) -> None:
+def test_positives_and_triplets_in_shards(tmp_path: Path) -> None:
     triplet = pl.DataFrame({"anchor": ["a"], "positive": ["b"], "negative": ["c"]})
     write_shards(tmp_path / "made", "train", triplet, triplet.with_columns(anchor=pl.lit("d")))
     assert stays_on_disk(tmp_path / "made")
@@ -90,7 +88,7 @@ def test_bare_positives_and_triplets_in_shards(tmp_path: Path) -> None:
     assert (report.splits["train"].pairs, report.splits["train"].positive_share) == (4, 0.5)
 
 
-def test_two_shards_at_most_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alive: set[object] = set()
     counts: list[int] = []
 

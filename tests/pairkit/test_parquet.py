@@ -1,5 +1,3 @@
-"""Tables written a frame at a time."""
-
 from __future__ import annotations
 
 import stat
@@ -24,7 +22,7 @@ def table(rows: int) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 20_000])
-def test_one_frame_is_written_as_the_whole_table_is(tmp_path: Path, rows: int) -> None:
+def test_stream_parquet(tmp_path: Path, rows: int) -> None:
     one, other = tmp_path / "one.parquet", tmp_path / "deep/other.parquet"
     write_parquet(one, table(rows), private=True)
     stream_parquet(other, [table(0), table(rows)], SCHEMA, private=True)
@@ -32,7 +30,7 @@ def test_one_frame_is_written_as_the_whole_table_is(tmp_path: Path, rows: int) -
     assert stat.S_IMODE(other.stat().st_mode) == 0o600
 
 
-def test_what_fails_half_way_leaves_the_file_that_stood_there(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
     def frames() -> Iterator[pl.DataFrame]:
         yield table(20_000)
         raise DataError("damaged")

@@ -1,5 +1,3 @@
-"""Which files a source stands for, and in which split they are."""
-
 from __future__ import annotations
 
 import json
@@ -28,7 +26,7 @@ def found(source: str | Path) -> dict[str, list[str]]:
     return {split: [Path(part.where).name for part in own] for split, own in parts.items()}
 
 
-def test_numbered_files_are_the_shards_of_one_table(tmp_path: Path) -> None:
+def test_shards(tmp_path: Path) -> None:
     put(tmp_path, "part-00001-ab1.c000.csv", "part-00000-ab1.c000.csv", "_SUCCESS")
     assert found(tmp_path) == {"train": ["part-00000-ab1.c000.csv", "part-00001-ab1.c000.csv"]}
     assert read_pairs(tmp_path)["train"]["text1"].to_list() == [
@@ -39,7 +37,7 @@ def test_numbered_files_are_the_shards_of_one_table(tmp_path: Path) -> None:
         parts_of(tmp_path)
 
 
-def test_a_pattern_stands_for_the_files_that_it_fits(tmp_path: Path) -> None:
+def test_glob_pattern(tmp_path: Path) -> None:
     put(
         tmp_path,
         "a/one.csv",
@@ -54,20 +52,20 @@ def test_a_pattern_stands_for_the_files_that_it_fits(tmp_path: Path) -> None:
     assert found(tmp_path / "c" / "*-1.csv") == {"train": ["train-1.csv"], "validation": ["dev-1.csv"]}
     assert split_names(f"{tmp_path}/c/d*") == ["validation"]
     assert read_rows(f"{tmp_path}/d/*")["train"]["text"].to_list() == ["one"]
-    with pytest.raises(DataError, match=r"fits dev-1\.csv, which is named after a split, and other\.csv"):
+    with pytest.raises(DataError, match=r"matches dev-1\.csv, which is named after a split, and other\.csv"):
         parts_of(f"{tmp_path}/c/*")
-    with pytest.raises(DataError, match="no table fits this pattern"):
+    with pytest.raises(DataError, match="no table matches this pattern"):
         parts_of(f"{tmp_path}/b/*.md")
 
 
-def test_a_name_with_the_signs_of_a_pattern_is_that_file_first(tmp_path: Path) -> None:
+def test_file_name_that_looks_like_a_pattern(tmp_path: Path) -> None:
     put(tmp_path, "a[1].csv", "a1.csv")
     assert found(tmp_path / "a[1].csv") == {"train": ["a[1].csv"]}
     with pytest.raises(ConfigError, match="no such file or folder"):
         parts_of("nowhere")
 
 
-def test_the_files_that_a_source_stands_for(tmp_path: Path) -> None:
+def test_files_of_a_source(tmp_path: Path) -> None:
     put(tmp_path, "data/train.csv", "triplet/train.csv", "x.md")
     assert files_of(tmp_path) == [tmp_path / "data/train.csv", tmp_path / "triplet/train.csv"]
     assert files_of(f"{tmp_path}/*/train.csv") == files_of(tmp_path)
@@ -97,13 +95,13 @@ def test_all_splits_or_one(saved: Path) -> None:
     }
     assert pairs.label_kind == "binary"
     assert split_names(saved / "one") == ["train"]
-    assert read_pairs(saved / "one")["train"].to_dicts() == SAVED  # of both files, in order
+    assert read_pairs(saved / "one")["train"].to_dicts() == SAVED  # both files in order
     assert read_pairs(saved / "all" / "test")["train"].height == 2
     assert read_pairs(saved / "all" / "test" / "data-00000-of-00001.arrow")["train"].height == 2
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("file", "content", "message"),
     [
         ("dataset_dict.json", {"splits": ["../one"]}, r"dataset_dict\.json: names '\.\./one'"),
         ("dataset_dict.json", {"splits": []}, "lists no data"),
@@ -111,10 +109,10 @@ def test_all_splits_or_one(saved: Path) -> None:
         ("train/state.json", {"_data_files": [{"filename": "/etc/passwd"}]}, "names '/etc/passwd'"),
         ("train/state.json", {"_data_files": [{"filename": "gone.arrow"}]}, r"gone\.arrow: no such file"),
         ("train/state.json", {"_data_files": [7]}, "names None"),
-        ("train/state.json", {"_indices_data_files": [{"filename": "i.arrow"}]}, "picked by indices"),
+        ("train/state.json", {"_indices_data_files": [{"filename": "i.arrow"}]}, "selects rows by indices"),
     ],
 )
-def test_what_a_stranger_may_have_put_there(saved: Path, file: str, content: Any, said: str) -> None:
+def test_invalid_saved_datasets(saved: Path, file: str, content: Any, message: str) -> None:
     (saved / "all" / file).write_text(json.dumps(content))
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         read_pairs(saved / "all")

@@ -1,5 +1,3 @@
-"""What a run's progress looks like on a terminal, in a log, and to a function."""
-
 from __future__ import annotations
 
 import io
@@ -31,14 +29,14 @@ def written(console: Console) -> str:
     return console.file.getvalue()
 
 
-def test_a_stage_without_steps_begins_and_ends() -> None:
-    heard: list[Progress] = []
-    with Display(heard.append) as show, stage("load minilm", show):
-        assert heard == [Progress("load minilm")]
-    assert heard == [Progress("load minilm"), Progress("load minilm", ended=True)]
+def test_stage_without_steps() -> None:
+    received: list[Progress] = []
+    with Display(received.append) as show, stage("load minilm", show):
+        assert received == [Progress("load minilm")]
+    assert received == [Progress("load minilm"), Progress("load minilm", ended=True)]
 
 
-def test_a_log_gets_a_line_after_ten_seconds_and_then_one_a_minute(clock: Clock) -> None:
+def test_lines_without_terminal(clock: Clock) -> None:
     log = console(terminal=False)
     with Display(console=log) as show:
         for second in range(200):
@@ -49,7 +47,7 @@ def test_a_log_gets_a_line_after_ten_seconds_and_then_one_a_minute(clock: Clock)
     assert len(lines) == 4  # at 10, 70, 130 and 190 seconds
 
 
-def test_a_stage_of_unknown_length_and_one_that_begins_again(clock: Clock) -> None:
+def test_unknown_length_and_restarted_stage(clock: Clock) -> None:
     log = console(terminal=False)
     with Display(console=log) as show:
         show(Progress("reading", 0))
@@ -61,7 +59,7 @@ def test_a_stage_of_unknown_length_and_one_that_begins_again(clock: Clock) -> No
     assert written(log) == "reading: 40, 2.0/s\n"
 
 
-def test_a_terminal_gets_a_bar_with_the_time_left_however_slow_the_steps(clock: Clock) -> None:
+def test_bar_on_terminal(clock: Clock) -> None:
     screen = console(terminal=True)
     with Display(console=screen) as show:
         show(Progress("[b]training[/b]", 0, 10))
@@ -71,7 +69,7 @@ def test_a_terminal_gets_a_bar_with_the_time_left_however_slow_the_steps(clock: 
     assert "1 of 10 (10%), 45 s each, 6 min 45 s left, loss 0.5" in written(screen)
 
 
-def test_off_is_silent(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+def test_progress_off(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
     with Display(progress=False) as show:
         clock.now += 100
         show(Progress("train", 1, 3))

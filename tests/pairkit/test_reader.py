@@ -41,8 +41,8 @@ def test_csv(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("mark", [";", "\t"])
 @pytest.mark.parametrize("name", ["pairs.csv", "pairs.csv.gz"])
-def test_csv_of_a_spreadsheet(tmp_path: Path, name: str, mark: str) -> None:
-    """A byte order mark, another separator, quoted line ends, and two columns of one name."""
+def test_csv_from_spreadsheets(tmp_path: Path, name: str, mark: str) -> None:
+    """With a byte order mark, other separators, quoted line ends, and a repeated column name."""
     lines = ["text1,text2,label,label,a, b", "one,two,1,x,", '"thr""ee,\n",four,0,x,']
     text = "\n".join(line.replace(",", mark).replace(f"a{mark} b", "a, b") for line in lines)
     assert rows(put(tmp_path / name, f"\ufeff{text}\n")) == [
@@ -55,7 +55,7 @@ def test_csv_of_a_spreadsheet(tmp_path: Path, name: str, mark: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
-def test_bytes_of_another_encoding_are_named_with_their_row(tmp_path: Path, name: str) -> None:
+def test_other_encodings(tmp_path: Path, name: str) -> None:
     lines = ['{"text1": "a"}', '{"text1": "ö"}'] if name == "a.jsonl" else ["text1", "ö"]
     (tmp_path / name).write_bytes("\n".join([*lines, ""]).encode("latin-1"))
     with pytest.raises(DataError, match=rf"{name}:2: not UTF-8 \(byte 0xf6\); convert .* iconv -f latin1"):
@@ -93,12 +93,12 @@ def test_other_formats(tmp_path: Path, name: str) -> None:
         "Query,Document,Relevance",
     ],
 )
-def test_names_in_use(tmp_path: Path, header: str) -> None:
+def test_common_column_names(tmp_path: Path, header: str) -> None:
     path = put(tmp_path / "a.csv", f"{header}\none,two,1\nthree,four,0\n")
     assert rows(path) == PAIRS
 
 
-def test_triplets_and_bare_positives(tmp_path: Path) -> None:
+def test_triplets_and_positives(tmp_path: Path) -> None:
     triplets = put(tmp_path / "a.csv", "anchor,positive,negative,id\na,b,c,7\nd,e,f,8\n")
     assert rows(triplets) == [("a", "b", 1), ("a", "c", 0), ("d", "e", 1), ("d", "f", 0)]
     assert read_pairs(triplets).splits["train"]["id"].to_list() == ["7", "7", "8", "8"]
@@ -106,7 +106,7 @@ def test_triplets_and_bare_positives(tmp_path: Path) -> None:
     assert rows(positives) == [("a", "b", 1)]
 
 
-def test_an_explicit_mapping_wins_and_keeps_the_rest(tmp_path: Path) -> None:
+def test_explicit_mapping(tmp_path: Path) -> None:
     path = put(tmp_path / "a.csv", "text1,title,body,label,same\nx,one,two,y,1\n")
     dataset = read_pairs(path, columns={"text1": "title", "text2": "body", "label": "same"})
     assert dataset.splits["train"].to_dicts() == [
@@ -114,7 +114,7 @@ def test_an_explicit_mapping_wins_and_keeps_the_rest(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_of_splits(tmp_path: Path) -> None:
+def test_folder_of_splits(tmp_path: Path) -> None:
     for name, text in (("test", "e,f,1"), ("my-dev", "c,d,0.5"), ("train-1", "g,h,0"), ("train-0", "a,b,1")):
         put(tmp_path / f"{name}.csv", f"text1,text2,label\n{text}\n")
     put(tmp_path / "notes.txt", "")
@@ -145,10 +145,10 @@ def test_a_folder_of_splits(tmp_path: Path) -> None:
         ("a.csv", "premise,hypothesis,label\na,b,0\na,b,1\na,b,2\n", r":4: label '2'.*classes"),
         ("a.jsonl", '{"text1": "a"\n', r"a\.jsonl: not readable as jsonl"),
         ("a.csv", "", r"a\.csv: not readable as csv"),
-        ("a.txt", "", r"a\.txt: unknown kind of file '\.txt'"),
+        ("a.txt", "", r"a\.txt: unknown file type '\.txt'"),
     ],
 )
-def test_bad_files_say_what_is_wrong_and_where(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_invalid_files(tmp_path: Path, name: str, text: str, message: str) -> None:
     with pytest.raises(PairkitError, match=message):
         read_pairs(put(tmp_path / name, text))
 
@@ -168,7 +168,7 @@ def test_bad_files_say_what_is_wrong_and_where(tmp_path: Path, name: str, text: 
         ("a.txt", "one\n\ntwo\n", ["one", "two"], [(2, "empty_text")]),
     ],
 )
-def test_bad_rows_are_left_out_with_their_places(
+def test_bad_rows_are_skipped(
     tmp_path: Path, name: str, text: str, usable: list[str], left_out: list[tuple[int, str]]
 ) -> None:
     path = put(tmp_path / name, text)
@@ -185,13 +185,13 @@ def test_bad_rows_are_left_out_with_their_places(
         assert read_pairs(pairs, rules=rules).bad_rows.equals(found.bad_rows)  # type: ignore[union-attr]
 
 
-def test_an_odd_label_behind_a_bad_row_is_named_with_its_own_row(tmp_path: Path) -> None:
+def test_row_of_a_bad_label_after_a_skipped_row(tmp_path: Path) -> None:
     path = put(tmp_path / "a.csv", "text1,text2,label\na,b,\nc,d,yes\ne,f,dup\n")
     with pytest.raises(DataError, match=r"a\.csv:4: label 'dup'"):
         read_pairs(path, rules=label_rules(None, None, "skip"))
 
 
-def test_no_such_source(tmp_path: Path) -> None:
+def test_missing_source(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         read_pairs(tmp_path / "a.csv")
     with pytest.raises(ConfigError, match="no such file or folder"):
@@ -210,7 +210,7 @@ def test_bad_mappings(tmp_path: Path) -> None:
         read_pairs(path, columns={"text1": "a", "text2": "b"})
 
 
-PUBLISHED = [  # file, kind, rows of our own in its layout, rows of the real one
+PUBLISHED = [  # file, kind, rows of our sample in its layout, rows of the real file
     ("stsb/stsb-dev.tsv", "graded", 2, 1500),
     ("pairs/mrpc-test.tsv", "binary", 3, 1725),
     ("pairs/qqp-dev.tsv.gz", "binary", 3, 10000),
@@ -220,12 +220,12 @@ PUBLISHED = [  # file, kind, rows of our own in its layout, rows of the real one
 ]
 
 
-SAID = {"pairs/qnli-dev.tsv.gz": "0=0,1=1"}  # GLUE has it the other way round
+LABELS = {"pairs/qnli-dev.tsv.gz": "0=0,1=1"}  # in GLUE, 0 is entailment
 
 
 @pytest.mark.parametrize(("name", "kind", "count", "_"), PUBLISHED)
-def test_layouts_of_published_datasets(tmp_path: Path, name: str, kind: str, count: int, _: int) -> None:
-    dataset = read_pairs(write_pairs(tmp_path) / name, rules=label_rules(SAID.get(name), None))
+def test_layouts(tmp_path: Path, name: str, kind: str, count: int, _: int) -> None:
+    dataset = read_pairs(write_pairs(tmp_path) / name, rules=label_rules(LABELS.get(name), None))
     assert (dataset.label_kind, len(dataset)) == (kind, count)
     (frame,) = dataset.splits.values()
     assert frame["text1"][0] == 'He said "no'
@@ -234,12 +234,12 @@ def test_layouts_of_published_datasets(tmp_path: Path, name: str, kind: str, cou
 @real_data
 @pytest.mark.parametrize(("name", "kind", "_", "count"), PUBLISHED)
 def test_published_datasets(name: str, kind: str, _: int, count: int) -> None:
-    dataset = read_pairs(REAL / name, rules=label_rules(SAID.get(name), None))
+    dataset = read_pairs(REAL / name, rules=label_rules(LABELS.get(name), None))
     assert (dataset.label_kind, len(dataset)) == (kind, count)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".jsonl", ".csv", ".tsv", ".json"])
-def test_a_path_is_no_pattern(tmp_path: Path, suffix: str) -> None:
+def test_path_with_brackets(tmp_path: Path, suffix: str) -> None:
     folder = tmp_path / "a[/b]*?"
     folder.mkdir(parents=True)
     rows = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})
@@ -263,7 +263,7 @@ def test_single_texts(tmp_path: Path) -> None:
     assert read_rows(titles, columns={"text": "title"})["train"].to_dicts() == [{"text": "one"}]
     with pytest.raises(DataError, match="found the columns id, title"):
         read_rows(titles)
-    with pytest.raises(ConfigError, match="perhaps negatives, or text alone; found text1"):
+    with pytest.raises(ConfigError, match="perhaps negatives, or only text; found text1"):
         read_rows(titles, columns={"text1": "title"})
     with pytest.raises(DataError, match="found the columns sentence"):
         read_pairs(lone)
@@ -272,7 +272,7 @@ def test_single_texts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["dev.txt", "dev.txt.gz"])
-def test_a_text_a_line(tmp_path: Path, name: str) -> None:
+def test_text_files(tmp_path: Path, name: str) -> None:
     path = put(tmp_path / name, "one\x0c\u2028\ttwo\r\nthree\n")
     assert read_rows(path)["validation"]["text"].to_list() == ["one\x0c\u2028\ttwo", "three"]
     assert split_names(path) == ["validation"]
@@ -287,29 +287,29 @@ def test_a_text_a_line(tmp_path: Path, name: str) -> None:
         ("a.csv", "text1,text2,label\na,b,nan\n", r"a\.csv:2: label 'nan'"),
     ],
 )
-def test_bad_rows_say_where(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_errors_of_rows(tmp_path: Path, name: str, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_rows(put(tmp_path / name, text))
 
 
 @pytest.mark.parametrize("source", ["x" * 300, f"{'x' * 300}/y.csv", f"{'o' * 300}/name"])
-def test_a_name_that_is_too_long_for_a_file(source: str) -> None:
+def test_too_long_path(source: str) -> None:
     for read in (read_pairs, read_rows):
-        with pytest.raises(ConfigError, match=r"can't be looked up \(File name too long\)"):
+        with pytest.raises(ConfigError, match=r"not a valid path \(File name too long\)"):
             read(source)
 
 
 @pytest.mark.parametrize("name", ["text2", "label"])
-def test_bytes_are_texts_where_they_are_utf_8(tmp_path: Path, name: str) -> None:
+def test_columns_of_bytes(tmp_path: Path, name: str) -> None:
     columns = {"text1": ["a", "b"], "text2": [b"c", b"d"], "label": [b"1", b"0"]}
     pl.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
     assert read_pairs(tmp_path / "a.parquet").splits["train"]["text2"].to_list() == ["c", "d"]
     pl.DataFrame(columns | {name: [b"1", b"\xff"]}).write_parquet(tmp_path / "a.parquet")
-    with pytest.raises(DataError, match=rf"a\.parquet:2: {name} holds bytes that are not UTF-8"):
+    with pytest.raises(DataError, match=rf"a\.parquet:2: {name} has bytes that aren't UTF-8"):
         read_pairs(tmp_path / "a.parquet")
 
 
-def test_a_folder_of_ours_is_read_by_the_configuration_that_it_has(tmp_path: Path) -> None:
+def test_folder_with_one_configuration(tmp_path: Path) -> None:
     rows = pl.DataFrame({"anchor": ["a"], "positive": ["b"], "negative_1": ["c"], "negative_2": ["d"]})
     write_dataset(tmp_path / "made", {"triplet": {"train": rows}}, card="", statistics={}, run={})
     found = read_rows(tmp_path / "made")
@@ -317,7 +317,7 @@ def test_a_folder_of_ours_is_read_by_the_configuration_that_it_has(tmp_path: Pat
     assert read_pairs(tmp_path / "made")["train"]["label"].to_list() == [1, 0, 0]
 
 
-def test_a_folder_of_others_is_not(tmp_path: Path) -> None:
+def test_other_folders_with_the_same_names(tmp_path: Path) -> None:
     (tmp_path / "triplet").mkdir()
     pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]}).write_csv(tmp_path / "train.csv")
     assert read_rows(tmp_path)["train"].columns == ["text1", "text2", "label"]
@@ -327,7 +327,7 @@ BY_NUMBER = {"text1": "1", "text2": "2", "label": "3"}
 
 
 @pytest.mark.parametrize("name", ["pairs.tsv", "pairs.csv", "pairs.csv.gz"])
-def test_columns_by_number_are_of_a_file_without_a_header_line(tmp_path: Path, name: str) -> None:
+def test_columns_by_number(tmp_path: Path, name: str) -> None:
     mark = "\t" if name == "pairs.tsv" else ","
     rows = mark.join(["a", "b", "1"]) + "\n" + mark.join(["c", "d", "0"]) + "\n"
     data = gzip.compress(rows.encode()) if name.endswith(".gz") else rows.encode()
@@ -337,13 +337,13 @@ def test_columns_by_number_are_of_a_file_without_a_header_line(tmp_path: Path, n
     assert read_rows(tmp_path / name, columns=BY_NUMBER).place("train", 0).endswith(f"{name}:1")
 
 
-def test_marks_within_quotes_separate_no_columns(tmp_path: Path) -> None:
+def test_separators_in_quotes(tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text('"a; b; c; d","e",1\n"f","g",0\n')
     frame = read_pairs(tmp_path / "pairs.csv", columns=BY_NUMBER).splits["train"]
     assert frame.rows() == [("a; b; c; d", "e", 1), ("f", "g", 0)]
 
 
-def test_rows_of_a_file_without_a_header_line_count_from_its_first_line(tmp_path: Path) -> None:
+def test_row_numbers_without_header(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("a\tb\t1\nc\t\t0\n")
     with pytest.raises(DataError, match=r"pairs\.tsv:2: "):
         read_pairs(tmp_path / "pairs.tsv", columns=BY_NUMBER)
@@ -353,19 +353,19 @@ def test_rows_of_a_file_without_a_header_line_count_from_its_first_line(tmp_path
         read_pairs(tmp_path / "none.tsv", columns=BY_NUMBER)
 
 
-def test_a_header_of_numbers_is_one(tmp_path: Path) -> None:
+def test_header_of_numbers(tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text('"3","1","2"\n1,a,b\n')
     frame = read_pairs(tmp_path / "pairs.csv", columns=BY_NUMBER).splits["train"]
     assert frame.select("text1", "text2", "label").rows() == [("a", "b", 1)]
 
 
 @pytest.mark.parametrize("other", [["u"], [["u"]], timedelta(1)])
-def test_files_of_a_split_whose_columns_are_of_different_kinds(tmp_path: Path, other: object) -> None:
+def test_files_with_different_column_types(tmp_path: Path, other: object) -> None:
     for number, page in enumerate((other, "u")):
         row = {"text1": ["a"], "text2": ["b"], "label": [1], "url1": [page]}
         pl.DataFrame(row).write_parquet(tmp_path / f"train-{number:05d}-of-00002.parquet")
     with pytest.raises(
-        DataError, match=r"the column url1 holds String in .*00001-of.* and .*00000-of"
-    ) as told:
+        DataError, match=r"the column url1 has String in .*00001-of.* and .*00000-of"
+    ) as caught:
         read_pairs(tmp_path)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)

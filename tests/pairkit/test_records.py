@@ -29,7 +29,7 @@ def write(out: Path) -> None:
     write_dataset(out, configs, card=card, statistics={"b": 1, "a": 2}, run={"seed": 0})
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_write_and_read(tmp_path: Path) -> None:
     write(tmp_path / "out")
     read = read_pairs(tmp_path / "out")
     assert {name: frame.rows() for name, frame in read.splits.items()} == {
@@ -40,7 +40,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out/statistics.json").read_text()) == {"a": 2, "b": 1}
 
 
-def test_the_card_names_only_splits_with_rows(tmp_path: Path) -> None:
+def test_card_lists_only_splits_with_rows(tmp_path: Path) -> None:
     write(tmp_path / "out")
     card = (tmp_path / "out/README.md").read_text()
     assert card.startswith("---\npretty_name: Some pairs\n")
@@ -49,7 +49,7 @@ def test_the_card_names_only_splits_with_rows(tmp_path: Path) -> None:
     assert card.endswith("# Some pairs\n\n## Counts\n\nthree\n")
 
 
-def test_a_missing_column_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_missing_column_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="positive/train has no column anchor"):
         write_dataset(tmp_path / "out", {"positive": {"train": ROWS}}, card="", statistics={}, run={})
     assert list(tmp_path.iterdir()) == []
@@ -72,7 +72,7 @@ def test_estimated_tokens() -> None:
 
 
 @pytest.mark.parametrize("names", [["negative"], ["negative_1", "negative_2"]])
-def test_triplets_have_one_negative_or_more(tmp_path: Path, names: list[str]) -> None:
+def test_triplets_need_negatives(tmp_path: Path, names: list[str]) -> None:
     triplets = pl.DataFrame({name: [name] for name in ("anchor", "positive", *names)})
     given = {"card": "", "statistics": {}, "run": {}}
     write_dataset(tmp_path / "out", {"triplet": {"train": triplets}}, **given)
@@ -90,7 +90,7 @@ def typed(**columns: object) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "expected"),
     [
         ("cluster", 7, "7"),
         ("cluster", None, None),
@@ -101,8 +101,8 @@ def typed(**columns: object) -> pl.DataFrame:
         ("evidence", WHOLE | {"who": 7, "more": 1}, WHOLE | {"who": "7"}),
     ],
 )
-def test_what_can_be_told_is_told(name: str, value: object, told: object) -> None:
-    assert typed(**{name: [value]})[name].to_list() == [told]
+def test_provenance_columns_are_typed(name: str, value: object, expected: object) -> None:
+    assert typed(**{name: [value]})[name].to_list() == [expected]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_can_be_told_is_told(name: str, value: object, told: object) -> Non
         ("evidence", WHOLE | {"who": [1]}),
     ],
 )
-def test_what_has_another_shape_is_left_out(name: str, value: object) -> None:
+def test_provenance_of_other_types_is_dropped(name: str, value: object) -> None:
     assert typed(**{name: [value]}).columns == ["text1", "text2", "label"]
 
 
@@ -124,11 +124,11 @@ def test_what_has_another_shape_is_left_out(name: str, value: object) -> None:
     ("llms", "count"),
     [
         ([["chatgpt"], ["llama", "chatgpt"], [], None], 2),
-        (['["wordnet"]', "[]", "", None], 1),  # as CSV has it
+        (['["wordnet"]', "[]", "", None], 1),  # as in CSV
         ([1, 2, 3, 4], 0),
     ],
 )
-def test_rows_that_an_llm_wrote(llms: list[object], count: int) -> None:
+def test_rows_with_generated_texts(llms: list[object], count: int) -> None:
     rows = pl.DataFrame({"text1": ["a"] * 4, "llms": llms, "prompt_hashes": [["x"]] * 4})
     assert written_rows(rows) == count
-    assert written_rows(rows.drop("prompt_hashes")) == 0  # somebody's column of that name
+    assert written_rows(rows.drop("prompt_hashes")) == 0  # another column of that name

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from pairkit.app.result_table import ResultTable, html_table
+from pairkit.app.result_table import ResultTable
 from pairkit.app.terminal import out
 
 
@@ -24,7 +24,7 @@ def counts() -> ResultTable:
     return table
 
 
-def test_numbers_stand_on_the_right_and_words_on_the_left() -> None:
+def test_alignment() -> None:
     assert str(counts()).splitlines() == [
         "gis",
         "split    pairs   long",
@@ -37,7 +37,7 @@ def test_numbers_stand_on_the_right_and_words_on_the_left() -> None:
 
 
 @pytest.mark.parametrize("width", [24, *range(60, 121)])
-def test_it_fits_and_no_number_is_cut(width: int) -> None:
+def test_narrow_terminal(width: int) -> None:
     table = ResultTable("model", *(f"task {place}" for place in range(12)), "mean")
     table.add_row("a folder with a long name of many words", *range(1_000_000, 1_000_012), 3)
     lines = drawn(table, width)
@@ -46,9 +46,7 @@ def test_it_fits_and_no_number_is_cut(width: int) -> None:
         assert f"{number:,}" in "\n".join(lines).split()
 
 
-def test_in_a_file_it_is_as_wide_as_it_is(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_folding_in_files(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     table = ResultTable("text", "n")
     table.add_row("word " * 100, 1)
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -59,23 +57,10 @@ def test_in_a_file_it_is_as_wide_as_it_is(
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
-def test_nothing_that_a_cell_says_is_markup() -> None:
+def test_cells_are_not_markup() -> None:
     table = ResultTable("who", "<b>", title="[red]")
     table.add_row("[bold]dependabot[bot]", "<script>\x1b[2J")
     assert "[bold]dependabot[bot]" in str(table)
     assert "\x1b" not in str(table)
     assert "&lt;script&gt;\ufffd[2J" in table._repr_html_()
     assert "<b>" not in table._repr_html_().replace("<b>[red]</b>", "")
-
-
-def test_a_table_says_what_it_is_given_and_does_nothing() -> None:
-    page = html_table(
-        ["split", "<pairs>"], [["train", 1234], ["<img onerror=x>", None]], title="a & b", note='"n"'
-    )
-    assert page == (
-        '<table><caption style="text-align:left"><b>a &amp; b</b></caption><thead><tr>'
-        '<th style="text-align:left">split</th><th style="text-align:right">&lt;pairs&gt;</th></tr></thead>'
-        '<tbody><tr><td style="text-align:left">train</td><td style="text-align:right">1,234</td></tr>'
-        '<tr><td style="text-align:left">&lt;img onerror=x&gt;</td><td style="text-align:right">–</td></tr>'
-        "</tbody></table><p><small>&quot;n&quot;</small></p>"
-    )

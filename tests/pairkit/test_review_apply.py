@@ -1,5 +1,3 @@
-"""A dataset without what people rejected, or with their labels; each change counted."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,15 +17,15 @@ def dataset(tmp_path: Path) -> Path:
 
 
 def reviewed(dataset: Path, answers: dict[str, str]) -> None:
-    """Judge all pairs as their texts say, `yes` where nothing else is told."""
+    """Judge all pairs by their texts, by default `yes`."""
     judge_all(pairkit.review(dataset, n=1000), lambda text: answers.get(text.split()[1], "yes"))
 
 
-def test_rejected_pairs_are_left_out_with_a_reason(dataset: Path, tmp_path: Path) -> None:
+def test_rejected_pairs(dataset: Path, tmp_path: Path) -> None:
     reviewed(dataset, {"0": "no", "1": "no", "2": "unsure", "19": "no"})
     before = pairkit.read(dataset)
     made = pairkit.apply(dataset, tmp_path / "out")
-    # negatives are 0, 3, 6, …, of which 0 alone was confirmed; positives 1 and 19 were rejected
+    # negatives are 0, 3, 6, …, of which only 0 was confirmed; positives 1 and 19 were rejected
     wrong = [place for place in range(20) if place % 3 == 0 and place != 0] + [1, 19]
     assert made.statistics["dropped_pairs"] == {"rejected_by_people": len(wrong)}
     assert made.statistics["reviewed_pairs"] == 20 - len(wrong)
@@ -38,22 +36,22 @@ def test_rejected_pairs_are_left_out_with_a_reason(dataset: Path, tmp_path: Path
     card = (tmp_path / "out" / "README.md").read_text()
     assert "## Inspected by hand" in card
     assert "| rejected by people | 8 |" in card
-    again = pairkit.apply(dataset, tmp_path / "out")  # the same, so it may stand there
+    again = pairkit.apply(dataset, tmp_path / "out")  # repeating is not a conflict
     assert again.pairs.rows.equals(made.pairs.rows)
 
 
-def test_relabelled_pairs_have_peoples_labels(dataset: Path, tmp_path: Path) -> None:
+def test_relabelled_pairs(dataset: Path, tmp_path: Path) -> None:
     reviewed(dataset, {"0": "no", "1": "no", "2": "unsure"})
     made = pairkit.apply(dataset, tmp_path / "out", relabel=True)
     labels = {row["text1"].split()[1]: row["label"] for row in made.pairs.rows.to_dicts()}
     assert labels == {str(place): int(place > 1) for place in range(20)}
     assert made.statistics["relabelled_pairs"] == 7  # six negatives and pair 1
     assert made.statistics["dropped_pairs"] == {}
-    with pytest.raises(ConfigError, match="made of other datasets, or with other settings"):
+    with pytest.raises(ConfigError, match="made from other sources or with other settings"):
         pairkit.apply(dataset, tmp_path / "out")
 
 
-def test_rows_of_a_pair_share_its_fate_whichever_text_comes_first(tmp_path: Path) -> None:
+def test_all_rows_of_a_pair(tmp_path: Path) -> None:
     pairs = [{"text1": "a b", "text2": "c d", "label": 1}, {"text1": "e f", "text2": "g h", "label": 1}]
     turned = {"text1": "c d", "text2": "a b", "label": 1}
     store = tmp_path / "r.review"
@@ -62,18 +60,18 @@ def test_rows_of_a_pair_share_its_fate_whichever_text_comes_first(tmp_path: Path
     assert made.statistics["dropped_pairs"] == {"rejected_by_people": 2}
 
 
-def test_a_graded_dataset_gets_the_mean_grade_on_its_own_scale(tmp_path: Path) -> None:
+def test_graded_dataset(tmp_path: Path) -> None:
     pairs = [{"text1": f"a {n}", "text2": f"b {n}", "label": n / 10} for n in range(10)]
     store = tmp_path / "r.review"
     judge_all(pairkit.review(pairs, store, n=1000), lambda _: "4")
     made = pairkit.apply(pairs, store=store, relabel=True)
     labels = {row["text1"]: round(row["label"], 3) for row in made.pairs.rows.to_dicts()}
-    # grade 4 is 0.8; what is within a grade of it, from 0.6 on, stays as it is
+    # grade 4 is 0.8; labels within one grade, from 0.6 on, are unchanged
     assert labels == {f"a {n}": n / 10 if n >= 6 else 0.8 for n in range(10)}
     assert made.statistics["relabelled_pairs"] == 6
 
 
-def test_a_leak_is_found_before_anything_is_written(dataset: Path, tmp_path: Path) -> None:
+def test_leaks_write_nothing(dataset: Path, tmp_path: Path) -> None:
     reviewed(dataset, {})
     leaking = {"train": rows(20), "test": rows(20)[3:5]}
     with pytest.raises(LeakError):
@@ -81,9 +79,9 @@ def test_a_leak_is_found_before_anything_is_written(dataset: Path, tmp_path: Pat
     assert not (tmp_path / "out").exists()
 
 
-def test_no_review_and_the_wrong_one(dataset: Path, tmp_path: Path) -> None:
+def test_missing_or_other_review(dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such review"):
         pairkit.apply(dataset, tmp_path / "out")
     reviewed(dataset, {})
-    with pytest.raises(DataError, match="none of its pairs is in"):
+    with pytest.raises(DataError, match="has no pair of"):
         pairkit.apply([{"text1": "x", "text2": "y", "label": 1}], store=tmp_path / "d.review")

@@ -1,8 +1,4 @@
-"""The page in a real browser: judged by keys, killed in the middle, two people, hostile texts, three widths.
-
-Needs playwright and Debian's chromium, which `dev` does not bring for their size; `test_review_server` is the
-fast twin, which speaks the page's protocol.
-"""
+"""The page in a real browser; needs playwright and Chromium. `test_review_server` has the fast tests."""
 
 from __future__ import annotations
 
@@ -69,13 +65,13 @@ def opened(browser: Any, link: str, faults: list[str], **more: Any) -> Any:
 
 
 def press(page: Any, key: str) -> None:
-    """Answer by a key, and wait until the page shows the next pair."""
+    """Answer by key and wait for the next pair."""
     before = page.text_content("#count")
     page.keyboard.press(key)
     page.wait_for_function("before => document.getElementById('count').textContent !== before", arg=before)
 
 
-def test_judging_by_keys_with_a_kill_in_the_middle(browser: Any, tmp_path: Path) -> None:
+def test_judging_by_keys_and_a_killed_server(browser: Any, tmp_path: Path) -> None:
     dataset, faults = tmp_path / "d", list[str]()
     hostile = [{"text1": text, "text2": f"{text} again", "label": 1} for text in HOSTILE]
     pairkit.write(pairkit.read(rows(PAIRS - len(hostile)) + hostile), dataset)
@@ -84,18 +80,18 @@ def test_judging_by_keys_with_a_kill_in_the_middle(browser: Any, tmp_path: Path)
     assert served.links["ann"].partition("#")[2] not in ann.url  # not left in the address
     press(bob, "n")
     ann.keyboard.press("c")
-    ann.keyboard.type("yes, no, undo")  # letters of the note are no answers
+    ann.keyboard.type("yes, no, undo")  # typing in the note doesn't answer
     ann.keyboard.press("Enter")
     press(ann, "n")
     ann.keyboard.press("z")
-    playwright.expect(ann.locator("#status")).to_contain_text("Taken back: no")
+    playwright.expect(ann.locator("#status")).to_contain_text("Undone: no")
     assert ann.input_value("#note") == "yes, no, undo"
     ann.keyboard.press("Escape")
     served.kill()
     before = ann.text_content("#count")
-    ann.keyboard.press("y")  # which no server hears
+    ann.keyboard.press("y")  # while no server runs
     ann.wait_for_selector("#trouble:not([hidden])")
-    ann.keyboard.press("n")  # of no effect: the pair is still the same
+    ann.keyboard.press("n")  # no effect, as the pair is the same
     served.start()
     ann.wait_for_function("before => document.getElementById('count').textContent !== before", arg=before)
     assert ann.is_hidden("#trouble")
@@ -109,7 +105,7 @@ def test_judging_by_keys_with_a_kill_in_the_middle(browser: Any, tmp_path: Path)
     assert faults == []
 
 
-def test_the_policy_holds_in_the_browser(browser: Any, tmp_path: Path) -> None:
+def test_content_security_policy(browser: Any, tmp_path: Path) -> None:
     with pairkit.review(rows(12), tmp_path / "r.review").serve(["ann"], port=0) as server:
         page = opened(browser, server.links["ann"], [])
         for attempt in (

@@ -1,5 +1,3 @@
-"""Precision by stratum, weighted to the dataset; agreement; and what the card says: worked by hand."""
-
 from __future__ import annotations
 
 import json
@@ -34,7 +32,7 @@ PAIRS = [
 ]
 
 
-def said(number: int, person: str, answer: str, **more: Any) -> ReviewJudgement:
+def judgement(number: int, person: str, answer: str, **more: Any) -> ReviewJudgement:
     key = f"{person}-{number}"
     return ReviewJudgement(key, f"p{number}", person, answer, "", "", 30.0, "2020")._replace(**more)
 
@@ -51,13 +49,13 @@ def judged(store: ReviewStore, ann: str, bob: str = "") -> ReviewStore:
     words = {"y": "yes", "n": "no", "u": "unsure", "s": "skip"}
     for person, answers in (("ann", ann), ("bob", bob)):
         for number, letter in enumerate(answers):
-            store.add(said(number, person, words[letter]))
+            store.add(judgement(number, person, words[letter]))
     return store
 
 
-def test_shares_are_weighted_by_what_strata_stand_for(store: ReviewStore) -> None:
+def test_weighted_shares(store: ReviewStore) -> None:
     found = make_review_report(judged(store, "yyynyn"))
-    # 3 of 4 right, each of which stands for 20; 1 of 2, each for 7.5
+    # 3 of 4 correct with weight 20; 1 of 2 with weight 7.5
     assert found.total.right.value == pytest.approx((3 * 20 + 7.5) / 95)
     effective = 95**2 / (4 * 20**2 + 2 * 7.5**2)
     assert found.total.right.interval == pytest.approx(wilson((67.5 / 95) * effective, effective))
@@ -70,23 +68,23 @@ def test_shares_are_weighted_by_what_strata_stand_for(store: ReviewStore) -> Non
     assert found.words() == "inspected by hand: 6.0 %, precision 0.71 [0.31, 0.93]"
 
 
-def test_unsure_and_disputed_pairs_are_counted_apart(store: ReviewStore) -> None:
+def test_unsure_and_disputed_pairs(store: ReviewStore) -> None:
     found = make_review_report(judged(store, "yyuyys", "ynuyy"))
     assert (found.total.judged, found.total.unsure, found.total.disputed) == (5, 1, 1)
     assert found.total.right.value == 1
     assert found.disputed == 1
     assert found.people["ann"].skipped == 1
     assert found.people["ann"].minutes == 3
-    # both told of p0, p1, p3 and p4: they agree on three, and bob alone says no once
+    # both judged p0, p1, p3 and p4: they agree on three, bob says no once
     assert found.kappa["ann", "bob"].value == cohen_kappa([1, 1, 1, 1], [1, 0, 1, 1]).value == 0
 
 
-def test_kappa_has_its_interval_and_relations_their_own_share(store: ReviewStore) -> None:
+def test_kappa_interval_and_relations(store: ReviewStore) -> None:
     judged(store, "ynyyy", "ynyynn")
-    store.add(said(5, "ann", "yes", relation="related"))
+    store.add(judgement(5, "ann", "yes", relation="related"))
     found = make_review_report(store)
     assert found.by["relation that people gave"]["related"].judged == 1
-    # of 6 both say yes to 3 and no to 1: seen 4/6; by chance 5/6 * 3/6 + 1/6 * 3/6 = 1/2
+    # 4 of 6 agree; by chance 5/6 * 3/6 + 1/6 * 3/6 = 1/2
     low, high = found.kappa["ann", "bob"].interval or (0, 0)
     assert f"kappa 0.33 [{low:.2f}, {high:.2f}]" in found.words()
 
@@ -105,14 +103,12 @@ def test_kappa_has_its_interval_and_relations_their_own_share(store: ReviewStore
         ("graded", "labels", 5, 2.4, 1, False),
     ],
 )
-def test_what_people_confirm(
-    kind: Any, asked: Any, top: float, label: float, value: float, right: bool
-) -> None:
+def test_is_right(kind: Any, asked: Any, top: float, label: float, value: float, right: bool) -> None:
     settings = SETTINGS.model_copy(update={"label_kind": kind, "asked": asked, "top": top})
     assert is_right(label, value, settings) is right
 
 
-def test_the_card_has_one_section_of_it(store: ReviewStore, tmp_path: Path) -> None:
+def test_card_section(store: ReviewStore, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     pairkit.write([{"text1": "a", "text2": "b", "label": 1}], folder)
     before = (folder / "README.md").read_text()
@@ -127,27 +123,27 @@ def test_the_card_has_one_section_of_it(store: ReviewStore, tmp_path: Path) -> N
     assert "4 of 100 pairs were judged by 2 people" in twice
     a, b = twice.index("## Inspected by hand"), twice.index("## Limitations")
     assert twice[:a] + twice[b:] == before
-    with pytest.raises(ConfigError, match="no dataset card"):
+    with pytest.raises(ConfigError, match="no readable dataset card"):
         make_review_report(store).save_card(tmp_path / "nothing")
 
 
-def test_plain_data_is_json(store: ReviewStore) -> None:
-    told = make_review_report(judged(store, "yyyn", "yyyy")).to_dict()
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
-    assert told["kappa"]["ann and bob"]["n"] == 4
-    assert "common" not in told["settings"]
+def test_to_dict_is_json(store: ReviewStore) -> None:
+    output = make_review_report(judged(store, "yyyn", "yyyy")).to_dict()
+    assert json.loads(json.dumps(output, allow_nan=False)) == output
+    assert output["kappa"]["ann and bob"]["n"] == 4
+    assert "common" not in output["settings"]
 
 
-def test_nothing_to_report_yet(store: ReviewStore) -> None:
-    with pytest.raises(DataError, match="nothing is judged yet"):
+def test_no_judgements(store: ReviewStore) -> None:
+    with pytest.raises(DataError, match="no pair is judged yet"):
         make_review_report(store)
 
 
-def test_of_three_reviewers_alpha_is_told_and_each_two_have_a_kappa(store: ReviewStore) -> None:
+def test_three_reviewers(store: ReviewStore) -> None:
     judged(store, "yynnyy", "yynyyy")
     store.invite(["dora"])
     for number, answer in enumerate(["yes", "no", "no", "no"]):
-        store.add(said(number, "dora", answer))
+        store.add(judgement(number, "dora", answer))
     found = make_review_report(store)
     assert [*found.kappa] == [("ann", "bob"), ("ann", "dora"), ("bob", "dora")]
     assert f"alpha {found.alpha.value:.2f} [" in found.words()
@@ -156,14 +152,14 @@ def test_of_three_reviewers_alpha_is_told_and_each_two_have_a_kappa(store: Revie
     assert "Krippendorff" in found._repr_html_()
 
 
-def test_grades_are_told_by_how_many_scores_are_right(tmp_path: Path) -> None:
+def test_report_on_grades(tmp_path: Path) -> None:
     settings = SETTINGS.model_copy(update={"asked": "grades", "label_kind": "graded", "top": 5.0})
     with ReviewStore(tmp_path / "d.review", create=True) as store:
         store.begin(settings, STRATA, PAIRS)
         store.invite(["ann", "bob"])
         for number, (one, other) in enumerate(["12", "13", "51", "22"]):
-            store.add(said(number, "ann", one))
-            store.add(said(number, "bob", other))
+            store.add(judgement(number, "ann", one))
+            store.add(judgement(number, "bob", other))
         found = make_review_report(store)
     # scores of 1 against mean grades of 1.5, 2, 3 and 2
     assert found.words().startswith("inspected by hand: 4.0 %, right 0.75 [")

@@ -1,5 +1,3 @@
-"""Which pairs are drawn: by strata and seed, not by where they stand."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -11,15 +9,15 @@ import pytest
 
 import pairkit
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.reviews.sample import Wanted, dataset_digest, draw_sample, facts_of, origin_of, pair_id
+from pairkit.reviews.sample import ReviewOptions, dataset_digest, draw_sample, facts_of, origin_of, pair_id
 from tests.pairkit.review_material import rows
 
 
 def drawn(source: Any, **wanted: Any) -> Any:
-    return draw_sample(pairkit.read(source), Wanted(**wanted))
+    return draw_sample(pairkit.read(source), ReviewOptions(**wanted))
 
 
-def test_facts_of_a_row_of_gis_and_of_label() -> None:
+def test_facts() -> None:
     gis = {"label": 1, "split": "test", "repo": "a/b", "relation": "same", "confidence": 0.98}
     gis["evidence"] = {"kind": "closer_comment"}
     assert facts_of(gis, top=1) == {
@@ -42,7 +40,7 @@ def test_facts_of_a_row_of_gis_and_of_label() -> None:
     }
 
 
-def test_a_tenth_by_default_in_proportion_and_two_of_each_stratum() -> None:
+def test_default_sample() -> None:
     found = drawn(rows(300))
     assert found.settings.pairs == 300
     assert len(found.pairs) == 30
@@ -52,7 +50,7 @@ def test_a_tenth_by_default_in_proportion_and_two_of_each_stratum() -> None:
         "label 1, evidence closer_comment": 160,
         "label 1, evidence other_comment": 40,
     }
-    # two each, and of the 24 left by 98, 158 and 38 of 294: 8.0, 12.9, 3.1
+    # two each, and the other 24 by 98, 158 and 38 of 294: 8.0, 12.9, 3.1
     assert Counter(pair.stratum for pair in found.pairs) == {
         "label 0, evidence random negative": 10,
         "label 1, evidence closer_comment": 15,
@@ -69,7 +67,7 @@ def test_the_seed_decides_and_the_order_does_not() -> None:
     assert dataset_digest(pairkit.read(table)) == dataset_digest(pairkit.read(table.reverse()))
 
 
-def test_more_strata_only_where_the_sample_has_room() -> None:
+def test_number_of_strata_depends_on_the_sample_size() -> None:
     assert drawn(rows(60), n=20).settings.strata == ("label",)
     assert drawn(rows(60), n=30).settings.strata == ("label", "evidence")
     assert drawn(rows(60), n=12, strata=["evidence"]).settings.strata == ("evidence",)
@@ -78,7 +76,7 @@ def test_more_strata_only_where_the_sample_has_room() -> None:
         drawn(rows(), strata=["colour"])
 
 
-def test_a_pair_that_stands_twice_is_one() -> None:
+def test_repeated_pairs_are_one() -> None:
     twice = [
         {"text1": "a", "text2": "b", "label": 1},
         {"text1": "b", "text2": "a", "label": 1},
@@ -89,7 +87,7 @@ def test_a_pair_that_stands_twice_is_one() -> None:
     assert pair_id("a", "b") == pair_id("b", "a") != pair_id("ab", "")
 
 
-def test_scores_are_asked_as_grades() -> None:
+def test_grades_for_scores() -> None:
     scored = [{"text1": f"a{n}", "text2": f"b{n}", "label": n / 4} for n in range(20)]
     found = drawn(scored, n=1000)
     assert (found.settings.asked, found.settings.top) == ("grades", 5.0)
@@ -97,10 +95,10 @@ def test_scores_are_asked_as_grades() -> None:
     assert drawn(rows(), grades=True).settings.asked == "grades"
 
 
-def test_settings_of_a_review_stay_once_somebody_judged(tmp_path: Path) -> None:
+def test_settings_are_fixed_after_judgements(tmp_path: Path) -> None:
     place = tmp_path / "r.review"
     assert len(pairkit.review(rows(), place, n=9).judgements()) == 0
-    found = pairkit.review(rows(), place, n=12)  # nobody judged yet
+    found = pairkit.review(rows(), place, n=12)  # before any judgement
     assert repr(found) == f"Review({str(place)!r}: 12 pairs, 0 judgements, 0 people)"
     from tests.pairkit.review_material import Reviewer
 
@@ -108,13 +106,7 @@ def test_settings_of_a_review_stay_once_somebody_judged(tmp_path: Path) -> None:
         Reviewer(server.links["ann"]).say("yes")
     pairkit.review(rows(), place)
     pairkit.review(rows(), place, n=12, seed=42)
-    for wrong in (
-        {"n": 9},
-        {"seed": 7},
-        {"grades": True},
-        {"strata": ["split"]},
-        {"each": 2},
-    ):
+    for wrong in ({"n": 9}, {"seed": 7}, {"grades": True}, {"strata": ["split"]}, {"each": 2}):
         with pytest.raises(ConfigError, match="was begun with"):
             pairkit.review(rows(), place, **wrong)
     with pytest.raises(DataError, match="a review of other pairs"):
@@ -126,7 +118,7 @@ def test_pairs_in_memory_need_a_file_for_the_review() -> None:
         pairkit.review(rows())
 
 
-def test_where_a_row_is_from_is_told_in_texts() -> None:
+def test_origin() -> None:
     row = {
         "repo": "a/b",
         "number1": "7",
@@ -139,8 +131,8 @@ def test_where_a_row_is_from_is_told_in_texts() -> None:
     assert origin_of({"llms": ["b", "a"], "votes": votes}) == {"llms": "a + b", "votes": "c: same, d: unsure"}
 
 
-def test_two_servers_find_two_ports(tmp_path: Path) -> None:
+def test_second_server_uses_another_port(tmp_path: Path) -> None:
     review = pairkit.review(rows(), tmp_path / "r.review")
     with review.serve(["ann"]) as one, review.serve() as other:
         assert one.url != other.url
-        assert [*one.links] == [*other.links] == ["ann"]  # who has a link needs not be named again
+        assert [*one.links] == [*other.links] == ["ann"]  # known reviewers keep their links

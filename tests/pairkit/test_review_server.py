@@ -1,5 +1,3 @@
-"""The page's server over HTTP: what people say is kept once, whatever comes; and who is turned away."""
-
 from __future__ import annotations
 
 import json
@@ -39,7 +37,7 @@ def server(review: Review) -> Iterator[ReviewServer]:
 
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ReviewServer, Review]]:
-    """A server of several tests, none of which changes anything."""
+    """A shared server for tests without changes."""
     review = pairkit.review(rows(40), tmp_path_factory.mktemp("lasting") / "r.review", n=12)
     with review.serve(["ann", "bob"], port=0) as running:
         yield running, review
@@ -49,7 +47,7 @@ def people(server: ReviewServer) -> tuple[Reviewer, Reviewer]:
     return Reviewer(server.links["ann"]), Reviewer(server.links["bob"])
 
 
-def test_a_person_judges_all_pairs_blind(server: ReviewServer, review: Review) -> None:
+def test_judging_all_pairs(server: ReviewServer, review: Review) -> None:
     ann, _ = people(server)
     state = ann.state()
     assert state["question"] == "Do both issues describe the same problem?"
@@ -57,11 +55,11 @@ def test_a_person_judges_all_pairs_blind(server: ReviewServer, review: Review) -
     seen = set()
     for number in range(12):
         assert state["progress"]["done"] == number
-        told = json.dumps(state["pair"])
-        assert not any(word in told for word in ("closer_comment", "example.org", "label", "random", "a/b"))
+        output = json.dumps(state["pair"])
+        assert not any(word in output for word in ("closer_comment", "example.org", "label", "random", "a/b"))
         seen.add(state["pair"]["id"])
         state = ann.say("yes" if number % 2 else "no", relation="related", note="why \u2028 \ud83d\ude00")
-        assert state["last"]["origin"]["repo"] == "a/b"  # told once it was judged
+        assert state["last"]["origin"]["repo"] == "a/b"  # shown after the judgement
     assert state["pair"] is None
     assert len(seen) == 12
     kept = review.judgements()
@@ -70,15 +68,15 @@ def test_a_person_judges_all_pairs_blind(server: ReviewServer, review: Review) -
     assert set(kept["relation"]) == {"related"}
 
 
-def test_two_tabs_of_a_person_answer_a_pair_once(server: ReviewServer, review: Review) -> None:
+def test_two_tabs(server: ReviewServer, review: Review) -> None:
     ann, _ = people(server)
     one, other = ann.state(), ann.state()
-    assert ann.post("judge", first := ann.said(one, "yes")).status_code == 200
-    late = ann.post("judge", ann.said(other, "no"))
+    assert ann.post("judge", first := ann.judgement(one, "yes")).status_code == 200
+    late = ann.post("judge", ann.judgement(other, "no"))
     assert late.status_code == 409
     assert "another tab" in late.json()["error"]
-    assert late.json()["pair"]["id"] != one["pair"]["id"]  # and the tab goes on
-    assert ann.post("judge", first).status_code == 200  # the same, sent again
+    assert late.json()["pair"]["id"] != one["pair"]["id"]  # the tab shows the next pair
+    assert ann.post("judge", first).status_code == 200  # sent again
     assert review.judgements()["answer"].to_list() == ["yes"]
 
 
@@ -99,7 +97,7 @@ def test_undo_and_skip(server: ReviewServer, review: Review) -> None:
     assert review.judgements().is_empty()
 
 
-def test_hostile_texts_come_whole_and_as_texts(tmp_path: Path) -> None:
+def test_hostile_texts(tmp_path: Path) -> None:
     pairs = [{"text1": text, "text2": f"{text} and more", "label": 1} for text in HOSTILE]
     seen = set()
     with pairkit.review(pairs, tmp_path / "r.review", n=1000).serve(["ann"], port=0) as running:
@@ -110,10 +108,7 @@ def test_hostile_texts_come_whole_and_as_texts(tmp_path: Path) -> None:
     assert seen == {(printable(text), printable(f"{text} and more")) for text in HOSTILE}
 
 
-# -- who is turned away --------------------------------------------------------------------------------
-
-
-def test_the_page_asks_for_nothing_and_lets_nothing_in(lasting: tuple[ReviewServer, Review]) -> None:
+def test_page_and_headers(lasting: tuple[ReviewServer, Review]) -> None:
     server, _ = lasting
     answer = requests.get(server.url, timeout=30)
     policy = answer.headers["content-security-policy"]
@@ -128,7 +123,7 @@ def test_the_page_asks_for_nothing_and_lets_nothing_in(lasting: tuple[ReviewServ
     assert not re.findall(
         r"(?:src|href)=(?!\"data:,\")|https?://|@import|innerHTML|document\.write", answer.text
     )
-    assert "editor" not in answer.text.lower()  # no text of the dataset
+    assert "editor" not in answer.text.lower()  # no text of the dataset is in the page
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["cache-control"] == "no-store"
     assert not {"set-cookie", "access-control-allow-origin", "server"} & {*map(str.lower, answer.headers)}
@@ -152,14 +147,14 @@ def test_the_page_asks_for_nothing_and_lets_nothing_in(lasting: tuple[ReviewServ
         ({"Authorization": "Basic YW5uOmFubg=="}, 401),
     ],
 )
-def test_requests_of_others_are_turned_away(
+def test_other_requests_are_refused(
     lasting: tuple[ReviewServer, Review], headers: dict[str, str], status: int
 ) -> None:
     server, review = lasting
     ann, _ = people(server)
-    said = json.dumps(ann.said(ann.state(), "yes"))
+    body = json.dumps(ann.judgement(ann.state(), "yes"))
     mine = {"Content-Type": "application/json", "Authorization": str(ann.session.headers["Authorization"])}
-    answer = requests.post(f"{server.url}/api/judge", data=said, headers=mine | headers, timeout=30)
+    answer = requests.post(f"{server.url}/api/judge", data=body, headers=mine | headers, timeout=30)
     assert answer.status_code == status
     assert answer.headers["x-frame-options"] == "DENY"
     assert review.judgements().is_empty()
@@ -169,7 +164,7 @@ def _bodies() -> list[tuple[bytes, int]]:
     deep = b"[" * 8000 + b"]" * 8000
     good = {"key": "k" * 8, "pair": "x", "answer": "yes", "seconds": 1}
     odd: list[dict[str, Any]] = [
-        good,  # a pair that nobody asked about
+        good,  # an unknown pair
         {**good, "seconds": -1},
         {**good, "key": "../../etc"},
         {**good, "more": 1},
@@ -186,7 +181,7 @@ def _bodies() -> list[tuple[bytes, int]]:
 
 
 @pytest.mark.parametrize(("body", "status"), _bodies())
-def test_odd_bodies_are_one_line_and_change_nothing(
+def test_invalid_bodies_change_nothing(
     lasting: tuple[ReviewServer, Review], body: bytes, status: int
 ) -> None:
     server, review = lasting
@@ -203,7 +198,7 @@ def test_odd_bodies_are_one_line_and_change_nothing(
 @pytest.mark.parametrize(
     "path", ["/etc/passwd", "/../../etc/passwd", "/%2e%2e/page.js", "/page.js", "/api", "/docs", "//evil"]
 )
-def test_there_is_nothing_else_to_be_had(lasting: tuple[ReviewServer, Review], path: str) -> None:
+def test_other_paths(lasting: tuple[ReviewServer, Review], path: str) -> None:
     server, _ = lasting
     host, port = server.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as raw:
@@ -215,7 +210,7 @@ def test_there_is_nothing_else_to_be_had(lasting: tuple[ReviewServer, Review], p
     assert b"root:" not in answer
 
 
-def test_a_body_without_a_length_ends_at_the_limit(lasting: tuple[ReviewServer, Review]) -> None:
+def test_body_without_length(lasting: tuple[ReviewServer, Review]) -> None:
     server, _ = lasting
     ann, _ = people(server)
     answer = ann.session.post(
@@ -227,14 +222,14 @@ def test_a_body_without_a_length_ends_at_the_limit(lasting: tuple[ReviewServer, 
     assert answer.status_code == 413
 
 
-def test_tokens_are_compared_whole() -> None:
+def test_tokens() -> None:
     ann, bob = Person("ann", "t" * 32), Person("bob", "u" * 32)
     assert authenticated_person("Bearer " + "u" * 32, [ann, bob]) == bob
     for wrong in ("Bearer " + "t" * 31, "bearer " + "t" * 32, "t" * 32, "Bearer é", ""):
         assert authenticated_person(wrong, [ann, bob]) is None
 
 
-def test_odd_names_of_people(review: Review) -> None:
+def test_names_of_people(review: Review) -> None:
     with pytest.raises(ConfigError, match="a name of 1 to 60 letters"):
         review.serve([" "])
     with review.serve(["<b>ann</b>", "\u202ebob"], port=0) as running:
@@ -242,15 +237,12 @@ def test_odd_names_of_people(review: Review) -> None:
         assert "\u202e" not in "".join(running.links)
 
 
-# -- the command, killed --------------------------------------------------------------------------------
-
-
 def _started(dataset: Path, *more: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
     command = [sys.executable, "-m", "pairkit", "review", str(dataset), "--json", "--quiet", *more]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    told: dict[str, Any] = json.loads(process.stdout.readline())
-    return process, told
+    output: dict[str, Any] = json.loads(process.stdout.readline())
+    return process, output
 
 
 def _killed(process: subprocess.Popen[str]) -> None:
@@ -260,30 +252,30 @@ def _killed(process: subprocess.Popen[str]) -> None:
     process.stdout.close()
 
 
-def test_a_server_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
+def test_killed_server_keeps_judgements(tmp_path: Path) -> None:
     dataset = tmp_path / "d"
     pairkit.write(rows(60), dataset)
     flags = ("--n", "30", "--reviewer", "ann", "--port", "0")
-    process, told = _started(dataset, *flags)
-    ann = Reviewer(told["links"]["ann"])
+    process, output = _started(dataset, *flags)
+    ann = Reviewer(output["links"]["ann"])
     acknowledged = []
     for _ in range(10):
-        said = ann.said(ann.state(), "yes")
-        assert ann.post("judge", said).status_code == 200
-        acknowledged.append(said["key"])
-    pending = ann.said(ann.state(), "no")
-    threading.Timer(0.002, process.kill).start()  # while judgements come in
+        body = ann.judgement(ann.state(), "yes")
+        assert ann.post("judge", body).status_code == 200
+        acknowledged.append(body["key"])
+    pending = ann.judgement(ann.state(), "no")
+    threading.Timer(0.002, process.kill).start()  # during judgements
     try:
         while True:
             ann.post("judge", pending)
             acknowledged.append(pending["key"])
-            pending = ann.said(ann.state(), "no")
-    except requests.RequestException:  # refused, or cut off in the middle of an answer
+            pending = ann.judgement(ann.state(), "no")
+    except requests.RequestException:  # refused or interrupted
         _killed(process)
     process, again = _started(dataset, *flags)
-    assert again["links"]["ann"].partition("#")[2] == told["links"]["ann"].partition("#")[2]
+    assert again["links"]["ann"].partition("#")[2] == output["links"]["ann"].partition("#")[2]
     ann = Reviewer(again["links"]["ann"])
-    # The page sends what it has no answer to again, under the same key: it may have been kept before.
+    # The page repeats unanswered requests with the same key, which may have been saved.
     assert ann.post("judge", pending).status_code in (200, 422 if pending["key"] in acknowledged else 200)
     while ann.state()["pair"] is not None:
         ann.say("yes")
@@ -293,17 +285,15 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> No
     assert kept.height == kept["pair_id"].n_unique() == 30
 
 
-def test_the_report_and_the_dataset_that_come_of_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_and_apply_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     app = application()
     dataset = tmp_path / "d"
     pairkit.write(rows(30), dataset)
     judge_all(pairkit.review(dataset, n=1000))
     app(["review", str(dataset), "--report", "--card"], standalone_mode=False)
-    told = capsys.readouterr().out
-    assert "inspected by hand: 100.0 %, precision 1.00 [" in told
-    assert "evidence: random negative" in told
+    output = capsys.readouterr().out
+    assert "inspected by hand: 100.0 %, precision 1.00 [" in output
+    assert "evidence: random negative" in output
     assert "## Inspected by hand" in (dataset / "README.md").read_text()
     app(["apply", str(dataset), "--out", str(tmp_path / "out"), "--quiet"], standalone_mode=False)
     assert "left out: rejected by people 10" in capsys.readouterr().out

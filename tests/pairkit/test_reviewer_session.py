@@ -1,5 +1,3 @@
-"""Whatever a person does, twice or not, and whenever the server ends: what stands is what was said last."""
-
 from __future__ import annotations
 
 import tempfile
@@ -11,13 +9,7 @@ from hypothesis import strategies as st
 
 from pairkit.app.printable import printable
 from pairkit.dataset.judgements import AnsweredError, JudgedPair, ReviewSettings, ReviewStore
-from pairkit.reviews.server import (
-    NotAskedError,
-    ReviewerSession,
-    SentJudgement,
-    pairs_of,
-    shown_pair,
-)
+from pairkit.reviews.server import NotAskedError, ReviewerSession, SentJudgement, pairs_of, shown_pair
 
 NUMBER = 6
 SETTINGS = ReviewSettings(
@@ -37,7 +29,7 @@ ACTIONS = st.lists(
 
 @settings(max_examples=25)
 @given(ACTIONS)
-def test_any_course_of_events_keeps_what_was_said_once(actions: list[tuple[str, bool]]) -> None:
+def test_any_sequence_of_actions(actions: list[tuple[str, bool]]) -> None:
     with tempfile.TemporaryDirectory() as home:
         path = Path(home) / "d.review"
         store = ReviewStore(path, create=True)
@@ -53,7 +45,7 @@ def test_any_course_of_events_keeps_what_was_said_once(actions: list[tuple[str, 
                 session.judge(sent[-1])
                 stands[pair["id"]] = answer
             elif action == "resend" and sent:
-                session.judge(sent[-1])  # stands already, or was taken back: changes nothing
+                session.judge(sent[-1])  # saved or undone before: no effect
             elif action == "late tab" and stands:
                 old_pair = next(iter(stands))
                 try:
@@ -63,7 +55,7 @@ def test_any_course_of_events_keeps_what_was_said_once(actions: list[tuple[str, 
                     pass
             elif action == "undo" and (last := session.state()["last"]):
                 session.undo(last["key"])
-                gone = next(said for said in sent if said.key == last["key"])
+                gone = next(judgement for judgement in sent if judgement.key == last["key"])
                 del stands[gone.pair]
             elif action == "take up":
                 session.take_up_skipped()
@@ -78,7 +70,7 @@ def test_any_course_of_events_keeps_what_was_said_once(actions: list[tuple[str, 
                     raise AssertionError("an answer to no question was kept")
                 except NotAskedError:
                     pass
-            found = {said.pair_id: said.answer for said in store.judgements()}
+            found = {judgement.pair_id: judgement.answer for judgement in store.judgements()}
             assert found == stands
             assert len(store.judgements()) == len(stands)
             progress = session.state()["progress"]
@@ -89,7 +81,7 @@ def test_any_course_of_events_keeps_what_was_said_once(actions: list[tuple[str, 
 
 @settings(max_examples=20)
 @given(NAMES, st.integers(1, 5), st.integers(0, 3))
-def test_each_pair_goes_to_as_many_people_as_it_should(people: list[str], each: int, seed: int) -> None:
+def test_assignment_of_people(people: list[str], each: int, seed: int) -> None:
     seen = Counter(
         pair_id for name in people for pair_id in pairs_of(name, IDS, people, seed=seed, each=each)
     )
@@ -97,7 +89,7 @@ def test_each_pair_goes_to_as_many_people_as_it_should(people: list[str], each: 
     assert seen.keys() == {*IDS}
 
 
-def test_everybody_has_an_order_of_their_own_that_stays() -> None:
+def test_order_of_pairs() -> None:
     people = ["ann", "bob"]
     orders = [pairs_of(name, IDS, people, seed=1) for name in people]
     assert {*orders[0]} == {*orders[1]}
@@ -107,7 +99,7 @@ def test_everybody_has_an_order_of_their_own_that_stays() -> None:
 
 
 @given(st.text(), st.text())
-def test_both_texts_are_shown_whole(one: str, other: str) -> None:
+def test_whole_texts_are_shown(one: str, other: str) -> None:
     shown = shown_pair(one, other, frozenset())["texts"]
     for text, side in zip((one, other), shown, strict=True):
         assert "".join(piece for piece, _ in side["pieces"]) == printable(text.replace("\r\n", "\n"))

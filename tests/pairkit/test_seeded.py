@@ -9,7 +9,7 @@ from pairkit.reviews.sample import judges_agree
 from pairkit.system.seeded import drawn, in_proportion, in_turns, keyed_hash
 
 
-def test_a_choice_is_the_same_for_ever() -> None:
+def test_keyed_hash() -> None:
     assert keyed_hash(0, "split", "o/n#1") == 8697922999653496411
     assert keyed_hash(0, "a", "b") != keyed_hash(0, "ab")
     assert keyed_hash(0, "a") != keyed_hash(1, "a")
@@ -19,7 +19,7 @@ SIZES = st.dictionaries(st.text(max_size=3), st.integers(0, 30), max_size=14)
 
 
 @given(SIZES, st.integers(0, 40))
-def test_turns_deal_evenly(sizes: dict[str, int], total: int) -> None:
+def test_in_turns(sizes: dict[str, int], total: int) -> None:
     dealt = in_turns(sizes, total)
     filled = {kind: size for kind, size in sizes.items() if size}
     assert set(dealt) == set(filled)
@@ -29,9 +29,7 @@ def test_turns_deal_evenly(sizes: dict[str, int], total: int) -> None:
 
 
 @given(SIZES, st.integers(0, 400), st.integers(0, 3))
-def test_proportions_fill_every_place_and_no_kind_beyond_its_size(
-    sizes: dict[str, int], total: int, least: int
-) -> None:
+def test_any_proportions(sizes: dict[str, int], total: int, least: int) -> None:
     dealt = in_proportion(sizes, total, least)
     assert dealt.keys() == sizes.keys()
     assert sum(dealt.values()) == min(total, sum(sizes.values()))
@@ -40,21 +38,21 @@ def test_proportions_fill_every_place_and_no_kind_beyond_its_size(
         assert all(dealt[kind] >= min(least, size) for kind, size in sizes.items())
 
 
-def test_proportions_by_largest_remainders() -> None:
-    # 10 of 100: 5.5, 3.3, 1.2 -> 5, 3, 1, and the one left to the largest remainder
+def test_largest_remainders() -> None:
+    # 10 of 100: 5.5, 3.3, 1.2 -> 5, 3, 1, and one for the largest remainder
     assert in_proportion({"a": 55, "b": 33, "c": 12}, 10) == {"a": 6, "b": 3, "c": 1}
-    # two each first; of the 4 left, by 53, 31 and 10 of 94: 2.26, 1.32, 0.43
+    # two each; the other 4 by 53, 31 and 10 of 94: 2.26, 1.32, 0.43
     assert in_proportion({"a": 55, "b": 33, "c": 12}, 10, least=2) == {"a": 4, "b": 3, "c": 3}
 
 
-def test_drawn_are_the_first_by_key_of_each_stratum() -> None:
+def test_drawn() -> None:
     rows = pl.DataFrame({"kind": ["x", "x", "y", "x", "z"], "key": [5, 1, 4, 3, 2]})
     found = drawn(rows, {"x": 2, "y": 1}, stratum="kind", key="key")
     assert found["key"].to_list() == [1, 3, 4]
 
 
 @pytest.mark.parametrize(
-    ("said", "stratum"),
+    ("votes", "stratum"),
     [
         (["same"] * 4 + ["opposite"], "judges agree"),
         (["same", "opposite"], "judges differ"),
@@ -64,5 +62,5 @@ def test_drawn_are_the_first_by_key_of_each_stratum() -> None:
         (None, "not judged"),
     ],
 )
-def test_judges_agree_from_four_fifths_on(said: list[str] | None, stratum: str) -> None:
-    assert judges_agree(None if said is None else [{"vote": vote} for vote in said]) == stratum
+def test_judges_agree(votes: list[str] | None, stratum: str) -> None:
+    assert judges_agree(None if votes is None else [{"vote": vote} for vote in votes]) == stratum

@@ -30,7 +30,7 @@ def drawn(place: int, label: int | None = None) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_shared_words_are_marked_and_evidence_named() -> None:
+def test_shared_words_and_evidence() -> None:
     picture = drawn(0)
     assert "\x1b[1;33mparser\x1b[0m" in picture
     assert "\x1b[1;33mwith\x1b[0m" not in picture
@@ -38,25 +38,25 @@ def test_shared_words_are_marked_and_evidence_named() -> None:
     assert "closer_comment by eve on 2020-01-01" in picture
 
 
-def test_rows_are_counted_among_those_with_the_label() -> None:
+def test_row_number_with_label() -> None:
     assert "drawn as a hard negative" in drawn(0, label=0)
     assert "drawn as a random negative" in drawn(1, label=0)
 
 
-def test_what_is_not_there_is_told() -> None:
+def test_missing_split_or_row() -> None:
     with pytest.raises(ConfigError, match="somewhere has test"):
         pick_pair(DATASET, "train", 0, None)
-    with pytest.raises(ConfigError, match="has 1 such rows, from 0"):
+    with pytest.raises(ConfigError, match="has 1 such rows, counted from 0"):
         pick_pair(DATASET, "test", 1, 1)
 
 
-def test_svg_has_both_texts_cut_to_a_readable_length() -> None:
+def test_svg() -> None:
     picture = pick_pair(DATASET, "test", 2, None).to_svg()
     assert picture.startswith("<svg")
     assert "…" in picture
 
 
-def test_what_a_dataset_says_is_no_markup() -> None:
+def test_texts_are_not_markup() -> None:
     evidence = {"kind": "note", "url": "http://x/[/y]", "who": "dup[bot]", "when": "2020-01-01"}
     row = {"text1": "[/b] \x1b[31m", "text2": "[red]", "label": 1}
     row |= {"repo": "[/a]/b", "number1": 1, "number2": 2}
@@ -68,7 +68,7 @@ def test_what_a_dataset_says_is_no_markup() -> None:
         assert words in picture
 
 
-def test_in_python_it_draws_itself() -> None:
+def test_repr() -> None:
     pair = pick_pair(DATASET, None, 0, None)
     assert "Crash on startup" in repr(pair)
     assert "\x1b" not in repr(pair)

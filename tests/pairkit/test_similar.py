@@ -27,7 +27,7 @@ def changed(original: str, *places: int) -> str:
     return " ".join(words)
 
 
-def test_similarity_by_hand() -> None:
+def test_similarity() -> None:
     # abc bcd cde | abc bcd cdf: two of four triples are common.
     assert similarity("a b c d e", "a b c d f") == pytest.approx(2 / 4)
     assert similarity("A, b c!", "a b c") == 1.0
@@ -36,13 +36,13 @@ def test_similarity_by_hand() -> None:
     assert similarity("", "a") == similarity("!!", "!!") == 0.0
 
 
-def test_near_identical_texts_are_found_and_others_not() -> None:
+def test_near_identical() -> None:
     texts = [text(n) for n in range(200)]
     texts += [changed(texts[3], 30), texts[7].upper(), changed(texts[9], 5, 15, 25, 35, 45, 55)]
     assert near_identical(texts) == [[3, 200], [7, 201]]
 
 
-def test_chains_are_one_group() -> None:
+def test_chains() -> None:
     first = text(1, 90)
     second = changed(first, 20)
     third = changed(second, 50)
@@ -50,18 +50,18 @@ def test_chains_are_one_group() -> None:
     assert near_identical([first, second, third], 0.9) == [[0, 1, 2]]
 
 
-def test_texts_without_words_are_never_tied() -> None:
+def test_texts_without_words() -> None:
     assert near_identical(["", "", "!!!", "!!!", "..."]) == []
     assert near_identical([]) == []
 
 
-def test_a_threshold_of_one_ties_equal_texts_only() -> None:
+def test_threshold_of_one() -> None:
     first = text(1)
     assert near_identical([first, changed(first, 3), first + "!"], 1.0) == [[0, 2]]
 
 
 def of_template(seed: int, slots: int, *, values: int) -> str:
-    """A text of 90 words, so many of which are filled in, with one of so many values each."""
+    """A text of 90 words with a number of slots, each with one of several values."""
     words, random_ = text(1, 90).split(), random.Random(seed)
     for slot in range(slots):
         words[90 // slots * slot] = f"value{random_.randrange(values)}"
@@ -75,8 +75,8 @@ def of_template(seed: int, slots: int, *, values: int) -> str:
     st.sampled_from([2, 1000]),
     st.randoms(use_true_random=False),
 )
-def test_texts_of_a_template(seeds: list[int], slots: int, values: int, random_: random.Random) -> None:
-    """Nothing but similarity ties; nothing depends on the order; a part finds no more than the whole."""
+def test_template(seeds: list[int], slots: int, values: int, random_: random.Random) -> None:
+    """Groups need similarity, don't depend on order, and a subset has no additional ones."""
     texts = [of_template(seed, slots, values=values) for seed in seeds]
     exact = Groups(range(len(texts)))
     for one, other in combinations(range(len(texts)), 2):
@@ -94,7 +94,7 @@ def test_texts_of_a_template(seeds: list[int], slots: int, values: int, random_:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 59)), max_size=40), st.integers(0, 3000))
-def test_the_disk_changes_nothing(kinds: list[tuple[int, int]], in_memory: int) -> None:
+def test_texts_on_disk(kinds: list[tuple[int, int]], in_memory: int) -> None:
     texts = [changed(text(kind), place) for kind, place in kinds]
     expected = near_identical(texts)
     with pytest.MonkeyPatch.context() as patch:
@@ -104,8 +104,8 @@ def test_the_disk_changes_nothing(kinds: list[tuple[int, int]], in_memory: int) 
 
 
 @pytest.mark.parametrize(("changes", "least"), [(3, 0.99), (6, 0.93)])
-def test_pairs_are_found_as_often_as_promised(changes: int, least: float) -> None:
-    """Pairs at 0.9 all but surely, those at 0.8 with probability 0.95."""
+def test_recall_at_the_threshold(changes: int, least: float) -> None:
+    """Pairs at 0.9 almost surely, at 0.8 with probability 0.95."""
     count = 300
     first = [" ".join(f"p{n}w{k}" for k in range(170)) for n in range(count)]
     other = [changed(one, *range(10, 10 + 27 * changes, 27)) for one in first]
@@ -115,8 +115,8 @@ def test_pairs_are_found_as_often_as_promised(changes: int, least: float) -> Non
     assert len(near_identical(first + other)) >= least * count
 
 
-def test_texts_of_one_template_take_little_memory(tmp_path: Path) -> None:
-    """Hardly any pair is tied, and all nearly so."""
+def test_memory_for_a_template(tmp_path: Path) -> None:
+    """Nearly all pairs are just below the threshold."""
     program = tmp_path / "program.py"
     program.write_text(
         "from pairkit.similarity.near_duplicates import near_identical\n"

@@ -18,19 +18,19 @@ def modules_after(line: str, *flags: str) -> set[str]:
     return {*subprocess.check_output([sys.executable, *flags, "-c", program], text=True).split()}
 
 
-def test_importing_the_packages_imports_nothing_heavy() -> None:
+def test_light_imports() -> None:
     names = ", ".join(PACKAGES)
     assert not HEAVY & modules_after(f"import {names}; [dir(package) for package in ({names})]")
 
 
-def test_little_is_imported_before_an_interrupt_is_taken() -> None:
+def test_ctrl_c_during_imports() -> None:
     names = ", ".join(f"{package}.__main__" for package in PACKAGES)
     assert not {"typer", "rich", "polars", "pydantic", "importlib.metadata"} & modules_after(
         f"import {names}", "-S"
     )
 
 
-def test_a_name_is_loaded_when_it_is_asked_for_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lazy_names(monkeypatch: pytest.MonkeyPatch) -> None:
     load, names, every = lazy_names("pairkit")
     monkeypatch.delattr(pairkit, "read", raising=False)
     assert names() == every == sorted(every)
@@ -41,9 +41,7 @@ def test_a_name_is_loaded_when_it_is_asked_for_and_kept(monkeypatch: pytest.Monk
             missing()
 
 
-def test_on_windows_it_says_so_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_windows_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(SystemExit) as ended:
         start("gis_builder.cli")

@@ -28,9 +28,7 @@ def _raise(error: BaseException) -> None:
         *((RateLimited("t", 3.0), 4), (AuthError("a"), 4), (BadReply("b"), 4), (PairkitError("p"), 1)),
     ],
 )
-def test_run_turns_errors_into_one_line_and_a_code(
-    error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_and_exit_codes(error: BaseException, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         terminal.run(lambda: _raise(error))
     assert exit_.value.code == code
@@ -56,18 +54,18 @@ run(app)
 
 
 @pytest.mark.parametrize(
-    ("body", "code", "said"),
+    ("body", "code", "message"),
     [
         (
             "import threading as t; t.Thread(target=t.Event().wait).start(); raise KeyboardInterrupt",
-            130,  # and no thread is waited for
+            130,  # without waiting for threads
             "interrupted; run the same command again to continue\n",
         ),
         ("raise BrokenPipeError", 141, ""),
         ("out.print('nobody reads this')", 141, ""),
     ],
 )
-def test_what_ends_a_run_from_outside_has_its_code(body: str, code: int, said: str) -> None:
+def test_exit_codes_of_signals(body: str, code: int, message: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
@@ -78,26 +76,26 @@ def test_what_ends_a_run_from_outside_has_its_code(body: str, code: int, said: s
         check=False,
     )
     os.close(writer)
-    assert (done.returncode, done.stderr) == (code, said)
+    assert (done.returncode, done.stderr) == (code, message)
 
 
-def test_a_bug_keeps_its_traceback() -> None:
+def test_bugs_show_a_traceback() -> None:
     with pytest.raises(ZeroDivisionError):
         terminal.run(lambda: 1 // 0)
 
 
-def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.say("a", quiet=True)
     terminal.say("b")
     assert capsys.readouterr().err == "b\n"
 
 
-def test_what_others_wrote_does_not_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_codes_are_replaced(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.out.print("a\x1b]0;title\x07b\r\u202ed\n", markup=False)
     assert capsys.readouterr().out == "a\ufffd]0;title\ufffdb\ufffd\ufffdd\n\n"
 
 
-def test_one_object_on_one_line_that_any_reader_of_json_takes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_json(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.print_json({"text": "é\n", "value": None})
     assert capsys.readouterr().out == '{"text": "é\\n", "value": null}\n'
     with pytest.raises(ValueError, match="not JSON compliant"):
@@ -105,7 +103,7 @@ def test_one_object_on_one_line_that_any_reader_of_json_takes(capsys: pytest.Cap
     assert capsys.readouterr().out == ""
 
 
-def test_the_next_step_is_a_line_to_copy(capsys: pytest.CaptureFixture[str]) -> None:
+def test_next_step(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.next_step("train on it", ["aoe", "train", "--data", "my pairs"])
     terminal.next_step("load it", 'datasets.load_dataset("gis")')
     terminal.next_step("nothing", "x", quiet=True)

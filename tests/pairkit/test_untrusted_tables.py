@@ -1,5 +1,3 @@
-"""Tables of others that hold far more than they seem to, or that are none."""
-
 from __future__ import annotations
 
 import gzip
@@ -34,7 +32,7 @@ LONG = "x" * 100_000
 @pytest.mark.parametrize("codec", ["zstd", "snappy", "none", "gzip"])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("dictionary", [True, False])
-def test_sound_files_are_read(tmp_path: Path, codec: str, version: str, dictionary: bool) -> None:
+def test_valid_files(tmp_path: Path, codec: str, version: str, dictionary: bool) -> None:
     path = tmp_path / "a.parquet"
     how = {"compression": codec, "data_page_version": version, "use_dictionary": dictionary}
     pq.write_table(FRAME.to_arrow(), path, row_group_size=700, data_page_size=2000, **how)
@@ -46,15 +44,15 @@ def test_sound_files_are_read(tmp_path: Path, codec: str, version: str, dictiona
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
-        ({"text1": ["a"] * 200_000}, "claims more than"),
-        ({"text1": ["a"], "x": [[7] * 50_000]}, "claims more than"),
-        ({"text1": ["a" * 5_000_000]}, "unpacks to more than 200 times its size"),
-        ({"text1": ["a" * 100_000] * 90}, "its texts are more than 200 times its size"),
-        ({"negatives": [["a" * 100_000]] * 90}, "its texts are more than 200 times its size"),
+        ({"text1": ["a"] * 200_000}, "has more than"),
+        ({"text1": ["a"], "x": [[7] * 50_000]}, "has more than"),
+        ({"text1": ["a" * 5_000_000]}, "decompresses to more than 200 times its size"),
+        ({"text1": ["a" * 100_000] * 90}, "has texts of more than 200 times its size"),
+        ({"negatives": [["a" * 100_000]] * 90}, "has texts of more than 200 times its size"),
         ({f"c{n}": [1] for n in range(60)}, "has more than 50 columns"),
     ],
 )
-def test_bombs_are_refused(
+def test_decompression_bombs(
     tmp_path: Path, columns: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_limits, "FREE_VALUES", 1000)
@@ -68,8 +66,8 @@ def test_bombs_are_refused(
             read_table(packed)
 
 
-def test_a_small_file_of_many_rows_takes_no_memory(tmp_path: Path) -> None:
-    """Row groups of one value; what is written once is claimed many times."""
+def test_memory_for_a_small_file_of_many_rows(tmp_path: Path) -> None:
+    """Row groups that repeat one value many times."""
     path = tmp_path / "a.parquet"
     rows = pa.table(
         {"text1": pa.DictionaryArray.from_arrays(pa.array([0] * (1 << 22), pa.int8()), ["a" * 99])}
@@ -80,14 +78,14 @@ def test_a_small_file_of_many_rows_takes_no_memory(tmp_path: Path) -> None:
     assert path.stat().st_size < 300_000
     imports = "import pyarrow.parquet\nfrom pairkit.dataset.tables import read_table"
     says, mib = peak_mib(imports, "read_table(Path(sys.argv[1]))", path)
-    assert "claims more than 4,194,304 values" in says
-    assert mib < 80  # unpacked, it is 1.2 GB
+    assert "has more than 4,194,304 values" in says
+    assert mib < 80  # 1.2 GB decompressed
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
 @pytest.mark.parametrize("nested", [False, True])
-def test_one_long_text_is_not_written_out_for_each_row(tmp_path: Path, name: str, nested: bool) -> None:
-    """A column that is a dictionary of Arrow: 100 kB for each of 40,000 rows, in a file of a few kB."""
+def test_memory_for_a_repeated_long_text(tmp_path: Path, name: str, nested: bool) -> None:
+    """An Arrow dictionary: 100 kB for each of 40,000 rows in a file of a few kB."""
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 40_000, pa.int32()), ["a" * 100_000])
     column = pa.ListArray.from_arrays(list(range(0, 40_001, 20)), texts) if nested else texts
     rows, path = pa.table({"text1": column}), tmp_path / name
@@ -98,11 +96,11 @@ def test_one_long_text_is_not_written_out_for_each_row(tmp_path: Path, name: str
             writer.write_table(rows)
     imports = "import pyarrow.parquet\nfrom pairkit.dataset.tables import read_table"
     says, mib = peak_mib(imports, "read_table(Path(sys.argv[1]))", path)
-    assert "the same in too many rows" in says
-    assert mib < 100  # unpacked, it is 4 GB
+    assert "one is in too many rows" in says
+    assert mib < 100  # 4 GB decompressed
 
 
-def test_batches_shrink_where_a_long_text_is_repeated(tmp_path: Path) -> None:
+def test_batch_size_with_repeated_long_texts(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 9_000, pa.int8()), ["x" * (900 << 10)])
     pq.write_table(pa.table({"text": texts}), path)
@@ -110,22 +108,22 @@ def test_batches_shrink_where_a_long_text_is_repeated(tmp_path: Path) -> None:
     assert 1000 < next(batches).num_rows < 1200
 
 
-def test_keys_that_are_ever_others_make_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_distinct_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(f'{{"text1": "a", "k{n}": 1}}' for n in range(300)))
     assert read_table(path).shape == (300, 301)
     monkeypatch.setattr(tables, "FREE_VALUES", 1000)
-    with pytest.raises(DataError, match="has 301 different keys in 300 lines"):
+    with pytest.raises(DataError, match="has 301 distinct keys in 300 lines"):
         read_table(path)
     path.write_text("\n".join(f'{{"text1": {{"k{n}": [{{"x{n}": 1}}]}}}}' for n in range(300)))
-    with pytest.raises(DataError, match="different keys in 300 lines"):
+    with pytest.raises(DataError, match="distinct keys in 300 lines"):
         read_table(path)
 
 
 @pytest.mark.parametrize(
     "data", [b"PAR1" + b"\x19" * 40 + (40).to_bytes(4, "little") + b"PAR1", b"PAR1", b"", b"\xff" * 99]
 )
-def test_what_is_not_parquet(data: bytes) -> None:
+def test_invalid_parquet(data: bytes) -> None:
     with pytest.raises(DataError, match="not readable as parquet"):
         check_parquet(io.BytesIO(data), Path("a.parquet"))
 
@@ -137,39 +135,39 @@ def stream(rows: pl.DataFrame, **options: Any) -> bytes:
 
 
 @pytest.mark.parametrize("packed", [None, "lz4", "zstd"])
-def test_arrow_streams_are_read(tmp_path: Path, packed: Any) -> None:
+def test_arrow_streams(tmp_path: Path, packed: Any) -> None:
     path = tmp_path / "a.arrow"
     path.write_bytes(stream(FRAME, compression=packed))
     assert read_table(path).equals(FRAME)
 
 
-def test_rows_that_take_no_bytes_are_refused(tmp_path: Path) -> None:
-    """A column of nothing but nulls has no bytes, so that its header may claim any number of rows."""
+def test_rows_without_bytes(tmp_path: Path) -> None:
+    """A column of nulls has no bytes, so that its header may state any number of rows."""
     claimed, many = struct.pack("<q", 12_345), 1 << 40
     data = stream(pl.DataFrame({name: [None] * 12_345 for name in ("text1", "text2", "label")}))
     assert claimed in data
     path = tmp_path / "a.arrow"
     path.write_bytes(data.replace(claimed, struct.pack("<q", many)))
-    with pytest.raises(DataError, match=f"claims {many:,} rows in|not readable as an Arrow stream"):
+    with pytest.raises(DataError, match=f"has {many:,} rows in|not readable as an Arrow stream"):
         read_table(path)
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"ARROW1\0\0" * 9, b"\xff" * 99, struct.pack("<II", 0xFFFFFFFF, 1 << 30)]
 )
-def test_what_is_not_a_stream(data: bytes, tmp_path: Path) -> None:
+def test_invalid_arrow(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.arrow").write_bytes(data)
     with pytest.raises(DataError, match="not readable"):
         read_table(tmp_path / "a.arrow")
 
 
 @pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum, pl.List, pl.Array])
-def test_one_long_text_in_every_row_is_refused(tmp_path: Path, kind: type[pl.DataType]) -> None:
+def test_repeated_long_text_is_refused(tmp_path: Path, kind: type[pl.DataType]) -> None:
     flat = pl.Series([LONG] * 1_000, dtype=pl.Enum([LONG]) if kind is pl.Enum else pl.Categorical)
     rows = pl.DataFrame({"negative": flat.reshape((1_000, 1)) if kind in (pl.List, pl.Array) else flat})
     if kind is pl.List:
         rows = rows.select(pl.col("negative").arr.to_list())
     rows = rows.with_columns(anchor=pl.lit("y"), positive=pl.lit("z"))
     (tmp_path / "a.arrow").write_bytes(stream(rows))
-    with pytest.raises(DataError, match="the same in too many rows"):
+    with pytest.raises(DataError, match="one is in too many rows"):
         read_pairs(tmp_path / "a.arrow")

@@ -18,7 +18,7 @@ from pairkit.app.errors import ConfigError, DataError
 from papers.figures.halves import Zone, distances, halves
 from papers.figures.make import Request, make_figures
 from papers.figures.numbers import Pairs, density, gold_scores, levels, nearest, read_curves
-from papers.figures.style import drawing, image
+from papers.figures.style import paper_style, write_figure
 from tests.aoe_train.tiny import WORDS
 
 SMALL = Zone(above=0.5, perplexity=5)
@@ -55,7 +55,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_pictures_and_the_numbers_of_the_vectors(bert: Path, pairs: Path, tmp_path: Path):
+def test_figures_and_numbers_of_vectors(bert: Path, pairs: Path, tmp_path: Path):
     out = tmp_path / "figures"
     request = Request([str(bert)], str(pairs), zone=SMALL)
     printed = make_figures(request, out, lambda _: None)
@@ -82,7 +82,7 @@ def test_pictures_and_the_numbers_of_the_vectors(bert: Path, pairs: Path, tmp_pa
     make_figures(replace(request, kind="halves"), again, lambda _: None)
     assert {name: before[name] for name in before if "halves-" in name}.items() <= files(again).items()
     (out / "notes.txt").write_text("mine")
-    with pytest.raises(ConfigError, match=r"holds notes\.txt, which is no part of a set of figures"):
+    with pytest.raises(ConfigError, match=r"has notes\.txt, which isn't part of a set of figures"):
         make_figures(request, out, lambda _: None)
 
 
@@ -98,9 +98,9 @@ def test_curves_of_runs(tmp_path: Path):
     assert (found.dev.curve.x.tolist(), found.dev.curve.y.tolist()) == ([0, 15, 20], [0.5, 0.7, 0.6])
     none = write_run(tmp_path / "none", result={"dev_metric": None}, dev_history=[], best_step=None)
     assert read_curves(none).dev is None
-    with pytest.raises(ConfigError, match="only such models have curves"):
+    with pytest.raises(ConfigError, match="only model folders of `aoe train` have curves"):
         read_curves("minilm")
-    for changes, message in (({"history": []}, "its history is empty"), ({"history": 3}, "no readable")):
+    for changes, message in (({"history": []}, "the history is empty"), ({"history": 3}, "no readable")):
         with pytest.raises(DataError, match=message):
             read_curves(write_run(tmp_path / "bad", **changes))
 
@@ -161,25 +161,27 @@ def test_halves_of_the_pairs_in_the_zone():
         (lambda: halves(made(), Zone(), model="m"), "needs 92 texts or more"),
     ],
 )
-def test_what_can_not_be_drawn(make: Any, message: str):
+def test_invalid_requests(make: Any, message: str):
     with pytest.raises((ConfigError, DataError), match=message):
         make()
 
 
-def test_a_figure_is_the_same_bytes_whatever_the_machine_is_set_to():
+def test_the_machines_matplotlib_settings_do_not_change_a_figure(tmp_path: Path):
     mpl = pytest.importorskip("matplotlib")
 
-    def drawn() -> list[bytes]:
+    def draw(name: str) -> dict[str, bytes]:
         from matplotlib.figure import Figure
 
-        with drawing({"font.size": 7, "svg.hashsalt": "x"}):
-            assert mpl.rcParams["font.size"] == 7
+        folder = tmp_path / name
+        folder.mkdir()
+        with paper_style():
             figure = Figure(figsize=(2, 1))
             figure.subplots().plot([1, 3, 2])
-            return [image(figure, kind, dpi=50) for kind in ("png", "svg")]
+            write_figure(figure, folder, "line")
+        return files(folder)
 
-    expected = drawn()
-    assert expected[0].startswith(b"\x89PNG")
-    assert b"<dc:date>" not in expected[1]
+    expected = draw("default")
+    assert expected["line.png"].startswith(b"\x89PNG")
+    assert b"<dc:date>" not in expected["line.svg"]
     with mpl.rc_context({"lines.linewidth": 9, "savefig.dpi": 300}):
-        assert drawn() == expected
+        assert draw("changed") == expected

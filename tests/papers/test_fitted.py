@@ -13,7 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from pairkit.app.errors import ConfigError, DataError
 from papers.methods.bilstm import bilstm_folder, write_bilstm
-from papers.methods.flow import Flow, fit_flow, surprise, with_flow
+from papers.methods.flow import Flow, fit_flow, negative_log_likelihood, with_flow
 from papers.methods.whitening import whitened, whitening
 from papers.methods.word_vectors import WordVectors, is_word_vectors, read_word_vectors
 
@@ -34,13 +34,13 @@ def test_whitened_vectors_have_unit_covariance_and_keep_the_largest_directions()
     directions = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)[2][:2]
     cosines = np.abs((weight / np.linalg.norm(weight, axis=1, keepdims=True)) @ directions.T)
     assert cosines == pytest.approx(np.eye(2), abs=1e-3)
-    with pytest.raises(ConfigError, match="the model's vectors have 6 numbers"):
+    with pytest.raises(ConfigError, match="expected 1 to 6, the dimension"):
         whitening(vectors, 7)
     with pytest.raises(DataError, match="span 0 directions"):
         whitening(vectors[:1].repeat(4, 0), None)
 
 
-def test_a_flow_is_invertible_and_its_volume_is_that_of_its_derivative():
+def test_log_volume_of_a_flow_is_that_of_its_jacobian():
     torch.manual_seed(0)
     flow = Flow(8).double()
     for weight in flow.parameters():
@@ -52,18 +52,20 @@ def test_a_flow_is_invertible_and_its_volume_is_that_of_its_derivative():
     )
 
 
-def test_a_fitted_flow_makes_vectors_likelier_and_a_seed_gives_one_flow():
+def test_fitting_a_flow_raises_the_likelihood_and_is_deterministic():
     vectors = drawn(300, 8)
     begun = Flow(8)
-    begun.begin(torch.from_numpy(vectors))
+    begun.initialise(torch.from_numpy(vectors))
     fitted = fit_flow(vectors, seed=1)
-    assert surprise(fitted, torch.from_numpy(vectors)) < surprise(begun, torch.from_numpy(vectors))
+    assert negative_log_likelihood(fitted, torch.from_numpy(vectors)) < negative_log_likelihood(
+        begun, torch.from_numpy(vectors)
+    )
     again = with_flow(lambda texts: vectors[: len(texts)], ["text"] * 300, seed=1)
     with torch.no_grad():
         assert again(["text"] * 3) == pytest.approx(fitted(torch.from_numpy(vectors[:3])).numpy())
     with pytest.raises(DataError, match="found 1 vectors"):
         fit_flow(vectors[:1])
-    with pytest.raises(ConfigError, match="vectors of 2 numbers"):
+    with pytest.raises(ConfigError, match="vectors of 2 dimensions"):
         fit_flow(vectors[:, :2])
 
 
@@ -87,14 +89,14 @@ def test_words_are_looked_up_and_averaged(name: str, tmp_path: Path):
     ("text", "row"),
     [("a 1 2\nb 1\n", 2), ("a 1 x\n", 1), ("a 1 nan\n", 1), ("alone\n", 1), ("a  1 2\nb 1 2\n", 1)],
 )
-def test_what_is_not_a_file_of_word_vectors_is_named_by_its_row(text: str, row: int, tmp_path: Path):
+def test_errors_in_word_vector_files_name_the_row(text: str, row: int, tmp_path: Path):
     with pytest.raises(DataError, match=rf"w\.txt:{row}: "):
         read_word_vectors(written(tmp_path / "w.txt", text))
     with pytest.raises(DataError, match="no word vectors"):
         read_word_vectors(written(tmp_path / "empty.txt", ""))
 
 
-def test_a_bilstm_of_word_vectors_is_a_model_that_padding_does_not_change(tmp_path: Path):
+def test_padding_does_not_change_a_bilstm_over_word_vectors(tmp_path: Path):
     words = written(tmp_path / "w.txt", "a 1 0 0\ndog 0 1 0\nruns 0 0 1\n")
     write_bilstm(words, tmp_path / "bilstm", size=4)
     model: Any = AutoModel.from_pretrained(tmp_path / "bilstm")

@@ -23,7 +23,7 @@ from papers.methods.ct import tension_loss
 from papers.methods.infersent import classes, features
 from papers.methods.isbert import NGrams, information_loss
 from papers.methods.objectives import Phase, ibn_angle_emb, phase_similarity
-from papers.methods.promptbert import bias, framed, templates
+from papers.methods.promptbert import fill_template, template_bias, templates
 from papers.methods.tsdae import damaged
 from papers.methods.whitenedcse import group_whitened, inverse_root
 from tests.aoe_train.conftest import Killed
@@ -61,7 +61,7 @@ def texts() -> list[str]:
 
 
 @pytest.mark.parametrize("name", [*TEXT_METHODS, "infersent"])
-def test_killed_and_continued_it_ends_at_the_same_weights(
+def test_a_killed_training_continues_to_the_same_weights(
     name: str, texts: list[str], shallow: Path, tmp_path: Path, kill_at: Any
 ):
     data: Any = texts
@@ -104,16 +104,16 @@ def test_killed_and_continued_it_ends_at_the_same_weights(
 @pytest.mark.parametrize(
     ("name", "kind", "given", "words"),
     [
-        ("tsdae", "single", {"dense": [8]}, "vectors of 32 numbers"),
-        ("diffcse", "single", {"dense": [8]}, "leave encoder.dense out"),
-        ("consert", "single", {"prompts": {"query": "q: "}}, "leave prompts out"),
-        ("infersent", "binary", {}, "trains a BiLSTM over word vectors"),
+        ("tsdae", "single", {"dense": [8]}, "vectors of 32 dimensions"),
+        ("diffcse", "single", {"dense": [8]}, "remove encoder.dense"),
+        ("consert", "single", {"prompts": {"query": "q: "}}, "remove the prompts"),
+        ("infersent", "binary", {}, "expected a BiLSTM over word vectors"),
         ("infersent", "positive", {}, "found positive rows, expected"),
         ("ct", "positive", {}, "found positive rows, expected"),
         ("bow", "single", {}, "method 'bow': expected one of"),
     ],
 )
-def test_models_and_rows_that_it_is_not_for_are_refused(
+def test_unsuitable_models_and_rows_are_refused(
     name: str, kind: str, given: dict[str, Any], words: str, shallow: Path
 ):
     options = {"generator": "none"} if name == "diffcse" else {}
@@ -146,7 +146,7 @@ def test_isbert_by_hand():
     assert copies.item() == pytest.approx(same)
 
 
-def test_ngrams_see_no_text_but_their_own():
+def test_ngrams_of_a_text_do_not_depend_on_other_texts():
     torch.manual_seed(0)
     filters, tokens = NGrams([1, 3, 5], 8), torch.randn(7, 8)
     together = filters(tokens, torch.tensor([0, 0, 0, 1, 2, 2, 2]))
@@ -178,7 +178,7 @@ def test_consert_by_hand_and_its_views(bert: Path):
 
 
 @pytest.mark.parametrize("packing", [True, False])
-def test_a_text_lacks_the_same_features_at_every_token(packing: bool, bert: Path):
+def test_feature_cutoff_is_the_same_for_all_tokens_of_a_text(packing: bool, bert: Path):
     model = Encoder.load(bert, device="cpu", packing=packing).model
     seen: list[torch.Tensor] = []
     batch = batch_of(2, 5, 5)
@@ -205,20 +205,20 @@ def test_promptbert_reads_texts_within_its_templates(bert: Path):
     encoder = Encoder.load(bert, device="cpu", max_length=40)
     first, _ = templates(encoder)
     mask = encoder.tokenizer.mask_token_id
-    within = framed(batch_of(2, 40), first)
+    within = fill_template(batch_of(2, 40), first)
     assert within.lengths.tolist() == [len(first.before) + 2 + len(first.after), 40]
     for tokens in within.sequences():
         assert tokens[-first.mask] == mask
     # A text of no tokens is what the template alone says.
-    nothing = framed(batch_of(0), first)
+    nothing = fill_template(batch_of(0), first)
     model = encoder.model
     expected = nothing.states(model)[-first.mask]
-    torch.testing.assert_close(bias(model, nothing, first)[0], expected, atol=1e-5, rtol=1e-4)
-    (shift,) = bias(model, framed(batch_of(3), first), first)
+    torch.testing.assert_close(template_bias(model, nothing, first)[0], expected, atol=1e-5, rtol=1e-4)
+    (shift,) = template_bias(model, fill_template(batch_of(3), first), first)
     assert not torch.allclose(shift, expected, atol=1e-4)  # other positions
 
 
-def test_tsdae_deletes_tokens_but_special_ones_and_shares_the_encoders_weights(bert: Path):
+def test_tsdae_keeps_special_tokens_and_shares_the_encoders_weights(bert: Path):
     torch.manual_seed(1)
     whole = batch_of(1, 2000)
     short, long = (tokens.tolist() for tokens in damaged(whole, 0.6, own(whole)).sequences())
@@ -233,7 +233,7 @@ def test_tsdae_deletes_tokens_but_special_ones_and_shares_the_encoders_weights(b
     assert all("crossattention" in name or "predictions" in name for name in free)
 
 
-def test_tsdaes_loss_is_that_of_the_decoders_tokens(bert: Path):
+def test_tsdae_loss_equals_the_sum_over_single_tokens(bert: Path):
     encoder = Encoder.load(bert, device="cpu")
     tsdae, batch = begun("tsdae", encoder).eval(), batch_of(2, 4)
     torch.manual_seed(3)
@@ -249,7 +249,7 @@ def test_tsdaes_loss_is_that_of_the_decoders_tokens(bert: Path):
     assert loss.item() == pytest.approx(total / (3 + 5), rel=1e-4)
 
 
-def test_diffcse_replaces_own_tokens_alone(bert: Path, tmp_path: Path):
+def test_diffcse_replaces_only_ordinary_tokens(bert: Path, tmp_path: Path):
     save_generator(bert, tmp_path / "generator")
     encoder = Encoder.load(bert, device="cpu")
     diffcse = begun("diffcse", encoder, generator=str(tmp_path / "generator"))
@@ -259,7 +259,7 @@ def test_diffcse_replaces_own_tokens_alone(bert: Path, tmp_path: Path):
     assert torch.equal(edited[~mask], ids[~mask])
     assert torch.equal(replaced == 1, (edited != ids) & (ids != -100))
     assert (replaced[ids == -100] == -100).all()
-    with pytest.raises(ConfigError, match="no masked language model in safetensors"):
+    with pytest.raises(ConfigError, match="not a masked language model in safetensors"):
         begun("diffcse", encoder, generator=str(tmp_path / "none"))
 
 

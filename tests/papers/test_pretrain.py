@@ -46,7 +46,7 @@ def settings(texts: Path, bert: Path, **changes) -> PretrainSettings:
     return PretrainSettings(**values | changes)
 
 
-def test_the_loss_falls_and_the_folder_is_a_model(texts: Path, bert: Path):
+def test_the_loss_falls_and_the_output_is_a_model_folder(texts: Path, bert: Path):
     result = pretrain(settings(texts, bert, steps=40, log_steps=10), progress=False)
     assert result["steps"] == 40
     assert result["loss_last"] < 0.6 * result["loss_first"]
@@ -70,9 +70,9 @@ def test_the_loss_falls_and_the_folder_is_a_model(texts: Path, bert: Path):
     ],
     ids=["no number", "far above its beginning", "after the last entry"],
 )
-def test_a_run_that_diverges_is_ended(texts: Path, bert: Path, changes: dict[str, float], sign: str):
+def test_a_diverged_run_stops(texts: Path, bert: Path, changes: dict[str, float], sign: str):
     run = settings(texts, bert, **changes)
-    with pytest.raises(ConfigError, match=rf"diverged at step \d+: {sign}.* lower --lr .*--fresh") as caught:
+    with pytest.raises(ConfigError, match=rf"diverged at step \d+: {sign}.* --fresh .* --set lr=") as caught:
         pretrain(run, progress=False)
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith(f"its newest checkpoint is {max(run.out.parent.glob('ran.work/c*-*'))}")
@@ -88,7 +88,7 @@ def test_epochs_read_every_sequence(texts: Path, bert: Path):
     assert result["steps"] == -(-2 * run["corpus"]["sequences"] // 16)
 
 
-def test_one_of_several_gpus_is_used(texts: Path, bert: Path, tmp_path: Path, monkeypatch):
+def test_only_one_of_several_gpus_is_used(texts: Path, bert: Path, tmp_path: Path, monkeypatch):
     monkeypatch.setattr(TrainingArguments, "n_gpu", property(lambda self: getattr(self, "_n_gpu", 4) or 4))
     args = _arguments(settings(texts, bert), tmp_path)
     assert args._n_gpu == 1
@@ -96,7 +96,9 @@ def test_one_of_several_gpus_is_used(texts: Path, bert: Path, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
-def test_a_killed_run_goes_on_to_the_same_weights(texts: Path, bert: Path, monkeypatch, checkpointing: bool):
+def test_a_killed_run_continues_to_the_same_weights(
+    texts: Path, bert: Path, monkeypatch, checkpointing: bool
+):
     undisturbed = settings(texts, bert, out=texts.with_name("whole"), gradient_checkpointing=checkpointing)
     expected = pretrain(undisturbed, progress=False)
     broken = settings(texts, bert, gradient_checkpointing=checkpointing)
@@ -124,9 +126,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(texts: Path, bert: Path, monke
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
-def test_begins_with_another_encoders_embeddings_and_a_folder_is_replaced_only_if_fresh(
-    texts: Path, bert: Path
-):
+def test_embeddings_of_another_encoder_and_fresh(texts: Path, bert: Path):
     sizes = SIZES.model_copy(update={"dim": 999})
     how = {"tokenizer": None, "init_from": bert, "sizes": sizes, "lr": 1e-9, "weight_decay": 0}
     model = AutoModel.from_pretrained(pretrain(settings(texts, bert, steps=1, **how), progress=False)["out"])
@@ -144,5 +144,5 @@ def test_bad_input_is_refused(texts: Path, bert: Path, tmp_path: Path):
         pretrain(settings(tmp_path / "blank.txt", bert, out=tmp_path / "other"), progress=False)
     with pytest.raises(ValidationError, match="expected `tokenizer`"):
         PretrainSettings(texts=(texts,), out=tmp_path)
-    with pytest.raises(ValidationError, match="more than all"):
+    with pytest.raises(ValidationError, match="expected at most 1"):
         MaskSettings(masked=0.8, random=0.3)

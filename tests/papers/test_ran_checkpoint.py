@@ -44,7 +44,7 @@ def check(model: RanForMaskedLM, reference: Reference) -> None:
         np.testing.assert_allclose(packed.memory[row], memory, atol=1e-5)
 
 
-def test_computes_what_the_published_equations_say():
+def test_outputs_follow_the_published_equations():
     model = convert_checkpoint(CHECKPOINT, heads=3)
     model.config.window_size, model.config.min_window_size = 8, 3
     reference = Reference(read_bundle(CHECKPOINT), 3, 8, 3, norm=second_moment, project=False)
@@ -54,7 +54,7 @@ def test_computes_what_the_published_equations_say():
     np.testing.assert_allclose(logits, reference.logits(reference.encode(TEXTS[-1], 2)[0]), atol=1e-4)
 
 
-def test_our_own_style_is_the_same_but_for_the_norm_and_the_start():
+def test_our_style_differs_only_in_norm_and_start():
     variables = read_bundle(CHECKPOINT)
     published = convert_checkpoint(CHECKPOINT, heads=3)
     config = RanConfig(
@@ -87,10 +87,10 @@ def copy(folder: Path) -> Path:
     return folder
 
 
-def test_heads_must_be_known_and_fit(tmp_path: Path):
+def test_the_number_of_heads_must_be_known_and_fit(tmp_path: Path):
     for folder, heads, error, words in (
         (CHECKPOINT, None, ConfigError, "number of heads"),
-        (CHECKPOINT, 5, ConfigError, "5 heads don't divide an attention of 12"),
+        (CHECKPOINT, 5, ConfigError, "5 heads don't divide 12 dimensions"),
         (tmp_path, 3, DataError, "0 checkpoints"),
     ):
         with pytest.raises(error, match=words):
@@ -118,7 +118,7 @@ def test_other_variables_are_refused(change, message: str, monkeypatch):
         convert_checkpoint(CHECKPOINT, heads=3)
 
 
-def test_reads_what_tensorflow_reads():
+def test_reads_the_values_that_tensorflow_reads():
     variables = read_bundle(CHECKPOINT)
     assert len(variables) == 86
     assert variables["rannet/ran-1/encode-attn/dense-o/kernel"].shape == (12, 8)
@@ -138,8 +138,8 @@ def checkpoint(tmp_path: Path) -> Path:
         (lambda index, data: data.unlink(), "data-00000-of-00001: not readable"),
         (lambda index, data: data.write_bytes(data.read_bytes()[:-1]), "not shape .* within the file"),
         (lambda index, data: index.unlink(), r"ran\.ckpt\.index: not readable"),
-        (lambda index, data: index.write_bytes(b""), "no index of a TensorFlow checkpoint"),
-        (lambda index, data: index.write_bytes(b"x" * 100), "no index of a TensorFlow checkpoint"),
+        (lambda index, data: index.write_bytes(b""), "not the index of a TensorFlow checkpoint"),
+        (lambda index, data: index.write_bytes(b"x" * 100), "not the index of a TensorFlow checkpoint"),
         (lambda index, data: os.truncate(index, 17 << 20), "larger than 16 MiB"),
     ],
 )
@@ -149,7 +149,7 @@ def test_damaged_files_are_named(checkpoint: Path, damage: Any, words: str):
         read_bundle(checkpoint)
 
 
-def test_each_damaged_byte_of_the_blocks_is_noticed(checkpoint: Path):
+def test_each_damaged_byte_of_the_blocks_is_detected(checkpoint: Path):
     index = Path(f"{checkpoint}.index")
     whole = index.read_bytes()
     for place in range(0, 3000, 97):

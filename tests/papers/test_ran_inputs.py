@@ -60,7 +60,7 @@ def test_whole_words_are_hidden_up_to_the_share(ids: np.ndarray, seed: int, shar
     assert not set(shown[hidden]) & set(SPECIAL) - {VOCABULARY.mask_id}
 
 
-def test_the_shares_are_those_asked_for():
+def test_shares_of_masked_random_and_unchanged_tokens():
     ids = np.array(
         TOKENIZER("the old crash not the new error of a large compiler", add_special_tokens=False).input_ids
     )
@@ -73,7 +73,7 @@ def test_the_shares_are_those_asked_for():
     np.testing.assert_allclose(counts / counts.sum(), [0.8, 0.1, 0.1], atol=0.015)
 
 
-def test_seed_epoch_and_row_decide():
+def test_masks_depend_on_seed_epoch_and_row():
     ids = np.arange(5, 45)
     first = [mask_words(ids, VOCABULARY, MaskSettings(), (1, 2, 3)) for _ in range(2)]
     np.testing.assert_array_equal(first[0], first[1])
@@ -97,7 +97,7 @@ def test_lines_and_columns_are_texts(tmp_path: Path):
     assert list(read_texts(paths, "text")) == ["the dog", "the cat", "a boat", "a car"]
     assert list(read_texts([tmp_path / "d.parquet"], "body")) == ["a road"]
     for name, column, words in (
-        ("c.jsonl", "body", "no column 'body'; there are text"),
+        ("c.jsonl", "body", "no column 'body'; found text"),
         ("latin.txt", "text", "latin.txt:1: not UTF-8"),
         ("plain.gz", "text", "plain.gz:1: not readable"),
         ("missing.txt", "text", "missing.txt: no such"),
@@ -157,10 +157,10 @@ def test_bad_vocabularies_are_refused(tmp_path: Path):
     with pytest.raises(DataError, match=r"lacks \[UNK\], \[CLS\]"):
         load_tokenizer(file)
     file.write_text("\n".join([*ENTRIES, "cat"]))
-    with pytest.raises(DataError, match="1 entries are there twice"):
+    with pytest.raises(DataError, match="1 duplicate entries"):
         load_tokenizer(file)
     file.write_bytes(b"\xff")
-    with pytest.raises(DataError, match="not readable as a vocabulary"):
+    with pytest.raises(DataError, match="not readable as UTF-8"):
         load_tokenizer(file)
 
 

@@ -1,4 +1,4 @@
-"""Each text encoded once: within a call, and with a store in all runs of a model."""
+"""Caches vectors, so that each text is encoded only once: in memory, and on disk across runs."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from pairkit.system.database import Schema, database_errors, open_database, tran
 
 _SCHEMA = Schema(
     "cache of vectors",
-    application=0x5645_4331,  # "VEC1": tells our file from any other SQLite file
+    application=0x5645_4331,  # "VEC1" identifies the file among SQLite files
     version=1,
     tables="CREATE TABLE vectors (text BLOB PRIMARY KEY, vector BLOB NOT NULL);",
 )
-_ASKED = 500  # keys in a query; SQLite allows 999 at least
-_TEXTS, _CHARACTERS = 2048, 400_000  # encoded between two writings: seconds of work that a kill may cost
+_QUERY_KEYS = 500  # SQLite allows at least 999
+_TEXTS, _CHARACTERS = 2048, 400_000  # per transaction: seconds of work, which a kill may lose
 PROBE = "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
-_APART = 0.045  # of its length, as far as other batches or precision move a vector: a cosine of 0.999
+_TOLERANCE = 0.045  # relative change of a vector by other batches or precision: a cosine of 0.999
 
 
 class CachedEmbedder(EmbedderWrapper):
-    """Another embedder that repeats nothing and shows how far it is; see `Embedder`.
+    """Encodes each text of another embedder once, and shows progress; see `Embedder`.
 
-    A store holds the vector of one fixed text, by which a model is known again before the first of its kept
-    vectors is used; those of another model by the same identity are forgotten.
+    A store contains the vector of a fixed text, which must match before cached vectors are used. If the model
+    has changed without changing its identity, all cached vectors are deleted.
     """
 
     def __init__(
@@ -42,17 +42,16 @@ class CachedEmbedder(EmbedderWrapper):
         progress: bool | Listener = True,
         say: Callable[[str], None] = say,
     ) -> None:
-        """Wrap it."""
         super().__init__(embedder)
         self._store, self._progress, self._say = store, progress, say
-        self._dim: int | None = None  # known once the model has been known again
+        self._dim: int | None = None  # set after the model was checked
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        """Vectors, float32 (text, dim); what is new is kept batch by batch, so that a killed run goes on."""
+        """Vectors, float32 (text, dim); new ones are stored batch by batch, so that a killed run resumes."""
         if not texts:
             return np.empty((0, 0), np.float32)
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        matrix, missing = self._known(rows, prompt)
+        matrix, missing = self._cached(rows, prompt)
         stage, done = f"encode with {self.name}", len(rows) - len(missing)
         with Display(self._progress) as show:
             show(Progress(stage, done, len(rows)))
@@ -62,89 +61,86 @@ class CachedEmbedder(EmbedderWrapper):
                     matrix = np.empty((len(rows), vectors.shape[1]), np.float32)
                 if vectors.shape != (len(batch), matrix.shape[1]):
                     raise DataError(
-                        f"{self.name}: {len(batch)} texts got vectors of shape {vectors.shape}; expected one"
-                        f" each of {matrix.shape[1]} numbers, as before; run it again with --no-cache"
+                        f"{self.name}: returned vectors of shape {vectors.shape} for {len(batch)} texts;"
+                        f" expected {matrix.shape[1]} dimensions each; run it again with --no-cache"
                     )
                 if self._store is not None:
-                    self._store.keep(_kept_as(batch, prompt), vectors)
+                    self._store.keep(_cache_keys(batch, prompt), vectors)
                 matrix[[rows[text] for text in batch]] = vectors
                 done += len(batch)
                 show(Progress(stage, done, len(rows)))
             show(Progress(stage, done, len(rows), ended=True))
-        if matrix is None:  # for mypy: without a store all texts are missing
+        if matrix is None:  # for mypy: there is at least one text, which was just encoded
             return np.empty((0, 0), np.float32)
         return matrix if len(rows) == len(texts) else matrix[[rows[text] for text in texts]]
 
-    def _known(self, rows: Mapping[str, int], prompt: str | None) -> tuple[np.ndarray | None, list[str]]:
-        """Vectors (text, dim), of which only what the store has is filled in, and the texts that it lacks."""
+    def _cached(self, rows: Mapping[str, int], prompt: str | None) -> tuple[np.ndarray | None, list[str]]:
+        """A matrix (text, dim) with the cached vectors, and the texts that are not cached."""
         texts = list(rows)
         if self._store is None:
             return None, texts
         if self._dim is None:
-            self._dim = self._recognise(self._store)
+            self._dim = self._check_model(self._store)
         matrix, missing = np.empty((len(rows), self._dim), np.float32), []
         for start in range(0, len(texts), _TEXTS):
-            asked = texts[start : start + _TEXTS]
-            keys = _kept_as(asked, prompt)
-            found = self._store.find(keys)
-            for text, key in zip(asked, keys, strict=True):
-                if key in found:
-                    matrix[rows[text]] = found[key]
+            block = texts[start : start + _TEXTS]
+            keys = _cache_keys(block, prompt)
+            cached = self._store.find(keys)
+            for text, key in zip(block, keys, strict=True):
+                if key in cached:
+                    matrix[rows[text]] = cached[key]
                 else:
                     missing.append(text)
         return matrix, missing
 
-    def _recognise(self, store: VectorStore) -> int:
-        """How many numbers a vector has; what is kept of another model is forgotten."""
-        (now,) = self._embedder.encode([PROBE])
-        kept = store.find([PROBE]).get(PROBE)
-        if kept is None:
-            store.clear()  # nothing is there, or nobody knows of which model
-            store.keep([PROBE], now[None])
-        elif not same_model(now, kept):
-            self._say(f"{self.name}: gives other vectors than those kept of it, which are deleted")
+    def _check_model(self, store: VectorStore) -> int:
+        """Delete cached vectors of another model; returns the dimensions of a vector."""
+        (probe,) = self._embedder.encode([PROBE])
+        cached = store.find([PROBE]).get(PROBE)
+        if cached is None or not same_model(probe, cached):
+            if cached is not None:
+                self._say(f"{self.name}: the model has changed, so its cached vectors are deleted")
             store.clear()
-            store.keep([PROBE], now[None])
-        return len(now)
+            store.keep([PROBE], probe[None])
+        return len(probe)
 
 
-def _kept_as(texts: list[str], prompt: str | None) -> list[str]:
-    """The names that a store has for texts with a prompt; with the default one they are the texts."""
+def _cache_keys(texts: list[str], prompt: str | None) -> list[str]:
+    """The keys of texts with a prompt; with the default prompt they are the texts."""
     return texts if prompt is None else [f"\0{len(prompt)}\0{prompt}{text}" for text in texts]
 
 
 def same_model(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two vectors of `PROBE` are one model's, but for batches, precision and libraries' releases."""
+    """Whether two vectors of `PROBE` are equal up to effects of batches, precision and library releases."""
     if one.shape != other.shape:
         return False
-    return bool(np.linalg.norm(one - other) <= _APART * np.linalg.norm(other))
+    return bool(np.linalg.norm(one - other) <= _TOLERANCE * np.linalg.norm(other))
 
 
 class VectorStore:
-    """What is known of one model's vectors; float32, bit by bit as they were given."""
+    """A file of one model's float32 vectors."""
 
     def __init__(self, folder: Path, identity: str) -> None:
-        """Open or make the model's file."""
         self._path = folder / f"{identity}.sqlite"
         with self._errors():
             self._connection = open_database(self._path, _SCHEMA, create=True, absent="")
 
     def find(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
-        """The vectors of those of `texts` that are there, float32 (dim,) each."""
-        names = {_key(text): text for text in texts}
-        found: dict[str, np.ndarray] = {}
-        keys = list(names)
-        for start in range(0, len(keys), _ASKED):
-            asked = keys[start : start + _ASKED]
-            marks = ",".join("?" * len(asked))
-            query = f"SELECT text, vector FROM vectors WHERE text IN ({marks})"  # noqa: S608 - marks alone
+        """The vectors of the stored texts among `texts`, float32 (dim,) each."""
+        text_of = {_key(text): text for text in texts}
+        stored: dict[str, np.ndarray] = {}
+        keys = list(text_of)
+        for start in range(0, len(keys), _QUERY_KEYS):
+            block = keys[start : start + _QUERY_KEYS]
+            marks = ",".join("?" * len(block))
+            query = f"SELECT text, vector FROM vectors WHERE text IN ({marks})"  # noqa: S608 - placeholders
             with self._errors():
-                for key, vector in self._connection.execute(query, asked):
-                    found[names[key]] = np.frombuffer(vector, "<f4")
-        return found
+                for key, vector in self._connection.execute(query, block):
+                    stored[text_of[key]] = np.frombuffer(vector, "<f4")
+        return stored
 
     def keep(self, texts: Sequence[str], vectors: np.ndarray) -> None:
-        """Add vectors, all of them or none; those that are no numbers are left out."""
+        """Add all vectors without NaN or infinity, in one transaction."""
         rows = [
             (_key(text), vector.astype("<f4").tobytes())
             for text, vector in zip(texts, vectors, strict=True)
@@ -154,7 +150,7 @@ class VectorStore:
             self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
 
     def clear(self) -> None:
-        """Forget all vectors."""
+        """Delete all vectors."""
         with self._errors(), transaction(self._connection):
             self._connection.execute("DELETE FROM vectors")
 
@@ -165,7 +161,7 @@ class VectorStore:
                 yield
         except (ConfigError, DataError) as error:
             raise type(error)(
-                f"the cache of vectors can't be used ({error}); set AOE_CACHE to another folder, or give"
+                f"the cache of vectors is unusable ({error}); set AOE_CACHE to another folder, or give"
                 " --no-cache"
             ) from error
 

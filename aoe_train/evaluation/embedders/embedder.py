@@ -1,4 +1,4 @@
-"""The interface of every model that is judged, searched with or served, and what implements it."""
+"""The interface of every model that is evaluated, searched with or served, and its implementations."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
 
 Function = Callable[[list[str]], Any]
-"""From a list of texts to an array (text, dim)."""
-_ROUNDING = 1e-2  # bf16 leaves a length of 1 so far off
+"""Maps a list of texts to an array (text, dim)."""
+_ROUNDING = 1e-2  # of a length of 1 in bf16
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +41,19 @@ class Endpoint:
 class Embedder(Protocol):
     """Turns texts into vectors."""
 
-    name: str  # as shown to people: a folder's name, a Hub id, a model's name at its endpoint
-    identity: str  # a digest of all that the vectors depend on; equal identities give equal vectors
-    separator: str  # put between two texts that shall be read as one input, such as " [SEP] "
-    prompts: NamedPrompts  # those that the model knows
-    similarity: Similarity  # what its vectors are compared by
+    name: str  # for people: a folder's name, a Hub id, or a model's name at its endpoint
+    identity: str  # a hash of everything that the vectors depend on; empty if unknown
+    separator: str  # between two texts of one input, such as " [SEP] "
+    prompts: NamedPrompts
+    similarity: Similarity  # by which its vectors are compared
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        """Vectors, float32 (text, dim), of texts with the model's default prompt or this one."""
+        """Vectors, float32 (text, dim), of texts with this prompt, or the model's default prompt."""
         ...
 
 
 class EmbedderWrapper:
-    """Another embedder, known as it is; the base of those that change what it reads or gives."""
+    """Base of embedders that change another embedder's input or output."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.name, self.identity, self.separator = embedder.name, embedder.identity, embedder.separator
@@ -62,12 +62,11 @@ class EmbedderWrapper:
 
 
 class PromptedEmbedder(EmbedderWrapper):
-    """Another embedder whose texts have a prompt of its model's, or other words; see `Embedder`."""
+    """Sets the default prompt of another embedder; see `Embedder`."""
 
     def __init__(self, embedder: Embedder, *, prompt: str | None, prompt_name: str | None) -> None:
-        """Wrap it."""
         if prompt is not None and prompt_name is not None:
-            raise ConfigError("--prompt and --prompt-name: give one of them")
+            raise ConfigError("--prompt and --prompt-name: give only one of them")
         super().__init__(embedder)
         self._words = embedder.prompts.chosen(prompt=prompt, name=prompt_name)
 
@@ -77,14 +76,14 @@ class PromptedEmbedder(EmbedderWrapper):
 
 
 def count_tokens(embedder: Embedder, texts: list[str], prompt: str | None = None) -> np.ndarray:
-    """Tokens of each text with a prompt, as far as the model reads it; words, if it has no `token_counts`."""
+    """Tokens of each text that the model reads; without `token_counts` the number of words."""
     if hasattr(embedder, "token_counts"):
         return np.asarray(embedder.token_counts(texts, prompt))
     return np.array([max(1, len(text.split())) for text in texts], np.int64)
 
 
 def in_batches(texts: Iterable[str], most_texts: int, most_characters: int) -> Iterator[list[str]]:
-    """Batches within both limits; a text over `most_characters` is a batch of its own."""
+    """Batches within both limits; a text longer than `most_characters` is its own batch."""
     batch, characters = list[str](), 0
     for text in texts:
         if batch and (len(batch) == most_texts or characters + len(text) > most_characters):
@@ -97,14 +96,14 @@ def in_batches(texts: Iterable[str], most_texts: int, most_characters: int) -> I
 
 
 class LocalEmbedder:
-    """An `Encoder` to be judged; see `Embedder`."""
+    """An `Encoder`; see `Embedder`."""
 
     def __init__(self, encoder: Encoder, source: str) -> None:
-        """Wrap it."""
         self._encoder = encoder
         self.name = shown_name(source)
         self.separator = find_separator(encoder.tokenizer)
-        self.identity = _identity(encoder)
+        parts = {**encoder.identity(), "versions": versions()}
+        self.identity = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
         self.device = encoder.device
         self.prompts = encoder.settings.named_prompts
         self.similarity = encoder.settings.similarity_fn_name
@@ -114,28 +113,23 @@ class LocalEmbedder:
         return self._encoder.encode(texts, prompt=prompt)
 
     def token_counts(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        """Tokens of each text; it may be called in another thread than `encode`."""
+        """Tokens of each text; safe to call from another thread than `encode`."""
         return self._encoder.tokens(texts, self.prompts.chosen(prompt=prompt, name=None)).lengths
 
 
 def shown_name(source: str) -> str:
-    """A folder's own name, else the source as it is: where folders lie is this machine's business."""
+    """A folder's name without its path, or the source itself."""
     return Path(source).resolve().name if Path(source).is_dir() else source
 
 
 def find_separator(tokenizer: PreTrainedTokenizerBase) -> str:
-    """What the tokenizer puts between two texts, else what ends a text, else a line's end."""
-    mark = tokenizer.sep_token or tokenizer.eos_token
-    return f" {mark} " if mark else "\n"
-
-
-def _identity(encoder: Encoder) -> str:
-    parts = {**encoder.identity(), "versions": versions()}
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+    """The tokenizer's separator of two texts, its end token, or a line end."""
+    token = tokenizer.sep_token or tokenizer.eos_token
+    return f" {token} " if token else "\n"
 
 
 class FunctionEmbedder:
-    """A function to be judged; see `Embedder`. Its vectors are not kept on disk, as nothing identifies it."""
+    """A function; see `Embedder`. Its vectors are not cached on disk, because nothing identifies it."""
 
     separator = "\n"
     prompts = NamedPrompts({})
@@ -147,23 +141,23 @@ class FunctionEmbedder:
         self._function = function
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        """Vectors, float32 (text, dim); a prompt is given as part of the texts."""
-        given = [written_out(prompt, text) for text in texts] if prompt else list(texts)
+        """Vectors, float32 (text, dim); the prompt is part of the texts that the function receives."""
+        prompted = [written_out(prompt, text) for text in texts] if prompt else list(texts)
         try:
-            found = np.asarray(self._function(given), np.float32)
+            vectors = np.asarray(self._function(prompted), np.float32)
         except (TypeError, ValueError) as error:
             raise DataError(f"{self.name}: {one_line(str(error), 200)}") from error
-        if found.ndim != 2 or len(found) != len(texts) or not np.isfinite(found).all():
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise DataError(
-                f"{self.name}: gave an array of shape {found.shape} for {len(texts)} texts; expected a row of"
-                " finite numbers for each"
+                f"{self.name}: returned an array of shape {vectors.shape} for {len(texts)} texts; expected a"
+                " row of finite numbers for each"
             )
-        return found
+        return vectors
 
 
 @dataclass(frozen=True, slots=True)
 class VectorSize:
-    """Layers, size and precision of a model's vectors."""
+    """Layers, dimensions and number type of a model's vectors."""
 
     model: str
     dim: int
@@ -172,43 +166,42 @@ class VectorSize:
 
     @property
     def bytes(self) -> int:
-        """Of a vector."""
+        """Bytes of a vector."""
         return bytes_of(self.dim, self.quantize)
 
 
 class MemoizedEmbedder(EmbedderWrapper):
-    """Another embedder that remembers its last texts; see `Embedder`."""
+    """Remembers the vectors of another embedder's last call; see `Embedder`."""
 
     def __init__(self, embedder: Embedder, name: str) -> None:
         super().__init__(embedder)
         self.name = name
-        self._asked: tuple[list[str], str | None] | None = None
+        self._arguments: tuple[list[str], str | None] | None = None
         self._vectors = np.empty((0, 0), np.float32)
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        """See `Embedder`; the array is the same in each call."""
-        if self._asked != (texts, prompt):
+        """See `Embedder`; repeated calls return the same array."""
+        if self._arguments != (texts, prompt):
             self._vectors = self._embedder.encode(texts, prompt)
-            self._asked = texts, prompt
+            self._arguments = texts, prompt
         return self._vectors
 
 
 class QuantizedEmbedder(EmbedderWrapper):
-    """Another embedder's vectors, cut and quantised, as what their codes stand for; see `Embedder`.
+    """Truncates, quantizes and restores another embedder's vectors; see `Embedder`.
 
-    They are made as `aoe encode --dim --quantize` makes them, with the ranges of all texts that are asked for
-    at once. Vectors that have length 1 have it again once they are cut.
+    The result equals that of `aoe encode --dim --quantize`, with the ranges of all texts of a call. Truncated
+    vectors are scaled to length 1 if the whole ones had it.
     """
 
     def __init__(
         self, embedder: Embedder, dim: int | None, quantize: Quantize, layers: int | None = None
     ) -> None:
-        """Wrap it."""
         super().__init__(embedder)
         self._dim, self._quantize, self._layers = dim, quantize, layers
 
     def size(self) -> VectorSize:
-        """Once something was encoded."""
+        """The size of the vectors, after the first call of `encode`."""
         return VectorSize(self.name, self._dim or 0, self._quantize, self._layers)
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
@@ -227,7 +220,7 @@ def in_sizes(
     quantize: Sequence[Quantize],
     layers: int | None = None,
 ) -> dict[str, QuantizedEmbedder]:
-    """A model at all sizes and precisions, by a key for each; every text is encoded once."""
+    """A model in all sizes and number types, by name; every text is encoded once."""
     depth = [] if layers is None else [f"{layers} layer{'' if layers == 1 else 's'}"]
     once = MemoizedEmbedder(embedder, name)
     return {
@@ -242,14 +235,14 @@ def in_sizes(
 def check_sizes(
     dims: Sequence[int | None], quantize: Sequence[Quantize], layers: Sequence[int | None] = ()
 ) -> None:
-    """Refuse a size that is asked for twice."""
-    for flag, given in (("--dim", dims), ("--quantize", quantize), ("--layers", layers)):
-        if len(set(given)) < len(given):
-            raise ConfigError(f"{flag}: one is given twice among {', '.join(map(str, given))}")
+    """Refuse repeated sizes."""
+    for flag, values in (("--dim", dims), ("--quantize", quantize), ("--layers", layers)):
+        if len(set(values)) < len(values):
+            raise ConfigError(f"{flag} {','.join(map(str, values))}: contains a value twice; give each once")
 
 
 def cut_to(whole: np.ndarray, dim: int) -> np.ndarray:
-    """The first numbers of vectors (text, dim), of length 1 where these had it."""
+    """Truncate vectors (text, dim), and scale them to length 1 if the whole ones had it."""
     if dim == whole.shape[1]:
         return whole
     vectors = np.ascontiguousarray(whole[:, :dim])

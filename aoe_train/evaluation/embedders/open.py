@@ -1,4 +1,4 @@
-"""From what a person names to something that encodes."""
+"""Opens a model by name, from an `Encoder` or function, or on a server."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def open_embedder(
     progress: bool | Listener = True,
     say: Callable[[str], None] = say,
 ) -> Embedder:
-    """A model to be judged, each of whose texts is encoded once."""
+    """Open a model that encodes each text once; see `CachedEmbedder`."""
     embedder = open_model(model, endpoint=endpoint, precision=precision, layers=layers, say=say)
-    known = cache and embedder.identity
-    store = VectorStore(cache_dir("vectors"), embedder.identity) if known else None
+    use_store = cache and embedder.identity
+    store = VectorStore(cache_dir("vectors"), embedder.identity) if use_store else None
     return CachedEmbedder(embedder, store, progress=progress, say=say)
 
 
@@ -48,36 +48,29 @@ def open_model(
     layers: int | None = None,
     say: Callable[[str], None] = say,
 ) -> Embedder:
-    """The same, which encodes whatever it is given."""
+    """Open a model without a cache."""
     if not isinstance(model, str):
         if not hasattr(model, "tokenizer"):
             if callable(model):
                 return FunctionEmbedder(model)
             raise ConfigError(
-                f"model = {model!r}: expected a folder, a Hub id, an Encoder, such as a run's `encoder`, or"
-                " a function from texts to vectors"
+                f"model = {model!r}: expected a folder, a Hub id, an Encoder (such as a run's `encoder`), or"
+                " a function that returns vectors of texts"
             )
         if layers is not None:
-            raise ConfigError("layers: this Encoder is loaded already; give its folder")
+            raise ConfigError("layers can't be set for a loaded Encoder; give its folder")
         return LocalEmbedder(cast("Encoder", model), "encoder")
     if endpoint is not None:
-        return _open_endpoint(model, endpoint, precision, layers)
-    from aoe_train.model.encoder import Encoder  # brings torch, which vectors of others need not
+        from aoe_train.evaluation.embedders.endpoint import EndpointEmbedder
+
+        if precision != "auto" or layers is not None:
+            flag = f"--layers {layers}" if precision == "auto" else f"--precision {precision}"
+            raise ConfigError(f"{flag}: can't be set for an endpoint; leave it out")
+        return EndpointEmbedder(model, endpoint)
+    from aoe_train.model.encoder import Encoder  # imports torch, which an endpoint doesn't need
     from aoe_train.model.precision import slow_precision
 
     encoder = Encoder.load(model, precision=precision, inference_only=True, layers=layers)
     if slow := slow_precision(precision, encoder.device):
         say(slow)
     return LocalEmbedder(encoder, model)
-
-
-def _open_endpoint(
-    model: str, endpoint: Endpoint, precision: EncodingPrecision, layers: int | None
-) -> Embedder:
-    from aoe_train.evaluation.embedders.endpoint import EndpointEmbedder
-
-    if precision != "auto":
-        raise ConfigError(f"--precision {precision}: an endpoint chooses its own; leave it out")
-    if layers is not None:
-        raise ConfigError(f"--layers {layers}: an endpoint runs all layers; leave it out")
-    return EndpointEmbedder(model, endpoint)

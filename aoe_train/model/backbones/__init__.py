@@ -1,1 +1,1 @@
-"""The models whose token vectors are pooled: how they are loaded, adapted and extended."""
+"""The models whose token vectors are pooled: loading, adapting and extending them."""

@@ -1,4 +1,4 @@
-"""Decoders as encoders: low-rank adapters, attention in both directions, a token to pad with."""
+"""Decoders as encoders: low-rank adapters, bidirectional attention, a padding token."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from aoe_train.model.backbones.load import hub_origin
-from aoe_train.model.backbones.packaged import name_of_kept
+from aoe_train.model.backbones.packaged import packaged_name
 from pairkit.app.errors import ConfigError
 from pairkit.system.files import write_json
 
@@ -23,17 +23,19 @@ if TYPE_CHECKING:
 
 
 def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
-    """Freeze `backbone` and put trainable low-rank adapters into it, in place.
+    """Freeze `backbone` and add trainable float32 low-rank adapters, in place.
 
-    The adapters are put in by transformers itself, so the backbone keeps its class and module names, and its
-    `save_pretrained` writes the adapters only. They stay float32 whatever the frozen weights are.
+    transformers adds them, so the backbone keeps its class and module names, and its `save_pretrained` writes
+    only the adapters.
     """
     if find_spec("peft") is None:
         raise ConfigError("LoRA needs peft, which isn't installed; install it with `pip install peft`")
-    from peft import LoraConfig
+    from peft import LoraConfig, prepare_model_for_kbit_training
 
     if settings.four_bit:
-        _prepare_four_bit(backbone)
+        if not getattr(backbone, "is_loaded_in_4bit", False):
+            raise ConfigError("lora.four_bit is set, but the weights aren't 4-bit; use `four_bit_config`")
+        prepare_model_for_kbit_training(backbone, use_gradient_checkpointing=False)  # type: ignore[no-untyped-call]
     adapter = LoraConfig(
         r=settings.rank,
         lora_alpha=settings.alpha,
@@ -43,9 +45,10 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
     try:
         backbone.add_adapter(adapter)
     except ValueError as error:
+        layers = {name.rpartition(".")[2] for name, m in backbone.named_modules() if isinstance(m, nn.Linear)}
         raise ConfigError(
-            f"no layer to adapt is called {settings.targets}; "
-            f"the backbone's linear layers are {', '.join(_linear_layers(backbone))}"
+            f"lora.targets {settings.targets}: no such layer; this backbone's linear layers are"
+            f" {', '.join(sorted(layers))}"
         ) from error
     for weight in backbone.parameters():
         if weight.requires_grad:
@@ -53,51 +56,50 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
 
 
 def name_base(folder: Path, backbone: PreTrainedModel) -> None:
-    """Let adapters in `folder` name their base by Hub id and commit, or by name: not by a cache's folder."""
+    """Store the base of the adapters in `folder` by Hub id and commit, or by name, not as a cache folder."""
     path, base = folder / "adapter_config.json", Path(backbone.name_or_path or "")
-    name, commit = hub_origin(base) or (name_of_kept(base) or str(base.absolute()), None)
+    name, commit = hub_origin(base) or (packaged_name(base) or str(base.absolute()), None)
     about = json.loads(path.read_text(encoding="utf-8"))
     write_json(path, {**about, "base_model_name_or_path": name, "revision": commit})
 
 
 def has_lora(backbone: nn.Module) -> bool:
-    """Whether there are adapters in `backbone`."""
+    """Whether `backbone` has adapters."""
     return bool(_adapted_layers(backbone))
 
 
 def merge_lora(backbone: PreTrainedModel) -> None:
-    """Add the adapters' products to the weights they adapt, in place: an ordinary backbone again."""
+    """Merge the adapters into the weights that they adapt, in place."""
     for name, layer in _adapted_layers(backbone).items():
         layer.merge()
         backbone.set_submodule(name, layer.get_base_layer())
     if getattr(backbone, "_hf_peft_config_loaded", False):
         del backbone.peft_config
         backbone._hf_peft_config_loaded = False
-        # Loading adapters left the names of an adapter file here, which saving would give to the weights.
+        # Loading adapters stores the weight names of adapter files here, which saving would use.
         setattr(backbone, "_weight_conversions", None)  # noqa: B010 - transformers declares no such field
 
 
 def absorb_lora(backbone: PreTrainedModel) -> None:
-    """Merge the adapters that `backbone` was loaded with, and make its weights trainable again, in place.
+    """Merge the adapters that `backbone` was loaded with, and make its weights trainable, in place.
 
-    No folder holds these weights: `name_or_path` becomes empty, as further adapters alone would not bring
-    them back.
+    `name_or_path` becomes empty: no folder contains these weights, so new adapters can't refer to one.
     """
     merge_lora(backbone)
     backbone.requires_grad_(requires_grad=True)
     pooler = getattr(backbone, "pooler", None)
-    if pooler is not None:  # takes no part in a text's vector
+    if pooler is not None:  # the vectors don't use it
         pooler.requires_grad_(requires_grad=False)
     backbone.name_or_path = ""
 
 
 def four_bit_config(settings: LoraSettings) -> BitsAndBytesConfig | None:
-    """What `from_pretrained` takes as `quantization_config`: 4-bit NormalFloat for QLoRA, None without."""
+    """The `quantization_config` for `from_pretrained`: 4-bit NormalFloat for QLoRA, or None."""
     if not settings.four_bit:
         return None
     if not torch.cuda.is_available():
         raise ConfigError(
-            "lora.four_bit needs a CUDA device and none is visible; set lora.four_bit=false for plain LoRA"
+            "lora.four_bit needs a CUDA device, but none is visible; set lora.four_bit=false for plain LoRA"
         )
     if find_spec("bitsandbytes") is None:
         raise ConfigError("lora.four_bit needs bitsandbytes; install it with `pip install bitsandbytes`")
@@ -113,70 +115,53 @@ def four_bit_config(settings: LoraSettings) -> BitsAndBytesConfig | None:
 
 
 def is_causal(backbone: PreTrainedModel) -> bool:
-    """Whether a token sees only the tokens before it."""
+    """Whether a token attends only to itself and earlier tokens."""
     if getattr(backbone.config, "is_causal", None) is False:
         return False
     return any(getattr(module, "is_causal", False) for module in backbone.modules())
 
 
 def make_bidirectional(backbone: PreTrainedModel) -> None:
-    """Let every token of a decoder see the whole text, in place; saved with the backbone's configuration."""
-    backbone.config.is_causal = False  # transformers builds its masks by it
+    """Let every token of a decoder attend to the whole text, in place; the saved configuration records it."""
+    backbone.config.is_causal = False  # transformers builds attention masks from it
     for module in backbone.modules():
         if hasattr(module, "is_causal"):
-            setattr(module, "is_causal", False)  # noqa: B010 - a plain flag, no parameter
-    if not _sees_ahead(backbone):
+            setattr(module, "is_causal", False)  # noqa: B010 - a flag that nn.Module doesn't declare
+    if not _attends_to_later_tokens(backbone):
         raise ConfigError(
-            f"{type(backbone).__name__} can't attend in both directions: transformers' code for it always "
-            "hides later tokens; set bidirectional=false, or use another backbone"
+            f"{type(backbone).__name__} can't attend in both directions: transformers' code for it always"
+            " masks later tokens; set bidirectional=false, or use another backbone"
         )
 
 
 def default_pooling(backbone: PreTrainedModel) -> str:
-    """The pooling that suits a backbone nobody named one for: the one token that has read the whole text."""
+    """The token that attends to the whole text: the last one in a decoder, the first in an encoder."""
     return "last" if is_causal(backbone) else "cls"
 
 
 def add_padding(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Give a tokenizer without a padding token one it already has; padding is masked, so any will do."""
+    """Set a missing padding token to another special token; padding is masked, so any will do."""
     if tokenizer.pad_token is not None:
         return
     token = tokenizer.eos_token or tokenizer.unk_token or tokenizer.bos_token
     if token is None:
         raise ConfigError(
-            "the tokenizer has no padding token, nor an end, unknown or beginning token to pad with; "
-            'set one, such as "pad_token" in tokenizer_config.json'
+            "the tokenizer has no padding token, and no end, unknown or beginning token to use instead;"
+            ' set "pad_token" in tokenizer_config.json'
         )
     tokenizer.pad_token = token
 
 
 def _adapted_layers(backbone: nn.Module) -> dict[str, Any]:
-    if "peft" not in sys.modules:  # then nothing has put adapters in, and importing it takes seconds
+    if "peft" not in sys.modules:  # then there are no adapters, and importing peft takes seconds
         return {}
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     return {name: module for name, module in backbone.named_modules() if isinstance(module, BaseTunerLayer)}
 
 
-def _linear_layers(backbone: nn.Module) -> list[str]:
-    return sorted(
-        {name.rpartition(".")[2] for name, m in backbone.named_modules() if isinstance(m, nn.Linear)}
-    )
-
-
-def _prepare_four_bit(backbone: PreTrainedModel) -> None:
-    if not getattr(backbone, "is_loaded_in_4bit", False):
-        raise ConfigError(
-            "lora.four_bit is set, but the backbone's weights aren't in 4 bits; load it with "
-            "`four_bit_config`"
-        )
-    from peft import prepare_model_for_kbit_training
-
-    prepare_model_for_kbit_training(backbone, use_gradient_checkpointing=False)  # type: ignore[no-untyped-call]
-
-
 @torch.no_grad()
-def _sees_ahead(backbone: PreTrainedModel) -> bool:
+def _attends_to_later_tokens(backbone: PreTrainedModel) -> bool:
     """Whether the first token's output depends on the second token."""
     was_training = backbone.training
     backbone.train(mode=False)

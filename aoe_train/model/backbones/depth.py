@@ -1,4 +1,4 @@
-"""A backbone's layers: the first of them alone, and what comes after the last."""
+"""A backbone's layers: keep only the first ones, train only the last ones, find the final norm."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from pairkit.app.errors import ConfigError
 
-_PROBE = 4  # tokens
+_PROBE_TOKENS = 4
 
 
 def keep_layers(backbone: Any, count: int) -> None:
-    """Leave the first `count` layers, in place; the configuration says so, and is saved with them."""
-    _, layers = _listed(backbone)
+    """Remove all but the first `count` layers, from the backbone and its configuration, in place."""
+    _, layers = _find_layers(backbone)
     whole, config = len(layers), backbone.config
     if not 1 <= count <= whole:
         raise ConfigError(f"layers {count}: this backbone has {whole} layers; expected 1 to {whole}")
@@ -23,82 +23,78 @@ def keep_layers(backbone: Any, count: int) -> None:
         return
     del layers[count:]
     config.num_hidden_layers = count
-    for name, value in vars(config).items():  # what it says of each layer
+    for name, value in vars(config).items():  # lists with an entry per layer
         if "layer" in name and isinstance(value, list) and len(value) == whole:
             setattr(config, name, value[:count])
 
 
 def train_top_layers(backbone: Any, count: int) -> None:
-    """Let only the last `count` layers learn, and what comes after them, in place.
-
-    Layers below the first that learns need no backward pass.
-    """
-    _, layers = _listed(backbone)
+    """Freeze all but the last `count` layers and the final norm, in place; frozen layers need no backward."""
+    _, layers = _find_layers(backbone)
     if count > len(layers):
         raise ConfigError(
             f"optim.top_layers {count}: this backbone has {len(layers)} layers; expected 1 to {len(layers)}"
         )
-    learn = [*layers[-count:]]
-    if (last := after_layers(backbone)) is not None:
-        learn.append(last)
-    wanted = {id(weight) for part in learn for weight in part.parameters()}
+    trained = [*layers[-count:]]
+    if (norm := after_layers(backbone)) is not None:
+        trained.append(norm)
+    trainable = {id(weight) for part in trained for weight in part.parameters()}
     for weight in backbone.parameters():
-        if id(weight) not in wanted:
+        if id(weight) not in trainable:
             weight.requires_grad_(requires_grad=False)
 
 
 def count_layers(backbone: Any) -> int:
-    """How many layers there are."""
-    return len(_listed(backbone)[1])
+    """The number of layers."""
+    return len(_find_layers(backbone)[1])
 
 
 @torch.no_grad()
 def after_layers(backbone: Any) -> nn.Module | None:
-    """What makes the last layer's output the backbone's: a norm, or nothing (None), asked of the backbone."""
-    parent, layers = _listed(backbone)
-    found: list[Tensor] = []
+    """The norm between the last layer and the backbone's output, or None; found by running the backbone."""
+    parent, layers = _find_layers(backbone)
+    outputs: list[Tensor] = []
     hook = layers[-1].register_forward_hook(
-        lambda *given: found.append(given[2][0] if isinstance(given[2], tuple) else given[2])
+        lambda _layer, _inputs, output: outputs.append(output[0] if isinstance(output, tuple) else output)
     )
     training = backbone.training
     backbone.eval()
     try:
-        ids = torch.arange(_PROBE, device=next(backbone.parameters()).device)[None]
-        last = backbone(input_ids=ids).last_hidden_state
-        if _same(found[0], last):
+        ids = torch.arange(_PROBE_TOKENS, device=next(backbone.parameters()).device)[None]
+        final = backbone(input_ids=ids).last_hidden_state
+        if _equal(outputs[0], final):
             return None
-        norms = [part for part in parent.children() if "norm" in type(part).__name__.lower()]
-        for norm in norms:
-            if _same(norm(found[0]), last):
-                return norm
+        for part in parent.children():
+            if "norm" in type(part).__name__.lower() and _equal(part(outputs[0]), final):
+                return part
     finally:
         hook.remove()
         backbone.train(training)
     raise ConfigError(
-        f"{type(backbone).__name__}: does more than a norm after its last layer, so that earlier ones can't"
-        " stand in for it; leave layers out"
+        f"{type(backbone).__name__}: its last layer is followed by more than a norm, so earlier layers can't"
+        " replace it; leave layers out"
     )
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
+def _equal(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and torch.allclose(one, other)
 
 
-def _listed(backbone: Any) -> tuple[nn.Module, nn.ModuleList]:
-    """The list of layers, and the part that runs it."""
+def _find_layers(backbone: Any) -> tuple[nn.Module, nn.ModuleList]:
+    """The list of layers, and the module that contains it."""
     count = getattr(backbone.config, "num_hidden_layers", None)
-    found = [(parent, layers) for parent, layers in _lists(backbone) if len(layers) == count]
-    if len(found) != 1 or hasattr(backbone, "forward_packed"):
+    candidates = [(parent, layers) for parent, layers in _module_lists(backbone) if len(layers) == count]
+    if len(candidates) != 1 or hasattr(backbone, "forward_packed"):
         raise ConfigError(
-            f"{type(backbone).__name__}: has no list of layers that run one after the other, each by itself;"
-            " leave layers out"
+            f"{type(backbone).__name__}: has no single list of layers that run one after the other; leave"
+            " layers out"
         )
-    return found[0]
+    return candidates[0]
 
 
-def _lists(module: nn.Module) -> Iterator[tuple[nn.Module, nn.ModuleList]]:
+def _module_lists(module: nn.Module) -> Iterator[tuple[nn.Module, nn.ModuleList]]:
     for child in module.children():
         if isinstance(child, nn.ModuleList):
             yield module, child
         else:
-            yield from _lists(child)
+            yield from _module_lists(child)

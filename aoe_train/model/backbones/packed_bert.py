@@ -1,8 +1,8 @@
-"""BERT for packed tokens and for nothing else: encoding starts without transformers' code for models.
+"""A BERT for encoding packed tokens that needs no model code of transformers.
 
-Importing that takes longer than torch and all the rest (`benchmarks/README.md`). The weights have the names
-that they have there, and the operations the order, so vectors are the same bit for bit. Whatever is not just
-a BERT with all its weights in one file is left to transformers: `read_bert` gives None.
+Importing transformers' model code takes longer than all other imports together (`benchmarks/README.md`).
+Weights have the same names and operations the same order as there, so vectors are bit-identical. `read_bert`
+returns None for anything but a plain BERT with all weights in one file, which transformers then loads.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from aoe_train.model.packing.sequences import Sequences
 
 _WEIGHTS = "model.safetensors"
-# Of older files: numbers 0, 1, 2 ..., which nobody reads.
-_COUNTED = "embeddings.position_ids"
-# What a configuration may change about the network besides its sizes, and what this one does.
+_UNUSED = "embeddings.position_ids"  # in older files
+# Settings that change the network, other than its sizes, with the only values supported here.
 _PLAIN = {
     "model_type": "bert",
     "hidden_act": "gelu",
@@ -57,12 +56,12 @@ class _Embeddings(nn.Module):
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
         words = self.word_embeddings(ids) + self.token_type_embeddings(torch.zeros_like(ids))
-        found: Tensor = self.LayerNorm(words + self.position_embeddings(positions))
-        return found
+        output: Tensor = self.LayerNorm(words + self.position_embeddings(positions))
+        return output
 
 
 def _embedding(count: int, dim: int) -> nn.Embedding:
-    """Not drawn at random: on the meta device that would import torch's compiler."""
+    """Not initialised at random: on the meta device that would import torch's compiler."""
     return nn.Embedding(count, dim, _weight=torch.empty(count, dim))
 
 
@@ -80,8 +79,8 @@ class _Heads(nn.Module):
             part.view(*x.shape[:-1], -1, size).transpose(1, 2)
             for part in of_one_input((self.query, self.key, self.value), x)
         )
-        found, _ = packed_attention(self, query, key, value, None, packed=packed, scaling=size**-0.5)
-        return found.reshape(x.shape)
+        output, _ = packed_attention(self, query, key, value, None, packed=packed, scaling=size**-0.5)
+        return output.reshape(x.shape)
 
 
 class _Output(nn.Module):
@@ -90,9 +89,9 @@ class _Output(nn.Module):
         self.dense = nn.Linear(inner, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, config.layer_norm_eps)
 
-    def forward(self, x: Tensor, before: Tensor) -> Tensor:
-        found: Tensor = self.LayerNorm(self.dense(x) + before)
-        return found
+    def forward(self, x: Tensor, residual: Tensor) -> Tensor:
+        output: Tensor = self.LayerNorm(self.dense(x) + residual)
+        return output
 
 
 class _Layer(nn.Module):
@@ -102,7 +101,7 @@ class _Layer(nn.Module):
         self.attention = nn.ModuleDict({"self": heads, "output": output})
         self.intermediate = nn.ModuleDict({"dense": nn.Linear(config.hidden_size, config.intermediate_size)})
         self.output = _Output(config, config.intermediate_size)
-        self.output.dense.least_input = LEAST_OF_GELU  # type: ignore[assignment]  # what `packing.int8` asks for
+        self.output.dense.least_input = LEAST_OF_GELU  # type: ignore[assignment]  # read by `Int8Linear`
 
     def forward(self, x: Tensor, packed: Sequences) -> Tensor:
         x = self.attention["output"](self.attention["self"](x, packed), x)
@@ -112,7 +111,7 @@ class _Layer(nn.Module):
 
 
 class PackedBert(nn.Module):
-    """A BERT that reads packed tokens only, and can neither be trained nor saved."""
+    """A BERT that reads only packed tokens and can't be trained or saved."""
 
     def __init__(self, config: PretrainedConfig, *, pooler: bool) -> None:
         super().__init__()
@@ -133,7 +132,7 @@ class PackedBert(nn.Module):
         output_hidden_states: bool = False,
         **_: Any,
     ) -> _States:
-        """Hidden states, under transformers' names: (1, token, dim), the last and, where asked for, all."""
+        """Hidden states (1, token, dim) under transformers' names: the last layer's, and optionally all."""
         states: list[Float[Tensor, "1 token dim"]] = [self.embeddings(input_ids, position_ids)]
         layers: Any = self.encoder["layer"]
         for layer in layers:
@@ -144,7 +143,7 @@ class PackedBert(nn.Module):
 
 
 def read_bert(folder: Path, dtype: torch.dtype) -> PackedBert | None:
-    """The BERT in a model's folder, whose files have been checked; None where transformers has to load it."""
+    """The BERT in a checked model folder; None if transformers has to load it."""
     if not _is_plain(folder):
         return None
     from safetensors import SafetensorError, safe_open
@@ -154,12 +153,12 @@ def read_bert(folder: Path, dtype: torch.dtype) -> PackedBert | None:
     try:
         with safe_open(folder / _WEIGHTS, framework="pt") as file:
             shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-            shapes.pop(_COUNTED, None)
-            model = _described(config, shapes)
+            shapes.pop(_UNUSED, None)
+            model = _empty_model(config, shapes)
             if model is None:
                 return None
             weights = {name: file.get_tensor(name).to(dtype) for name in shapes}
-    except SafetensorError:  # transformers' loading says what is wrong with it
+    except SafetensorError:  # transformers reports what is wrong
         return None
     model.load_state_dict(weights, assign=True)
     config.dtype = dtype
@@ -167,19 +166,19 @@ def read_bert(folder: Path, dtype: torch.dtype) -> PackedBert | None:
 
 
 def _is_plain(folder: Path) -> bool:
-    """Whether the folder holds a BERT as it is published, judged by what its configuration says."""
-    told = read_object(folder / "config.json")
+    """Whether the configuration is that of an unmodified BERT."""
+    config = read_object(folder / "config.json")
     files = [path.name for path in folder.glob("*.safetensors")]
     return (
         files == [_WEIGHTS]
         and not (folder / ADAPTERS_FILE).exists()
-        and "model_type" in told
-        and all(told.get(key, value) == value for key, value in _PLAIN.items())
+        and "model_type" in config
+        and all(config.get(key, value) == value for key, value in _PLAIN.items())
     )
 
 
-def _described(config: Any, shapes: dict[str, tuple[int, ...]]) -> PackedBert | None:
-    """The network without its weights, where exactly those of `shapes` belong to it."""
+def _empty_model(config: Any, shapes: dict[str, tuple[int, ...]]) -> PackedBert | None:
+    """The network without its weights; None unless it needs exactly weights of these shapes."""
     ends = {
         "embeddings.word_embeddings.weight": (config.vocab_size, config.hidden_size),
         "embeddings.position_embeddings.weight": (config.max_position_embeddings, config.hidden_size),
@@ -188,7 +187,7 @@ def _described(config: Any, shapes: dict[str, tuple[int, ...]]) -> PackedBert | 
             config.hidden_size,
             config.intermediate_size,
         ),
-    }  # looked at first, so that no configuration makes a network larger than the file
+    }  # checked first, so that a configuration can't request a network larger than the file
     if any(shapes.get(name) != shape for name, shape in ends.items()):
         return None
     if config.hidden_size % config.num_attention_heads:

@@ -1,13 +1,13 @@
-"""A static model: a vector for each token, and a text's vector is their mean. There is no network to run.
+"""A static model: a text's vector is the mean of its tokens' vectors, and there is no network.
 
-It is what sentence-transformers calls a StaticEmbedding, in the folders of `aoe distill` and of Model2Vec.
-Texts get no special tokens; one without any token has the vector 0, as it has there.
+sentence-transformers calls it StaticEmbedding; `aoe distill` and Model2Vec write such folders. Texts get no
+special tokens, and a text without tokens gets a zero vector, as in sentence-transformers.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from huggingface_hub.dataclasses import strict
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from aoe_train.settings.training import EncoderSettings
 
 _WEIGHTS = "model.safetensors"
-_MOST_NUMBERS = 1 << 30  # of a table of which a folder keeps a part
+_MAX_NUMBERS = 1 << 30  # of a table after its mapping is applied
 _REMEDY = "copy or download the model again"
 
 
 @strict
 class StaticConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
-    """The table's sizes."""
+    """The size of the table."""
 
     model_type = "static"
 
@@ -41,7 +41,7 @@ class StaticConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
 
 
 class StaticTable(nn.Module):
-    """The tokens' vectors, which can be encoded with and neither trained nor saved."""
+    """The vectors of tokens; it can encode, but can't be trained or saved."""
 
     def __init__(self, table: Float[Tensor, "token dim"]) -> None:
         super().__init__()
@@ -52,73 +52,67 @@ class StaticTable(nn.Module):
     def pooled(
         self, input_ids: Int[Tensor, " token"], tokens: Int[Tensor, " text"]
     ) -> Float[Tensor, "text dim"]:
-        """The mean of each text's tokens, float32; `tokens` says how many come first, then next."""
+        """The mean of each text's tokens, float32; `tokens` are the consecutive tokens of each text."""
         starts = torch.cumsum(tokens, 0) - tokens
-        found: Tensor = embedding_bag(input_ids, self.embedding.weight, starts, mode="mean")
-        return found.float()
+        means: Tensor = embedding_bag(input_ids, self.embedding.weight, starts, mode="mean")
+        return means.float()
 
 
 def is_static(folder: Path) -> bool:
-    """Whether a model's folder, whose files may be read, holds a static model."""
+    """Whether a model folder contains a static model."""
     modules = read_modules(folder)
     return bool(modules) and KINDS.get(modules[0].type) == "StaticEmbedding"
 
 
-class StaticModel(NamedTuple):
-    """A table and the tokenizer whose tokens it is of."""
-
-    table: StaticTable
-    tokenizer: PreTrainedTokenizerFast
-
-
-def read_static(folder: Path, dtype: torch.dtype) -> StaticModel:
-    """What a static model's folder holds."""
+def read_static(folder: Path, dtype: torch.dtype) -> tuple[StaticTable, PreTrainedTokenizerFast]:
+    """The table and tokenizer of a static model."""
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
-    part = folder / check_modules(folder)[0].path
-    for place in {folder, part}:
-        check_settings(place)
+    module = folder / check_modules(folder)[0].path
+    for checked in {folder, module}:
+        check_settings(checked)
     try:
-        raw = Tokenizer.from_file(str(part / "tokenizer.json"))
-    except Exception as error:  # tokenizers has no errors of its own
-        raise DataError(f"no tokenizer ({error}); {_REMEDY}", path=part / "tokenizer.json") from error
-    raw.post_processor = None  # it would put special tokens around a text
-    table = _table(part / _WEIGHTS)
+        raw = Tokenizer.from_file(str(module / "tokenizer.json"))
+    except Exception as error:  # tokenizers raises plain Exception
+        raise DataError(f"no tokenizer ({error}); {_REMEDY}", path=module / "tokenizer.json") from error
+    raw.post_processor = None  # it would add special tokens
+    table = _read_table(module / _WEIGHTS)
     highest = max(raw.get_vocab(with_added_tokens=True).values(), default=-1)
     if highest >= len(table):
         raise DataError(
-            f"vectors of {len(table):,} tokens, and the tokenizer has a token number {highest:,}; {_REMEDY}",
-            path=part / _WEIGHTS,
+            f"has vectors of {len(table):,} tokens, but the tokenizer has a token number {highest:,};"
+            f" {_REMEDY}",
+            path=module / _WEIGHTS,
         )
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw)  # type: ignore[no-untyped-call]
-    return StaticModel(StaticTable(table.to(dtype)), tokenizer)
+    return StaticTable(table.to(dtype)), tokenizer
 
 
 def check_static(settings: EncoderSettings) -> None:
-    """See that settings ask for no more than a mean."""
-    asked: dict[str, bool] = {
+    """Refuse settings that a static model can't have."""
+    unsupported: dict[str, bool] = {
         f"pooling {settings.pooling}": settings.pooling not in ("auto", "avg"),
         "include_prompt false": not settings.include_prompt,
         "layers": settings.layers is not None,
         "bidirectional": settings.bidirectional,
     }
-    for name, given in asked.items():
-        if given:
-            raise ConfigError(f"encoder.{name}: a static model takes the mean of its tokens; leave it out")
+    for name, is_set in unsupported.items():
+        if is_set:
+            raise ConfigError(f"encoder.{name}: a static model averages its tokens' vectors; leave it out")
 
 
-def refuse_static(backbone: Any, doing: str) -> None:
-    """Refuse what takes a network."""
+def refuse_static(backbone: Any, action: str) -> None:
+    """Refuse an action that needs a network."""
     if isinstance(backbone, StaticTable):
         raise ConfigError(
-            f"{doing}: not of a static model, which is a table of vectors without a network; take the model"
-            " that it was distilled from, and `aoe distill` the result"
+            f"{action}: not possible for a static model, which has no network; use the model that it was"
+            " distilled from, and distil the result with `aoe distill`"
         )
 
 
-def _table(path: Path) -> Float[Tensor, "token dim"]:
-    """One row for each token. Model2Vec may keep fewer rows, each for several tokens, and tokens' weights."""
+def _read_table(path: Path) -> Float[Tensor, "token dim"]:
+    """One row per token. In Model2Vec's files tokens may share rows, and have weights."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -128,18 +122,20 @@ def _table(path: Path) -> Float[Tensor, "token dim"]:
         raise DataError(f"no weights ({error}); {_REMEDY}", path=path) from error
     table = stored.get("embedding.weight", stored.get("embeddings"))
     if table is None or table.ndim != 2:
-        raise DataError(f"holds no table of tokens' vectors; {_REMEDY}", path=path)
+        raise DataError(f"contains no table of token vectors; {_REMEDY}", path=path)
     rows, weights = stored.get("mapping"), stored.get("weights")
     if rows is not None:
         rows = rows.long()
         if rows.ndim != 1 or not len(rows) or int(rows.min()) < 0 or int(rows.max()) >= len(table):
-            raise DataError(f"mapping: expected a row of the table for each token; {_REMEDY}", path=path)
-        if len(rows) * table.shape[1] > _MOST_NUMBERS:
-            raise DataError(f"mapping: more than {_MOST_NUMBERS:,} numbers in all; {_REMEDY}", path=path)
+            raise DataError(f"mapping: expected the index of a row for each token; {_REMEDY}", path=path)
+        if len(rows) * table.shape[1] > _MAX_NUMBERS:
+            raise DataError(f"mapping: more than {_MAX_NUMBERS:,} numbers in total; {_REMEDY}", path=path)
         table = table[rows]
     table = table.float()
     if weights is not None:
         if weights.shape != (len(table),):
-            raise DataError(f"weights: expected one for each of {len(table):,} tokens; {_REMEDY}", path=path)
+            raise DataError(
+                f"weights: expected one for each of the {len(table):,} tokens; {_REMEDY}", path=path
+            )
         table = table * weights[:, None].float()
     return table.contiguous()

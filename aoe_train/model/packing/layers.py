@@ -1,8 +1,9 @@
-"""Linear layers and dropout, faster on a CPU than torch's own, and embeddings that learn used rows only.
+"""Linear layers and dropout that are faster on a CPU than torch's, and embeddings that train only used rows.
 
-Parameters and meaning are the same. A row of an embedding without a gradient never moves under Adam without
-weight decay (its moments stay 0), so leaving it out of the optimiser changes nothing; a fine-tuning set uses
-perhaps a third of a vocabulary, and the embedding is often half of all parameters.
+Parameters and results are the same. Adam without weight decay never changes an embedding row without a
+gradient (its moments stay 0), so excluding unused rows from the optimiser has no effect on weights, but saves
+time and memory: fine-tuning data uses perhaps a third of a vocabulary, and the embedding is often half of all
+parameters.
 """
 
 from __future__ import annotations
@@ -25,29 +26,26 @@ if TYPE_CHECKING:
 
 @uncompiled
 def draw_seed() -> int:
-    """A seed from torch's generator, so that whoever seeds or restores that covers dropout too."""
+    """A seed from torch's generator, so that seeding or restoring it also determines dropout."""
     return int(torch.randint(2**62, ()).item())
 
 
 @uncompiled
 def keep_mask(shape: torch.Size | tuple[int, ...], p: float, seed: int) -> tuple[torch.Tensor, float]:
-    """Which elements stay (int8: 1, or 0), and the share that stays in the mean: `1 - p` to within 1/512.
+    """Which elements are kept (int8: 1 or 0), and the expected share of these: `1 - p` to within 1/512.
 
-    Dropout compares a random byte with a threshold, so `p` is rounded to 256ths; dividing by the share that
-    really stays keeps the mean exact. Torch turns int8 into other numbers five times as fast as bool.
+    A random byte is compared with a threshold, so `p` is rounded to 256ths; dividing by the exact share keeps
+    the mean exact. torch converts int8 to floats five times as fast as bool.
     """
     threshold = round(p * 256)
     count = int(np.prod(shape))
-    drawn = np.frombuffer(np.random.Generator(np.random.SFC64(seed)).bytes(count), dtype=np.uint8)
-    keep = torch.from_numpy((drawn >= threshold).view(np.int8)).view(shape)
+    random = np.frombuffer(np.random.Generator(np.random.SFC64(seed)).bytes(count), dtype=np.uint8)
+    keep = torch.from_numpy((random >= threshold).view(np.int8)).view(shape)
     return keep, 1 - threshold / 256
 
 
 def _onednn_dtypes() -> list[torch.dtype]:
-    """What oneDNN multiplies here; nothing in builds of torch without it, such as Apple's.
-
-    Such builds lack its functions too. Some processors it can't multiply bfloat16 on, and torch has to.
-    """
+    """Types that oneDNN multiplies on this processor; none if torch was built without it, as on Apple."""
     has_onednn = bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
     if not has_onednn or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return []
@@ -56,18 +54,18 @@ def _onednn_dtypes() -> list[torch.dtype]:
 
 
 def _is_intel() -> bool:
-    """Whether Intel made the processor: MKL uses its widest instructions there, and nowhere else."""
-    names = Path("/proc/cpuinfo")
-    told = names.read_text("utf-8", "replace") if names.exists() else platform.processor()
-    return "GenuineIntel" in told
+    """Whether Intel made the processor: MKL uses its widest instructions only there."""
+    info = Path("/proc/cpuinfo")
+    names = info.read_text("utf-8", "replace") if info.exists() else platform.processor()
+    return "GenuineIntel" in names
 
 
 @cache
 def _by_torch() -> list[torch.dtype]:
-    """What torch multiplies better than a layer of oneDNN does where a matrix is transposed.
+    """Types for which torch multiplies a transposed matrix faster than oneDNN.
 
-    The processor's name decides on float32: by measured speed a run that is continued would now and then come
-    to other weights. The first backward pass asks for it, so that whoever only encodes need not wait.
+    The processor's name decides about float32. A measurement could decide differently when a run is resumed,
+    and change its weights.
     """
     return [torch.bfloat16, torch.float32] if _is_intel() else [torch.bfloat16]
 
@@ -76,15 +74,12 @@ _DTYPES = _onednn_dtypes()
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The layer's output for rows `x`.
-
-    Straight from oneDNN: torch hands float32 products to MKL, which takes twice as long on some processors.
-    """
+    """A linear layer, computed by oneDNN: torch uses MKL for float32, which is half as fast on some CPUs."""
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")  # type: ignore[no-any-return]
 
 
 def _backward_product(one: Tensor, other: Tensor) -> Tensor:
-    """The product of two matrices, of which one may be transposed: oneDNN's layers would copy it first."""
+    """The product of two matrices, of which one may be transposed; oneDNN would copy that one first."""
     return torch.mm(one, other) if one.dtype in _by_torch() else _product(one, other.t())
 
 
@@ -111,15 +106,15 @@ class _Linear(torch.autograd.Function):
 
 
 def _is_ours(values: Tensor) -> bool:
-    """On a CPU, unless torch.compile reads along, which fuses torch's own and can't read ours."""
+    """Whether to use the code here: on a CPU and not under torch.compile, which can't fuse it."""
     return values.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 class FastLinear(nn.Linear):
-    """`nn.Linear` whose products oneDNN computes; under autocast in autocast's type, as torch does."""
+    """`nn.Linear` computed by oneDNN; under autocast in autocast's type, as in torch."""
 
     def forward(self, input: Float[Tensor, "*batch in"]) -> Float[Tensor, "*batch out"]:  # noqa: A002
-        """Apply the layer; on another device than a CPU, or for other types, as torch does."""
+        """Apply the layer; torch computes it on other devices and for other types."""
         if not _is_ours(input) or not torch.backends.mkldnn.enabled:
             return super().forward(input)
         casts = torch.is_autocast_enabled("cpu")
@@ -144,10 +139,10 @@ class _Dropout(torch.autograd.Function):
 
 
 class FastDropout(nn.Dropout):
-    """`nn.Dropout` whose mask comes from random bytes; the probability is rounded to 256ths."""
+    """`nn.Dropout` with a mask of random bytes; the probability is rounded to 256ths."""
 
     def forward(self, input: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:  # noqa: A002
-        """Apply dropout; on another device than a CPU as torch does."""
+        """Apply dropout; torch computes it on other devices than a CPU."""
         if not self.training or self.p == 0:
             return input
         if not _is_ours(input) or self.p >= 1 or self.inplace:
@@ -156,35 +151,35 @@ class FastDropout(nn.Dropout):
 
 
 class UsedRows(nn.Embedding):
-    """An embedding with the rows of some tokens as its parameter, and the others as a buffer.
+    """An embedding with some rows as its parameter and the others in a buffer.
 
     Its state dict is that of the whole embedding.
     """
 
     rest: Float[Tensor, "token dim"]
-    place: Int[Tensor, " token"]
+    row: Int[Tensor, " token"]
 
-    def hold(self, used: Int[Tensor, " used"]) -> None:
+    def freeze_except(self, used: Int[Tensor, " used"]) -> None:
         """Keep `used` (ascending token ids) trainable and freeze the rest."""
         whole = self.weight.data
-        place = torch.full((len(whole),), -1, dtype=torch.int64, device=whole.device)
-        place[used] = torch.arange(len(used), device=whole.device)
+        row = torch.full((len(whole),), -1, dtype=torch.int64, device=whole.device)
+        row[used] = torch.arange(len(used), device=whole.device)
         self.register_buffer("rest", whole, persistent=False)
-        self.register_buffer("place", place, persistent=False)
+        self.register_buffer("row", row, persistent=False)
         self.weight = nn.Parameter(whole[used].clone())
 
     def forward(self, input: Int[Tensor, "*any"]) -> Float[Tensor, "*any dim"]:  # noqa: A002
-        """Look up tokens; those that are not trained may occur in evaluation only."""
-        place = self.place[input]
+        """Look up tokens; frozen ones may occur only in evaluation."""
+        row = self.row[input]
         if self.training:
-            return nn.functional.embedding(place, self.weight)
-        own = nn.functional.embedding(place.clamp(min=0), self.weight)
-        return torch.where((place >= 0)[..., None], own, nn.functional.embedding(input, self.rest))
+            return nn.functional.embedding(row, self.weight)
+        trained = nn.functional.embedding(row.clamp(min=0), self.weight)
+        return torch.where((row >= 0)[..., None], trained, nn.functional.embedding(input, self.rest))
 
     def whole(self) -> Float[Tensor, "token dim"]:
-        """The whole embedding as it stands now."""
+        """The whole embedding with its current weights."""
         whole = self.rest.clone()
-        whole[self.place >= 0] = self.weight.detach()
+        whole[self.row >= 0] = self.weight.detach()
         return whole
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -192,17 +187,17 @@ class UsedRows(nn.Embedding):
         destination[prefix + "weight"] = self.whole()
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any, **named: Any) -> None:
-        found = state_dict.get(prefix + "weight")
-        if found is not None and found.shape == self.rest.shape:
-            self.rest.copy_(found)
-            state_dict = {**state_dict, prefix + "weight": found[self.place >= 0]}
+        whole = state_dict.get(prefix + "weight")
+        if whole is not None and whole.shape == self.rest.shape:
+            self.rest.copy_(whole)
+            state_dict = {**state_dict, prefix + "weight": whole[self.row >= 0]}
         super()._load_from_state_dict(state_dict, prefix, *rest, **named)
 
 
 def train_used_rows(backbone: Any, used: np.ndarray) -> bool:
-    """Let training touch only the embedding rows of the token ids `used`; False where that can't be done.
+    """Train only the embedding rows of the token ids `used`; False if that isn't possible.
 
-    It can't where the embedding is frozen, sparse, tied to another layer or not a plain one.
+    It isn't for an embedding that is frozen, sparse, tied to another layer or not a plain `nn.Embedding`.
     """
     embedding = backbone.get_input_embeddings()
     output = backbone.get_output_embeddings() if hasattr(backbone, "get_output_embeddings") else None
@@ -218,16 +213,16 @@ def train_used_rows(backbone: Any, used: np.ndarray) -> bool:
     ):
         return False
     rows = cast("UsedRows", embedding)
-    rows.__class__ = UsedRows  # its parameter changes shape, but the module stays who it is
-    rows.hold(torch.as_tensor(used, dtype=torch.int64, device=embedding.weight.device))
+    rows.__class__ = UsedRows  # in place, because other objects refer to the module
+    rows.freeze_except(torch.as_tensor(used, dtype=torch.int64, device=embedding.weight.device))
     return True
 
 
 def train_all_rows(backbone: Any) -> None:
-    """Undo `train_used_rows`, keeping what was learned."""
+    """Undo `train_used_rows`; trained rows stay."""
     embedding = backbone.get_input_embeddings()
     if isinstance(embedding, UsedRows):
         whole = embedding.whole()
-        del embedding.rest, embedding.place
+        del embedding.rest, embedding.row
         embedding.__class__ = nn.Embedding  # type: ignore[assignment]
         embedding.weight = nn.Parameter(whole)

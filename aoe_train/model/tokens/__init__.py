@@ -1,1 +1,1 @@
-"""Tokens of texts, with special tokens and prompts."""
+"""Tokenisation, with special tokens and prompts."""

@@ -1,13 +1,12 @@
-"""A prompt's tokens: before a text's own, around them, or as part of a tokenizer's template.
+"""Tokens of prompts: before a text, around it, or in the tokenizer's template.
 
-A prompt that ends where the text begins is tokenised together with the text, as sentence-transformers does.
-The halves of a prompt with words after the text are tokenised on their own and put around each piece of the
-text, like [CLS], so that truncation never cuts the end. Where a tokenizer reads a text as if a space stood
-before it (WordPiece, sentencepiece), spaces at the seams are left out, as it puts them there itself: the
-result is that of tokenising the written-out prompt. A byte-level tokenizer takes spaces for what they are:
-the one before `{text}` becomes a token of its own, and decoding gives the written-out prompt.
+A prompt before the text is tokenised together with it, as in sentence-transformers. If a prompt has words
+after the text, both of its parts are tokenised separately and put around each piece of the text, like [CLS],
+so that truncation never removes the end. WordPiece and sentencepiece insert a space before each text, so
+spaces next to the text are omitted; the tokens equal those of the whole string. For byte-level tokenizers
+the space before `{text}` becomes a separate token; the tokens decode to the whole string.
 
-A saved tokenizer can hold one prompt in its template: whoever loads it gets the prompt without knowing of it.
+A saved tokenizer can contain one prompt in its template, so that every program that loads it uses the prompt.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ if TYPE_CHECKING:
 
 
 class SpecialTokens(NamedTuple):
-    """Token ids before and after a text's own."""
+    """Token ids before and after those of a text."""
 
     before: list[int]
     after: list[int]
 
     def text_limit(self, max_length: int) -> int:
-        """How many tokens of its own a text may have in a piece of `max_length` tokens."""
+        """The number of text tokens that fit into a piece of `max_length` tokens."""
         size = len(self.before) + len(self.after)
         if size >= max_length:
             raise ConfigError(
@@ -45,14 +44,9 @@ class SpecialTokens(NamedTuple):
 
 
 def raw_tokenizer(tokenizer: PreTrainedTokenizerFast) -> Tokenizer:
-    """The tokenizer's Rust part, set not to cut and not to pad: many a saved one does both unasked.
-
-    That is no lasting change: transformers sets both anew on every call.
-    """
+    """The tokenizer's Rust part, without truncation and padding, which transformers sets in each call."""
     if not tokenizer.is_fast:
-        raise ConfigError(
-            f"{type(tokenizer).__name__} has no tokenizer.json; use a model with a fast tokenizer"
-        )
+        raise ConfigError(f"{type(tokenizer).__name__} has no tokenizer.json; use one with a fast tokenizer")
     raw = tokenizer.backend_tokenizer
     raw.no_truncation()
     raw.no_padding()
@@ -60,22 +54,22 @@ def raw_tokenizer(tokenizer: PreTrainedTokenizerFast) -> Tokenizer:
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether the tokenizer gave up within: a rule of its own is damaged, or takes too long over a text."""
-    return type(error).__name__ == "PanicException"  # of pyo3, which has no name for it to import
+    """Whether the tokenizer's Rust code panicked: its rules are damaged, or too slow for a text."""
+    return type(error).__name__ == "PanicException"  # pyo3 doesn't export the class
 
 
 def special_tokens_of(raw: Tokenizer) -> SpecialTokens:
-    """The tokens that a tokenizer adds, seen in how it encodes a letter."""
+    """The special tokens that a tokenizer adds to the letter a."""
     try:
         encoding = raw.encode("a")
     except BaseException as error:
         if is_panic(error):
-            raise DataError("the tokenizer's rules can't read the letter 'a'; use another") from error
+            raise DataError("the tokenizer can't encode the letter 'a'; use another tokenizer") from error
         raise
-    own = [place for place, sequence in enumerate(encoding.sequence_ids) if sequence is not None]
+    own = [index for index, sequence in enumerate(encoding.sequence_ids) if sequence is not None]
     if not own:
         raise ConfigError(
-            "the tokenizer has no token for the letter 'a', not even an unknown one; use another"
+            "the tokenizer has no token for the letter 'a', not even an unknown one; use another tokenizer"
         )
     return SpecialTokens(encoding.ids[: own[0]], encoding.ids[own[-1] + 1 :])
 
@@ -85,53 +79,52 @@ _PREFIX, _SUFFIX = "prompt_prefix", "prompt_suffix"  # their names in tokenizer.
 
 @dataclass(frozen=True)
 class PromptTokens:
-    """How texts with one prompt become tokens."""
+    """A prompt: `text` is put before each text and has the tokens `ids`; `special` are added around them."""
 
-    joined: str
-    alone: list[int]
+    text: str
+    ids: list[int]
     special: SpecialTokens
 
-    def lead(self, ids: list[int]) -> int:
-        """How many of the first tokens of the joined words and text belong to the words alone."""
-        count = len(self.alone)
-        while self.alone[:count] != ids[:count]:
+    def shared(self, ids: list[int]) -> int:
+        """The number of leading tokens of prompt and text together that equal the prompt's own tokens."""
+        count = len(self.ids)
+        while self.ids[:count] != ids[:count]:
             count -= 1
         return count
 
 
 def prompt_tokens(raw: Tokenizer, words: str) -> PromptTokens:
-    """How `raw` reads texts with the prompt `words`; an empty one is none."""
+    """Tokenise the prompt `words`, which may be empty."""
     prompt, special = read_prompt(words), special_tokens_of(raw)
     if prompt.after:
-        halves = _halves(raw, prompt)
-        around = SpecialTokens([*special.before, *halves.before], [*halves.after, *special.after])
-        return PromptTokens("", [], around)
+        prefix, suffix = _prefix_and_suffix(raw, prompt)
+        return PromptTokens("", [], SpecialTokens([*special.before, *prefix], [*suffix, *special.after]))
     return PromptTokens(prompt.before, _ids(raw, prompt.before), special)
 
 
 def with_prompt(tokenizer: PreTrainedTokenizerFast, words: str) -> PreTrainedTokenizerFast:
-    """A copy of `tokenizer` that puts a prompt around each text, in place of one that it may hold."""
+    """A copy of `tokenizer` that puts a prompt around each text; it replaces a previous prompt."""
     raw = copy.deepcopy(raw_tokenizer(tokenizer))
-    halves = _halves(raw, read_prompt(words))
+    around = _prefix_and_suffix(raw, read_prompt(words))
     special = _without_prompt(special_tokens_of(raw), _post_processor(raw))
-    raw.post_processor = _template(raw, special, halves)
+    raw.post_processor = _template(raw, special, around)
     special_tokens_of(raw).text_limit(tokenizer.model_max_length)
     return generic_tokenizer(tokenizer, raw)
 
 
 def holds_prompt(tokenizer: PreTrainedTokenizerFast) -> bool:
-    """Whether `with_prompt` put a prompt into a tokenizer."""
+    """Whether a tokenizer contains a prompt from `with_prompt`."""
     steps = _post_processor(tokenizer.backend_tokenizer)
     return any({_PREFIX, _SUFFIX} & step.get("special_tokens", {}).keys() for step in steps)
 
 
-def _halves(raw: Tokenizer, prompt: Prompt) -> SpecialTokens:
+def _prefix_and_suffix(raw: Tokenizer, prompt: Prompt) -> SpecialTokens:
     before, after = prompt
     anchor = _ids(raw, "a")
-    if _ids(raw, "a a") != anchor * 2:  # a space is a character, as in byte-level BPE
+    if _ids(raw, "a a") != anchor * 2:  # spaces are characters, as in byte-level BPE
         return SpecialTokens(_ids(raw, before), _ids(raw, after))
     joined = _ids(raw, "a" + after)
-    if joined[: len(anchor)] == anchor:  # read as what follows a word: no space where none is written
+    if joined[: len(anchor)] == anchor:  # tokenised as the continuation of a word, without inserting a space
         return SpecialTokens(_ids(raw, before.strip(" ")), joined[len(anchor) :])
     return SpecialTokens(_ids(raw, before.strip(" ")), _ids(raw, after))
 
@@ -141,10 +134,10 @@ def _ids(raw: Tokenizer, text: str) -> list[int]:
 
 
 def _post_processor(raw: Tokenizer) -> list[dict[str, Any]]:
-    """The steps of what the tokenizer does after tokenising, as tokenizer.json has them."""
+    """The post-processing steps, as in tokenizer.json."""
     if raw.post_processor is None:
         return []
-    whole = json.loads(raw.post_processor.__getstate__())  # alone: `to_str` would write the vocabulary too
+    whole = json.loads(raw.post_processor.__getstate__())  # `raw.to_str` would also serialise the vocabulary
     steps: list[dict[str, Any]] = whole["processors"] if whole["type"] == "Sequence" else [whole]
     return steps
 
@@ -155,13 +148,13 @@ def _without_prompt(special: SpecialTokens, steps: list[dict[str, Any]]) -> Spec
     return SpecialTokens(special.before[: len(special.before) - prefix], special.after[suffix:])
 
 
-def _template(raw: Tokenizer, special: SpecialTokens, halves: SpecialTokens) -> processors.PostProcessor:
-    """[special tokens] prefix TEXT suffix [special tokens]; a ByteLevel step, which trims offsets, stays."""
+def _template(raw: Tokenizer, special: SpecialTokens, around: SpecialTokens) -> processors.PostProcessor:
+    """[special tokens] prefix TEXT suffix [special tokens]; keeps a ByteLevel step, which trims offsets."""
     parts = {
         "special_before": special.before,
-        _PREFIX: halves.before,
+        _PREFIX: around.before,
         "$A": None,
-        _SUFFIX: halves.after,
+        _SUFFIX: around.after,
         "special_after": special.after,
     }
     parts = {name: ids for name, ids in parts.items() if ids is None or ids}
@@ -179,9 +172,9 @@ def _template(raw: Tokenizer, special: SpecialTokens, halves: SpecialTokens) -> 
 
 
 def generic_tokenizer(tokenizer: PreTrainedTokenizerFast, raw: Tokenizer) -> PreTrainedTokenizerFast:
-    """`raw` with the settings of `tokenizer`, in the class that loads tokenizer.json as it is.
+    """`raw` with the settings of `tokenizer`, in a class that loads tokenizer.json without changes.
 
-    BertTokenizer, for one, makes template and normalizer anew.
+    Other classes, such as BertTokenizer, replace the template and the normalizer.
     """
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=raw,

@@ -1,4 +1,4 @@
-"""Settings of mining, and rows of a dataset as anchors, positives and candidates, each text once."""
+"""Settings of mining, and a dataset's rows as indices of anchors, positives and candidates."""
 
 from __future__ import annotations
 
@@ -28,66 +28,66 @@ if TYPE_CHECKING:
     from pairkit.dataset.labels import LabelRules
     from pairkit.dataset.records import PairDataset
 
-Places = npt.NDArray[np.int64]
-Marks = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 REPEATED, NOT_POSITIVE = "repeated", "not_positive"
 
-_WIDER = 10  # candidates looked at for each negative where some may be turned down
+_CANDIDATES_PER_NEGATIVE = 10
 
 
 class MineSettings(Settings):
     """Settings of a run of mining.
 
-    A rule on scores that is None is not applied. Scores are cosines where a model takes part, else BM25's.
+    A rule on scores that is None is not applied. Scores are cosines if there is a model, else BM25's.
     """
 
-    by: Literal["bm25", "model", "both"]  # who ranks the candidates; both: in turns
-    negatives: int = Field(default=5, ge=1)  # of a row, at most
-    # candidates that are skipped, and the place of the last that is looked at
+    by: Literal["bm25", "model", "both"]  # ranks the candidates; both: alternating
+    num_negatives: int = Field(default=5, ge=1)  # maximum per row
+    # number of candidates to skip, and the last rank to consider
     rank_range: Annotated[tuple[int, int] | None, BeforeValidator(split_at_commas)] = None
-    sampling: Literal["top", "random"] = "top"  # the nearest of those that are left, or any
-    max_score: float | None = None  # no candidate above it
-    min_score: float | None = None  # and none below it
-    margin: float | None = None  # how far below the positive's score a candidate has to be
-    relative_margin: float | None = Field(default=None, lt=1)  # the same, as a share of that score
-    candidates: Literal["all", "positives"] | None = (
-        None  # all texts, or those that stand second; None: as the rows are
-    )
-    transitive: bool = True  # whether positives of positives, and whole clusters, are no negatives either
-    threshold: float = Field(default=DEFAULT_THRESHOLD, gt=0, le=1)  # from which texts are near-identical
-    scores: bool = False  # write scores, too
+    sampling: Literal["top", "random"] = "top"  # the most similar remaining candidates, or any
+    max_score: float | None = None
+    min_score: float | None = None
+    margin: float | None = None  # minimum difference between the scores of a negative and the positive
+    relative_margin: float | None = Field(default=None, lt=1)  # the same, as a share of the positive's score
+    # all texts, or second texts only; None: all if pairs have labels
+    candidates: Literal["all", "positives"] | None = None
+    transitive: bool = True  # also exclude positives of positives, and texts of the same cluster
+    duplicate_threshold: float = Field(default=DEFAULT_THRESHOLD, gt=0, le=1)
+    scores: bool = False  # write scores
     seed: int = 42
 
     @model_validator(mode="after")
-    def _room(self) -> MineSettings:
+    def _check_range(self) -> MineSettings:
         low, high = self.window
         if low < 0 or high <= low:
             raise ValueError(
-                f"rank_range {low},{high}: expected how many candidates to skip and the last to look at, such"
+                f"rank_range {low},{high}: expected the number of candidates to skip and the last rank, such"
                 " as 10,50"
             )
-        if self.negatives > (high - low) * (2 if self.by == "both" else 1):
+        if self.num_negatives > (high - low) * (2 if self.by == "both" else 1):
             raise ValueError(
-                f"{self.negatives} negatives of the {high - low} candidates in the range {low},{high}; widen"
-                " it or ask for fewer"
+                f"{self.num_negatives} negatives from {high - low} candidates in the range {low},{high};"
+                " widen the range, or lower num_negatives"
             )
         return self
 
     @property
     def window(self) -> tuple[int, int]:
-        """Places of the candidates that are looked at, from the first to before the last, from 0."""
-        return self.rank_range or (0, _WIDER * self.negatives)
+        """The considered ranks as a half-open range, from 0."""
+        return self.rank_range or (0, _CANDIDATES_PER_NEGATIVE * self.num_negatives)
 
     @property
     def measures_positives(self) -> bool:
-        """Whether the scores of positives matter."""
+        """Whether the scores of positives are needed."""
         return self.scores or self.margin is not None or self.relative_margin is not None
 
 
 class KnownPositives:
-    """Texts in units of equal and near-identical ones, and units in families of those that belong together.
+    """Groups of texts that can't be negatives of each other.
 
-    A family is what positives and clusters tie, also through others.
+    A unit is a group of near-duplicates. A family is a group of units connected by positives or clusters,
+    directly or through other units.
     """
 
     def __init__(
@@ -99,7 +99,6 @@ class KnownPositives:
         threshold: float,
         transitive: bool = True,
     ) -> None:
-        """Group the texts."""
         self.unit = near_identical_to(texts, threshold).astype(np.int64)
         families: Groups[int] = Groups()
         partners: defaultdict[int, set[int]] = defaultdict(set)
@@ -115,28 +114,28 @@ class KnownPositives:
         self._family_sizes = np.bincount(self.family, minlength=len(texts))
         self._partners, self._transitive = partners, transitive
 
-    def excluded(self, text: int, others: Places) -> Marks:
-        """Which of the others are no negatives of a text: it, those like it, and its positives."""
+    def excluded(self, text: int, others: Indices) -> Mask:
+        """Which of the others can't be negatives of a text: its near-duplicates and positives."""
         return (
             self.belong_together(text, others) if self._transitive else self._among(self._ties(text), others)
         )
 
     def most_excluded(self, text: int) -> int:
-        """How many texts there are, at most, that `excluded` would tell."""
+        """Upper bound of the number of texts that `excluded` can mark."""
         if self._transitive:
             return int(self._family_sizes[self.family[text]])
         return int(self._unit_sizes[self._ties(text)].sum())
 
-    def seen_by_row(self, anchor: int, positive: int, others: Places) -> Marks:
-        """What `excluded` would tell of the anchor if a row's two texts were all that is known."""
+    def seen_by_row(self, anchor: int, positive: int, others: Indices) -> Mask:
+        """What `excluded` would mark if this row's positive were the anchor's only known one."""
         return self._among([int(self.unit[anchor]), int(self.unit[positive])], others)
 
-    def belong_together(self, text: int, others: Places) -> Marks:
-        """Which of the others are of the text's family, so that as negatives they would be false."""
+    def belong_together(self, text: int, others: Indices) -> Mask:
+        """Which of the others are in the text's family, so that they would be false negatives."""
         return np.asarray(self.family[others] == self.family[text])
 
     def has_further(self, anchor: int, positive: int) -> bool:
-        """Whether the family has other texts than those like the two."""
+        """Whether the family has texts other than near-duplicates of these two."""
         own = {int(self.unit[anchor]), int(self.unit[positive])}
         return int(self._family_sizes[self.family[anchor]]) > int(self._unit_sizes[list(own)].sum())
 
@@ -144,17 +143,17 @@ class KnownPositives:
         unit = int(self.unit[text])
         return [unit, *(self._partners.get(unit, set()) - {unit})]
 
-    def _among(self, units: list[int], others: Places) -> Marks:
+    def _among(self, units: list[int], others: Indices) -> Mask:
         return np.asarray(np.isin(self.unit[others], units))
 
 
 @dataclass(frozen=True)
 class MiningSplit:
-    """A split, by the places of its texts."""
+    """A split as indices of texts."""
 
-    anchors: Places
-    positives: Places
-    candidates: Places
+    anchors: Indices
+    positives: Indices
+    candidates: Indices
     negatives: frozenset[tuple[int, int]]
     dropped: Mapping[str, int] = field(default_factory=dict)
 
@@ -168,16 +167,16 @@ class MiningDataset:
     parts: Mapping[str, MiningSplit]
 
     def digest(self) -> str:
-        """Tells other material from this."""
-        found = hashlib.sha256()
+        """A hash of the texts, families and splits."""
+        hasher = hashlib.sha256()
         for text in self.texts:
-            found.update(blake2b(text.encode("utf-8", "replace")).digest())
-        found.update(self.known.family.tobytes())
+            hasher.update(blake2b(text.encode("utf-8", "replace")).digest())
+        hasher.update(self.known.family.tobytes())
         for name, part in self.parts.items():
-            found.update(f"{name} {len(part.anchors)} {sorted(part.negatives)}".encode())
-            for places in (part.anchors, part.positives, part.candidates):
-                found.update(places.tobytes())
-        return found.hexdigest()
+            hasher.update(f"{name} {len(part.anchors)} {sorted(part.negatives)}".encode())
+            for indices in (part.anchors, part.positives, part.candidates):
+                hasher.update(indices.tobytes())
+        return hasher.hexdigest()
 
 
 def read_mining_dataset(
@@ -190,40 +189,42 @@ def read_mining_dataset(
     corpus: Source | None = None,
     text_column: str | None = None,
 ) -> MiningDataset:
-    """Read what is to be mined for, and from.
+    """Read rows and candidates.
 
-    Without a corpus each split's candidates are its own texts: with labels both texts of each pair, else
-    those that stand second, unless `settings.candidates` says otherwise. The texts of a corpus are dealt to
-    the splits, near-identical ones to the same, in proportion to their rows; those that stand in a split,
-    or are near-identical to one that does, belong to that split.
+    Without a corpus, each split's candidates are its own texts: both texts of each pair if pairs have labels,
+    else the second ones (`settings.candidates` overrides this). The texts of a corpus are distributed over
+    the splits in proportion to their rows; near-duplicates go to the same split, and texts of a split, or
+    near-duplicates of them, to that split.
     """
     pairs = with_provenance(read_pairs(source, columns=columns, split=split, rules=rules))
     if pairs.label_kind != "binary":
         raise DataError(
-            "its labels are scores, so that nobody knows which pairs are positives; keep the rows with high"
-            " scores in a file of anchor and positive",
+            "labels are scores, expected 0 and 1; write the rows with high scores to a file with the columns"
+            " anchor and positive",
             path=pairs.source,
         )
     texts = _TextNumbers()
     rows = {name: _rows(frame, texts) for name, frame in pairs.splits.items()}
-    own = len(texts.places)
+    own = len(texts.numbers)
     further = [] if corpus is None else _corpus(corpus, texts, text_column)
     positives = [
         pair for one, other, label in rows.values() for pair in _pairs_labelled(one, other, label, 1)
     ]
     if not positives:
-        raise DataError("has no positive to mine negatives for", path=pairs.source)
-    listed = list(texts.places)
+        raise DataError(
+            "no positives; expected pairs labelled 1, or the columns anchor and positive", path=pairs.source
+        )
+    listed = list(texts.numbers)
     known = KnownPositives(
         listed,
         positives,
         _clusters(pairs, rows) if settings.transitive else (),
-        threshold=settings.threshold,
+        threshold=settings.duplicate_threshold,
         transitive=settings.transitive,
     )
-    everyone = (settings.candidates or ("positives" if pairs.labels is None else "all")) == "all"
+    use_all = (settings.candidates or ("positives" if pairs.labels is None else "all")) == "all"
     candidates = {
-        name: np.unique(np.concatenate([one, other] if everyone else [other]))
+        name: np.unique(np.concatenate([one, other] if use_all else [other]))
         for name, (one, other, _) in rows.items()
     }
     if corpus is not None:
@@ -233,23 +234,23 @@ def read_mining_dataset(
 
 
 class _TextNumbers:
-    """Distinct texts, numbered as they come."""
+    """Distinct texts, numbered in order of appearance."""
 
     def __init__(self) -> None:
-        self.places: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
 
-    def numbered(self, texts: Iterable[str]) -> Places:
-        number = self.places.setdefault
-        return np.fromiter((number(text, len(self.places)) for text in texts), np.int64)
+    def indices_of(self, texts: Iterable[str]) -> Indices:
+        number = self.numbers.setdefault
+        return np.fromiter((number(text, len(self.numbers)) for text in texts), np.int64)
 
 
-_Rows = tuple[Places, Places, Places]
+_Rows = tuple[Indices, Indices, Indices]
 
 
 def _rows(frame: pl.DataFrame, texts: _TextNumbers) -> _Rows:
     return (
-        texts.numbered(frame["text1"]),
-        texts.numbered(frame["text2"]),
+        texts.indices_of(frame["text1"]),
+        texts.indices_of(frame["text2"]),
         frame["label"].cast(pl.Int64).to_numpy(),
     )
 
@@ -260,21 +261,21 @@ def _corpus(source: Source, texts: _TextNumbers, column: str | None) -> list[int
     for frame in rows.splits.values():
         if frame.columns != ["text"]:
             raise DataError(
-                f"holds {', '.join(frame.columns)}; expected single texts: give a text file, or the column by"
-                " --text-column",
+                f"has the columns {', '.join(frame.columns)}; expected single texts: use a text file, or name"
+                " the column with --text-column",
                 path=source_name(source),
             )
-        found += texts.numbered(frame["text"]).tolist()
+        found += texts.indices_of(frame["text"]).tolist()
     return found
 
 
-def _pairs_labelled(one: Places, other: Places, label: Places, wanted: int) -> Iterator[tuple[int, int]]:
+def _pairs_labelled(one: Indices, other: Indices, label: Indices, wanted: int) -> Iterator[tuple[int, int]]:
     chosen = label == wanted
     return zip(one[chosen].tolist(), other[chosen].tolist(), strict=True)
 
 
 def _clusters(pairs: PairDataset, rows: Mapping[str, _Rows]) -> Iterator[tuple[int, int]]:
-    """Texts of one cluster; what a cluster says of a pair that is no positive is not believed."""
+    """Pairs of texts of one cluster; only positives count as members."""
     first: dict[str, int] = {}
     for name, frame in pairs.splits.items():
         if "cluster" not in frame.columns:
@@ -289,31 +290,31 @@ def _clusters(pairs: PairDataset, rows: Mapping[str, _Rows]) -> Iterator[tuple[i
 
 def _corpus_by_split(
     corpus: list[int], own: int, known: KnownPositives, rows: Mapping[str, _Rows], seed: int
-) -> dict[str, Places]:
-    """The texts of a corpus by the split that may use them."""
-    home = {
+) -> dict[str, Indices]:
+    """The texts of a corpus by split."""
+    split_of = {
         unit: name
         for name, (one, other, _) in rows.items()
         for unit in known.unit[np.concatenate([one, other])].tolist()
     }
     names = list(rows)
     shares = np.cumsum([len(rows[name][0]) for name in names], dtype=np.float64)
-    dealt: dict[str, list[int]] = {name: [] for name in names}
+    by_split: dict[str, list[int]] = {name: [] for name in names}
     for text in dict.fromkeys(corpus):
         unit = int(known.unit[text])
-        if unit not in home:
-            drawn = keyed_unit(seed, "split", unit - own) * shares[-1]
-            home[unit] = names[int(np.searchsorted(shares, drawn, side="right"))]
-        dealt[home[unit]].append(text)
-    return {name: np.array(sorted(found), np.int64) for name, found in dealt.items()}
+        if unit not in split_of:
+            position = keyed_unit(seed, "split", unit - own) * shares[-1]
+            split_of[unit] = names[int(np.searchsorted(shares, position, side="right"))]
+        by_split[split_of[unit]].append(text)
+    return {name: np.array(sorted(found), np.int64) for name, found in by_split.items()}
 
 
-def _part(one: Places, other: Places, label: Places, candidates: Places) -> MiningSplit:
+def _part(one: Indices, other: Indices, label: Indices, candidates: Indices) -> MiningSplit:
     rows = list(_pairs_labelled(one, other, label, 1))
     distinct = list(dict.fromkeys(rows))
     negatives = frozenset((min(pair), max(pair)) for pair in _pairs_labelled(one, other, label, 0))
     counts = Counter({NOT_POSITIVE: len(label) - len(rows), REPEATED: len(rows) - len(distinct)})
-    places = np.array(distinct, np.int64).reshape(-1, 2)
+    indices = np.array(distinct, np.int64).reshape(-1, 2)
     return MiningSplit(
-        places[:, 0], places[:, 1], candidates, negatives, {k: n for k, n in counts.items() if n}
+        indices[:, 0], indices[:, 1], candidates, negatives, {k: n for k, n in counts.items() if n}
     )

@@ -1,4 +1,4 @@
-"""A run: embed, mine each split, write a dataset or a file. The same call continues one that was stopped."""
+"""A run of mining: encode, mine each split, write a dataset. The same call continues a stopped run."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 _CONFIG = "triplet"
 _KEYS = ("settings", "inputs")
 _INTRODUCTION = """
-Anchors with a positive and hard negatives, mined by `aoe mine`. A negative is a text that is near to the
-anchor by its words or to a model, and no positive of it by what the dataset says; nobody looked at it.
+Anchors with a positive and hard negatives, mined by `aoe mine`. A negative is similar to the anchor by its
+words or by a model, and not a known positive. No person checked it.
 """
 _LIMITS = """
-* Whatever is true of the dataset that this one is made of is true of it: see its card, for its licence, too.
-* Some negatives may be positives that nobody marked; `statistics.json` estimates how many.
+* For origin and licence of the texts see the card of the dataset that this one was made from.
+* Some negatives may be unmarked positives; `statistics.json` has an estimate.
 """
 
 
 def finished(out: Path, run: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
-    """The statistics of a run that made the same there; None where nothing is in the way."""
+    """The statistics of a finished run with the same inputs; None if `out` may be written."""
     there = made_there(out, "aoe", *_KEYS)
     if there is None or fresh:
         return None
@@ -53,8 +53,8 @@ def finished(out: Path, run: Mapping[str, Any], *, fresh: bool) -> dict[str, Any
     if isinstance(statistics, dict) and all(there.get(key) == run[key] for key in _KEYS):
         return statistics
     raise ConfigError(
-        f"{out}: was mined from other data, or with other settings; give --fresh to replace it, or choose"
-        " another --out"
+        f"{out}: made from other data or with other settings; add --fresh to replace it, or choose another"
+        " --out"
     )
 
 
@@ -83,7 +83,7 @@ def _counts(statistics: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class RunPaths:
-    """Where a run's results go, and where it works."""
+    """Folders of a run."""
 
     out: Path | None = None
     work: Path | None = None
@@ -91,25 +91,25 @@ class RunPaths:
 
 
 def run_mining(
-    material: MiningDataset,
+    dataset: MiningDataset,
     settings: MineSettings,
     encoder: Encoder | None,
-    places: RunPaths,
+    paths: RunPaths,
     show: Listener,
     source: str,
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """Mine, and write what was found."""
-    out = places.out
+    """Mine all splits and write the dataset."""
+    out = paths.out
     identity = {} if encoder is None else encoder.identity()
-    run = _run_record(material, settings, identity)
-    if out is not None and (before := finished(out, run, fresh=places.fresh)) is not None:
-        paths = {split: out / shard(_CONFIG, split) for split in material.parts}
-        return {split: pl.read_parquet(path) for split, path in paths.items() if path.exists()}, before
-    with _working(places) as work:
-        vectors = None if encoder is None else _vectors(material, encoder, identity, work, show)
+    run = _run_record(dataset, settings, identity)
+    if out is not None and (before := finished(out, run, fresh=paths.fresh)) is not None:
+        shards = {split: out / shard(_CONFIG, split) for split in dataset.parts}
+        return {split: pl.read_parquet(path) for split, path in shards.items() if path.exists()}, before
+    with _working(paths) as work:
+        vectors = None if encoder is None else _vectors(dataset, encoder, identity, work, show)
         mined = {
-            name: mine_split(material, part, settings, vectors, show, f"mine {name}")
-            for name, part in material.parts.items()
+            name: mine_split(dataset, part, settings, vectors, show, f"mine {name}")
+            for name, part in dataset.parts.items()
             if len(part.anchors)
         }
         statistics = _statistics(mined)
@@ -119,8 +119,8 @@ def run_mining(
                 f"{reason} {count:,}" for reason, count in statistics["turned_down_candidates"].items()
             )
             raise DataError(
-                f"no row got a negative (candidates turned down: {reasons or 'none'}); widen the range, or"
-                " loosen the rules on scores",
+                f"no row got a negative (rejected candidates: {reasons or 'none'}); widen the range or loosen"
+                " the rules on scores",
                 path=source,
             )
         if out is not None:
@@ -129,13 +129,13 @@ def run_mining(
 
 
 def _vectors(
-    material: MiningDataset, encoder: Encoder, identity: Mapping[str, Any], work: Path, show: Listener
+    dataset: MiningDataset, encoder: Encoder, identity: Mapping[str, Any], work: Path, show: Listener
 ) -> MiningVectors:
-    parts = material.parts.values()
+    parts = dataset.parts.values()
     return embed(
         encoder,
         identity,
-        material.texts,
+        dataset.texts,
         queries=np.unique(np.concatenate([part.anchors for part in parts])),
         documents=np.unique(
             np.concatenate([each for part in parts for each in (part.candidates, part.positives)])
@@ -146,35 +146,35 @@ def _vectors(
 
 
 @contextmanager
-def _working(places: RunPaths) -> Iterator[Path]:
-    """The working folder; one that nobody named goes when the run is over."""
-    if places.work is not None:
-        work = places.work
-    elif places.out is not None:
-        work = work_beside(places.out)
+def _working(paths: RunPaths) -> Iterator[Path]:
+    """The working folder; deleted after the run unless the user named it."""
+    if paths.work is not None:
+        work = paths.work
+    elif paths.out is not None:
+        work = work_beside(paths.out)
     else:
         with TemporaryDirectory(prefix="aoe-mine-") as name:
             yield Path(name)
         return
     with working_folder(work):
         yield work
-        if places.work is None:
+        if paths.work is None:
             shutil.rmtree(work)
 
 
 def _run_record(
-    material: MiningDataset, settings: MineSettings, identity: Mapping[str, Any]
+    dataset: MiningDataset, settings: MineSettings, identity: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What made a result, for run.json: nothing that differs from one run to the next."""
+    """run.json: equal for equal inputs."""
     return {
         "made_by": f"aoe mine (aoe-toolkit {__version__})",
         "settings": settings.model_dump(mode="json"),
-        "inputs": {"data": material.digest(), "model": digest_of(identity) if identity else None},
+        "inputs": {"data": dataset.digest(), "model": digest_of(identity) if identity else None},
     }
 
 
 def digest_of(identity: Mapping[str, Any]) -> str:
-    """A digest that tells a model from another one."""
+    """A hash of a model's identity."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 

@@ -1,1 +1,1 @@
-"""A model behind HTTP: `server` (routes) ► `requests` (bodies, limits, errors) ► `batching` ► the model."""
+"""Serves a model over HTTP: `server` (routes) ► `requests` (bodies, limits, errors) ► `batching` ► model."""

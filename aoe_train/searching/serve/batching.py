@@ -1,16 +1,17 @@
-"""Dynamic batching: texts that wait while the model runs become its next batch.
+"""Dynamic batching: texts that wait while the model runs form its next batch.
 
-One thread runs the model, a second one counts tokens, and all else happens in the event loop, so nothing
-needs a lock. Texts are ordered by arrival and by the tokens of their request so far: small requests overtake
-the rest of a large one, but only those that come within the time that its own tokens take.
+One thread runs the model, a second one counts tokens, and everything else happens in the event loop, so there
+are no locks. A text's rank is its arrival plus the time that the request's tokens up to it take: small
+requests overtake a large one that arrived just before, but don't delay it for long.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from queue import SimpleQueue
@@ -21,9 +22,9 @@ import numpy as np
 from aoe_train.evaluation.embedders.embedder import Embedder, count_tokens, in_batches
 from aoe_train.searching.serve.requests import RefusalError
 
-_TOKENS_A_SECOND = 10_000.0  # converts tokens to time in the order of texts
-_CHARACTERS_READ = 50_000  # without a break
-_MOST_CALLS = 64  # at once
+_TOKENS_PER_SECOND = 10_000.0  # converts tokens to time in the ranks of texts
+_MAX_CHARACTERS = 50_000  # per call of the tokenizer
+_MAX_CALLS = 64  # that are processed together
 Q = TypeVar("Q")
 R = TypeVar("R")
 
@@ -37,26 +38,26 @@ class _Job:
 
 class _QueuedTexts(NamedTuple):
     rank: float
-    number: int  # unique, so nothing below is compared
+    number: int  # unique, so the fields below are never compared
     text: str
     tokens: int
-    place: int
+    position: int  # in its request
     job: _Job
 
 
 @dataclass(eq=False, slots=True)
 class _Call:
-    asked: Any
+    argument: Any
     result: Any = None
     error: BaseException | None = None
     is_done: bool = False
 
 
-def _answered(work: Callable[[list[Any]], Sequence[Any]], calls: list[_Call]) -> bool:
-    """Answer some calls; of several that fail none is answered."""
+def _run_calls(work: Callable[[list[Any]], Sequence[Any]], calls: list[_Call]) -> bool:
+    """Run some calls together; False, without any result, if several calls fail."""
     try:
-        results = work([call.asked for call in calls])
-    except BaseException as error:  # noqa: BLE001 - each call raises its own; a panic of polars is no Exception
+        results = work([call.argument for call in calls])
+    except BaseException as error:  # noqa: BLE001 - raised by the caller; a panic of polars is no Exception
         if len(calls) > 1:
             return False
         calls[0].error, calls[0].is_done = error, True
@@ -67,74 +68,71 @@ def _answered(work: Callable[[list[Any]], Sequence[Any]], calls: list[_Call]) ->
 
 
 class Batcher:
-    """A model with a queue. It belongs to one event loop."""
+    """A model with a queue, for one event loop."""
 
     def __init__(self, model: Embedder, *, batch_tokens: int, most_texts: int) -> None:
         self.requests = self.texts = 0
         self._model, self._batch_tokens, self._most_texts = model, batch_tokens, most_texts
         self._running, self._reading = ThreadPoolExecutor(1, "model"), ThreadPoolExecutor(1, "tokens")
-        self._queues: dict[str | None, list[_QueuedTexts]] = {}  # by prompt, as a batch has one
+        self._queues: dict[str | None, list[_QueuedTexts]] = {}  # by prompt; a batch has one prompt
         self._numbers = count()
         self._calls: SimpleQueue[_Call] = SimpleQueue()
         self._drain: asyncio.Task[None] | None = None
 
     async def encode(self, texts: list[str], prompt: str | None = None) -> tuple[np.ndarray, int]:
-        """The vectors (text, dim) of a request's texts, and their tokens."""
-        self._enter(len(texts))
-        loop = asyncio.get_running_loop()
-        came = loop.time()
-        try:
+        """The vectors (text, dim) of a request's texts, and the number of their tokens."""
+        with self._counted(len(texts)):
+            loop = asyncio.get_running_loop()
+            arrival = loop.time()
             lengths: list[int] = []
-            # One by one, so that other requests come in between.
-            for part in in_batches(texts, len(texts), _CHARACTERS_READ):
-                found = await loop.run_in_executor(self._reading, count_tokens, self._model, part, prompt)
-                lengths += found.tolist()
+            # In parts, so that other requests are served in between.
+            for part in in_batches(texts, len(texts), _MAX_CHARACTERS):
+                counts = await loop.run_in_executor(self._reading, count_tokens, self._model, part, prompt)
+                lengths += counts.tolist()
             job = _Job([np.empty(0)] * len(texts), len(texts), loop.create_future())
-            queue, so_far = self._queues.setdefault(prompt, []), 0
-            for place, (text, tokens) in enumerate(zip(texts, lengths, strict=True)):
-                so_far += tokens
-                rank = came + so_far / _TOKENS_A_SECOND
-                heapq.heappush(queue, _QueuedTexts(rank, next(self._numbers), text, tokens, place, job))
+            queue, total = self._queues.setdefault(prompt, []), 0
+            for index, (text, tokens) in enumerate(zip(texts, lengths, strict=True)):
+                total += tokens
+                rank = arrival + total / _TOKENS_PER_SECOND
+                heapq.heappush(queue, _QueuedTexts(rank, next(self._numbers), text, tokens, index, job))
             if self._drain is None or self._drain.done():
                 self._drain = loop.create_task(self._work())
-            return await job.vectors, so_far
-        finally:
-            self._leave(len(texts))
+            return await job.vectors, total
 
-    async def together(self, work: Callable[[list[Q]], Sequence[R]], asked: Q) -> R:
-        """Run `work`, the same in all calls, between two batches of texts for all calls that wait."""
-        self._enter(1)
-        try:
-            call = _Call(asked)
+    async def together(self, work: Callable[[list[Q]], Sequence[R]], argument: Q) -> R:
+        """Call `work`, which must always be the same, for all waiting calls between two batches of texts."""
+        with self._counted(1):
+            call = _Call(argument)
             self._calls.put(call)
-            await asyncio.get_running_loop().run_in_executor(self._running, self._answer, work, call)
+            await asyncio.get_running_loop().run_in_executor(self._running, self._run_waiting, work, call)
             if call.error is not None:
                 raise call.error
             return cast("R", call.result)
-        finally:
-            self._leave(1)
 
-    def _answer(self, work: Callable[[list[Q]], Sequence[Any]], own: _Call) -> None:
-        """Answer the calls that wait, if no earlier one has answered `own`."""
+    def _run_waiting(self, work: Callable[[list[Q]], Sequence[Any]], own: _Call) -> None:
+        """Run the waiting calls, unless `own` was already run with earlier ones."""
         while not own.is_done:
-            calls = [self._calls.get_nowait() for _ in range(min(self._calls.qsize(), _MOST_CALLS))]
-            if not _answered(work, calls):
-                for call in calls:  # one that fails must not fail the others
-                    _answered(work, [call])
+            calls = [self._calls.get_nowait() for _ in range(min(self._calls.qsize(), _MAX_CALLS))]
+            if not _run_calls(work, calls):
+                for call in calls:  # a failing call must not fail the others
+                    _run_calls(work, [call])
 
     def close(self) -> None:
-        """Wait for the batch that runs, and end the threads."""
+        """Wait for the current batch, and end the threads."""
         self._running.shutdown(cancel_futures=True)
         self._reading.shutdown(cancel_futures=True)
 
-    def _enter(self, texts: int) -> None:
+    @contextmanager
+    def _counted(self, texts: int) -> Iterator[None]:
+        """Count a request and its texts while it waits; refuse it if the queue is full."""
         if self.texts and self.texts + texts > self._most_texts:
             message = "too many texts are waiting; try again later"
             raise RefusalError(429, message, code="queue_full", retry_after_s=1)
         self.requests, self.texts = self.requests + 1, self.texts + texts
-
-    def _leave(self, texts: int) -> None:
-        self.requests, self.texts = self.requests - 1, self.texts - texts
+        try:
+            yield
+        finally:
+            self.requests, self.texts = self.requests - 1, self.texts - texts
 
     async def _work(self) -> None:
         while self._queues:
@@ -143,13 +141,13 @@ class Batcher:
             if not self._queues[prompt]:
                 del self._queues[prompt]
             if batch and await self._run(batch, prompt) is not None:
-                for job in {item.job: None for item in batch}:  # one that fails must not fail the others
+                for job in {item.job: None for item in batch}:  # a failing request must not fail the others
                     error = await self._run([item for item in batch if item.job is job], prompt)
                     if error is not None and not job.vectors.done():
                         job.vectors.set_exception(error)
 
     def _next(self, queue: list[_QueuedTexts]) -> list[_QueuedTexts]:
-        """The head of a queue, up to `batch_tokens`; requests that were cancelled are dropped."""
+        """Take up to `batch_tokens` from the queue; drops cancelled requests."""
         batch: list[_QueuedTexts] = []
         tokens_left = self._batch_tokens
         while queue and (not batch or queue[0].tokens <= tokens_left):
@@ -160,15 +158,15 @@ class Batcher:
         return batch
 
     async def _run(self, batch: list[_QueuedTexts], prompt: str | None) -> BaseException | None:
-        """Encode a batch and hand out its vectors; the error if it fails."""
+        """Encode a batch and distribute its vectors; returns the error if it fails."""
         texts = [item.text for item in batch]
-        found = asyncio.get_running_loop().run_in_executor(self._running, self._model.encode, texts, prompt)
-        await asyncio.wait([found])
-        if error := found.exception():
+        future = asyncio.get_running_loop().run_in_executor(self._running, self._model.encode, texts, prompt)
+        await asyncio.wait([future])
+        if error := future.exception():
             return error
-        for item, row in zip(batch, found.result(), strict=True):
+        for item, row in zip(batch, future.result(), strict=True):
             job = item.job
-            job.rows[item.place], job.left = row, job.left - 1
+            job.rows[item.position], job.left = row, job.left - 1
             if not job.left and not job.vectors.done():
                 job.vectors.set_result(np.stack(job.rows))
         return None

@@ -1,4 +1,4 @@
-"""What clients may send, how much of it, and the errors they get, in the format of OpenAI's clients."""
+"""Request bodies, limits and error replies, in the format of OpenAI's clients."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from pairkit.app.printable import one_line
 from pairkit.app.settings import Settings
 
 MIB = 1 << 20
-_MOST_HITS = 1000
+_MAX_HITS = 1000
 _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-_SERVER = 500
 _HALF_PAIR = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
 R = TypeVar("R")
 
 
 class Limits(Settings):
-    """Requests beyond these are refused."""
+    """Limits beyond which requests are refused."""
 
     body_mib: Annotated[int, Field(ge=1, le=1024)] = 8  # of a request
     texts: Annotated[int, Field(ge=1)] = 2048  # of a request
-    queue: Annotated[int, Field(ge=1)] = 16_384  # texts that run or wait; beyond them clients get 429
-    batch_tokens: Annotated[int, Field(ge=1)] = 8192  # that run at once
-    connections: Annotated[int, Field(ge=1)] = 512  # at once
-    held_mib: Annotated[int, Field(ge=1)] = 256  # all bodies in memory
-    receive_s: Annotated[float, Field(gt=0)] = 30  # in which a body has to arrive
+    queue: Annotated[int, Field(ge=1)] = 16_384  # texts that run or wait; further requests get 429
+    batch_tokens: Annotated[int, Field(ge=1)] = 8192  # per batch
+    connections: Annotated[int, Field(ge=1)] = 512  # at a time
+    held_mib: Annotated[int, Field(ge=1)] = 256  # of all bodies in memory
+    receive_s: Annotated[float, Field(gt=0)] = 30  # until a body must be complete
 
 
 class RefusalError(Exception):
-    """A request that gets an error instead of a result."""
+    """An error reply."""
 
     def __init__(
         self,
@@ -45,7 +44,7 @@ class RefusalError(Exception):
         retry_after_s: int = 0,
     ) -> None:
         self.status, self.param, self.code = status, param, code
-        self.headers = {"connection": "close"}  # the rest of the body is not read
+        self.headers = {"connection": "close"}  # because the rest of the body is not read
         if retry_after_s:
             self.headers["retry-after"] = str(retry_after_s)
         if status == 401:
@@ -54,15 +53,15 @@ class RefusalError(Exception):
 
     @property
     def body(self) -> bytes:
-        """The answer's JSON."""
-        default = "server_error" if self.status >= _SERVER else "invalid_request_error"
+        """The reply in JSON."""
+        default = "server_error" if self.status >= 500 else "invalid_request_error"
         kind = _KINDS.get(self.status, default)
         error = {"message": str(self), "type": kind, "param": self.param, "code": self.code}
         return msgspec.json.encode({"error": error})
 
 
 class EmbeddingRequest(msgspec.Struct, frozen=True):
-    """Body of `/v1/embeddings` as in OpenAI's reference, with `prompt_name`; unknown keys are ignored."""
+    """Body of `/v1/embeddings` as in OpenAI's reference, plus `prompt_name`; unknown keys are ignored."""
 
     input: str | list[str | int | list[int]]
     model: str | None = None
@@ -71,27 +70,27 @@ class EmbeddingRequest(msgspec.Struct, frozen=True):
     prompt_name: str | None = None
 
     def texts(self, most: int) -> list[str]:
-        """The texts, in order."""
-        given = [self.input] if isinstance(self.input, str) else self.input
-        texts = [text for text in given if isinstance(text, str)]
-        if len(texts) < len(given):
-            wrong = "input holds token numbers; send texts (with LangChain, check_embedding_ctx_length=False)"
+        """The checked texts, in order."""
+        items = [self.input] if isinstance(self.input, str) else self.input
+        texts = [text for text in items if isinstance(text, str)]
+        if len(texts) < len(items):
+            problem = "input contains token ids; send texts (LangChain: check_embedding_ctx_length=False)"
         elif not texts:
-            wrong = "input is empty; expected a text or several"
+            problem = "input is empty; expected at least one text"
         elif len(texts) > most:
-            wrong = f"{len(texts):,} texts; at most {most:,} a request, send several"
-        elif blank := [place for place, text in enumerate(texts) if not text.strip()]:
-            wrong = f"text {blank[0]} (from 0) is empty; leave it out"
+            problem = f"{len(texts):,} texts in one request; send at most {most:,} per request"
+        elif blank := [index for index, text in enumerate(texts) if not text.strip()]:
+            problem = f"text {blank[0]} (from 0) is empty; leave it out"
         else:
             return texts
-        raise RefusalError(400, wrong, param="input")
+        raise RefusalError(400, problem, param="input")
 
 
 class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Body of `/search`; see `aoe_train.search`."""
 
     text: Annotated[str, Meta(min_length=1)]
-    top: Annotated[int, Meta(ge=1, le=_MOST_HITS)] = 10
+    top: Annotated[int, Meta(ge=1, le=_MAX_HITS)] = 10
     where: dict[str, str | int | float | bool] = {}
     before: dict[str, str | int | float] = {}
     by: Literal["both", "model", "words"] = "both"
@@ -99,13 +98,13 @@ class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def decoded(body: bytes, kind: type[R]) -> R:
-    """The body of a request."""
+    """Decode the body of a request."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         if "truncated" in str(error) and _HALF_PAIR.search(body):  # msgspec calls the first half a truncation
-            message = "the JSON holds half a surrogate pair (\\ud800 to \\udbff alone); send whole characters"
+            message = "the JSON contains half a surrogate pair (\\ud800 to \\udbff); send whole characters"
             raise RefusalError(400, message) from error
         raise RefusalError(400, one_line(str(error), 300)) from error
     except RecursionError:
-        raise RefusalError(400, "the JSON is nested too deep") from None
+        raise RefusalError(400, "the JSON is nested too deeply") from None

@@ -1,4 +1,4 @@
-"""The server: who may ask, the routes, and a thread that runs them."""
+"""The server: authorization, routes, and the thread that runs them."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ from pairkit.system.http_server import (
 
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _SCHEME = b"bearer "
-_STOP_S = 30  # to finish requests when the server is stopped
+_STOP_S = 30  # for running requests when the server is stopped
 R = TypeVar("R")
 
 
-# Hits of an index for each request and the vector of its text, which those by words lack.
+# Maps requests, each with the vector of its text (None if by words), to hits of an index.
 Search = Callable[[list[tuple[SearchRequest, np.ndarray | None]]], Sequence[Sequence[Any]]]
 
 
 class EmbeddingServer:
-    """A running server, in a thread of its own. Use it as a context manager, or `close` it.
+    """A server that runs in its own thread. Use it as a context manager, or `close` it.
 
     Attributes:
         url: Its address.
-        model: The name by which clients call its model.
+        model: The model's name in requests.
     """
 
     def __init__(
@@ -71,7 +71,6 @@ class EmbeddingServer:
         key: str | None,
         limits: Limits,
     ) -> None:
-        """Start it."""
         share_memory_among_threads()
         listening = bound(host, port)
         port = listening.getsockname()[1]
@@ -87,7 +86,7 @@ class EmbeddingServer:
         self._server = HttpServer(self._routes(), listening, name="serve", connections=most, stop_s=_STOP_S)
 
     def close(self) -> None:
-        """Finish the requests that run, and stop. Closing twice is harmless."""
+        """Finish running requests, and stop; may be called twice."""
         self._server.close()
         self._batcher.close()
 
@@ -110,22 +109,22 @@ class EmbeddingServer:
             exception_handlers=dict.fromkeys(errors, _refused),
         )
 
-    def _get(self, path: str, told: Callable[[Request], Any], *, is_open: bool = False) -> Route:
+    def _get(self, path: str, respond: Callable[[Request], Any], *, is_open: bool = False) -> Route:
         async def answer(request: Request) -> Response:
             self._check(request, is_open=is_open)
-            return _json(msgspec.json.encode(told(request)))
+            return _json(msgspec.json.encode(respond(request)))
 
         return Route(path, answer, methods=["GET"])
 
-    def _post(self, path: str, answered: Callable[[bytes], Coroutine[Any, Any, bytes]]) -> Route:
+    def _post(self, path: str, respond: Callable[[bytes], Coroutine[Any, Any, bytes]]) -> Route:
         async def answer(request: Request) -> Response:
             self._check(request)
             body = await self._body(request)
             self._held += len(body)
             try:
-                return _json(await _unless_gone(request, answered(body)))
-            except (ConfigError, DataError) as wrong:
-                raise RefusalError(400, str(wrong)) from wrong
+                return _json(await _unless_disconnected(request, respond(body)))
+            except (ConfigError, DataError) as error:
+                raise RefusalError(400, str(error)) from error
             finally:
                 self._held -= len(body)
 
@@ -137,10 +136,11 @@ class EmbeddingServer:
             check_own_page(headers, self._hosts)
         if self._key is None or is_open:
             return
-        given = headers.get(b"authorization", [])
-        known = len(given) == 1 and given[0][: len(_SCHEME)].lower() == _SCHEME
-        if not known or not hmac.compare_digest(given[0][len(_SCHEME) :].strip(), self._key):
-            raise RefusalError(401, "a key is needed, as Authorization: Bearer KEY", code="invalid_api_key")
+        values = headers.get(b"authorization", [])
+        is_bearer = len(values) == 1 and values[0][: len(_SCHEME)].lower() == _SCHEME
+        if not is_bearer or not hmac.compare_digest(values[0][len(_SCHEME) :].strip(), self._key):
+            message = "this server needs a key: Authorization: Bearer KEY"
+            raise RefusalError(401, message, code="invalid_api_key")
 
     async def _body(self, request: Request) -> bytes:
         headers = headers_of(request.headers.raw)
@@ -148,9 +148,7 @@ class EmbeddingServer:
         most = self._limits.body_mib * MIB
         check_length(headers, most)
         if self._held and self._held + most > self._limits.held_mib * MIB:
-            raise RefusalError(
-                429, "too many requests are being processed; try again in 1 s", retry_after_s=1
-            )
+            raise RefusalError(429, "too many requests; try again in 1 s", retry_after_s=1)
         try:
             async with asyncio.timeout(self._limits.receive_s):
                 return await body_of(request.receive, most)
@@ -158,39 +156,39 @@ class EmbeddingServer:
             raise RefusalError(408, f"the body took more than {self._limits.receive_s:g} s") from None
 
     async def _embeddings(self, body: bytes) -> bytes:
-        asked = decoded(body, EmbeddingRequest)
-        if asked.model is not None:
-            self._model(asked.model)
-        texts, prompt = asked.texts(self._limits.texts), None
-        if asked.prompt_name is not None:
-            prompt = self._embedder.prompts.chosen(prompt=None, name=asked.prompt_name)
+        request = decoded(body, EmbeddingRequest)
+        if request.model is not None:
+            self._model(request.model)
+        texts, prompt = request.texts(self._limits.texts), None
+        if request.prompt_name is not None:
+            prompt = self._embedder.prompts.chosen(prompt=None, name=request.prompt_name)
         vectors, tokens = await self._batcher.encode(texts, prompt)
-        if asked.dimensions is not None:
-            vectors = cut_to(vectors, checked_dim(asked.dimensions, vectors.shape[1]))
+        if request.dimensions is not None:
+            vectors = cut_to(vectors, checked_dim(request.dimensions, vectors.shape[1]))
         if not np.isfinite(vectors).all():
             raise RefusalError(500, "the model returned NaN or infinity")
         rows: Sequence[Any] = vectors.tolist()
-        if asked.encoding_format == "base64":
+        if request.encoding_format == "base64":
             rows = [base64.b64encode(row).decode() for row in vectors.astype("<f4", order="C")]
-        data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
+        data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return msgspec.json.encode({"object": "list", "data": data, "model": self.model, "usage": usage})
 
     async def _hits(self, body: bytes) -> bytes:
         if (search := self._search) is None:
             raise RefusalError(404, "this server has no index; start it with --index")
-        asked = decoded(body, SearchRequest)
-        if not asked.text.strip():
-            raise RefusalError(400, "the text is empty; give what to search for", param="text")
+        request = decoded(body, SearchRequest)
+        if not request.text.strip():
+            raise RefusalError(400, "the text is empty; expected a search query", param="text")
         vector = None
-        if asked.by != "words":
-            ((vector,), _) = await self._batcher.encode([asked.text], self._embedder.prompts.query)
-        hits = await self._batcher.together(search, (asked, vector))
+        if request.by != "words":
+            ((vector,), _) = await self._batcher.encode([request.text], self._embedder.prompts.query)
+        hits = await self._batcher.together(search, (request, vector))
         return msgspec.json.encode({"hits": [{**hit.to_dict(), "text": hit.text} for hit in hits]})
 
     def _model(self, name: str) -> dict[str, Any]:
         if name != self.model:
-            message = f"no model {one_line(name, 100)!r} here; this server has {self.model!r}"
+            message = f"no model {one_line(name, 100)!r}; this server has {self.model!r}"
             raise RefusalError(404, message, param="model", code="model_not_found")
         return {"id": name, "object": "model", "created": 0, "owned_by": "aoe"}
 
@@ -203,18 +201,18 @@ def _json(body: bytes) -> Response:
     return Response(body, media_type="application/json", headers=_HEADERS)
 
 
-async def _unless_gone(request: Request, work: Coroutine[Any, Any, R]) -> R:
-    """The result of `work`, which is cancelled if the client disconnects."""
+async def _unless_disconnected(request: Request, work: Coroutine[Any, Any, R]) -> R:
+    """Run `work`, or cancel it if the client disconnects."""
     running = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(request.receive())  # the body was read: only a disconnect can follow
+    disconnected = asyncio.ensure_future(request.receive())  # after the body, only a disconnect can follow
     try:
-        await asyncio.wait({running, gone}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({running, disconnected}, return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
             raise RefusalError(499, "the client disconnected")
         return running.result()
     finally:
         running.cancel()
-        gone.cancel()
+        disconnected.cancel()
 
 
 async def _refused(_: Request, error: Exception) -> Response:
@@ -225,16 +223,15 @@ async def _refused(_: Request, error: Exception) -> Response:
             refusal = RefusalError(error.status, str(error))
         case HTTPException():
             refusal = RefusalError(error.status_code, error.detail)
-        case _:  # Starlette raises it again, so that the log on stderr has it
+        case _:  # Starlette raises it again, so it is logged on stderr
             refusal = RefusalError(500, "internal error; see the server's log")
     headers = {**_HEADERS, **refusal.headers}
     return Response(refusal.body, refusal.status, headers, media_type="application/json")
 
 
 def check_open(host: str, *, has_key: bool, no_key: bool) -> None:
-    """Refuse an address that others can reach, unless there is a key or `--no-key`."""
+    """Refuse an address that other machines can reach, unless there is a key or `--no-key`."""
     if not is_loopback(host) and not has_key and not no_key:
         raise ConfigError(
-            f"host {host}: others could ask this server; name the variable with a key (--key-env), or say"
-            " --no-key"
+            f"host {host}: other machines could use this server; set a key with --key-env, or give --no-key"
         )

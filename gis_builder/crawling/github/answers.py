@@ -1,7 +1,7 @@
-"""What a server's answer means: a pure function, so that recorded exchanges can be run through it.
+"""Classifies responses.
 
-GitHub tells the same thing in several ways (an exhausted quota is an HTTP 200 or a 403), so the decision is
-made once, here, and the client acts on its result alone.
+GitHub reports the same condition in several ways (an exhausted quota is an HTTP 200 or a 403), so all of them
+are mapped to one `AnswerKind` here, and the client handles only these kinds.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from pairkit.app.printable import one_line
 
 
 class AnswerKind(StrEnum):
-    """How the client must handle a response."""
+    """The kinds of responses that the client handles differently."""
 
     OK = "ok"
-    PARTIAL = "partial"  # GraphQL: data, and errors that say which parts are missing
-    RATE_LIMITED = "rate_limited"  # the hourly quota is used up
+    PARTIAL = "partial"  # GraphQL: data, and errors for the missing parts
+    RATE_LIMITED = "rate_limited"  # the hourly quota is exhausted
     SECONDARY = "secondary"  # secondary rate limit: too many requests
     TOO_HEAVY = "too_heavy"  # repeat with a smaller batch
     TRANSIENT = "transient"  # retry
     AUTH = "auth"  # the token is rejected
-    FORBIDDEN = "forbidden"  # the token is fine but may not see this
+    FORBIDDEN = "forbidden"  # the token is valid but has no access
     NOT_FOUND = "not_found"
     BAD_REPLY = "bad_reply"  # not a response to this query
 
 
 @dataclass(frozen=True, slots=True)
 class GraphQLError:
-    """One error of a GraphQL answer: where in the data, which type, which words."""
+    """One error of a GraphQL response."""
 
     path: tuple[str | int, ...]
     type: str
@@ -46,29 +46,29 @@ class GraphQLError:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether the server gave up on this part because of its size."""
-        return self.type in _HEAVY_TYPES or any(words in self.message.lower() for words in _HEAVY_WORDS)
+        """Whether the server dropped this part because of its size."""
+        return self.type in _HEAVY_TYPES or any(phrase in self.message.lower() for phrase in _HEAVY_WORDS)
 
     @property
-    def spoils(self) -> bool:
-        """Whether its part has to be asked for again; else there is nothing, or nothing that may be seen."""
+    def needs_retry(self) -> bool:
+        """Whether its part must be requested again; otherwise it doesn't exist or is not accessible."""
         return self.is_heavy or self.type not in HIDDEN_TYPES
 
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """A classified answer."""
+    """A classified response."""
 
     kind: AnswerKind
-    data: Any = None  # GraphQL: what is under each alias
+    data: Any = None  # GraphQL: a value for each alias
     errors: tuple[GraphQLError, ...] = ()
     wait_s: float | None = None  # requested by the server; None if it gives no time
     message: str = ""
     final: bool = True  # BAD_REPLY only: whether a retry would give the same response
-    was_heard: bool = True  # False: there was no response
+    has_response: bool = True  # False: the connection failed
     rate_limit: RateLimit | None = None
     cost: int = 1  # points
-    status: int | None = None  # of HTTP; None if there was no response
+    status: int | None = None  # HTTP status; None without a response
 
 
 class _Extensions(Node, frozen=True):
@@ -93,8 +93,8 @@ class _MessageBody(Node, frozen=True):
 
 _GRAPHQL_BODY, _MESSAGE_BODY = Decoder(_GraphQLBody), Decoder(_MessageBody)
 _INTEGER = re.compile(r"\s*-?[0-9]{1,12}\s*", re.ASCII)
-_LONGEST_DATE = 100
-_SHOWN = 20  # errors of one answer
+_MAX_DATE_CHARS = 100
+_MAX_SHOWN = 20  # errors of one response
 _HEAVY_TYPES = {"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED", "TIMEOUT"}
 _HEAVY_WORDS = (
     "something went wrong while executing your query",
@@ -105,103 +105,97 @@ _HEAVY_WORDS = (
 _LIMIT_TYPES = {"RATE_LIMITED", "RATE_LIMIT"}
 _DENIED_TYPES = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "SAML_FORBIDDEN"}
 HIDDEN_TYPES = {*_DENIED_TYPES, "NOT_FOUND"}
-_PASSING_TYPES = {"INTERNAL", "SERVICE_UNAVAILABLE", "LOADING"}
+_TRANSIENT_TYPES = {"INTERNAL", "SERVICE_UNAVAILABLE", "LOADING"}
 _SECONDARY_WORDS = ("secondary rate limit", "abuse")
 _GONE = {404: "not found", 410: "deleted", 451: "withheld for legal reasons"}
 _HEAVY_STATUS = {413, 502, 504}
-_PASSING_STATUS = {408, 425, 500, 503, 520, 521, 522, 523, 524}
+_TRANSIENT_STATUS = {408, 425, 500, 503, 520, 521, 522, 523, 524}
 
 
 def classify(status: int, headers: Mapping[str, str], body: bytes) -> QueryAnswer:
     """Classify a response."""
-    low = {name.lower(): value for name, value in headers.items()}
-    answer = _classify(status, low, body)
-    return replace(answer, rate_limit=_rate_limit(low), status=status)
+    headers = {name.lower(): value for name, value in headers.items()}
+    answer = _classify(status, headers, body)
+    return replace(answer, rate_limit=_rate_limit(headers), status=status)
 
 
-def _classify(status: int, low: Mapping[str, str], body: bytes) -> QueryAnswer:
+def _classify(status: int, headers: Mapping[str, str], body: bytes) -> QueryAnswer:
     if 200 <= status < 300:
-        return _of_success(low, body)
+        return _classify_success(headers, body)
     message = _message(body) or f"HTTP {status}"
     if status == 401:
         return QueryAnswer(AnswerKind.AUTH, message=message)
     if status in (403, 429):
-        return _of_refusal(status, low, message)
+        return _classify_refusal(status, headers, message)
     if status in _GONE:
         return QueryAnswer(AnswerKind.NOT_FOUND, message=f"{_GONE[status]} ({message})")
     if status in _HEAVY_STATUS:
-        return QueryAnswer(AnswerKind.TOO_HEAVY, message=message, wait_s=_retry_after(low))
-    if status in _PASSING_STATUS:
-        return QueryAnswer(AnswerKind.TRANSIENT, message=message, wait_s=_retry_after(low))
+        return QueryAnswer(AnswerKind.TOO_HEAVY, message=message, wait_s=_retry_after(headers))
+    if status in _TRANSIENT_STATUS:
+        return QueryAnswer(AnswerKind.TRANSIENT, message=message, wait_s=_retry_after(headers))
     if 300 <= status < 400:
-        return QueryAnswer(
-            AnswerKind.BAD_REPLY, message=f"HTTP {status}, a redirect, where an answer was expected"
-        )
+        return QueryAnswer(AnswerKind.BAD_REPLY, message=f"unexpected redirect (HTTP {status})")
     return QueryAnswer(AnswerKind.BAD_REPLY, message=f"HTTP {status}: {message}")
 
 
 def requested_wait_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait: `retry-after`, else until the reset of a used-up quota."""
+    """Seconds to wait: `retry-after`, else the time to the reset of an exhausted quota."""
     after = _retry_after(headers)
     if after is not None:
         return after
     if headers.get("x-ratelimit-remaining", "").strip() != "0":
         return None
     reset, now = _number(headers.get("x-ratelimit-reset")), _http_date(headers.get("date"))
-    # The date is cut to whole seconds, so the true wait is at most this.
+    # The date is truncated to whole seconds, so this is an upper bound.
     return None if reset is None or now is None else max(0.0, reset - now)
 
 
-def _of_success(headers: Mapping[str, str], body: bytes) -> QueryAnswer:
+def _classify_success(headers: Mapping[str, str], body: bytes) -> QueryAnswer:
     try:
         parsed = decode(body, _GRAPHQL_BODY)
     except Malformed as error:
-        return bad_reply(f"a body that is not a GraphQL answer ({error})")
+        return bad_reply(f"not a GraphQL response ({error})")
     if parsed.data is UNSET and parsed.errors is UNSET:
-        return bad_reply("a body that is not a GraphQL answer")
+        return bad_reply("not a GraphQL response")
     errors = tuple(map(_error, parsed.errors or ()))
     data = parsed.data or None
     if not errors:
-        return _of_data(data)
-    joined = one_line("; ".join(error.message for error in errors[:_SHOWN]))
+        return QueryAnswer(AnswerKind.OK, data=data) if data else bad_reply("a GraphQL response without data")
+    joined = one_line("; ".join(error.message for error in errors[:_MAX_SHOWN]))
     types = {error.type for error in errors}
     if types & _LIMIT_TYPES or "api rate limit exceeded" in joined.lower():
         return QueryAnswer(AnswerKind.RATE_LIMITED, wait_s=requested_wait_s(headers), message=joined)
-    if any(words in joined.lower() for words in _SECONDARY_WORDS):
+    if any(phrase in joined.lower() for phrase in _SECONDARY_WORDS):
         return QueryAnswer(AnswerKind.SECONDARY, wait_s=requested_wait_s(headers), message=joined)
     if data and any(bytes(value) != b"null" for value in data.values()):
         return QueryAnswer(AnswerKind.PARTIAL, data=data, errors=errors, message=joined)
-    return _of_nothing(errors, types, joined)
-
-
-def _of_data(data: Mapping[str, Raw] | None) -> QueryAnswer:
-    return QueryAnswer(AnswerKind.OK, data=data) if data else bad_reply("a GraphQL answer without data")
+    return _classify_errors(errors, types, joined)
 
 
 def bad_reply(message: str) -> QueryAnswer:
-    """An answer that is none, though the same question may bring one the next time."""
+    """An invalid response; a retry may succeed."""
     return QueryAnswer(AnswerKind.BAD_REPLY, message=message, final=False)
 
 
-def _of_nothing(errors: tuple[GraphQLError, ...], types: set[str], message: str) -> QueryAnswer:
-    """Classify an answer of errors only, where `data` is null or holds nothing but nulls."""
+def _classify_errors(errors: tuple[GraphQLError, ...], types: set[str], message: str) -> QueryAnswer:
+    """Classify a response that has errors but no data."""
     if any(error.is_heavy for error in errors):
         return QueryAnswer(AnswerKind.TOO_HEAVY, errors=errors, message=message)
     if types & _DENIED_TYPES:
         return QueryAnswer(AnswerKind.FORBIDDEN, errors=errors, message=message)
     if "NOT_FOUND" in types:
         return QueryAnswer(AnswerKind.NOT_FOUND, errors=errors, message=message)
-    if types & _PASSING_TYPES:
+    if types & _TRANSIENT_TYPES:
         return QueryAnswer(AnswerKind.TRANSIENT, errors=errors, message=message)
     return QueryAnswer(
         AnswerKind.BAD_REPLY, errors=errors, message=f"the server refused the query: {message}"
     )
 
 
-def _of_refusal(status: int, headers: Mapping[str, str], message: str) -> QueryAnswer:
-    """Classify 403 and 429: a limit of one kind or the other, or no right to see."""
+def _classify_refusal(status: int, headers: Mapping[str, str], message: str) -> QueryAnswer:
+    """Classify 403 and 429: a primary or secondary rate limit, or no access."""
     low, wait = message.lower(), requested_wait_s(headers)
-    if any(words in low for words in _SECONDARY_WORDS):
+    if any(phrase in low for phrase in _SECONDARY_WORDS):
         return QueryAnswer(AnswerKind.SECONDARY, wait_s=wait, message=message)
     if headers.get("x-ratelimit-remaining", "").strip() == "0" or "rate limit exceeded" in low:
         return QueryAnswer(AnswerKind.RATE_LIMITED, wait_s=wait, message=message)
@@ -213,7 +207,7 @@ def _of_refusal(status: int, headers: Mapping[str, str], message: str) -> QueryA
 def _message(body: bytes) -> str:
     try:
         return one_line(decode(body, _MESSAGE_BODY).message)
-    except Malformed:  # a gateway's page
+    except Malformed:  # such as an HTML page of a gateway
         return ""
 
 
@@ -221,7 +215,7 @@ def _error(raw: _Error) -> GraphQLError:
     return GraphQLError(
         path=tuple(raw.path or ()),
         type=one_line(raw.type or (raw.extensions.code if raw.extensions else "")),
-        message=one_line(raw.message) or "an error without a message",
+        message=one_line(raw.message) or "error without a message",
     )
 
 
@@ -246,6 +240,6 @@ def _number(text: str | None) -> float | None:
 
 def _http_date(text: str | None) -> float | None:
     try:
-        return None if text is None else parsedate_to_datetime(text[:_LONGEST_DATE]).timestamp()
+        return None if text is None else parsedate_to_datetime(text[:_MAX_DATE_CHARS]).timestamp()
     except (ValueError, OverflowError, TypeError):
         return None

@@ -1,39 +1,41 @@
-"""The tools of a worker, and its batch sizes: halved if a query is too large, then increased again."""
+"""Helpers of all crawl stages: adaptive batch sizes, lists of pages, and windows of time for searches."""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TypeVar
 
-from gis_builder.crawling.github.client import Client, HttpReply, TooHeavy
-from gis_builder.crawling.github.queries import GraphQuery, Queries
+from msgspec.json import Decoder
+
+from gis_builder.crawling.github.client import Client, HttpReply, RequestRefused, TooHeavy
+from gis_builder.crawling.github.queries import INTROSPECTION, GraphQuery, Queries, Server
 from gis_builder.progress import Advanced, CrawlListener
 from gis_builder.settings.crawl import CrawlSettings
 from gis_builder.store import Page, Store
-from gis_builder.store.decoding import MOST_NUMBER
+from gis_builder.store.decoding import MAX_NUMBER
 from pairkit.app.errors import BadReply, RemoteError
 
-_MOST_PARTS = 16
-# Parts are never equally full: aim below the limit, so that few of them have to be cut again.
-_FILL = 0.7
-# An update looks back a little further than it must: what changed within the same second is not lost.
-_OVERLAP_S = 60
-_GITHUB_BEGAN = 1199145600  # 2008-01-01; imported issues may be older than their repository
+_MAX_PARTS = 16
+_FILL = 0.7  # target share of the limit: parts differ in size, and few should exceed it
+_OVERLAP_S = 60  # of updates, so that changes within the same second are not lost
+_GITHUB_START = 1199145600  # 2008-01-01; imported issues may be older than their repository
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Creation times from `start` to `end`, epoch seconds, both included; None leaves that side open."""
+    """Creation times from `start` to `end` inclusive, in epoch seconds; None is unbounded."""
 
     start: int | None = None
     end: int | None = None
 
     @property
-    def words(self) -> str:
-        """The window as a search qualifier; empty where both sides are open."""
+    def qualifier(self) -> str:
+        """The window in GitHub's search syntax; empty if unbounded."""
         if self.start is None and self.end is None:
             return ""
         if self.start is None:
@@ -43,103 +45,129 @@ class Window:
         return f"created:{iso(self.start)}..{iso(self.end)}"
 
 
-def cut(window: Window, count: int, limit: int, first: int, last: int) -> tuple[Window, ...]:
-    """Cut a window that holds `count` results into adjoining ones; none where it is one second long."""
-    start = window.start if window.start is not None else min(first, _begin_before(window.end, first))
+def split_window(window: Window, count: int, limit: int, first: int, last: int) -> tuple[Window, ...]:
+    """Split a window with `count` results into adjacent ones; returns none if it is only a second."""
+    start = window.start if window.start is not None else min(first, _start_before(window.end, first))
     end = window.end if window.end is not None else max(last, start + 1)
     if end <= start:
         return ()
-    parts = min(_MOST_PARTS, end - start + 1, max(2, round(count / (limit * _FILL)) + 1))
+    parts = min(_MAX_PARTS, end - start + 1, max(2, round(count / (limit * _FILL)) + 1))
     edges = [start + (end - start + 1) * part // parts for part in range(1, parts)]
     starts = [window.start, *edges]
     ends = [*(edge - 1 for edge in edges), window.end]
     return tuple(Window(a, b) for a, b in zip(starts, ends, strict=True))
 
 
-def _begin_before(end: int | None, first: int) -> int:
-    return first if end is None or end > first else min(_GITHUB_BEGAN, end)
+def _start_before(end: int | None, first: int) -> int:
+    return first if end is None or end > first else min(_GITHUB_START, end)
 
 
 def iso(seconds: int) -> str:
-    """Epoch seconds as GitHub writes times."""
+    """Format epoch seconds like GitHub."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def epoch(text: str) -> int:
-    """Epoch seconds of a time as GitHub writes it; the start of GitHub if it is empty."""
-    return int(datetime.fromisoformat(text).timestamp()) if text else _GITHUB_BEGAN
+    """Parse a time of GitHub to epoch seconds; the start of GitHub if it is empty."""
+    return int(datetime.fromisoformat(text).timestamp()) if text else _GITHUB_START
 
 
-def look_back(as_of: str) -> str:
-    """The time that an update asks from, where the crawl before it was of `as_of`."""
+def update_start(as_of: str) -> str:
+    """The time from which an update lists changes, if the previous crawl was `as_of`."""
     return iso(epoch(as_of) - _OVERLAP_S)
 
 
-_MOST_IDLE = 10  # pages in a row with nothing new: a page may hold only what moved meanwhile, or what failed
-MOST_ITEMS = MOST_NUMBER
-MOST_OF_THREAD = 100_000  # GitHub itself takes no more than 2,500 comments
-_GROWTH = 10_000  # items by which a list may grow while it is read, beside twice what it had
+_MAX_IDLE = 10  # consecutive pages without new items; these occur if items move, or fail
+MAX_ITEMS = MAX_NUMBER
+MAX_THREAD_ITEMS = 100_000  # GitHub allows 2,500 comments
+_GROWTH = 10_000  # items that may be added to a list while it is read
 
 
-def most_of(known: int) -> int:
+def list_limit(known: int) -> int:
     """Maximum length of a list, from its first count; items that change while it is read count twice."""
-    return min(2 * known + _GROWTH, MOST_ITEMS)
+    return min(2 * known + _GROWTH, MAX_ITEMS)
 
 
 class Pages:
-    """Progress through the pages of one list."""
+    """Detects servers whose lists of pages never end."""
 
-    def __init__(self, what: str, first: str | None = None, *, most: int = MOST_ITEMS) -> None:
-        self._what, self._most = what, most
+    def __init__(self, name: str, first: str | None = None, *, limit: int = MAX_ITEMS) -> None:
+        self._name, self._limit = name, limit
         self._cursors: set[str | None] = {first}
         self._items: set[Hashable] = set()
         self._idle = 0
 
-    def turn(self, items: Iterable[Hashable], cursor: str | None) -> None:
-        """Note what a page brought, and where the next one is."""
+    def advance(self, items: Iterable[Hashable], cursor: str | None) -> None:
+        """Record the items of a page and the cursor of the next one."""
         before = len(self._items)
         self._items.update(items)
         self._idle = 0 if len(self._items) > before else self._idle + 1
         if cursor is None or cursor in self._cursors:
-            raise self._stuck(f"leads back to a page that it gave ({str(cursor)[:60]!r})")
-        if self._idle > _MOST_IDLE:
-            raise self._stuck(f"gave {self._idle} pages without anything new")
-        if len(self._items) > self._most:
-            raise self._stuck(f"gave more than {self._most:,} items")
+            raise self._error(f"repeated a cursor ({str(cursor)[:60]!r})")
+        if self._idle > _MAX_IDLE:
+            raise self._error(f"sent {self._idle} pages without new items")
+        if len(self._items) > self._limit:
+            raise self._error(f"sent more than {self._limit:,} items")
         self._cursors.add(cursor)
 
-    def _stuck(self, why: str) -> BadReply:
-        return BadReply(f"{self._what}: the server {why}; run the same command again to continue")
+    def _error(self, fault: str) -> BadReply:
+        return BadReply(f"{self._name}: the server {fault}")
 
 
 _LOG = logging.getLogger(__name__)
+_SERVER = Decoder(Server)
 
+ItemT = TypeVar("ItemT")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Crawl:
-    """The tools that all stages of one worker share."""
+    """A worker: the client of one token, and the objects that all workers share."""
 
     settings: CrawlSettings
     client: Client
     store: Store
     listener: CrawlListener
-    queries: Queries
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The queries for the server's optional fields, which are looked up once for each store."""
+        key = f"server {self.settings.api_url}"
+        server = self.store.meta_json(key, _SERVER)
+        if server is None:
+            server = self._probe()
+            self.store.save(Page(usage={"": self.client.take_usage()}))
+            self.store.set_meta(key, json.dumps(asdict(server)))
+        return Queries(self.settings, server)
+
+    def _probe(self) -> Server:
+        """Query the server's schema; without introspection there are no optional fields."""
+        try:
+            reply, _ = ask_sized(self.client, BatchSize(1), lambda _: INTROSPECTION, self.settings.attempts)
+        except RequestRefused:
+            return Server()
+        return Server.of_schema(reply.data)
 
     def save(self, repo: str, page: Page) -> None:
-        """Store a page together with what was spent on it, under the repository's account."""
-        self.client.book(page, repo)
+        """Store a page with its cost, which is charged to the repository."""
+        self.client.add_usage(page, repo)
         self.store.save(page)
         _LOG.info("%s: stored %s", repo or "all repositories", page)
 
-    def tell(self, repo: str, stage: str, done: int, total: int) -> None:
-        """Report the progress of a stage to the listener."""
+    def ask(
+        self, size: BatchSize, items: Sequence[ItemT], query: Callable[[Sequence[ItemT]], GraphQuery[T]]
+    ) -> tuple[HttpReply[T], int]:
+        """Query the first items, as many as the server allows; returns the reply and their number."""
+        return ask_sized(self.client, size, lambda count: query(items[:count]), self.settings.attempts)
+
+    def report(self, repo: str, stage: str, done: int, total: int) -> None:
+        """Send the progress of a stage to the listener."""
         self.listener(Advanced(repo, stage, done, total, self.client.points_left))
 
 
 class BatchSize:
-    """The present size of a batch, between 1 and `limit`."""
+    """An adaptive batch size between 1 and `limit`."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -157,23 +185,23 @@ class BatchSize:
 def ask_sized(
     client: Client, size: BatchSize, build: Callable[[int], GraphQuery[T]], attempts: int
 ) -> tuple[HttpReply[T], int]:
-    """Ask for `size.now` things, or fewer until the server manages; a reply cut at size 1 is returned."""
+    """Query `size.now` items, or fewer if the query is too heavy; returns the reply and their number."""
     failures = 0
     while True:
-        asked = size.now
+        count = size.now
         try:
-            reply = client.ask(build(asked))
+            reply = client.ask(build(count))
         except TooHeavy as error:
             failures += 1
-            if failures >= attempts and asked == 1:
+            if failures >= attempts and count == 1:
                 raise RemoteError(
-                    f"{error}, even for one at a time; run the same command again to continue"
+                    f"{error}, even for a single item; run the same command again to continue"
                 ) from error
             client.back_off(failures, str(error))
             size.shrink()
             continue
-        if reply.is_cut and asked > 1:
+        if reply.is_cut and count > 1:
             size.shrink()
             continue
         size.grow()
-        return reply, asked
+        return reply, count

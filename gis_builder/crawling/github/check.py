@@ -1,4 +1,4 @@
-"""Find out whether each requested repository exists, or is renamed, private, empty or missing."""
+"""Checks whether each requested repository exists, or is renamed, private, empty or missing."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gis_builder.crawling.github.answers import GraphQLError
-from gis_builder.crawling.github.batches import BatchSize, Crawl, ask_sized
-from gis_builder.crawling.github.client import HttpReply
+from gis_builder.crawling.github.batches import BatchSize, Crawl
 from gis_builder.crawling.github.fetch import part
 from gis_builder.crawling.github.nodes import RepositoryNode
 from gis_builder.crawling.github.parse import well_formed
@@ -22,30 +21,29 @@ _DUPLICATE_LABEL = re.compile(r"\bdup(?:e|es|s|licat\w*)?\b", re.IGNORECASE)
 
 
 def check(crawl: Crawl, names: Sequence[str], *, listed: bool = True) -> None:
-    """Check repositories and store what each is; those known to be crawlable are skipped."""
-    asked = _unsettled(crawl.store, names, listed=listed)
+    """Check repositories and store their rows; repositories already known to be crawlable are skipped."""
+    unchecked = _unchecked(crawl.store, names, listed=listed)
     size = BatchSize(crawl.settings.check_batch)
     done = 0
-    while done < len(asked):
-        rest = asked[done:]
-        rows = _ask(crawl, rest, size)
+    while done < len(unchecked):
+        rows = _ask(crawl, unchecked[done:], size)
         crawl.save("", Page(repos=[replace(row, listed=listed) for row in rows]))
         done += len(rows)
-        crawl.tell("", "check", done, len(asked))
+        crawl.report("", "check", done, len(unchecked))
 
 
 def may_be_repository(name: str) -> bool:
-    """Whether a server may have a repository of that name; texts refer to much that is none."""
+    """Whether a name is valid; references in texts often aren't repositories."""
     return _NAME.fullmatch(name) is not None
 
 
-def look_again(crawl: Crawl, name: str) -> RepoRow:
+def recheck(crawl: Crawl, name: str) -> RepoRow:
     """Check one repository again without storing the result."""
     return _ask(crawl, [name], BatchSize(1), keep_as_of=False)[0]
 
 
-def _unsettled(store: Store, names: Sequence[str], *, listed: bool) -> list[str]:
-    """The names that must be checked, each once."""
+def _unchecked(store: Store, names: Sequence[str], *, listed: bool) -> list[str]:
+    """The distinct names that must be checked."""
     for name in names:
         if not may_be_repository(name):
             raise ConfigError(f"{name!r} is not a repository: expected owner/name, such as rust-lang/rust")
@@ -56,26 +54,21 @@ def _unsettled(store: Store, names: Sequence[str], *, listed: bool) -> list[str]
 
 
 def _ask(crawl: Crawl, names: Sequence[str], size: BatchSize, *, keep_as_of: bool = True) -> list[RepoRow]:
-    """Ask about the first few of `names`."""
+    """Query the first of `names`, as many as one query takes."""
     for attempt in range(1, crawl.settings.attempts + 1):
-        reply, count = ask_sized(
-            crawl.client, size, lambda n: crawl.queries.repositories(names[:n]), crawl.settings.attempts
-        )
-        if not any(error.spoils for error in reply.errors):
+        reply, count = crawl.ask(size, names, crawl.queries.repositories)
+        if not any(error.needs_retry for error in reply.errors):
             break
-        crawl.client.back_off(attempt, "a repository could not be looked up")
+        crawl.client.back_off(attempt, "the server failed on a repository")
+    errors = {str(error.path[0]): error for error in reply.errors if error.path}
     rows = []
-    for place, name in enumerate(names[:count]):
-        node = part(reply.data, f"r{place}", name)
-        row = _row(crawl, name, node, _errors(reply).get(f"r{place}"))
+    for index, name in enumerate(names[:count]):
+        node = part(reply.data, f"r{index}", name)
+        row = _row(crawl, name, node, errors.get(f"r{index}"))
         old = crawl.store.repo(name)
-        # A crawl that failed half way goes on from what it had, so an update has to look back as far.
+        # A failed crawl continues with its old data, so an update must start at the old time.
         rows.append(replace(row, as_of=old.as_of) if keep_as_of and old and old.as_of else row)
     return rows
-
-
-def _errors(reply: HttpReply[RepositoryNode]) -> dict[str, GraphQLError]:
-    return {str(error.path[0]): error for error in reply.errors if error.path}
 
 
 def _row(crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLError | None) -> RepoRow:
@@ -85,7 +78,7 @@ def _row(crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLErr
         labels = [label.name for label in node.labels.nodes] if node.labels else []
         newest, fresh = node.newest.nodes, node.fresh.nodes
         if bool(newest) != bool(fresh) or (node.newest.total_count and not newest):
-            raise Malformed("no newest issue, though there are some")
+            raise Malformed("the newest issue is missing")
         row = RepoRow(
             name=name,
             outcome=RepoOutcome.OK,
@@ -98,26 +91,26 @@ def _row(crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLErr
             labels=tuple(sorted(label for label in labels if _is_duplicate_label(label))),
         )
         if node.is_private and not crawl.settings.include_private:
-            words = "private; set include_private to crawl what this token can see"
-            return RepoRow(name, RepoOutcome.PRIVATE, detail=words)
+            detail = "private; set include_private to crawl private repositories"
+            return RepoRow(name, RepoOutcome.PRIVATE, detail=detail)
         if not node.has_issues_enabled:
-            return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="its issues are switched off")
+            return replace(row, outcome=RepoOutcome.ISSUES_DISABLED, detail="issues are disabled")
         if not row.issue_count:
-            return replace(row, outcome=RepoOutcome.EMPTY, detail="it has no issues")
+            return replace(row, outcome=RepoOutcome.EMPTY, detail="no issues")
         if row.full_name.lower() != name.lower():
             return replace(row, outcome=RepoOutcome.RENAMED, detail=f"now {row.full_name}")
         return row
 
 
 def _is_duplicate_label(label: str) -> bool:
-    # A search can't name a label that holds a quotation mark.
+    # Search syntax can't express a label with a quotation mark.
     return bool(_DUPLICATE_LABEL.search(label)) and '"' not in label
 
 
 def _absent(name: str, error: GraphQLError | None) -> RepoRow:
     if error is None or error.type == "NOT_FOUND":
-        words = "no such repository, or none that this token can see: check the spelling"
-        return RepoRow(name, RepoOutcome.NOT_FOUND, detail=words)
-    if error.spoils:
+        detail = "no such repository, or no access with this token: check the spelling"
+        return RepoRow(name, RepoOutcome.NOT_FOUND, detail=detail)
+    if error.needs_retry:
         return RepoRow(name, RepoOutcome.FAILED, detail=error.message)
     return RepoRow(name, RepoOutcome.PRIVATE, detail=f"this token has no access ({error.message})")

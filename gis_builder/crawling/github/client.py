@@ -1,4 +1,4 @@
-"""Send queries with retries: waits for rate limits, repeats transient failures, raises permanent ones."""
+"""Sends queries: waits for rate limits, retries transient failures, raises permanent ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pairkit.app.errors import AuthError, BadReply, RateLimited, RemoteError
 from pairkit.app.printable import one_line
 
 _LOG = logging.getLogger(__name__)
-_SHOWN = 100  # characters of a query
+_MAX_SHOWN = 100  # characters of a query
 
 _RATE = Decoder(Rate | None)
 
@@ -35,11 +35,11 @@ T = TypeVar("T")
 
 
 class TooHeavy(RemoteError):  # noqa: N818
-    """The server can't answer this query in its time or size: ask for less at once."""
+    """The query exceeds the server's time or size limits; a smaller batch may succeed."""
 
 
 class CrawlStopped(RemoteError):  # noqa: N818
-    """Another worker met an error that ends the whole crawl."""
+    """Another worker raised an error that ends the whole crawl."""
 
 
 class RequestRefused(BadReply):
@@ -52,19 +52,19 @@ class Denied(RemoteError):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class HttpReply(Generic[T]):
-    """What is under each alias of a query, and the errors of those parts that are missing from it."""
+    """A value for each alias of a query, and the errors of missing parts."""
 
     data: Mapping[str, T | None]
     errors: tuple[GraphQLError, ...] = ()
 
     @property
     def is_cut(self) -> bool:
-        """Whether the server left parts out because the query was too large."""
+        """Whether the server dropped parts because the query was too large."""
         return any(error.is_heavy for error in self.errors)
 
 
 class Client:
-    """One token's line to the server: one request at a time."""
+    """Sends the queries of one token, one at a time."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Client:
         self._listener = listener
         self._random = random.Random(settings.seed)  # noqa: S311 - jitter, not a secret
         self._usage = Usage()
-        self._was_heard = False
+        self._was_reached = False
         self._rate_limit: RateLimit | None = None
 
     def ask(self, query: GraphQuery[T]) -> HttpReply[T]:
@@ -94,24 +94,27 @@ class Client:
                 case AnswerKind.RATE_LIMITED | AnswerKind.SECONDARY:
                     waits += 1
                     self._wait_for_limit(answer, waits)
-                case AnswerKind.TRANSIENT | AnswerKind.BAD_REPLY if not self._is_final(answer):
+                case AnswerKind.TRANSIENT:
+                    failures += 1
+                    self._wait_after_failure(answer, failures)
+                case AnswerKind.BAD_REPLY if not answer.final:
                     failures += 1
                     self._wait_after_failure(answer, failures)
                 case _:
                     raise _error_of(answer, self._token_name)
 
     def back_off(self, failures: int, why: str) -> None:
-        """Wait as after the n-th failure in a row, with jitter so that workers do not move in step."""
+        """Wait after the n-th consecutive failure, with jitter so that workers don't retry in step."""
         seconds = min(self._settings.backoff_s * 2.0 ** (failures - 1), self._settings.max_wait_s)
         self._sleep(seconds * self._random.uniform(0.5, 1.0), why)
 
     def take_usage(self) -> Usage:
-        """The cost since the last call; it is stored together with the fetched page."""
+        """The cost since the last call, to be stored with the fetched page."""
         usage, self._usage = self._usage, Usage()
         return usage
 
-    def book(self, page: Page, repo: str) -> None:
-        """Add to a page its cost and the last known rate limit."""
+    def add_usage(self, page: Page, repo: str) -> None:
+        """Add its cost and the last known rate limit to a page."""
         page.usage[repo] = self.take_usage()
         if self._rate_limit:
             page.notes[RATE_LIMIT] = json.dumps(asdict(self._rate_limit))
@@ -132,42 +135,37 @@ class Client:
         answer = raw if isinstance(raw, QueryAnswer) else classify(raw.status, raw.headers, raw.body)
         if answer.data:
             answer = _decoded(answer, query)
-        self._was_heard |= answer.was_heard
+        self._was_reached |= answer.has_response
         self._rate_limit = answer.rate_limit or self._rate_limit
         seconds = time.monotonic() - start
         self._usage += Usage(answer.cost, 1, seconds)
         _LOG.info(
             "%s %s in %.2f s for %d points, %s left: %s",
             *(answer.status or "no status,", answer.kind, seconds, answer.cost, self.points_left),
-            one_line(query.text, _SHOWN),
+            one_line(query.text, _MAX_SHOWN),
         )
         return answer
 
-    @staticmethod
-    def _is_final(answer: QueryAnswer) -> bool:
-        return answer.kind is AnswerKind.BAD_REPLY and answer.final
-
     def _wait_for_limit(self, answer: QueryAnswer, waits: int) -> None:
-        """Wait as long as the server says; where it does not say, a minute and then ever longer."""
-        grown = self._settings.secondary_wait_s * 2.0 ** (waits - 1)
-        # After a named wait the limit should be over: if it is not, do not hammer.
-        seconds = grown if answer.wait_s is None else max(answer.wait_s, grown if waits > 1 else 0.0)
+        """Wait for the requested time, or, if there is none or it was too short, for doubling times."""
+        doubled = self._settings.secondary_wait_s * 2.0 ** (waits - 1)
+        seconds = doubled if answer.wait_s is None else max(answer.wait_s, doubled if waits > 1 else 0.0)
         if waits > self._settings.attempts:
             raise RateLimited(
-                f"the server's limit ({answer.message}) was there after each of {waits - 1} waits; run the "
-                "same command again later",
+                f"still rate-limited ({answer.message}) after {waits - 1} waits; run the same command again "
+                "later",
                 seconds,
             )
         if seconds > self._settings.max_wait_s:
             raise RateLimited(
-                f"the server's limit ({answer.message}) lasts {seconds:.0f} s more; run the same command "
-                "again then, or raise max_wait_s",
+                f"rate-limited ({answer.message}) for {seconds:.0f} s more; run the same command again then, "
+                "or raise max_wait_s",
                 seconds,
             )
         self._sleep(seconds, answer.message)
 
     def _wait_after_failure(self, answer: QueryAnswer, failures: int) -> None:
-        if not self._was_heard and failures >= self._settings.first_attempts:
+        if not self._was_reached and failures >= self._settings.first_attempts:
             raise RemoteError(
                 f"{self._settings.graphql_url} can't be reached ({answer.message}): check api_url and the "
                 "network"
@@ -175,7 +173,7 @@ class Client:
         if failures >= self._settings.attempts:
             kind = BadReply if answer.kind is AnswerKind.BAD_REPLY else RemoteError
             raise kind(
-                f"{self._settings.graphql_url} failed {failures} times in a row, last with: "
+                f"{self._settings.graphql_url} failed {failures} consecutive times, last with: "
                 f"{answer.message}; run the same command again to continue"
             )
         if answer.wait_s is not None:
@@ -198,13 +196,13 @@ class Client:
 def _error_of(answer: QueryAnswer, token: str) -> RemoteError:
     match answer.kind:
         case AnswerKind.TOO_HEAVY:
-            return TooHeavy(f"the server gave the query up ({answer.message})")
+            return TooHeavy(f"the query is too heavy for the server ({answer.message})")
         case AnswerKind.AUTH:
-            return AuthError(f"the server refuses {token} ({answer.message}): make a new one and run again")
+            return AuthError(f"the server rejects {token} ({answer.message}): create a new one and run again")
         case AnswerKind.FORBIDDEN:
-            return Denied(f"{token} may not see this ({answer.message}): give it access")
+            return Denied(f"{token} has no access ({answer.message}): grant it")
         case AnswerKind.NOT_FOUND:
-            return BadReply(f"the server has no GraphQL at this address ({answer.message}): check api_url")
+            return BadReply(f"no GraphQL API at this address ({answer.message}): check api_url")
         case _ if answer.errors:
             return RequestRefused(answer.message)
         case _:
@@ -219,10 +217,10 @@ def _decoded(answer: QueryAnswer, query: GraphQuery[Any]) -> QueryAnswer:
             alias: None if bytes(part) == b"null" else decode(part, query.answer)
             for alias, part in parts.items()
         }
-        said = decode(rate, _RATE) if rate is not None else None
+        cost = decode(rate, _RATE) if rate is not None else None
     except Malformed as error:
         return replace(
-            bad_reply(f"the reply does not have what was asked for ({error})"), rate_limit=answer.rate_limit
+            bad_reply(f"the reply does not match the query ({error})"), rate_limit=answer.rate_limit
         )
     kind = answer.kind if data else AnswerKind.BAD_REPLY
-    return replace(answer, kind=kind, data=data, cost=said.cost if said else 1)
+    return replace(answer, kind=kind, data=data, cost=cost.cost if cost else 1)

@@ -1,7 +1,7 @@
-"""One HTTP request and what came of it: every request of a crawl is made here, and goes to one server only.
+"""Sends HTTP requests: all requests of a crawl, each to one server only, with a deadline and a size limit.
 
-The exceptions of `requests` carry the request, whose headers hold the token. They end here: only their class
-name goes on, and none of them becomes the cause or context of an error of ours.
+The exceptions of `requests` contain the request, whose headers contain the token. They are not re-raised and
+never become the cause or context of our errors; only their class names are reported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pairkit.system.address import Address
 
 
 class DeadlineWatch:
-    """Holds on to the socket of one exchange, so that another thread can end it."""
+    """Keeps the socket of one exchange, so that a timer's thread can shut it down."""
 
     def __init__(self, seconds: float) -> None:
         self.is_over = False
@@ -40,41 +40,41 @@ class DeadlineWatch:
 
     @property
     def left_s(self) -> float:
-        """Seconds to the deadline; a little even when it has passed, as 0 means none to the libraries."""
+        """Seconds to the deadline; at least a little, because the libraries take 0 for no timeout."""
         return max(0.001, self._end - time.monotonic())
 
-    def hold(self, connected: socket.socket) -> None:
-        """Watch this socket. A second handle of it is kept: TLS takes the first over."""
+    def attach(self, connected: socket.socket) -> None:
+        """Watch a socket through a second handle, because TLS takes over the first."""
         with self._lock:
-            self._let_go()
+            self._close_handle()
             self._socket = socket.fromfd(connected.fileno(), connected.family, connected.type)
             if self.is_over:
                 self._shut_down()
 
-    def cut(self) -> None:
-        """End the exchange."""
+    def expire(self) -> None:
+        """Shut the socket down."""
         with self._lock:
             self.is_over = True
             self._shut_down()
 
-    def release(self) -> None:
-        """Let go of the socket, which may live on for the next exchange."""
+    def detach(self) -> None:
+        """Stop watching the socket, which the next exchange may reuse."""
         with self._lock:
-            self._let_go()
+            self._close_handle()
 
     def _shut_down(self) -> None:
-        with suppress(OSError):  # the other side was first
+        with suppress(OSError):  # the peer has closed it already
             if self._socket:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
-    def _let_go(self) -> None:
+    def _close_handle(self) -> None:
         if self._socket:
             self._socket.close()
             self._socket = None
 
 
 class Deadline(HTTPAdapter):
-    """Connections of `requests` that keep a deadline; for one thread, which asks one thing at a time."""
+    """An adapter of `requests` with a deadline for each whole exchange; not thread-safe."""
 
     def __init__(self) -> None:
         self.watch = DeadlineWatch(0.0)
@@ -82,16 +82,16 @@ class Deadline(HTTPAdapter):
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[DeadlineWatch]:
-        """What is asked inside has so long in all; afterwards the watch says whether that was up."""
+        """Set the deadline of the requests in this context."""
         self.watch = watch = DeadlineWatch(seconds)
-        timer = threading.Timer(seconds, watch.cut)
+        timer = threading.Timer(seconds, watch.expire)
         timer.daemon = True
         timer.start()
         try:
             yield watch
         finally:
             timer.cancel()
-            watch.release()
+            watch.detach()
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         """See `HTTPAdapter`."""
@@ -117,7 +117,7 @@ class Deadline(HTTPAdapter):
 
 class _WatchedReader(io.BufferedReader):
     def read(self, size: int | None = -1, /) -> bytes:
-        if size is None or size < 0:  # what a chunk of negative length comes to: all that a server sends
+        if size is None or size < 0:  # caused by a negative chunk length; would read without a limit
             raise OSError("read without a limit")
         return super().read(size)
 
@@ -133,59 +133,62 @@ class _Watched(HTTPConnection):
     response_class = _Response
 
     def _new_conn(self) -> socket.socket:
-        with suppress(OSError):  # a name of many addresses: each is tried as long as the timeout says
+        with suppress(OSError):  # each address of a host is tried with the full timeout, so divide it
             addresses = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
             self.timeout = self.deadline.watch.left_s / max(1, len(addresses))
         connected = super()._new_conn()
-        self.deadline.watch.hold(connected)
+        self.deadline.watch.attach(connected)
         return connected
 
     def request(self, *args: Any, **options: Any) -> None:
-        if self.sock is not None:  # kept open since the last exchange
-            self.deadline.watch.hold(self.sock)
+        if self.sock is not None:  # reused from the last exchange
+            self.deadline.watch.attach(self.sock)
         super().request(*args, **options)
 
 
-# A hundred comments of the longest kind, each letter of them escaped, are 40 MB.
-_MOST_BYTES = 64 << 20
+# A hundred comments of the maximum length with every character escaped are 40 MB.
+_MAX_BYTES = 64 << 20
 _CHUNK = 1 << 16
 _GZIP = 16 + zlib.MAX_WBITS
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """An answer as it came, but for the token, should the server have echoed it."""
+    """A response, in which the token is masked if the server echoed it."""
 
     status: int
-    headers: Mapping[str, str]  # their names in lower case
+    headers: Mapping[str, str]  # names in lower case
     body: bytes
 
 
 class Exchange:
-    """Asks one server with one token, over a connection that is kept open."""
+    """Sends requests to one server with one token, over a persistent connection."""
 
     def __init__(self, address: Address, token: Token, timeout_s: float) -> None:
         self._address, self._token, self._timeout_s = address, token, timeout_s
         self._session, self._deadline = _open_session(address)
 
     def post(self, path: str, body: bytes) -> Raw | QueryAnswer:
-        """Send JSON to a path below the root: what came, or why nothing did."""
+        """Post JSON to a path below the root; returns the response, or the reason why there is none."""
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         with self._deadline.within(self._timeout_s) as watch:
             try:
-                came = self._once("POST", self._address.join(path), headers, body)
+                response = self._send("POST", self._address.join(path), headers, body)
             except requests.ReadTimeout:
                 return _LATE
             except (requests.RequestException, HTTPError) as error:
-                return _LATE if watch.is_over else _failed(type(error).__name__)
-        # Where a body ends with the connection, one that was cut off looks whole.
-        return _LATE if watch.is_over else came
+                if watch.is_over:
+                    return _LATE
+                message = f"the connection failed ({type(error).__name__})"
+                return QueryAnswer(AnswerKind.TRANSIENT, message=message, has_response=False)
+        # A body without a length, cut off by the deadline, looks complete.
+        return _LATE if watch.is_over else response
 
     def close(self) -> None:
         """Close the connection."""
         self._session.close()
 
-    def _once(self, method: str, url: str, headers: dict[str, str], body: bytes) -> Raw | QueryAnswer:
+    def _send(self, method: str, url: str, headers: dict[str, str], body: bytes) -> Raw | QueryAnswer:
         with self._session.request(
             method,
             url,
@@ -196,58 +199,53 @@ class Exchange:
             allow_redirects=False,
             stream=True,
         ) as response:
-            came = {name.lower(): self._token.mask(value) for name, value in response.headers.items()}
-            content = _unpacked(_body(response), came.get("content-encoding", ""))
+            received = {name.lower(): self._token.mask(value) for name, value in response.headers.items()}
+            content = _decompress(_read_body(response), received.get("content-encoding", ""))
             if isinstance(content, QueryAnswer):
                 return content
-            return Raw(response.status_code, came, self._token.mask_bytes(content))
+            return Raw(response.status_code, received, self._token.mask_bytes(content))
 
 
 class _Session(requests.Session):
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """None: what to ask next is for us to decide. Else the next request is prepared, though not sent."""
+        """Return None; otherwise `requests` prepares the redirected request, although it does not send it."""
 
 
 def _open_session(address: Address) -> tuple[requests.Session, Deadline]:
-    """A session without cookies that follows no redirect, and the deadline that its exchanges keep."""
+    """A session without cookies and redirects, and its deadline."""
     session, deadline = _Session(), Deadline()
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
     session.headers.update({"User-Agent": "aoe-toolkit", "Accept-Encoding": "gzip"})
     for scheme in ("https://", "http://"):
         session.mount(scheme, deadline)
-    # What is for this machine goes through no proxy.
-    session.trust_env = not address.is_loopback
+    session.trust_env = not address.is_loopback  # no proxy for this machine
     return session, deadline
 
 
-def _body(response: requests.Response) -> bytes:
-    """The body as it was sent, or a little more than may be taken of it."""
+def _read_body(response: requests.Response) -> bytes:
+    """Read the encoded body; stops above the size limit."""
     body = bytearray()
-    while len(body) <= _MOST_BYTES and (chunk := response.raw.read(_CHUNK, decode_content=False)):
+    while len(body) <= _MAX_BYTES and (chunk := response.raw.read(_CHUNK, decode_content=False)):
         body += chunk
     return bytes(body)
 
 
-def _unpacked(body: bytes, encoding: str) -> bytes | QueryAnswer:
-    """The body without its encoding, which takes no more memory than a body may."""
-    packing = encoding.strip().lower()
-    if packing in ("gzip", "x-gzip"):
-        unpacker = zlib.decompressobj(_GZIP)
+def _decompress(body: bytes, encoding: str) -> bytes | QueryAnswer:
+    """Decompress a body, at most up to the size limit."""
+    encoding = encoding.strip().lower()
+    if encoding in ("gzip", "x-gzip"):
+        decompressor = zlib.decompressobj(_GZIP)
         try:
-            body = unpacker.decompress(body, _MOST_BYTES + 1)
+            body = decompressor.decompress(body, _MAX_BYTES + 1)
         except zlib.error:
-            return bad_reply("a gzip that is damaged")
-        if len(body) <= _MOST_BYTES and not unpacker.eof:
-            return bad_reply("a gzip that is cut off")
-    elif packing not in ("", "identity"):
-        return bad_reply("an encoding that was not asked for")
-    return body if len(body) <= _MOST_BYTES else _TOO_LONG
+            return bad_reply("damaged gzip data")
+        if len(body) <= _MAX_BYTES and not decompressor.eof:
+            return bad_reply("truncated gzip data")
+    elif encoding not in ("", "identity"):
+        return bad_reply("an encoding that was not requested")
+    return body if len(body) <= _MAX_BYTES else _TOO_LONG
 
 
-def _failed(error: str) -> QueryAnswer:
-    return QueryAnswer(AnswerKind.TRANSIENT, message=f"the connection failed ({error})", was_heard=False)
-
-
-# A server that does not come to an end with a query may do so with half of it.
-_LATE = QueryAnswer(AnswerKind.TOO_HEAVY, message="no answer in time")
-_TOO_LONG = QueryAnswer(AnswerKind.TOO_HEAVY, message=f"an answer of more than {_MOST_BYTES >> 20} MiB")
+# A query that timed out may succeed at half its size.
+_LATE = QueryAnswer(AnswerKind.TOO_HEAVY, message="no response in time")
+_TOO_LONG = QueryAnswer(AnswerKind.TOO_HEAVY, message=f"a response of more than {_MAX_BYTES >> 20} MiB")

@@ -1,7 +1,7 @@
-"""A fair sample of a repository's issues, from which negatives are drawn.
+"""Fetches a random sample of a repository's issues, from which negatives are drawn.
 
-The sample is the first n issues in an order of all numbers that the seed decides. What the batches bring
-beyond the n-th is thrown away, so neither batch sizes nor interruptions can change which issues are in it.
+The sample is the first n issues in a random order of all numbers. Issues of the last batch beyond the n-th
+are discarded, so batch sizes and interruptions don't change the sample.
 """
 
 from __future__ import annotations
@@ -17,52 +17,44 @@ from gis_builder.store.records import IssueRef, Kind
 
 
 def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> list[int]:
-    """Fetch a sample, light, and return its numbers in sample order."""
+    """Fetch a sample without threads and return its numbers in sample order."""
     fetcher = Fetcher(crawl)
-    _fix_order(crawl, row, seed)
+    if not any(task.key == str(seed) for task in crawl.store.tasks(row.full_name, "pool")):
+        # Store the number of issues, so that an update does not change the order.
+        task = CrawlTask(row.full_name, "pool", str(seed), state={"max_number": row.max_number})
+        crawl.save(row.full_name, Page(tasks=[task]))
     order = sample_order(crawl.store, row, seed)
-    place = 0
+    position = 0
     numbers: list[int] = []
-    while len(numbers) < count and place < len(order):
-        kinds = _known_run(crawl, row.full_name, order, place, fetcher.batch(with_thread=False))
+    while len(numbers) < count and position < len(order):
+        kinds = _next_kinds(crawl, row.full_name, order, position, fetcher.batch(with_thread=False))
         used = _prefix(kinds, count - len(numbers))
         if not used:
             used = _fetch(crawl, fetcher, row.full_name, kinds, count - len(numbers))
         numbers.extend(number for number in used if kinds[number] is Kind.ISSUE)
-        place += len(used)
-        crawl.tell(row.full_name, "pool", len(numbers), count)
+        position += len(used)
+        crawl.report(row.full_name, "pool", len(numbers), count)
     return numbers
 
 
 def sample_order(store: Store, row: RepoRow, seed: int) -> list[int]:
-    """The order of numbers that a sample is taken in: as it was fixed when first drawn, if it was."""
-    tasks = _tasks(store, row, seed)
-    newest = tasks[0].state["max_number"] if tasks else row.max_number
-    return number_order(newest, row.full_name, seed)
+    """The order of all numbers, as stored when the repository was first sampled."""
+    stored = [task for task in store.tasks(row.full_name, "pool") if task.key == str(seed)]
+    max_number = stored[0].state["max_number"] if stored else row.max_number
+    return number_order(max_number, row.full_name, seed)
 
 
 def number_order(max_number: int, repo: str, seed: int) -> list[int]:
-    """All numbers from 1 to `max_number` in an order that the seed and the repository decide."""
+    """Shuffle the numbers from 1 to `max_number`; seed and repository determine the order."""
     order = list(range(1, max_number + 1))
     random.Random(f"{seed} {repo}").shuffle(order)  # noqa: S311 - a sample, not a secret
     return order
 
 
-def _fix_order(crawl: Crawl, row: RepoRow, seed: int) -> None:
-    """Fix the order when it is first drawn: a later update must not shuffle it anew."""
-    if not _tasks(crawl.store, row, seed):
-        task = CrawlTask(row.full_name, "pool", str(seed), state={"max_number": row.max_number})
-        crawl.save(row.full_name, Page(tasks=[task]))
-
-
-def _tasks(store: Store, row: RepoRow, seed: int) -> list[CrawlTask]:
-    return [task for task in store.tasks(row.full_name, "pool") if task.key == str(seed)]
-
-
-def _known_run(crawl: Crawl, repo: str, order: Sequence[int], place: int, unknown: int) -> dict[int, Kind]:
-    """What the store knows of the next numbers, in order, as many as hold so many that it does not know."""
+def _next_kinds(crawl: Crawl, repo: str, order: Sequence[int], start: int, unknown: int) -> dict[int, Kind]:
+    """The stored kinds of the numbers from `start`, up to the given count of unknown ones."""
     kinds: dict[int, Kind] = {}
-    for number in islice(order, place, None):
+    for number in islice(order, start, None):
         kinds[number] = crawl.store.kind(IssueRef(repo, number))
         unknown -= kinds[number] is Kind.UNKNOWN
         if not unknown:
@@ -70,28 +62,28 @@ def _known_run(crawl: Crawl, repo: str, order: Sequence[int], place: int, unknow
     return kinds
 
 
-def _fetch(crawl: Crawl, fetcher: Fetcher, repo: str, kinds: dict[int, Kind], wanted: int) -> list[int]:
-    """Ask for the unknown numbers, note what they are, and store those that the sample uses."""
+def _fetch(crawl: Crawl, fetcher: Fetcher, repo: str, kinds: dict[int, Kind], count: int) -> list[int]:
+    """Fetch the unknown numbers, add their kinds, and store those in the sample."""
     unknown = [IssueRef(repo, number) for number, kind in kinds.items() if kind is Kind.UNKNOWN]
     page = fetcher.resolve(unknown, with_thread=False)
     kinds |= {issue.number: Kind.PULL if issue.is_pull else Kind.ISSUE for issue in page.issues}
     kinds |= {ref.number: Kind.MISSING for ref in page.missing}
-    used = _prefix(kinds, wanted)
+    used = _prefix(kinds, count)
     kept = {IssueRef(repo, number) for number in used}
     page.issues = [issue for issue in page.issues if issue.ref in kept]
-    page.missing = {ref: why for ref, why in page.missing.items() if ref in kept}
+    page.missing = {ref: reason for ref, reason in page.missing.items() if ref in kept}
     crawl.save(repo, page)
     return used
 
 
-def _prefix(kinds: Mapping[int, Kind], wanted: int) -> list[int]:
-    """The numbers up to the last issue that is wanted, or up to the first that nothing is known of."""
+def _prefix(kinds: Mapping[int, Kind], count: int) -> list[int]:
+    """The numbers up to the last count issue or the first unknown number."""
     prefix: list[int] = []
     for number, kind in kinds.items():
         if kind is Kind.UNKNOWN:
             break
         prefix.append(number)
-        wanted -= kind is Kind.ISSUE
-        if not wanted:
+        count -= kind is Kind.ISSUE
+        if not count:
             break
     return prefix

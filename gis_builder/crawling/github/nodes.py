@@ -1,4 +1,4 @@
-"""Types of the queries' responses; a response that does not fit them is rejected."""
+"""Types of GraphQL responses; other responses are rejected."""
 
 from __future__ import annotations
 
@@ -6,115 +6,105 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from msgspec import Meta, field
 
-from gis_builder.store.decoding import (
-    Count,
-    Cursor,
-    DecimalId,
-    Login,
-    Node,
-    Number,
-    NumberOrNone,
-    RepoName,
-    Time,
-    Word,
-)
+from gis_builder.store import decoding
+from gis_builder.store.decoding import Node
 
 T = TypeVar("T")
 
 
 class GraphQLNode(Node, frozen=True, rename="camel"):
-    """Base of the nodes, whose fields are ours in the server's spelling."""
+    """Base of the nodes; its field names are converted to camel case."""
 
 
-class Home(GraphQLNode, frozen=True):
-    """The repository that something is in."""
+class RepositoryName(GraphQLNode, frozen=True):
+    """The repository of an issue."""
 
-    name_with_owner: RepoName
+    name_with_owner: decoding.RepoName
 
 
 class Actor(GraphQLNode, frozen=True):
-    """An account; its kind is asked for only where it matters."""
+    """An account; `kind` is queried only where it matters."""
 
-    login: Login
+    login: decoding.Login
     kind: str = field(name="__typename", default="")
 
 
-class Backwards(GraphQLNode, frozen=True):
-    """Where a nested connection goes on towards its beginning."""
+class PreviousPage(GraphQLNode, frozen=True):
+    """The cursor of the page before this one."""
 
     has_previous_page: bool
-    start_cursor: Cursor | None
+    start_cursor: decoding.Cursor | None
 
 
-class Forwards(GraphQLNode, frozen=True):
-    """Where a list goes on."""
+class NextPage(GraphQLNode, frozen=True):
+    """The cursor of the next page."""
 
     has_next_page: bool
-    end_cursor: Cursor | None
+    end_cursor: decoding.Cursor | None
 
 
 class NodeConnection(GraphQLNode, Generic[T], frozen=True):
-    """The end of a nested connection."""
+    """The last page, or an earlier one, of a nested connection."""
 
-    total_count: Count
-    page_info: Backwards
+    total_count: decoding.Count
+    page_info: PreviousPage
     nodes: list[T | None] | None
 
     @property
     def items(self) -> list[T]:
-        """What came, without what the server left out."""
+        """The nodes that the server returned."""
         return [node for node in self.nodes or () if node is not None]
 
 
 class CommentNode(GraphQLNode, frozen=True):
     """A comment."""
 
-    full_database_id: DecimalId
+    full_database_id: decoding.DecimalId
     author: Actor | None
-    author_association: Word
-    created_at: Time
+    author_association: decoding.Word
+    created_at: decoding.Time
     body: str | None
 
 
 class Target(GraphQLNode, frozen=True):
-    """What a mark or a closing points at."""
+    """The target of a duplicate mark or a closing."""
 
-    number: Number
-    repository: Home
+    number: decoding.Number
+    repository: RepositoryName
     kind: str = field(name="__typename", default="Issue")
 
 
 class EventNode(GraphQLNode, frozen=True):
-    """An event of a timeline; those of kinds that were not asked for may lack all else."""
+    """An event; kinds that were not queried may lack every other field."""
 
     kind: str = field(name="__typename")
-    created_at: Time | None = None
+    created_at: decoding.Time | None = None
     actor: Actor | None = None
-    state_reason: Word | None = None
+    state_reason: decoding.Word | None = None
     canonical: Target | None = None
     duplicate_of: Target | None = None
 
 
 class LabelNode(GraphQLNode, frozen=True):
-    """A label."""
+    """The name of a label, or of a field's argument."""
 
     name: str
 
 
 class IssueNode(GraphQLNode, frozen=True):
-    """An issue, with its thread where that was asked for."""
+    """An issue, with its thread if that was queried."""
 
-    number: Number
-    repository: Home
+    number: decoding.Number
+    repository: RepositoryName
     title: str
     body: str | None
     state: Literal["OPEN", "CLOSED"]
-    state_reason: Word | None
+    state_reason: decoding.Word | None
     author: Actor | None
-    author_association: Word
-    created_at: Time
-    updated_at: Time
-    closed_at: Time | None
+    author_association: decoding.Word
+    created_at: decoding.Time
+    updated_at: decoding.Time
+    closed_at: decoding.Time | None
     duplicate_of: Target | None = None
     comments: NodeConnection[CommentNode] | None = None
     events: NodeConnection[EventNode] | None = None
@@ -122,40 +112,40 @@ class IssueNode(GraphQLNode, frozen=True):
 
 
 class FoundIssue(IssueNode, frozen=True, tag_field="__typename", tag="Issue"):
-    """An issue that was asked for by number."""
+    """An issue that was queried by number."""
 
 
 class FoundPull(GraphQLNode, frozen=True, tag_field="__typename", tag="PullRequest"):
-    """A pull request that was asked for by number."""
+    """A pull request that was queried by number."""
 
-    number: Number
-    repository: Home
+    number: decoding.Number
+    repository: RepositoryName
     title: str
     closed: bool
-    created_at: Time
-    updated_at: Time
+    created_at: decoding.Time
+    updated_at: decoding.Time
 
 
 Item = FoundIssue | FoundPull | str
-Found = dict[str, Item | None]  # by alias; the text is the repository's name
+IssuesByAlias = dict[str, Item | None]  # a text is the repository's name
 
 
 class Listing(GraphQLNode, frozen=True):
     """A page of a repository's issues."""
 
-    total_count: Count
-    page_info: Forwards
+    total_count: decoding.Count
+    page_info: NextPage
     nodes: list[IssueNode | None]
 
 
-class ListingHome(GraphQLNode, frozen=True):
-    """The repository whose issues are listed."""
+class ListingRepository(GraphQLNode, frozen=True):
+    """A repository with a page of its issues."""
 
     issues: Listing | None
 
 
 class Parts(GraphQLNode, frozen=True):
-    """One nested connection of an issue, whichever was asked for."""
+    """One nested connection of an issue."""
 
     comments: NodeConnection[CommentNode] | None = None
     events: NodeConnection[EventNode] | None = None
@@ -163,69 +153,63 @@ class Parts(GraphQLNode, frozen=True):
 
 
 class SearchNode(GraphQLNode, frozen=True):
-    """What a search found; what is no issue has no number."""
+    """A search result; it has a number only if it is an issue."""
 
-    number: Number | None = None
+    number: decoding.Number | None = None
 
 
-class Hits(GraphQLNode, frozen=True):
-    """A page of a search."""
+class SearchPage(GraphQLNode, frozen=True):
+    """A page of search results."""
 
-    issue_count: Count
-    page_info: Forwards
+    issue_count: decoding.Count
+    page_info: NextPage
     nodes: list[SearchNode | None]
 
 
-class Born(GraphQLNode, frozen=True):
+class NewestNode(GraphQLNode, frozen=True):
     """The newest issue or pull request."""
 
-    number: Number
-    created_at: Time | None = None
+    number: decoding.Number
+    created_at: decoding.Time | None = None
 
 
-class Changed(GraphQLNode, frozen=True):
+class UpdatedNode(GraphQLNode, frozen=True):
     """The issue that was updated last."""
 
-    updated_at: Time
+    updated_at: decoding.Time
 
 
-class Some(GraphQLNode, Generic[T], frozen=True):
-    """The first few of a connection."""
+class FirstNodes(GraphQLNode, Generic[T], frozen=True):
+    """The first nodes of a connection."""
 
     nodes: list[T]
 
 
-class Counted(GraphQLNode, frozen=True):
-    """The newest issue, and how many there are."""
+class CountedIssues(GraphQLNode, frozen=True):
+    """The newest issue, and the number of issues."""
 
-    total_count: NumberOrNone
-    nodes: list[Born]
+    total_count: decoding.NumberOrNone
+    nodes: list[NewestNode]
 
 
 class RepositoryNode(GraphQLNode, frozen=True):
     """A repository's metadata."""
 
-    name_with_owner: RepoName
+    name_with_owner: decoding.RepoName
     is_private: bool
     has_issues_enabled: bool
-    created_at: Time | None
-    newest: Counted
-    fresh: Some[Changed]
-    pulls: Some[Born]
-    labels: Some[LabelNode] | None
-
-
-class Argument(GraphQLNode, frozen=True):
-    """An argument of a field."""
-
-    name: str
+    created_at: decoding.Time | None
+    newest: CountedIssues
+    fresh: FirstNodes[UpdatedNode]
+    pulls: FirstNodes[NewestNode]
+    labels: FirstNodes[LabelNode] | None
 
 
 class Field(GraphQLNode, frozen=True):
     """A field of a type."""
 
     name: str
-    args: list[Argument] | None = None
+    args: list[LabelNode] | None = None
 
 
 class TypeNode(GraphQLNode, frozen=True):
@@ -235,6 +219,6 @@ class TypeNode(GraphQLNode, frozen=True):
 
 
 class Rate(GraphQLNode, frozen=True):
-    """What a query cost."""
+    """The cost of a query."""
 
     cost: Annotated[int, Meta(ge=0, le=1_000_000)]

@@ -1,21 +1,13 @@
-"""From the server's nodes to records. What does not fit together is a BadReply."""
+"""Converts nodes to records; inconsistent nodes raise a BadReply."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from gis_builder.crawling.github.nodes import (
-    Actor,
-    CommentNode,
-    EventNode,
-    FoundPull,
-    IssueNode,
-    LabelNode,
-    NodeConnection,
-    Target,
-)
+from gis_builder.crawling.github import nodes
 from gis_builder.store import TopUp
 from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, Thread
@@ -31,27 +23,27 @@ _EVENT_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class ParsedThread:
-    """A thread, and what of it is still to be fetched."""
+    """A thread and the connections that are still to be fetched."""
 
     thread: Thread
     top_ups: tuple[TopUp, ...]
 
 
 @contextmanager
-def well_formed(what: str) -> Iterator[None]:
-    """Turn what does not fit together into a BadReply that says in what."""
+def well_formed(name: str) -> Iterator[None]:
+    """Convert Malformed into a BadReply that names the item."""
     try:
         yield
     except Malformed as error:
-        raise BadReply(f"{what}: the reply does not have what was asked for ({error})") from None
+        raise BadReply(f"{name}: the reply does not match the query ({error})") from None
 
 
-def parse_thread(node: IssueNode) -> ParsedThread:
-    """An issue with the ends of its nested connections."""
+def parse_thread(node: nodes.IssueNode) -> ParsedThread:
+    """Convert an issue with the last pages of its nested connections."""
     ref = ref_of(node)
     with well_formed(str(ref)):
         if node.comments is None or node.events is None:
-            raise Malformed("no comments, or no events")
+            raise Malformed("comments or events are missing")
         events = parse_events(node.events)
         closers = [event.actor for event in events if event.kind == "closed"]
         is_closed = node.closed_at is not None
@@ -64,13 +56,12 @@ def parse_thread(node: IssueNode) -> ParsedThread:
             next_top_up(ref, "labels", node.labels, have=0) if node.labels else None,
         ]
         return ParsedThread(
-            Thread(issue, parse_comments(node.comments), events),
-            tuple(top_up for top_up in rest if top_up),
+            Thread(issue, parse_comments(node.comments), events), tuple(top_up for top_up in rest if top_up)
         )
 
 
-def parse_issue(node: IssueNode, labels: tuple[str, ...] = (), closed_by: str | None = None) -> Issue:
-    """An issue without its thread."""
+def parse_issue(node: nodes.IssueNode, labels: tuple[str, ...] = (), closed_by: str | None = None) -> Issue:
+    """Convert an issue without its thread."""
     ref = ref_of(node)
     with well_formed(str(ref)):
         return Issue(
@@ -92,8 +83,8 @@ def parse_issue(node: IssueNode, labels: tuple[str, ...] = (), closed_by: str | 
         )
 
 
-def parse_pull(node: FoundPull) -> Issue:
-    """A pull request, of which only the title is kept: it is no issue, and that is what is asked of it."""
+def parse_pull(node: nodes.FoundPull) -> Issue:
+    """Convert a pull request; only its title is kept, because only issues are in the dataset."""
     ref = ref_of(node)
     with well_formed(str(ref)):
         return Issue(
@@ -113,13 +104,13 @@ def parse_pull(node: FoundPull) -> Issue:
         )
 
 
-def ref_of(node: IssueNode | FoundPull | Target) -> IssueRef:
-    """Where a node stands now, which may not be where it was asked for."""
+def ref_of(node: nodes.IssueNode | nodes.FoundPull | nodes.Target) -> IssueRef:
+    """The present reference of a node; it differs from the queried one after a transfer."""
     return IssueRef(node.repository.name_with_owner, node.number)
 
 
-def parse_comments(connection: NodeConnection[CommentNode]) -> tuple[Comment, ...]:
-    """The comments of a connection, in its order."""
+def parse_comments(connection: nodes.NodeConnection[nodes.CommentNode]) -> tuple[Comment, ...]:
+    """Convert the comments of a connection, in its order."""
     return tuple(
         Comment(
             id=int(node.full_database_id),
@@ -133,34 +124,29 @@ def parse_comments(connection: NodeConnection[CommentNode]) -> tuple[Comment, ..
     )
 
 
-def parse_events(connection: NodeConnection[EventNode]) -> tuple[Event, ...]:
-    """The events of a connection, in its order; kinds that were not asked for are passed over."""
+def parse_events(connection: nodes.NodeConnection[nodes.EventNode]) -> tuple[Event, ...]:
+    """Convert the events of a connection, in its order, without kinds that were not queried."""
     return tuple(_event(node) for node in connection.items if node.kind in _EVENT_KINDS)
 
 
-def parse_labels(connection: NodeConnection[LabelNode] | None) -> tuple[str, ...]:
-    """The names of a connection of labels, sorted, since the server's order is nothing to rely on."""
+def parse_labels(connection: nodes.NodeConnection[nodes.LabelNode] | None) -> tuple[str, ...]:
+    """The names of labels, sorted, because the server's order may change."""
     return tuple(sorted(node.name for node in connection.items)) if connection else ()
 
 
-def next_top_up(
-    ref: IssueRef,
-    part: str,
-    connection: NodeConnection[CommentNode] | NodeConnection[EventNode] | NodeConnection[LabelNode],
-    have: int,
-) -> TopUp | None:
-    """The rest of a nested connection, or None; under load, a server shows a cut in one of two signs only."""
-    came = len(connection.items)
-    is_short = connection.page_info.has_previous_page or have + came < connection.total_count
-    # Nothing new can come of asking the same again, once something is stored.
-    if not is_short or (have and not came):
+def next_top_up(ref: IssueRef, part: str, connection: nodes.NodeConnection[Any], have: int) -> TopUp | None:
+    """The rest of a nested connection; a server under load may report it by only one of two fields."""
+    count = len(connection.items)
+    is_incomplete = connection.page_info.has_previous_page or have + count < connection.total_count
+    # An empty page after stored ones would be returned again.
+    if not is_incomplete or (have and not count):
         return None
-    return TopUp(ref, part, connection.page_info.start_cursor or "", have + came)
+    return TopUp(ref, part, connection.page_info.start_cursor or "", have + count)
 
 
-def _event(node: EventNode) -> Event:
+def _event(node: nodes.EventNode) -> Event:
     if node.created_at is None:
-        raise Malformed("an event without its time")
+        raise Malformed("an event without a time")
     target = node.canonical or node.duplicate_of
     return Event(
         kind=_EVENT_KINDS[node.kind],
@@ -172,10 +158,10 @@ def _event(node: EventNode) -> Event:
     )
 
 
-def _login(actor: Actor | None) -> str | None:
-    """The account's name; None where it is gone."""
+def _login(actor: nodes.Actor | None) -> str | None:
+    """The login; None if the account was deleted."""
     return actor.login if actor else None
 
 
-def _is_bot(actor: Actor | None) -> bool:
+def _is_bot(actor: nodes.Actor | None) -> bool:
     return actor is not None and actor.kind == "Bot"

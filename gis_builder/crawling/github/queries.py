@@ -1,22 +1,22 @@
-"""The text of every query. Names, numbers and cursors are written in as quoted literals.
+"""The texts of all queries, with names, numbers and cursors as quoted literals.
 
-Costs, as GitHub counts them: a connection costs the requests it takes (one for each parent), the sum is
-divided by 100 and rounded, and is at least 1. Scalars and lookups by number are free within that.
+Costs: GitHub counts one request for each parent of each connection. A query costs the sum divided by 100,
+rounded, and at least one point. Scalars and lookups by number are free.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Generic, TypeVar
 
 from msgspec.json import Decoder
 
-from gis_builder.crawling.github.nodes import Found, Hits, ListingHome, Parts, RepositoryNode, TypeNode
+from gis_builder.crawling.github import nodes
 from gis_builder.settings.crawl import CrawlSettings
-from gis_builder.store import TopUp
+from gis_builder.store import CrawlTask, TopUp
 from gis_builder.store.records import IssueRef
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class GraphQuery(Generic[T]):
-    """A question to the server, and the type of what comes back under each alias."""
+    """A query, and the decoder for the value of each alias."""
 
     text: str
     answer: Decoder[T]
@@ -40,36 +40,46 @@ _TARGET = (
 _PULL = "... on PullRequest { number title closed createdAt updatedAt repository { nameWithOwner } }"
 _BACKWARDS = "totalCount pageInfo { hasPreviousPage startCursor }"
 
-# Which of the newer fields this server has.
+# Queries which newer fields the server has.
 INTROSPECTION = GraphQuery(
     '{ issue: __type(name: "Issue") { fields { name args { name } } } '
     f'closed: __type(name: "ClosedEvent") {{ fields {{ name }} }} {_RATE} }}',
-    Decoder(TypeNode),
+    Decoder(nodes.TypeNode),
 )
 
-_REPOSITORY, _LISTING, _HITS = Decoder(RepositoryNode), Decoder(ListingHome), Decoder(Hits)
-_FOUND, _PARTS = Decoder(Found), Decoder(dict[str, Parts | None])
+_REPOSITORY, _LISTING = Decoder(nodes.RepositoryNode), Decoder(nodes.ListingRepository)
+_SEARCH_PAGE, _ISSUES, _PARTS = (
+    Decoder(nodes.SearchPage),
+    Decoder(nodes.IssuesByAlias),
+    Decoder(dict[str, nodes.Parts | None]),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Which fields a server has that others lack."""
+    """The optional fields of a server."""
 
     duplicate_of: bool = False  # Issue.duplicateOf
     closed_duplicate_of: bool = False  # ClosedEvent.duplicateOf
     enable_duplicate: bool = False  # Issue.stateReason(enableDuplicate:)
 
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """One search: its words, and from where to go on."""
-
-    words: str
-    after: str | None = None
+    @classmethod
+    def of_schema(cls, types: Mapping[str, nodes.TypeNode | None]) -> Server:
+        """Read the reply to `INTROSPECTION`."""
+        fields = {
+            alias: {field.name: field.args or [] for field in (kind and kind.fields) or ()}
+            for alias, kind in types.items()
+        }
+        issue, closed = fields.get("issue", {}), fields.get("closed", {})
+        return cls(
+            duplicate_of="duplicateOf" in issue,
+            closed_duplicate_of="duplicateOf" in closed,
+            enable_duplicate="enableDuplicate" in [arg.name for arg in issue.get("stateReason", [])],
+        )
 
 
 class Queries:
-    """Builds the queries for one server, with the sizes of one configuration."""
+    """Builds the queries for one server and its settings."""
 
     def __init__(self, settings: CrawlSettings, server: Server) -> None:
         self._settings = settings
@@ -81,63 +91,63 @@ class Queries:
             "labels": "{ " + _BACKWARDS + " nodes { name } }",
         }
 
-    def repositories(self, names: Sequence[str]) -> GraphQuery[RepositoryNode]:
-        """What is known of each repository: 4 connections each."""
+    def repositories(self, names: Sequence[str]) -> GraphQuery[nodes.RepositoryNode]:
+        """Query the metadata of repositories: 4 connections each."""
         dup = _quote(self._settings.label_query)
         parts = [
-            f"r{place}: {_repository(name)} {{ nameWithOwner isPrivate hasIssuesEnabled createdAt "
+            f"r{index}: {_repository(name)} {{ nameWithOwner isPrivate hasIssuesEnabled createdAt "
             "newest: issues(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) "
             "{ totalCount nodes { number createdAt } } "
             "fresh: issues(first: 1, orderBy: {field: UPDATED_AT, direction: DESC}) { nodes { updatedAt } } "
             "pulls: pullRequests(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) "
             "{ nodes { number } } "
             f"labels(first: 20, query: {dup}) {{ nodes {{ name }} }} }}"
-            for place, name in enumerate(names)
+            for index, name in enumerate(names)
         ]
         return GraphQuery(_query(parts), _REPOSITORY)
 
-    def searches(self, searches: Iterable[Search]) -> GraphQuery[Hits]:
-        """Several searches at once, numbers only: 1 connection each."""
+    def searches(self, tasks: Iterable[CrawlTask]) -> GraphQuery[nodes.SearchPage]:
+        """Query several searches at once, only for numbers: 1 connection each."""
         parts = [
-            f"s{place}: search(type: ISSUE, first: 100, query: {_quote(search.words)}{_after(search.after)}) "
+            f"s{index}: search(type: ISSUE, first: 100, query: {_quote(task.key)}{_after(task.cursor)}) "
             "{ issueCount pageInfo { hasNextPage endCursor } nodes { ... on Issue { number } } }"
-            for place, search in enumerate(searches)
+            for index, task in enumerate(tasks)
         ]
-        return GraphQuery(_query(parts), _HITS)
+        return GraphQuery(_query(parts), _SEARCH_PAGE)
 
-    def issues(self, refs: Sequence[IssueRef], *, with_thread: bool) -> GraphQuery[Found]:
-        """Issues by number, of any repositories: 3 connections each with their threads, else none."""
-        # A fragment, since fifty times the same fields would be most of the query.
+    def issues(self, refs: Sequence[IssueRef], *, with_thread: bool) -> GraphQuery[nodes.IssuesByAlias]:
+        """Query issues of any repositories by number: 3 connections each with threads, else none."""
+        # A fragment, because repeating the fields for each issue would make the query large.
         nested = f" {self._inline()}" if with_thread else ""
         fields = f"__typename ... on Issue {{ {self._issue}{nested} }} {_PULL}"
         parts = []
-        for place, (repo, group) in enumerate(groupby(refs, key=lambda ref: ref.repo)):
+        for index, (repo, group) in enumerate(groupby(refs, key=lambda ref: ref.repo)):
             inner = " ".join(f"i{n}: issueOrPullRequest(number: {n}) {{ ...Found }}" for _, n in group)
-            parts.append(f"r{place}: {_repository(repo)} {{ nameWithOwner {inner} }}")
+            parts.append(f"r{index}: {_repository(repo)} {{ nameWithOwner {inner} }}")
         text = f"{_query(parts)} fragment Found on IssueOrPullRequest {{ {fields} }}"
-        return GraphQuery(text, _FOUND)
+        return GraphQuery(text, _ISSUES)
 
     def listing(
         self, repo: str, count: int, after: str | None, *, since: str | None = None
-    ) -> GraphQuery[ListingHome]:
-        """The repository's issues with their threads, oldest first, or by update from `since` on."""
+    ) -> GraphQuery[nodes.ListingRepository]:
+        """List the repository's issues with threads, oldest first, or by time of update from `since` on."""
         order = "CREATED_AT" if since is None else "UPDATED_AT"
-        kept = "" if since is None else f", filterBy: {{since: {_quote(since)}}}"
+        updated = "" if since is None else f", filterBy: {{since: {_quote(since)}}}"
         text = _query(
             [
-                f"r0: {_repository(repo)} {{ nameWithOwner issues(first: {count}{_after(after)}{kept}, "
+                f"r0: {_repository(repo)} {{ nameWithOwner issues(first: {count}{_after(after)}{updated}, "
                 f"orderBy: {{field: {order}, direction: ASC}}) {{ totalCount "
                 f"pageInfo {{ hasNextPage endCursor }} nodes {{ {self._issue} {self._inline()} }} }} }}"
             ]
         )
         return GraphQuery(text, _LISTING)
 
-    def top_ups(self, repo: str, top_ups: Iterable[TopUp]) -> GraphQuery[dict[str, Parts | None]]:
-        """What comes before the items that are stored: 1 connection each, under `t0` and so on."""
+    def top_ups(self, repo: str, top_ups: Iterable[TopUp]) -> GraphQuery[dict[str, nodes.Parts | None]]:
+        """Query the items before the stored ones: 1 connection each, with aliases `t0` and so on."""
         inner = " ".join(
-            f"t{place}: issueOrPullRequest(number: {top_up.ref.number}) "
+            f"t{index}: issueOrPullRequest(number: {top_up.ref.number}) "
             f"{{ ... on Issue {{ {self._connection(top_up.part, 100, top_up.before)} }} }}"
-            for place, top_up in enumerate(top_ups)
+            for index, top_up in enumerate(top_ups)
         )
         return GraphQuery(_query([f"r0: {_repository(repo)} {{ {inner} }}"]), _PARTS)
 
@@ -152,11 +162,11 @@ class Queries:
         )
 
     def _connection(self, part: str, last: int, before: str = "") -> str:
-        """The end of a nested connection, where closings and their comments are."""
+        """The last page of a nested connection, which has closings and their comments."""
         name = "timelineItems" if part == "events" else part
         types = f", itemTypes: [{', '.join(EVENT_TYPES)}]" if part == "events" else ""
-        cut = f", before: {_quote(before)}" if before else ""
-        return f"{part}: {name}(last: {last}{cut}{types}) {self._nested[part]}"
+        cursor = f", before: {_quote(before)}" if before else ""
+        return f"{part}: {name}(last: {last}{cursor}{types}) {self._nested[part]}"
 
 
 def _issue_fields(server: Server) -> str:

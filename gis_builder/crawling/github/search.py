@@ -1,7 +1,7 @@
-"""The strategy `search`: find the issues that may be duplicates by their words, then fetch only those.
+"""The strategy `search`: find likely duplicates by phrases, then fetch only these.
 
-Discovery asks for numbers alone, several searches in one query, so that it costs a point per query. What the
-searches have in common is fetched once.
+One query contains several searches and returns only numbers, so it costs one point. Issues that several
+searches find are fetched once.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 
-from gis_builder.crawling.github.batches import BatchSize, Crawl, Pages, Window, ask_sized, cut, epoch
+from gis_builder.crawling.github.batches import BatchSize, Crawl, Pages, Window, epoch, split_window
 from gis_builder.crawling.github.client import RequestRefused
-from gis_builder.crawling.github.fetch import failure_of, fetch_threads, top_up
-from gis_builder.crawling.github.nodes import Hits
-from gis_builder.crawling.github.queries import GraphQuery, Search
+from gis_builder.crawling.github.fetch import failure_of, fetch_threads, fetch_top_ups
+from gis_builder.crawling.github.nodes import SearchPage
 from gis_builder.crawling.github.sweep import sweep
 from gis_builder.settings.crawl import CrawlSettings
 from gis_builder.store import CrawlTask, Page, RepoRow
@@ -22,11 +21,11 @@ from gis_builder.store.records import IssueRef
 from pairkit.app.errors import BadReply, RemoteError
 
 _KIND = "search"
-_PROBE = "reason:duplicate"  # not every server knows it
+_PROBE = "reason:duplicate"  # not supported by every server
 
 
 def search(crawl: Crawl, row: RepoRow) -> None:
-    """Find and fetch the repository's candidates; goes on where it was stopped."""
+    """Find and fetch likely duplicates; continues where it was stopped."""
     has_begun = bool(crawl.store.tasks(row.full_name, _KIND))
     if not has_begun and is_cheaper_swept(row.full_name, row.issue_count, row.labels, crawl.settings):
         sweep(crawl, row)
@@ -34,18 +33,18 @@ def search(crawl: Crawl, row: RepoRow) -> None:
     _plan(crawl, row)
     _discover(crawl, row)
     fetch_threads(crawl, row.full_name)
-    top_up(crawl, row.full_name)
+    fetch_top_ups(crawl, row.full_name)
 
 
 def is_cheaper_swept(repo: str, issues: int, labels: Sequence[str], settings: CrawlSettings) -> bool:
-    """Whether all threads of a repository take no more queries than only asking where candidates are."""
+    """Whether a sweep takes no more queries than the searches."""
     pages = ceil(issues / settings.thread_batch)
-    searches = ceil(len(search_words(repo, labels, settings)) / settings.search_batch)
+    searches = ceil(len(search_queries(repo, labels, settings)) / settings.search_batch)
     return settings.sweep_small and pages <= searches
 
 
-def search_words(repo: str, labels: Sequence[str], settings: CrawlSettings) -> list[str]:
-    """What to search a repository for: closed issues by reason, label, title, comments and body."""
+def search_queries(repo: str, labels: Sequence[str], settings: CrawlSettings) -> list[str]:
+    """The searches of a repository: closed issues by reason, label, title, comments and body."""
     scope = f"repo:{repo} is:issue is:closed"
     return [
         f"{scope} {_PROBE}",
@@ -59,17 +58,13 @@ def search_words(repo: str, labels: Sequence[str], settings: CrawlSettings) -> l
 def _plan(crawl: Crawl, row: RepoRow) -> None:
     if crawl.store.tasks(row.full_name, _KIND):
         return
-    words = search_words(row.full_name, row.labels, crawl.settings)
-    crawl.save(row.full_name, Page(tasks=[_task(row, text, Window()) for text in words]))
+    queries = search_queries(row.full_name, row.labels, crawl.settings)
+    crawl.save(row.full_name, Page(tasks=[_task(row, query, Window()) for query in queries]))
 
 
-def _task(row: RepoRow, words: str, window: Window) -> CrawlTask:
-    return CrawlTask(
-        row.full_name,
-        _KIND,
-        f"{words} {window.words}".strip(),
-        state={"words": words, "start": window.start, "end": window.end, "got": 0},
-    )
+def _task(row: RepoRow, query: str, window: Window) -> CrawlTask:
+    state = {"words": query, "start": window.start, "end": window.end, "got": 0}
+    return CrawlTask(row.full_name, _KIND, f"{query} {window.qualifier}".strip(), state=state)
 
 
 def _discover(crawl: Crawl, row: RepoRow) -> None:
@@ -83,11 +78,11 @@ def _discover(crawl: Crawl, row: RepoRow) -> None:
             _search(crawl, row, tasks, size, lists)
         left = len(crawl.store.tasks(row.full_name, _KIND, done=False))
         total = len(crawl.store.tasks(row.full_name, _KIND))
-        crawl.tell(row.full_name, "discover", total - left, total)
+        crawl.report(row.full_name, "discover", total - left, total)
 
 
 def _probe(crawl: Crawl, row: RepoRow, task: CrawlTask, lists: dict[str, Pages]) -> None:
-    """Ask on its own what the server may refuse: a refused search spoils all that is asked with it."""
+    """Send a search that the server may reject in a query of its own: a rejection fails the whole query."""
     try:
         _search(crawl, row, [task], BatchSize(1), lists)
     except RequestRefused:
@@ -97,63 +92,59 @@ def _probe(crawl: Crawl, row: RepoRow, task: CrawlTask, lists: dict[str, Pages])
 def _search(
     crawl: Crawl, row: RepoRow, tasks: Sequence[CrawlTask], size: BatchSize, lists: dict[str, Pages]
 ) -> None:
-    def build(count: int) -> GraphQuery[Hits]:
-        return crawl.queries.searches(Search(task.key, task.cursor) for task in tasks[:count])
-
     for failures in range(1, crawl.settings.attempts + 1):
-        reply, count = ask_sized(crawl.client, size, build, crawl.settings.attempts)
-        whole = {
-            place: task
-            for place, task in enumerate(tasks[:count])
-            if not failure_of(reply.errors, f"s{place}")
+        reply, count = crawl.ask(size, tasks, crawl.queries.searches)
+        succeeded = {
+            f"s{index}": task
+            for index, task in enumerate(tasks[:count])
+            if not failure_of(reply.errors, f"s{index}")
         }
-        if whole:
+        if succeeded:
             break
         size.shrink()
-        crawl.client.back_off(failures, "no search came whole")
+        crawl.client.back_off(failures, "every search failed")
     else:
-        raise RemoteError(
-            f"{row.full_name}: the server gives only some results; run the same command again to continue"
-        )
+        raise RemoteError(f"{row.full_name}: searches fail")
     page = Page()
-    for place, task in whole.items():
+    for alias, task in succeeded.items():
         pages = lists.setdefault(task.key, Pages(f"search {task.key!r}", task.cursor))
-        found = reply.data.get(f"s{place}")
-        if found is None:
-            raise BadReply(
-                f"search {task.key!r}: the reply does not have it; run the same command again to continue"
-            )
-        _take(crawl, row, page, task, found, pages)
+        results = reply.data.get(alias)
+        if results is None:
+            raise BadReply(f"search {task.key!r}: missing from the reply")
+        _add_results(crawl, row, page, task, results, pages)
     crawl.save(row.full_name, page)
 
 
-def _take(crawl: Crawl, row: RepoRow, page: Page, task: CrawlTask, found: Hits, pages: Pages) -> None:
-    """Wish for what was found and go on, or cut the search where it has more than it gives out."""
-    limit, count = crawl.settings.search_limit, found.issue_count
+def _add_results(
+    crawl: Crawl, row: RepoRow, page: Page, task: CrawlTask, results: SearchPage, pages: Pages
+) -> None:
+    """Queue the issues of a page of results; split a search whose results exceed the server's limit."""
+    limit, count = crawl.settings.search_limit, results.issue_count
     if task.cursor is None and count > limit:
         if _is_boilerplate(crawl, row, task, count):
-            words = f"search {task.key!r} was left out: {count} of {row.issue_count} issues say it"
-            page.warnings.append((row.full_name, words))
+            warning = f"search {task.key!r} was skipped: {count} of {row.issue_count} issues match"
+            page.warnings.append((row.full_name, warning))
             page.tasks.append(replace(task, done=True))
             return
         window = Window(task.state["start"], task.state["end"])
-        parts = cut(window, count, limit, epoch(row.created_at), epoch(row.newest_at))
+        parts = split_window(window, count, limit, epoch(row.created_at), epoch(row.newest_at))
         if parts:
             page.tasks.append(replace(task, done=True))
             page.tasks.extend(_task(row, task.state["words"], part) for part in parts)
             return
-    numbers = [node.number for node in found.nodes if node and node.number]
+    numbers = [node.number for node in results.nodes if node and node.number]
     page.pending.extend(IssueRef(row.full_name, number) for number in numbers)
     got = task.state["got"] + len(numbers)
-    more = found.page_info.has_next_page
+    more = results.page_info.has_next_page
     if more:
-        pages.turn(numbers, found.page_info.end_cursor)
+        pages.advance(numbers, results.page_info.end_cursor)
     if not more and got < count:
-        page.warnings.append((row.full_name, f"search {task.key!r} counts {count} issues but gives {got}"))
+        warning = f"search {task.key!r} counts {count} issues but returns {got}"
+        page.warnings.append((row.full_name, warning))
     page.tasks.append(
         replace(
             task,
-            cursor=found.page_info.end_cursor if more else task.cursor,
+            cursor=results.page_info.end_cursor if more else task.cursor,
             state={**task.state, "got": got},
             done=not more,
         )
@@ -161,5 +152,5 @@ def _take(crawl: Crawl, row: RepoRow, page: Page, task: CrawlTask, found: Hits, 
 
 
 def _is_boilerplate(crawl: Crawl, row: RepoRow, task: CrawlTask, count: int) -> bool:
-    is_phrase = task.key.endswith(("in:comments", "in:body"))  # the whole of it, not a window
+    is_phrase = task.key.endswith(("in:comments", "in:body"))  # without a window
     return is_phrase and count > crawl.settings.max_phrase_share * row.issue_count

@@ -1,4 +1,4 @@
-"""Tokens of a crawl and their sources; each token is sent only to its own server."""
+"""Finds the tokens of a crawl; each token is sent only to its own server."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from pairkit.system.address import origin_of
 if TYPE_CHECKING:
     from github.InstallationAuthorization import InstallationAuthorization
 
-_SHORTEST_SECRET = 12
+_MIN_SECRET = 12  # characters
 _MASK = "****"
 _APP_TIMEOUT_S = 30
-_ODD = (TypeError, ValueError, RuntimeError)  # a key of another kind; an answer or redirect that is none
-_EARLY_S = 60.0  # an App's token that expires this soon is replaced
-_HOW = (
-    "set GITHUB_TOKEN (any token that can read public repositories), give a file of tokens (--token-file, "
+_LIBRARY_ERRORS = (TypeError, ValueError, RuntimeError)  # wrong kinds of keys, invalid responses or redirects
+_RENEW_BEFORE_S = 60.0  # the expiry of an App's token
+_HELP = (
+    "set GITHUB_TOKEN (any token that can read public repositories), pass a file of tokens (--token-file, "
     "token_file=…), log in with `gh auth login`, or set GITHUB_APP_ID, "
     "GITHUB_APP_PRIVATE_KEY_PATH and GITHUB_APP_INSTALLATION_ID"
 )
 
 
 class Token(AuthBase):
-    """A secret that never prints itself and, as authentication of `requests`, signs for one origin only."""
+    """A secret that is never printed; as `requests` authentication, it signs requests to one origin only."""
 
     __slots__ = ("_address", "_last", "_secret", "name")
 
@@ -43,7 +43,7 @@ class Token(AuthBase):
         self._address = read_root(api_url)
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Sign a request, as `requests` asks its authentication objects to once the URL is made up."""
+        """Add the token to a request to its own origin."""
         if origin_of(request.url or "") == self._address.origin and (secret := self.reveal()):
             request.headers["Authorization"] = f"Bearer {secret}"
         return request
@@ -54,7 +54,7 @@ class Token(AuthBase):
         return self._last
 
     def mask(self, text: str) -> str:
-        """`text` without the secret that was last sent, should a server have echoed it."""
+        """Replace the last used secret in a text, in case a server echoes it."""
         return text.replace(self._last, _MASK) if self._is_secret else text
 
     def mask_bytes(self, body: bytes) -> bytes:
@@ -63,8 +63,8 @@ class Token(AuthBase):
 
     @property
     def _is_secret(self) -> bool:
-        # A word as short as a test server's token is in every other message, and is no secret.
-        return len(self._last) >= _SHORTEST_SECRET
+        # The short tokens of test servers occur in ordinary messages.
+        return len(self._last) >= _MIN_SECRET
 
     def __repr__(self) -> str:
         return f"Token({_MASK})"
@@ -72,7 +72,7 @@ class Token(AuthBase):
     __str__ = __repr__
 
     def __reduce__(self) -> str:
-        raise TypeError("a token is not to be stored")
+        raise TypeError("a token can't be pickled")
 
 
 def find_tokens(
@@ -82,7 +82,7 @@ def find_tokens(
     environ: Mapping[str, str] = os.environ,
     plain_http: bool = False,
 ) -> tuple[Token, ...]:
-    """Find the tokens to crawl with: a file, else the environment, else a GitHub App, else the `gh` tool."""
+    """Find tokens in a file, else in the environment, else from a GitHub App, else from the `gh` tool."""
     if not plain_http:
         read_root(api_url).guard("the token", "set crawl.plain_http to true")
     secrets = (
@@ -92,17 +92,17 @@ def find_tokens(
         return (Token(_Installation(api_url, environ).secret, api_url),)
     secrets = secrets or _from_gh(api_url)
     if not secrets:
-        raise ConfigError(f"no GitHub token found: {_HOW}")
+        raise ConfigError(f"no GitHub token found: {_HELP}")
     count = len(secrets)
-    names = [f"token {place} of {count}" if count > 1 else "the token" for place in range(1, count + 1)]
+    names = [f"token {number} of {count}" if count > 1 else "the token" for number in range(1, count + 1)]
     return tuple(Token(secret, api_url, name) for secret, name in zip(secrets, names, strict=True))
 
 
 def _split(texts: Iterable[str]) -> list[str]:
-    """The distinct tokens of comma or blank separated texts, in order."""
+    """The distinct tokens of texts, in order; separators are commas and blanks."""
     secrets = [part for text in texts for part in text.replace(",", " ").split()]
     if any(not secret.isascii() or not secret.isprintable() for secret in secrets):
-        raise ConfigError("a GitHub token holds characters that no token has; copy it again")
+        raise ConfigError("a GitHub token contains invalid characters; copy it again")
     return list(dict.fromkeys(secrets))
 
 
@@ -114,7 +114,7 @@ def _from_file(file: Path) -> list[str]:
         raise ConfigError(f"{file}: the token file can't be read ({reason})") from None
     secrets = _split(line for line in lines if not line.lstrip().startswith("#"))
     if not secrets:
-        raise ConfigError(f"{file}: the token file holds no token; expected one per line")
+        raise ConfigError(f"{file}: the token file contains no token; expected one per line")
     return secrets
 
 
@@ -134,37 +134,40 @@ def _from_gh(api_url: str) -> list[str]:
 
 
 class _Installation:
-    """A GitHub App's installation: its token, renewed before it expires."""
+    """Provides the token of a GitHub App's installation, renewed before it expires."""
 
     def __init__(self, api_url: str, environ: Mapping[str, str]) -> None:
         self._api_url, self._app_id, self._key = api_url, environ["GITHUB_APP_ID"], _key(environ)
         installation = environ.get("GITHUB_APP_INSTALLATION_ID", "")
         if not (installation.isascii() and installation.isdigit()):
             raise ConfigError(
-                "GITHUB_APP_INSTALLATION_ID: expected the number in the installation's page address"
+                "GITHUB_APP_INSTALLATION_ID: expected the number in the URL of the installation's page"
             )
         self._installation = int(installation)
-        self._given: InstallationAuthorization | None = None
+        self._authorization: InstallationAuthorization | None = None
 
     def secret(self) -> str:
-        """The present token."""
+        """The current token."""
         from github import Auth, BadAttributeException, GithubException, GithubIntegration  # slow to import
         from jwt import PyJWTError
 
         try:
-            if self._given is None or self._given.expires_at.timestamp() < time.time() + _EARLY_S:
+            if (
+                self._authorization is None
+                or self._authorization.expires_at.timestamp() < time.time() + _RENEW_BEFORE_S
+            ):
                 auth = Auth.AppAuth(self._app_id, self._key)
                 app = GithubIntegration(auth=auth, base_url=self._api_url, timeout=_APP_TIMEOUT_S)
-                self._given = app.get_access_token(self._installation)
-            token = self._given.token
+                self._authorization = app.get_access_token(self._installation)
+            token = self._authorization.token
         except GithubException as error:
             why = f"HTTP {error.status}"
-        except (requests.RequestException, PyJWTError, BadAttributeException, *_ODD) as error:
-            why = type(error).__name__  # its words may hold the key
+        except (requests.RequestException, PyJWTError, BadAttributeException, *_LIBRARY_ERRORS) as error:
+            why = type(error).__name__  # its message may contain the key
         else:
             return token
         raise AuthError(
-            f"the GitHub App's installation gives no token ({why}): check GITHUB_APP_ID, its private key, "
+            f"no token for the GitHub App's installation ({why}): check GITHUB_APP_ID, its private key, "
             "GITHUB_APP_INSTALLATION_ID and api_url"
         )
 

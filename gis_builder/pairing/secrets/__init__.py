@@ -1,4 +1,4 @@
-"""Credentials and e-mail addresses in texts, which public issues do contain, and how they are taken out."""
+"""Replace credentials and e-mail addresses, which public issues do contain."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from gis_builder.pairing.secrets.issued import ISSUED
 from gis_builder.pairing.secrets.named import COMMANDS, HEADERS, KEYS, PASSWORDS
 from gis_builder.pairing.secrets.values import KINDS as KINDS
 from gis_builder.pairing.secrets.values import Shape
-
-SECRET = "[secret]"  # noqa: S105 - the word that stands where a secret stood
-EMAIL = "[email]"
 
 _EMAIL = Shape(
     "email",
@@ -24,18 +21,18 @@ _EMAIL = Shape(
         re.IGNORECASE,
     ),
 )
-# What bears its issuer's mark goes first, so that it is counted as what it is.
+# Credentials with an issuer's prefix come first, so that they are counted as that kind.
 SHAPES = (*ISSUED, *HEADERS, *PASSWORDS, *COMMANDS, *KEYS, _EMAIL)
 _GATES = tuple({gate for shape in SHAPES for gate in shape.gates})
 
 
 def scrub_secrets(text: str) -> tuple[str, dict[str, int]]:
-    """The text with credentials as `[secret]` and e-mail addresses as `[email]`, and counts by kind."""
+    """Replace credentials by `[secret]` and e-mail addresses by `[email]`; also return counts by kind."""
     counts: dict[str, int] = {}
     lower = text.lower()
-    there = {gate for gate in _GATES if gate in lower}
+    present = {gate for gate in _GATES if gate in lower}
     for shape in SHAPES:
-        if not there.isdisjoint(shape.gates):
+        if not present.isdisjoint(shape.gates):
             text, count = _replace(shape, text)
             if count:
                 counts[shape.kind] = counts.get(shape.kind, 0) + count
@@ -43,7 +40,7 @@ def scrub_secrets(text: str) -> tuple[str, dict[str, int]]:
 
 
 def _replace(shape: Shape, text: str) -> tuple[str, int]:
-    put = EMAIL if shape.kind == "email" else SECRET
+    substitute = "[email]" if shape.kind == "email" else "[secret]"
     group = "value" if "value" in shape.pattern.groupindex else 0
     count = 0
 
@@ -54,6 +51,6 @@ def _replace(shape: Shape, text: str) -> tuple[str, int]:
             return whole
         count += 1
         start = match.start(group) - match.start()
-        return whole[:start] + put + whole[start + len(value) :]
+        return whole[:start] + substitute + whole[start + len(value) :]
 
     return shape.pattern.sub(replacement, text), count

@@ -1,157 +1,166 @@
-"""Credentials that bear their issuer's mark, in the shapes that issuers document."""
+"""Credentials with a prefix of their issuer, in documented formats."""
 
 from __future__ import annotations
 
-from gis_builder.pairing.secrets.values import looks_keyed, looks_random, shape
+from gis_builder.pairing.secrets.values import looks_keyed, looks_random, shapes
 
 _START, _END = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9])"
 
 ISSUED = (
-    shape(
+    *shapes(
         "private_key",
-        "private",
-        r"""-----BEGIN[^-\n]{0,40}PRIVATE\ KEY[^-\n]{0,10}-----
+        (
+            "private",
+            r"""-----BEGIN[^-\n]{0,40}PRIVATE\ KEY[^-\n]{0,10}-----
         (?:(?:[^-]|-(?!----))*+-----END[^-\n]{0,60}-----|(?:(?:\s|\\n)*+[A-Za-z0-9+/=]{16,}+)*+)
         |Private-Lines:[ ]\d{1,4}(?:\r?\n[A-Za-z0-9+/=]{16,100}){1,400}""",
+        ),
+        # The same in base64, as in Kubernetes secrets: "-----BEGIN", then not " CER".
+        (
+            "ls0tls1crudjti",
+            _START
+            + r"LS0tLS1CRUdJTi(?:BSU0EgUFJJVkFURS|BQUklWQVRF|BFQyBQUklWQVRF|BPUEVOU1NI|BFTkNSWVBURUQ|BEU0Eg)"
+            r"[A-Za-z0-9+/]{40,20000}={0,2}",
+        ),
+        ("kty", r"""\\?"[dpq]\\?"\s?:\s?\\?"(?P<value>[\w-]{40,700})"""),
+        ("age-secret-key-1", _START + r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
     ),
-    # The same in base64, as in Kubernetes secrets: "-----BEGIN", then not " CER".
-    shape(
-        "private_key",
-        "ls0tls1crudjti",
-        _START
-        + r"LS0tLS1CRUdJTi(?:BSU0EgUFJJVkFURS|BQUklWQVRF|BFQyBQUklWQVRF|BPUEVOU1NI|BFTkNSWVBURUQ|BEU0Eg)"
-        r"[A-Za-z0-9+/]{40,20000}={0,2}",
-    ),
-    shape("private_key", "kty", r"""\\?"[dpq]\\?"\s?:\s?\\?"(?P<value>[\w-]{40,700})"""),
-    shape("private_key", "age-secret-key-1", _START + r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
-    shape(
+    *shapes(
         "github",
-        "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
-        r"gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_[A-Za-z0-9_]{20,255}",
+        (
+            "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
+            r"gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_[A-Za-z0-9_]{20,255}",
+        ),
     ),
-    shape(
+    *shapes(
         "gitlab",
-        "glpat- gldt- glrt- glptt- glft- glcbt- glsoat- glimt- gloas- glagent- gr1348941",
-        _START + r"(?:gl(?:pat|dt|rt|ptt|ft|cbt|soat|imt|oas|agent)-[\w.-]{20,255}|GR1348941[\w-]{20,60})",
+        (
+            "glpat- gldt- glrt- glptt- glft- glcbt- glsoat- glimt- gloas- glagent- gr1348941",
+            _START
+            + r"(?:gl(?:pat|dt|rt|ptt|ft|cbt|soat|imt|oas|agent)-[\w.-]{20,255}|GR1348941[\w-]{20,60})",
+        ),
     ),
-    shape("aws", "akia asia abia acca a3t", rf"{_START}A(?:3T[A-Z0-9]|(?:KI|SI|BI|CC)A)[A-Z0-9]{{16}}{_END}"),
-    shape("aws", "fwogzxivyxdz iqojb3jpz2lu", r"(?:FwoGZXIvYXdz|IQoJb3JpZ2lu)[A-Za-z0-9+/]{40,2000}={0,2}"),
-    shape("aws", "absk amzn.mws.", _START + r"(?:ABSK[A-Za-z0-9+/]{60,200}={0,2}|amzn\.mws\.[0-9a-f-]{36})"),
-    shape("azure", "azfu acaaab azdo", r"(?<![\w-])[\w-]{30,80}(?:AzFu|ACAAAB|AZDO)[A-Za-z0-9]{4,12}={0,2}"),
-    shape(
+    *shapes(
+        "aws",
+        ("akia asia abia acca a3t", rf"{_START}A(?:3T[A-Z0-9]|(?:KI|SI|BI|CC)A)[A-Z0-9]{{16}}{_END}"),
+        ("fwogzxivyxdz iqojb3jpz2lu", r"(?:FwoGZXIvYXdz|IQoJb3JpZ2lu)[A-Za-z0-9+/]{40,2000}={0,2}"),
+        ("absk amzn.mws.", _START + r"(?:ABSK[A-Za-z0-9+/]{60,200}={0,2}|amzn\.mws\.[0-9a-f-]{36})"),
+    ),
+    *shapes(
         "azure",
-        "accountkey= accesskey=",
-        r"(?i:(?:account|access)key=)(?P<value>[A-Za-z0-9+/]{40,90}={0,2})",
+        ("azfu acaaab azdo", r"(?<![\w-])[\w-]{30,80}(?:AzFu|ACAAAB|AZDO)[A-Za-z0-9]{4,12}={0,2}"),
+        ("accountkey= accesskey=", r"(?i:(?:account|access)key=)(?P<value>[A-Za-z0-9+/]{40,90}={0,2})"),
+        ("sig=", r"[?&;]sig=(?P<value>[A-Za-z0-9%+/]{40,120}={0,2})"),
+        ("8q~", r"(?<![\w.~-])[\w.~-]{3}8Q~[\w.~-]{31,34}"),
     ),
-    shape("azure", "sig=", r"[?&;]sig=(?P<value>[A-Za-z0-9%+/]{40,120}={0,2})"),
-    shape("azure", "8q~", r"(?<![\w.~-])[\w.~-]{3}8Q~[\w.~-]{31,34}"),
-    shape(
+    *shapes(
         "google",
-        "aiza ya29. gocspx- 1//0",
-        _START + r"(?:AIza[\w-]{35}|ya29\.[\w-]{20,2000}|GOCSPX-[\w-]{20,60}|1//0[\w-]{40,120})",
+        (
+            "aiza ya29. gocspx- 1//0",
+            _START + r"(?:AIza[\w-]{35}|ya29\.[\w-]{20,2000}|GOCSPX-[\w-]{20,60}|1//0[\w-]{40,120})",
+        ),
+        ("apa91b", r"(?<![\w-])[\w-]{11}:APA91b[\w-]{100,180}"),  # Firebase
     ),
-    shape("google", "apa91b", r"(?<![\w-])[\w-]{11}:APA91b[\w-]{100,180}"),  # Firebase
-    shape(
+    *shapes(
         "llm",
-        "-",
-        rf"{_START}(?:lsv2_(?:pt|sk)_[0-9a-f]{{32}}_[0-9a-f]{{10}}|tvly-[\w-]{{28,60}}|pa-[\w-]{{40,50}}){_END}",
-        looks_keyed,
-    ),
-    shape(
-        "llm",
-        "sk_ nvapi- pcsk_ fw_",
-        rf"{_START}(?:sk_[0-9a-f]{{48}}|nvapi-[\w-]{{60,80}}|pcsk_\w{{60,90}}|fw_[A-Za-z0-9]{{22,30}}){_END}",
-        looks_keyed,
-    ),
-    shape(
-        "llm",
-        "sk- hf_ api_org_ gsk_ r8_ pplx- xai- sess-",
-        r"""(?<![A-Za-z0-9_-])(?:sk-[A-Za-z0-9_-]{20,255}|(?:hf|api_org|gsk|r8)_[A-Za-z0-9]{30,60}
+        (
+            "-",
+            rf"{_START}(?:lsv2_(?:pt|sk)_[0-9a-f]{{32}}_[0-9a-f]{{10}}|tvly-[\w-]{{28,60}}|pa-[\w-]{{40,50}}){_END}",
+            looks_keyed,
+        ),
+        (
+            "sk_ nvapi- pcsk_ fw_",
+            rf"{_START}(?:sk_[0-9a-f]{{48}}|nvapi-[\w-]{{60,80}}|pcsk_\w{{60,90}}|fw_[A-Za-z0-9]{{22,30}}){_END}",
+            looks_keyed,
+        ),
+        (
+            "sk- hf_ api_org_ gsk_ r8_ pplx- xai- sess-",
+            r"""(?<![A-Za-z0-9_-])(?:sk-[A-Za-z0-9_-]{20,255}|(?:hf|api_org|gsk|r8)_[A-Za-z0-9]{30,60}
         |(?:pplx|xai|sess)-[A-Za-z0-9]{40,100})""",
-        looks_keyed,
+            looks_keyed,
+        ),
     ),
-    shape(
-        "chat",  # Slack
-        "xox xapp-",
-        _START + r"(?:xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,255}|xapp-[A-Za-z0-9-]{10,255})",
-    ),
-    shape(
+    *shapes(
         "chat",
-        "hooks.slack.com/",
-        r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<value>[\w/-]{10,120})",
+        # Slack
+        ("xox xapp-", _START + r"(?:xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,255}|xapp-[A-Za-z0-9-]{10,255})"),
+        ("hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<value>[\w/-]{10,120})"),
+        # Discord, Telegram, Teams
+        ("/api/webhooks/", r"/api/webhooks/(?P<value>\d{15,22}/[\w-]{50,100})"),
+        (".", r"(?<![\w.-])[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])", looks_random),
+        (":aa", r"(?<![0-9])\d{8,10}:AA[\w-]{32,34}(?![\w-])"),
+        ("hook", r"/(?:hooks?|webhooks?|incoming)/(?P<value>[A-Za-z0-9_/-]{20,200})", looks_random),
+        (
+            "syt_ tk_",
+            rf"{_START}(?:syt_[A-Za-z0-9]{{2,80}}_[A-Za-z]{{20}}_\w{{6}}|tk_[a-z0-9]{{29}}){_END}",
+            looks_keyed,
+        ),
+        (".webhook.office.com/", r"\.webhook\.office\.com/(?P<value>[\w@/-]{60,300})"),
     ),
-    # Discord, Telegram, Teams
-    shape("chat", "/api/webhooks/", r"/api/webhooks/(?P<value>\d{15,22}/[\w-]{50,100})"),
-    shape("chat", ".", r"(?<![\w.-])[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])", looks_random),
-    shape("chat", ":aa", r"(?<![0-9])\d{8,10}:AA[\w-]{32,34}(?![\w-])"),
-    shape("chat", "hook", r"/(?:hooks?|webhooks?|incoming)/(?P<value>[A-Za-z0-9_/-]{20,200})", looks_random),
-    shape(
-        "chat",
-        "syt_ tk_",
-        rf"{_START}(?:syt_[A-Za-z0-9]{{2,80}}_[A-Za-z]{{20}}_\w{{6}}|tk_[a-z0-9]{{29}}){_END}",
-        looks_keyed,
-    ),
-    shape("chat", ".webhook.office.com/", r"\.webhook\.office\.com/(?P<value>[\w@/-]{60,300})"),
-    shape(
+    *shapes(
         "registry",
-        "npm_ pypi- rubygems_ dckr_ cio oy2",
-        rf"""{_START}(?:npm_[A-Za-z0-9]{{36}}|pypi-[\w-]{{50,255}}|rubygems_[0-9a-f]{{48}}
+        (
+            "npm_ pypi- rubygems_ dckr_ cio oy2",
+            rf"""{_START}(?:npm_[A-Za-z0-9]{{36}}|pypi-[\w-]{{50,255}}|rubygems_[0-9a-f]{{48}}
         |dckr_(?:pat|oat)_[\w-]{{20,60}}|cio[A-Za-z0-9]{{32}}|oy2[a-z0-9]{{43}}){_END}""",
-        looks_keyed,
+            looks_keyed,
+        ),
+        # In Docker's and npm's configuration files and conda's links.
+        ("auth", r"""(?:"auth"\s?:\s?"|\b_auth[ ]?=[ ]?"?)(?P<value>[A-Za-z0-9+/]{12,2000}={0,2})"""),
+        ("npmauth", r"""npmAuth(?:Token|Ident)["']?:[ ]?["']?(?P<value>[^\s"']{12,400})"""),
+        ("/t/", r"/t/(?P<value>[a-z]{2}-[0-9a-f-]{36})/"),
+        ("akcp cmvmdgtu", _START + r"(?:AKCp[A-Za-z0-9]{40,80}|cmVmdGtu[A-Za-z0-9]{50,80})"),
     ),
-    # Registries by what stands before: Docker's and npm's own files, conda's links.
-    shape(
-        "registry",
-        "auth",
-        r"""(?:"auth"\s?:\s?"|\b_auth[ ]?=[ ]?"?)(?P<value>[A-Za-z0-9+/]{12,2000}={0,2})""",
-    ),
-    shape("registry", "npmauth", r"""npmAuth(?:Token|Ident)["']?:[ ]?["']?(?P<value>[^\s"']{12,400})"""),
-    shape("registry", "/t/", r"/t/(?P<value>[a-z]{2}-[0-9a-f-]{36})/"),
-    shape("registry", "akcp cmvmdgtu", _START + r"(?:AKCp[A-Za-z0-9]{40,80}|cmVmdGtu[A-Za-z0-9]{50,80})"),
-    shape(
-        "service",  # Stripe, SendGrid, Square, DigitalOcean, Shopify, Atlassian, Figma and others
-        "k_live_ k_test_ whsec_ sg. sq0 _v1_ shp atatt3 figd_ pmak- sntry glsa_ glc_",
-        rf"""{_START}(?:[sr]k_(?:live|test)_[A-Za-z0-9]{{16,255}}|whsec_[A-Za-z0-9+/=]{{24,80}}
+    *shapes(
+        "service",
+        # Stripe, SendGrid, Square, DigitalOcean, Shopify, Atlassian, Figma and others
+        (
+            "k_live_ k_test_ whsec_ sg. sq0 _v1_ shp atatt3 figd_ pmak- sntry glsa_ glc_",
+            rf"""{_START}(?:[sr]k_(?:live|test)_[A-Za-z0-9]{{16,255}}|whsec_[A-Za-z0-9+/=]{{24,80}}
         |SG\.[\w-]{{16,64}}\.[\w-]{{16,64}}|sq0(?:atp|csp)-[\w-]{{22,60}}|do[por]_v1_[0-9a-f]{{64}}
         |shp(?:at|ss|ca|pa)_[0-9a-fA-F]{{32}}|ATATT3[\w=-]{{60,300}}|figd_[\w-]{{36,60}}
         |PMAK-[0-9a-f]{{24}}-[0-9a-f]{{34}}|sntry[su]_[\w=+/]{{60,300}}|gl(?:sa|c)_[\w=+/]{{32,300}}){_END}""",
-        looks_keyed,
-    ),
-    shape(
-        "service",  # New Relic, Databricks, Doppler, Vault, Terraform, PlanetScale, Supabase, Netlify, Linear
-        "nrak- dapi dp. hvs. hvb. atlasv1 pscale_ sbp_ nfp_ lin_api_",
-        rf"""{_START}(?:NRAK-[A-Z0-9]{{27}}|dapi[0-9a-f]{{32}}(?:-\d)?|dp\.(?:pt|st|ct|sa)\.[\w.-]{{40,80}}
+            looks_keyed,
+        ),
+        # New Relic, Databricks, Doppler, Vault, Terraform, PlanetScale, Supabase, Netlify, Linear
+        (
+            "nrak- dapi dp. hvs. hvb. atlasv1 pscale_ sbp_ nfp_ lin_api_",
+            rf"""{_START}(?:NRAK-[A-Z0-9]{{27}}|dapi[0-9a-f]{{32}}(?:-\d)?|dp\.(?:pt|st|ct|sa)\.[\w.-]{{40,80}}
         |hv[sb]\.[\w-]{{24,300}}|[A-Za-z0-9]{{14}}\.atlasv1\.[\w-]{{60,80}}
         |pscale_(?:tkn|pw|oauth)_[\w.=-]{{32,64}}|sbp_[0-9a-f]{{40}}|nfp_[A-Za-z0-9]{{36}}
         |lin_api_[A-Za-z0-9]{{40}}){_END}""",
-        looks_keyed,
-    ),
-    shape(
-        "service",  # Notion, Fly, Mailgun, Mailchimp, Alibaba, Facebook, Heroku
-        "ntn_ secret_ fm2_ key- -us ltai eaa hrku-",
-        rf"""{_START}(?:ntn_[A-Za-z0-9]{{40,60}}|secret_[A-Za-z0-9]{{43}}|fm2_[\w+/=,]{{60,2000}}
+            looks_keyed,
+        ),
+        # Notion, Fly, Mailgun, Mailchimp, Alibaba, Facebook, Heroku
+        (
+            "ntn_ secret_ fm2_ key- -us ltai eaa hrku-",
+            rf"""{_START}(?:ntn_[A-Za-z0-9]{{40,60}}|secret_[A-Za-z0-9]{{43}}|fm2_[\w+/=,]{{60,2000}}
         |key-[0-9a-f]{{32}}|[0-9a-f]{{32}}-us\d{{1,2}}|LTAI[A-Za-z0-9]{{12,20}}|EAA[A-Za-z0-9]{{90,250}}
         |HRKU-[\w-]{{36,70}}){_END}""",
-        looks_keyed,
-    ),
-    shape(
-        "service",  # Supabase, Airtable, SonarQube, Dropbox, Vault before 1.10, Docker swarm, k3s
-        "sb_secret_ pat squ_ sqp_ sqa_ sl. s. swmtkn- ::server:",
-        rf"""{_START}(?:sb_secret_[\w-]{{20,60}}|pat[A-Za-z0-9]{{14}}\.[0-9a-f]{{64}}|sq[upa]_[0-9a-f]{{40}}
+            looks_keyed,
+        ),
+        # Supabase, Airtable, SonarQube, Dropbox, Vault before 1.10, Docker swarm, k3s
+        (
+            "sb_secret_ pat squ_ sqp_ sqa_ sl. s. swmtkn- ::server:",
+            rf"""{_START}(?:sb_secret_[\w-]{{20,60}}|pat[A-Za-z0-9]{{14}}\.[0-9a-f]{{64}}|sq[upa]_[0-9a-f]{{40}}
         |sl\.[\w-]{{60,2000}}|s\.[A-Za-z0-9]{{24}}|SWMTKN-1-[a-z0-9-]{{60,90}}|K10[0-9a-f]{{32,80}}::\w{{1,20}}:[0-9a-f]{{20,80}}){_END}""",
-        looks_keyed,
-    ),
-    shape(
-        "service",  # Brevo, Pulumi, Render, Contentful, Square, Mapbox
-        "xkeysib- pul- rnd_ cfpat- eaaa sk.eyj",
-        rf"""{_START}(?:xkeysib-[0-9a-f]{{64}}-\w{{16}}|pul-[0-9a-f]{{40}}|rnd_[A-Za-z0-9]{{24,40}}|CFPAT-[\w-]{{40,60}}
+            looks_keyed,
+        ),
+        # Brevo, Pulumi, Render, Contentful, Square, Mapbox
+        (
+            "xkeysib- pul- rnd_ cfpat- eaaa sk.eyj",
+            rf"""{_START}(?:xkeysib-[0-9a-f]{{64}}-\w{{16}}|pul-[0-9a-f]{{40}}|rnd_[A-Za-z0-9]{{24,40}}|CFPAT-[\w-]{{40,60}}
         |EAAA[\w-]{{56,64}}|sk\.eyJ[\w-]{{40,200}}\.[\w-]{{16,60}}){_END}""",
-        looks_keyed,
+            looks_keyed,
+        ),
+        ("--token", r"--token[ =](?P<value>[a-z0-9]{6}\.[a-z0-9]{16})(?![a-z0-9])"),  # kubeadm
+        ("alchemy.com/ infura.io/", r"(?:alchemy\.com|infura\.io)/v\d/(?P<value>[\w-]{20,60})"),
+        ("sk", rf"{_START}SK[0-9a-f]{{32}}{_END}"),  # Twilio
     ),
-    shape("service", "--token", r"--token[ =](?P<value>[a-z0-9]{6}\.[a-z0-9]{16})(?![a-z0-9])"),  # kubeadm
-    shape("service", "alchemy.com/ infura.io/", r"(?:alchemy\.com|infura\.io)/v\d/(?P<value>[\w-]{20,60})"),
-    shape("service", "sk", rf"{_START}SK[0-9a-f]{{32}}{_END}"),  # Twilio
-    # Signed (three parts), encrypted (five, some of them empty), and what frameworks make alike.
-    shape("jwt", "eyj", r"(?<![\w-])eyJ[\w-]{8,4000}+(?:\.[\w-]{0,4000}+){2,4}"),
-    shape("jwt", "eyj", r"(?<![\w-])eyJpdiI6[\w%+/-]{40,4000}={0,2}"),
+    *shapes(
+        "jwt",
+        # Signed (three parts), encrypted (five, some empty), and similar tokens of frameworks.
+        ("eyj", r"(?<![\w-])eyJ[\w-]{8,4000}+(?:\.[\w-]{0,4000}+){2,4}"),
+        ("eyj", r"(?<![\w-])eyJpdiI6[\w%+/-]{40,4000}={0,2}"),
+    ),
 )

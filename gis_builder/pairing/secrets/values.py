@@ -1,4 +1,4 @@
-"""Shapes of credentials, and whether a value that matches one is a secret or only stands for one."""
+"""Shapes of credentials, and tests whether a matching value is a secret or a placeholder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# As they are counted, and what a dataset's card calls them.
+# Kinds as counted in statistics.json, with their descriptions in a dataset's card.
 KINDS = {
     "secret_private_key": "private keys (PEM, OpenSSH, PGP, PuTTY, age)",
     "secret_github": "GitHub tokens",
@@ -35,18 +35,21 @@ class Shape:
     """One shape of a kind of credential."""
 
     kind: str
-    gates: tuple[str, ...]
+    gates: tuple[str, ...]  # the pattern is tried if a lower-case text contains one of these
     pattern: re.Pattern[str]
     accepts: Callable[[str], bool] | None = None
 
 
-def shape(kind: str, gates: str, pattern: str, accepts: Callable[[str], bool] | None = None) -> Shape:
-    """A shape of `secret_` + `kind`, from gates with blanks between and a verbose pattern."""
-    return Shape(f"secret_{kind}", tuple(gates.split()), re.compile(pattern, re.VERBOSE), accepts)
+def shapes(kind: str, *rows: tuple[str, str] | tuple[str, str, Callable[[str], bool]]) -> tuple[Shape, ...]:
+    """Shapes of one kind; a row has gates separated by blanks, a verbose pattern, and a test of the value."""
+    return tuple(
+        Shape(f"secret_{kind}", tuple(gates.split()), re.compile(pattern, re.VERBOSE), *accepts)
+        for gates, pattern, *accepts in rows
+    )
 
 
 QUOTE = r"""\\{0,2}["'`]"""
-GIVEN = rf"""(?:
+ASSIGNED = rf"""(?:
     [\\"'`\])]{{0,4}}[ \t]{{0,8}}(?:=>|->|:=|:|={{1,2}}|,(?=[ ]?["'`\\]))[ \t]{{0,8}}(?:\[(?!secret\]))?
         (?:(?:&|static[ ]|const[ ]|[sS]tr(?:ing)?){{0,3}}[ ]=[ ])?
     |(?:{QUOTE})?[ \t]{{0,4}}[,{{]?\s{{0,40}}(?:type\s{{1,8}}=\s{{1,8}}string\s{{1,16}})?
@@ -58,31 +61,31 @@ LINE_START = r"(?m:^)[ \t>+|-]{0,20}(?:\d{1,6}[ ]{1,4})?(?:(?:export|set|setx|EN
 LINE_END = r"(?=[ \t]{0,20}\\?\r?(?m:$))"
 
 
-_RANDOM_BITS = 3.2  # bits a character; prose and identifiers of the same length mostly stay under it
-_GLANCE = 512  # characters looked at: what begins like a secret doesn't end as a stand-in
+_RANDOM_BITS = 3.2  # entropy per character; prose and identifiers are mostly below
+_EXAMINED = 512  # characters of a value that are searched for signs of a placeholder
 
-# What people write in place of a secret: "xxxxxx", "****", "...", "your-key".
-_STAND_IN = re.compile(
+# "xxxxxx", "****", "...", "your-key"
+_PLACEHOLDER = re.compile(
     r"x{4}|\*{3}|\.{3}|•|…|example|placeholder|(?<![A-Za-z0-9])your|your[-_]|redacted|change[-_]?(?:me|it)"
     r"|removed|dummy|(?<![A-Za-z0-9])(?:my|some|the)[-_]?(?:pass|secret|token|key)",
     re.IGNORECASE,
 )
-# What stands for a value in programs: "${TOKEN}", "<token>", "%s", "&str", "[secret]", "get(", "Option<";
-# or a path or a file: "/home", "C:\\Users", "main.rs".
+# Expressions in programs: "${TOKEN}", "<token>", "%s", "&str", "[secret]", "get(", "Option<"; also paths:
+# "/home", "C:\\Users", "main.rs".
 _EXPRESSION = re.compile(
     r"[<{\[(&/\\]|\$[A-Za-z_{(]|%[(sd{]|~/|[*@][A-Za-z_]+$|[=:|!]+$|[A-Za-z]:[/\\]|[\w.]*\w[(\[{<]"
     r"|[\w.-]+\.[A-Za-z]{1,4}[.,;:]?$"
 )
-# "settings.PASSWORD", "std::string", "get_password", "userPassword": a name of something in a program.
+# Names in programs: "settings.PASSWORD", "std::string", "get_password", "userPassword".
 _NAME = re.compile(
     r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+|_*[A-Za-z]+(?:_[A-Za-z]+)+_*|[a-z]+(?:[A-Z][a-z]+)+"
 )
-# Of names in quotation marks, those that are about secrets: "db_password", "userToken", "settings.api_key".
+# Quoted names of secrets: "db_password", "userToken", "settings.api_key".
 _ABOUT_SECRETS = re.compile(
     r"pass|pwd|secret|token|key|user|login|auth|cred|value|field|input|env|hash|config|setting|get|set|is|has",
     re.IGNORECASE,
 )
-# Words that follow "password:" in code, forms and logs without being one; the last line in other languages.
+# Words after "password:" in code, forms and logs that aren't passwords; the last line has other languages.
 _WORDS = re.compile(
     r"and|any|bool|boolean|bytes|char|default|disabled|email|empty|enabled|encrypted|expired|false|field|fixed"
     r"|for|from|hash|hidden|incorrect|input|int|invalid|key|login|missing|nil|none|null|number|off|optional|pass"
@@ -94,68 +97,66 @@ _WORDS = re.compile(
 _NOT_A_WORD = re.compile(r"[0-9]|[a-z][A-Z]")
 _LONG_HEX = re.compile(r"[0-9a-f]{32}")
 _PIECE = re.compile(r"[A-Za-z0-9_-]{10,}")
-_AFTER = ".,;:)]}"  # may stand behind a value
-_DENSE_BITS = 4.0  # more than hexadecimal digits can have
+_PUNCTUATION = ".,;:)]}"  # may follow a value
+_HEX_BITS = 4.0  # maximum entropy of hexadecimal digits
 
 
-def is_stand_in(value: str) -> bool:
-    """Whether the value only says that a secret belongs there."""
-    glance = value[:_GLANCE]
-    return _STAND_IN.search(glance) is not None or len(set(glance)) < 3
+def _is_placeholder(value: str) -> bool:
+    start = value[:_EXAMINED]
+    return _PLACEHOLDER.search(start) is not None or len(set(start)) < 3
 
 
 def looks_random(value: str) -> bool:
-    """Digits and letters mixed with high entropy, and no stand-in."""
-    has_both = _has_digit(value) and any(c.isalpha() for c in value)
-    return has_both and _is_dense(value)
+    """Whether the value has letters, digits and high entropy."""
+    return _has_digit(value) and any(c.isalpha() for c in value) and _has_entropy(value)
 
 
 def looks_keyed(value: str) -> bool:
-    """As `looks_random`, where the place already tells: letters of both cases will do instead of digits."""
-    return (_has_both_cases(value) or _has_digit(value)) and _is_dense(value)
+    """As `looks_random`, after a clear prefix or name: letters of both cases suffice instead of digits."""
+    return (_has_both_cases(value) or _has_digit(value)) and _has_entropy(value)
 
 
 def is_no_word(value: str) -> bool:
-    """Whether no language writes it: digits among the letters, or a capital in their midst; no stand-in."""
-    return _NOT_A_WORD.search(value) is not None and not is_stand_in(value)
+    """Whether the value has a digit or a capital after a small letter, and is not a placeholder."""
+    return _NOT_A_WORD.search(value) is not None and not _is_placeholder(value)
 
 
 def looks_mixed(value: str) -> bool:
-    """As `looks_random`, in letters of both cases and denser than hexadecimal: no digest looks like it."""
-    return _has_both_cases(value) and looks_random(value) and _bits(value) >= _DENSE_BITS
+    """As `looks_random`, with letters of both cases and more entropy than a hexadecimal hash."""
+    return _has_both_cases(value) and looks_random(value) and _bits(value) >= _HEX_BITS
 
 
 def looks_mixed_or_long(value: str) -> bool:
     """As `looks_mixed`, or with 32 hexadecimal digits in a row."""
-    return looks_mixed(value) or (_LONG_HEX.search(value) is not None and not is_stand_in(value))
+    return looks_mixed(value) or (_LONG_HEX.search(value) is not None and not _is_placeholder(value))
 
 
 def holds_random(value: str) -> bool:
-    """Whether a piece of ten letters or more looks random, as a cookie's does that is no setting."""
+    """Whether a part of ten characters or more looks random, unlike a cookie with a setting."""
     return any(looks_keyed(piece) and is_no_word(piece) for piece in _PIECE.findall(value))
 
 
 def could_be_password(value: str) -> bool:
-    """Whether what is given to a name such as `password` is one: no stand-in, type, name or expression."""
-    return _could_be(value) and not _NAME.fullmatch(value.rstrip(_AFTER))
+    """Whether a value is not a placeholder, type, name or expression."""
+    return _could_be(value) and not _NAME.fullmatch(value.rstrip(_PUNCTUATION))
 
 
 def could_be_literal(value: str) -> bool:
-    """As `could_be_password`, in quotation marks, where names are values too if they aren't about secrets."""
+    """As `could_be_password`, for quoted values: these may look like names that aren't about secrets."""
     is_name = _NAME.fullmatch(value) is not None and _ABOUT_SECRETS.search(value) is not None
     return _could_be(value) and not is_name
 
 
 def is_hard_password(value: str) -> bool:
-    """Whether it is a password even amid prose or code: letters, with a digit or a sign among them."""
+    """As `could_be_password`, for prose and code: it must have a letter, and a digit or sign inside."""
     has_letter = any(c.isalpha() for c in value)
     core = value.strip(".:,;!?'-")
     return has_letter and any(not c.isalpha() for c in core) and could_be_password(value)
 
 
 def _could_be(value: str) -> bool:
-    is_word = _WORDS.fullmatch(value.rstrip(_AFTER)) is not None
-    return not is_word and not is_stand_in(value) and not _EXPRESSION.match(value)
+    is_word = _WORDS.fullmatch(value.rstrip(_PUNCTUATION)) is not None
+    return not is_word and not _is_placeholder(value) and not _EXPRESSION.match(value)
 
 
 def _has_digit(value: str) -> bool:
@@ -166,10 +167,11 @@ def _has_both_cases(value: str) -> bool:
     return value not in (value.lower(), value.upper())
 
 
-def _is_dense(value: str) -> bool:
-    return not is_stand_in(value) and _bits(value) >= _RANDOM_BITS
+def _has_entropy(value: str) -> bool:
+    return not _is_placeholder(value) and _bits(value) >= _RANDOM_BITS
 
 
 def _bits(value: str) -> float:
+    """Entropy per character."""
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)

@@ -1,4 +1,4 @@
-"""From a sentence to candidates, the surest first. Rules, no LLM: better none than a wrong one."""
+"""Make positives and negatives of a sentence by rules; precision matters more than recall."""
 
 from __future__ import annotations
 
@@ -32,65 +32,63 @@ _PARTS = {
 
 
 def rephrased(text: str, table: str = "questions") -> Iterator[tuple[str, float]]:
-    """Other wordings of a question, each with how sure it is; none of what is no question that is known."""
-    for shape, wording, sure in _rules(table):
-        match = shape.fullmatch(text)
+    """Other wordings of a question with their confidences; nothing for unknown questions."""
+    for pattern, wording, confidence in _rules(table):
+        match = pattern.fullmatch(text)
         if match:
-            asked = capital(
-                wording.format_map({name: part.strip() for name, part in match.groupdict().items()})
-            )
-            yield asked + ("?" if match["end"] else ""), sure
+            parts = {name: part.strip() for name, part in match.groupdict().items()}
+            yield capital(wording.format_map(parts)) + ("?" if match["end"] else ""), confidence
 
 
 @cache
 def _rules(table: str) -> tuple[tuple[re.Pattern[str], str, float], ...]:
-    return tuple((_shape(left), right, sure) for left, right, sure in parse(read_table(table)))
+    return tuple((_pattern(left), right, confidence) for left, right, confidence in parse(read_table(table)))
 
 
-def _shape(left: str) -> re.Pattern[str]:
+def _pattern(left: str) -> re.Pattern[str]:
     pieces = re.split(r"\{(\w+)\}", left)
     pattern = "".join(
-        f"(?P<{piece}>{_PARTS[piece]})" if place % 2 else re.escape(piece)
-        for place, piece in enumerate(pieces)
+        f"(?P<{piece}>{_PARTS[piece]})" if index % 2 else re.escape(piece)
+        for index, piece in enumerate(pieces)
     )
     return re.compile(rf"{pattern}\s*(?P<end>\?*)", re.IGNORECASE)
 
 
-_LEAST = 0.78  # below it a candidate is not worth having
-_LONGEST = 120  # tokens; what is longer is a list or no sentence
-_ASIDE = 0.9  # what a contrast is worth in a part of the sentence that others depend little on
+_MIN_CONFIDENCE = 0.78
+_MAX_TOKENS = 120  # longer texts are lists
+_SUBORDINATE = 0.9  # factor for a contrast in a subordinate clause
 _AFTER = word_set("to from")
 _NOT = word_set("not longer cannot don't doesn't didn't isn't aren't can't")
 _QUANTITIES = word_set("no few many")
-_PAIRED = 6  # how many changes are tried two at a time
+_MAX_COMBINED = 6  # changes that are combined in pairs
 
 
 def candidates(text: str, polarity: Polarity, size: int) -> list[str]:
-    """Up to `size` sentences, none of them equal to the text or to one another."""
+    """Up to `size` distinct sentences that differ from the text."""
     sentence = TaggedSentence(" ".join(text.split()))
-    if not 0 < len(sentence.words) <= _LONGEST:
+    if not 0 < len(sentence.words) <= _MAX_TOKENS:
         return []
-    if asked := intent_questions(sentence.text, polarity):
-        return asked[:size]
-    changes = _same(sentence) if polarity == "positive" else opposites(sentence)
-    ranked = sorted(distinct(sentence, changes), key=lambda found: (-found[1], found[0]))
+    if questions := intent_questions(sentence.text, polarity):
+        return questions[:size]
+    changes = _paraphrases(sentence) if polarity == "positive" else opposites(sentence)
+    ranked = sorted(distinct(sentence, changes), key=lambda pair: (-pair[1], pair[0]))
     return [candidate for candidate, _ in ranked[:size]]
 
 
-def _same(sentence: TaggedSentence) -> Iterator[Change]:
+def _paraphrases(sentence: TaggedSentence) -> Iterator[Change]:
     whole = (0, len(sentence.words))
-    yield from (Change(sure, (Edit(*whole, text),)) for text, sure in rephrased(sentence.text))
+    yield from (Change(confidence, (Edit(*whole, text),)) for text, confidence in rephrased(sentence.text))
     yield from reorderings(sentence)
     small = [*_table("paraphrases").changes(sentence), *synonym_changes(sentence)]
     yield from small
-    best = sorted(small, key=lambda change: -change.confidence)[:_PAIRED]
+    best = sorted(small, key=lambda change: -change.confidence)[:_MAX_COMBINED]
     for one, other in combinations(best, 2):
-        if not any(mine.meets(its) for mine in one.edits for its in other.edits):
+        if not any(first.overlaps(second) for first in one.edits for second in other.edits):
             yield Change(one.confidence * other.confidence, (*one.edits, *other.edits))
 
 
 def opposites(sentence: TaggedSentence) -> Iterator[Change]:
-    """Changes that deny a sentence, or put an antonym into it."""
+    """Changes that negate a sentence or replace a word by an antonym."""
     if not sentence.is_question:
         yield from (assertions if sentence.is_negative else denials)(sentence)
     contrasts = (
@@ -109,21 +107,21 @@ def _table(name: str) -> PhraseTable:
 
 
 def _weighed(sentence: TaggedSentence, change: Change) -> Change:
-    """Less sure where it stands in a clause that another depends on, or in brackets: it says little there."""
+    """Lower the confidence of a change in a subordinate clause or in brackets."""
     before = slice(1, change.edits[0].start)
-    is_aside = "(" in sentence.words[before] or set("WS") & set(sentence.codes[before])
-    return Change(change.confidence * _ASIDE if is_aside else change.confidence, change.edits)
+    is_subordinate = "(" in sentence.words[before] or set("WS") & set(sentence.codes[before])
+    return Change(change.confidence * _SUBORDINATE if is_subordinate else change.confidence, change.edits)
 
 
 def _is_opposite(sentence: TaggedSentence, edit: Edit) -> bool:
-    """Whether a contrast of words makes one of sentences."""
+    """Whether an opposite word makes the sentence an opposite."""
     if sentence.codes[edit.start] == "J" and "".join(sentence.words[edit.end : edit.end + 1])[:1].isupper():
         return False  # part of a name
     if sentence.is_question and set(sentence.codes[edit.start : edit.end]) & set("JRDe"):
         return False
     causes = edit.text.startswith(("prevent", "forbid", "cause"))
     if causes and set(sentence.low[edit.end : edit.end + 7]) & _AFTER:
-        return False  # one is caused to do, and prevented from doing
+        return False  # "cause to do" needs "prevent from doing"
     near = sentence.low[max(0, edit.start - 3) : edit.end + 1]
     return not sentence.is_negative or (
         edit.start > 0 and sentence.low[0] != "no" and edit.text not in _QUANTITIES and not _NOT & set(near)
@@ -131,24 +129,24 @@ def _is_opposite(sentence: TaggedSentence, edit: Edit) -> bool:
 
 
 def distinct(sentence: TaggedSentence, changes: Iterable[Change]) -> list[tuple[str, float]]:
-    """The sentences that changes make, each once, with how sure its rule is; none that touches a name."""
-    found: dict[str, tuple[str, float]] = {}
+    """The distinct results of changes with their confidences, without changes of names."""
+    results: dict[str, tuple[str, float]] = {}
     for change in changes:
-        if change.confidence < _LEAST or any(_is_named(sentence, edit) for edit in change.edits):
+        if change.confidence < _MIN_CONFIDENCE or any(_changes_name(sentence, edit) for edit in change.edits):
             continue
         text = sentence.apply(change.edits)
         key = text.casefold()
-        if key != sentence.text.casefold():
-            found[key] = max(found.get(key, (text, 0.0)), (text, change.confidence), key=lambda pair: pair[1])
-    return list(found.values())
+        if key != sentence.text.casefold() and (key not in results or results[key][1] < change.confidence):
+            results[key] = text, change.confidence
+    return list(results.values())
 
 
-def _is_named(sentence: TaggedSentence, edit: Edit) -> bool:
-    """Whether an edit of some words would touch a name: one with a capital inside the sentence."""
+def _changes_name(sentence: TaggedSentence, edit: Edit) -> bool:
+    """Whether an edit of a part of the sentence changes a capitalised word inside it."""
     if edit.start == 0 and edit.end == len(sentence.words):
         return False
     return any(
-        sentence.words[place][:1].isupper() and sentence.codes[place] != "P"
-        for place in range(max(edit.start, 1), edit.end)
-        if sentence.codes[place - 1] != "."
+        sentence.words[index][:1].isupper() and sentence.codes[index] != "P"
+        for index in range(max(edit.start, 1), edit.end)
+        if sentence.codes[index - 1] != "."
     )

@@ -1,4 +1,4 @@
-"""Saying no where a sentence says yes."""
+"""Negate affirmative sentences, and make negated ones affirmative."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from llm_labeler.clients.wordnet.sentence import (
     word_set,
 )
 
-# A subject that these begin is not denied by denying its verb.
+# Negating the verb doesn't negate a sentence whose subject begins with one of these.
 _QUANTIFIED = word_set(
     "all every each both either any anyone anybody everyone everything everybody only just almost nearly few"
 )
-# What some do, and what others don't, may both be true.
+# With these subjects, a sentence and its negation may both be true.
 PARTIAL = word_set("some many several sometimes occasionally rarely certain other others another")
-# After a verb they limit it, so that `not` would mean something else: is only, are all.
+# `not` before one of these means something else: "is not only", "are not all".
 _NARROWING = word_set("only just even all both either merely")
-# Adverbs that don't bear `not` before them; those that say `as well` are left out instead.
+# Adverbs that can't follow `not`; `_AS_WELL` are dropped instead.
 UNDENIABLE = word_set(
     """
     sometimes probably possibly perhaps likely still certainly only just mostly mainly primarily largely
@@ -33,23 +33,23 @@ UNDENIABLE = word_set(
     """
 )
 _AS_WELL = word_set("also too")
-# What `no` takes the place of.
+# Words that `no` replaces.
 _NUMEROUS = word_set("a an some many several various multiple different numerous other")
 _NO_ORDER = word_set("let thank see welcome please")
 
 
 def denials(sentence: TaggedSentence) -> Iterator[Change]:
-    """Candidates that deny the main clause of a sentence that denies nothing."""
+    """Negations of the main clause of an affirmative sentence."""
     verb, start = main_verb(sentence), main_start(sentence)
     if verb is None or start is None or _NARROWING & set(sentence.low[verb + 1 : verb + 3]):
         return
     if verb == start:
         yield from _forbidden(sentence, verb)
     elif sentence.low[start] not in _QUANTIFIED and set(sentence.codes[start:verb]) & set("nsPE"):
-        yes = _without_prefix(sentence, verb)
-        if yes:  # not incorrect says less than correct
-            yield Change(0.95, (yes,))
-        elif edits := _denied(sentence, verb):
+        affirmative = _without_prefix(sentence, verb)
+        if affirmative:  # "correct" is better than "not incorrect"
+            yield Change(0.95, (affirmative,))
+        elif edits := _negated(sentence, verb):
             yield Change(_confidence(sentence, verb), edits)
 
 
@@ -65,14 +65,14 @@ def _forbidden(sentence: TaggedSentence, verb: int) -> Iterator[Change]:
 
 
 def _without_prefix(sentence: TaggedSentence, verb: int) -> Edit | None:
-    """`is incorrect` becomes `is correct`."""
+    """Change `is incorrect` to `is correct`."""
     match = re.compile("BR*[Je]").match(sentence.codes, verb)
     if not match or not is_prefixed(word := sentence.low[match.end() - 1]):
         return None
     return Edit(match.end() - 1, match.end(), word[2:])
 
 
-def _denied(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
+def _negated(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
     code, word = sentence.codes[verb], sentence.low[verb]
     after = sentence.codes[verb + 1 : verb + 2]
     if code == "B" and sentence.codes[verb - 1] == "E":
@@ -82,14 +82,14 @@ def _denied(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
     if code == "O" or (code == "d" and after not in tuple("DPITnsRJ#")):
         return ()
     if code == "v" and sentence.codes[-1] not in ".,":
-        return ()  # a heading, where nouns are easily taken for verbs
+        return ()  # a heading, in which nouns may be tagged as verbs
     return _with_do(sentence, verb)
 
 
 def _with_not(sentence: TaggedSentence, verb: int, text: str) -> tuple[Edit, ...]:
     after = "".join(sentence.low[verb + 1 : verb + 2])
     if sentence.codes[verb - 1] == "R" and sentence.low[verb - 1] not in _AS_WELL:
-        return ()  # you always will not …
+        return ()  # "you always will not"
     if after in UNDENIABLE:
         return ()
     end = verb + 2 if after in _AS_WELL else verb + 1
@@ -116,44 +116,44 @@ def _with_do(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
 
 
 def _there_is_no(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
-    place = verb + 1
-    if sentence.low[place : place + 1] == ("also",):
-        place += 1
-    if sentence.low[place : place + 1] and sentence.low[place] in _NUMEROUS:
-        place += 1
-    elif sentence.codes[place : place + 1] not in tuple("Jns"):
+    end = verb + 1
+    if sentence.low[end : end + 1] == ("also",):
+        end += 1
+    if sentence.low[end : end + 1] and sentence.low[end] in _NUMEROUS:
+        end += 1
+    elif sentence.codes[end : end + 1] not in tuple("Jns"):
         return ()
-    return (Edit(verb, place, f"{sentence.words[verb]} no"),)
+    return (Edit(verb, end, f"{sentence.words[verb]} no"),)
 
 
-def _some_to_any(sentence: TaggedSentence, place: int) -> tuple[Edit, ...]:
-    place += sentence.codes[place : place + 1] in ("v", "e")
-    return (Edit(place, place + 1, "any"),) if sentence.low[place : place + 1] == ("some",) else ()
+def _some_to_any(sentence: TaggedSentence, index: int) -> tuple[Edit, ...]:
+    index += sentence.codes[index : index + 1] in ("v", "e")
+    return (Edit(index, index + 1, "any"),) if sentence.low[index : index + 1] == ("some",) else ()
 
 
 def _confidence(sentence: TaggedSentence, verb: int) -> float:
-    sure = 0.95
+    confidence = 0.95
     if sentence.low[verb] in ("may", "might", "could"):
-        sure -= 0.05  # what may be also may not be
+        confidence -= 0.05  # "may" and "may not" can both be true
     if sentence.codes[verb] in "dv":
-        sure -= 0.05
+        confidence -= 0.05
     if set(sentence.low[verb:]) & {"because", "but", "so", "both", ";", "while", "although"}:
-        sure -= 0.1
+        confidence -= 0.1
     if set(sentence.low[:2]) & PARTIAL:
-        sure -= 0.25
+        confidence -= 0.25
     if re.search("C[zd]", sentence.codes[verb:]):
-        sure -= 0.1  # the verb after `and` is not denied
-    return sure - 0.1 * (len(sentence.words) > 45)
+        confidence -= 0.1  # the verb after `and` is not negated
+    return confidence - 0.1 * (len(sentence.words) > 45)
 
 
-# Words that live on a `not` before them.
+# Words that need a `not` before them.
 _POLAR = word_set(
     """
     yet either ever anymore until unless nor neither even necessarily much because enough only just but
     completely entirely fully all every both
     """
 )
-# Nouns that take no article.
+# Nouns without an article.
 _MASS = word_set(
     "evidence information pain research damage proof food help medicine knowledge money time water blood data"
 )
@@ -163,55 +163,58 @@ _DO = {"do": "v", "does": "z", "did": "d"}
 
 
 def assertions(sentence: TaggedSentence) -> Iterator[Change]:
-    """Candidates that leave out one `not` or `no`, the main clause's first."""
+    """Changes that drop one `not` or `no`."""
     main = main_verb(sentence)
-    for place in range(len(sentence.low)):
-        edits = _asserted(sentence, place)
-        after = sentence.low[place + 1 :]
+    for index in range(len(sentence.low)):
+        edits = _affirmed(sentence, index)
+        after = sentence.low[index + 1 :]
         if edits and not set(after[:3]) & _POLAR and "until" not in after:
-            near = main is not None and abs(place - main) <= 2
+            near = main is not None and abs(index - main) <= 2
             if not (near and sentence.low[0] in PARTIAL):
-                yield Change(0.93 if near else 0.82, (*edits, *_any_to_some(sentence, place + 1)))
+                yield Change(0.93 if near else 0.82, (*edits, *_any_to_some(sentence, index + 1)))
 
 
-def _asserted(sentence: TaggedSentence, place: int) -> tuple[Edit, ...]:
-    word, before = sentence.low[place], sentence.codes[place - 1] if place else "^"
+def _affirmed(sentence: TaggedSentence, index: int) -> tuple[Edit, ...]:
+    word, before = sentence.low[index], sentence.codes[index - 1] if index else "^"
     contracted = _CONTRACTED.fullmatch(word)
     if contracted or word in _IRREGULAR:
-        return (Edit(place, place + 1, contracted[1] if contracted else _IRREGULAR[word]),)
+        return (Edit(index, index + 1, contracted[1] if contracted else _IRREGULAR[word]),)
     if word.removesuffix("n't") in _DO and word not in _DO:
-        return _without_do(sentence, place, place + 1)
+        return _without_do(sentence, index, index + 1)
     if word == "not" and before == "O":
-        return _without_do(sentence, place - 1, place + 1)
-    if word == "not" and before in "BMH" and "or" not in sentence.low[place - 2 : place + 2]:
-        return (Edit(place, place + 1, ""),)
-    if word == "no" and sentence.low[place + 1 : place + 2] == ("longer",) and before in "PnsBMH":
-        return (Edit(place, place + 2, "still"),)
-    return _without_no(sentence, place) if word == "no" and before in "HvzdBI^" else ()
+        return _without_do(sentence, index - 1, index + 1)
+    if word == "not" and before in "BMH" and "or" not in sentence.low[index - 2 : index + 2]:
+        return (Edit(index, index + 1, ""),)
+    if word == "no" and sentence.low[index + 1 : index + 2] == ("longer",) and before in "PnsBMH":
+        return (Edit(index, index + 2, "still"),)
+    return _without_no(sentence, index) if word == "no" and before in "HvzdBI^" else ()
 
 
-def _without_do(sentence: TaggedSentence, start: int, place: int) -> tuple[Edit, ...]:
-    """`does not often cause` becomes `often causes`."""
-    end = place
+def _without_do(sentence: TaggedSentence, start: int, adverbs: int) -> tuple[Edit, ...]:
+    """Change `does not often cause` to `often causes`."""
+    end = adverbs
     while sentence.codes[end : end + 1] == "R":
         end += 1
     if sentence.codes[end : end + 1] not in ("v", "H") or (start and sentence.codes[start - 1] in "CT"):
         return ()
     verb = inflected_verb(sentence.low[end], _DO[sentence.low[start].removesuffix("n't")])
-    return (Edit(start, end + 1, " ".join((*sentence.words[place:end], verb))),)
+    return (Edit(start, end + 1, " ".join((*sentence.words[adverbs:end], verb))),)
 
 
-def _without_no(sentence: TaggedSentence, place: int) -> tuple[Edit, ...]:
-    phrase = re.compile("[Jneg]*(?=[Jns])[ns]").match(sentence.codes, place + 1)
+def _without_no(sentence: TaggedSentence, index: int) -> tuple[Edit, ...]:
+    phrase = re.compile("[Jneg]*(?=[Jns])[ns]").match(sentence.codes, index + 1)
     if not phrase:
         return ()
     word = sentence.low[phrase.end() - 1]
     if sentence.codes[phrase.end() - 1] == "s":
-        return (Edit(place, place + 1, "some" if place == 0 or sentence.codes[place - 1] == "I" else ""),)
-    mass = word in _MASS or word.endswith(("ing", "ness", "ence"))
-    return (Edit(place, place + 1, "some" if mass else with_article_for(sentence.words[place + 1])),)
+        return (Edit(index, index + 1, "some" if index == 0 or sentence.codes[index - 1] == "I" else ""),)
+    is_mass = word in _MASS or word.endswith(("ing", "ness", "ence"))
+    return (Edit(index, index + 1, "some" if is_mass else with_article_for(sentence.words[index + 1])),)
 
 
-def _any_to_some(sentence: TaggedSentence, place: int) -> tuple[Edit, ...]:
-    near = sentence.low[place : place + 4]
-    return (Edit(place + near.index("any"), place + near.index("any") + 1, "some"),) if "any" in near else ()
+def _any_to_some(sentence: TaggedSentence, start: int) -> tuple[Edit, ...]:
+    near = sentence.low[start : start + 4]
+    if "any" not in near:
+        return ()
+    index = start + near.index("any")
+    return (Edit(index, index + 1, "some"),)

@@ -1,4 +1,4 @@
-"""Another thing of the same kind: the other organ, drug, illness, relative, program."""
+"""Replace a thing by another of the same kind: an organ, drug, illness, relative or program."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from llm_labeler.clients.wordnet.sentence import Edit, MeaningChange, TaggedSent
 from llm_labeler.clients.wordnet.substitutions import read_table
 from pairkit.system.seeded import keyed_hash
 
-_LONGEST = 3  # words of a name
-# What a thing may belong to: liver cancer, but no liver attack.
+_MAX_WORDS = 3  # of a name
+# Nouns that a thing may precede: "liver cancer", but not "liver attack".
 _HEADS = word_set(
     """
     cancer cancers disease diseases failure tumor tumors transplant transplants damage problems
@@ -21,7 +21,7 @@ _HEADS = word_set(
     attacks users error errors
     """
 )
-# Adjectives that leave a thing what it is; others may be part of its name: fatty liver.
+# Adjectives that are not part of a name, unlike that of "fatty liver".
 _PLAIN = word_set(
     """
     severe mild chronic acute other certain common serious persistent frequent small large high low
@@ -30,93 +30,86 @@ _PLAIN = word_set(
     recurrent bad strong possible pregnant sexual active infected
     """
 )
-_IDIOMS = (
-    ("other", "hand"),
-    ("one", "hand"),
-    ("by", "mouth"),
-    ("by", "heart"),
-    ("by", "hand"),
-    ("on", "foot"),
-)
-_SURE, _SURE_OF_NAMES = 0.93, 0.94
+_IDIOMS = frozenset(("other hand", "one hand", "by mouth", "by heart", "by hand", "on foot"))
+_CONFIDENCE, _CONFIDENCE_OF_PHRASES = 0.93, 0.94
 
 
 class _SiblingGroup(NamedTuple):
-    """A word's group, and whether its words are taken as they stand."""
+    """A line of `siblings.txt`."""
 
-    group: tuple[str, ...]
-    literal: bool
-    governs: bool  # only where a preposition follows
+    names: tuple[str, ...]
+    literal: bool  # not inflected
+    governs: bool  # only before a preposition
 
 
 def entity_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
-    """One change for each thing of which another of its kind is known that the sentence does not name."""
-    place = 0
-    while place < len(sentence.words):
-        for length in range(_LONGEST, 0, -1):
-            end = place + length
-            if end <= len(sentence.words) and (new := _other(sentence, place, end)):
-                yield meaning_change("entity", _sure(sentence, place, end), Edit(place, end, new))
-                place = end - 1
+    """One change for each thing that has a sibling which the sentence doesn't mention."""
+    start = 0
+    while start < len(sentence.words):
+        for length in range(_MAX_WORDS, 0, -1):
+            end = start + length
+            if end <= len(sentence.words) and (sibling := _sibling(sentence, start, end)):
+                yield meaning_change("entity", _confidence(sentence, start, end), Edit(start, end, sibling))
+                start = end - 1
                 break
-        place += 1
+        start += 1
 
 
-def _sure(sentence: TaggedSentence, start: int, end: int) -> float:
-    """Surer of what the sentence is about, which stands at its beginning, than of one item of many."""
-    sure = _SURE_OF_NAMES if end - start > 1 else _SURE
+def _confidence(sentence: TaggedSentence, start: int, end: int) -> float:
+    """Lower for items of lists, and in the second half of the sentence."""
+    confidence = _CONFIDENCE_OF_PHRASES if end - start > 1 else _CONFIDENCE
     listed = sentence.codes[end : end + 1] in (",", "C") or (start and sentence.codes[start - 1] in ",C")
-    return sure - (0.06 if listed else 0.0) - (0.02 if start > len(sentence.words) // 2 else 0.0)
+    return confidence - (0.06 if listed else 0.0) - (0.02 if start > len(sentence.words) // 2 else 0.0)
 
 
-def _other(sentence: TaggedSentence, start: int, end: int) -> str | None:
-    known = _known(sentence, start, end)
-    if known is None:
+def _sibling(sentence: TaggedSentence, start: int, end: int) -> str | None:
+    match = _look_up(sentence, start, end)
+    if match is None:
         return None
-    found, spoken, in_plural = known
-    if found.governs and sentence.codes[end : end + 1] != "I":
+    group, name, is_plural = match
+    if group.governs and sentence.codes[end : end + 1] != "I":
         return None
-    if not _stands_alone(sentence, start, end, literal=found.literal):
+    if not _stands_alone(sentence, start, end, literal=group.literal):
         return None
-    here = f" {' '.join(sentence.low)} "
-    others = [name for name in found.group if name != spoken and not _is_named(name, here)]
+    text = f" {' '.join(sentence.low)} "
+    others = [other for other in group.names if other != name and not _is_mentioned(other, text)]
     if not others:
         return None
-    chosen = min(others, key=lambda name: keyed_hash(0, sentence.text, name))
-    return plural(chosen) if in_plural else chosen
+    chosen = min(others, key=lambda other: keyed_hash(0, sentence.text, other))
+    return plural(chosen) if is_plural else chosen
 
 
-def _known(sentence: TaggedSentence, start: int, end: int) -> tuple[_SiblingGroup, str, bool] | None:
-    """The group that words are of, the name that they stand for in it, and whether they are its plural."""
-    low, names = sentence.low[start:end], _names()
-    for spoken in (" ".join(sentence.words[start:end]), " ".join(low)):
-        found = names.get(spoken)
-        if found and (found.literal or sentence.codes[end - 1] != "s"):
-            return found, spoken, False
+def _look_up(sentence: TaggedSentence, start: int, end: int) -> tuple[_SiblingGroup, str, bool] | None:
+    """The group of some words, their name in it, and whether they are its plural."""
+    low, groups = sentence.low[start:end], _groups()
+    for name in (" ".join(sentence.words[start:end]), " ".join(low)):
+        group = groups.get(name)
+        if group and (group.literal or sentence.codes[end - 1] != "s"):
+            return group, name, False
     singular = next((lemma for lemma in lemmas(low[-1], "n") if lemma != low[-1]), None)
     if singular is None:
         return None
-    spoken = " ".join((*low[:-1], singular))
-    found = names.get(spoken)
-    return (found, spoken, True) if found and not found.literal else None
+    name = " ".join((*low[:-1], singular))
+    group = groups.get(name)
+    return (group, name, True) if group and not group.literal else None
 
 
-def _is_named(name: str, here: str) -> bool:
-    """Whether a sentence speaks of a thing already, in the singular or plural."""
+def _is_mentioned(name: str, text: str) -> bool:
+    """Whether a text has a name in the singular or plural."""
     low = name.lower()
-    return any(f" {form} " in here for form in {low, plural(low)})
+    return any(f" {form} " in text for form in {low, plural(low)})
 
 
 def _stands_alone(sentence: TaggedSentence, start: int, end: int, *, literal: bool) -> bool:
-    """Whether the words are a thing of their own, and no part of another's name."""
+    """Whether the words are not part of a longer name."""
     codes, low = sentence.codes, sentence.low
     if not literal and not set(codes[start:end]) <= set("nsgJx#"):
         return False
     if codes[end - 1] in "vzd" or (end - start == 1 and codes[start] not in "nsgx" and not literal):
         return False
-    if low[max(0, start - 1) : end] in _IDIOMS or (
-        start == 0 and literal and sentence.words[0][:1].isupper()
-    ):
+    if " ".join(low[max(0, start - 1) : end]) in _IDIOMS:
+        return False
+    if start == 0 and literal and sentence.words[0][:1].isupper():
         return False
     before, after = codes[start - 1 : start] if start else "", codes[end : end + 1]
     if after in ("n", "s", "g") and low[end] not in _HEADS:
@@ -124,7 +117,7 @@ def _stands_alone(sentence: TaggedSentence, start: int, end: int, *, literal: bo
     if before in ("n", "g", "x") or (before in ("J", "e") and low[start - 1] not in _PLAIN):
         return False
     if low[end : end + 1] == ("(",) or "(" in low[max(0, start - 1) : start]:
-        return False  # what stands in brackets says the same again
+        return False  # brackets repeat a thing in other words
     if {*low[max(0, start - 1) : start], *low[end : end + 1]} & {"-", "/", "'"}:
         return False
     if any(word[:1].isupper() for word in sentence.words[max(start, 1) : end]) and not literal:
@@ -135,12 +128,12 @@ def _stands_alone(sentence: TaggedSentence, start: int, end: int, *, literal: bo
 
 
 @cache
-def _names() -> dict[str, _SiblingGroup]:
-    found: dict[str, _SiblingGroup] = {}
+def _groups() -> dict[str, _SiblingGroup]:
+    groups: dict[str, _SiblingGroup] = {}
     for line in read_table("siblings").splitlines():
         if line and not line.startswith("#"):
-            group = tuple(name.strip() for name in line.lstrip("=~").split(","))
-            place = _SiblingGroup(group, literal=line[0] in "=~", governs=line[0] == "~")
-            for name in group:
-                found.setdefault(name, place)
-    return found
+            names = tuple(name.strip() for name in line.lstrip("=~").split(","))
+            group = _SiblingGroup(names, literal=line[0] in "=~", governs=line[0] == "~")
+            for name in names:
+                groups.setdefault(name, group)
+    return groups

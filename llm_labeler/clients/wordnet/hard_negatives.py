@@ -1,6 +1,6 @@
-"""Hard negatives by rules: sentences that keep most words of another and change its meaning, each of a kind.
+"""Make hard negatives by rules: sentences that keep most words of a text and change its meaning.
 
-The surest changes are taken, of as many kinds as there are.
+The changes with the highest confidence are chosen, of as many kinds as possible.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from llm_labeler.records import ChangeKind
 _NO = word_set("no not never none nobody nothing cannot neither nor without don't doesn't")
 _DEGREES = word_set("more less most least")
 _POSSIBLE = word_set("may might could")
-# What the rules turn now and then that is no opposite there.
+# Words whose replacements are often not opposites.
 _AMISS = word_set("called having click stage iron slow marks scans little alone well long appear appears")
 
 
 def opposite_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
-    """Changes that deny a sentence, or put an antonym into it."""
+    """Changes that negate a sentence or replace a word by an antonym."""
     for change in opposites(sentence):
         edit = change.edits[0]
         if set(sentence.low[edit.start : edit.end]) & _AMISS and not _NO & {*edit.text.split()}:
@@ -53,21 +53,21 @@ def opposite_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
 
 
 def _is_misread(sentence: TaggedSentence, edit: Edit) -> bool:
-    """Whether what is denied may be no verb of the clause: another follows at once, or it is a participle."""
+    """Whether a negated word may not be the clause's verb: another verb follows, or it is a participle."""
     if sentence.low[edit.start : edit.start + 1] in (("called",), ("be",)):
         return True
     if edit.text.endswith(" no") and sentence.low[edit.end : edit.end + 1] in (("number",), ("lot",)):
-        return True  # there are a number of …
+        return True  # "there are a number of"
     return edit.text.startswith(("do not", "does not", "did not")) and has_later_verb(
         sentence.codes[edit.end :]
     )
 
 
 def _fits(sentence: TaggedSentence, edit: Edit) -> bool:
-    """Whether words may take a place: not beside themselves, nor beside what says the same again."""
+    """Whether a replacement fits: not next to an equal word, brackets or a degree."""
     low, start, end = sentence.low, edit.start, edit.end
     if edit.text.lower() in low[max(0, start - 3) : start] + low[end : end + 3]:
-        return False  # from mild to mild
+        return False  # "from mild to mild"
     if (low[end : end + 1] == ("(",) and sentence.codes[start] in "JRnse") or low[
         max(0, start - 1) : start
     ] == ("(",):
@@ -77,23 +77,23 @@ def _fits(sentence: TaggedSentence, edit: Edit) -> bool:
 
 def _of_kind(sentence: TaggedSentence, change: Change) -> MeaningChange:
     edit = change.edits[0]
-    was = {*sentence.low[edit.start : edit.end]}
-    negates = bool(_NO & {*edit.text.lower().split()}) != bool(_NO & was)
-    if negates and was & _POSSIBLE:
-        return MeaningChange("negation", Change(0.0, change.edits))  # what may be may also not be
+    removed = {*sentence.low[edit.start : edit.end]}
+    negates = bool(_NO & {*edit.text.lower().split()}) != bool(_NO & removed)
+    if negates and removed & _POSSIBLE:
+        return MeaningChange("negation", Change(0.0, change.edits))  # "may" and "may not" can both be true
     return MeaningChange("negation" if negates else "antonym", change)
 
 
 def _impossible(sentence: TaggedSentence) -> Iterator[MeaningChange]:
-    """`may cause` becomes `cannot cause`."""
-    place = main_verb(sentence)
-    if place is None or sentence.low[place] not in _POSSIBLE or sentence.is_negative or sentence.is_question:
+    """Change `may cause` to `cannot cause`."""
+    index = main_verb(sentence)
+    if index is None or sentence.low[index] not in _POSSIBLE or sentence.is_negative or sentence.is_question:
         return
     if "sometimes" in sentence.low:
         return
-    also = sentence.low[place + 1 : place + 2] == ("also",)
-    if sentence.codes[place + 1 + also : place + 2 + also] in ("v", "b", "H"):
-        yield meaning_change("negation", 0.93, Edit(place, place + 1 + also, "cannot"))
+    also = sentence.low[index + 1 : index + 2] == ("also",)
+    if sentence.codes[index + 1 + also : index + 2 + also] in ("v", "b", "H"):
+        yield meaning_change("negation", 0.93, Edit(index, index + 1 + also, "cannot"))
 
 
 @cache
@@ -109,35 +109,35 @@ _OTHER = {
     "must": ("need not", 0.93),
     "should": ("need not", 0.93),
 }
-# Who may do something, or must.
+# Subjects that may or must do something.
 _ACTING = word_set("you we they people patients women men parents doctors doctor users user person patient")
-# What one does not do, but has done to one.
+# Verbs of events that happen to a subject.
 _HAPPENING = word_set("have be feel need experience develop notice also lose get")
-# What happens so often can't be said to happen always.
+# Adverbs that contradict "always".
 _SELDOM = word_set("sometimes often occasionally rarely usually seldom eventually first only")
 
 
 def modality_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
-    """The main clause's modal verb, exchanged for one of another force."""
-    place = main_verb(sentence)
-    if place is None or sentence.codes[place] != "M" or sentence.is_negative or sentence.is_question:
+    """Replace the modal verb of the main clause."""
+    index = main_verb(sentence)
+    if index is None or sentence.codes[index] != "M" or sentence.is_negative or sentence.is_question:
         return
     if _SELDOM & set(sentence.low) or (
         sentence.low[0] == "in" and sentence.low[1] in ("some", "many", "rare")
     ):
         return
-    after = sentence.low[place + 1 : place + 2]
-    if sentence.low[place] in _OTHER and after != ("not",):
-        new, sure = _OTHER[sentence.low[place]]
-        if sentence.low[place] == "can" and not _ACTING & set(sentence.low[:place]):
-            new = "will always"  # it can cause, and not: it must cause
-        elif new == "will always" and _ACTING & set(sentence.low[:place]) and after[0] not in _HAPPENING:
+    after = sentence.low[index + 1 : index + 2]
+    if sentence.low[index] in _OTHER and after != ("not",):
+        new, confidence = _OTHER[sentence.low[index]]
+        if sentence.low[index] == "can" and not _ACTING & set(sentence.low[:index]):
+            new = "will always"  # for "it can cause", "it must cause" doesn't fit
+        elif new == "will always" and _ACTING & set(sentence.low[:index]) and after[0] not in _HAPPENING:
             new = "must"
         skipped = after == ("also",)
-        yield meaning_change("modality", sure, Edit(place, place + 1 + skipped, new))
+        yield meaning_change("modality", confidence, Edit(index, index + 1 + skipped, new))
 
 
-# What is said to happen at times can't be said to have ended.
+# Adverbs that contradict "no longer".
 _FREQUENCY = word_set(
     "often usually generally frequently typically occasionally sometimes rarely commonly seldom"
 )
@@ -145,36 +145,36 @@ _PERFECT = ("has", "have")
 
 
 def tense_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
-    """The main clause's verb in another tense."""
-    place = main_verb(sentence)
-    if place is None or sentence.is_negative or sentence.is_question:
+    """Change the tense of the main clause's verb."""
+    index = main_verb(sentence)
+    if index is None or sentence.is_negative or sentence.is_question:
         return
-    if _FREQUENCY & set(sentence.low[: place + 1]):
+    if _FREQUENCY & set(sentence.low[: index + 1]):
         return
-    if set("WS") & set(sentence.codes[:place]) or has_later_verb(sentence.codes[place + 1 :]):
+    if set("WS") & set(sentence.codes[:index]) or has_later_verb(sentence.codes[index + 1 :]):
         return  # it may be another clause's verb
-    code, low, after = sentence.codes[place], sentence.low[place], sentence.codes[place + 1 : place + 3]
+    code, low, after = sentence.codes[index], sentence.low[index], sentence.codes[index + 1 : index + 3]
     if low in _PERFECT and after == "be":
-        yield meaning_change("tense", 0.93, Edit(place, place + 2, "will be"))
+        yield meaning_change("tense", 0.93, Edit(index, index + 2, "will be"))
     elif low in _PERFECT and after[:1] == "e":
-        base = other_lemma(sentence.low[place + 1])
+        base = other_lemma(sentence.low[index + 1])
         if base:
-            yield meaning_change("tense", 0.92, Edit(place, place + 2, f"will {base}"))
+            yield meaning_change("tense", 0.92, Edit(index, index + 2, f"will {base}"))
     elif low in ("was", "were") and after[:1] == "e":
-        yield meaning_change("tense", 0.93, Edit(place, place + 1, "will be"))
+        yield meaning_change("tense", 0.93, Edit(index, index + 1, "will be"))
     elif low == "will" and after[:1] == "b":
-        yield meaning_change("tense", 0.9, Edit(place, place + 2, "has been"))
-    elif low in ("is", "are") and after[:1] in ("e", "g") and sentence.codes[place - 1] != "E":
-        yield meaning_change("tense", 0.86, Edit(place, place + 1, f"{low} no longer"))
-    elif code == "z" and not UNDENIABLE & set(sentence.low[place - 1 : place]):
-        yield meaning_change("tense", 0.84, Edit(place, place, "no longer"))
+        yield meaning_change("tense", 0.9, Edit(index, index + 2, "has been"))
+    elif low in ("is", "are") and after[:1] in ("e", "g") and sentence.codes[index - 1] != "E":
+        yield meaning_change("tense", 0.86, Edit(index, index + 1, f"{low} no longer"))
+    elif code == "z" and not UNDENIABLE & set(sentence.low[index - 1 : index]):
+        yield meaning_change("tense", 0.84, Edit(index, index, "no longer"))
 
 
 _WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _OTHER_WORDS = dict(
     zip(_WORDS, ("five", "six", "nine", "two", "three", "four", "five", "six", "four"), strict=True)
 )
-# Of at most 15 digits before the point: a float holds no more, and nothing is counted in them.
+# At most 15 digits before the point, as a float is exact up to there.
 _DIGITS = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,15}(?:\.\d{1,15})?")
 _GROUPED = re.compile(r"\d,$")  # before the rest of a number
 _GROUP = re.compile(r",\d{3}(?!\d)")
@@ -184,31 +184,31 @@ _PER_CENT = word_set("% percent")
 _RANKED = word_set("type stage grade phase chromosome level version figure step class")
 _RANGE = word_set("to - – and or")
 _DATED = word_set("in since by until")
-_SURE = 0.94
+_NUMBER_CONFIDENCE = 0.94
 
 
 def number_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
-    """One change for each number that counts or measures something; none of references."""
-    for place in range(len(sentence.low)):
-        end = _end(sentence, place)
-        new = _other(sentence, place, end) if end else None
-        if new is not None and new != sentence.slice(place, end).lower():
-            yield meaning_change("number", _SURE, Edit(place, end, new))
+    """One change for each number that counts or measures something; references are left out."""
+    for index in range(len(sentence.low)):
+        end = _end(sentence, index)
+        new = _other(sentence, index, end) if end else None
+        if new is not None and new != sentence.slice(index, end).lower():
+            yield meaning_change("number", _NUMBER_CONFIDENCE, Edit(index, end, new))
 
 
-def _end(sentence: TaggedSentence, place: int) -> int:
-    """Where a number ends that begins at a token, commas between its digits included; 0 within one."""
-    if _GROUPED.search(sentence.text[: sentence.spans[place][0]]):
+def _end(sentence: TaggedSentence, index: int) -> int:
+    """End of the number that begins at a token, including commas between digits; 0 within a number."""
+    if _GROUPED.search(sentence.text[: sentence.spans[index][0]]):
         return 0
-    end = place + 1
-    while _GROUP.match(sentence.text, sentence.spans[end - 1][1]) and sentence.low[place].isdigit():
+    end = index + 1
+    while _GROUP.match(sentence.text, sentence.spans[end - 1][1]) and sentence.low[index].isdigit():
         end += 2
     return end
 
 
-def _other(sentence: TaggedSentence, place: int, end: int) -> str | None:
-    low = sentence.slice(place, end).lower()
-    before = sentence.low[place - 1] if place else ""
+def _other(sentence: TaggedSentence, index: int, end: int) -> str | None:
+    low = sentence.slice(index, end).lower()
+    before = sentence.low[index - 1] if index else ""
     after = sentence.low[end] if end < len(sentence.low) else ""
     if low in _OTHER_WORDS:
         counts = sentence.codes[end : end + 1] in ("s", "J", "n") and before not in ("type", *_RANGE)
@@ -253,37 +253,37 @@ def _scaled(low: str) -> str:
     return f"{round(scaled):,}" if "," in low else str(round(scaled))
 
 
-_LEAST = 0.83
-_SPARE = 4  # paraphrases beyond those wanted, from which the better are taken
-# What the synonyms bring now and then that means something else there, or is the same but for a space.
+_MIN_CONFIDENCE = 0.83
+_SPARE = 4  # additional paraphrases to choose from
+# Replacements that often mean something else, or differ only in a space.
 _BAD = word_set(
     """
     supra bullets shop tries try uptake intake gotten got cloths cloth afterwards writers lids yet under
     lots lot healthcare
     """
 )
-# Questions that are not of the one thing that they seem to be of.
+# Questions about two things.
 _TWO_THINGS = re.compile(r" of choice|\bcause\b.* to [a-z]|between .* and .* and ", re.IGNORECASE)
 _SHORTEST, _LONGEST = 4, 40  # tokens
 
 
 def hard_negatives(text: str, size: int, kinds: Collection[ChangeKind]) -> list[tuple[ChangeKind, str]]:
-    """Up to `size` sentences that keep most words of a text and say something else, each with its kind."""
+    """Up to `size` hard negatives with their kinds."""
     sentence = TaggedSentence(" ".join(text.split()))
     if not is_fit(sentence):
         return []
-    found: dict[str, tuple[float, ChangeKind, str]] = {}
+    best: dict[str, tuple[float, ChangeKind, str]] = {}
     for kind, change in changes(sentence):
-        if kind in kinds and change.confidence >= _LEAST:
-            for candidate, sure in distinct(sentence, [change]):
+        if kind in kinds and change.confidence >= _MIN_CONFIDENCE:
+            for candidate, confidence in distinct(sentence, [change]):
                 key = candidate.casefold()
-                if key not in found or found[key][0] < sure:
-                    found[key] = (sure, kind, candidate)
-    ranked = sorted(found.values(), key=lambda one: (-one[0], one[2]))
+                if key not in best or best[key][0] < confidence:
+                    best[key] = (confidence, kind, candidate)
+    ranked = sorted(best.values(), key=lambda entry: (-entry[0], entry[2]))
     turns: Counter[ChangeKind] = Counter()
     placed = []
-    for sure, kind, candidate in ranked:
-        placed.append((turns[kind], -sure, candidate, kind))
+    for confidence, kind, candidate in ranked:
+        placed.append((turns[kind], -confidence, candidate, kind))
         turns[kind] += 1
     return [(kind, candidate) for _, _, candidate, kind in sorted(placed)[:size]]
 
@@ -306,31 +306,31 @@ def same_meaning(text: str, size: int) -> list[str]:
     sentence = TaggedSentence(" ".join(text.split()))
     if not is_fit(sentence):
         return []
-    was, is_odd = Counter(sentence.low), has_odd_plural(sentence)
+    old, is_odd = Counter(sentence.low), has_odd_plural(sentence)
     rules = () if _TWO_THINGS.search(sentence.text) else rephrased(sentence.text, "hard_questions")
-    asked = sorted(rules, key=lambda found: (-found[1], found[0]))
+    asked = sorted(rules, key=lambda question: (-question[1], question[0]))
     wordings = dict.fromkeys(
         [question for question, _ in asked] + candidates(text, "positive", size + _SPARE)
     )
-    found = [
-        (bool(_contracted(was, candidate)), place, candidate)
-        for place, candidate in enumerate(wordings)
+    ranked = [
+        (bool(_contracted(old, candidate)), index, candidate)
+        for index, candidate in enumerate(wordings)
         if "not not" not in candidate
         and "choice for" not in candidate
         and not (is_odd and candidate.split()[0] != sentence.words[0])
-        and not _BAD & (set(TaggedSentence(candidate).low) ^ set(was))
+        and not _BAD & (set(TaggedSentence(candidate).low) ^ set(old))
     ]
-    return [candidate for _, _, candidate in sorted(found)[:size]]
+    return [candidate for _, _, candidate in sorted(ranked)[:size]]
 
 
-def _contracted(was: Counter[str], candidate: str) -> bool:
-    """Whether a paraphrase differs in nothing but an apostrophe: `isn't` for `is not`."""
+def _contracted(old: Counter[str], candidate: str) -> bool:
+    """Whether a paraphrase only differs by an apostrophe: `isn't` for `is not`."""
     new = Counter(TaggedSentence(candidate).low)
-    return any("'" in word for word in (new - was) + (was - new))
+    return any("'" in word for word in (new - old) + (old - new))
 
 
 def is_fit(sentence: TaggedSentence) -> bool:
-    """Whether a text is one sentence, and no list or heading with marks."""
+    """Whether a text is one sentence, not a list or a heading."""
     if not _SHORTEST <= len(sentence.words) <= _LONGEST or sentence.codes.count(".") > 1:
         return False
     if {"-", ":", "•", "[", "|"} & set(sentence.words) or sentence.codes[-1] != ".":

@@ -1,7 +1,7 @@
-"""Questions of one thing: other wordings of what is asked, and other things asked of it (hard negatives).
+"""Questions about one thing: other wordings (positives), and questions with another intent (negatives).
 
-What may be asked of an illness (how it is treated, who gets it) may not be asked of everything that has a
-cause or can be prevented, so that a question of the second group never becomes one of the first.
+Questions about illnesses, such as about treatments, don't fit everything that has a cause or can be
+prevented. So a general question never becomes a question about an illness.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _SHAPES = [
 
 
 def intent_questions(text: str, polarity: Polarity) -> list[str]:
-    """Questions that ask the same of the same thing (positive) or something else (negative), shuffled."""
+    """Shuffled questions about the same thing, with the same (positive) or another intent (negative)."""
     for intent, shape in _SHAPES:
         match = shape.fullmatch(text)
         if match is None:

@@ -1,7 +1,7 @@
-"""Words that say the same or the opposite, and compounds: what WordNet can say whatever sense is meant.
+"""Synonyms, antonyms, compounds and inflected forms.
 
-`lexicon.tsv` was derived from WordNet 3.0 (its head says how). A word is in it only for its dominant sense:
-its only one, or the one that at least three quarters of its occurrences in hand-tagged text have.
+`lexicon.tsv` was derived from WordNet 3.0. It has a word only in its dominant sense: the only one, or that of
+at least three quarters of its occurrences in hand-tagged text.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import Literal
 
 import lemminflect
 
-Pos = Literal["n", "v", "a", "r"]  # noun, verb, adjective, adverb, as WordNet calls them
+Pos = Literal["n", "v", "a", "r"]  # WordNet's noun, verb, adjective, adverb
 _UPOS: dict[Pos, str] = {"n": "NOUN", "v": "VERB", "a": "ADJ", "r": "ADV"}
 _VERB_TAGS = {"v": "VB", "z": "VBZ", "d": "VBD", "e": "VBN", "g": "VBG"}
 
 
 @lru_cache(maxsize=50_000)
 def lemmas(form: str, pos: Pos) -> tuple[str, ...]:
-    """The lemmas that a form, in small letters, may belong to; none of a word that no dictionary has."""
+    """The possible lemmas of a lower-case form; none for unknown words."""
     return tuple(lemminflect.getAllLemmas(form, _UPOS[pos]).get(_UPOS[pos], ()))
 
 
 def other_lemma(form: str) -> str:
-    """The verb of which a form is another than its lemma: `find` of found; empty if there is none."""
-    known = lemmas(form, "v")
-    return next((lemma for lemma in known if lemma != form), "".join(known[:1]))
+    """The lemma of a verb form, preferably one that differs: `find` for found; empty if unknown."""
+    candidates = lemmas(form, "v")
+    return next((lemma for lemma in candidates if lemma != form), "".join(candidates[:1]))
 
 
 @lru_cache(maxsize=10_000)
 def plural(noun: str) -> str:
-    """The plural; of a compound its last word's."""
+    """The plural of a noun or compound."""
     head, space, last = noun.rpartition(" ")
     forms: tuple[str, ...] = ("people",) if last == "person" else lemminflect.getInflection(last, "NNS")
     return head + space + next((form for form in forms if form != last), last)
@@ -41,7 +41,7 @@ def plural(noun: str) -> str:
 
 @lru_cache(maxsize=10_000)
 def inflected_verb(verb: str, code: str) -> str:
-    """The form of a verb that a code stands for (see `tagging`); of a phrase, its first word's."""
+    """The form of a verb for a code of `sentence`; in a phrase, the first word is inflected."""
     first, space, rest = verb.partition(" ")
     forms: tuple[str, ...] = lemminflect.getInflection(first, _VERB_TAGS[code])
     return (forms or (first,))[0] + space + rest
@@ -50,12 +50,12 @@ def inflected_verb(verb: str, code: str) -> str:
 def degree(adjective: str, ending: str) -> str:
     """The comparative (`er`) or superlative (`est`)."""
     tag, word = ("JJR", "more") if ending == "er" else ("JJS", "most")
-    known: tuple[str, ...] = lemminflect.getInflection(adjective, tag, inflect_oov=False)
-    return known[0] if known else f"{word} {adjective}"
+    forms: tuple[str, ...] = lemminflect.getInflection(adjective, tag, inflect_oov=False)
+    return forms[0] if forms else f"{word} {adjective}"
 
 
 def with_article_for(word: str) -> str:
-    """`a` or `an`, whichever a word wants."""
+    """`a` or `an`, as a word needs it."""
     low = word.lower()
     if re.match(r"(?:uni(?!n|m)|us[aeiu]|eu|one\b|once|ut[ei]|ubiq|u[bcdfghjklmnpqrstvwxz]?-)", low):
         return "a"
@@ -65,34 +65,34 @@ def with_article_for(word: str) -> str:
 
 
 def synonyms(lemma: str, pos: Pos) -> tuple[str, ...]:
-    """Words of the same dominant sense that are in use, the most frequent first."""
+    """Common words with the same dominant sense, by falling frequency."""
     return _rows()["synonym", pos].get(lemma, ())
 
 
 def antonyms(lemma: str, pos: Pos) -> tuple[str, ...]:
-    """Words that are the direct opposite in the dominant sense of both."""
+    """Words whose dominant sense is the direct opposite."""
     return _rows()["antonym", pos].get(lemma, ())
 
 
 def is_prefixed(adjective: str) -> bool:
-    """Whether it is the opposite of what stands after its first two letters: unknown, incorrect."""
+    """Whether an adjective is the opposite of its part after two letters: unknown, incorrect."""
     return adjective in _rows()["prefixed", "a"]
 
 
 def is_compound(words: tuple[str, ...]) -> bool:
-    """Whether words, in small letters, are one entry of several: `white blood cell`."""
+    """Whether lower-case words are a compound: `white blood cell`."""
     return words[0] in _compounds() and " ".join(words) in _compounds()[words[0]]
 
 
 @cache
 def _rows() -> dict[tuple[str, str], dict[str, tuple[str, ...]]]:
-    found: dict[tuple[str, str], dict[str, tuple[str, ...]]] = defaultdict(dict)
+    rows: dict[tuple[str, str], dict[str, tuple[str, ...]]] = defaultdict(dict)
     text = (resources.files(__package__) / "lexicon.tsv").read_text(encoding="utf-8")
     for line in text.splitlines():
         if not line.startswith("#"):
             kind, pos, lemma, *words = line.split("\t")
-            found[kind, pos][lemma] = tuple(words)
-    return found
+            rows[kind, pos][lemma] = tuple(words)
+    return rows
 
 
 @cache

@@ -1,8 +1,8 @@
-"""Questions to a passage by rules: for what its first sentence plainly says, and for what it doesn't say.
+"""Make questions about a passage: positives from its first sentence, negatives from what it doesn't mention.
 
-A sentence that says of an illness what it is, what causes it, how it shows, is treated or diagnosed, or how
-common it is answers one kind of question. The others are negatives where no word of the passage bears on
-them.
+The first sentence has to state what an illness is, its causes, symptoms, treatment, diagnosis or frequency.
+It answers the questions of this topic. Questions of another topic are negatives if no word of the passage
+hints at the topic.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_NAME = word_set(
     """
 )
 _OWNED = word_set("the your their its our his her my")
-# What has causes, symptoms and treatments: of other things nobody asks for them.
+# Things that have causes, symptoms and treatments.
 _ILLNESS = word_set(
     """
     condition disorder disease syndrome infection cancer tumor illness inflammation defect abnormality
@@ -37,14 +37,14 @@ _ILLNESS = word_set(
     """
 )
 _SINGULAR = word_set("is was has affects occurs results")
-_LONGEST = 8  # words of a name
+_MAX_WORDS = 8  # of a name
 
 
 class _Topic(NamedTuple):
-    """What can be asked of a thing."""
+    """Questions of a topic, and prefixes of words that hint at it."""
 
     questions: tuple[str, ...]
-    bears: tuple[str, ...]
+    hints: tuple[str, ...]
 
 
 _TOPICS: dict[str, _Topic] = {
@@ -64,16 +64,18 @@ _TOPICS: dict[str, _Topic] = {
     "frequency": _Topic(
         ("How common {is} {x}?",),
         (
-            "common",
-            "rare",
-            "frequen",
-            "percent",
-            "affect",
-            "preval",
-            "incidence",
-            "people",
-            "often",
-            "estimat",
+            *[
+                "common",
+                "rare",
+                "frequen",
+                "percent",
+                "affect",
+                "preval",
+                "incidence",
+                "people",
+                "often",
+                "estimat",
+            ],
         ),
     ),
     "diagnosis": _Topic(
@@ -88,9 +90,11 @@ _HEADS = {
     **dict.fromkeys(("prevalence", "frequency", "incidence"), "frequency"),
     "diagnosis": "diagnosis",
 }
-_OPEN = word_set("unknown unclear uncertain variable depend depends dependent")  # where nothing is answered
-_SAYING = word_set("include includes are is")
-_SAYS = {
+_OPEN = word_set(
+    "unknown unclear uncertain variable depend depends dependent"
+)  # the sentence answers nothing
+_VERBS = word_set("include includes are is")
+_VERB_PHRASES = {
     "cause": ("is caused by ", "are caused by ", "results from ", "result from "),
     "treatment": ("is treated ", "are treated ", "can be treated ", "may be treated "),
     "diagnosis": ("is diagnosed ", "are diagnosed "),
@@ -98,47 +102,47 @@ _SAYS = {
 
 
 def queries(passage: str, polarity: Polarity, size: int) -> list[str]:
-    """Up to `size` questions that a passage answers (positive), or seems to answer and doesn't (negative)."""
+    """Up to `size` questions that a passage answers (positive), or only seems to answer (negative)."""
     first = _FIRST.match(" ".join(passage.split()))
-    found = next(_answered(TaggedSentence(first[0])), None) if first else None
-    if found is None:
+    answered = next(_answered(TaggedSentence(first[0])), None) if first else None
+    if answered is None:
         return []
-    thing, topic, plural = found
+    thing, topic, plural = answered
     forms = {"x": thing, "is": "are" if plural else "is", "does": "do" if plural else "does"}
     if polarity == "positive":
         return [question.format_map(forms) for question in _TOPICS[topic].questions][:size]
-    said = set(re.findall(r"[a-z]+", passage.lower()))
-    silent = [
+    words = set(re.findall(r"[a-z]+", passage.lower()))
+    others = [
         name
         for name, other in _TOPICS.items()
-        if name not in (topic, "what") and not any(word.startswith(other.bears) for word in said)
+        if name not in (topic, "what") and not any(word.startswith(other.hints) for word in words)
     ]
-    silent.sort(key=lambda name: keyed_hash(0, passage, name))
-    return [_TOPICS[name].questions[0].format_map(forms) for name in silent][:size]
+    others.sort(key=lambda name: keyed_hash(0, passage, name))
+    return [_TOPICS[name].questions[0].format_map(forms) for name in others][:size]
 
 
 def _answered(sentence: TaggedSentence) -> Iterator[tuple[str, str, bool]]:
-    """The thing that a sentence speaks of, what it says of it, and whether the thing is many."""
+    """The thing that a sentence is about, its topic, and whether the thing is plural."""
     if sentence.is_negative or not sentence.codes.endswith(".") or _OPEN & {*sentence.low}:
         return
     match = _ABOUT.match(sentence.codes, 1 if sentence.low[:1] == ("the",) else 0)
-    says = match and {*sentence.low[match.end() : match.end() + 2]} & _SAYING
-    if match and says and sentence.low[match.start(1)] in _HEADS and _is_name(sentence, *match.span(2)):
+    has_verb = match and {*sentence.low[match.end() : match.end() + 2]} & _VERBS
+    if match and has_verb and sentence.low[match.start(1)] in _HEADS and _is_name(sentence, *match.span(2)):
         topic = _HEADS[sentence.low[match.start(1)]]
         yield sentence.slice(*match.span(2)), topic, is_plural(sentence, *match.span(2))
     thing = _THING.match(sentence.codes)
-    if thing and _is_name(sentence, *thing.span(1)) and (topic := _said(sentence, thing.end(1))):
-        place = thing.end(1)
-        is_single = _SINGULAR & {*sentence.low[place : place + 2]} or has_odd_plural(sentence)
-        plural = is_plural(sentence, 0, place) and not is_single
-        yield within(sentence, place), topic, plural
+    if thing and _is_name(sentence, *thing.span(1)) and (topic := _topic(sentence, thing.end(1))):
+        end = thing.end(1)
+        is_single = _SINGULAR & {*sentence.low[end : end + 2]} or has_odd_plural(sentence)
+        plural = is_plural(sentence, 0, end) and not is_single
+        yield within(sentence, end), topic, plural
 
 
-def _said(sentence: TaggedSentence, place: int) -> str:
-    """What is said of a thing, by the words after it; empty where it is nothing of the kind."""
-    low, codes = sentence.low[place:], sentence.codes[place:]
+def _topic(sentence: TaggedSentence, start: int) -> str:
+    """The topic of a sentence by the words after the thing; empty if there is none."""
+    low, codes = sentence.low[start:], sentence.codes[start:]
     words = " ".join(word for word, code in zip(low, codes, strict=True) if code != "R") + " "
-    for topic, beginnings in _SAYS.items():
+    for topic, beginnings in _VERB_PHRASES.items():
         if words.startswith(beginnings):
             return topic
     counts = {"in", "percent", "%"} & {*low[:8]} and "#" in codes[:8]
@@ -152,7 +156,7 @@ def _said(sentence: TaggedSentence, place: int) -> str:
 
 def _is_name(sentence: TaggedSentence, start: int, end: int) -> bool:
     low = sentence.low[start:end]
-    if len(low) > _LONGEST or low[0] in _NO_NAME | _OWNED or sentence.codes[start] in "P#g":
+    if len(low) > _MAX_WORDS or low[0] in _NO_NAME | _OWNED or sentence.codes[start] in "P#g":
         return False
-    # A heading before its sentence says the name twice.
+    # A heading that precedes the sentence repeats the name.
     return len({*low}) == len(low) and not low[0].endswith("ing")

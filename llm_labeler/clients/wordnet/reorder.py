@@ -1,4 +1,4 @@
-"""The same said in another order: clauses, coordinated words, active and passive."""
+"""Paraphrase by order: swap clauses or coordinated words, or change active to passive and back."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MEANS = word_set("accident hand mouth itself age day year law")
 
 
 def to_active(sentence: TaggedSentence) -> str | None:
-    """The text as `B causes A.` where it is `A is caused by B.`; else None."""
+    """Change `A is caused by B.` to `B causes A.`."""
     match = _PASSIVE.fullmatch(sentence.codes)
     if not match:
         return None
@@ -54,11 +54,11 @@ def to_active(sentence: TaggedSentence) -> str | None:
 
 
 def to_passive(sentence: TaggedSentence) -> str | None:
-    """The text as `A is being written by B.` where it is `B is writing A.`, or `B affects A.`; else None."""
+    """Change `B is writing A.` to `A is being written by B.`, and `B affects A.` to `A is affected by B.`."""
     match = _ACTIVE.fullmatch(sentence.codes)
     if not match or "by" in sentence.low:
         return None
-    thing, place = match.start(3), match.start(4)
+    thing, end = match.start(3), match.start(4)
     verb, low = thing - 1, sentence.low
     base = low[verb] if sentence.codes[verb] == "v" else other_lemma(low[verb])
     if match[2]:
@@ -68,37 +68,37 @@ def to_passive(sentence: TaggedSentence) -> str | None:
         fits = base in _TRANSITIVE and agrees and not match[4]
     if not fits or not base:
         return None
-    be = ("are" if is_plural(sentence, thing, place) else "is") + " being" * bool(match[2])
+    be = ("are" if is_plural(sentence, thing, end) else "is") + " being" * bool(match[2])
     passive = f"{be} {inflected_verb(base, 'e')} by {sentence.opening(match.end(1))}"
-    return capital(f"{sentence.slice(thing, place)} {passive}{sentence.text[sentence.spans[place - 1][1] :]}")
+    return capital(f"{sentence.slice(thing, end)} {passive}{sentence.text[sentence.spans[end - 1][1] :]}")
 
 
-# One item of "x and y" that nothing before or after it belongs to.
+# "x and y" without a word before or after it that belongs to only one of them.
 _COORDINATED = re.compile(r"(?<=[DIvzB])([nsJ])C(\1)(?=[.MBHvzd])|(?<=[DIvzBb])(J)C(J)(?=[ns])")
 _SERIES = re.compile(r"(?<=[Ivz])([ns]),([ns]),C[ns](?=\.)")
-# Pairs that have an order, by the first word.
+# First words of pairs with a fixed order.
 _FIXED = word_set("black back law research trial wear pros arts bed more")
 _CLAUSES = word_set("if because when although unless after before once until")
 _FRONTED = word_set("in during at within throughout among")
 _NO_PLACE = word_set("addition general fact turn contrast other some many most rare summary particular all")
-_LONGEST = 50  # tokens
+_MAX_TOKENS = 50
 
 
 def reorderings(sentence: TaggedSentence) -> Iterator[Change]:
-    """Candidates with the same words in another order."""
-    if len(sentence.words) > _LONGEST or sentence.is_question:
+    """Changes to another order."""
+    if len(sentence.words) > _MAX_TOKENS or sentence.is_question:
         return
     yield from _swapped_items(sentence)
     if sentence.codes.count(".") != 1 or not sentence.codes.endswith(".") or set(";:-") & set(sentence.words):
         return
-    for text, sure in (
+    for text, confidence in (
         (_front_to_end(sentence), 0.92),
         (_clause_to_front(sentence), 0.9),
         (to_active(sentence), 0.92),
         (to_passive(sentence), 0.9),
     ):
         if text:
-            yield Change(sure, (Edit(0, len(sentence.words), text),))
+            yield Change(confidence, (Edit(0, len(sentence.words), text),))
 
 
 def _swapped_items(sentence: TaggedSentence) -> Iterator[Change]:
@@ -112,7 +112,7 @@ def _swapped_items(sentence: TaggedSentence) -> Iterator[Change]:
 
 
 def _front_to_end(sentence: TaggedSentence) -> str | None:
-    """The text as `B if A.` where it is `If A, B.`, or `B in A.` where it is `In A, B.`; else None."""
+    """Change `If A, B.` to `B if A.`, and `In A, B.` to `B in A.`."""
     start, last = main_start(sentence), len(sentence.words) - 1
     if not start or start > 20 or main_verb(sentence) is None:
         return None
@@ -126,20 +126,20 @@ def _front_to_end(sentence: TaggedSentence) -> str | None:
         return None
     if not fits or len(main) < 3 or "," in sentence.low[begin:last]:
         return None
-    front = sentence.slice(0, start - 1)  # begins with a small word, which never keeps its capital
+    front = sentence.slice(0, start - 1)
     return f"{sentence.slice(begin, last)} {front[:1].lower()}{front[1:]}{sentence.words[last]}"
 
 
 def _clause_to_front(sentence: TaggedSentence) -> str | None:
-    """The text as `If A, B.` where it is `B if A.`; else None."""
+    """Change `B if A.` to `If A, B.`."""
     last = len(sentence.words) - 1
-    places = [at for at in range(3, last - 2) if sentence.low[at] in _CLAUSES and sentence.codes[at] == "S"]
-    if len(places) != 1 or "," in sentence.low or sentence.codes[0] in "SCWIRg,":
+    starts = [i for i in range(3, last - 2) if sentence.low[i] in _CLAUSES and sentence.codes[i] == "S"]
+    if len(starts) != 1 or "," in sentence.low or sentence.codes[0] in "SCWIRg,":
         return None
-    place = places[0]
-    if sentence.codes[place - 1] in "RBvzdIC#W" or re.search("[CSWT]", sentence.codes[:place]):
+    start = starts[0]
+    if sentence.codes[start - 1] in "RBvzdIC#W" or re.search("[CSWT]", sentence.codes[:start]):
         return None
-    after = sentence.codes[place + 1 : last]
+    after = sentence.codes[start + 1 : last]
     if "W" in after or not re.match(r"(?:P|D?[RJ]?[Jen]*[ns])[RN]*[MBHOzdv]", after):
         return None
-    return f"{capital(sentence.slice(place, last))}, {sentence.opening(place)}{sentence.words[last]}"
+    return f"{capital(sentence.slice(start, last))}, {sentence.opening(start)}{sentence.words[last]}"

@@ -1,4 +1,4 @@
-"""Who does what to whom, turned round: the cause made the effect, the part the whole, this more than that."""
+"""Make hard negatives by swapping roles: cause and effect, part and whole, both sides of a comparison."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OF = word_set(
     "type form kind part result sign symptom complication cause consequence side example subtype variant"
 )
 _PRONOUNS = word_set("this that these those it they he she you we other others such some many most all")
-# What stands before `from` where it is the beginning of a way; a range says the same either way.
+# Verbs of movement; after other words, "from A to B" is a range, which can be swapped without a change.
 _MOVING = word_set(
     """
     spread move travel pass go transfer migrate flow convert change switch transmit carry send transport
@@ -46,7 +46,7 @@ _WITH = {"lead": "to", "result": "in"}
 
 
 def has_odd_plural(sentence: TaggedSentence) -> bool:
-    """Whether a word is taken for a plural that is none, as by its ending: osteosclerosis, virus."""
+    """Whether a singular word is tagged as a plural: osteosclerosis, virus."""
     return any(
         code == "s" and word.endswith(("sis", "itis", "us", "ss"))
         for code, word in zip(sentence.codes, sentence.low, strict=True)
@@ -54,15 +54,15 @@ def has_odd_plural(sentence: TaggedSentence) -> bool:
 
 
 def role_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
-    """Changes that swap two things in what a sentence says of them."""
+    """Changes that swap the roles of two things."""
     if (
         len(sentence.words) > 32
         or has_odd_plural(sentence)
         or any(mark in sentence.words for mark in (":", ";", "-"))
     ):
         return
-    for text, sure in (*_swapped(sentence), *_compared(sentence), *_from_to(sentence)):
-        yield meaning_change("role", sure, Edit(0, len(sentence.words), text))
+    for text, confidence in (*_swapped(sentence), *_compared(sentence), *_from_to(sentence)):
+        yield meaning_change("role", confidence, Edit(0, len(sentence.words), text))
 
 
 def _swapped(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
@@ -94,7 +94,8 @@ def _swapped(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
 def _active(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[tuple[str, float]]:
     one, other, verb = match.span(1), match.span(5), match.start(3)
     lemma = _directed(sentence, verb)
-    if not lemma or not _preposition_fits(sentence, lemma, match) or not _can_swap(sentence, one, other):
+    preposition = sentence.slice(*match.span(4)).lower()
+    if not lemma or preposition != _WITH.get(lemma, "") or not _can_swap(sentence, one, other):
         return
     if sentence.codes[match.start(2) : match.end(2)].startswith("M"):
         middle = sentence.slice(one[1], other[0])
@@ -107,7 +108,7 @@ def _active(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[tuple[st
 
 
 def _asked(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
-    """`Can B cause A?` for `Can A cause B?`; the verb is known by its word, as it is tagged as a noun."""
+    """Change `Can A cause B?` to `Can B cause A?`; the verb is tagged as a noun, so its word is compared."""
     for verb in range(2, len(sentence.low) - 2):
         lemma = sentence.low[verb]
         if lemma not in _DIRECTED or not re.fullmatch(_THING, sentence.codes[1:verb]):
@@ -126,17 +127,12 @@ def _asked(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
 
 def _directed(sentence: TaggedSentence, verb: int) -> str:
     low = sentence.low[verb]
-    known = low if sentence.codes[verb] == "v" else next(iter(lemmas(low, "v")), "")
-    return known if known in _DIRECTED else ""
-
-
-def _preposition_fits(sentence: TaggedSentence, lemma: str, match: re.Match[str]) -> bool:
-    preposition = sentence.slice(*match.span(4)).lower()
-    return preposition == _WITH.get(lemma, "")
+    lemma = low if sentence.codes[verb] == "v" else next(iter(lemmas(low, "v")), "")
+    return lemma if lemma in _DIRECTED else ""
 
 
 def _can_swap(sentence: TaggedSentence, one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether both are things by themselves: not `it`, and no number of them."""
+    """Whether both are nouns, not pronouns or numbers."""
     for start, end in (one, other):
         if sentence.low[start] in _PRONOUNS or sentence.codes[start] in "#Pg" or end - start > 12:
             return False
@@ -144,30 +140,30 @@ def _can_swap(sentence: TaggedSentence, one: tuple[int, int], other: tuple[int, 
 
 
 def _sentence(sentence: TaggedSentence, first: tuple[int, int], middle: str, last: tuple[int, int]) -> str:
-    """`first middle last.`, with a capital at the beginning and none within."""
+    """`First middle last.`."""
     end = sentence.text[sentence.spans[-1][0] :] if sentence.codes[-1] == "." else ""
     tail = within(sentence, last[1]) if last[0] == 0 else sentence.slice(*last)
     return f"{capital(sentence.slice(*first))} {middle} {tail}{end}"
 
 
 def within(sentence: TaggedSentence, end: int) -> str:
-    """The sentence's first words, fit to stand within it: a word that no dictionary has is a name."""
+    """The first words in lower case, unless an unknown word is a name."""
     word = sentence.low[0]
     is_known = sentence.codes[0] in "DPIRC#" or any(lemmas(word, pos) for pos in ("n", "v", "a", "r"))
     return sentence.opening(end) if is_known else sentence.slice(0, end)
 
 
-def _agreeing(sentence: TaggedSentence, place: int, plural: bool) -> str | None:
-    low = sentence.low[place]
-    if sentence.codes[place] == "M":
-        return sentence.words[place]
+def _agreeing(sentence: TaggedSentence, verb: int, plural: bool) -> str | None:
+    low = sentence.low[verb]
+    if sentence.codes[verb] == "M":
+        return sentence.words[verb]
     forms = {"is": "are", "are": "are", "was": "were", "were": "were"}
     singular = {"is": "is", "are": "is", "was": "was", "were": "was"}
     return (forms if plural else singular).get(low)
 
 
 def _compared(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
-    """`more often in A than in B`, with A and B in each other's place."""
+    """Swap A and B in `more often in A than in B`."""
     if "than" not in sentence.low:
         return
     for match in _COMPARED.finditer(sentence.codes):
@@ -180,7 +176,7 @@ def _compared(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
 
 
 def _from_to(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
-    """`from A to B`, with A and B in each other's place."""
+    """Swap A and B in `from A to B`."""
     for match in _FROM_TO.finditer(sentence.codes):
         one, other = match.span(1), match.span(3)
         is_way = sentence.low[one[0] - 1] == "from" and sentence.low[match.start(2)] == "to"

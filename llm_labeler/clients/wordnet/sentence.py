@@ -1,4 +1,4 @@
-"""A sentence as tokens with codes, and changes of it that leave all else as it was."""
+"""Tag the tokens of a sentence with one-letter codes, and apply edits to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from HanTa.HanoverTagger import HanoverTagger
 from llm_labeler.clients.wordnet.lexicon import lemmas, with_article_for
 from llm_labeler.records import ChangeKind
 
-# The code, and the corpus's tags that it stands for; `,` and `.` are a lesser break and an end, `x` no word.
+# Codes with the tags of the corpus. Further codes: `,` and `.` for punctuation, `x` for non-words.
 _TAGS = {
     "D": "AT0 DPS DT0",  # determiner, possessive, quantifier before a noun: the, its, many
     "P": "PNP PNI PNX",  # pronoun: it, they, someone; also DT0 with no noun after it
@@ -32,7 +32,7 @@ _TAGS = {
     "R": "AV0 AVP",  # adverb: often
     "J": "AJ0 AJC AJS ORD",  # adjective: severe
     "#": "CRD",  # number: 12, three
-    "n": "NN0 NN1 NP0",  # noun: cell; and whatever has none of these tags
+    "n": "NN0 NN1 NP0",  # noun: cell; also the default
     "s": "NN2",  # plural noun: cells
     "v": "VVB VVI VDI",  # verb, base form: cause
     "z": "VVZ",  # third person: causes
@@ -45,34 +45,34 @@ _NUMBER = re.compile(r"[.,/%]*\d[\d.,/%-]*|[a-z]*\d[\w-]*")
 _FOREIGN = re.compile(r".*(?:@|://|www\.|\w/\w).*")
 _WHOLE = {"won't": "will", "can't": "can", "cannot": "can", "shan't": "shall"}
 _COLLECTIVE = frozenset(("people", "police", "data"))
-_LONGEST = 60  # letters the model is shown of a word, as its time grows with their square
+_MAX_LETTERS = 60  # of a word, as the tagger takes quadratic time
 
 
 def codes(words: tuple[str, ...]) -> str:
-    """One letter a token."""
-    found: list[str] = []
+    """One code per token."""
+    letters: list[str] = []
     tags = _tags(words)
     for word, tag in zip(words, tags, strict=True):
-        found.append(_code(word, tag, found[-1] if found else "^"))
-    for place, tag in enumerate(tags):
-        if tag == "DT0" and "".join(found[place + 1 : place + 2]) not in tuple("JnsDgeR#"):
-            found[place] = "P"
-    return "".join(found)
+        letters.append(_code(word, tag, letters[-1] if letters else "^"))
+    for index, tag in enumerate(tags):
+        if tag == "DT0" and "".join(letters[index + 1 : index + 2]) not in tuple("JnsDgeR#"):
+            letters[index] = "P"
+    return "".join(letters)
 
 
-def is_name(words: tuple[str, ...], place: int) -> bool:
-    """Whether a token is a proper name, also at the beginning, where all words have capitals."""
-    return _tags(words)[place] == "NP0"
+def is_name(words: tuple[str, ...], index: int) -> bool:
+    """Whether a token is a proper name."""
+    return _tags(words)[index] == "NP0"
 
 
 @lru_cache(maxsize=64)
 def _tags(words: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(_tagger().tag_sent([_spoken(word) for word in words], taglevel=0))
+    return tuple(_tagger().tag_sent([_base(word) for word in words], taglevel=0))
 
 
-def _spoken(word: str) -> str:
-    """The part of a word that the model knows: `do` of `don't`, `body` of `body's`."""
-    plain = word[:_LONGEST].replace("’", "'")
+def _base(word: str) -> str:
+    """The part of a word that the tagger knows: `do` of `don't`, `body` of `body's`."""
+    plain = word[:_MAX_LETTERS].replace("’", "'")
     if plain.lower() in _WHOLE:
         return _WHOLE[plain.lower()]
     return plain.removesuffix("n't").partition("'")[0] or plain
@@ -87,7 +87,7 @@ def _code(word: str, tag: str, before: str) -> str:
     if _FOREIGN.fullmatch(low):
         return "x"
     code = _CODES.get(tag, "n")
-    # Where the form of the word says otherwise:
+    # Correct the tagger by the form of the word.
     if code == "s" and not low.endswith("s") and lemmas(low, "n")[:1] == (low,):
         return "n"
     if code == "J" and low.endswith("ing") and before in "BbR" and lemmas(low, "v"):
@@ -105,7 +105,7 @@ _ARTICLE = re.compile(r"\b([Aa]n?)(\s+)$")
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text, to be looked up in."""
+    """The words of a text as a set."""
     return frozenset(text.split())
 
 
@@ -119,20 +119,20 @@ _NEGATORS = word_set(
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Tokens `start` to before `end` are replaced by `text`."""
+    """Replaces the tokens from `start` to before `end` by `text`."""
 
     start: int
     end: int
     text: str
 
-    def meets(self, other: Edit) -> bool:
-        """Whether both touch the same tokens."""
+    def overlaps(self, other: Edit) -> bool:
+        """Whether both replace a common token."""
         return self.start < other.end and other.start < self.end
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Edits that together make one candidate, and how sure the rule is that it says what it should."""
+    """Edits that make one candidate, and the confidence in it."""
 
     confidence: float  # in [0, 1]
     edits: tuple[Edit, ...]
@@ -140,33 +140,33 @@ class Change:
 
 @dataclass(frozen=True)
 class TaggedSentence:
-    """A sentence whose words are known."""
+    """A sentence with its tokens and their codes."""
 
     text: str
 
     @cached_property
     def spans(self) -> tuple[tuple[int, int], ...]:
-        """Where words, numbers and marks stand."""
+        """Start and end of each token."""
         return tuple(match.span() for match in _TOKEN.finditer(self.text))
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The tokens as they are written."""
+        """The tokens as written."""
         return tuple(self.text[start:end] for start, end in self.spans)
 
     @cached_property
     def low(self) -> tuple[str, ...]:
-        """The words in small letters, with straight apostrophes."""
+        """The tokens in lower case, with straight apostrophes."""
         return tuple(word.lower().replace("’", "'") for word in self.words)
 
     @cached_property
     def codes(self) -> str:
-        """What each token is, one letter each; see `tagging`."""
+        """One code per token, see `_TAGS`."""
         return codes(self.words)
 
     @property
     def is_question(self) -> bool:
-        """Whether it asks, or is a heading that does."""
+        """Whether it is a question, also as a heading."""
         return "?" in self.words or self.codes[:1] in ("W", "M", "O") or self.low[:1] in (("is",), ("are",))
 
     @property
@@ -175,17 +175,17 @@ class TaggedSentence:
         return any(word in _NEGATORS or word.endswith("n't") for word in self.low)
 
     def slice(self, start: int, end: int) -> str:
-        """The text of tokens `start` to before `end`, as it stands."""
+        """The text of tokens `start` to before `end`."""
         return self.text[self.spans[start][0] : self.spans[end - 1][1]] if start < end else ""
 
     def opening(self, end: int) -> str:
-        """The text before token `end`, fit to stand within a sentence."""
+        """The text before token `end`, in lower case unless it begins with a name."""
         text = self.slice(0, end)
         keeps = is_name(self.words, 0) or (self.low[0] != "a" and not text[1:2].islower())
         return text if keeps else text[:1].lower() + text[1:]
 
     def apply(self, edits: Iterable[Edit]) -> str:
-        """The text with edits made, and with capitals and articles that fit what they brought."""
+        """Apply edits, and adapt capitals and articles."""
         text = self.text
         for edit in sorted(edits, key=lambda each: -each.start):
             start = self.spans[edit.start][0] if edit.start < len(self.spans) else len(text)
@@ -193,7 +193,7 @@ class TaggedSentence:
             before, after, new = text[:start], text[end:], edit.text
             if edit.start < edit.end and self.words[edit.start][:1].isupper() and self.low[edit.start] != "i":
                 new = capital(new)
-            if not new:  # a word is left out, and one of the blanks around it
+            if not new:  # a word is dropped with one of the spaces around it
                 before, after = before.rstrip(), after if after[:1] in ".,;:?!)" else " " + after.lstrip()
             elif edit.end == edit.start:
                 new += " "
@@ -203,7 +203,7 @@ class TaggedSentence:
 
 
 def capital(text: str) -> str:
-    """The text with a capital at its beginning."""
+    """Capitalise the first letter."""
     return text[:1].upper() + text[1:]
 
 
@@ -225,42 +225,44 @@ _GROUP = re.compile(r"[MBHOzdv](?:[RN]*[vbHeg])*")
 
 
 def main_verb(sentence: TaggedSentence) -> int | None:
-    """The place of the finite verb of the main clause; None where it can't be told."""
-    codes, start, owed = sentence.codes, main_start(sentence), 0
+    """Index of the finite verb of the main clause; None if unknown."""
+    codes, start, open_clauses = sentence.codes, main_start(sentence), 0
     if start is None:
         return None
-    place = start
-    while place < len(codes):
-        code = codes[place]
-        if code in "WS" and place > start:
-            if code == "S" and owed == 0 and sentence.low[place] != "that":
+    index = start
+    while index < len(codes):
+        code = codes[index]
+        if code in "WS" and index > start:
+            if code == "S" and open_clauses == 0 and sentence.low[index] != "that":
                 return None
-            owed += 1
-        elif code in ".x" or sentence.words[place] in ":;-":
+            open_clauses += 1
+        elif code in ".x" or sentence.words[index] in ":;-":
             return None
-        elif code in "vb" and place == start:
-            return place  # an imperative
-        elif _is_finite(sentence, place, start, owed):
-            if not owed:
-                return place
-            owed -= 1
-            group = _GROUP.match(codes, place)  # may not have been seen
-            place = group.end() - 1 if group else place
-        place += 1
+        elif code in "vb" and index == start:
+            return index  # an imperative
+        elif _is_finite(sentence, index, start, open_clauses):
+            if not open_clauses:
+                return index
+            open_clauses -= 1
+            group = _GROUP.match(codes, index)  # skip all of "may not have been seen"
+            index = group.end() - 1 if group else index
+        index += 1
     return None
 
 
 def main_start(sentence: TaggedSentence) -> int | None:
-    """Where the main clause begins: past an opening clause, adverb or phrase that a comma ends."""
+    """Start of the main clause, after an introductory clause, adverb or phrase with a comma."""
     codes, low = sentence.codes, sentence.low
     if not codes:
         return None
     if low[0] in _SUBORDINATORS or codes[0] == "S":
-        commas = (place for place in range(1, len(low) - 1) if low[place] == ",")
-        ends = (
-            at + 1 for at in commas if codes[at + 1] in "DPnsJEv#R" and re.search("[MBHOzdv]", codes[:at])
+        commas = (index for index in range(1, len(low) - 1) if low[index] == ",")
+        starts = (
+            comma + 1
+            for comma in commas
+            if codes[comma + 1] in "DPnsJEv#R" and re.search("[MBHOzdv]", codes[:comma])
         )
-        return next(ends, None)
+        return next(starts, None)
     if codes[0] in "RICT":
         comma = low.index(",") if "," in low else None
         if comma is not None and comma < 14 and not re.search("[MBHOz]", codes[:comma]):
@@ -270,48 +272,47 @@ def main_start(sentence: TaggedSentence) -> int | None:
 
 
 def is_plural(sentence: TaggedSentence, start: int, end: int) -> bool:
-    """Whether a noun phrase is: its head is the last noun before any preposition."""
+    """Whether a noun phrase is plural, by its last noun before a preposition."""
     codes = sentence.codes[start:end].split("I", 1)[0]
     return "C" in codes or codes.endswith("s")
 
 
 def has_later_verb(rest: str) -> bool:
-    """Whether a finite verb comes before anything that could begin another clause."""
+    """Whether a finite verb follows in the same clause."""
     return bool(re.match(r"[^CSW,.PE]*[MBHOz]", rest))
 
 
-def _is_finite(sentence: TaggedSentence, place: int, start: int, owed: int) -> bool:
-    codes, code = sentence.codes, sentence.codes[place]
-    before = codes[start:place].rstrip("RN")[-1:]
-    is_noun = not owed and has_later_verb(codes[place + 1 :])
+def _is_finite(sentence: TaggedSentence, index: int, start: int, open_clauses: int) -> bool:
+    codes, code = sentence.codes, sentence.codes[index]
+    before = codes[start:index].rstrip("RN")[-1:]
+    is_noun = not open_clauses and has_later_verb(codes[index + 1 :])
     if code in "HO" and before in ("M", "T"):
         return False
     if code == "d":
-        # or a shortened relative clause: the protein produced from this gene is …
-        return (
-            before in ("n", "s", "P", "W") and not is_noun and sentence.low[place + 1 : place + 2] != ("by",)
-        )
+        # Not in a reduced relative clause: "the protein produced by this gene is …".
+        is_passive = sentence.low[index + 1 : index + 2] == ("by",)
+        return before in ("n", "s", "P", "W") and not is_noun and not is_passive
     if code == "v":
-        if is_noun or (before == "P" and codes[:place].rstrip("RN")[-2:-1] in ("v", "z", "d", "g")):
-            return False  # help you relax
-        return before in ("s", "W") or (before == "P" and _is_plural_subject(sentence, place))
+        if is_noun or (before == "P" and codes[:index].rstrip("RN")[-2:-1] in ("v", "z", "d", "g")):
+            return False  # "help you relax"
+        return before in ("s", "W") or (before == "P" and _is_plural_subject(sentence, index))
     return code in _FINITE
 
 
-def _is_plural_subject(sentence: TaggedSentence, place: int) -> bool:
-    """Whether the pronoun before a verb makes it plural."""
-    while place > 0 and sentence.codes[place - 1] in "RN":
-        place -= 1
-    return place > 0 and sentence.low[place - 1] in _PLURAL_SUBJECTS
+def _is_plural_subject(sentence: TaggedSentence, verb: int) -> bool:
+    """Whether the pronoun before a verb is plural."""
+    while verb > 0 and sentence.codes[verb - 1] in "RN":
+        verb -= 1
+    return verb > 0 and sentence.low[verb - 1] in _PLURAL_SUBJECTS
 
 
 class MeaningChange(NamedTuple):
-    """A change that gives a sentence another meaning."""
+    """A change of the meaning, for hard negatives."""
 
     kind: ChangeKind
     change: Change
 
 
-def meaning_change(kind: ChangeKind, sure: float, *edits: Edit) -> MeaningChange:
-    """A change of some edits."""
-    return MeaningChange(kind, Change(sure, edits))
+def meaning_change(kind: ChangeKind, confidence: float, *edits: Edit) -> MeaningChange:
+    """Make a `MeaningChange` from edits."""
+    return MeaningChange(kind, Change(confidence, edits))

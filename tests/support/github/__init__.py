@@ -1,4 +1,4 @@
-"""A local GitHub that serves saved trackers over GraphQL, with its limits and with faults.
+"""A test server that serves saved trackers as GitHub's GraphQL API, with rate limits and faults.
 
 ```python
 with serve(Path("data/sample"), faults=FaultPlan(rules=(Rule(kind="502", probability=0.1),))) as server:
@@ -6,9 +6,9 @@ with serve(Path("data/sample"), faults=FaultPlan(rules=(Rule(kind="502", probabi
     print(server.stats)
 ```
 
-It takes any token; `bad` is refused, and `noaccess` may read no repository. The number of a transferred issue
-resolves to the issue in its new repository; a state reason of DUPLICATE reads NOT_PLANNED unless duplicates
-are asked for.
+Any token is valid except `bad`; `noaccess` can't read any repository. The number of a transferred issue
+resolves to the issue in its new repository. The state reason DUPLICATE is shown as NOT_PLANNED unless the
+query enables duplicates.
 """
 
 from tests.support.github.faults import FaultPlan, Kind, Rule, read_plan

@@ -1,6 +1,6 @@
-"""Serve saved trackers as GitHub: `python -m tests.support.github DUMP --port N`; see `faults` for bad days.
+"""Serve saved trackers as GitHub: `python -m tests.support.github DUMP --port N`.
 
-A command after `--` is run while they are served, with the server's address for `{url}`.
+A command after `--` is run while the server is up; `{url}` in it is replaced by the server's address.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.support.github", description=__doc__)
     parser.add_argument("dump", nargs="+", type=Path, help="Folders with saved trackers.")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one.")
-    parser.add_argument("--faults", type=Path, help="A TOML file that says what goes wrong.")
-    parser.add_argument("--latency", type=float, default=0.0, help="The least seconds that an answer takes.")
-    parser.add_argument("--replicate", type=int, default=1, help="Names to serve each repository under.")
-    parser.add_argument("--points", type=int, default=5000, help="Points of a token in each window.")
+    parser.add_argument("--port", type=int, default=0, help="0 for a free port.")
+    parser.add_argument("--faults", type=Path, help="A fault plan in TOML; see faults.py.")
+    parser.add_argument("--latency", type=float, default=0.0, help="Minimum seconds per response.")
+    parser.add_argument("--replicate", type=int, default=1, help="Number of names for each repository.")
+    parser.add_argument("--points", type=int, default=5000, help="Points per token and window.")
     parser.add_argument("--window", type=float, default=3600.0, help="Seconds of a window.")
     given = parser.parse_args(words[:end])
     with serve(

@@ -1,17 +1,17 @@
-"""Faults on purpose: which request goes wrong, and how. A plan and a seed decide: a serial run repeats.
+"""Injected faults. A plan and its seed decide which request fails and how, so a serial run is repeatable.
 
 A plan is a TOML file:
 
 ```toml
-seed = 7              # decides every draw
-retry_after_s = 60.0  # what Retry-After and the reset of a faked limit say
-stall_s = 30.0        # how long a stalled connection hangs before it is dropped
-clock_skew_s = 0.0    # the server's clock is ahead by this: Date and reset headers show it
+seed = 7
+retry_after_s = 60.0  # value of Retry-After and of the reset of a faked rate limit
+stall_s = 30.0        # seconds until a stalled connection is dropped
+clock_skew_s = 0.0    # how far the server's clock is ahead, in Date and reset headers
 
 [[rules]]
 kind = "502"          # see `Kind`
-probability = 0.05    # of each request
-limit = 10            # at most so often; left out: no limit
+probability = 0.05    # per request
+limit = 10            # maximum number of faults; default: no limit
 
 [[rules]]
 kind = "secondary_403"
@@ -20,11 +20,11 @@ retry_after = true    # whether there is a Retry-After header
 
 [[rules]]
 kind = "502"
-page_over = 50        # GraphQL queries with a larger first or last: a timeout of heavy queries
+page_over = 50        # only GraphQL queries with a larger first or last, as in timeouts of heavy queries
 ```
 
-The first rule that strikes wins. A rule needs at least one of `probability`, `at` and `page_over`; with
-`page_over` alone it strikes every such query.
+The first matching rule applies. A rule needs at least one of `probability`, `at` and `page_over`; with only
+`page_over` it matches every such query.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from pairkit.app.settings import Settings, load_settings
-from tests.support.github.limits import Standing
+from tests.support.github.limits import Quota
 
 
 class Kind(StrEnum):
-    """What goes wrong. Points are spent unless a limit is what is faked."""
+    """The kind of a fault. Points are spent unless a rate limit is faked."""
 
     BAD_GATEWAY = "502"
     GATEWAY_TIMEOUT = "504"
@@ -55,24 +55,22 @@ class Kind(StrEnum):
     SECONDARY_403 = "secondary_403"
     SECONDARY_200 = "secondary_200"
     TOO_MANY = "too_many_429"
-    PARTIAL = "partial"  # some nodes are null, and an error says why
-    TRUNCATED = "truncated"  # a whole HTTP answer, whose JSON breaks off
-    DROPPED = "dropped"  # the connection closes before the answer or in its middle
-    STALLED = "stalled"  # nothing comes, then the connection closes
+    PARTIAL = "partial"  # some nodes are null, with an error
+    TRUNCATED = "truncated"  # a complete HTTP response with incomplete JSON
+    DROPPED = "dropped"  # the connection closes before or within the response
+    STALLED = "stalled"  # no response, then the connection closes
 
 
 class Rule(Settings):
-    """One kind of fault and when it strikes."""
+    """One kind of fault and its conditions; see the module's docstring."""
 
-    kind: Kind  # what goes wrong
-    probability: float | None = Field(default=None, ge=0, le=1)  # how often a request goes wrong
-    at: tuple[int, ...] = ()  # which requests go wrong, counted from 1
-    # GraphQL queries whose first or last is larger go wrong
+    kind: Kind
+    probability: float | None = Field(default=None, ge=0, le=1)
+    at: tuple[int, ...] = ()
     page_over: int | None = Field(default=None, ge=0)
-    limit: int | None = Field(default=None, ge=1)  # how often the rule strikes at most
-    retry_after: bool = True  # whether a limit has a Retry-After header
-    # the type of the error in rate_limited_200 and partial; unset: GitHub's usual one
-    error_type: str | None = None
+    limit: int | None = Field(default=None, ge=1)
+    retry_after: bool = True
+    error_type: str | None = None  # error type in rate_limited_200 and partial; unset: GitHub's default
 
     @model_validator(mode="after")
     def _can_strike(self) -> Self:
@@ -82,12 +80,12 @@ class Rule(Settings):
 
 
 class FaultPlan(Settings):
-    """Every rule, and the figures that they share."""
+    """All rules and their common parameters; see the module's docstring."""
 
-    seed: int = 0  # decides every draw
-    retry_after_s: float = Field(default=60.0, ge=0)  # what Retry-After and the reset of a faked limit say
-    stall_s: float = Field(default=30.0, ge=0)  # how long a stalled connection hangs
-    clock_skew_s: float = 0.0  # how far the server's clock is ahead
+    seed: int = 0
+    retry_after_s: float = Field(default=60.0, ge=0)
+    stall_s: float = Field(default=30.0, ge=0)
+    clock_skew_s: float = 0.0
     rules: tuple[Rule, ...] = ()
 
 
@@ -98,14 +96,14 @@ def read_plan(path: Path) -> FaultPlan:
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault that strikes now."""
+    """The fault of one request."""
 
     rule: Rule
-    draw: random.Random  # for what the fault itself leaves to chance
+    draw: random.Random  # for random details of the fault
 
 
 class Injector:
-    """Decides for one request after another; safe to use from several threads."""
+    """Chooses the fault of each request; thread-safe."""
 
     def __init__(self, plan: FaultPlan) -> None:
         self._plan = plan
@@ -114,13 +112,13 @@ class Injector:
         self._lock = threading.Lock()
 
     def next_fault(self, *, largest_page: int = 0) -> Fault | None:
-        """The fault that strikes the next request, if any; `largest_page` is its largest first or last."""
+        """The fault of the next request, if any; `largest_page` is its largest first or last."""
         with self._lock:
             chosen: Fault | None = None
             for index, rule in enumerate(self._plan.rules):
                 if rule.page_over is not None and largest_page <= rule.page_over:
                     continue
-                # Every rule counts every request, so that one rule's strike does not shift another's draws.
+                # Every rule counts every request, so that a fault of one rule does not shift another's draws.
                 self._seen[index] += 1
                 draw = random.Random(f"{self._plan.seed}:{index}:{self._seen[index]}")
                 is_spent = rule.limit is not None and self._struck[index] >= rule.limit
@@ -138,8 +136,8 @@ class Injector:
         return not rule.at  # page_over alone
 
 
-class Fate(Enum):
-    """What happens to an answer on its way out."""
+class Delivery(Enum):
+    """How a response is sent."""
 
     SENT = "sent"
     TRUNCATED = "truncated"
@@ -150,37 +148,37 @@ class Fate(Enum):
 
 @dataclass
 class Reply:
-    """One HTTP answer; `payload` becomes JSON unless it is text."""
+    """One HTTP response; `payload` is sent as JSON unless it is text."""
 
     status: int
     payload: Any = None
     headers: dict[str, str] = field(default_factory=dict)
-    fate: Fate = Fate.SENT
+    delivery: Delivery = Delivery.SENT
 
     def body(self) -> bytes:
         """The bytes to send."""
         if self.payload is None or isinstance(self.payload, str):
             return (self.payload or "").encode()
-        # A lone surrogate in a dump can't be UTF-8; GitHub would not have it either.
+        # `replace`, because a lone surrogate in a dump can't be encoded in UTF-8.
         return json.dumps(self.payload, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 
-_PARTIAL_SHARE = 4  # one node in so many is lost
-# Of these the query is really executed, and its answer is spoilt on the way out.
+_PARTIAL_SHARE = 4  # one of four nodes is null
+# The query is executed, and its response damaged.
 SPOILS_ANSWER = frozenset({Kind.PARTIAL, Kind.TRUNCATED})
-# Of these nothing is spent: the server says that a limit is reached.
+# No points are spent.
 FAKES_LIMIT = frozenset({Kind.RATE_LIMITED, Kind.SECONDARY_403, Kind.SECONDARY_200, Kind.TOO_MANY})
 
 
-def replacing_reply(fault: Fault, plan: FaultPlan, standing: Standing, now: float) -> Reply:
-    """The answer in place of the true one, for faults that leave nothing of it."""
+def replacing_reply(fault: Fault, plan: FaultPlan, quota: Quota, now: float) -> Reply:
+    """The response of a fault that replaces the whole response."""
     kind = fault.rule.kind
     wait = {"retry-after": str(math.ceil(plan.retry_after_s))} if fault.rule.retry_after else {}
     if kind is Kind.GATEWAY_TIMEOUT:
         return Reply(504, "<html><body><h1>504 Gateway Time-out</h1></body></html>", _HTML)
     if kind is Kind.RATE_LIMITED:
         reset = math.ceil(now + plan.retry_after_s)
-        return exhausted_reply(standing, reset=reset, error_type=fault.rule.error_type)
+        return exhausted_reply(quota, reset=reset, error_type=fault.rule.error_type)
     if kind is Kind.SECONDARY_200:
         return Reply(200, {"errors": [{"type": "RATE_LIMITED", "message": _SECONDARY}]}, wait)
     if kind is Kind.SECONDARY_403:
@@ -189,15 +187,15 @@ def replacing_reply(fault: Fault, plan: FaultPlan, standing: Standing, now: floa
         return Reply(429, {"message": _SECONDARY, "status": "429"}, wait)
     if kind is Kind.DROPPED:
         within = fault.draw.random() < 0.5
-        return Reply(200, fate=Fate.DROPPED_WITHIN if within else Fate.DROPPED_BEFORE)
+        return Reply(200, delivery=Delivery.DROPPED_WITHIN if within else Delivery.DROPPED_BEFORE)
     if kind is Kind.STALLED:
-        return Reply(200, fate=Fate.STALLED)
+        return Reply(200, delivery=Delivery.STALLED)
     return Reply(502, "<html><body><h1>502 Bad Gateway</h1></body></html>", _HTML)
 
 
-def exhausted_reply(standing: Standing, *, reset: int | None = None, error_type: str | None = None) -> Reply:
-    """Nothing is left of the limit."""
-    headers = {"x-ratelimit-remaining": "0", "x-ratelimit-used": str(standing.limit)}
+def exhausted_reply(quota: Quota, *, reset: int | None = None, error_type: str | None = None) -> Reply:
+    """The response if the rate limit is exhausted."""
+    headers = {"x-ratelimit-remaining": "0", "x-ratelimit-used": str(quota.limit)}
     if reset is not None:
         headers["x-ratelimit-reset"] = str(reset)
     message = "API rate limit exceeded for user ID 1."
@@ -205,9 +203,9 @@ def exhausted_reply(standing: Standing, *, reset: int | None = None, error_type:
 
 
 def spoil(reply: Reply, fault: Fault) -> None:
-    """Take some of a true answer away, in place."""
+    """Damage a response in place."""
     if fault.rule.kind is Kind.TRUNCATED:
-        reply.fate = Fate.TRUNCATED
+        reply.delivery = Delivery.TRUNCATED
         return
     answer = reply.payload
     _lose_nodes(answer.get("data"), fault.draw)
@@ -228,7 +226,7 @@ _SECONDARY = (
 
 
 def _lose_nodes(data: Any, draw: random.Random) -> None:
-    """Null at least one node of each outermost list; where there is no list, one whole field."""
+    """Set at least one node of each outermost list to null; without a list, one whole field."""
     lists = [nodes for nodes in _outermost_lists(data) if nodes]
     for nodes in lists:
         for position in draw.sample(range(len(nodes)), max(1, len(nodes) // _PARTIAL_SHARE)):

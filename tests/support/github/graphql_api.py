@@ -1,10 +1,10 @@
-"""One GraphQL request: parsed, checked and priced first, executed afterwards.
+"""Parses, validates, prices and executes a GraphQL request.
 
-The price follows GitHub's published rule. Each connection takes one request for each of its parents, where a
-parent connection is taken to be as full as its `first` or `last` allows. A hundred requests make a point; a
-query costs at least one. The node count adds up what all connections could return.
+The price follows GitHub's documentation. Each connection costs one request per parent node, where a parent
+connection counts with its full `first` or `last`. A hundred requests are a point; a query costs at least one
+point. The node count is the sum of what all connections could return.
 
-A worked example: `search(first: 100)` with `comments(last: 30)`, `timelineItems(last: 20)` and
+Example: `search(first: 100)` with `comments(last: 30)`, `timelineItems(last: 20)` and
 `labels(first: 10)` on each hit. 1 request for the search and 100 for each of three connections make 301
 requests, 3 points, and 100 + 3,000 + 2,000 + 1,000 = 6,100 nodes.
 """
@@ -51,7 +51,7 @@ _UNKNOWN_FIELD = re.compile(r"Cannot query field '(\w+)' on type '(\w+)'")
 
 
 class Refused(Exception):  # noqa: N818 - it becomes a whole answer
-    """The request is answered with errors only, without being executed."""
+    """The request is not executed; the response has only errors."""
 
     def __init__(self, *errors: dict[str, Any], status: int = 200) -> None:
         self.errors, self.status = errors, status
@@ -60,7 +60,7 @@ class Refused(Exception):  # noqa: N818 - it becomes a whole answer
 
 @dataclass(frozen=True)
 class Price:
-    """What a query costs."""
+    """The cost of a query."""
 
     requests: int = 0
     nodes: int = 0
@@ -74,7 +74,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A request that may be executed."""
+    """A valid request with its price."""
 
     document: DocumentNode
     variables: dict[str, Any]
@@ -82,7 +82,7 @@ class Prepared:
 
 
 def build_schema(*, without_duplicate_of: bool = False) -> GraphQLSchema:
-    """The schema, or the one that GitHub had before May 2025."""
+    """The current schema, or GitHub's schema before May 2025."""
     document = parse(SCHEMA_TEXT)
     if without_duplicate_of:
         older = [one for one in document.definitions if not isinstance(one, ObjectTypeExtensionNode)]
@@ -98,7 +98,7 @@ class GraphQLApi:
         self._parsed = lru_cache(256)(self._parse)
 
     def prepare(self, body: bytes) -> Prepared:
-        """Read the body of a POST."""
+        """Parse and price the body of a POST."""
         query, variables = _read(body)
         document = self._parsed(query)
         if isinstance(document, list):
@@ -115,7 +115,7 @@ class GraphQLApi:
         return Prepared(document, variables, cost)
 
     def execute(self, prepared: Prepared, context: Context) -> dict[str, Any]:
-        """The answer's JSON: `data`, and `errors` of the fields that could not be resolved."""
+        """The response: `data`, and `errors` of fields that could not be resolved."""
         result = execute_sync(
             self._schema,
             prepared.document,
@@ -125,7 +125,7 @@ class GraphQLApi:
         )
         for error in result.errors or ():
             if error.original_error is not None and not isinstance(error.original_error, GraphQLRefusal):
-                raise error.original_error  # a fault of this server must not look like an answer
+                raise error.original_error  # a bug of this server must not look like a response
         answer: dict[str, Any] = {"data": result.data}
         if result.errors:
             answer["errors"] = [_format(error) for error in result.errors]
@@ -181,7 +181,7 @@ def price(
 
 
 def _size(field: FieldNode, variables: Mapping[str, Any]) -> int:
-    """The page size: one that is refused later costs nothing now."""
+    """The page size; an invalid one, which is refused later, costs nothing."""
     given = {
         one.name.value: value_from_ast_untyped(one.value, dict(variables)) for one in field.arguments or ()
     }

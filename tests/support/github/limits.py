@@ -1,4 +1,4 @@
-"""Rate limits: so many points a window for each token and kind of request."""
+"""Rate limits: points per window for each token and API."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where a token stands in its present window."""
+class Quota:
+    """A token's points in the current window."""
 
     resource: str
     limit: int
@@ -36,7 +36,7 @@ class Standing:
 
 
 class RateLimits:
-    """What each token has spent; a window begins with a token's first request after the last one ended."""
+    """Counts the points of each token; a window starts with the first request after the last window."""
 
     def __init__(
         self,
@@ -52,12 +52,12 @@ class RateLimits:
         self._spent: dict[tuple[str, str], tuple[int, int]] = {}  # points, end of the window
         self._lock = threading.Lock()
 
-    def standing(self, token: str, resource: str) -> Standing:
-        """Where `token` stands, without spending."""
+    def quota(self, token: str, resource: str) -> Quota:
+        """The quota of `token`, without spending."""
         return self.spend(token, resource, 0)
 
-    def spend(self, token: str, resource: str, points: int) -> Standing:
-        """Spend `points` and say what is left. The last points of a window may be overspent, as on GitHub."""
+    def spend(self, token: str, resource: str, points: int) -> Quota:
+        """Spend `points` and return the quota. The last points of a window may be overspent, as on GitHub."""
         with self._lock:
             used, end = self._spent.get((token, resource), (0, 0))
             if self._clock() >= end:
@@ -65,4 +65,4 @@ class RateLimits:
                 used, end = 0, math.ceil(self._clock() + self._window_s)
             used = min(self._points, used + points)
             self._spent[token, resource] = used, end
-        return Standing(resource, self._points, used, end + round(self._skew_s))
+        return Quota(resource, self._points, used, end + round(self._skew_s))

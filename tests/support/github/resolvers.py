@@ -1,4 +1,4 @@
-"""The trackers as the GraphQL schema names them: plain dicts, which the executor walks fastest.
+"""Resolvers of the GraphQL schema: plain dicts, which the executor reads fastest.
 
 A field is a value, or a function that the executor calls with the field's arguments.
 """
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from graphql import FieldNode, GraphQLResolveInfo
 
-from tests.support.github.limits import Standing
+from tests.support.github.limits import Quota
 from tests.support.github.search import REACHABLE, Search, SearchRefusal
 from tests.support.github.trackers import Account, Catalogue, Comment, Event, Issue, Repository, Tracker
 
@@ -24,7 +24,7 @@ Node = dict[str, Any]
 Info: TypeAlias = GraphQLResolveInfo[Any]
 
 MAX_PAGE = 100
-_COUNTS = {"totalCount", "issueCount"}  # may be asked for without first or last
+_COUNTS = {"totalCount", "issueCount"}  # need no first or last
 _TYPES = {
     "closed": "ClosedEvent",
     "reopened": "ReopenedEvent",
@@ -43,14 +43,14 @@ class GraphQLRefusal(Exception):  # noqa: N818 - it becomes one entry of an answ
 
 @dataclass(frozen=True)
 class Context:
-    """What the resolvers of one request need besides the fields' arguments."""
+    """What resolvers need besides the arguments of a field."""
 
     catalogue: Catalogue
     search: Search
-    sees_repositories: bool  # False: the token may read none of them
+    sees_repositories: bool  # False if the token has no access
     points: int
     nodes: int
-    standing: Standing  # this query included
+    quota: Quota  # after this query
 
 
 def connection(
@@ -64,7 +64,7 @@ def connection(
     after: str | None = None,
     before: str | None = None,
 ) -> Node:
-    """A Relay connection over `items`, of which only the first `reachable` can be had."""
+    """A Relay connection over the first `reachable` items."""
     _check_size(info, first, last)
     total = len(items) if reachable is None else min(len(items), reachable)
     low = 0 if after is None else min(total, _position(after) + 1)
@@ -254,14 +254,14 @@ def _timeline(
 
 
 def _state_reason(issue: Issue, _info: Info, *, enableDuplicate: bool | None = False) -> str | None:  # noqa: N803
-    """Why an issue is in its state: NOT_PLANNED for a duplicate unless duplicates are asked for."""
+    """The state reason; NOT_PLANNED for a duplicate unless `enableDuplicate` is set."""
     if issue.state_reason == "duplicate" and not enableDuplicate:
         return "NOT_PLANNED"
     return issue.state_reason.upper() if issue.state_reason else None
 
 
 def _duplicate_of(repository: Repository, issue: Issue, info: Info) -> Node | None:
-    """What a closed issue is marked as a duplicate of; null if that is a pull request."""
+    """The issue that a closed issue is marked as a duplicate of; null for a pull request."""
     found = _follow(repository, issue.canonical, info)
     return found if found and found["__typename"] == "Issue" else None
 
@@ -272,7 +272,7 @@ def _follow(repository: Repository, reference: str | None, info: Info) -> Node |
 
 
 def _by_number(repository: Repository, info: Info, number: int) -> Node:
-    """What has this number now: the number of a transferred issue leads to its new repository."""
+    """The issue with this number; for a transferred issue, the one in its new repository."""
     target = info.context.catalogue.follow(f"{repository.tracker.name}#{number}", repository)
     if target is None:
         words = f"Could not resolve to an issue or pull request with the number of {number}."
@@ -282,13 +282,13 @@ def _by_number(repository: Repository, info: Info, number: int) -> Node:
 
 def _rate_limit(info: Info) -> Node:
     context: Context = info.context
-    reset = datetime.fromtimestamp(context.standing.reset, UTC)
+    reset = datetime.fromtimestamp(context.quota.reset, UTC)
     return {
         "cost": context.points,
         "nodeCount": context.nodes,
-        "limit": context.standing.limit,
-        "used": context.standing.used,
-        "remaining": context.standing.remaining,
+        "limit": context.quota.limit,
+        "used": context.quota.used,
+        "remaining": context.quota.remaining,
         "resetAt": f"{reset:%Y-%m-%dT%H:%M:%SZ}",
     }
 

@@ -1,4 +1,4 @@
-"""The lists of the REST API that perceval asks for (`benchmarks/peers.py`): issues, comments and accounts."""
+"""The part of the REST API that perceval uses (`benchmarks/peers.py`): issues, comments and accounts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GHOST = Account("ghost")
 
 
 class RestApi:
-    """Answers requests."""
+    """Answers REST requests."""
 
     def __init__(self, catalogue: Catalogue, base: str) -> None:
         self._catalogue, self._base = catalogue, base

@@ -1,7 +1,7 @@
-"""Issue search: the qualifiers that a crawl uses, and phrases; GitHub's limits, order and refusals.
+"""Issue search with GitHub's limits, order and errors.
 
-Understood: `repo: is: label: reason: created: in:`; each remaining phrase or word must occur. A scan of the
-texts for a dozen phrases is faster than building an inverted index of 150,000 comments.
+Supports `repo: is: label: reason: created: in:`; each other phrase or word must occur. Texts are scanned,
+which for a dozen phrases is faster than building an inverted index of 150,000 comments.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Hit(NamedTuple):
 
 
 class Search:
-    """Runs queries; the hits of recent ones are kept, so that further pages cost nothing."""
+    """Runs queries and caches the hits of recent ones for further pages."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue

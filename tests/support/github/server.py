@@ -1,4 +1,4 @@
-"""The server on a socket."""
+"""The HTTP server."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request as HttpRequest
 from werkzeug.wrappers import Response
 
-from tests.support.github.faults import Fate, FaultPlan, Reply, read_plan
+from tests.support.github.faults import Delivery, FaultPlan, Reply, read_plan
 from tests.support.github.service import Options, Request, Service, Stats
 from tests.support.github.trackers import Catalogue
 
 
 class Server:
-    """A running server, in a thread of its own. Use it as a context manager, or `close` it."""
+    """A running server in its own thread. Use it as a context manager, or `close` it."""
 
     def __init__(
         self, catalogue: Catalogue, host: str, port: int, options: Options, plan: FaultPlan, latency_s: float
@@ -41,12 +41,12 @@ class Server:
 
     @property
     def stats(self) -> Stats:
-        """What it has done so far."""
+        """The counts so far."""
         return self._service.stats
 
     def wait(self) -> None:
         """Block until the server is closed from another thread, or by Ctrl-C."""
-        # The dump stays to the end: going over it in each collection would cost 0.3 s now and then.
+        # Exclude the dump from garbage collection, which would take 0.3 s each time.
         gc.collect()
         gc.freeze()
         self._thread.join()
@@ -78,14 +78,14 @@ class Server:
 
     def _response(self, reply: Reply, connection: socket.socket) -> Response:
         body = reply.body()
-        if reply.fate is Fate.TRUNCATED:
+        if reply.delivery is Delivery.TRUNCATED:
             body = body[: len(body) // 2]
         response = Response(body, reply.status, reply.headers)
-        if reply.fate is Fate.STALLED:
+        if reply.delivery is Delivery.STALLED:
             self._closing.wait(self._stall_s)
-        if reply.fate in (Fate.STALLED, Fate.DROPPED_BEFORE):
+        if reply.delivery in (Delivery.STALLED, Delivery.DROPPED_BEFORE):
             _hang_up(connection)
-        if reply.fate is Fate.DROPPED_WITHIN:
+        if reply.delivery is Delivery.DROPPED_WITHIN:
             response.response = _half(body, connection)
             response.headers["content-length"] = str(len(body))
         return response
@@ -101,7 +101,7 @@ def serve(
     replicate: int = 1,
     options: Options | None = None,
 ) -> Server:
-    """Start a local GitHub that serves a dump, and return it running."""
+    """Start a server for a dump."""
     plan = read_plan(faults) if isinstance(faults, Path) else faults or FaultPlan()
     roots = [Path(dump)] if isinstance(dump, str | Path) else dump
     catalogue = Catalogue(roots, replicate=replicate)
@@ -110,22 +110,24 @@ def serve(
 
 class _Handler(WSGIRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = 1 << 16  # one write for head and body, or Nagle's algorithm costs 40 ms an answer
+    wbufsize = (
+        1 << 16
+    )  # one write for head and body; otherwise Nagle's algorithm delays each response by 40 ms
     disable_nagle_algorithm = True
 
     def send_response(self, code: int, message: str | None = None) -> None:
-        """Only the status: the date is the service's, whose clock may be wrong."""
+        """Send only the status; `Service` adds the date of its own clock."""
         self.send_response_only(code, message)
 
     def log(self, *_: object, **__: object) -> None:
-        """Nothing: clients that went away are expected."""
+        """Log nothing, because clients that disconnect are expected."""
 
     def connection_dropped(self, *_: object) -> None:
-        """Nothing, see `log`."""
+        """Ignore it, see `log`."""
 
 
 def _report(*_: object) -> None:
-    """Print what is a bug of this server; clients that went away are expected."""
+    """Print bugs of this server, but not disconnected clients."""
     if not isinstance(sys.exception(), ConnectionError):
         traceback.print_exc()
 
@@ -139,4 +141,4 @@ def _hang_up(connection: socket.socket) -> None:
     try:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
-        return  # it is gone already
+        return  # already closed

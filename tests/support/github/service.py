@@ -1,4 +1,4 @@
-"""The server without its sockets: a request goes in, an answer comes out."""
+"""The server's logic without sockets: a request in, a response out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pairkit.app.settings import Settings
 from tests.support.github.faults import (
     FAKES_LIMIT,
     SPOILS_ANSWER,
-    Fate,
+    Delivery,
     Fault,
     FaultPlan,
     Injector,
@@ -28,23 +28,23 @@ from tests.support.github.faults import (
     spoil,
 )
 from tests.support.github.graphql_api import GraphQLApi, Prepared, Refused, build_schema
-from tests.support.github.limits import RateLimits, Standing
+from tests.support.github.limits import Quota, RateLimits
 from tests.support.github.resolvers import Context
 from tests.support.github.rest import RestApi
 from tests.support.github.search import Search
 from tests.support.github.trackers import Catalogue
 
-BAD_TOKEN = "bad"  # the one token that is refused
-BLIND_TOKEN = "noaccess"  # a token that may read no repository
+BAD_TOKEN = "bad"  # the only token that is refused
+BLIND_TOKEN = "noaccess"  # a token without access to repositories
 STATS_PATH = "/stats"
 _GRAPHQL_PATHS = frozenset({"/graphql", "/api/graphql"})
 _INSTALLATION = re.compile(r"/app/installations/\d+/access_tokens")
 
 
 class Options(Settings):
-    """How the server behaves."""
+    """Options of the server."""
 
-    points: int = Field(default=5000, ge=1)  # a token and window, for GraphQL and REST each
+    points: int = Field(default=5000, ge=1)  # per token and window, for GraphQL and for REST
     window_s: float = Field(default=3600.0, gt=0)
     without_duplicate_of: bool = False  # hide the fields that GitHub's schema got in May 2025
 
@@ -61,15 +61,15 @@ class Request:
 
 @dataclass
 class Stats:
-    """Counts since the server was started."""
+    """Counts since the start."""
 
-    requests: int = 0  # of every kind, faulty ones included
+    requests: int = 0  # with faulty ones
     points: int = 0  # spent on GraphQL
     faults: Counter[str] = field(default_factory=Counter)  # by kind
 
 
 class Service:
-    """Everything that is decided about a request. Safe to use from several threads."""
+    """Answers requests; thread-safe."""
 
     def __init__(
         self,
@@ -115,37 +115,37 @@ class Service:
             expiry = datetime.fromtimestamp(self._clock() + 3600, UTC)
             granted = {"token": "ghs_test", "expires_at": f"{expiry:%Y-%m-%dT%H:%M:%SZ}"}
             return Reply(201, granted)
-        standing = self._limits.spend(token, "core", 1)
+        quota = self._limits.spend(token, "core", 1)
         if path == "/rate_limit":
-            core = {**asdict(standing), "remaining": standing.remaining}
-            return Reply(200, {"resources": {"core": core}, "rate": core}, standing.headers)
+            core = {**asdict(quota), "remaining": quota.remaining}
+            return Reply(200, {"resources": {"core": core}, "rate": core}, quota.headers)
         status, payload, headers = self._rest.answer(path, parameters)
-        return Reply(status, payload, standing.headers | headers)
+        return Reply(status, payload, quota.headers | headers)
 
     def _answer_graphql(self, body: bytes, token: str) -> Reply:
         try:
             prepared = self._graphql.prepare(body)
         except Refused as refused:
-            standing = self._limits.standing(token, "graphql")  # what is not run costs nothing
-            return Reply(refused.status, {"errors": refused.errors}, standing.headers)
+            quota = self._limits.quota(token, "graphql")  # costs nothing
+            return Reply(refused.status, {"errors": refused.errors}, quota.headers)
         points = prepared.price.points
         fault = self._injector.next_fault(largest_page=prepared.price.largest_page)
-        standing = self._limits.standing(token, "graphql")
+        quota = self._limits.quota(token, "graphql")
         if fault is not None:
             with self._lock:
                 self.stats.faults[fault.rule.kind] += 1
-            reply = self._faulty(fault, prepared, token, standing)
+            reply = self._faulty(fault, prepared, token, quota)
             points = 0 if fault.rule.kind in FAKES_LIMIT else points
-        elif standing.remaining <= 0:
-            reply, points = exhausted_reply(standing), 0
+        elif quota.remaining <= 0:
+            reply, points = exhausted_reply(quota), 0
         else:
-            reply = self._execute(prepared, token, standing)
+            reply = self._execute(prepared, token, quota)
         with self._lock:
             self.stats.points += points
         reply.headers = {**self._limits.spend(token, "graphql", points).headers, **reply.headers}
         return reply
 
-    def _execute(self, prepared: Prepared, token: str, standing: Standing) -> Reply:
+    def _execute(self, prepared: Prepared, token: str, quota: Quota) -> Reply:
         price = prepared.price
         context = Context(
             catalogue=self._catalogue,
@@ -153,16 +153,16 @@ class Service:
             sees_repositories=token != BLIND_TOKEN,
             points=price.points,
             nodes=price.nodes,
-            standing=replace(standing, used=min(standing.limit, standing.used + price.points)),
+            quota=replace(quota, used=min(quota.limit, quota.used + price.points)),
         )
         return Reply(200, self._graphql.execute(prepared, context))
 
-    def _faulty(self, fault: Fault, prepared: Prepared, token: str, standing: Standing) -> Reply:
+    def _faulty(self, fault: Fault, prepared: Prepared, token: str, quota: Quota) -> Reply:
         if fault.rule.kind in SPOILS_ANSWER:
-            reply = self._execute(prepared, token, standing)
+            reply = self._execute(prepared, token, quota)
             spoil(reply, fault)
             return reply
-        reply = replacing_reply(fault, self._plan, standing, self._clock() + self._plan.clock_skew_s)
-        if reply.fate is Fate.DROPPED_WITHIN:
-            reply.payload = self._execute(prepared, token, standing).payload
+        reply = replacing_reply(fault, self._plan, quota, self._clock() + self._plan.clock_skew_s)
+        if reply.delivery is Delivery.DROPPED_WITHIN:
+            reply.payload = self._execute(prepared, token, quota).payload
         return reply

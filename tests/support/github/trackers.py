@@ -1,7 +1,8 @@
-"""The trackers that are served, read from dumps into memory."""
+"""The served trackers, read from dumps into memory."""
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,9 +11,9 @@ from typing import Any
 
 from gis_builder.trackers.dump import Row, closing_event, find_dumps
 
-_GHOST = "ghost"  # REST's name for the author whose account was deleted; GraphQL has null
-_REPLICA_IDS = 10_000_000_000  # replicas of one repository share their texts, but not their ids
-_MOST_MOVES = 8  # of one issue: a ring of transfers leads nowhere
+_GHOST = "ghost"  # REST's name for a deleted account; GraphQL has null
+_REPLICA_IDS = 10_000_000_000  # replicas of a repository share texts but not ids
+_MAX_MOVES = 8  # of one issue, so that a cycle of transfers ends
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +69,7 @@ class Issue:
 
     @property
     def canonical(self) -> str | None:
-        """The issue that a closed issue is marked as a duplicate of: the last mark that was not undone."""
+        """The original of a closed issue: that of the last duplicate mark that was not undone."""
         marks: list[str] = []
         for event in self.events if self.state == "closed" else ():
             if event.kind == "marked_as_duplicate" and event.canonical:
@@ -94,7 +95,7 @@ class Tracker:
 
 @dataclass(eq=False)
 class Repository:
-    """A tracker under one of the names that it is served under."""
+    """A tracker under one of its names."""
 
     name: str
     tracker: Tracker
@@ -102,21 +103,21 @@ class Repository:
 
     @property
     def has_issues(self) -> bool:
-        """Whether the tracker is switched on."""
+        """Whether issues are enabled."""
         return self.tracker.flag("has_issues", default=True)
 
     def issue(self, number: int) -> Issue | None:
-        """The issue or pull request with this number, if it can be seen."""
+        """The visible issue or pull request with this number."""
         issue = self.tracker.issues.get(number)
         return issue if issue is None or issue.is_pull or self.has_issues else None
 
     def unique_id(self, id_in_dump: int) -> int:
-        """The id under which this repository serves what the dump calls `id_in_dump`."""
+        """The id in this replica."""
         return id_in_dump + self.replica * _REPLICA_IDS
 
 
 class Catalogue:
-    """Every repository that is served, by name and former name; private ones as if they did not exist."""
+    """All repositories by name and former name; private ones are hidden."""
 
     def __init__(self, roots: Iterable[Path], *, replicate: int = 1) -> None:
         self._by_name: dict[str, Repository] = {}
@@ -129,15 +130,15 @@ class Catalogue:
                     self._by_former_name[_replica_name(former, replica).lower()] = repository
 
     def find(self, name: str, *, follow_renames: bool = True) -> Repository | None:
-        """The visible repository called `name`, in any case."""
+        """The visible repository with this name, ignoring case."""
         found = self._by_name.get(name.lower())
         if found is None and follow_renames:
             found = self._by_former_name.get(name.lower())
         return None if found is None or found.tracker.flag("private") else found
 
     def follow(self, reference: str, seen_from: Repository) -> tuple[Repository, Issue] | None:
-        """The issue that `owner/name#number` means in a text of `seen_from`, through transfers."""
-        for _ in range(_MOST_MOVES):
+        """The issue `owner/name#number`, following transfers; replicas stay in their own replica."""
+        for _ in range(_MAX_MOVES):
             name, _, number = reference.partition("#")
             target = self.find(_replica_name(name, seen_from.replica))
             if target is None:
@@ -153,7 +154,7 @@ def _replica_name(name: str, replica: int) -> str:
 
 
 class _Reader:
-    """Reads dumps; accounts are kept once each."""
+    """Reads dumps, with one object per account."""
 
     def __init__(self) -> None:
         self._trackers: dict[str, Tracker] = {}
@@ -162,21 +163,23 @@ class _Reader:
     def read(self, roots: Iterable[Path]) -> list[Tracker]:
         """All trackers by name; a repository may be spread over several folders."""
         for dump in (dump for root in roots for dump in find_dumps(root)):
-            if dump.repo is not None:
-                self._tracker(dump.repo).info = dump.info
+            if dump.info is not None:
+                info = json.loads((dump.folder / "repo.json").read_bytes())
+                self._tracker(dump.info.full_name).info = info
             for row in dump.issues():
                 issue = self._tracker(row.repo).issues[row.number] = self._issue(row)
-                if not dump.has_events and (event := closing_event(row.value)):
-                    issue.events.append(self._event(event))
-            for said in dump.comments():
-                if thread := self._thread(said):
-                    thread.comments.append(self._comment(said.value))
-            for happened in dump.events():
-                if thread := self._thread(happened):
-                    thread.events.append(self._event(happened.value))
-            for gone in dump.missing():
-                if gone.record.to:
-                    self._tracker(gone.repo).moved[gone.number] = gone.record.to
+                if not dump.has_events and (closing := closing_event(row.record)):
+                    closer = self._account(row.value.get("closed_by"))
+                    issue.events.append(Event("closed", closer, closing.created_at, closing.state_reason))
+            for comment_row in dump.comments():
+                if issue := self._issue_of(comment_row):
+                    issue.comments.append(self._comment(comment_row.value))
+            for event_row in dump.events():
+                if issue := self._issue_of(event_row):
+                    issue.events.append(self._event(event_row.value))
+            for missing in dump.missing():
+                if missing.record.to:
+                    self._tracker(missing.repo).moved[missing.number] = missing.record.to
         for tracker in self._trackers.values():
             tracker.issues = dict(sorted(tracker.issues.items()))
             for issue in tracker.issues.values():
@@ -188,7 +191,7 @@ class _Reader:
     def _tracker(self, name: str) -> Tracker:
         return self._trackers.setdefault(name.lower(), Tracker(name))
 
-    def _thread(self, row: Row[Any]) -> Issue | None:
+    def _issue_of(self, row: Row[Any]) -> Issue | None:
         return self._tracker(row.repo).issues.get(row.number)
 
     def _issue(self, row: Row[Any]) -> Issue:

@@ -1,9 +1,9 @@
 """A test server with OpenAI's protocol and injected faults; it has no model.
 
-Its answers follow from the question by fixed rules, so equal questions get equal answers. They show that
-calls, retries, storage and parsing work; no figure of quality may come from them.
+Fixed rules make the answers, so equal questions get equal answers. They test calls, retries, storage and
+parsing; never use them to measure quality.
 
-It serves chat completions, the list of models, files, batches, and its own counts at `/stats`.
+It serves chat completions, the list of models, files, batches, and its counts at `/stats`.
 """
 
 from tests.support.llm.server import Server, serve

@@ -1,4 +1,4 @@
-"""`python -m tests.support.llm --port 8000 --models a,b --faults 0.3`: the test server until Ctrl-C."""
+"""Run the test server until Ctrl-C: `python -m tests.support.llm --port 8000 --models a,b --faults 0.3`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers by fixed rules: something of the right shape, with no meaning behind it."""
+"""Answers by fixed rules: the right format without meaning."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST = 100
 
 
 def text_of(messages: Messages) -> str:
-    """All that was said, in one string."""
+    """All messages as one string."""
     return "\n".join(str(message.get("content", "")) for message in messages)
 
 
@@ -44,7 +44,7 @@ def answer(model: str, messages: Messages, schema: Any = None) -> str:
 
 
 def _of(prompt: str) -> str:
-    """The sentence that the prompt is about."""
+    """The sentence in the prompt."""
     for pattern in _SENTENCE:
         if found := pattern.search(prompt):
             return str(found[1])
@@ -69,7 +69,7 @@ def _candidates(model: str, prompt: str, *, is_negative: bool) -> list[str]:
 
 
 def _votes(prompt: str) -> list[str]:
-    """A word for each sentence of a judge's question: those of `_candidates` are known by how they begin."""
+    """A vote for each sentence of a judge's question; sentences of `_candidates` are known by their start."""
     try:
         sentences = [str(sentence) for sentence in json.loads(prompt)["sentences"].values()]
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -78,14 +78,14 @@ def _votes(prompt: str) -> list[str]:
 
 
 def _fitting(schema: dict[str, Any], items: list[str]) -> Any:
-    """Something that fits a JSON schema as far as its types go: lists hold the items, objects one in each."""
+    """A value with the types of a JSON schema: lists have all items, each field of an object has one."""
     kind = schema.get("type")
     if kind == "object":
         inner = schema.get("properties", {})
         found = {}
         for name, part in inner.items():
             found[name] = _fitting(part, items)
-            # A word of a list that none of the items is takes none of them.
+            # A field with an enum that has no item uses up none of them.
             taken = _is_plain(part) and (not part.get("enum") or items[:1] == [found[name]])
             items = items[1:] if taken else items
         return found

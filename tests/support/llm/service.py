@@ -16,28 +16,28 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
-from llm_labeler.records import digest
+from llm_labeler.records import content_hash
 from pairkit.system.seeded import keyed_hash, keyed_unit
 from tests.support.llm.answers import answer, text_of
 
 FaultKind = Literal[
     "rate_limited",  # 429 with Retry-After
-    "quota",  # 429 that no waiting helps
+    "quota",  # 429 without recovery
     "server_error",  # 500
     "unavailable",  # 503
-    "broken_json",  # status 200, JSON that breaks off
-    "html",  # status 200, a page
-    "disconnect",  # the connection closes in the middle of the answer
+    "broken_json",  # status 200, incomplete JSON
+    "html",  # status 200, an HTML page
+    "disconnect",  # the connection closes within the response
     "hang",  # no answer
     "empty_choices",  # an answer without choices
-    "no_usage",  # a good answer without usage
-    "refusal",  # the model declines
-    "cut",  # the answer stops at the token limit
+    "no_usage",  # a good answer without token usage
+    "refusal",  # the model refuses
+    "cut",  # the answer ends at the token limit
 ]
 FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
-# These are answers, which are paid for and kept.
+# These are answers that are paid for and stored.
 _ANSWERING = frozenset(("no_usage", "refusal", "cut"))
-# Any patient client gets over these.
+# A client that retries recovers from these.
 PASSING: tuple[FaultKind, ...] = (
     *("rate_limited", "server_error", "unavailable", "broken_json", "html", "disconnect", "empty_choices"),
 )
@@ -47,12 +47,12 @@ _PAGE = "<!DOCTYPE html><html><body>Please log in to this network.</body></html>
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Which share of the calls fails, and how."""
+    """The share of calls that fail, and the kinds of faults."""
 
     share: float = 0.0
     kinds: tuple[FaultKind, ...] = PASSING
     seed: int = 0
-    first: int | None = None  # only the first so many attempts of a question may fail
+    first: int | None = None  # only this number of first attempts of a question may fail
     retry_after_s: float = 1.0
 
     def strikes(self, question: str, attempt: int) -> FaultKind | None:
@@ -66,7 +66,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Everything but the faults."""
+    """All other options."""
 
     models: tuple[str, ...] = ("emulated",)
     api_key: str | None = None
@@ -89,7 +89,7 @@ class Stats:
     answers: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     batches: int = 0
-    first_s: float = 0.0  # this machine's monotonic clock at the first and the last call
+    first_s: float = 0.0  # monotonic clock at the first and the last call
     last_s: float = 0.0
 
     @property
@@ -114,7 +114,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A request as it came; header names are in lower case."""
+    """A received request; header names are in lower case."""
 
     method: str
     path: str
@@ -186,13 +186,13 @@ class Service:
         self._routes = Starlette(routes=[stats, *roots], exception_handlers=handlers)
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Record a request, see to its key and the delay, and answer it."""
+        """Record a request, check its key, wait, and answer it."""
         request = Request(scope, receive)
         body = await request.body()
-        told = iter([{"type": "http.request", "body": body, "more_body": False}])
+        replayed = iter([{"type": "http.request", "body": body, "more_body": False}])
 
         async def again() -> Any:
-            return next(told, None) or await receive()
+            return next(replayed, None) or await receive()
 
         if request.url.path != "/stats":
             if len(self.requests) < 100:
@@ -217,7 +217,7 @@ class Service:
         return self._refusal(404, body) or self._reply(body)
 
     def _refusal(self, no_model: int, body: Mapping[str, Any]) -> Response | None:
-        """Why a request can't be answered at all, if so."""
+        """The error of an invalid request, if any."""
         options, messages = self._options, body.get("messages")
         if (model := body.get("model")) not in options.models:
             message = f"The model `{model}` does not exist or you do not have access to it."
@@ -235,7 +235,7 @@ class Service:
     def _reply(self, body: Mapping[str, Any]) -> Response:
         """The response to one call, counted."""
         stats = self.stats
-        question = digest(str(body["model"]), json.dumps(body["messages"], sort_keys=True))
+        question = content_hash(str(body["model"]), json.dumps(body["messages"], sort_keys=True))
         stats.last_s = time.monotonic()
         stats.first_s = stats.first_s or stats.last_s
         stats.requests += 1

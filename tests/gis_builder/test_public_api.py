@@ -1,4 +1,4 @@
-"""What a person has in hand after `import gis_builder`, on the sample tracker."""
+"""The public functions on the sample trackers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 import gis_builder
-from gis_builder.settings import BuildSettings
 from gis_builder.settings.strategies import Rank, strategy_of
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.flag import setting_keys
 from pairkit.app.progress import Progress
 from tests.support.github import serve
 
@@ -34,16 +32,8 @@ def work(demo: Any) -> Path:
     return demo.work
 
 
-def test_every_flag_sets_what_is_there() -> None:
-    settings = BuildSettings()
-    for dotted in setting_keys(gis_builder.build).values():
-        place: object = settings
-        for name in dotted.split("."):
-            place = getattr(place, name)
-
-
 def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
-    told: list[Progress] = []
+    reported: list[Progress] = []
     with serve(SAMPLE) as server:
         built = gis_builder.build(
             [REPO, "https://github.com/northbeam/ferry"],
@@ -51,9 +41,9 @@ def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
             api_url=server.url,
             token="any",
             strategy="sweep",
-            split=(0.6, 0.2, 0.2),
+            split_sizes=(0.6, 0.2, 0.2),
             settings={"pair.cluster_cap": 5},
-            progress=told.append,
+            progress=reported.append,
         )
         plan = gis_builder.plan([REPO], api_url=server.url, token="any", strategy="sweep", progress=False)
     assert built.work == tmp_path / "gis.work"
@@ -65,15 +55,15 @@ def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
     assert run["settings"]["split"]["sizes"] == [0.6, 0.2, 0.2]
     assert run["settings"]["pair"]["cluster_cap"] == 5
     assert plan.points > 0
-    stages = {at.stage for at in told}
+    stages = {at.stage for at in reported}
     assert {
         "repositories: sweeping",
         f"{REPO}: sweeping",
         "detecting duplicates",
         "rendering texts",
     } <= stages
-    assert any(at.note.endswith("points left") for at in told)
-    (last,) = {at.done for at in told if at.stage == "repositories: sweeping" and at.ended}
+    assert any(at.note.endswith("points left") for at in reported)
+    (last,) = {at.done for at in reported if at.stage == "repositories: sweeping" and at.ended}
     assert last == 2
 
 
@@ -91,7 +81,7 @@ def test_a_token_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.
     assert repr(gis_builder.status(tmp_path / "work")).splitlines()[0] == repr(crawled).splitlines()[0]
 
 
-def test_a_repository_that_fails_is_told_with_what_became_of_all(tmp_path: Path) -> None:
+def test_a_failed_repository_is_reported_with_all_outcomes(tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text('[[rules]]\nkind = "dropped"\nat = [3, 4]\n')
     quick = {"crawl.attempts": 2, "crawl.backoff_s": 0, "crawl.strategy": "sweep"}
@@ -110,7 +100,7 @@ def test_a_repository_that_fails_is_told_with_what_became_of_all(tmp_path: Path)
     assert [row.outcome for row in caught.value.crawled.repositories] == ["ok", "failed"]
 
 
-def test_detection_is_a_table(work: Path) -> None:
+def test_detect_returns_a_table(work: Path) -> None:
     found = gis_builder.detect(work, progress=False)
     assert found.judged_anew == 0
     assert found.duplicates == found.verdicts.filter(found.verdicts["verdict"] == "duplicate").height
@@ -119,7 +109,7 @@ def test_detection_is_a_table(work: Path) -> None:
 
 
 def by_length(texts: Sequence[str]) -> list[list[int]]:
-    """Issues of about the same length."""
+    """Rank texts by similar length."""
     places = range(len(texts))
     return [
         sorted((p for p in places if p != own), key=lambda p: abs(len(texts[p]) - len(texts[own])))[:9]
@@ -127,7 +117,7 @@ def by_length(texts: Sequence[str]) -> list[list[int]]:
     ]
 
 
-def test_negatives_of_ones_own(work: Path, tmp_path: Path) -> None:
+def test_negatives_from_a_function(work: Path, tmp_path: Path) -> None:
     built = gis_builder.pair(work, tmp_path / "own", negatives=by_length, match="none", progress=False)
     name = f"{by_length.__module__}.by_length"
     assert json.loads((built.out / "run.json").read_text())["settings"]["pair"]["negatives"] == name
@@ -138,38 +128,35 @@ def test_negatives_of_ones_own(work: Path, tmp_path: Path) -> None:
     assert gaps.filter(train["label"] == 0).median() < gaps.filter(train["label"] == 1).median()
     with pytest.raises(ConfigError, match="other settings"):
         gis_builder.pair(work, tmp_path / "own", negatives="hard", match="none", progress=False)
+    with pytest.raises(ConfigError, match=r"expected random, mixed, hard, or in Python a function"):
+        gis_builder.pair(work, tmp_path / "own", negatives="os:system", progress=False)
 
 
 @pytest.mark.parametrize(
-    ("rank", "words"),
+    ("rank", "message"),
     [
-        (lambda texts: [[len(texts)] for _ in texts], "is not an index of"),
+        (lambda texts: [[len(texts)] for _ in texts], "expected indices of"),
         (lambda _texts: [], "text 0 has none"),
         (lambda texts: [["best"] for _ in texts], "a list of indices"),
     ],
 )
-def test_a_strategy_that_gives_no_ranking_is_told(rank: Rank, words: str) -> None:
-    with pytest.raises(DataError, match=words):
+def test_an_invalid_ranking_is_refused(rank: Rank, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         strategy_of(rank).ranking(["one", "two"])(0)
-
-
-def test_there_is_no_strategy_of_that_name(work: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"expected random, mixed, hard, or from Python a function"):
-        gis_builder.pair(work, tmp_path / "own", negatives="os:system", progress=False)
 
 
 def test_a_demo_needs_no_token(demo: Any) -> None:
     assert demo.positives >= 115
 
 
-def test_details_tell_each_request_and_each_verdict_but_no_token(
+def test_logs_have_requests_and_verdicts_but_no_token(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     secret = "ghp_" + "s3cr3t" * 6
     with serve(SAMPLE) as server:
         asked = {"api_url": server.url, "token": secret, "progress": False, "work": tmp_path / "w"}
         gis_builder.crawl([REPO], **asked)  # type: ignore[arg-type]
-        assert not caplog.messages  # nobody asked
+        assert not caplog.messages  # no logging by default
         caplog.set_level(logging.INFO, "gis_builder")
         crawled = gis_builder.crawl([REPO], update=True, **asked)  # type: ignore[arg-type]
         requests = [said for said in caplog.messages if said.startswith("200 ok in ")]
@@ -180,5 +167,5 @@ def test_details_tell_each_request_and_each_verdict_but_no_token(
     assert all(" points, " in said and " left: {" in said for said in requests)
     assert any(said.startswith(f"{REPO}: stored threads ") for said in caplog.messages)
     verdicts = [said for said in caplog.messages if said.startswith(f"{REPO}#")]
-    assert any(": kept: duplicate (" in said for said in verdicts)
+    assert any(": reused: duplicate (" in said for said in verdicts)
     assert secret not in caplog.text

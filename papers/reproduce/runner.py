@@ -1,4 +1,4 @@
-"""One run of a recipe: train, score, and write down what came of it and how."""
+"""One run of a recipe: train a model, score it and write a record."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from papers.methods.bilstm import bilstm_folder
 from papers.methods.flow import with_flow
 from papers.methods.whitening import whitened
 from papers.methods.word_vectors import WordVectors, is_word_vectors
-from papers.reproduce.material import Material, material
 from papers.reproduce.recipe import slug
+from papers.reproduce.training_data import TrainingData, training_data
 
 if TYPE_CHECKING:
     from papers.methods.base import Encode, Method
-    from papers.reproduce.plan import Places, Run
+    from papers.reproduce.plan import Folders, Run
     from papers.reproduce.recipe import AtScale, Texts
     from papers.reproduce.scoring import Scoring
 
 
 @dataclass(frozen=True)
 class Record:
-    """What came of a run."""
+    """The result of a run."""
 
     row: str
     seed: int
@@ -51,47 +51,41 @@ class Record:
     made_from: dict[str, Any] = field(default_factory=dict)
 
 
-class Bench:
-    """Does runs, and keeps their records in a folder."""
+class Runner:
+    """Does runs and stores their records in a folder."""
 
     def __init__(
         self,
         out: Path,
         at: AtScale,
-        places: Places,
+        folders: Folders,
         scoring: Scoring,
         say: Callable[[str], None],
         *,
-        keep: bool,
+        keep_models: bool,
     ) -> None:
-        self.out, self.at, self.places, self.scoring, self.say, self.keep = (
-            out,
-            at,
-            places,
-            scoring,
-            say,
-            keep,
-        )
-        self._materials: dict[str, Material] = {}
+        self.out, self.at, self.folders, self.scoring, self.say = out, at, folders, scoring, say
+        self.keep_models = keep_models
+        self._data: dict[str, TrainingData] = {}
         self._hashes: dict[str, dict[str, str]] = {}
 
     def record(self, run: Run) -> Record | None:
-        """What an earlier start of the same run left; None if it is to be done."""
+        """The record of a finished run, or None."""
         path = self._path(run)
         if not path.is_file():
             return None
         try:
             return TypeAdapter(Record).validate_json(path.read_bytes())
         except (OSError, ValueError):
-            self.say(f"{path}: no record that can be read; the run is done again")
+            self.say(f"{path}: unreadable record; the run is repeated")
             return None
 
     def do(self, run: Run) -> Record:
-        """Train and score; a training that was killed goes on from its checkpoint."""
-        begun = time.perf_counter()
+        """Train and score; a killed training continues from its checkpoint."""
+        start = time.perf_counter()
         result = self._train(run) if run.train else {}
         scores, overlap = self.scoring.score(self._model(run))
-        found = Record(
+        record = Record(
             row=run.row,
             seed=run.seed,
             key=self._key(run),
@@ -101,51 +95,51 @@ class Bench:
             overlap=overlap,
             steps=result.get("steps", 0),
             seconds=result.get("seconds", 0.0),
-            wall_s=round(time.perf_counter() - begun, 1),
-            made_from=self._decides(run),
+            wall_s=round(time.perf_counter() - start, 1),
+            made_from=self._inputs(run),
         )
-        write_json(self._path(run), asdict(found))
-        return found
+        write_json(self._path(run), asdict(record))
+        return record
 
-    def clear(self, run: Run) -> None:
-        """Remove the model of a run that has its record, unless models are kept."""
-        if not self.keep:
+    def remove_model(self, run: Run) -> None:
+        """Remove the model of a finished run, unless models are kept."""
+        if not self.keep_models:
             model = self._folder(run)
             for folder in (model, model.with_name(model.name + ".work")):
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _train(self, run: Run) -> dict[str, Any]:
-        chosen = self._material(run.texts)
-        labels = {} if chosen.labels is None else {"data.labels": dict(chosen.labels)}
+        data = self._training_data(run.texts)
+        labels = {} if data.labels is None else {"data.labels": dict(data.labels)}
         trained = aoe_train.train(
-            chosen.train,
+            data.train,
             backbone=self._backbone(run),
             out=self._folder(run),
-            dev_data=chosen.dev,
+            dev_data=data.dev,
             objective=run.objective(),
             settings={**run.settings, **labels},
             progress=False,
         )
         result: dict[str, Any] = dict(trained.record["result"])
         del trained
-        gc.collect()  # the trainer's cycles hold the model, which is about to be loaded once more
+        gc.collect()  # reference cycles of the trainer keep the model, which is loaded again for scoring
         if torch.accelerator.is_available():
             torch.accelerator.empty_cache()
         return result
 
     def _model(self, run: Run) -> Any:
-        """What `aoe_train.evaluate` takes: a folder's name, an encoder, or a function."""
+        """The model as `aoe_train.evaluate` accepts it: a folder, an encoder or a function."""
         source = str(self._folder(run)) if run.train else run.backbone
-        reads = {} if run.train else dict(run.settings.get("encoder", {}))
-        own = run.objective()
+        options = {} if run.train else dict(run.settings.get("encoder", {}))
+        objective = run.objective()
         if not run.train and is_word_vectors(source):
             return WordVectors(Path(source))
-        if run.whiten is None and run.flow is None and not hasattr(own, "reader") and run.train:
+        if run.whiten is None and run.flow is None and not hasattr(objective, "reader") and run.train:
             return source
-        encoder = aoe_train.Encoder.load(source, precision=self.at.precision, inference_only=True, **reads)
+        encoder = aoe_train.Encoder.load(source, precision=self.at.precision, inference_only=True, **options)
         encode: Encode = partial(encoder.encode, normalize=False)
-        if hasattr(own, "reader"):
-            method: Method = own
+        if hasattr(objective, "reader"):
+            method: Method = objective
             encode = method.reader(encoder, Path(source) if run.train else None)
         elif run.whiten is None and run.flow is None:
             return encoder
@@ -156,42 +150,42 @@ class Bench:
         return encode
 
     def _backbone(self, run: Run) -> str:
-        """The backbone; over word vectors, an untrained BiLSTM."""
+        """The backbone; for a file of word vectors, an untrained BiLSTM over them."""
         if is_word_vectors(run.backbone):
-            return str(bilstm_folder(Path(run.backbone), self.places.work))
+            return str(bilstm_folder(Path(run.backbone), self.folders.work))
         return run.backbone
 
     def _texts(self, texts: Texts) -> list[str]:
-        (frame,) = read_rows(self._material(texts).train).splits.values()
+        (frame,) = read_rows(self._training_data(texts).train).splits.values()
         return list(frame["text"])
 
-    def _material(self, texts: Texts | None) -> Material:
+    def _training_data(self, texts: Texts | None) -> TrainingData:
         name = repr(texts)
-        if name not in self._materials:
-            self._materials[name] = material(self.at.source, self.places, texts)
-        return self._materials[name]
+        if name not in self._data:
+            self._data[name] = training_data(self.at.source, self.folders, texts)
+        return self._data[name]
 
-    def _decides(self, run: Run) -> dict[str, Any]:
-        """All that decides a run's figures."""
-        chosen = self._material(run.texts) if run.train else None
-        fitted = [self._material(texts).train for texts in (run.whiten, run.flow) if texts is not None]
-        named = [chosen.train, chosen.dev] if chosen else []
+    def _inputs(self, run: Run) -> dict[str, Any]:
+        """Everything that the scores of a run depend on."""
+        data = self._training_data(run.texts) if run.train else None
+        fitted = [self._training_data(texts).train for texts in (run.whiten, run.flow) if texts is not None]
+        sources = [data.train, data.dev] if data else []
         return {
-            "backbone": {run.backbone: self._hashed(run.backbone)},
+            "backbone": {run.backbone: self._file_hashes(run.backbone)},
             "settings": run.settings if run.train else run.settings.get("encoder"),
             "method": [run.method, dict(run.options or {})],
             "seed": run.seed,
-            "labels": chosen and chosen.labels,
-            "data": [self._hashed(name) or name for name in named if name],
-            "fitted": [self._hashed(name) for name in fitted],
+            "labels": data and data.labels,
+            "data": [self._file_hashes(name) or name for name in sources if name],
+            "fitted": [self._file_hashes(name) for name in fitted],
             "whiten": run.whiten and [run.whiten.dim],
             "columns": [column.model_dump(mode="json") for column in self.at.evaluate],
             "precision": self.at.precision,
             "version": __version__,
         }
 
-    def _hashed(self, name: str) -> dict[str, str]:
-        """Hashes of the files of a path; none of a Hub id."""
+    def _file_hashes(self, name: str) -> dict[str, str]:
+        """The hashes of a file or of all files in a folder; empty for a Hub id."""
         if name not in self._hashes:
             path = Path(name)
             files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
@@ -199,8 +193,8 @@ class Bench:
         return self._hashes[name]
 
     def _key(self, run: Run) -> str:
-        everything = json.dumps(self._decides(run), sort_keys=True)
-        return hashlib.sha256(everything.encode()).hexdigest()[:16]
+        inputs = json.dumps(self._inputs(run), sort_keys=True)
+        return hashlib.sha256(inputs.encode()).hexdigest()[:16]
 
     def _name(self, run: Run) -> str:
         return f"{slug(run.row)}-{run.seed}-{self._key(run)}"

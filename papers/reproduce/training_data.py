@@ -1,0 +1,131 @@
+"""The training data of a recipe: made by `gis` or `label`, sampled, or split into single texts."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pairkit import __version__
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.labels import LabelRules
+from pairkit.dataset.reader import read_rows, split_names
+from pairkit.system.files import sha256, write_bytes, write_text
+from papers.reproduce.recipe import NO_DEV
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pairkit.dataset.labels import Meaning
+    from papers.reproduce.plan import Folders
+    from papers.reproduce.recipe import Source, Texts
+
+_COMMANDS = {
+    ("gis", "import"): "gis_builder",
+    ("gis", "detect"): "gis_builder",
+    ("gis", "pair"): "gis_builder",
+    ("label", "generate"): "llm_labeler",
+}
+_SEED = 0  # every run draws the same rows
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Files for `aoe train`."""
+
+    train: str
+    dev: str | None
+    labels: Mapping[str, Meaning] | None = None
+
+
+def prepare(source: Source, folders: Folders, say: Callable[[str], None]) -> None:
+    """Run the commands that make the data, each once."""
+    for words in source.prepare:
+        command = [folders.fill(word) for word in words]
+        name, shown = tuple(command[:2]), " ".join(command)
+        if name not in _COMMANDS:
+            allowed = ", ".join(" ".join(each) for each in _COMMANDS)
+            raise ConfigError(f"prepare: `{shown}` is not one of {allowed}; run it yourself first")
+        files = [Path(word.partition("=")[2] or word) for word in command]
+        hashes = [sha256(path) for path in files if path.is_file()]  # so that a changed input is noticed
+        key = hashlib.sha256("\0".join((__version__, *command, *hashes)).encode()).hexdigest()[:12]
+        done = folders.work / f"{key}.done"
+        if done.exists():
+            continue
+        say(f"$ {shown}")
+        code = subprocess.run(  # noqa: S603 - only commands of this project, confirmed for untrusted recipes
+            [sys.executable, "-P", "-m", _COMMANDS[name], *command[1:]], check=False, stdout=sys.stderr
+        ).returncode
+        if code:
+            raise DataError(f"`{shown}` failed with exit code {code}; see its messages above")
+        write_text(done, f"{shown}\n")
+
+
+def training_data(source: Source, folders: Folders, texts: Texts | None = None) -> TrainingData:
+    """The source unchanged, or files with a sample of its rows or with single texts."""
+    train = folders.fill(source.train)
+    dev = None if source.dev in (None, NO_DEV) else folders.fill(str(source.dev))
+    if texts is None and source.rows is None and source.dev != NO_DEV:
+        return TrainingData(train, dev, source.labels)
+    splits = split_names(train)
+    if source.dev is None and "validation" in splits and len(splits) > 1:
+        dev = train
+    if dev is not None and source.labels is not None:  # the derived training file has numbers as labels
+        dev = _save(_read(dev, source.labels, split="validation"), folders)
+    if texts is not None:
+        return TrainingData(_save_texts(source, texts, folders), dev)
+    return TrainingData(_save(_sample(_read(train, source.labels), source), folders), dev)
+
+
+def _sample(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
+    if source.rows is None or source.rows >= frame.height:
+        return frame
+    return frame.sample(source.rows, seed=_SEED, shuffle=True)
+
+
+def _save_texts(source: Source, texts: Texts, folders: Folders) -> str:
+    """The distinct texts of all columns; lists of negatives are flattened."""
+    if texts.of is None:
+        frame = _sample(_read(folders.fill(source.train), source.labels), source)
+    else:
+        frame = _read(folders.fill(texts.of), None, columns=texts.columns)
+        frame = _sample(frame.head(texts.first or frame.height), source)
+    columns = [frame[name].alias("text") for name in frame.columns if name != "label"]
+    flat = [column.explode() if column.dtype == pl.List else column for column in columns]
+    return _save(pl.DataFrame({"text": pl.concat(flat).unique(maintain_order=True)}), folders)
+
+
+def _read(
+    path: str,
+    labels: Mapping[str, Meaning] | None,
+    *,
+    split: str = "train",
+    columns: Mapping[str, str] | None = None,
+) -> pl.DataFrame:
+    """This split of a dataset, or its first one."""
+    splits = split_names(path)
+    split = split if split in splits else splits[0]
+    (frame,) = read_rows(path, split=split, columns=columns, rules=LabelRules(labels)).splits.values()
+    return frame
+
+
+def _save(frame: pl.DataFrame, folders: Folders) -> str:
+    """Write the rows to a file that is named by their hash."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    path = folders.work / f"{hashlib.sha256(buffer.getvalue()).hexdigest()[:16]}.parquet"
+    if not path.exists():
+        write_bytes(path, buffer.getvalue())
+    return str(path)
+
+
+def missing_files(source: Source, folders: Folders) -> list[Path]:
+    """Absent files of --data-dir; Hub ids and files of `prepare` are not checked."""
+    named = [folders.fill(text) for text in (source.train, source.dev) if text and "{data}" in text]
+    return [Path(name) for name in named if not Path(name).exists()]
