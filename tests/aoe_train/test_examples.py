@@ -116,7 +116,7 @@ def test_dataset_folder_with_splits_and_configs(tmp_path):
     assert columns_of(read_examples(tmp_path)) == [["a", "c"], ["b", "d"]]
     assert columns_of(read_examples(tmp_path, split="dev")) == [["b", "d"]]
     assert read_examples(tmp_path / "positive").kind == "positive"
-    with pytest.raises(DataError, match="no split 'test'; choose one of train, validation"):
+    with pytest.raises(DataError, match="no split 'test'; there are train, validation"):
         read_examples(tmp_path, split="test")
 
 
