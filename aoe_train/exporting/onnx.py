@@ -165,8 +165,10 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -
     (folder / GRAPH).parent.mkdir()
     names = dense_names(len(settings.dense))
     heads = read_dense_layers([model / name for name in names], settings.dense, dim) if names else None
-    options = {"normalize": settings.normalize, "heads": heads, "dim": settings.dim}
-    _trace(PaddedEncoder(backbone, settings.pooling, **options).eval(), folder / GRAPH)
+    padded = PaddedEncoder(
+        backbone, settings.pooling, normalize=settings.normalize, heads=heads, dim=settings.dim
+    )
+    _trace(padded.eval(), folder / GRAPH)
     for name in names:
         shutil.copytree(model / name, folder / name)
     for file in model.iterdir():

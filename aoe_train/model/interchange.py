@@ -119,8 +119,9 @@ def write_static(folder: Path, tokenizer: str, table: Float[np.ndarray, "token d
     write_text(folder / "tokenizer.json", tokenizer)
     table = np.ascontiguousarray(table)
     _write(folder, [_Module("StaticEmbedding", weights={"embedding.weight": table}), _Module("Normalize")])
-    model = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
-    write_json(folder / MODEL_FILE, model)
+    write_json(
+        folder / MODEL_FILE, {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
+    )
 
 
 def _their_prompts(folder: Path, settings: EncoderSettings) -> dict[str, str]:
