@@ -297,7 +297,7 @@ def test_an_accumulated_gradient_is_the_mean_of_its_batches(data, tmp_path):
 def test_foreign_folder_is_never_replaced(data, bert, tmp_path):
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "thesis.tex").write_text("years")
-    with pytest.raises(ConfigError, match="no model of `aoe train`"):
+    with pytest.raises(ConfigError, match="other files than a model of `aoe train`"):
         run(data, bert, tmp_path / "m", fresh=True)
     assert (tmp_path / "m" / "thesis.tex").exists()
 
@@ -320,7 +320,7 @@ def test_early_stopping(data, bert, tmp_path):
         ({"run__trainer": {"optim": "schedule_free_adamw"}}, "starts with adamw"),
         ({"run__trainer": {"optim": "sgdd"}}, "transformers rejects"),
         ({"optim__scheduler": "bent"}, "transformers rejects"),
-        ({"run__precision": "fp16"}, "not on a CPU"),
+        ({"run__precision": "fp16"}, "fp16: not available on a CPU"),
         ({"run__shard": True}, "run.shard: needs several processes; .* torchrun"),
         ({"preset": "cosent", "batches__strategy": "tokens"}, "max_tokens"),
     ],
