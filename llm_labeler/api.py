@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pairkit.app.flag import INPUT, RUN, Flag, setting_keys
+from pairkit.app.flag import INPUT, RUN, Flag, same_arguments, setting_keys
 from pairkit.dataset.flags import Columns, Config, Fresh, LabelRange, Labels, Out, SettingsGiven
 
 if TYPE_CHECKING:
@@ -161,31 +161,8 @@ def generate(
     )
 
 
-def plan(
-    source: Data,
-    *,
-    llms: AskedLlms,
-    out: OutFolder = "pairs",
-    work: NewWork = None,
-    text_column: TextColumn = None,
-    task: Task = None,
-    size: Size = None,
-    samples: Samples = None,
-    examples: Examples = None,
-    prompt: Prompt = None,
-    polarity: Polarity = None,
-    aggregation: Aggregation = None,
-    judges: Judges = None,
-    limit: Limit = None,
-    draw: Draw = None,
-    max_cost: MaxCost = None,
-    max_tokens: MaxTokens = None,
-    max_requests: MaxRequests = None,
-    local_only: LocalOnly = None,
-    seed: Seed = None,
-    config: Config = None,
-    settings: SettingsGiven = None,
-) -> Plan:
+@same_arguments(generate)
+def plan(arguments: dict[str, Any]) -> Plan:
     """Estimate the calls, tokens and cost of `generate` without making a call.
 
     Arguments and errors are those of `generate`. A limit that is too low for the whole run is reported.
@@ -203,9 +180,10 @@ def plan(
     from llm_labeler.runs.arguments import read_arguments
     from pairkit.app.settings import argument
 
-    resolved, functions = read_arguments(setting_keys(plan), locals(), config=config, settings=settings)
-    folders = argument("out", out, Path), argument("work", work, Path | None)
-    return _label.plan(source, *folders, resolved, functions, column=text_column)
+    config, settings = arguments["config"], arguments["settings"]
+    resolved, functions = read_arguments(setting_keys(generate), arguments, config=config, settings=settings)
+    folders = argument("out", arguments["out"], Path), argument("work", arguments["work"], Path | None)
+    return _label.plan(arguments["source"], *folders, resolved, functions, column=arguments["text_column"])
 
 
 def parse(

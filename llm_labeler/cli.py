@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Annotated, Any
 
 from llm_labeler import api
@@ -27,9 +26,7 @@ def _generate(
     quiet: bool = False,
 ) -> None:
     if dry_run:
-        planned = inspect.signature(api.plan).parameters
-        plan = api.plan(**{name: value for name, value in arguments.items() if name in planned})
-        show(plan, json=json, quiet=quiet)
+        show(api.plan(**arguments), json=json, quiet=quiet)
         next_step("start the run", "the same command without --dry-run", quiet=quiet)
         return
     _complete(generate, arguments, json=json, quiet=quiet)
