@@ -101,7 +101,7 @@ def build(
             still excluded. `run.json` records the function's qualified name, which identifies it.
         match: time: negatives have the same gaps between the opening times of their issues as positives; or
             none.
-        ratio: Negatives for each positive.
+        ratio: Negatives for each positive. Default: 0.96, as in the papers.
         all_within_cluster: Pair all issues of a cluster, not only duplicate and original.
         cluster_cap: Maximum number of positives from one cluster.
         seed: Seed of every random choice.

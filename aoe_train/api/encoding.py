@@ -121,7 +121,7 @@ def encode(
             binary and ubinary a bit, packed as in sentence-transformers. Default: float32.
         calibration: Vectors that set the ranges of int8: a .npy, or an int8 output to reuse its ranges. In
             Python also an array (any, dim). Default: the encoded vectors themselves.
-        precision: Precision of the model; see `serve`.
+        precision: See `serve`.
         device: cpu, cuda:1, or several such as cuda:0,cuda:1, each with its own worker. Several are for files
             only. Default: the best.
         batch_tokens: Maximum number of tokens in a batch; smaller batches need less memory.

@@ -93,9 +93,9 @@ def evaluate(
         data: Your own pairs instead of test sets: a folder, a file or a Hub id. In Python also rows in
             memory.
         reports: Table of all reports of the tracker, for --suite duplicates.
-        columns: Roles of the columns; see `train`. With `reports` the roles are duplicate and canonical.
-        labels: Values of the labels; see `train`.
-        label_range: Lowest and highest score; see `train`.
+        columns: See `train`. With `reports` the roles are duplicate and canonical.
+        labels: See `train`.
+        label_range: See `train`.
         split: Split to evaluate on: test or dev. Default: test.
         against: Another model to compare with. With `data`, `gains` then recommends whether to replace it by
             `model`.
@@ -104,9 +104,9 @@ def evaluate(
         against_endpoint: Like --endpoint, for --against.
         against_api_key_env: Like --api-key-env, for --against.
         plain_http: Allow sending keys to other machines unencrypted.
-        prompt_name: Name of the prompt; see `encode`. Not used for `against`.
-        prompt: Prompt of the texts; see `encode`. Not used for `against`.
-        precision: Precision of the model; see `serve`.
+        prompt_name: See `encode`. Not used for `against`.
+        prompt: See `encode`. Not used for `against`.
+        precision: See `serve`.
         layers: Numbers of layers to evaluate, such as 6,4,2; one row each. Combined with each size and
             precision.
         dim: Vector sizes to evaluate, such as 384,128; one row each.

@@ -158,7 +158,7 @@ def mine(
         label_range: See `train`.
         split: Only this split. Default: all.
         precision: See `serve`.
-        seed: Decides every random choice. Default: 42.
+        seed: Random seed. Default: 42.
         work: A folder that keeps vectors for runs with other rules. Default: OUT.work, deleted at the end.
         fresh: Replace the output of another run.
         progress: Whether to show progress on stderr, or a function that receives it.

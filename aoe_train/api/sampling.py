@@ -87,7 +87,7 @@ def sample(
             an `Encoder`. Default: minilm.
         out: The dataset's folder. None leaves the pairs in memory.
         precision: See `serve`.
-        seed: Decides every random choice. Default: 42.
+        seed: Random seed. Default: 42.
         fresh: Replace the output of another run.
         progress: Whether to show progress on stderr, or a function that receives it.
 
