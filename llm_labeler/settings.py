@@ -38,7 +38,8 @@ LLM_KINDS = ("openai", "openai_compatible", "glm", "anthropic", "gemini", "funct
 AGGREGATIONS: Mapping[str, Aggregation] = {
     "union": Aggregation("every proposal that passed the filters"),
     "vote": Aggregation(
-        "proposals that most judges confirmed; judges see neither the polarity nor their own proposals",
+        "proposals whose polarity has more votes than any other verdict; judges see neither the polarity nor"
+        " their own proposals",
         is_judged=True,
     ),
     "weighted": Aggregation(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from aoe_train.api.parameters import Data, Precision, loaded, notes
+from aoe_train.api.parameters import Data, Precision, loaded, notes, one_or_several
 from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
 from pairkit.app.result_table import Printed, ResultTable
 from pairkit.dataset.flags import Columns, Fresh, LabelRange, Labels, Seed
@@ -90,7 +90,8 @@ def mine(
     data: Annotated[Source, Data],
     *,
     model: Annotated[
-        str | Path | Encoder | None, Flag("--model -m", metavar="MODEL", panel="Candidates", main=True)
+        str | Path | Encoder | None,
+        Flag("--model -m", metavar="MODEL", panel="Candidates", main=True, repeat=True, read=one_or_several),
     ] = None,
     out: Annotated[str | Path | None, Flag("--out -o", metavar="DIR", panel=OUTPUT, required=True)] = None,
     by: Annotated[str | None, Flag(metavar="NAME", panel="Candidates", main=True)] = None,
@@ -182,6 +183,12 @@ def mine(
     from pairkit.dataset.in_memory import source_name
     from pairkit.dataset.labels import label_rules
 
+    if isinstance(model, list):
+        raise ConfigError("--model: found several, expected one; `aoe sample` compares models")
+    if isinstance(data, str | Path) and str(data).endswith((".txt", ".txt.gz")):
+        raise ConfigError(
+            f"{data}: single texts have no positives; `aoe sample` draws pairs of them to judge"
+        )
     settings = load_settings(
         MineSettings,
         flags={

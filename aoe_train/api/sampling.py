@@ -96,11 +96,13 @@ def sample(
         DataError: Data that can't be read, or fewer than two distinct texts.
         RemoteError: The Hub could not be reached.
     """
+    from pydantic import NonNegativeInt
+
     from aoe_train.searching.mining.pair_sample import sample_pairs
     from pairkit.app.progress import Display
     from pairkit.app.settings import argument
 
-    folder = argument("out", out, Path | None)
+    folder, seed = argument("out", out, Path | None), argument("seed", seed, NonNegativeInt)
     if model is None:
         model = "minilm"
     models = [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else [*model]

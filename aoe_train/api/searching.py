@@ -127,7 +127,7 @@ def search(
 
     Args:
         folder: An index that `aoe index` built.
-        text: Text to search for; - reads it from stdin.
+        text: Text to search for; on the command line, - reads it from stdin.
         top: Maximum number of hits.
         where: Only rows with this value, such as state=open; repeatable. In Python a mapping such as
             `{"state": "open"}`.

@@ -62,7 +62,7 @@ class TrackedClaim:
     statement: Statement
     index: int  # of the statement in the thread
     stance: Stance
-    is_inferred: bool = False  # the text has no reference; the target is the issue mentioned last
+    is_inferred: bool = False  # the text has no reference; another statement names the target
     confirmed_by: Statement | None = None
     state: ClaimState = ClaimState.VALID
     is_disputed_later: bool = False  # by a bystander, after the closing

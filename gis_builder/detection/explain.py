@@ -89,7 +89,7 @@ def _statement_lines(thread: Thread, tracker: ClaimTracker) -> Iterator[tuple[st
         claims = [tracked for tracked in tracker.claims if tracked.index == index]
         for tracked in claims:
             state = f"weight {weight(tracked, closing):.2f}" if tracked.is_valid else str(tracked.state)
-            how = " (inferred from an earlier statement)" if tracked.is_inferred else ""
+            how = " (inferred from another statement)" if tracked.is_inferred else ""
             what = f"{tracked.claim.kind} of {_refs(tracked.targets)}{how}: “{tracked.claim.said}”"
             yield statement.when, f"{head} {_STANCES[tracked.stance]} {what}; {state}"
         counted = [tracked.claim for tracked in claims]

@@ -44,11 +44,12 @@ Configuration `default`:
 | evidence | struct | kind, url, who, when: the statement that made it a positive; null for a negative |
 | negative_kind | string | `random` or `hard`; null for a positive |
 
-Relations, by the words of the closing: `duplicate`, `same` ("same issue as"), `reported` ("already reported
-as"), `superseded` ("in favour of", "subsumed by"), `tracked` ("tracked in", "covered by"), `part-of`. A
-person read a sample from one large tracker: 97% of `duplicate` pairs describe the same problem, 90% of
-`same`, 84% of `reported`, about half of `superseded` and `tracked`, and 18% of `part-of`. Relations that were
-not selected (`pair.relations`) still tie issues: they are in one cluster and split, and never a negative.
+Relations: `duplicate` (marked, labelled or called so), and by the words of the closing `same` ("same issue
+as"), `reported` ("already reported as"), `superseded` ("in favour of", "subsumed by"), `tracked` ("tracked
+in", "covered by"), `part-of`. A person read a sample from one large tracker: 97% of `duplicate` pairs
+describe the same problem, 90% of `same`, 84% of `reported`, about half of `superseded` and `tracked`, and
+18% of `part-of`. Relations that were not selected (`pair.relations`) still tie issues: they are in one
+cluster and split, and never a negative.
 
 Configuration `positive`: `anchor` (the duplicate) and `positive` (the issue it was closed for).
 """

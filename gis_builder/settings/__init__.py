@@ -27,7 +27,7 @@ __all__ = [
 class _DatasetSettings(Settings):
     """The settings that builds and archives share."""
 
-    seed: int = 42  # of every random choice
+    seed: int = 42  # random seed of samples and splits
     detect: DetectSettings = DetectSettings()
     pool: PoolSettings = PoolSettings()
     text: TextSettings = TextSettings()

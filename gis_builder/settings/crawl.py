@@ -83,7 +83,7 @@ class CrawlSettings(Settings):
         default=60.0, ge=0
     )  # seconds to wait if the server requests no time; doubles
     max_wait_s: float = Field(default=3900.0, ge=0)  # a longer wait ends the run, which can be resumed
-    seed: int = 42  # of the jitter of waits
+    seed: int = 42  # random seed of the jitter of waits
 
     @field_validator("api_url")
     @classmethod

@@ -16,7 +16,7 @@ class DetectSettings(Settings):
 
     # accept duplicates of issues in other repositories; by default their verdict is uncertain
     allow_cross_repository: bool = False
-    # drop duplicates below this confidence
+    # duplicates below this confidence become uncertain
     min_confidence: float = Field(default=0.0, ge=0, le=1)
 
 

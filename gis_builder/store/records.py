@@ -113,7 +113,7 @@ class Thread:
 
 
 class Relation(StrEnum):
-    """The relation of an issue to the one it was closed for, according to the closing comment."""
+    """The relation of an issue to the one it was closed for, by marks, labels or closing words."""
 
     DUPLICATE = "duplicate"  # marked or called a duplicate
     SAME = "same"  # "same issue as #1", "this is #1"

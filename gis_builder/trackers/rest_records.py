@@ -48,6 +48,7 @@ class IssueObject(Node, frozen=True):
     closed_at: decoding.Time | None = None
     closed_by: Account | None = None
     labels: list[Label] | None = None
+    comments: decoding.Count = 1  # only checked, because a list of comments would be lost
     pull_request: _Present | UnsetType | None = UNSET
     repository_url: Url | None = None
 

@@ -80,13 +80,7 @@ def run(command: Callable[[], Any]) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for locales without UTF-8
     try:
-        try:
-            command()
-        except ModuleNotFoundError as error:
-            raise missing(error, "this command") or error from error
-    except PairkitError as error:
-        err.print(f"error: {one_line(str(error), None)}", markup=False, style="red")
-        sys.exit(error.exit_code)
+        _run_or_exit(command)
     except (Ended, KeyboardInterrupt) as ended:
         code = ended.code if isinstance(ended, Ended) else INTERRUPTED
         if code == INTERRUPTED:
@@ -98,6 +92,18 @@ def run(command: Callable[[], Any]) -> None:
             raise
         _last_words(f"error: standard output can't be written ({error.strerror}); free space")
         os._exit(ConfigError.exit_code)
+
+
+def _run_or_exit(command: Callable[[], Any]) -> None:
+    """A function of its own, so that `run` also handles what happens while the error is printed."""
+    try:
+        try:
+            command()
+        except ModuleNotFoundError as error:
+            raise missing(error, "this command") or error from error
+    except PairkitError as error:
+        err.print(f"error: {one_line(str(error), None)}", markup=False, style="red")
+        sys.exit(error.exit_code)
 
 
 def _last_words(text: str) -> None:

@@ -60,20 +60,24 @@ def find_roles(
     found = _mapped_roles(names, where, columns, single=single) if columns else None
     roles = found or _known_roles(names, where, single=single)
     if not found and roles.negatives and (label := _label_of(names)):
-        raise _not_used([label], "are labels", where)  # a label in a row with negatives is ambiguous
+        raise DataError(  # a label in a row with negatives is ambiguous
+            f"has the label column {one_line(label)} beside negatives; drop it, or give --columns (columns=)"
+            " with the other columns",
+            path=where,
+        )
     used = {roles.text1, roles.text2, roles.label, *roles.negatives}
     unused = tuple(name for name in negative_columns(names) if name not in used)
     if not roles.text2 or not unused:
         return roles
     if (columns or {}).get("negative") != _NO_NEGATIVES:
-        raise _not_used(unused, "are negatives", where)
+        raise _not_used(unused, where)
     return replace(roles, unwanted=unused)
 
 
-def _not_used(names: Sequence[str], what: str, where: str) -> DataError:
+def _not_used(names: Sequence[str], where: str) -> DataError:
     return DataError(
-        f"would not use {one_line(', '.join(names))}, which by name {what}; drop them, or give all columns to"
-        f" use (--columns, columns=), with negative={_NO_NEGATIVES} to ignore negatives",
+        f"would not use {one_line(', '.join(names))}, which by name are negatives; drop them, or give the"
+        f" columns to use (--columns, columns=), with negative={_NO_NEGATIVES} to ignore negatives",
         path=where,
     )
 

@@ -164,8 +164,14 @@ class ReviewStore:
     def settings(self) -> ReviewSettings:
         """The settings of the review."""
         if self._settings is None:
-            ((text,),) = self._rows("SELECT json FROM settings")
-            self._settings = ReviewSettings.model_validate_json(text)
+            rows = self._rows("SELECT json FROM settings")
+            try:
+                ((text,),) = rows
+                self._settings = ReviewSettings.model_validate_json(text)
+            except ValueError as error:  # no row, or invalid JSON
+                raise DataError(
+                    "a review without settings; move it away or use another --store", path=self.path
+                ) from error
         return self._settings
 
     @property

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairkit.app.errors import ConfigError
@@ -129,21 +131,31 @@ def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(main)
-    loop = asyncio.new_event_loop()
-    thread = Thread(target=loop.run_forever)
-    thread.start()
+    result: Future[T] = Future()
+    cancel: Future[Callable[[], object]] = Future()
+    interrupted = Event()
+
+    async def cancellable() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        cancel.set_result(lambda: loop.call_soon_threadsafe(task.cancel) if task else None)
+        if interrupted.is_set():  # before `cancel` had its result
+            main.close()
+            raise asyncio.CancelledError
+        return await main
+
+    def run() -> None:
+        try:
+            result.set_result(asyncio.run(cancellable()))
+        except BaseException as error:  # noqa: BLE001 - raised in the calling thread
+            result.set_exception(error)
+
     try:
-        return asyncio.run_coroutine_threadsafe(main, loop).result()
-    finally:
-        asyncio.run_coroutine_threadsafe(_cancel_tasks(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
-async def _cancel_tasks() -> None:
-    """Cancel the other tasks of the loop, as `asyncio.run` does, and wait for their ends."""
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+        Thread(target=run).start()
+        return result.result()
+    except KeyboardInterrupt:
+        interrupted.set()
+        if cancel.done():
+            with suppress(RuntimeError):  # the loop has just been closed
+                cancel.result()()
+            result.exception()  # wait for the cancelled tasks
+        raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -12,17 +13,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from pairkit.app.errors import ConfigError
+from pairkit.app.errors import ConfigError, PairkitError
 from pairkit.app.printable import half_escaped
+
+_RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # polars, safetensors and tokenizers
+_TORCH_ERROR = re.compile(r"inline_container\.cc|PytorchStreamWriter")  # hides the system's error
 
 
 @contextmanager
 def write_errors(path: Path) -> Iterator[None]:
-    """Convert an OSError while writing `path` to a ConfigError."""
+    """Convert an OSError while writing `path`, also one wrapped by a library, to a ConfigError."""
     try:
         yield
-    except OSError as error:
-        reason = error.strerror or error
+    except PairkitError:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError):
+            reason = str(error.strerror or error)
+        elif rust := _RUST_ERROR.search(str(error)):
+            reason = os.strerror(int(rust[1]))
+        elif _TORCH_ERROR.search(str(error)):
+            reason = "most likely no space left on device"
+        else:
+            raise
         raise ConfigError(
             f"{path}: can't be written ({reason}); free space, fix its permissions or use another path"
         ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Generic, NamedTuple, TypeVar
@@ -29,8 +29,11 @@ def scratch_file(folder: Path) -> Iterator[Scratch]:
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         file = TemporaryFile(dir=folder)  # noqa: SIM115
-    with file:
+    try:
         yield Scratch(folder, file)
+    finally:
+        with suppress(OSError):  # closing flushes again what could not be written, which was reported
+            file.close()
 
 
 class RecordsOnDisk(Generic[T]):

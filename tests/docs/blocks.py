@@ -63,7 +63,7 @@ def shown(page: Path, language: str) -> list[str]:
     ran: set[str] = set()
     for block in blocks_of(page):
         if block.language == "text":
-            if language == ("sh" if "sh" in ran else "python"):
+            if block.not_run is None and language == ("sh" if "sh" in ran else "python"):
                 lines += [" ".join(line.split()) for line in block.text.splitlines()]
             ran.clear()
         elif block.not_run is None:

@@ -107,6 +107,8 @@ def test_a_folder_without_a_tracker(tmp_path: Path, store: Store) -> None:
         ({"state_reason": 5}, "state_reason: expected str"),
         ({"author_association": ["OWNER"]}, "author_association: expected str"),
         ({"created_at": "0001-01-01T00:00:00Z"}, "a time outside the years"),
+        ({"comments": -1}, "comments: expected int >= 0"),
+        ({"comments": [{"body": "dup of #2"}]}, "comments: expected int"),
         ({"user": {"login": "a b"}}, r"user\.login: expected a login"),
         ({"repository_url": "https://api.github.com/repos/a b/c?d"}, "expected owner/name"),
     ],

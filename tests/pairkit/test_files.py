@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.app.errors import ConfigError
+from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import (
     check_free,
     open_own,
@@ -38,6 +38,28 @@ def test_full_disk() -> None:
     path = Path("/dev/full")
     with pytest.raises(ConfigError, match="No space left"), write_errors(path), path.open("wb") as file:
         file.write(b"x" * 10_000)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("Error while serializing: I/O error: No space left on device (os error 28)", "No space left"),
+        (
+            "[enforce fail at inline_container.cc:672] . unexpected pos 109760 vs 109652",
+            "most likely no space",
+        ),
+    ],
+)
+def test_disk_errors_wrapped_by_libraries(message: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=rf"a: can't be written \({reason}"), write_errors(Path("a")):
+        raise RuntimeError(message)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("os error"), DataError("(os error 28)"), KeyError("x")])
+def test_other_errors_are_unchanged(error: Exception) -> None:
+    with pytest.raises(type(error)) as caught, write_errors(Path("a")):
+        raise error
+    assert caught.value is error
 
 
 def test_whole_folder(tmp_path: Path) -> None:

@@ -98,3 +98,11 @@ def test_read_a_review(store: ReviewStore) -> None:
     pairs = pairkit.read(store.path)
     assert pairs["test"].rows() == [("one 0", "other 0", 1, ["ann"]), ("one 1", "other 1", 0, ["ann"])]
     assert pairs.label_kind == "binary"
+
+
+def test_a_review_without_settings_is_an_error(tmp_path: Path) -> None:
+    with (
+        ReviewStore(tmp_path / "d.review", create=True) as empty,
+        pytest.raises(DataError, match="d.review: a review without settings"),
+    ):
+        _ = empty.settings

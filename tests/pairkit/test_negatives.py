@@ -175,7 +175,7 @@ def test_labels_with_negatives_are_refused(name: str) -> None:
     rows = [{"anchor": "a", "positive": "b", "neg_1": "c", "neg_2": "d", name: 0.3}]
     columns = {"anchor": "anchor", "positive": "positive", "negative_1": "neg_1", "negative_2": "neg_2"}
     for read in (read_rows, read_pairs):
-        with pytest.raises(DataError, match=f"would not use {name}, which by name are labels"):
+        with pytest.raises(DataError, match=f"has the label column {name} beside negatives"):
             read(rows)
     assert negatives(rows, columns=columns) == [["c", "d"]]
     assert len(read_pairs(rows, columns=columns)["train"]) == 3

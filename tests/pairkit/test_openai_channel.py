@@ -303,6 +303,14 @@ def test_run_anywhere() -> None:
     assert within_a_loop(lambda: run_anywhere(doubled(3))) == 6
 
 
+def test_run_anywhere_raises_what_ends_the_loop() -> None:
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        within_a_loop(lambda: run_anywhere(leave()))
+
+
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_cancels_the_thread() -> None:
     ended: list[str] = []

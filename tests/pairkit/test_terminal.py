@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +80,22 @@ def test_exit_codes_of_signals(body: str, code: int, message: str) -> None:
     assert (done.returncode, done.stderr) == (code, message)
 
 
+@pytest.mark.parametrize(("stderr", "code"), [("pipe", 141), ("/dev/full", 2)])
+def test_exit_codes_if_the_error_cannot_be_printed(stderr: str, code: int) -> None:
+    if stderr == "pipe":
+        reader, writer = os.pipe()
+        os.close(reader)
+    else:
+        if not Path(stderr).exists():
+            pytest.skip(f"needs {stderr}")
+        writer = os.open(stderr, os.O_WRONLY)
+    body = "from pairkit.app.errors import DataError; raise DataError('x')"
+    command = [sys.executable, "-c", COMMAND.format(body=body), "go"]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=writer, check=False)
+    os.close(writer)
+    assert done.returncode == code
+
+
 def test_bugs_show_a_traceback() -> None:
     with pytest.raises(ZeroDivisionError):
         terminal.run(lambda: 1 // 0)
@@ -104,12 +121,12 @@ def test_print_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_next_step(capsys: pytest.CaptureFixture[str]) -> None:
-    terminal.next_step("train on it", ["aoe", "train", "--data", "my pairs"])
+    terminal.next_step("audit it", ["pairs", "audit", "my pairs"])
     terminal.next_step("load it", 'datasets.load_dataset("gis")')
     terminal.next_step("nothing", "x", quiet=True)
     assert capsys.readouterr().err.splitlines() == [
-        "next: train on it",
-        "  aoe train --data 'my pairs'",
+        "next: audit it",
+        "  pairs audit 'my pairs'",
         "next: load it",
         '  datasets.load_dataset("gis")',
     ]

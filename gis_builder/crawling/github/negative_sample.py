@@ -20,7 +20,7 @@ def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> 
     """Fetch a sample without threads and return its numbers in sample order."""
     fetcher = Fetcher(crawl)
     if not any(task.key == str(seed) for task in crawl.store.tasks(row.full_name, "pool")):
-        # Store the number of issues, so that an update does not change the order.
+        # Store the highest number, so that an update does not change the order.
         task = CrawlTask(row.full_name, "pool", str(seed), state={"max_number": row.max_number})
         crawl.save(row.full_name, Page(tasks=[task]))
     order = sample_order(crawl.store, row, seed)
@@ -77,7 +77,7 @@ def _fetch(crawl: Crawl, fetcher: Fetcher, repo: str, kinds: dict[int, Kind], co
 
 
 def _prefix(kinds: Mapping[int, Kind], count: int) -> list[int]:
-    """The numbers up to the last count issue or the first unknown number."""
+    """The numbers up to the `count`-th issue, or before the first unknown number."""
     prefix: list[int] = []
     for number, kind in kinds.items():
         if kind is Kind.UNKNOWN:
