@@ -103,6 +103,6 @@ def test_read_a_review(store: ReviewStore) -> None:
 def test_a_review_without_settings_is_an_error(tmp_path: Path) -> None:
     with (
         ReviewStore(tmp_path / "d.review", create=True) as empty,
-        pytest.raises(DataError, match="d.review: a review without settings"),
+        pytest.raises(DataError, match="a review without settings"),
     ):
         _ = empty.settings
