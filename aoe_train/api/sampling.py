@@ -99,6 +99,7 @@ def sample(
     from pydantic import NonNegativeInt
 
     from aoe_train.searching.mining.pair_sample import sample_pairs
+    from pairkit.app.errors import ConfigError
     from pairkit.app.progress import Display
     from pairkit.app.settings import argument
 
@@ -106,6 +107,8 @@ def sample(
     if model is None:
         model = "minilm"
     models = [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else [*model]
+    if not models:
+        raise ConfigError("--model (model=): found an empty list, expected at least one model")
     with Display(progress) as show:
         opened = [(each, loaded(each, precision, show, notes(progress))) for each in models]
         pairs, counts = sample_pairs(data, opened, seed, folder, fresh=fresh)

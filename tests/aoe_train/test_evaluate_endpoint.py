@@ -111,7 +111,11 @@ def refused(status: int, **said: str) -> Answer:
         ((200, {"data": [{"index": n, "embedding": [1e300]} for n in range(2)]}), BadReply, "infinite, NaN"),
         ((200, {"data": [{"index": n, "embedding": [None]} for n in range(2)]}), BadReply, "a list of 2"),
         ((200, listing(["a", "b", "c"])), BadReply, "returned 3 vectors for 2 texts"),
-        ((200, {"data": [{"index": n, "embedding": [1.0] * (n + 1)} for n in range(2)]}), BadReply, "equal"),
+        (
+            (200, {"data": [{"index": n, "embedding": [1.0] * (n + 1)} for n in range(2)]}),
+            BadReply,
+            "2 vectors of equal length",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 import aoe_train
 import gis_builder
 import pairkit
+from pairkit.app.errors import ConfigError
 from pairkit.dataset.judgements import ReviewJudgement, ReviewStore
 from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import SAMPLE, Done, environment, run_here
@@ -149,6 +150,8 @@ def test_a_sample_of_pairs_favours_neither_model(place: Path) -> None:
         one, other = (encoder.encode(drawn[0][side], normalize=True) for side in ("text1", "text2"))
         cosines.append((one * other).sum(1))
     assert drawn[0]["label"].to_numpy() == pytest.approx(np.mean(cosines, axis=0), abs=1e-4)
+    with pytest.raises(ConfigError, match="expected at least one model"):
+        aoe_train.sample(SENTENCES, model=[], progress=False)
 
 
 def test_the_table_of_the_domain_benchmark_has_a_row_for_each_annotator(
