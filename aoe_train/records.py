@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, overload
 
@@ -114,6 +114,7 @@ class ReadingReport:
         conflicts: Number of pairs with different labels.
         conflicting_rows: Number of rows left out because of such conflicts.
         written: Number of rows marked as having a text written by an LLM or by rules.
+        left_out: Numbers of texts that are not trained on, by reason.
         bad_rows: Rows left out because they lack a text or label.
     """
 
@@ -121,6 +122,7 @@ class ReadingReport:
     conflicts: int = 0
     conflicting_rows: int = 0
     written: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
     bad_rows: pl.DataFrame | None = field(default=None, compare=False)
 
     def record(self) -> dict[str, Any]:
@@ -134,7 +136,7 @@ class ReadingReport:
         return {
             "labels": self.labels and self.labels.meaning,
             "conflicts": self.conflicts,
-            "left_out": skipped | dropped | bad,
+            "left_out": skipped | dropped | bad | dict(self.left_out),
         }
 
 

@@ -35,6 +35,7 @@ def train(
     ] = "minilm",
     out: Annotated[str | Path, Out] = "model",
     preset: Annotated[str | None, Flag(metavar="NAME", panel=TRAINING, setting="preset", main=True)] = None,
+    purpose: Annotated[str | None, Flag(metavar="NAME", panel=TRAINING, setting="purpose", main=True)] = None,
     dims: Annotated[
         Sequence[int] | str | None, Flag(metavar="N,…", panel=TRAINING, setting="objective.dims", main=True)
     ] = None,
@@ -105,8 +106,10 @@ def train(
             from the package index, smollm2 is SmolLM2-135M-Instruct.
         out: Folder for the trained model.
         preset: Training objective: angle, aoe, cosent, sbert, simcse or domain. With the suffix -paper, such
-            as angle-paper, also the paper's other settings. domain is for triplets of `label`. Default: by
-            kind of rows.
+            as angle-paper, also the paper's other settings. domain adapts a model to texts of one domain:
+            plain texts, or triplets of `label`. Default: by kind of rows.
+        purpose: What the preset domain trains the model for, on plain texts: group (topics, intents, routing,
+            FAQ), search, or match (duplicates, near-paraphrases). Default: search.
         dims: Train for truncation to these vector sizes, such as 384,128,32 (Matryoshka). They must include
             the full size. Default: full size only.
         layers: Also train earlier layers as outputs, such as 2,4, or all. The model can then be cut to these

@@ -11,7 +11,8 @@
 | with only a teacher's scores | triplets: margin_mse; pairs: score_distill | as without them | the same |
 | a dataset of `label`, of any kind | as above | 5e-6 | 1 |
 | pairs labelled 0 and 1, backbone's AUC at least 0.98 | as above | 5e-6 | 1 |
-| any, with the preset `domain` | as above, symmetric | 1e-4 | 12 steps of 32 rows, at most 1 |
+| single texts, with the preset `domain` | score_distill (kl), by itself | 1e-4 | 75 steps of 48 texts |
+| others, with the preset `domain` | as above, symmetric | 1e-4 | 12 steps of 32 rows, at most 1 |
 | the same, with `data.author` people | as above, symmetric | 1e-4 | 36 steps of 32 rows, at most 2 |
 
 Batches have 16 rows. The learning rate is constant after the warm-up, and the mean of the weights over the
@@ -48,6 +49,7 @@ of all, with epochs counted over all rows.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -64,10 +66,12 @@ from aoe_train.settings.training import (
     Author,
     EncoderSettings,
     MixSettings,
+    Purpose,
     TrainSettings,
     Tree,
     merged,
 )
+from pairkit.app.errors import ConfigError
 
 _WEIGHTS: Mapping[Kind, Tree] = {
     "binary": {"cosine": 1, "ibn": 1, "angle": 1},
@@ -87,11 +91,11 @@ _LR: Mapping[Kind, float] = {
     "positive": 2e-5,
     "single": 1e-5,
 }
-_LR_LARGE_DIM, _LR_GENTLE, _LR_ADAPTERS, _LR_DISTILL = 2e-5, 5e-6, 3e-4, 3e-4
+_LR_LARGE_DIM, _LR_GENTLE, _LR_ADAPTERS, _LR_DISTILL, _LR_DOMAIN = 2e-5, 5e-6, 3e-4, 3e-4, 1e-4
 _PROMPT = f"Summarize sentence {PLACE} in one word:"  # the papers' prompt for LLaMA
 _LARGE_DIM = 768  # the embedding size of BERT-base
 _LAST_TOKEN = "auto", "last"  # poolings that take a decoder's last token
-_BATCH_SIZE = 16
+_BATCH_SIZE, _BATCH_SIZE_DOMAIN = 16, 32
 _ROWS_TO_PROCESS = 16_000
 _MAX_EPOCHS: Mapping[Kind, int] = {"binary": 3, "graded": 3, "triplet": 3, "positive": 8, "single": 8}
 RANKED_RIGHT = 0.98  # AUC from which pairs have nothing to teach their backbone
@@ -107,6 +111,9 @@ class _Budget(NamedTuple):
     weight_mix: float
 
 
+_NEIGHBOUR_STEPS, _NEIGHBOUR_BATCH = 75, 48
+FROM_NEIGHBOURHOOD = 3  # texts that a batch takes from the neighbourhood of each of its seeds
+SMOOTHING: Mapping[Purpose, float] = {"group": 1.0, "search": 0.25, "match": 0.0}
 _GENTLE_BUDGET = _Budget(384, 1, 0.7)
 _FULL_BUDGET = _Budget(1152, 2, 1.0)
 _NO_BUDGET = _GENTLE_BUDGET._replace(weight_mix=0.0)
@@ -117,6 +124,7 @@ class DatasetFacts(NamedTuple):
 
     `written`: LLMs or rules wrote the texts. `author`: who wrote the rows, if known. `auc`: the backbone's
     AUC on the pairs before training. `first_person`: share of anchors in the first person.
+    `neighbours`: whether single texts are trained on with their neighbourhoods.
     """
 
     kind: Kind
@@ -125,6 +133,7 @@ class DatasetFacts(NamedTuple):
     auc: float | None = None
     author: Author | None = None
     first_person: float = 0.0
+    neighbours: bool = False
 
     @property
     def gentle(self) -> bool:
@@ -146,8 +155,8 @@ class DatasetFacts(NamedTuple):
 
 UNSUITED = (
     "warning: rules wrote the negatives of these first-person texts, where a negation is still the same"
-    " request; training on them makes the model worse, so the backbone's weights are kept (--weight-mix 0.7"
-    " overrides this)"
+    " request, so the backbone's weights are kept; train on the texts themselves, without `label` (or give"
+    " --weight-mix 0.7)"
 )
 
 
@@ -171,13 +180,43 @@ def with_decoder_defaults(settings: TrainSettings) -> TrainSettings:
 def with_defaults(settings: TrainSettings, facts: DatasetFacts, *, dim: int) -> TrainSettings:
     """Fill unset settings with defaults for the rows and the backbone."""
     optim = _optim(settings, [facts], facts.rows, dim)
-    return _fill_unset(settings, {"objective": _objective(settings, facts.kind), "optim": optim})
+    defaults: Tree = {"objective": _objective(settings, facts.kind), "optim": optim}
+    if facts.neighbours:
+        defaults["teacher"] = {"smoothing": SMOOTHING[settings.purpose or "search"]}
+    else:
+        _check_unused(settings)
+    return _fill_unset(settings, defaults)
+
+
+def _check_unused(settings: TrainSettings) -> None:
+    if settings.purpose or settings.teacher.smoothing is not None:
+        raise ConfigError(
+            "purpose and teacher.smoothing have no effect here: they need plain texts as the only dataset,"
+            " and the preset domain; leave them out"
+        )
+
+
+def seeds_in(batch_size: int) -> int:
+    """Texts of a batch that bring texts of their neighbourhoods with them."""
+    return max(1, batch_size // (1 + FROM_NEIGHBOURHOOD))
+
+
+def learns_neighbours(settings: TrainSettings, kind: Kind) -> bool:
+    """Whether rows are trained on with their neighbourhoods: single texts, with the preset domain."""
+    has_weights = "weights" in settings.objective.model_fields_set
+    return kind == "single" and settings.preset == DOMAIN and not has_weights
 
 
 def with_defaults_for_all(
     settings: TrainSettings, datasets: Mapping[str, DatasetFacts], *, dim: int
 ) -> TrainSettings:
     """Fill unset settings for several datasets, and put each one's objective into its own section."""
+    _check_unused(settings)
+    if any(learns_neighbours(settings.of(name), facts.kind) for name, facts in datasets.items()):
+        raise ConfigError(
+            "the preset domain trains on plain texts in a run of their own; train on the other datasets"
+            " first, and then on the texts with that model as --backbone"
+        )
     sizes = [facts.rows for facts in datasets.values()]
     passes = epoch_passes(settings.mix, dataset_weights(settings, datasets), sizes)
     filled = _fill_unset(settings, {"optim": _optim(settings, datasets.values(), float(passes @ sizes), dim)})
@@ -192,7 +231,7 @@ def with_defaults_for_all(
 
 def depends_on_auc(settings: TrainSettings) -> bool:
     """Whether defaults depend on the backbone's AUC."""
-    is_set = settings.optim.model_fields_set & {"lr", "epochs", "weight_mix"}
+    is_set = settings.preset == DOMAIN or settings.optim.model_fields_set & {"lr", "epochs", "weight_mix"}
     teacher = settings.teacher.model or settings.teacher.scores
     return not (is_set or settings.lora is not None or settings.encoder.dense or teacher)
 
@@ -220,7 +259,12 @@ def default_objective(settings: TrainSettings, kind: Kind) -> ObjectiveSettings:
 
 def format_choices(settings: TrainSettings, kind: Kind, *, rows: int, seen: int, parts: Iterable[str]) -> str:
     """One line on the settings of a run that trains `parts` on `seen` rows."""
-    optim = settings.optim
+    optim, teacher = settings.optim, settings.teacher
+    if teacher.smoothing is not None:
+        return (
+            f"{rows:,} texts learn from their neighbours: smoothing {teacher.smoothing:g} (purpose"
+            f" {settings.purpose or 'search'}), learning rate {optim.lr:g}, batches of {optim.batch_size}"
+        )
     used = f"{seen:,} of {rows:,}" if seen < rows else f"{rows:,}"
     return (
         f"{used} {kind} rows: {' + '.join(parts)}, learning rate {optim.lr:g},"
@@ -283,15 +327,22 @@ def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows
     )
     max_epochs = min(_MAX_EPOCHS[facts.kind] for facts in each)
     epochs: float = 1 if once else min(max(round(_ROWS_TO_PROCESS / epoch_rows), 1), max_epochs)
+    lr, batch_size = min(_lr(settings, facts, dim) for facts in each), _BATCH_SIZE
     domain: Tree = {}
-    if settings.preset == DOMAIN:
+    if any(facts.neighbours for facts in each):
+        lr, batch_size = _LR_DOMAIN / (2 if dim >= _LARGE_DIM else 1), _NEIGHBOUR_BATCH
+        if "batch_size" in settings.optim.model_fields_set:
+            batch_size = settings.optim.batch_size
+        # Half a step less, as the number of steps is rounded up.
+        epochs = (_NEIGHBOUR_STEPS - 0.5) / math.ceil(epoch_rows / seeds_in(batch_size))
+    elif settings.preset == DOMAIN:
         budget = min(facts.domain_budget for facts in each)
         epochs = min(budget.rows / epoch_rows, budget.epochs)
-        domain = {"weight_mix": budget.weight_mix}
+        lr, batch_size, domain = _LR_DOMAIN, _BATCH_SIZE_DOMAIN, {"weight_mix": budget.weight_mix}
     return {
-        "lr": min(_lr(settings, facts, dim) for facts in each),
+        "lr": lr,
         "epochs": float(epochs),
-        "batch_size": _BATCH_SIZE,
+        "batch_size": batch_size,
         "average": 1.0,
         "scheduler": "constant_with_warmup",
         **domain,
@@ -299,6 +350,8 @@ def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows
 
 
 def _objective(settings: TrainSettings, kind: Kind) -> Tree:
+    if learns_neighbours(settings, kind):
+        return {"weights": {"score_distill": 1}, "score_form": "kl"}
     tau = {"tau": _TAU[kind]} if kind in _TAU else {}
     return tau | ({"weights": _weights(settings, kind)} if settings.preset in (AUTO, DOMAIN) else {})
 

@@ -121,11 +121,31 @@ def score_distill_part(context: LossContext) -> Loss:
 
     def loss(pairs: Pairs) -> Tensor:
         scores, taught, known = _compared(pairs, dot=context.teachers.dot)
+        if context.settings.score_form == "kl":
+            own, target, counted = (each.view(pairs.anchors, -1) for each in (scores, taught, known))
+            return similarity_kl_loss(own, target, counted, scale)
         if context.settings.score_form == "ranking":
             return ranking_loss(scores, taught, scale, present=known)
         return _masked_mean((scores - taught).square(), known)
 
     return loss
+
+
+def similarity_kl_loss(
+    scores: Float[Tensor, "row other"],
+    taught: Float[Tensor, "row other"],
+    known: Bool[Tensor, "row other"],
+    scale: float,
+) -> Float[Tensor, ""]:
+    """Mean over rows of KL(softmax(taught * scale) || softmax(scores * scale)), over the known entries.
+
+    Similarity distillation (SEED, Fang et al., 2021, arXiv 2101.04731, Eq. 5), here with one temperature for
+    both and the batch's texts in place of a queue, as in RankCSE (Liu et al., 2023, arXiv 2305.16726).
+    `scale` is 1 / tau. Rows without known entries count 0.
+    """
+    masked = torch.finfo(scores.dtype).min / 2
+    own, target = ((scale * matrix).masked_fill(~known, masked).log_softmax(1) for matrix in (scores, taught))
+    return (target.exp() * (target - own)).masked_fill(~known, 0).sum(1).mean()
 
 
 def _compared(

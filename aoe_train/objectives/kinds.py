@@ -119,6 +119,11 @@ def check_teacher_use(settings: ObjectiveSettings, *, dim: int, kind: Kind, teac
             "objective embed_distill: found a teacher's scores, expected its vectors; give --teacher, or use"
             " score_distill"
         )
+    if "score_distill" in active and settings.score_form == "kl" and teachers.scores:
+        raise ConfigError(
+            "objective.score_form kl: found a teacher's scores of single pairs, expected its vectors; give"
+            " --teacher, or use mse or ranking"
+        )
     if teachers.teacher_dim is not None and settings.projection == "principal" and dim > teachers.teacher_dim:
         raise ConfigError(
             f"objective.projection principal: the teacher's vectors have {teachers.teacher_dim} numbers,"

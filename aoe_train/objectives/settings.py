@@ -144,8 +144,9 @@ class ObjectiveSettings(Settings):
     # embed_distill, if sizes differ: train a linear map to the teacher's vectors (learned), or reduce the
     # teacher's vectors to their principal axes (principal)
     projection: Literal["learned", "principal"] = "learned"
-    # score_distill: mean squared error, or a ranking loss with the scores as graded labels
-    score_form: Literal["mse", "ranking"] = "mse"
+    # score_distill: mean squared error, a ranking loss with the scores as graded labels, or the divergence of
+    # each text's similarities to the batch, as probabilities, from the teacher's (kl)
+    score_form: Literal["mse", "ranking", "kl"] = "mse"
     # train for truncation to these vector sizes, including the full size (Matryoshka); unset: full size only
     dims: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)] = ()
     # weight of each size's loss in the sum; unset: 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
@@ -27,6 +28,7 @@ Pooling = Literal[
 ]
 Conflicts = Literal["keep", "drop", "first", "error"]
 Author = Literal["rules", "people"]
+Purpose = Literal["group", "search", "match"]
 LongText = Literal["truncate", "chunks"]
 EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 PRECISIONS = get_args(EncodingPrecision)
@@ -278,11 +280,14 @@ class LogSettings(Settings):
     training_texts: bool = True
 
 
+PathText = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)]
+
+
 class TeacherModelSettings(Settings):
     """A guide or teacher: a model beside the trained one."""
 
     # a folder, a Hub id, minilm, smollm2, or a .parquet or .jsonl file with columns `text` and `vector`
-    model: str | None = None
+    model: PathText | None = None
     revision: str | None = None  # commit on the Hub
     # its prompts, given as the run's `prompts`; unset: query and document for rows with anchors, else its
     # default prompt
@@ -302,8 +307,13 @@ class TeacherSettings(TeacherModelSettings):
     Its vectors are computed once, before training. Scores of pairs may be given instead.
     """
 
+    # preset domain on single texts: share of a text's vector that is averaged with its neighbours, 0 to 1;
+    # unset: by `purpose`
+    smoothing: float | None = Field(default=None, ge=0, le=1)
+    neighbours: int = Field(default=8, ge=1)  # mutual nearest neighbours that are averaged
+    lexical_weight: float = Field(default=0.2, ge=0, lt=1)  # weight of the similarity of words (TF-IDF)
     # file of the rows with a column `teacher_scores`, or of pairs with scores; instead of the model's scores
-    scores: str | None = None
+    scores: PathText | None = None
     # lowest and highest of these scores, which become 0 and 1, such as -10,10; unset: not rescaled
     score_range: LabelRange | None = None
 
@@ -318,18 +328,12 @@ class CardSettings(Settings):
 
 AUTO, PAPERS, DOMAIN = "auto", "-paper", "domain"
 _PAPERS = {"optim": OptimSettings().model_dump(exclude={"if_not_better"})}
-# A few large steps of the last layers on rows of one domain. The number of steps, the weight mix and the
-# parts depend on the rows; see `data/defaults.py`. `benchmarks/domain.py` measures alternatives.
+# A few large steps of the last layers on rows of one domain. Steps, sizes of batches, learning rate, weight
+# mix and parts depend on the rows; see `data/defaults.py`. `benchmarks/domain.py` measures alternatives.
 _DOMAIN: Tree = {
     "objective": {"tau": {"contrastive": 0.05, "angle": 0.2}, "symmetric": True},
     "batches": {"strategy": "shuffle"},  # in-batch negatives of all lengths
-    "optim": {
-        "lr": 1e-4,
-        "batch_size": 32,
-        "scheduler": "linear",
-        "average": 0.0,
-        "top_layers": 2,
-    },
+    "optim": {"scheduler": "linear", "average": 0.0, "top_layers": 2},
 }
 # Settings of each preset, which any given setting overrides. `auto` leaves everything to `data/defaults.py`,
 # the objectives' names leave all but the objective to it, and the papers' presets leave nothing to it.
@@ -377,6 +381,9 @@ class TrainSettings(Settings):
     # objective by name: angle, aoe, cosent, sbert, simcse or domain; with the suffix -paper also the paper's
     # other settings; auto: by the kind of rows
     preset: PresetName = AUTO
+    # use of a model that the preset domain trains on single texts: group (topics, intents, routing), search,
+    # or match (duplicates, near-paraphrases); unset: search
+    purpose: Purpose | None = None
     seed: int = Field(default=42, ge=0, lt=2**32)  # random seed
     data: DataSettings = DataSettings()
     encoder: EncoderSettings = EncoderSettings()

@@ -15,6 +15,7 @@ from aoe_train.data.batches import Batches, Collate, PlannedLoader
 from aoe_train.data.column_prompts import run_prompts
 from aoe_train.data.defaults import dataset_weights
 from aoe_train.data.mixture import MixedCollate, Mixture
+from aoe_train.data.neighbourhoods import NeighbourBatches, NeighbourTeacher
 from aoe_train.data.run_data import Data
 from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.backbones.depth import after_layers, count_layers, train_top_layers
@@ -190,18 +191,24 @@ def _dataset(
 ) -> Dataset:
     settings = resolved.datasets[name]
     store = encoder.tokens(examples.texts, examples.prompts, cache_dir=cache_dir("tokens"), progress=progress)
-    batches = Batches(
-        examples,
-        store.lengths,
-        settings.optim.batch_size * args.world_size,
-        strategy=settings.batches.strategy,
-        max_tokens=settings.batches.max_tokens,
-        seed=settings.seed,
-        world=args.world_size,
-        rank=args.process_index,
-        drop_last=settings.batches.drop_last,
-        views=views,
-    )
+    size, teacher = settings.optim.batch_size * args.world_size, teacher_outputs.teacher
+    if isinstance(teacher, NeighbourTeacher):
+        batches: Batches = NeighbourBatches(
+            examples, store.lengths, size, teacher.nearest, seed=settings.seed, world=args.world_size
+        )
+    else:
+        batches = Batches(
+            examples,
+            store.lengths,
+            size,
+            strategy=settings.batches.strategy,
+            max_tokens=settings.batches.max_tokens,
+            seed=settings.seed,
+            world=args.world_size,
+            rank=args.process_index,
+            drop_last=settings.batches.drop_last,
+            views=views,
+        )
     return Dataset(name, examples, store, batches, views, teacher_outputs)
 
 
@@ -348,7 +355,7 @@ def load_teachers(
     identify: bool = True,
 ) -> list[Teacher]:
     """The guide and teacher of a run, checked against its rows; `identify` loads them on rank 0."""
-    teachers = teachers_of(resolved.run)
+    teachers = teachers_of(resolved.run, loaded.encoder)
     if identify:
         with stage("load guide and teacher", show) if teachers else nullcontext():
             identities: list[Mapping[str, Any]] = on_main(lambda: [teacher.identity for teacher in teachers])

@@ -269,7 +269,7 @@ def _objective(objective: Mapping[str, Any], custom: str | None) -> str:
 
 def _teachers(record: Mapping[str, Any]) -> list[str]:
     """The guide and teacher."""
-    objective = record["origin"]["settings"]["objective"]
+    objective, backbone = record["origin"]["settings"]["objective"], record["sources"]["backbone"]
     lines = []
     for role, teacher in (record.get("advisers") or {}).items():
         if role == "teacher_scores":
@@ -278,8 +278,8 @@ def _teachers(record: Mapping[str, Any]) -> list[str]:
         revision = f" at {_code(teacher['revision'])}" if teacher["revision"] else ""
         hashed = "weights" if "weights" in teacher else "file"
         line = (
-            f"{role.capitalize()}: {_code(_base(teacher['model']))}{revision}, {teacher['dim']} numbers,"
-            f" SHA-256 of its {hashed} `{str(teacher[hashed])[:16]}…`."
+            f"{role.capitalize()}: {_code(_base(teacher['model'] or backbone))}{revision},"
+            f" {teacher['dim']} numbers, SHA-256 of its {hashed} `{str(teacher[hashed])[:16]}…`."
         )
         prompts = {column: words for column, words in teacher.get("prompts", {}).items() if words}
         if prompts:
@@ -289,6 +289,11 @@ def _teachers(record: Mapping[str, Any]) -> list[str]:
             line += _guide_effect(objective)
         else:
             line += " Its vectors were computed before training; the model does not need it."
+        if role == "teacher" and (given := record["origin"]["settings"]["teacher"])["smoothing"] is not None:
+            line += (
+                f" Smoothing {given['smoothing']:g} over {given['neighbours']} mutual neighbours, weight of"
+                f" TF-IDF {given['lexical_weight']:g}."
+            )
         lines.append(line)
     return lines
 
@@ -330,7 +335,7 @@ def _layers(objective: Mapping[str, Any]) -> list[str]:
 
 
 def _tau(objective: Mapping[str, Any], part: str) -> str:
-    ranked = part != "score_distill" or objective["score_form"] == "ranking"
+    ranked = part != "score_distill" or objective["score_form"] != "mse"
     tau = objective["tau"].get(part) if ranked else None
     return "–" if tau is None else f"{tau:g}"
 

@@ -17,10 +17,12 @@ from aoe_train.data.defaults import (
     depends_on_auc,
     first_person_share,
     format_decoder_choices,
+    learns_neighbours,
     with_decoder_defaults,
     with_defaults,
     with_defaults_for_all,
 )
+from aoe_train.data.neighbourhoods import draw_texts
 from aoe_train.data.run_data import Data, Sources, read_data
 from aoe_train.evaluation.pair_metrics import binary
 from aoe_train.model.backbones.decoder import absorb_lora, four_bit_config, has_lora, is_causal
@@ -57,6 +59,7 @@ class Loaded:
     encoder: Encoder
     settings: TrainSettings
     auc: float | None = None  # the backbone's, on the training pairs; only if defaults depend on it
+    neighbours: bool = False  # whether single texts are trained on with their neighbourhoods
 
 
 def load(
@@ -69,9 +72,19 @@ def load(
         encoder, filled = load_backbone(sources, settings, device)
     if line := format_decoder_choices(settings, filled):
         say(line)
-    auc = None
-    if not (sources.several or custom) and depends_on_auc(filled):
-        auc = _backbone_auc(sources, data, encoder, filled, say, show)
+    if sources.several or custom:
+        return Loaded(data, encoder, filled)
+    ((name, rows),) = data.train.items()
+    if learns_neighbours(filled.of(name), rows.kind):
+        with stage("draw texts", show):
+            rows = draw_texts(rows, filled.seed)
+        if left_out := rows.reading.left_out:
+            reasons = (f"{count:,} {reason.replace('_', ' ')}" for reason, count in left_out.items())
+            say(
+                f"{source_name(sources.data[name])}: {len(rows):,} texts are trained on; {', '.join(reasons)}"
+            )
+        return Loaded(replace(data, train={name: rows}), encoder, filled, neighbours=True)
+    auc = _backbone_auc(sources, data, encoder, filled, say, show) if depends_on_auc(filled) else None
     return Loaded(data, encoder, filled, auc)
 
 
@@ -188,7 +201,13 @@ def resolve(sources: Sources, loaded: Loaded, args: TrainingArguments) -> Resolv
         written = (written and author != "people") or 2 * rows.reading.written > len(rows)
         anchors = [rows.texts[int(text)] for text in rows.rows[:, 0]] if author == "rules" else []
         facts[name] = DatasetFacts(
-            rows.kind, len(rows), written, loaded.auc, author, first_person_share(anchors)
+            rows.kind,
+            len(rows),
+            written,
+            loaded.auc,
+            author,
+            first_person_share(anchors),
+            loaded.neighbours,
         )
     if sources.several:
         resolved = with_defaults_for_all(settings, facts, dim=dim)

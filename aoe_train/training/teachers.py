@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from aoe_train.data.column_prompts import column_names, column_prompts
+from aoe_train.data.neighbourhoods import neighbour_teacher
 from aoe_train.encoding.text_vectors import TextVectors
 from aoe_train.model.encoder import Encoder
 from aoe_train.objectives.kinds import TeacherInfo, check_teacher_use
@@ -35,9 +36,9 @@ _SCORE_PARTS = ("margin_mse", "score_distill")
 class Teacher:
     """A guide or a teacher; one process loads it to identify it, and the others get the identity."""
 
-    def __init__(self, role: Role, settings: TeacherModelSettings) -> None:
-        """Check its settings."""
-        self.role, self.name, self._settings = role, settings.model or "", settings
+    def __init__(self, role: Role, settings: TeacherModelSettings, own: Encoder | None = None) -> None:
+        """Check its settings; `own` is the backbone before training, if it teaches itself."""
+        self.role, self.name, self._settings, self._own = role, settings.model or "", settings, own
         self._identity: Mapping[str, Any] | None = None
         if self.file is not None and (settings.revision or settings.prompts):
             raise ConfigError(
@@ -59,7 +60,7 @@ class Teacher:
     @cached_property
     def encoder(self) -> Encoder:
         """The model, loaded on first use."""
-        return Encoder.load(self.name, revision=self._settings.revision, inference_only=True)
+        return self._own or Encoder.load(self.name, revision=self._settings.revision, inference_only=True)
 
     def release(self) -> None:
         """Free the model's memory."""
@@ -160,8 +161,8 @@ def scores_identity(teacher: TeacherSettings) -> dict[str, Any]:
     return {"teacher_scores": sha256(path)}
 
 
-def teachers_of(settings: TrainSettings) -> list[Teacher]:
-    """The guide and teacher in the settings."""
+def teachers_of(settings: TrainSettings, backbone: Encoder | None = None) -> list[Teacher]:
+    """The guide and teacher in the settings; with smoothing, the teacher is by default the backbone."""
     teachers = []
     roles: tuple[tuple[Role, TeacherModelSettings], ...] = (
         ("guide", settings.guide),
@@ -172,6 +173,9 @@ def teachers_of(settings: TrainSettings) -> list[Teacher]:
             teachers.append(Teacher(role, section))
         elif section.revision or section.prompts:
             raise ConfigError(f"{role}: has settings but no model; give --{role}, or leave them out")
+        elif section is settings.teacher and settings.teacher.smoothing is not None:
+            own = section.model_copy(update={"prompts": settings.prompts})
+            teachers.append(Teacher(role, own, backbone))
     return teachers
 
 
@@ -225,6 +229,10 @@ def precompute_vectors(
                 vectors[name][teacher.role] = TeacherVectors([column] * max(2, examples.rows.shape[1]))
             else:
                 vectors[name][teacher.role] = _vectors(teacher, examples, cache, show)
+            if teacher.role == "teacher" and settings.smoothing is not None:
+                (column, _) = vectors[name]["teacher"].columns
+                own = column.vectors[column.indices]
+                vectors[name]["teacher"] = neighbour_teacher(examples.texts, own, settings)
         teacher.release()
     return {name: TeacherOutputs(vectors[name], _scores(settings, rows)) for name, rows in datasets.items()}
 

@@ -221,7 +221,8 @@ class _Run:
             self.say(line)
         first, rows = next(iter(data.train.items()))
         record: dict[str, Any] = {
-            each.role: each.record(rows, outputs[first].vectors[each.role].dim) for each in teachers
+            each.role: each.record(rows, each.dim or outputs[first].vectors[each.role].dim)
+            for each in teachers
         }
         if teacher.scores is not None:
             record["teacher_scores"] = {"file": Path(teacher.scores).name}

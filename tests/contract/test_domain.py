@@ -166,9 +166,10 @@ def test_the_table_of_the_domain_benchmark_has_a_row_for_each_annotator(
         ("team", 1, 60, 84),
         ("team", 0, 9, 1),
     ]:
-        run = {"name": "domain", "domain": "banking", "llm": llm, "seed": seed, "texts": texts}
-        figures = {"figures": {"P@1": figure}, "centred": {"P@1": figure}, "cpu_s": 3}
+        run = {"name": "rules", "domain": "banking", "llm": llm, "seed": seed, "texts": texts}
+        figures = {"figures": {"P@1": figure}, "cpu_s": 3}
+        run["backbone"] = "minilm"
         ledger.once(run, lambda _, figures=figures: figures)
-    lines = domain.table_lines(ledger, "banking", 60)
+    lines = domain.table_lines(ledger, "banking", "minilm", 60)
     assert lines[0] == "| banking | rows by | seeds | P@1 | CPU s |"
-    assert lines[2::2] == ["| domain |  | 1 | 82.00 | 3 |", "| domain | team | 2 | 83.50 ± 0.71 | 3 |"]
+    assert lines[2:] == ["| rules |  | 1 | 82.00 | 3 |", "| rules | team | 2 | 83.50 ± 0.71 | 3 |"]

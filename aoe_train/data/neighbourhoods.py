@@ -1,0 +1,148 @@
+"""A teacher for texts without labels: the backbone's own similarities, smoothed over its neighbour graph.
+
+Each text's vector is averaged with those of its mutual nearest neighbours (semantic graph smoothing, Fettal
+et al., 2024, arXiv 2402.12890). Similarities of words are added, as in lexicon-enlightened retrievers (Zhang
+et al., 2022, arXiv 2208.13661). A student that has learned these similarities needs no graph (GLNN, Zhang et
+al., 2022, arXiv 2110.08727). `objectives/distillation.py` has the loss.
+
+With Z the centred unit vectors of N texts, X their unit rows of TF-IDF and w the lexical weight:
+
+    G = (1 - w) Z Z' + w X X'              the neighbourhood of a text is its highest entries, without itself
+    Y = unit((A + I) Z)                    A: which texts are among each other's k nearest by G
+    T = (1 - w) (s Y Y' + (1 - s) Z Z') + w X X'       the teacher's similarities, with the smoothing s
+
+The teacher's vectors are (sqrt((1 - w) s) Y, sqrt((1 - w) (1 - s)) Z, sqrt(w) X), whose products are T.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from aoe_train.data.batches import Batches
+from aoe_train.data.defaults import FROM_NEIGHBOURHOOD, seeds_in
+from aoe_train.records import ColumnVectors, TeacherVectors
+from pairkit.app.errors import ConfigError, DataError
+from pairkit.similarity.near_duplicates import near_identical_to
+from pairkit.similarity.terms import terms
+from pairkit.system.seeded import keyed_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jaxtyping import Float, Int
+    from scipy.sparse import csr_matrix
+    from torch import Tensor
+
+    from aoe_train.records import Examples
+    from aoe_train.settings.training import TeacherSettings
+
+MAX_TEXTS = 4000  # all pairs of them are compared
+_NEIGHBOURHOOD = 20
+
+
+@dataclass(frozen=True)
+class NeighbourTeacher(TeacherVectors):
+    """The teacher's vectors, in a dense part (`columns`) and a sparse one, and each text's neighbourhood."""
+
+    lexical: csr_matrix
+    nearest: Int[np.ndarray, "text rank"]
+
+    def of_rows(self, rows: np.ndarray) -> Float[Tensor, "row column teacher"]:
+        """The vectors of these rows; the sparse part has only the words of these rows."""
+        import torch
+
+        dense, words = super().of_rows(rows), self.lexical[rows]
+        used = torch.from_numpy(words[:, np.unique(words.indices)].toarray())
+        return torch.cat([dense, used[:, None].expand(-1, dense.shape[1], -1)], dim=-1)
+
+
+def neighbour_teacher(
+    texts: Sequence[str], vectors: Float[np.ndarray, "text dim"], settings: TeacherSettings
+) -> NeighbourTeacher:
+    """The teacher of these texts, from the vectors of a model."""
+    weight, smoothing = settings.lexical_weight, settings.smoothing or 0.0
+    own = _unit(vectors - vectors.mean(axis=0))
+    lexical = _tf_idf(texts)
+    similarity = (1 - weight) * (own @ own.T) + weight * (lexical @ lexical.T).toarray()
+    np.fill_diagonal(similarity, -np.inf)
+    size = min(max(_NEIGHBOURHOOD, settings.neighbours), len(texts) - 1)
+    nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :size]
+    linked = np.zeros(similarity.shape, np.bool_)
+    np.put_along_axis(linked, nearest[:, : settings.neighbours], values=True, axis=1)
+    smoothed = _unit((linked & linked.T).astype(np.float32) @ own + own)
+    shares = ((1 - weight) * smoothing, smoothed), ((1 - weight) * (1 - smoothing), own)
+    dense = np.concatenate([np.sqrt(share) * part for share, part in shares if share], axis=1)
+    column = ColumnVectors(dense.astype(np.float32), np.arange(len(texts)))
+    return NeighbourTeacher([column] * 2, np.sqrt(weight) * lexical, nearest)
+
+
+def _unit(rows: Float[np.ndarray, "text dim"]) -> Float[np.ndarray, "text dim"]:
+    lengths: np.ndarray = np.linalg.norm(rows, axis=1, keepdims=True)
+    units: np.ndarray = rows / np.maximum(lengths, 1e-9)
+    return units
+
+
+def _tf_idf(texts: Sequence[str]) -> csr_matrix:
+    """Unit rows of TF-IDF with sublinear counts, float32; a text without words is a term of its own."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    make = TfidfVectorizer(analyzer=lambda text: terms(text) or [text], sublinear_tf=True, dtype=np.float32)
+    rows: csr_matrix = make.fit_transform(texts)
+    return rows
+
+
+def draw_texts(examples: Examples, seed: int) -> Examples:
+    """At most `MAX_TEXTS` of the texts, drawn at random, without near-duplicates.
+
+    Near-duplicates would be each other's neighbours, and hide the others.
+    """
+    order = sorted(range(len(examples.texts)), key=lambda text: keyed_hash(seed, examples.texts[text]))
+    drawn = sorted(order[:MAX_TEXTS])
+    texts = [examples.texts[text] for text in drawn]
+    kept = [texts[text] for text in np.unique(near_identical_to(texts)).tolist()]
+    left_out = {"not_drawn": len(order) - len(drawn), "near_duplicate": len(texts) - len(kept)}
+    reading = replace(
+        examples.reading, left_out={reason: count for reason, count in left_out.items() if count}
+    )
+    return replace(examples, texts=kept, rows=np.arange(len(kept))[:, None], reading=reading)
+
+
+class NeighbourBatches(Batches):
+    """Batches of a few texts (seeds) with random members of their neighbourhoods.
+
+    In an epoch each text is a seed once. A batch has at most `batch_size` distinct texts.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        lengths: np.ndarray,
+        batch_size: int,
+        nearest: Int[np.ndarray, "text rank"],
+        *,
+        seed: int,
+        world: int,
+    ) -> None:
+        """Plan batches."""
+        if world > 1:
+            raise ConfigError(
+                "the preset domain trains single texts in one process, which takes about a minute; start it"
+                " without torchrun"
+            )
+        if len(examples) < 2:
+            raise DataError("fewer than two distinct texts; expected hundreds")
+        super().__init__(examples, lengths, seeds_in(batch_size), strategy="shuffle", seed=seed, views=False)
+        self._nearest = nearest
+
+    def rows_seen(self, epochs: int) -> int:
+        """Number of rows in this many epochs."""
+        return sum(len(rows) for epoch in range(epochs) for rows in self.plan(epoch))
+
+    def plan(self, epoch: int) -> list[np.ndarray]:
+        """The epoch's batches, each an int64 array of distinct row numbers."""
+        random = np.random.default_rng([self._seed, epoch, 1])
+        drawn = random.permuted(self._nearest, axis=1)[:, :FROM_NEIGHBOURHOOD]
+        return [np.unique(np.append(seeds, drawn[seeds])) for seeds in super().plan(epoch)]
