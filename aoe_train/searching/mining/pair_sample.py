@@ -1,15 +1,19 @@
-"""A sample of pairs of texts for people or LLMs to judge, by which two models are then compared.
+"""A sample of pairs of texts, or of queries and results, for people or LLMs to judge two models by.
 
 The pairs that one model finds most similar contain that model's mistakes, which favours the other model. So
 pairs are drawn by the mean cosine of all models. Half of them are the most similar pairs, because few texts
 of a corpus mean the same; the others are spread over ten bands of lower similarity. No text is in two pairs,
 so that the pairs are independent.
+
+Given queries, both models search the texts for each. Equal results give equal metrics, so only queries with
+different results are judged, and the share of these queries scales the gain to all queries.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +23,13 @@ import polars as pl
 from aoe_train.evaluation.overlap import read_digests, trained_on
 from aoe_train.model.backbones.load import find_folder
 from aoe_train.searching.mining.run import digest_of, finished
+from aoe_train.searching.nearest import IndexVectors, nearest
 from aoe_train.searching.text_rows import read_rows
 from pairkit import __version__
-from pairkit.app.errors import DataError
+from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.card import dataset_card
 from pairkit.dataset.in_memory import source_name
-from pairkit.dataset.records import card_files, shard, write_dataset
+from pairkit.dataset.records import QUERY_COLUMNS, card_files, shard, write_dataset
 from pairkit.similarity.near_duplicates import near_identical_to
 from pairkit.system.seeded import keyed_hash
 
@@ -36,9 +41,16 @@ _MAX_PAIRS = 400
 _MAX_TEXTS = 4000  # all pairs of them are compared
 _PAIRS_PER_TEXT = 20  # the most similar pairs, from which the sample is drawn
 _BANDS = 10
+_ROUNDING = 1e-6  # of the same weights in float32
+_BATCH = 256  # queries at a time, which bounds the memory
 _INTRODUCTION = """
 Unjudged pairs of texts, sampled by `aoe sample`. `label` is the mean cosine of the models that took part. It
 is not a judgement: do not evaluate a model by it.
+"""
+_SHEET = """
+`text1` is a query and `text2` a result. `query_top` is the number of first results that were compared,
+`query_results` the number of pairs of this query, and `query_share` the share of all queries that have
+different results.
 """
 
 
@@ -49,30 +61,55 @@ def sample_pairs(
     out: Path | None,
     *,
     fresh: bool,
+    queries: Source | None = None,
+    top: int = 1,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Sample the pairs and write them to `out`; `models` are pairs of a model's name and its encoder."""
+    if queries is not None and len(models) != 2:
+        raise ConfigError(f"--queries compares two models, found {len(models)}; give --model twice")
     texts, name = sorted(set(read_rows(source).texts)), source_name(source)
+    asked = [] if queries is None else sorted(set(read_rows(queries).texts))
     run = {
         "made_by": f"aoe sample (aoe-toolkit {__version__})",
-        "settings": {"seed": seed},
+        "settings": {"seed": seed, **({"top": top} if asked else {})},
         "inputs": {
-            "data": hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest(),
+            "data": _digest(texts),
+            **({"queries": _digest(asked)} if asked else {}),
             "model": [digest_of(encoder.identity()) for _, encoder in models],
         },
     }
     if out is not None and (statistics := finished(out, run, fresh=fresh)) is not None:
         return pl.read_parquet(out / shard("default", "test")), statistics
-    hashes = [read_digests(find_folder(model)) for model, _ in models if isinstance(model, str | Path)]
-    compared = _choose_texts(texts, [each for each in hashes if each is not None], seed)
-    vectors = [encoder.encode(compared, normalize=True, progress=False) for _, encoder in models]
-    pairs = _draw_pairs(compared, vectors, seed, name)
-    statistics = {"pairs": pairs.height, "texts": len(texts), "compared_texts": len(compared)}
+    found = [read_digests(find_folder(model)) for model, _ in models if isinstance(model, str | Path)]
+    chosen = _choose_texts(asked or texts, [hashes for hashes in found if hashes is not None], seed)
+    vectors = [encoder.encode(chosen, normalize=True, progress=False) for _, encoder in models]
+    _check_different([str(model) for model, _ in models], vectors)
+    if asked:
+        encode = [encoder.encode for _, encoder in models]
+        pairs, counts = _draw_results(texts, chosen, vectors, encode, top, name)
+    else:
+        pairs, counts = _draw_pairs(chosen, vectors, seed, name), {"compared_texts": len(chosen)}
+    statistics = {"pairs": pairs.height, "texts": len(texts), **counts}
     if out is not None:
         configs = {"default": {"test": pairs}}
-        sections = [("", _INTRODUCTION)]
+        sections = [("", _INTRODUCTION + (_SHEET if asked else ""))]
         card = dataset_card(out.name, configs=card_files(configs), rows=pairs.height, sections=sections)
         write_dataset(out, configs, card=card, statistics=statistics, run=run)
     return pairs, statistics
+
+
+def _digest(texts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
+
+
+def _check_different(names: Sequence[str], vectors: Sequence[np.ndarray]) -> None:
+    """Refuse models with equal vectors, as no judgement can show a difference."""
+    for (one, ours), (other, theirs) in combinations(zip(names, vectors, strict=True), 2):
+        if ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=0, atol=_ROUNDING):
+            raise ConfigError(
+                f"{one} and {other} give equal vectors, so there is no difference to judge; if training kept"
+                " the backbone, there is no new model"
+            )
 
 
 def _choose_texts(texts: Sequence[str], training_hashes: Sequence[np.ndarray], seed: int) -> list[str]:
@@ -116,3 +153,55 @@ def _alternate(
             else:
                 used |= {first[pair], second[pair]}
                 yield pair
+
+
+def _draw_results(
+    texts: Sequence[str],
+    queries: Sequence[str],
+    query_vectors: Sequence[np.ndarray],
+    encode: Sequence[Callable[..., np.ndarray]],
+    top: int,
+    source: str,
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The results of queries on which two models differ; near-duplicates of a query are not results."""
+    groups = near_identical_to([*texts, *queries])
+    documents, own = np.unique(groups[: len(texts)]), groups[len(texts) :].tolist()
+    if len(documents) < 2:
+        raise DataError("fewer than two distinct texts; expected enough to search", path=source)
+    vectors = [each([texts[i] for i in documents], normalize=True, progress=False) for each in encode]
+    both = [
+        [[place for place in places if documents[place] != own[query]][:top] for query, places in found]
+        for found in (_search(*each, top + 1) for each in zip(query_vectors, vectors, strict=True))
+    ]
+    differ = [
+        query
+        for query, (ours, theirs) in enumerate(zip(*both, strict=True))
+        if ours[:1] != theirs[:1] or {*ours} != {*theirs}
+    ]
+    rows, sampled = list[tuple[Any, ...]](), 0
+    for query in differ:
+        places = [*dict.fromkeys(place for results in both for place in results[query])]
+        if len(rows) + len(places) > _MAX_PAIRS:
+            break
+        cosines = [each[places] @ asked[query] for each, asked in zip(vectors, query_vectors, strict=True)]
+        about = (top, len(places), len(differ) / len(queries))
+        for place, cosine in zip(places, np.mean(cosines, axis=0), strict=True):
+            rows.append((queries[query], texts[documents[place]], cosine, *about))
+        sampled += 1
+    if not rows:
+        raise DataError(
+            f"both models find the same first {top} for all {len(queries):,} queries; give more queries",
+            path=source,
+        )
+    kinds = (pl.String, pl.String, pl.Float32, pl.Int64, pl.Int64, pl.Float64)
+    schema = dict(zip(("text1", "text2", "label", *QUERY_COLUMNS), kinds, strict=True))
+    counts = {"compared_texts": len(documents), "queries": len(queries), "differing_queries": len(differ)}
+    return pl.DataFrame(rows, schema, orient="row"), {**counts, "sampled_queries": sampled}
+
+
+def _search(queries: np.ndarray, documents: np.ndarray, count: int) -> Iterator[tuple[int, list[int]]]:
+    """Each query's index and its nearest documents, best first."""
+    for start in range(0, len(queries), _BATCH):
+        batch = queries[start : start + _BATCH]
+        found = nearest(IndexVectors(documents), batch, min(count, len(documents)))
+        yield from enumerate(found.places.tolist(), start)
