@@ -42,7 +42,7 @@ _MAX_TEXTS = 4000  # all pairs of them are compared
 _PAIRS_PER_TEXT = 20  # the most similar pairs, from which the sample is drawn
 _BANDS = 10
 _ROUNDING = 1e-6  # of the same weights in float32
-_BATCH = 256  # queries at a time, which bounds the memory
+_BATCH = 256  # texts at a time
 _INTRODUCTION = """
 Unjudged pairs of texts, sampled by `aoe sample`. `label` is the mean cosine of the models that took part. It
 is not a judgement: do not evaluate a model by it.
@@ -82,8 +82,8 @@ def sample_pairs(
         return pl.read_parquet(out / shard("default", "test")), statistics
     found = [read_digests(find_folder(model)) for model, _ in models if isinstance(model, str | Path)]
     chosen = _choose_texts(asked or texts, [hashes for hashes in found if hashes is not None], seed)
+    _check_different(models, [*chosen[:_BATCH], *texts[:_BATCH]])
     vectors = [encoder.encode(chosen, normalize=True, progress=False) for _, encoder in models]
-    _check_different([str(model) for model, _ in models], vectors)
     if asked:
         encode = [encoder.encode for _, encoder in models]
         pairs, counts = _draw_results(texts, chosen, vectors, encode, top, name)
@@ -102,9 +102,10 @@ def _digest(texts: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
 
 
-def _check_different(names: Sequence[str], vectors: Sequence[np.ndarray]) -> None:
+def _check_different(models: Sequence[tuple[str | Path | Encoder, Encoder]], texts: Sequence[str]) -> None:
     """Refuse models with equal vectors, as no judgement can show a difference."""
-    for (one, ours), (other, theirs) in combinations(zip(names, vectors, strict=True), 2):
+    vectors = [(name, encoder.encode(texts, normalize=True, progress=False)) for name, encoder in models]
+    for (one, ours), (other, theirs) in combinations(vectors, 2):
         if ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=0, atol=_ROUNDING):
             raise ConfigError(
                 f"{one} and {other} give equal vectors, so there is no difference to judge; if training kept"
