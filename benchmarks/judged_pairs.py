@@ -62,8 +62,8 @@ def main() -> None:
             f"first {top}": queries_sampler(judged_results(texts, intents, vectors, top)) for top in TOPS
         }
     else:
-        pairs = [(row["sentence1"], row["sentence2"], int(row["label"])) for row in rows]
-        samplers = {"pairs": pairs_sampler(pl.DataFrame(pairs, ["text1", "text2", "label"], orient="row"))}
+        judged = [(row["sentence1"], row["sentence2"], int(row["label"])) for row in rows]
+        samplers = {"pairs": pairs_sampler(pl.DataFrame(judged, ["text1", "text2", "label"], orient="row"))}
     generator = np.random.default_rng(0)
 
     def gain(frame: pl.DataFrame) -> Any:

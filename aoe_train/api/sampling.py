@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pairkit.dataset.in_memory import Source
 
 
+_COUNTS = ("texts", "compared_texts", "queries", "differing_queries", "sampled_queries")
 _PAIRS_NEEDED = "400 judged pairs show a gain of 1 point of AUC in 7 of 10 cases, 200 pairs in 4 of 10"
 _QUERIES_NEEDED = (
     "with --top 1, 400 judged pairs show a gain of 2 points of P@1 in 8 of 10 cases, 200 pairs in 6 of 10"
@@ -50,7 +51,7 @@ class PairSample(Printed):
 
     def table(self) -> ResultTable:
         """Numbers of pairs, texts and queries."""
-        names = sorted({*self.counts} - {"pairs"})
+        names = [name for name in _COUNTS if name in self.counts]
         counts = ResultTable("pairs to judge", *(name.replace("_", " ") for name in names))
         counts.add_row(self.pairs.height, *(self.counts[name] for name in names))
         counts.caption = _QUERIES_NEEDED if "queries" in self.counts else _PAIRS_NEEDED
@@ -98,8 +99,8 @@ def sample(
         out: The dataset's folder. None leaves the pairs in memory.
         queries: Queries to search for, like `data`; the same file searches for each of its texts. Neither the
             query nor its near-duplicates are results.
-        top: Number of first results of each query to compare. 1 compares P@1 with the fewest judgements; 5
-            also compares success@5.
+        top: Number of first results of each query to compare: 1 needs the fewest judgements, 5 also compares
+            success@5.
         precision: See `serve`.
         seed: Random seed. Default: 42.
         fresh: Replace the output of another run.
@@ -127,5 +128,7 @@ def sample(
         raise ConfigError("--model (model=): found an empty list, expected at least one model")
     with Display(progress) as show:
         opened = [(each, loaded(each, precision, show, notes(progress))) for each in models]
-        pairs, counts = sample_pairs(data, opened, seed, folder, fresh=fresh, queries=queries, top=top)
+        pairs, counts = sample_pairs(
+            data, opened, seed, folder, fresh=fresh, queries=queries, top=top, show=show
+        )
     return PairSample(pairs, counts, tuple(map(str, models)), folder)

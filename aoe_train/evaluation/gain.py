@@ -34,8 +34,8 @@ class Gain:
     """A model's gain over another, corrected for the reliability of labels.
 
     For search results, `pairs` is the number of queries, `rarer` the number of those for which exactly one
-    model's first result is relevant, and `ahead` is the gain over all queries. `share` of these have different
-    results; the others gain 0.
+    model's first result is relevant, and `ahead` the gain over all queries, of which `share` have different
+    results and the others gain 0.
     """
 
     metric: str

@@ -2,6 +2,7 @@
 
 `aoe sample --queries` draws queries on which two models differ, so metrics are of these queries. All other
 queries have equal results, so the gain over all queries is the gain here times the share of these queries.
+Judgements of LLMs count by their label, whatever its probability.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from aoe_train.evaluation.resample import MeanMetrics
 from aoe_train.evaluation.tasks import TaskVectors
 from aoe_train.model.similarity import pair_similarities
 from pairkit.app.errors import DataError
-from pairkit.dataset.records import QUERY_COLUMNS
 
 P_AT_1 = "P@1"
 
@@ -56,11 +56,6 @@ class SearchTask:
         return SearchMetrics(outcomes, self.share)
 
 
-def is_search(frame: pl.DataFrame) -> bool:
-    """Whether rows are queries and results."""
-    return {*QUERY_COLUMNS} <= {*frame.columns}
-
-
 def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
     """A task from the queries whose results are all judged."""
     if not np.isin(frame["label"].to_numpy(), (0, 1)).all():
@@ -71,7 +66,7 @@ def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
     if samples.height > 1:
         raise DataError("has queries of several samples; evaluate each sample separately", path=name)
     frame = frame.unique(["text1", "text2"], keep="first", maintain_order=True)
-    judged = frame.filter(pl.len().over("text1") == pl.col("query_results"))
+    judged = frame.filter(pl.len().over("text1") == pl.col("query_results")).sort("text1", "text2")
     if left_out := frame["text1"].n_unique() - judged["text1"].n_unique():
         say(f"{name}: left out {left_out:,} queries with unjudged results")
     if judged.is_empty():

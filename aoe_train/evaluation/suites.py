@@ -22,9 +22,10 @@ import numpy as np
 
 from aoe_train.evaluation.duplicate_tables import read_duplicates
 from aoe_train.evaluation.pairs import PairTask, pair_task, read_binary_task, read_one_split, shown_name
-from aoe_train.evaluation.search_results import is_search, search_task
+from aoe_train.evaluation.search_results import search_task
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.reader import read_pairs
+from pairkit.dataset.records import is_search
 
 if TYPE_CHECKING:
     from aoe_train.evaluation.tasks import EvaluationTask, Split

@@ -15,7 +15,7 @@ from pydantic import Field
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.settings import Settings
 from pairkit.dataset.judgements import JudgedPair, ReviewSettings
-from pairkit.dataset.records import PAIR, QUERY_COLUMNS, PairDataset, unordered, with_provenance
+from pairkit.dataset.records import PAIR, QUERY_COLUMNS, PairDataset, is_search, unordered, with_provenance
 from pairkit.similarity.measures import common_words
 from pairkit.system.folders import own_name
 from pairkit.system.seeded import drawn, in_proportion, keyed_hash
@@ -63,8 +63,7 @@ def draw_sample(dataset: PairDataset, options: ReviewOptions) -> ReviewSample:
     """Draw pairs: a few of every stratum, the rest in proportion to its size."""
     rows = _once(dataset)
     top = _top(dataset)
-    is_search = _is_search(rows)
-    size = rows.height if options.n is None and is_search else sample_size(options, rows.height)
+    size = rows.height if options.n is None and is_search(rows) else sample_size(options, rows.height)
     seed = 42 if options.seed is None else options.seed
     facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
     by = _by(options.strata, facts, size)
@@ -80,7 +79,7 @@ def draw_sample(dataset: PairDataset, options: ReviewOptions) -> ReviewSample:
         row = rows.row(number, named=True)
         one, other, label = row["text1"], row["text2"], float(row["label"])
         known = (strata[number], facts[number], origin_of(row))
-        pairs.append(JudgedPair(pair_id(one, other, ordered=is_search), one, other, label, *known))
+        pairs.append(JudgedPair(pair_id(one, other, ordered=is_search(rows)), one, other, label, *known))
     return ReviewSample(_settings(dataset, rows, options, top=top, by=by, seed=seed), sizes, pairs)
 
 
@@ -110,7 +109,7 @@ def _once(dataset: PairDataset) -> pl.DataFrame:
     if not len(dataset):
         raise DataError("has no pairs to review", path=dataset.source)
     rows = with_provenance(dataset).rows
-    pair = ("text1", "text2") if _is_search(rows) else PAIR
+    pair = ("text1", "text2") if is_search(rows) else PAIR
     return (
         rows.with_columns(unordered("text1", "text2"))
         .unique(pair, keep="first", maintain_order=True)
@@ -154,8 +153,8 @@ def _settings(
     seed: int,
 ) -> ReviewSettings:
     has_relations = "relation" in rows.columns
-    is_search = _is_search(rows)
-    graded = dataset.label_kind == "graded" and not is_search if options.grades is None else options.grades
+    graded = dataset.label_kind == "graded" and not is_search(rows)
+    graded = graded if options.grades is None else options.grades
     texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique()
     return ReviewSettings(
         dataset=own_name(dataset.source),
@@ -164,18 +163,14 @@ def _settings(
         label_kind=dataset.label_kind,
         top=top,
         asked="grades" if graded else "labels",
-        question=options.question or (SEARCH if is_search else ISSUES if has_relations else QUESTION),
+        question=options.question or (SEARCH if is_search(rows) else ISSUES if has_relations else QUESTION),
         relations=_RELATIONS if has_relations else (),
         strata=by,
         seed=seed,
         each=options.each,
         common=tuple(sorted(common_words(texts))),
-        is_search=is_search,
+        is_search=is_search(rows),
     )
-
-
-def _is_search(rows: pl.DataFrame) -> bool:
-    return {*QUERY_COLUMNS} <= {*rows.columns}
 
 
 def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:

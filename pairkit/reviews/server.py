@@ -341,16 +341,15 @@ def _speed(judgements: Sequence[ReviewJudgement]) -> float | None:
 def pairs_of(
     person: str, together: Mapping[str, str], people: Sequence[str], *, seed: int, each: int | None = None
 ) -> list[str]:
-    """The pairs of a person in this person's order; with `each`, rendezvous hashing assigns the people.
+    """The pairs of a person in this person's order, group after group; `together` has each pair's group.
 
-    `together` has the group of each pair; the pairs of a group are adjacent and have the same people.
+    With `each`, rendezvous hashing assigns the people of a group.
     """
 
     def assigned(group: str) -> list[str]:
         return sorted(people, key=lambda name: keyed_hash(seed, "whose", group, name))[:each]
 
-    def turn(pair_id: str) -> tuple[int, int]:
-        group, pair = (keyed_hash(seed, "turn", person, key) for key in (together[pair_id], pair_id))
-        return group, pair
-
-    return sorted((pair for pair in together if each is None or person in assigned(together[pair])), key=turn)
+    mine = [pair_id for pair_id, group in together.items() if each is None or person in assigned(group)]
+    return sorted(
+        mine, key=lambda pair: [keyed_hash(seed, "turn", person, x) for x in (together[pair], pair)]
+    )

@@ -21,7 +21,7 @@ class Model(aoe_train.Encoder):
     """Given vectors of texts; those of others are random by text and seed."""
 
     def __init__(self, seed: int = 0, **given: Sequence[float]) -> None:
-        self.seed, self.given = seed, given
+        self.seed, self.given = seed, dict[str, Sequence[float]](given)
 
     def encode(self, texts: Sequence[str], **_: Any) -> np.ndarray:
         vectors = np.array([self.given.get(text, self._random(text)) for text in texts], np.float32)
@@ -66,7 +66,8 @@ def test_results_of_queries(case: str) -> None:
     models = []
     for seed, given in enumerate((ONE, OTHER)):
         spelled = {text: given[text.strip().lower()] for text in [*texts, *queries]}
-        models.append(Model(seed, **spelled))
+        models.append(model := Model(seed))
+        model.given |= spelled
     rows = sampled(texts, models, queries=queries, top=top).pairs
     found: dict[str, set[str]] = {}
     for query, result in rows.select("text1", "text2").rows():
@@ -96,6 +97,7 @@ REFUSED: dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]] = {
     "one text": (["a", "A"], [Model(), Model(1)], {"queries": ["q"]}, DataError, "fewer than two distinct"),
     "no query": (["a", "b"], [Model(), Model(1)], {"queries": ["", " "]}, DataError, "no row has a text"),
     "no results": (["a", "b"], [Model()], {"top": 0}, ConfigError, "top"),
+    "results without queries": (["a", "b"], [Model()], {"top": 5}, ConfigError, "--top 5 needs --queries"),
 }
 
 

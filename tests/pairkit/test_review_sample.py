@@ -117,7 +117,7 @@ def test_search_results(tmp_path: Path) -> None:
     assert judged.filter(label=1).select("text1", "text2").rows() == [("q0", "q1")]
     assert judged.select(*about).unique().to_dicts() == [about]
     applied = pairkit.apply(results, store=review.path, relabel=True).pairs.rows
-    assert applied.filter(label=1).select("text1", "text2").rows() == [("q0", "q1")]
+    assert applied.filter(decision="yes").select("text1", "text2").rows() == [("q0", "q1")]
 
 
 def test_settings_are_fixed_after_judgements(tmp_path: Path) -> None:

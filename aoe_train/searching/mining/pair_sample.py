@@ -12,7 +12,8 @@ different results are judged, and the share of these queries scales the gain to 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ import numpy as np
 import polars as pl
 
 from aoe_train.evaluation.overlap import read_digests, trained_on
+from aoe_train.evaluation.tasks import Encode
 from aoe_train.model.backbones.load import find_folder
 from aoe_train.searching.mining.run import digest_of, finished
 from aoe_train.searching.nearest import IndexVectors, nearest
@@ -35,6 +37,7 @@ from pairkit.system.seeded import keyed_hash
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
+    from pairkit.app.progress import Listener
     from pairkit.dataset.in_memory import Source
 
 _MAX_PAIRS = 400
@@ -63,10 +66,13 @@ def sample_pairs(
     fresh: bool,
     queries: Source | None = None,
     top: int = 1,
+    show: Listener,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Sample the pairs and write them to `out`; `models` are pairs of a model's name and its encoder."""
     if queries is not None and len(models) != 2:
         raise ConfigError(f"--queries compares two models, found {len(models)}; give --model twice")
+    if queries is None and top != 1:
+        raise ConfigError(f"--top {top} needs --queries; leave it out")
     texts, name = sorted(set(read_rows(source).texts)), source_name(source)
     asked = [] if queries is None else sorted(set(read_rows(queries).texts))
     run = {
@@ -82,12 +88,12 @@ def sample_pairs(
         return pl.read_parquet(out / shard("default", "test")), statistics
     found = [read_digests(find_folder(model)) for model, _ in models if isinstance(model, str | Path)]
     chosen = _choose_texts(asked or texts, [hashes for hashes in found if hashes is not None], seed)
-    _check_different(models, [*chosen[:_BATCH], *texts[:_BATCH]])
-    vectors = [encoder.encode(chosen, normalize=True, progress=False) for _, encoder in models]
+    encode = [partial(encoder.encode, normalize=True, progress=show) for _, encoder in models]
+    _check_different([str(model) for model, _ in models], encode, [*chosen[:_BATCH], *texts[:_BATCH]])
     if asked:
-        encode = [encoder.encode for _, encoder in models]
-        pairs, counts = _draw_results(texts, chosen, vectors, encode, top, name)
+        pairs, counts = _draw_results(texts, chosen, encode, top, name)
     else:
+        vectors = [each(chosen) for each in encode]
         pairs, counts = _draw_pairs(chosen, vectors, seed, name), {"compared_texts": len(chosen)}
     statistics = {"pairs": pairs.height, "texts": len(texts), **counts}
     if out is not None:
@@ -102,9 +108,9 @@ def _digest(texts: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
 
 
-def _check_different(models: Sequence[tuple[str | Path | Encoder, Encoder]], texts: Sequence[str]) -> None:
+def _check_different(names: Sequence[str], encode: Sequence[Encode], texts: list[str]) -> None:
     """Refuse models with equal vectors, as no judgement can show a difference."""
-    vectors = [(name, encoder.encode(texts, normalize=True, progress=False)) for name, encoder in models]
+    vectors = zip(names, (each(texts) for each in encode), strict=True)
     for (one, ours), (other, theirs) in combinations(vectors, 2):
         if ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=0, atol=_ROUNDING):
             raise ConfigError(
@@ -157,36 +163,31 @@ def _alternate(
 
 
 def _draw_results(
-    texts: Sequence[str],
-    queries: Sequence[str],
-    query_vectors: Sequence[np.ndarray],
-    encode: Sequence[Callable[..., np.ndarray]],
-    top: int,
-    source: str,
+    texts: Sequence[str], queries: list[str], encode: Sequence[Encode], top: int, source: str
 ) -> tuple[pl.DataFrame, dict[str, int]]:
     """The results of queries on which two models differ; near-duplicates of a query are not results."""
     groups = near_identical_to([*texts, *queries])
-    documents, own = np.unique(groups[: len(texts)]), groups[len(texts) :].tolist()
+    documents, own = np.unique(groups[: len(texts)]), groups[len(texts) :]
     if len(documents) < 2:
         raise DataError("fewer than two distinct texts; expected enough to search", path=source)
-    vectors = [each([texts[i] for i in documents], normalize=True, progress=False) for each in encode]
-    both = [
-        [[place for place in places if documents[place] != own[query]][:top] for query, places in found]
-        for found in (_search(*each, top + 1) for each in zip(query_vectors, vectors, strict=True))
+    vectors = [(each(queries), each([texts[index] for index in documents])) for each in encode]
+    results = [
+        [places[documents[places] != group][:top].tolist() for places, group in zip(found, own, strict=True)]
+        for found in (_search(*each, top + 1) for each in vectors)
     ]
     differ = [
         query
-        for query, (ours, theirs) in enumerate(zip(*both, strict=True))
+        for query, (ours, theirs) in enumerate(zip(*results, strict=True))
         if ours[:1] != theirs[:1] or {*ours} != {*theirs}
     ]
     rows, sampled = list[tuple[Any, ...]](), 0
     for query in differ:
-        places = [*dict.fromkeys(place for results in both for place in results[query])]
+        places = [*dict.fromkeys(place for found in results for place in found[query])]
         if len(rows) + len(places) > _MAX_PAIRS:
             break
-        cosines = [each[places] @ asked[query] for each, asked in zip(vectors, query_vectors, strict=True)]
+        cosines = [own_texts[places] @ own_queries[query] for own_queries, own_texts in vectors]
         about = (top, len(places), len(differ) / len(queries))
-        for place, cosine in zip(places, np.mean(cosines, axis=0), strict=True):
+        for place, cosine in zip(places, np.mean(cosines, axis=0).tolist(), strict=True):
             rows.append((queries[query], texts[documents[place]], cosine, *about))
         sampled += 1
     if not rows:
@@ -194,15 +195,13 @@ def _draw_results(
             f"both models find the same first {top} for all {len(queries):,} queries; give more queries",
             path=source,
         )
-    kinds = (pl.String, pl.String, pl.Float32, pl.Int64, pl.Int64, pl.Float64)
-    schema = dict(zip(("text1", "text2", "label", *QUERY_COLUMNS), kinds, strict=True))
+    pairs = pl.DataFrame(rows, ["text1", "text2", "label", *QUERY_COLUMNS], orient="row")
     counts = {"compared_texts": len(documents), "queries": len(queries), "differing_queries": len(differ)}
-    return pl.DataFrame(rows, schema, orient="row"), {**counts, "sampled_queries": sampled}
+    return pairs, {**counts, "sampled_queries": sampled}
 
 
-def _search(queries: np.ndarray, documents: np.ndarray, count: int) -> Iterator[tuple[int, list[int]]]:
-    """Each query's index and its nearest documents, best first."""
+def _search(queries: np.ndarray, documents: np.ndarray, count: int) -> Iterator[np.ndarray]:
+    """The nearest documents of each query, best first."""
     for start in range(0, len(queries), _BATCH):
         batch = queries[start : start + _BATCH]
-        found = nearest(IndexVectors(documents), batch, min(count, len(documents)))
-        yield from enumerate(found.places.tolist(), start)
+        yield from nearest(IndexVectors(documents), batch, min(count, len(documents))).places
