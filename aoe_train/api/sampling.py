@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _COUNTS = ("texts", "compared_texts", "queries", "differing_queries", "sampled_queries")
 _PAIRS_NEEDED = "400 judged pairs show a gain of 1 point of AUC in 7 of 10 cases, 200 pairs in 4 of 10"
 _QUERIES_NEEDED = (
-    "with --top 1, 400 judged pairs show a gain of 2 points of P@1 in 8 of 10 cases, 200 pairs in 6 of 10;"
+    "with --top 1, 400 judged pairs show a gain of 2 points of P@1 in 8 of 10 cases, 200 pairs in 5 of 10;"
     " fewer than 30 sampled queries give no verdict"
 )
 
