@@ -285,6 +285,7 @@ add_command(
     app,
     sample,
     "aoe sample --data sentences.txt --model model --model minilm --out to-judge",
+    "aoe sample --data sentences.txt --queries queries.txt -m model -m minilm --out results",
 )
 add_command(
     app,

@@ -154,7 +154,8 @@ class Trained:
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """Commands that evaluate the model; after the preset domain, on judged pairs."""
-        if self.record["origin"]["settings"]["preset"] == "domain" and self.gain is None:
+        settings = self.record["origin"]["settings"]
+        if settings["preset"] == "domain" and self.gain is None and settings["optim"]["weight_mix"]:
             model, backbone = str(self.out), str(self.record["sources"]["backbone"])
             draw = ["--model", model, "--model", backbone, "--out", "to-judge"]
             return [

@@ -1,4 +1,4 @@
-"""Whether one model is better than another on held-out pairs.
+"""Whether one model is better than another on held-out pairs or judged search results.
 
 Labels of LLM judges are uncertain: a pair with probability p of label 1 counts as a pair of label 1 with
 weight p and of label 0 with weight 1 - p. This moves the area under the ROC curve towards 1/2, like label
@@ -19,18 +19,24 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 
 from aoe_train.evaluation.pair_metrics import Binary
-from aoe_train.evaluation.resample import Comparison, Interval, Metrics, compare
+from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics, Metrics, compare, intervals
+from aoe_train.evaluation.search_results import P_AT_1, SearchMetrics
 from pairkit.app.errors import DataError
 
 Word = Literal["ship", "not shown", "worse"]
 _MIN_PAIRS = 30  # with fewer, resamples are too similar
 _MIN_PER_LABEL = 10  # with five of a label, one gain in twelve is shipped by chance; with two, one in five
-_NAMES = {"roc_auc": "AUC", "spearman": "Spearman"}
+_NAMES = {"roc_auc": "AUC", "spearman": "Spearman"}  # P@1 is its own name
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """A model's gain over another, corrected for the reliability of labels."""
+    """A model's gain over another, corrected for the reliability of labels.
+
+    For search results, `pairs` is the number of queries, `rarer` the number of those for which exactly one
+    model's first result is relevant, and `ahead` the gain over all queries, of which `share` have different
+    results and the others gain 0.
+    """
 
     metric: str
     before: float
@@ -39,6 +45,7 @@ class Gain:
     reliability: float
     pairs: int
     rarer: int
+    share: float | None = None
 
     @property
     def word(self) -> Word:
@@ -61,6 +68,7 @@ class Gain:
             "reliability": self.reliability,
             "pairs": self.pairs,
             "rarer": self.rarer,
+            **({} if self.share is None else {"share": self.share}),
         }
 
     @classmethod
@@ -68,16 +76,18 @@ class Gain:
         """The inverse of `to_dict`."""
         ahead = Comparison(stored["difference"], Interval(*stored["ci95"]), float("nan"))
         metrics = stored["before"], stored["after"]
-        return cls(stored["metric"], *metrics, ahead, stored["reliability"], stored["pairs"], stored["rarer"])
+        counts = stored["pairs"], stored["rarer"]
+        return cls(stored["metric"], *metrics, ahead, stored["reliability"], *counts, stored.get("share"))
 
     def __str__(self) -> str:
         low, high = (100 * bound for bound in self.ahead.interval)
+        change = f"{_NAMES.get(self.metric, self.metric)} {100 * self.before:.2f} -> {100 * self.after:.2f}"
+        gained = f"{100 * self.ahead.difference:+.2f} [{low:.2f}, {high:.2f}]"
+        few = f": {TOO_FEW}" if too_few(self.pairs, self.rarer) else ""
+        if self.share is not None:
+            return f"{change} on {self.pairs:,} queries with different results{few}; {gained} on all queries"
         corrected = "" if self.reliability == 1 else ", corrected for uncertain labels"
-        pairs = f"{self.pairs:,} pairs" + (f": {TOO_FEW}" if too_few(self.pairs, self.rarer) else "")
-        return (
-            f"{_NAMES[self.metric]} {100 * self.before:.2f} -> {100 * self.after:.2f}"
-            f" ({100 * self.ahead.difference:+.2f} [{low:.2f}, {high:.2f}]{corrected}, {pairs})"
-        )
+        return f"{change} ({gained}{corrected}, {self.pairs:,} pairs{few})"
 
 
 TOO_FEW = "too few to tell"
@@ -89,7 +99,9 @@ def too_few(rows: int, rarer: int) -> bool:
 
 
 def gain(one: Metrics, other: Metrics, *, resamples: int, seed: int) -> Gain | None:
-    """Compare two models by AUC for binary labels, and by Spearman's rho for others."""
+    """Compare two models by AUC for binary labels, P@1 for search results, and Spearman's rho for others."""
+    if isinstance(one, SearchMetrics) and isinstance(other, SearchMetrics):
+        return _search_gain(one, other, resamples=resamples, seed=seed)
     metric = "roc_auc" if isinstance(one, Binary) else "spearman"
     here, there = one.scores(), other.scores()
     if metric not in here:
@@ -105,6 +117,16 @@ def gain(one: Metrics, other: Metrics, *, resamples: int, seed: int) -> Gain | N
     ahead = compare(ours, theirs, resamples=resamples, seed=seed).get(metric, EVEN)
     rarer = int(min((one.labels == label).sum() for label in (0, 1))) if isinstance(one, Binary) else one.n
     return Gain(metric, there[metric], here[metric], ahead, trust, one.n, rarer)
+
+
+def _search_gain(one: SearchMetrics, other: SearchMetrics, *, resamples: int, seed: int) -> Gain:
+    """The difference of P@1 over all queries; its interval is over the judged ones."""
+    differences = one.outcomes[P_AT_1].astype(float) - other.outcomes[P_AT_1]
+    scaled = MeanMetrics({P_AT_1: one.share * differences})
+    interval = intervals(scaled, resamples=resamples, seed=seed)[P_AT_1]
+    ahead = Comparison(scaled.scores()[P_AT_1], interval, float("nan"))
+    metrics = other.scores()[P_AT_1], one.scores()[P_AT_1]
+    return Gain(P_AT_1, *metrics, ahead, 1.0, one.n, int(np.count_nonzero(differences)), one.share)
 
 
 def _is_uncertain(likely: np.ndarray | None) -> TypeGuard[np.ndarray]:

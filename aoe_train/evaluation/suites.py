@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from aoe_train.evaluation.duplicate_tables import read_duplicates
-from aoe_train.evaluation.pairs import PairTask, pair_task, read_binary_task, read_pair_task
+from aoe_train.evaluation.pairs import PairTask, pair_task, read_binary_task, read_one_split, shown_name
+from aoe_train.evaluation.search_results import search_task
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.reader import read_pairs
+from pairkit.dataset.records import is_search
 
 if TYPE_CHECKING:
     from aoe_train.evaluation.tasks import EvaluationTask, Split
@@ -144,7 +146,10 @@ class TaskRequest(NamedTuple):
             return ChosenTasks(DUPLICATES, [task], {})
         if self.suite == "gis":
             return ChosenTasks("gis", [read_binary_task(self.data, split, rules, say, self.columns)], {})
-        pairs = read_pair_task(self.data, split, rules, say, self.columns)
+        name, frame = shown_name(self.data), read_one_split(self.data, split, rules, say, self.columns)
+        if self.suite is None and is_search(frame):
+            return ChosenTasks("search", [search_task(name, frame, say)], {})
+        pairs = pair_task(name, frame)
         if self.suite == "sts" or not np.isin(pairs.labels, (0, 1)).all():
             return ChosenTasks("sts", [pairs], {})
         say("labels are 0 and 1: using AUC, F1 and accuracy (--suite gis); --suite sts uses correlations")

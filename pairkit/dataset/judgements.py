@@ -17,7 +17,7 @@ from pydantic import Field
 
 from pairkit.app.errors import DataError, PairkitError
 from pairkit.app.settings import Settings
-from pairkit.dataset.records import LabelKind
+from pairkit.dataset.records import QUERY_COLUMNS, LabelKind
 from pairkit.system.database import Schema, database_errors, open_database, transaction
 
 ENDING = ".review"
@@ -59,6 +59,7 @@ class ReviewSettings(Settings):
     seed: int = 42
     each: Annotated[int, Field(ge=1)] | None = None  # number of people who judge each pair; None for all
     common: tuple[str, ...] = ()  # words of many texts, which are not marked
+    is_search: bool = False  # whether pairs are queries and results, with `QUERY_COLUMNS`
 
     @property
     def answers(self) -> Mapping[str, float]:
@@ -277,9 +278,10 @@ def _decision(judgements: Sequence[ReviewJudgement]) -> PairDecision:
 
 
 def judged_pairs(path: Path) -> pl.DataFrame:
-    """The decided pairs of a review with people's labels: text1, text2, label, reviewers."""
+    """The decided pairs of a review with people's labels: text1, text2, label, reviewers, `QUERY_COLUMNS`."""
     with ReviewStore(path) as store:
         binary = store.settings.asked == "labels"
+        is_search = store.settings.is_search
         pairs, decisions = store.pairs, decide(store.judgements())
     rows = [
         {
@@ -287,6 +289,7 @@ def judged_pairs(path: Path) -> pl.DataFrame:
             "text2": pairs[pair_id].text2,
             "label": decision.value,
             "reviewers": [*decision.people],
+            **{name: float(pairs[pair_id].origin[name]) for name in QUERY_COLUMNS if is_search},
         }
         for pair_id, decision in decisions.items()
         if decision.value is not None

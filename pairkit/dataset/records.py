@@ -227,6 +227,15 @@ def unordered(one: str, other: str) -> tuple[pl.Expr, pl.Expr]:
     return pl.min_horizontal(one, other).alias(low), pl.max_horizontal(one, other).alias(high)
 
 
+QUERY_COLUMNS = ("query_top", "query_results", "query_share")
+"""Columns of queries and search results to be judged, as `aoe sample` writes them."""
+
+
+def is_search(rows: pl.DataFrame) -> bool:
+    """Whether rows are queries and search results."""
+    return {*QUERY_COLUMNS} <= {*rows.columns}
+
+
 _TEXTS = ("repo", "number1", "number2", "url1", "url2", "cluster", "relation", "negative_kind")
 WRITTEN_BY = ("llms", "prompt_hashes")
 """Columns of datasets with generated texts."""

@@ -185,7 +185,8 @@ def _decided(
     """All rows with their decision and drop reason; and the number of changed labels."""
     rows = dataset.rows
     row_decisions = [
-        decisions.get(pair_id(one, other)) for one, other in rows.select("text1", "text2").iter_rows()
+        decisions.get(pair_id(one, other, ordered=settings.is_search))
+        for one, other in rows.select("text1", "text2").iter_rows()
     ]
     before = rows["label"].cast(pl.Float64).to_list()
     labels = [*before]

@@ -15,7 +15,7 @@ from pydantic import Field
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.settings import Settings
 from pairkit.dataset.judgements import JudgedPair, ReviewSettings
-from pairkit.dataset.records import PAIR, PairDataset, unordered, with_provenance
+from pairkit.dataset.records import PAIR, QUERY_COLUMNS, PairDataset, is_search, unordered, with_provenance
 from pairkit.similarity.measures import common_words
 from pairkit.system.folders import own_name
 from pairkit.system.seeded import drawn, in_proportion, keyed_hash
@@ -26,6 +26,7 @@ _MEAN_PER_STRATUM = 10  # pairs, at least, when the columns for strata are chose
 _RELATIONS = ("duplicate", "superseded", "related")
 QUESTION = "Do both texts say the same?"
 ISSUES = "Do both issues describe the same problem?"
+SEARCH = "Does the second text answer the first, or ask the same?"
 FACTS = ("label", "evidence", "llm", "confidence", "judges", "relation", "source", "split")
 """Possible strata, in the order of preference."""
 _SOURCES = ("repo", "project", "system", "source", "genre")
@@ -33,6 +34,7 @@ _CONFIDENCE_BANDS = (0.5, 0.7, 0.8, 0.9, 0.95)
 _ORIGIN_COLUMNS = (
     *("relation", "reason", "confidence", "url1", "url2", "repo", "number1", "number2", "negative_kind"),
     *("polarity", "strategy", "task"),
+    *QUERY_COLUMNS,
 )
 _AGREED = 0.8  # judges agree if at least this share of the votes is equal
 
@@ -61,7 +63,7 @@ def draw_sample(dataset: PairDataset, options: ReviewOptions) -> ReviewSample:
     """Draw pairs: a few of every stratum, the rest in proportion to its size."""
     rows = _once(dataset)
     top = _top(dataset)
-    size = sample_size(options, rows.height)
+    size = rows.height if options.n is None and is_search(rows) else sample_size(options, rows.height)
     seed = 42 if options.seed is None else options.seed
     facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
     by = _by(options.strata, facts, size)
@@ -77,7 +79,7 @@ def draw_sample(dataset: PairDataset, options: ReviewOptions) -> ReviewSample:
         row = rows.row(number, named=True)
         one, other, label = row["text1"], row["text2"], float(row["label"])
         known = (strata[number], facts[number], origin_of(row))
-        pairs.append(JudgedPair(pair_id(one, other), one, other, label, *known))
+        pairs.append(JudgedPair(pair_id(one, other, ordered=is_search(rows)), one, other, label, *known))
     return ReviewSample(_settings(dataset, rows, options, top=top, by=by, seed=seed), sizes, pairs)
 
 
@@ -96,9 +98,9 @@ def _hash(rows: pl.DataFrame) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def pair_id(one: str, other: str) -> str:
-    """The id of two texts, in either order."""
-    low, high = sorted((one, other))
+def pair_id(one: str, other: str, *, ordered: bool = False) -> str:
+    """The id of two texts, in either order unless `ordered`."""
+    low, high = (one, other) if ordered else sorted((one, other))
     return hashlib.blake2b(f"{len(low)}\n{low}{high}".encode(), digest_size=16).hexdigest()
 
 
@@ -107,9 +109,10 @@ def _once(dataset: PairDataset) -> pl.DataFrame:
     if not len(dataset):
         raise DataError("has no pairs to review", path=dataset.source)
     rows = with_provenance(dataset).rows
+    pair = ("text1", "text2") if is_search(rows) else PAIR
     return (
         rows.with_columns(unordered("text1", "text2"))
-        .unique(PAIR, keep="first", maintain_order=True)
+        .unique(pair, keep="first", maintain_order=True)
         .drop(PAIR)
     )
 
@@ -150,7 +153,8 @@ def _settings(
     seed: int,
 ) -> ReviewSettings:
     has_relations = "relation" in rows.columns
-    graded = dataset.label_kind == "graded" if options.grades is None else options.grades
+    graded = dataset.label_kind == "graded" and not is_search(rows)
+    graded = graded if options.grades is None else options.grades
     texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique()
     return ReviewSettings(
         dataset=own_name(dataset.source),
@@ -159,12 +163,13 @@ def _settings(
         label_kind=dataset.label_kind,
         top=top,
         asked="grades" if graded else "labels",
-        question=options.question or (ISSUES if has_relations else QUESTION),
+        question=options.question or (SEARCH if is_search(rows) else ISSUES if has_relations else QUESTION),
         relations=_RELATIONS if has_relations else (),
         strata=by,
         seed=seed,
         each=options.each,
         common=tuple(sorted(common_words(texts))),
+        is_search=is_search(rows),
     )
 
 

@@ -12,7 +12,7 @@ import base64
 import hashlib
 import hmac
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from importlib.resources import files
 from statistics import median
@@ -290,11 +290,10 @@ class ReviewerSession:
     def _pairs(self) -> list[str]:
         people, settings = tuple(person.name for person in self._store.people()), self._settings
         if people not in self._pairs_by_people:
-            self._pairs_by_people = {
-                people: pairs_of(
-                    self._person.name, self._store.pairs, people, seed=settings.seed, each=settings.each
-                )
-            }
+            pairs = self._store.pairs.values()
+            together = {pair.pair_id: pair.text1 if settings.is_search else pair.pair_id for pair in pairs}
+            mine = pairs_of(self._person.name, together, people, seed=settings.seed, each=settings.each)
+            self._pairs_by_people = {people: mine}
         return self._pairs_by_people[people]
 
     def _last(self, mine: Sequence[ReviewJudgement]) -> dict[str, Any] | None:
@@ -340,12 +339,17 @@ def _speed(judgements: Sequence[ReviewJudgement]) -> float | None:
 
 
 def pairs_of(
-    person: str, pair_ids: Iterable[str], people: Sequence[str], *, seed: int, each: int | None = None
+    person: str, together: Mapping[str, str], people: Sequence[str], *, seed: int, each: int | None = None
 ) -> list[str]:
-    """The pairs of a person in this person's order; with `each`, rendezvous hashing assigns the people."""
+    """The pairs of a person in this person's order, group after group; `together` has each pair's group.
 
-    def assigned(pair_id: str) -> list[str]:
-        return sorted(people, key=lambda name: keyed_hash(seed, "whose", pair_id, name))[:each]
+    With `each`, rendezvous hashing assigns the people of a group.
+    """
 
-    mine = [pair_id for pair_id in pair_ids if each is None or person in assigned(pair_id)]
-    return sorted(mine, key=lambda pair_id: keyed_hash(seed, "turn", person, pair_id))
+    def assigned(group: str) -> list[str]:
+        return sorted(people, key=lambda name: keyed_hash(seed, "whose", group, name))[:each]
+
+    mine = [pair_id for pair_id, group in together.items() if each is None or person in assigned(group)]
+    return sorted(
+        mine, key=lambda pair: [keyed_hash(seed, "turn", person, x) for x in (together[pair], pair)]
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import shlex
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from polars.testing import assert_frame_equal
 
 import aoe_train
 import gis_builder
+import llm_labeler
 import pairkit
 from pairkit.app.errors import ConfigError
 from pairkit.dataset.judgements import ReviewJudgement, ReviewStore
@@ -77,6 +79,7 @@ def test_rules_on_texts_in_the_first_person_keep_the_backbone(place: Path) -> No
     how = ("--data", "asked/triplet", "--backbone", "bert", "--preset", "domain", "--top-layers", "1")
     told = run(place, "aoe_train", "train", "--out", "kept", *how)
     assert "the backbone's weights are kept" in told.err
+    assert "aoe sample" not in told.err
     run(place, "aoe_train", "train", "--out", "people", *how, "--set", "data.author=people")
     before, kept, moved = (
         aoe_train.Encoder.load(place / name).encode(SENTENCES[:4], progress=False)
@@ -152,6 +155,36 @@ def test_a_sample_of_pairs_favours_neither_model(place: Path) -> None:
     assert drawn[0]["label"].to_numpy() == pytest.approx(np.mean(cosines, axis=0), abs=1e-4)
     with pytest.raises(ConfigError, match="expected at least one model"):
         aoe_train.sample(SENTENCES, model=[], progress=False)
+
+
+def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
+    """Both find texts with the same last word relevant."""
+    models, sheet = [str(place / name) for name in ("bert", "own")], place / "searched"
+    drawn = aoe_train.sample(SENTENCES, model=models, queries=SENTENCES, out=sheet, progress=False)
+
+    def relevant(query: str, result: str) -> bool:
+        return query.split()[-1] == result.split()[-1]
+
+    def judge(prompt: str) -> str:
+        data = json.loads(prompt[prompt.index('{"text"') :])
+        pairs = ((number, relevant(data["text"], text)) for number, text in data["sentences"].items())
+        return json.dumps({number: "same" if fits else "different" for number, fits in pairs})
+
+    review = pairkit.review(sheet)
+    with ReviewStore(review.path) as store:
+        (ann,) = store.invite(["ann"])
+        for key, pair in store.pairs.items():
+            answer = "yes" if relevant(pair.text1, pair.text2) else "no"
+            store.add(ReviewJudgement(key, key, ann.name, answer, "", "", 1.0, "2026-01-01T00:00:00Z"))
+    llm_labeler.judge(sheet, llms={"a": judge}, out=place / "judged", progress=False)
+    gains = [
+        gain.to_dict()
+        for data in (review.path, place / "judged")
+        for gain in aoe_train.evaluate(models[1], against=models[0], data=data, progress=False).gains.values()
+    ]
+    assert gains[0] == gains[1]
+    assert gains[0]["metric"] == "P@1"
+    assert gains[0]["pairs"] == drawn.counts["sampled_queries"]
 
 
 def test_the_table_of_the_domain_benchmark_has_a_row_for_each_annotator(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import pairkit
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.reviews.sample import ReviewOptions, dataset_digest, draw_sample, facts_of, origin_of, pair_id
-from tests.pairkit.review_material import rows
+from tests.pairkit.review_material import Reviewer, rows, text_in
 
 
 def drawn(source: Any, **wanted: Any) -> Any:
@@ -95,13 +96,35 @@ def test_grades_for_scores() -> None:
     assert drawn(rows(), grades=True).settings.asked == "grades"
 
 
+def test_search_results(tmp_path: Path) -> None:
+    about = {"query_top": 1, "query_results": 2, "query_share": 0.25}
+    texts = [(f"q{n}", f"{side}{n}") for n in range(6) for side in ("one", "other")]
+    both_ways = [("q0", "q1"), ("q1", "q0")]
+    results = [{"text1": one, "text2": two, "label": 0.5} | about for one, two in texts + both_ways]
+    found = drawn(results)
+    assert found.settings.question == "Does the second text answer the first, or ask the same?"
+    assert (found.settings.asked, len(found.pairs)) == ("labels", len(results))
+    assert drawn(results, grades=True, question="Relevant?", n=3).settings.question == "Relevant?"
+    review = pairkit.review(results, tmp_path / "r.review")
+    with review.serve(["ann"], port=0) as server:
+        ann, shown = Reviewer(server.links["ann"]), []
+        while (pair := ann.state()["pair"]) is not None:
+            shown.append([text_in(text) for text in pair["texts"]])
+            ann.say("yes" if shown[-1] == ["q0", "q1"] else "no")
+    queries = [query for query, _ in shown]
+    assert len([*groupby(queries)]) == len({*queries})  # one query after the other
+    judged = pairkit.read(review.path)["test"]
+    assert judged.filter(label=1).select("text1", "text2").rows() == [("q0", "q1")]
+    assert judged.select(*about).unique().to_dicts() == [about]
+    applied = pairkit.apply(results, store=review.path, relabel=True).pairs.rows
+    assert applied.filter(decision="yes").select("text1", "text2").rows() == [("q0", "q1")]
+
+
 def test_settings_are_fixed_after_judgements(tmp_path: Path) -> None:
     place = tmp_path / "r.review"
     assert len(pairkit.review(rows(), place, n=9).judgements()) == 0
     found = pairkit.review(rows(), place, n=12)  # before any judgement
     assert repr(found) == f"Review({str(place)!r}: 12 pairs, 0 judgements, 0 people)"
-    from tests.pairkit.review_material import Reviewer
-
     with found.serve(["ann"], port=0) as server:
         Reviewer(server.links["ann"]).say("yes")
     pairkit.review(rows(), place)

@@ -16,7 +16,7 @@ SETTINGS = ReviewSettings(
     dataset="d", digest="x", pairs=NUMBER, label_kind="binary", top=1, asked="labels", question="Same?"
 )
 PAIRS = [JudgedPair(f"p{n}", f"one {n}", f"other {n}", 1.0, "all", {}, {}) for n in range(NUMBER)]
-IDS = [f"pair {number}" for number in range(200)]
+IDS = {f"pair {number}": f"pair {number}" for number in range(200)}
 NAMES = st.lists(st.sampled_from(["ann", "bob", "cid", "dora"]), min_size=1, max_size=4, unique=True)
 ACTIONS = st.lists(
     st.tuples(
@@ -94,8 +94,16 @@ def test_order_of_pairs() -> None:
     orders = [pairs_of(name, IDS, people, seed=1) for name in people]
     assert {*orders[0]} == {*orders[1]}
     assert orders[0] != orders[1]
-    assert orders[0] == pairs_of("ann", IDS[::-1], people[::-1], seed=1)
+    assert orders[0] == pairs_of("ann", dict(reversed(IDS.items())), people[::-1], seed=1)
     assert orders[0] != pairs_of("ann", IDS, people, seed=2)
+
+
+def test_pairs_of_a_group_are_adjacent_and_have_the_same_people() -> None:
+    together = {pair_id: f"query {number % 40}" for number, pair_id in enumerate(IDS)}
+    people = ["ann", "bob", "cid"]
+    for name in people:
+        order = [together[pair_id] for pair_id in pairs_of(name, together, people, seed=1, each=1)]
+        assert order == [query for query in dict.fromkeys(order) for _ in range(5)]
 
 
 @given(st.text(), st.text())

@@ -1,15 +1,20 @@
-"""A sample of pairs of texts for people or LLMs to judge, by which two models are then compared.
+"""A sample of pairs of texts, or of queries and results, for people or LLMs to judge two models by.
 
 The pairs that one model finds most similar contain that model's mistakes, which favours the other model. So
 pairs are drawn by the mean cosine of all models. Half of them are the most similar pairs, because few texts
 of a corpus mean the same; the others are spread over ten bands of lower similarity. No text is in two pairs,
 so that the pairs are independent.
+
+Given queries, both models search the texts for each. Equal results give equal metrics, so only queries with
+different results are judged, and the share of these queries scales the gain to all queries.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,28 +22,38 @@ import numpy as np
 import polars as pl
 
 from aoe_train.evaluation.overlap import read_digests, trained_on
+from aoe_train.evaluation.tasks import Encode
 from aoe_train.model.backbones.load import find_folder
 from aoe_train.searching.mining.run import digest_of, finished
+from aoe_train.searching.nearest import IndexVectors, nearest
 from aoe_train.searching.text_rows import read_rows
 from pairkit import __version__
-from pairkit.app.errors import DataError
+from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.card import dataset_card
 from pairkit.dataset.in_memory import source_name
-from pairkit.dataset.records import card_files, shard, write_dataset
+from pairkit.dataset.records import QUERY_COLUMNS, card_files, shard, write_dataset
 from pairkit.similarity.near_duplicates import near_identical_to
 from pairkit.system.seeded import keyed_hash
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
+    from pairkit.app.progress import Listener
     from pairkit.dataset.in_memory import Source
 
 _MAX_PAIRS = 400
 _MAX_TEXTS = 4000  # all pairs of them are compared
 _PAIRS_PER_TEXT = 20  # the most similar pairs, from which the sample is drawn
 _BANDS = 10
+_ROUNDING = 1e-6  # of the same weights in float32
+_BATCH = 256  # texts at a time
 _INTRODUCTION = """
 Unjudged pairs of texts, sampled by `aoe sample`. `label` is the mean cosine of the models that took part. It
 is not a judgement: do not evaluate a model by it.
+"""
+_SHEET = """
+`text1` is a query and `text2` a result. `query_top` is the number of first results that were compared,
+`query_results` the number of pairs of this query, and `query_share` the share of all queries that have
+different results.
 """
 
 
@@ -49,30 +64,59 @@ def sample_pairs(
     out: Path | None,
     *,
     fresh: bool,
+    queries: Source | None = None,
+    top: int = 1,
+    show: Listener,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Sample the pairs and write them to `out`; `models` are pairs of a model's name and its encoder."""
+    if queries is not None and len(models) != 2:
+        raise ConfigError(f"--queries compares two models, found {len(models)}; give --model twice")
+    if queries is None and top != 1:
+        raise ConfigError(f"--top {top} needs --queries; leave it out")
     texts, name = sorted(set(read_rows(source).texts)), source_name(source)
+    asked = [] if queries is None else sorted(set(read_rows(queries).texts))
     run = {
         "made_by": f"aoe sample (aoe-toolkit {__version__})",
-        "settings": {"seed": seed},
+        "settings": {"seed": seed, **({"top": top} if asked else {})},
         "inputs": {
-            "data": hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest(),
+            "data": _digest(texts),
+            **({"queries": _digest(asked)} if asked else {}),
             "model": [digest_of(encoder.identity()) for _, encoder in models],
         },
     }
     if out is not None and (statistics := finished(out, run, fresh=fresh)) is not None:
         return pl.read_parquet(out / shard("default", "test")), statistics
-    hashes = [read_digests(find_folder(model)) for model, _ in models if isinstance(model, str | Path)]
-    compared = _choose_texts(texts, [each for each in hashes if each is not None], seed)
-    vectors = [encoder.encode(compared, normalize=True, progress=False) for _, encoder in models]
-    pairs = _draw_pairs(compared, vectors, seed, name)
-    statistics = {"pairs": pairs.height, "texts": len(texts), "compared_texts": len(compared)}
+    found = [read_digests(find_folder(model)) for model, _ in models if isinstance(model, str | Path)]
+    chosen = _choose_texts(asked or texts, [hashes for hashes in found if hashes is not None], seed)
+    encode = [partial(encoder.encode, normalize=True, progress=show) for _, encoder in models]
+    _check_different([str(model) for model, _ in models], encode, [*chosen[:_BATCH], *texts[:_BATCH]])
+    if asked:
+        pairs, counts = _draw_results(texts, chosen, encode, top, name)
+    else:
+        vectors = [each(chosen) for each in encode]
+        pairs, counts = _draw_pairs(chosen, vectors, seed, name), {"compared_texts": len(chosen)}
+    statistics = {"pairs": pairs.height, "texts": len(texts), **counts}
     if out is not None:
         configs = {"default": {"test": pairs}}
-        sections = [("", _INTRODUCTION)]
+        sections = [("", _INTRODUCTION + (_SHEET if asked else ""))]
         card = dataset_card(out.name, configs=card_files(configs), rows=pairs.height, sections=sections)
         write_dataset(out, configs, card=card, statistics=statistics, run=run)
     return pairs, statistics
+
+
+def _digest(texts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
+
+
+def _check_different(names: Sequence[str], encode: Sequence[Encode], texts: list[str]) -> None:
+    """Refuse models with equal vectors, as no judgement can show a difference."""
+    vectors = zip(names, (each(texts) for each in encode), strict=True)
+    for (one, ours), (other, theirs) in combinations(vectors, 2):
+        if ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=0, atol=_ROUNDING):
+            raise ConfigError(
+                f"{one} and {other} give equal vectors, so there is no difference to judge; if training kept"
+                " the backbone, there is no new model"
+            )
 
 
 def _choose_texts(texts: Sequence[str], training_hashes: Sequence[np.ndarray], seed: int) -> list[str]:
@@ -116,3 +160,48 @@ def _alternate(
             else:
                 used |= {first[pair], second[pair]}
                 yield pair
+
+
+def _draw_results(
+    texts: Sequence[str], queries: list[str], encode: Sequence[Encode], top: int, source: str
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The results of queries on which two models differ; near-duplicates of a query are not results."""
+    groups = near_identical_to([*texts, *queries])
+    documents, own = np.unique(groups[: len(texts)]), groups[len(texts) :]
+    if len(documents) < 2:
+        raise DataError("fewer than two distinct texts; expected enough to search", path=source)
+    vectors = [(each(queries), each([texts[index] for index in documents])) for each in encode]
+    results = [
+        [places[documents[places] != group][:top].tolist() for places, group in zip(found, own, strict=True)]
+        for found in (_search(*each, top + 1) for each in vectors)
+    ]
+    differ = [
+        query
+        for query, (ours, theirs) in enumerate(zip(*results, strict=True))
+        if ours[:1] != theirs[:1] or {*ours} != {*theirs}
+    ]
+    rows, sampled = list[tuple[Any, ...]](), 0
+    for query in differ:
+        places = [*dict.fromkeys(place for found in results for place in found[query])]
+        if len(rows) + len(places) > _MAX_PAIRS:
+            break
+        cosines = [own_texts[places] @ own_queries[query] for own_queries, own_texts in vectors]
+        about = (top, len(places), len(differ) / len(queries))
+        for place, cosine in zip(places, np.mean(cosines, axis=0).tolist(), strict=True):
+            rows.append((queries[query], texts[documents[place]], cosine, *about))
+        sampled += 1
+    if not rows:
+        raise DataError(
+            f"both models find the same first {top} for all {len(queries):,} queries; give more queries",
+            path=source,
+        )
+    pairs = pl.DataFrame(rows, ["text1", "text2", "label", *QUERY_COLUMNS], orient="row")
+    counts = {"compared_texts": len(documents), "queries": len(queries), "differing_queries": len(differ)}
+    return pairs, {**counts, "sampled_queries": sampled}
+
+
+def _search(queries: np.ndarray, documents: np.ndarray, count: int) -> Iterator[np.ndarray]:
+    """The nearest documents of each query, best first."""
+    for start in range(0, len(queries), _BATCH):
+        batch = queries[start : start + _BATCH]
+        yield from nearest(IndexVectors(documents), batch, min(count, len(documents))).places
