@@ -154,20 +154,23 @@ class Trained:
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """Commands that evaluate the model; after the preset domain, on judged pairs."""
-        settings = self.record["origin"]["settings"]
+        settings, data = self.record["origin"]["settings"], self.record["sources"]["data"]
+        first = data if isinstance(data, str) else next(iter(data.values()))
         if settings["preset"] == "domain" and self.gain is None and settings["optim"]["weight_mix"]:
             model, backbone = str(self.out), str(self.record["sources"]["backbone"])
             draw = ["--model", model, "--model", backbone, "--out", "to-judge"]
+            is_file = self.record["rows"].get("kind") == "single" and Path(first).is_file()
+            texts = first if is_file else "sentences.txt"
             return [
-                ("sample pairs of your own texts", ["aoe", "sample", "--data", "sentences.txt", *draw]),
+                ("sample pairs of your own texts", ["aoe", "sample", "--data", texts, *draw]),
                 (
                     "judge them; 400 pairs usually show a gain of 1 point of AUC",
                     ["pairs", "review", "to-judge", *JUDGE_ALL],
                 ),
                 ("compare the model with its backbone", compare(model, backbone, "to-judge")),
             ]
-        data = self.record["sources"]["data"]
-        first = data if isinstance(data, str) else next(iter(data.values()))
+        if settings["preset"] == "domain":  # the backbone was kept, or the gain is known
+            return []
         return [("evaluate it", ["aoe", "evaluate", "--model", str(self.out), "--data", str(first)])]
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@
 | binary or graded pairs | cosine, ibn, angle | 5e-5 | enough to process 16,000 rows, 1 to 3 |
 | triplets | contrastive, angle | 5e-5 | enough to process 16,000 rows, 1 to 3 |
 | positives | contrastive | 2e-5 | enough to process 16,000 rows, 1 to 8 |
-| single texts | contrastive (unsupervised SimCSE) | 1e-5 | 1 |
+| single texts | as with the preset `domain`; with adapters or two layers: contrastive (SimCSE) | 1e-5 | 1 |
 | single texts with a teacher | embed_distill | 3e-4 | enough to process 16,000 rows, 1 to 8 |
 | other rows with a teacher | as without it, plus embed_distill | as without it | the same |
 | with only a teacher's scores | triplets: margin_mse; pairs: score_distill | as without them | the same |
@@ -97,6 +97,7 @@ _LARGE_DIM = 768  # the embedding size of BERT-base
 _LAST_TOKEN = "auto", "last"  # poolings that take a decoder's last token
 _BATCH_SIZE, _BATCH_SIZE_DOMAIN = 16, 32
 _ROWS_TO_PROCESS = 16_000
+FEW_TEXTS = 100  # below this, training without labels rarely gains
 _MAX_EPOCHS: Mapping[Kind, int] = {"binary": 3, "graded": 3, "triplet": 3, "positive": 8, "single": 8}
 RANKED_RIGHT = 0.98  # AUC from which pairs have nothing to teach their backbone
 _FIRST_PERSON = re.compile(r"\b(?:I|i|[Mm]y|[Mm]e|[Ww]e|[Oo]ur)\b")
@@ -199,6 +200,19 @@ def _check_unused(settings: TrainSettings) -> None:
 def seeds_in(batch_size: int) -> int:
     """Texts of a batch that bring texts of their neighbourhoods with them."""
     return max(1, batch_size // (1 + FROM_NEIGHBOURHOOD))
+
+
+def with_domain_preset(settings: TrainSettings) -> TrainSettings:
+    """The settings with the preset domain, if plain texts have no other objective or teacher."""
+    teacher = settings.teacher.model or settings.teacher.scores
+    if (
+        settings.preset != AUTO
+        or teacher
+        or settings.lora
+        or "weights" in settings.objective.model_fields_set
+    ):
+        return settings
+    return TrainSettings.model_validate({**settings.model_dump(exclude_unset=True), "preset": DOMAIN})
 
 
 def learns_neighbours(settings: TrainSettings, kind: Kind) -> bool:

@@ -21,11 +21,13 @@ from aoe_train.data.defaults import (
     with_decoder_defaults,
     with_defaults,
     with_defaults_for_all,
+    with_domain_preset,
 )
 from aoe_train.data.neighbourhoods import draw_texts
 from aoe_train.data.run_data import Data, Sources, read_data
 from aoe_train.evaluation.pair_metrics import binary
 from aoe_train.model.backbones.decoder import absorb_lora, four_bit_config, has_lora, is_causal
+from aoe_train.model.backbones.depth import has_deep_layers
 from aoe_train.model.backbones.load import check_pin, find_folder, outline, recompute_layers
 from aoe_train.model.backbones.static import is_static, refuse_static
 from aoe_train.model.encoder import Encoder
@@ -75,6 +77,8 @@ def load(
     if sources.several or custom:
         return Loaded(data, encoder, filled)
     ((name, rows),) = data.train.items()
+    if rows.kind == "single" and has_deep_layers(encoder.model.backbone):
+        filled = with_domain_preset(filled)
     if learns_neighbours(filled.of(name), rows.kind):
         with stage("draw texts", show):
             rows = draw_texts(rows, filled.seed)

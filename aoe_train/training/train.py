@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from transformers import EarlyStoppingCallback, set_seed
 from transformers.utils.logging import disable_progress_bar
 
-from aoe_train.data.defaults import UNSUITED, unused_lengths_warning
+from aoe_train.data.defaults import FEW_TEXTS, UNSUITED, unused_lengths_warning
 from aoe_train.data.examples import Say, silent
 from aoe_train.data.run_data import Sources
 from aoe_train.evaluation.dev import MOST_RESAMPLED, DevScores, dev_scores, own_metric
@@ -205,6 +205,9 @@ class _Run:
         if not resolved.run.optim.weight_mix and "weight_mix" not in loaded.settings.optim.model_fields_set:
             yield UNSUITED
         for name, rows in loaded.data.train.items():
+            texts = len(set(rows.rows[:, 0].tolist()))
+            if rows.kind in ("single", "triplet") and texts < FEW_TEXTS:
+                yield f"warning: {name}: rows of only {texts} texts; a few hundred are needed to gain"
             note = unused_lengths_warning(resolved.datasets[name], rows.kind, loaded.encoder.settings)
             if note is not None and name not in self.custom_losses:
                 yield f"{name}: {note}" if self.sources.several else note

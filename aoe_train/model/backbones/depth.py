@@ -49,6 +49,14 @@ def count_layers(backbone: Any) -> int:
     return len(_find_layers(backbone)[1])
 
 
+def has_deep_layers(backbone: Any) -> bool:
+    """Whether there are layers below the last two, which the preset domain freezes."""
+    try:
+        return count_layers(backbone) > 2
+    except ConfigError:
+        return False
+
+
 @torch.no_grad()
 def after_layers(backbone: Any) -> nn.Module | None:
     """The norm between the last layer and the backbone's output, or None; found by running the backbone."""
