@@ -22,6 +22,7 @@ Training never sees a label of people. Evaluation, all x 100:
 - eclipse, firefox (titles of reports): R@1 and R@5 of a duplicate's original among all titles
 - quora (questions): AUC on 4,000 test pairs of QQP
 - captions (SICK's training sentences): Spearman on SICK-R's test pairs
+- PATH.tsv (columns text and group): trained on a random half, the same as topics on the other half
 - STS-B test, Spearman: what the model forgot
 
 Prints one table per domain. Each result is a line of OUT/results.jsonl; the same command continues a stopped
@@ -72,9 +73,9 @@ def main() -> None:
     options = parser.parse_args()
     names, ledger = options.domains.split(","), Ledger(options.out)
     for name in names:
-        folder = options.out / f"{name}-{options.llm}-{options.texts}"
+        folder = options.out / f"{Path(name).stem}-{options.llm}-{options.texts}"
         folder.mkdir(parents=True, exist_ok=True)
-        judges = [DOMAINS[name].judge(options.data), judge_by_stsb(options.data)]
+        judges = [domain_of(name).judge(options.data), judge_by_stsb(options.data)]
         for way in options.ways.split(";"):
             for seed in [0] if way == UNTRAINED else map(int, options.seeds.split(",")):
                 run = {"name": way, "domain": name, "seed": seed, "texts": options.texts}
@@ -99,7 +100,7 @@ def result(
     for number, (kind, *changes) in enumerate(map(str.split, way.split("+"))):
         if kind == UNTRAINED:
             continue
-        source = rows_of(kind, folder, DOMAINS[name], options)
+        source = rows_of(kind, folder, domain_of(name), options)
         start, out = time.process_time(), model / str(number)
         settings = {"preset": "domain", **dict(change.split("=") for change in changes)}
         run = aoe_train.train(
@@ -326,6 +327,16 @@ DOMAINS = {
     "quora": Domain(columns("pairs/qqp-dev.tsv.gz", "question1", "question2"), judge_by_quora),
     "captions": Domain(columns("sick/sick-train.tsv", "sentence1", "sentence2"), judge_by_captions),
 }
+
+
+def domain_of(name: str) -> Domain:
+    """A domain by its name, or from a table of texts and groups."""
+    if name in DOMAINS:
+        return DOMAINS[name]
+    rows = shuffled(Path(name))
+    test, train = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    judge = judge_by_groups([row["text"] for row in test], [row["group"] for row in test])
+    return Domain(lambda data: [row["text"] for row in train], lambda data: judge)  # noqa: ARG005
 
 
 if __name__ == "__main__":

@@ -166,6 +166,27 @@ def test_another_teacher_is_smoothed_the_same_way(shallow, tmp_path):
     assert run.record["origin"]["settings"]["teacher"]["smoothing"] == 0.25
 
 
+def test_plain_texts_need_no_preset(tmp_path):
+    """With enough layers the preset domain is the default; below that, SimCSE."""
+    for layers, preset in ((3, "domain"), (2, "auto")):
+        backbone = save_bert(tmp_path / f"bert{layers}", layers=layers)
+        run = aoe_train.train(TEXTS, backbone=backbone, out=tmp_path / f"out{layers}", progress=False)
+        assert run.record["origin"]["settings"]["preset"] == preset
+        assert ("score_distill" in run.history[-1]) == (preset == "domain")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "steps"),
+    [({}, ["sample", "review", "evaluate"]), ({"weight_mix": 0}, [])],
+)
+def test_steps_to_judge_follow_only_a_changed_model(shallow, tmp_path, arguments, steps):
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+    run = aoe_train.train(tmp_path / "texts.txt", backbone=shallow, out=tmp_path / "m", **FEW, **arguments)
+    commands = [command for _, command in run.next_steps()]
+    assert [command[1] for command in commands] == steps
+    assert all(str(tmp_path / "texts.txt") in command for command in commands[:1])
+
+
 def test_a_dry_run_plans_75_steps(shallow, tmp_path):
     planned = aoe_train.plan(TEXTS, backbone=shallow, out=tmp_path / "model", preset="domain", top_layers=1,
                              progress=False)  # fmt: skip

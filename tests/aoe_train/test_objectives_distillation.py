@@ -14,6 +14,7 @@ from aoe_train.objectives.objective import Objective, make_objective
 from aoe_train.objectives.pairs import BatchTeachers
 from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
 from aoe_train.records import ABSENT
+from pairkit.app.errors import ConfigError
 from tests.aoe_train.tiny import only
 
 theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
@@ -189,6 +190,51 @@ def test_missing_scores_do_not_count():
     scores[0, 0] = math.nan  # the first row's positive: none of its margins is known
     found = loss_of("margin_mse", "triplet", own, texts, teachers, scores=scores)
     torch.testing.assert_close(found, without)
+
+
+def test_divergence_of_similarities_by_hand():
+    """Two texts have one other each, so nothing can differ; among three, the first row is worked out."""
+    own = torch.tensor([[1.0, 0], [0.6, 0.8], [0.8, 0.6]], dtype=torch.float64)[:, None].expand(-1, 2, -1)
+    teacher = torch.tensor([[1.0, 0], [0, 1], [1, 0]], dtype=torch.float64)[:, None].expand(-1, 2, -1)
+    texts, how = torch.arange(3)[:, None].expand(-1, 2), {"score_form": "kl", "tau": Taus(score_distill=0.2)}
+    teachers = TeacherInfo(teacher_dim=2)
+    pair = loss_of("score_distill", "single", own[:2], texts[:2], teachers, teacher=teacher[:2], **how)
+    assert float(pair) == pytest.approx(0, abs=1e-12)
+
+    def row(target, found):
+        target, found = (torch.tensor(each).div(0.2).softmax(0) for each in (target, found))
+        return float((target * (target / found).log()).sum())
+
+    rows = row([0.0, 1], [0.6, 0.8]), row([0.0, 0], [0.6, 0.96]), row([1.0, 0], [0.8, 0.96])
+    whole = loss_of("score_distill", "single", own, texts, teachers, teacher=teacher, **how)
+    assert float(whole) == pytest.approx(sum(rows) / 3, abs=1e-6)
+
+
+@quick
+@given(seed=st.integers(0, 10**6), kind=st.sampled_from(["single", "positive", "triplet"]))
+def test_divergence_equals_torchs_own(seed, kind):
+    """Row by row with `torch.nn.functional.kl_div`, leaving out a text's similarity to itself."""
+    own, teacher, texts = drawn(seed, 3 if kind == "triplet" else 2)
+    if kind == "single":
+        own, teacher, texts = (each[:, :1].expand_as(each) for each in (own, teacher, texts))
+    found = loss_of("score_distill", kind, own, texts, teacher=teacher, score_form="kl")
+    unit, rows = torch.nn.functional.normalize, []
+    for anchor in range(len(own)):
+        others = [(row, column) for column in range(1, own.shape[1]) for row in range(len(own))
+                  if kind != "single" or row != anchor]  # fmt: skip
+        logits = [
+            torch.stack([unit(side[anchor, 0], dim=0) @ unit(side[place], dim=0) for place in others]) / 0.05
+            for side in (own, teacher)
+        ]
+        ours, theirs = (each.log_softmax(0) for each in logits)
+        rows.append(torch.nn.functional.kl_div(ours, theirs, log_target=True, reduction="sum"))
+    equal_with_gradient(found, torch.stack(rows).mean(), own)
+
+
+def test_divergence_needs_vectors():
+    with pytest.raises(ConfigError, match="expected its vectors"):
+        make_objective(only("score_distill", score_form="kl"), dim=3, kind="positive",
+                       teachers=TeacherInfo(scores=True))  # fmt: skip
 
 
 def test_ranking_by_teacher_equals_ranking_by_labels():

@@ -93,7 +93,7 @@ def _batch(lengths: list[int]) -> tuple[torch.Tensor, np.ndarray, np.ndarray]:
 def test_packed_equals_padded_for_each_architecture(name):
     backbone = MODELS[name]().eval()
     assert can_pack(backbone) == (name != "mpnet")  # which has a position bias of its own
-    batch = _batch([9, 3, 14, 3, 7])
+    batch = _batch([9, 3, 14, 3, 7, 2, 5, 5, 8, 4, 6])
     alone, one = TextModel(backbone, "avg", packed=False), np.ones(1, dtype=np.int64)
     parts = batch[0].split(batch[1].tolist())
     expected = torch.cat([alone(part, np.array([len(part)]), one) for part in parts])
