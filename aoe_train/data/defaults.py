@@ -11,7 +11,7 @@
 | with only a teacher's scores | triplets: margin_mse; pairs: score_distill | as without them | the same |
 | a dataset of `label`, of any kind | as above | 5e-6 | 1 |
 | pairs labelled 0 and 1, backbone's AUC at least 0.98 | as above | 5e-6 | 1 |
-| single texts, with the preset `domain` | score_distill (kl), by itself | 1e-4 | 75 steps of 48 texts |
+| single texts, with the preset `domain` | score_distill (kl), by itself | 1e-4 | 75 or 150 steps of 48 texts |
 | others, with the preset `domain` | as above, symmetric | 1e-4 | 12 steps of 32 rows, at most 1 |
 | the same, with `data.author` people | as above, symmetric | 1e-4 | 36 steps of 32 rows, at most 2 |
 
@@ -112,9 +112,10 @@ class _Budget(NamedTuple):
     weight_mix: float
 
 
-_NEIGHBOUR_STEPS, _NEIGHBOUR_BATCH = 75, 48
+_NEIGHBOUR_BATCH = 48
 FROM_NEIGHBOURHOOD = 3  # texts that a batch takes from the neighbourhood of each of its seeds
-SMOOTHING: Mapping[Purpose, float] = {"group": 1.0, "search": 0.25, "match": 0.0}
+_SMOOTHING: Mapping[Purpose, float] = {"group": 1.0, "search": 0.25, "match": 0.0}
+_STEPS: Mapping[Purpose, int] = {"group": 150, "search": 75, "match": 75}
 _GENTLE_BUDGET = _Budget(384, 1, 0.7)
 _FULL_BUDGET = _Budget(1152, 2, 1.0)
 _NO_BUDGET = _GENTLE_BUDGET._replace(weight_mix=0.0)
@@ -183,7 +184,7 @@ def with_defaults(settings: TrainSettings, facts: DatasetFacts, *, dim: int) -> 
     optim = _optim(settings, [facts], facts.rows, dim)
     defaults: Tree = {"objective": _objective(settings, facts.kind), "optim": optim}
     if facts.neighbours:
-        defaults["teacher"] = {"smoothing": SMOOTHING[settings.purpose or "search"]}
+        defaults["teacher"] = {"smoothing": _SMOOTHING[settings.purpose or "search"]}
     else:
         _check_unused(settings)
     return _fill_unset(settings, defaults)
@@ -348,7 +349,7 @@ def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows
         if "batch_size" in settings.optim.model_fields_set:
             batch_size = settings.optim.batch_size
         # Half a step less, as the number of steps is rounded up.
-        epochs = (_NEIGHBOUR_STEPS - 0.5) / math.ceil(epoch_rows / seeds_in(batch_size))
+        epochs = (_STEPS[settings.purpose or "search"] - 0.5) / math.ceil(epoch_rows / seeds_in(batch_size))
     elif settings.preset == DOMAIN:
         budget = min(facts.domain_budget for facts in each)
         epochs = min(budget.rows / epoch_rows, budget.epochs)
