@@ -5,12 +5,15 @@ BIN := $(VENV)/bin
 DEMO ?= demo
 COMMA := ,
 SAMPLES := $(subst $(eval) ,$(COMMA),$(patsubst data/sample/%/repo.json,%,$(sort $(wildcard data/sample/*/*/repo.json))))
-# For domain-demo: a file of sentences, optional labelled pairs of the same domain (for evaluation only), and a folder that
-# may have stsb/, to evaluate on another domain.
+# For domain-demo: files of questions and of requests without labels, optional labelled pairs of the questions' domain (for
+# evaluation only), and a folder that may have stsb/, to evaluate on another domain.
 DATA ?= ../shared/data
-SENTENCES ?= $(firstword $(wildcard $(DATA)/domain/medquad-sentences.txt.gz) data/sample_sentences.txt)
-DOMAIN ?= domain/$(firstword $(subst ., ,$(notdir $(SENTENCES))))
-PEOPLE ?= $(if $(findstring medquad,$(SENTENCES)),$(wildcard $(DATA)/rqe/rqe-test.tsv))
+QUESTIONS ?= $(firstword $(wildcard $(DATA)/domain/medquad-questions.tsv.gz) data/sample_sentences.txt)
+REQUESTS ?= $(wildcard $(DATA)/domain/banking77-train.tsv)
+PEOPLE ?= $(if $(findstring medquad,$(QUESTIONS)),$(wildcard $(DATA)/rqe/rqe-test.tsv))
+DOMAIN ?= domain
+TEXTS := $(if $(findstring medquad,$(QUESTIONS)),--columns text=question)
+ADAPT := --preset domain --max-length 128
 COMPARE := --model $(DOMAIN)/model --against minilm
 JOBS ?= auto
 # Keeps neighbouring tests on one worker, so that fixtures of a module are made once.
@@ -25,15 +28,16 @@ NEED_TRAIN := tests/pairkit/test_machine.py
 demo: $(VENV)/.demo
 	$(BIN)/python -m tests.support.github data/sample -- $(BIN)/gis build --repos $(SAMPLES) --api-url {url} --out $(DEMO)
 
-# Sentences without labels -> triplets -> a model -> pairs for review. The last lines of the output are the commands that
-# open the review and evaluate the model on it.
+# Questions without labels -> rules' triplets and the texts themselves -> a model. Requests -> a model that groups them.
 domain-demo: $(VENV)/.domain
 	mkdir -p $(DOMAIN)
-	$(BIN)/label generate --data $(SENTENCES) --draw 2000 --llm wordnet --out $(DOMAIN)/pairs
-	$(BIN)/aoe train --data $(DOMAIN)/pairs/triplet --out $(DOMAIN)/model --preset domain --backbone minilm --max-length 128
+	$(BIN)/label generate --data $(QUESTIONS) --draw 2000 --llm wordnet --out $(DOMAIN)/pairs
+	$(BIN)/aoe train --data $(DOMAIN)/pairs/triplet --backbone minilm --out $(DOMAIN)/rules $(ADAPT)
+	$(BIN)/aoe train --data $(QUESTIONS) $(TEXTS) --backbone $(DOMAIN)/rules --out $(DOMAIN)/model $(ADAPT)
 	$(if $(PEOPLE),$(BIN)/aoe evaluate $(COMPARE) --data $(PEOPLE))
 	$(if $(wildcard $(DATA)/stsb),$(BIN)/aoe evaluate $(COMPARE) --data-dir $(DATA) --task STS-B)
-	$(BIN)/aoe sample --data $(SENTENCES) --model $(DOMAIN)/model --model minilm --out $(DOMAIN)/to-judge
+	$(if $(REQUESTS),$(BIN)/aoe train --data $(REQUESTS) --columns text=text --out $(DOMAIN)/requests $(ADAPT) --purpose group)
+	$(if $(REQUESTS),$(BIN)/aoe sample --data $(REQUESTS) --queries $(REQUESTS) --model $(DOMAIN)/requests --model minilm --out $(DOMAIN)/to-judge)
 
 test: $(VENV)/.dev
 	$(BIN)/python $(PYTEST)

@@ -195,10 +195,12 @@ def with_defaults(settings: TrainSettings, facts: DatasetFacts, *, dim: int) -> 
 
 
 def _check_unused(settings: TrainSettings) -> None:
-    if settings.purpose or settings.teacher.smoothing is not None:
+    """Refuse settings for plain texts that a run doesn't use."""
+    unused = {"smoothing", "neighbours", "lexical_weight"} & settings.teacher.model_fields_set
+    names = [*(["purpose"] if settings.purpose else []), *(f"teacher.{name}" for name in sorted(unused))]
+    if names:
         raise ConfigError(
-            "purpose and teacher.smoothing have no effect here: they need plain texts as the only dataset,"
-            " and the preset domain; leave them out"
+            f"{', '.join(names)}: no effect here; needs plain texts as the only dataset, and the preset domain"
         )
 
 

@@ -199,9 +199,10 @@ PAIRS = [{"text1": "a b", "text2": "b c", "label": 1}, {"text1": "a b", "text2":
 @pytest.mark.parametrize(
     ("data", "arguments", "error", "message"),
     [
-        (PAIRS, {"preset": "domain", "purpose": "group"}, ConfigError, "purpose and teacher.smoothing have"),
-        (TEXTS, {"preset": "simcse", "purpose": "group"}, ConfigError, "purpose and teacher.smoothing have"),
+        (PAIRS, {"preset": "domain", "purpose": "group"}, ConfigError, "purpose: no effect here"),
+        (TEXTS, {"preset": "simcse", "purpose": "group"}, ConfigError, "purpose: no effect here"),
         ({"one": TEXTS, "two": PAIRS}, {"preset": "domain"}, ConfigError, "in a run of their own"),
+        (PAIRS, {"settings": {"teacher.neighbours": 4}}, ConfigError, "teacher.neighbours: no effect here"),
         (["a b", "a b"], {"preset": "domain"}, DataError, "fewer than two distinct texts"),
         (TEXTS, {"preset": "domain", "purpose": "clustering"}, ConfigError, "group"),
     ],
