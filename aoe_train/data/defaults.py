@@ -200,7 +200,8 @@ def _check_unused(settings: TrainSettings) -> None:
     names = [*(["purpose"] if settings.purpose else []), *(f"teacher.{name}" for name in sorted(unused))]
     if names:
         raise ConfigError(
-            f"{', '.join(names)}: no effect here; needs plain texts as the only dataset, and the preset domain"
+            f"{', '.join(names)}: no effect here; expected plain texts as the only dataset, and the preset"
+            " domain"
         )
 
 
