@@ -11,7 +11,7 @@ from aoe_train.api.parameters import Data, Precision, loaded, notes, one_or_seve
 from aoe_train.api.trained import JUDGE_ALL, compare
 from pairkit.app.flag import INPUT, OUTPUT, Flag
 from pairkit.app.result_table import Printed, ResultTable
-from pairkit.dataset.flags import Fresh, Seed
+from pairkit.dataset.flags import Columns, Fresh, Seed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -79,6 +79,7 @@ def sample(
     out: Annotated[str | Path | None, Flag("--out -o", metavar="DIR", panel=OUTPUT, required=True)] = None,
     queries: Annotated[Source | None, Flag(metavar="FILE", panel=INPUT, main=True)] = None,
     top: Annotated[int, Flag(metavar="N", panel=INPUT)] = 1,
+    columns: Columns = None,
     precision: Precision = None,
     seed: Annotated[int, Seed] = 42,
     fresh: Fresh = False,
@@ -102,6 +103,7 @@ def sample(
             query nor its near-duplicates are results.
         top: Number of first results of each query to compare: 1 needs the fewest judgements, 5 also compares
             success@5.
+        columns: Column with the texts, such as text=title. Default: text, or the only column.
         precision: See `serve`.
         seed: Random seed. Default: 42.
         fresh: Replace the output of another run.
@@ -130,6 +132,6 @@ def sample(
     with Display(progress) as show:
         opened = [(each, loaded(each, precision, show, notes(progress))) for each in models]
         pairs, counts = sample_pairs(
-            data, opened, seed, folder, fresh=fresh, queries=queries, top=top, show=show
+            data, opened, seed, folder, fresh=fresh, columns=columns, queries=queries, top=top, show=show
         )
     return PairSample(pairs, counts, tuple(map(str, models)), folder)

@@ -103,8 +103,8 @@ def _columns(frame: pl.DataFrame, chosen: tuple[str, ...], where: str) -> tuple[
         columns = tuple(names)
     if not columns:
         raise DataError(
-            f"found the columns {one_line(', '.join(names))}; expected text, or title and body; choose with"
-            " --text-column",
+            f"found the columns {one_line(', '.join(names))}; expected text, or title and body; name the one"
+            " with the texts, such as --text-column title (`aoe sample`: --columns text=title)",
             path=where,
         )
     if other := [name for name in columns if not _is_scalar(frame.schema[name])]:

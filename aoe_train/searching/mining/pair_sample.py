@@ -12,7 +12,7 @@ different results are judged, and the share of these queries scales the gain to 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -64,6 +64,7 @@ def sample_pairs(
     out: Path | None,
     *,
     fresh: bool,
+    columns: Mapping[str, str] | None = None,
     queries: Source | None = None,
     top: int = 1,
     show: Listener,
@@ -73,8 +74,11 @@ def sample_pairs(
         raise ConfigError(f"--queries compares two models, found {len(models)}; give --model twice")
     if queries is None and top != 1:
         raise ConfigError(f"--top {top} needs --queries; leave it out")
-    texts, name = sorted(set(read_rows(source).texts)), source_name(source)
-    asked = [] if queries is None else sorted(set(read_rows(queries).texts))
+    if columns is not None and [*columns] != ["text"]:
+        raise ConfigError(f"--columns: found roles {', '.join(columns)}; expected text, such as text=title")
+    chosen_column, name = tuple((columns or {}).values()), source_name(source)
+    texts = sorted(set(read_rows(source, chosen_column).texts))
+    asked = [] if queries is None else sorted(set(read_rows(queries, chosen_column).texts))
     run = {
         "made_by": f"aoe sample (aoe-toolkit {__version__})",
         "settings": {"seed": seed, **({"top": top} if asked else {})},
