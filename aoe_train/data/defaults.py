@@ -118,8 +118,21 @@ class _Budget(NamedTuple):
 
 _NEIGHBOUR_BATCH = 48
 FROM_NEIGHBOURHOOD = 3  # texts that a batch takes from the neighbourhood of each of its seeds
-_SMOOTHING: Mapping[Purpose, float] = {"group": 1.0, "search": 0.25, "match": 0.0}
-_STEPS: Mapping[Purpose, int] = {"group": 150, "search": 75, "match": 75}
+
+
+class _Recipe(NamedTuple):
+    """How plain texts are trained on: settings of the teacher, and steps."""
+
+    smoothing: float
+    lexical_weight: float
+    steps: int
+
+
+_RECIPES: Mapping[Purpose, _Recipe] = {
+    "group": _Recipe(1.0, 0.2, 150),
+    "search": _Recipe(0.25, 0.1, 75),
+    "match": _Recipe(0.0, 0.1, 75),
+}
 _GENTLE_BUDGET = _Budget(384, 1, 0.7)
 _FULL_BUDGET = _Budget(1152, 2, 1.0)
 _NO_BUDGET = _GENTLE_BUDGET._replace(weight_mix=0.0)
@@ -188,7 +201,8 @@ def with_defaults(settings: TrainSettings, facts: DatasetFacts, *, dim: int) -> 
     optim = _optim(settings, [facts], facts.rows, dim)
     defaults: Tree = {"objective": _objective(settings, facts.kind), "optim": optim}
     if facts.neighbours:
-        defaults["teacher"] = {"smoothing": _SMOOTHING[settings.purpose or "search"]}
+        recipe = _RECIPES[settings.purpose or "search"]
+        defaults["teacher"] = {"smoothing": recipe.smoothing, "lexical_weight": recipe.lexical_weight}
     else:
         _check_unused(settings)
     return _fill_unset(settings, defaults)
@@ -356,7 +370,9 @@ def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows
         if "batch_size" in settings.optim.model_fields_set:
             batch_size = settings.optim.batch_size
         # Half a step less, as the number of steps is rounded up.
-        epochs = (_STEPS[settings.purpose or "search"] - 0.5) / math.ceil(epoch_rows / seeds_in(batch_size))
+        epochs = (_RECIPES[settings.purpose or "search"].steps - 0.5) / math.ceil(
+            epoch_rows / seeds_in(batch_size)
+        )
     elif settings.preset == DOMAIN:
         budget = min(facts.domain_budget for facts in each)
         epochs = min(budget.rows / epoch_rows, budget.epochs)

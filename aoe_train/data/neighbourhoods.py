@@ -63,7 +63,7 @@ def neighbour_teacher(
     texts: Sequence[str], vectors: Float[np.ndarray, "text dim"], settings: TeacherSettings
 ) -> NeighbourTeacher:
     """The teacher of these texts, from the vectors of a model."""
-    weight, smoothing = settings.lexical_weight, settings.smoothing or 0.0
+    weight, smoothing = settings.lexical_weight or 0.0, settings.smoothing or 0.0
     own = _unit(vectors - vectors.mean(axis=0))
     lexical = _tf_idf(texts)
     similarity = (1 - weight) * (own @ own.T) + weight * (lexical @ lexical.T).toarray()

@@ -311,7 +311,8 @@ class TeacherSettings(TeacherModelSettings):
     # unset: by `purpose`
     smoothing: float | None = Field(default=None, ge=0, le=1)
     neighbours: int = Field(default=8, ge=1)  # mutual nearest neighbours that are averaged
-    lexical_weight: float = Field(default=0.1, ge=0, lt=1)  # weight of the similarity of words (TF-IDF)
+    # weight of the similarity of words (TF-IDF), 0 to 1; unset: by `purpose`
+    lexical_weight: float | None = Field(default=None, ge=0, lt=1)
     # file of the rows with a column `teacher_scores`, or of pairs with scores; instead of the model's scores
     scores: PathText | None = None
     # lowest and highest of these scores, which become 0 and 1, such as -10,10; unset: not rescaled

@@ -87,7 +87,8 @@ def test_words_of_chinese_texts_count():
 
 
 def test_texts_without_words_and_collapsed_vectors_are_finite():
-    rows = neighbour_teacher(["!", "?", "a b"], np.ones((3, 4), np.float32), TeacherSettings(smoothing=1))
+    given = TeacherSettings(smoothing=1, lexical_weight=0.2)
+    rows = neighbour_teacher(["!", "?", "a b"], np.ones((3, 4), np.float32), given)
     assert rows.of_rows(np.arange(3)).isfinite().all()
 
 
