@@ -289,7 +289,10 @@ def _teachers(record: Mapping[str, Any]) -> list[str]:
             line += _guide_effect(objective)
         else:
             line += " Its vectors were computed before training; the model does not need it."
-        if role == "teacher" and (given := record["origin"]["settings"]["teacher"])["smoothing"] is not None:
+        if (
+            role == "teacher"
+            and (given := record["origin"]["settings"]["teacher"]).get("smoothing") is not None
+        ):
             line += (
                 f" Smoothing {given['smoothing']:g} over {given['neighbours']} mutual neighbours, weight of"
                 f" TF-IDF {given['lexical_weight']:g}."
