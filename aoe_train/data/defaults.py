@@ -130,7 +130,7 @@ class _Recipe(NamedTuple):
 
 _RECIPES: Mapping[Purpose, _Recipe] = {
     "group": _Recipe(1.0, 0.2, 150),
-    "search": _Recipe(0.25, 0.1, 75),
+    "search": _Recipe(0.25, 0.15, 75),
     "match": _Recipe(0.0, 0.1, 75),
 }
 _GENTLE_BUDGET = _Budget(384, 1, 0.7)
