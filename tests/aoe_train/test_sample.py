@@ -97,6 +97,9 @@ REFUSED: dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]] = {
     "one text": (["a", "A"], [Model(), Model(1)], {"queries": ["q"]}, DataError, "fewer than two distinct"),
     "no query": (["a", "b"], [Model(), Model(1)], {"queries": ["", " "]}, DataError, "no row has a text"),
     "no results": (["a", "b"], [Model()], {"top": 0}, ConfigError, "top"),
+    "another role than text": (
+        *(["a", "b"], [Model()], {"columns": {"anchor": "a"}}, ConfigError, "expected text, such as text="),
+    ),
     "results without queries": (["a", "b"], [Model()], {"top": 5}, ConfigError, "--top 5 needs --queries"),
 }
 
@@ -106,6 +109,12 @@ def test_what_can_not_be_sampled(case: str) -> None:
     texts, models, options, error, message = REFUSED[case]
     with pytest.raises(error, match=message):
         sampled(texts, models, **options)
+
+
+def test_texts_of_a_table_are_in_a_named_column() -> None:
+    table = pl.DataFrame({"Frage": ["one", "two", "three"], "Antwort": ["x", "y", "z"]})
+    pairs = sampled(table, [Model()], columns={"text": "Frage"}).pairs
+    assert {*pairs["text1"], *pairs["text2"]} <= {"one", "two", "three"}
 
 
 def judged_world(
