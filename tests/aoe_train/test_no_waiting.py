@@ -172,13 +172,14 @@ def attended(
 ) -> torch.Tensor:
     """FlashAttention's result, computed with a mask."""
     assert window is None
-    place = torch.arange(len(query))
+    place = torch.arange(len(query), device=query.device)
     sequence = torch.searchsorted(bounds[1:].long(), place, right=True)
     seen = sequence[:, None] == sequence
     if causal:
         seen = seen & (place[:, None] >= place)
     q, k, v = (part.transpose(0, 1) for part in (query, key, value))
-    out = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scaling)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    out = attend(q, k, v, attn_mask=seen, scale=scaling, enable_gqa=True)
     return out.transpose(0, 1) + query.new_zeros(longest).sum()  # the kernel is told how long the longest is
 
 

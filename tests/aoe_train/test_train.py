@@ -71,13 +71,21 @@ def settings(**flags: Any) -> TrainSettings:
     )
 
 
-def run(sources: dict[str, str], backbone: Path, out: Path, *, fresh: bool = False, **flags: Any) -> Any:
+def run(
+    sources: dict[str, str],
+    backbone: Path,
+    out: Path,
+    *,
+    fresh: bool = False,
+    say: Any = lambda _: None,
+    **flags: Any,
+) -> Any:
     given = {name.replace("__", "."): value for name, value in flags.items()}
     return train(
         Sources(backbone=str(backbone), out=out, **sources),
         settings(**given),
         fresh=fresh,
-        say=lambda _: None,
+        say=say,
         progress=False,
     )
 
