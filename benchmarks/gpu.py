@@ -13,10 +13,9 @@ GPU synchronisation at both ends, except the last, of which a few steps are prof
 further process is started.
 
 Prints real tokens per second, share of peak, milliseconds in which the GPU worked (of a step of training, or
-of encoding all texts), and memory. Share of peak:
-FLOPs of matrix products (training takes three forward passes, two for a frozen layer) per second, divided by
-the fastest bf16 product in the same run. Memory: the maximum that torch allocated and reserved. `--profile`
-adds launches, operators and the host's time per step.
+of encoding all texts), and memory. Share of peak: FLOPs of matrix products (training takes three forward
+passes, two for a frozen layer) per second, divided by the fastest bf16 product in the same run. Memory: the
+maximum that torch allocated and reserved. `--profile` adds launches, operators and the host's time per step.
 
 On a bare CUDA machine without network, the first command having run elsewhere with the same Python:
     pip download -d wheels ".[train,minilm]" "sentence-transformers[train]==6.2.0" (its torch has CUDA)

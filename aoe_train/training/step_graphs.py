@@ -112,7 +112,7 @@ class StepGraphs:
         self._names: list[str] = []  # of the loss parts
         self._gradients: dict[nn.Parameter, Tensor] = {}
         self._pool: Any = None
-        self._works = self._captures = True
+        self._works = self._captures_more = True
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Tensor] | None:
         """Run a step up to its gradients, and return the loss parts; None if the batch must run eagerly."""
@@ -121,7 +121,7 @@ class StepGraphs:
         columns = batch["rows"].shape[1]
         shape = choose_shape(batch["lengths"], self._rows * columns, self._limit)
         graph, is_first = self._graphs.get(shape), shape not in self._seen
-        if graph is None and not (self._captures and (is_first or self._may_capture())):
+        if graph is None and not (self._captures_more and (is_first or self._may_capture())):
             return None
         inputs = upload(padded(batch, shape, self._padding_id), self._args.device)
         if graph is None:
@@ -158,12 +158,12 @@ class StepGraphs:
             return True
         torch.cuda.empty_cache()
         step = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
-        self._captures = torch.cuda.mem_get_info()[0] >= 2 * step
-        return self._captures
+        self._captures_more = torch.cuda.mem_get_info()[0] >= 2 * step
+        return self._captures_more
 
     def _give_up(self, error: Exception) -> None:
         """Capture no more graphs; after other errors than a lack of memory, don't use them either."""
-        self._captures = False
+        self._captures_more = False
         self._model.zero_grad()
         if not is_out_of_memory(error):
             self._works = False
