@@ -1,18 +1,26 @@
 """Training and encoding on one GPU with `aoe`, sentence-transformers and angle-emb: speed and memory.
 
     python benchmarks/gpu.py [--work train-bert,encode-bert,train-llama,encode-llama] [--texts short,long]
-        [--epochs 4] [--tokenizer FOLDER] [--sentence-transformers PYTHON] [--angle-emb PYTHON]
-        [--data FOLDER]
+        [--epochs 4] [--rounds 2] [--minutes 5] [--profile] [--compile] [--layers 8] [--tiny]
+        [--tokenizer FOLDER] [--sentence-transformers PYTHON] [--angle-emb PYTHON] [--data FOLDER]
 
-Models have random weights, so no Hub is needed: `bert` is a BERT-base and `llama` a LLaMA-7B (32 layers,
-width 4,096), both with the tokenizer of `--tokenizer` (default: all-MiniLM-L6-v2). Rows and settings are
-those of aoe_train_speed.py, in bf16. Each process runs `--epochs` epochs; all but the first are timed, with
-GPU synchronisation at both ends. BERT is trained in full, LLaMA with adapters of rank 16 on all linear
-layers.
+Models have random weights, so no Hub is needed: `bert` is a BERT-base and `llama` a LLaMA of LLaMA-7B's width
+(4,096) with `--layers` layers, both with the tokenizer of `--tokenizer` (default: all-MiniLM-L6-v2). Rows and
+settings are those of aoe_train_speed.py, in bf16. BERT is trained in full, LLaMA with adapters of rank 16 on
+all linear layers; sentence-transformers loads rows in four workers. The libraries run in turns, in the
+opposite order in every other round, because a host's speed varies. All epochs but the first are timed, with
+GPU synchronisation at both ends, except the last, of which a few steps are profiled. After `--minutes`, no
+further process is started.
 
-Prints real tokens per second, share of peak and memory. Share of peak: FLOPs of matrix products (training
-takes three forward passes, two for a frozen layer) per second, divided by the fastest bf16 product in the
-same run. Memory: the maximum that torch allocated and reserved.
+Prints real tokens per second, share of peak, milliseconds in which the GPU worked (of a step of training, or
+of encoding all texts), and memory. Share of peak: FLOPs of matrix products (training takes three forward
+passes, two for a frozen layer) per second, divided by the fastest bf16 product in the same run. Memory: the
+maximum that torch allocated and reserved. `--profile` adds launches, operators and the host's time per step.
+
+On a bare CUDA machine without network, the first command having run elsewhere with the same Python:
+    pip download -d wheels ".[train,minilm]" "sentence-transformers[train]==6.2.0" (its torch has CUDA)
+    pip install --no-index --find-links wheels "aoe-toolkit[train,minilm]" "sentence-transformers[train]"
+and there `python benchmarks/gpu.py --sentence-transformers "$(which python)" --data FOLDER`.
 """
 
 from __future__ import annotations
@@ -35,7 +43,7 @@ from peers_aoe.runner import wait_for_gpu
 from peers_aoe.texts import long_rows, short_rows, write
 from runs import argument_parser
 
-PEERS = ("sentence-transformers", "angle-emb")
+PEERS = ("sentence-transformers", "angle-emb")  # the second only if its Python is given
 TRAIN = {"ours": "train_ours.py", "sentence-transformers": "train_st.py", "angle-emb": "train_angle.py"}
 ENCODE = {"ours": "encode_ours.py", "sentence-transformers": "encode_st.py", "angle-emb": "encode_angle.py"}
 MAX_LENGTH = {"short": 128, "long": 512}
@@ -47,6 +55,8 @@ SIZES = {
     ("llama", "long"): (64, 4),
 }
 RANK, LR = 16, 2e-5
+PROFILED = 6  # steps
+TINY = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
 
 
 @dataclass(frozen=True)
@@ -67,16 +77,19 @@ def main() -> None:
     """Make the models and compare the libraries on all work."""
     parser = argument_parser(__doc__)
     add_flags(parser, *PEERS)
-    parser.add_argument("--work", default="train-bert,encode-bert,train-llama,encode-llama")
+    parser.add_argument("--work", default="train-bert,encode-bert")
     parser.add_argument("--texts", default="short,long")
     parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--tokenizer", type=Path, help="a folder with tokenizer.json, up to 32,000 tokens")
+    parser.add_argument("--profile", action="store_true", help="print where the time of a step goes")
     parser.add_argument("--compile", action="store_true", help="add a run with run.compile")
-    parser.add_argument(
-        "--layers", type=int, default=32, help="of LLaMA, to try the script on a small device"
-    )
+    parser.add_argument("--layers", type=int, default=8, help="of LLaMA; LLaMA-7B has 32")
+    parser.add_argument("--tiny", action="store_true", help="tiny models and few rows, to try the script")
     options = parser.parse_args()
-    python = pythons(options, *PEERS)
+    options.end = time.monotonic() + 60 * options.minutes
+    python = pythons(options, *(PEERS if options.angle_emb else PEERS[:1]))
     peak = best_product()
     print(f"{device()}; torch {torch.__version__}; peak {peak / 1e12:.0f} TFLOP/s in bf16")
     with tempfile.TemporaryDirectory() as folder:
@@ -86,7 +99,7 @@ def main() -> None:
             if name not in models:
                 models[name] = make(name, Path(folder) / name, options)
             for texts in options.texts.split(","):
-                work = prepared(name, models[name], texts, Path(folder), options.data)
+                work = prepared(name, models[name], texts, Path(folder), options)
                 compare(f"{kind} {name}, {texts}", kind, work, python, options, peak)
 
 
@@ -119,9 +132,10 @@ def make(name: str, folder: Path, options: argparse.Namespace) -> Path:
     where = "cuda" if torch.cuda.is_available() else "cpu"
     with torch.device(where):
         if name == "bert":
-            model = BertModel(BertConfig(), add_pooling_layer=False)
+            model = BertModel(BertConfig(**(TINY if options.tiny else {})), add_pooling_layer=False)
         else:
-            config = LlamaConfig(num_hidden_layers=options.layers, dtype="bfloat16")
+            sizes = TINY if options.tiny else {"num_hidden_layers": options.layers}
+            config = LlamaConfig(**sizes, dtype="bfloat16")
             torch.set_default_dtype(torch.bfloat16)
             model = LlamaModel(config)
             torch.set_default_dtype(torch.float32)
@@ -135,10 +149,10 @@ def make(name: str, folder: Path, options: argparse.Namespace) -> Path:
     return folder
 
 
-def prepared(name: str, model: Path, texts: str, folder: Path, data: Path) -> Work:
+def prepared(name: str, model: Path, texts: str, folder: Path, options: argparse.Namespace) -> Work:
     """The rows with their tokens and FLOPs."""
-    count, batch_size = SIZES[name, texts]
-    rows = (short_rows if texts == "short" else long_rows)(data, count)
+    count, batch_size = (80, 8) if options.tiny else SIZES[name, texts]
+    rows = (short_rows if texts == "short" else long_rows)(options.data, count)
     limit = MAX_LENGTH[texts]
     lengths = token_lengths([row[side] for row in rows for side in ("text1", "text2")], model, limit)
     print(f"\n{texts}: {count:,} pairs; {describe(lengths, limit)}")
@@ -150,34 +164,65 @@ def prepared(name: str, model: Path, texts: str, folder: Path, data: Path) -> Wo
 def compare(
     title: str, kind: str, work: Work, python: dict[str, str], options: argparse.Namespace, peak: float
 ) -> None:
-    """Run the libraries one after the other, and print the median of their epochs."""
-    answers: dict[str, dict] = {}
-    epochs, contenders = options.epochs, dict(python)
-    if options.compile and kind == "train":
-        contenders["ours, compiled"] = python["ours"]
-    for who, interpreter in contenders.items():
-        try:
-            answers[who] = once(kind, who, interpreter, work, epochs)
-        except SystemExit as failed:  # the failure of one library is a result
-            print(f"{title}: {who} failed\n{failed}", file=sys.stderr, flush=True)
-    print(f"\n{title}, bf16, batches of {work.batch_size} pairs, {epochs} epochs\n")
+    """Run the libraries in turns, and print the median of their epochs."""
+    contenders = dict(python)
+    if kind == "train":
+        contenders |= {"ours, without graphs": python["ours"]}
+        contenders |= {"ours, compiled": python["ours"]} if options.compile else {}
+    answers: dict[str, list[dict]] = {who: [] for who in contenders}
+    for number in range(options.rounds):
+        for who in list(contenders)[:: 1 if number % 2 == 0 else -1]:
+            if time.monotonic() > options.end:
+                print(f"{title}: no time is left for {who}", file=sys.stderr, flush=True)
+                continue
+            try:
+                answers[who].append(once(kind, who, contenders[who], work, options.epochs))
+            except SystemExit as failed:  # the failure of one library is a result
+                print(f"{title}: {who} failed\n{failed}", file=sys.stderr, flush=True)
+    print(f"\n{title}, bf16, batches of {work.batch_size} pairs, {options.epochs} epochs\n")
     titles = ("who", "tokens/s, median", "of each epoch", "share of peak", "ours is faster by")
-    titles = (*titles, "held, GB", "reserved, GB", "whole process s")
+    titles = (*titles, "GPU busy, ms", "held, GB", "reserved, GB", "whole process s")
     print(f"| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
     factor = 1 if kind == "encode" else 2 if work.llama else 3
-    for who, answer in answers.items():
-        speed = [work.tokens / seconds for seconds in answer["each"][1:]]
-        rate = median(speed)
-        ours = answers.get("ours")
+    last = -1 if kind == "train" else None  # a training's last epoch is profiled
+    seconds = {who: [each for one in found for each in one["each"][1:last]] for who, found in answers.items()}
+    for who, found in answers.items():
+        if not found:
+            continue
+        middle, last_found = median(seconds[who]), found[-1]
+        busy = last_found.get("profile")
         cells = (
             who,
-            f"{rate:,.0f}",
-            " ".join(f"{value:,.0f}" for value in speed),
-            f"{100 * factor * work.flops * rate / work.tokens / peak:.0f} %",
-            f"{work.tokens / median(ours['each'][1:]) / rate:.2f}" if ours else "-",
-            f"{answer['gpu_gb'][0]:.1f}",
-            f"{answer['gpu_gb'][1]:.1f}",
-            f"{answer['wall_s']:.0f}",
+            f"{work.tokens / middle:,.0f}",
+            " ".join(f"{work.tokens / value:,.0f}" for value in seconds[who]),
+            f"{100 * factor * work.flops / middle / peak:.0f} %",
+            f"{middle / median(seconds['ours']):.2f}" if seconds["ours"] else "-",
+            f"{busy['busy_ms']:.1f}" if busy else "-",
+            f"{last_found['gpu_gb'][0]:.1f}",
+            f"{last_found['gpu_gb'][1]:.1f}",
+            f"{last_found['wall_s']:.0f}",
+        )
+        print(f"| {' | '.join(cells)} |", flush=True)
+    if options.profile and kind == "train":
+        print_profiles(answers, seconds)
+
+
+def print_profiles(answers: dict[str, list[dict]], seconds: dict[str, list[float]]) -> None:
+    """Print where a training step's time goes; the host's parts only for `aoe`."""
+    titles = ("who", "ms a step", "GPU busy", "launches", "operators", "host, ms a step")
+    print(f"\n| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
+    for who, found in answers.items():
+        if not found or not (profile := found[-1].get("profile")):
+            continue
+        step = 1e3 * median(seconds[who]) * len(found[-1]["each"]) / found[-1]["steps"]
+        host = found[-1].get("host_ms", {})
+        cells = (
+            who,
+            f"{step:.1f}",
+            f"{profile['busy_ms'] / step:.0%}",
+            f"{profile['launches']:,.0f}",
+            f"{profile['operators']:,.0f}",
+            ", ".join(f"{part} {value:.1f}" for part, value in host.items()),
         )
         print(f"| {' | '.join(cells)} |", flush=True)
 
@@ -199,6 +244,7 @@ def once(kind: str, who: str, interpreter: str, work: Work, epochs: int) -> dict
             "batch_sizes": [2 * work.batch_size],
             "times": epochs,
             "vectors": f"{folder}/vectors.npy",
+            "profile": True,
         }
         return run(interpreter, ENCODE[who], job)
 
@@ -209,6 +255,7 @@ def training(who: str, work: Work, epochs: int) -> dict:
     if who.startswith("ours"):
         settings: dict = {
             "run.compile": "compiled" in who,
+            "run.graphs": "without graphs" not in who,
             "optim.warmup": 0,
             "log.checkpoint_minutes": 1000,
             "log.steps": 10_000,
@@ -228,7 +275,8 @@ def training(who: str, work: Work, epochs: int) -> dict:
             "seed": 0,
             "settings": settings,
         }
-        return {"train": arguments | ({"lora": True} if lora else {}), "score": {}}
+        arguments |= {"lora": True} if lora else {}
+        return {"train": arguments, "score": {}, "profile": PROFILED}
     return peer_training(
         who,
         model=str(work.model),
@@ -240,6 +288,8 @@ def training(who: str, work: Work, epochs: int) -> dict:
         batch_size=work.batch_size,
         lr=LR,
         precision="bf16",
+        workers=4,
+        profile=PROFILED,
     )
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -52,6 +55,8 @@ if TYPE_CHECKING:
     from aoe_train.model.quantization import Quantize
     from aoe_train.settings.training import EncodingPrecision
 
+_CHARACTERS = 3  # of a token, for slices of texts of about a batch; most tokens have more
+_AHEAD = 2  # slices that are tokenised while the model runs
 _ONE_THREAD_PRODUCTS = 1 << 30  # about 10 ms on one core; a second thread would not help
 
 
@@ -284,10 +289,9 @@ class Encoder:
             budget = batch_tokens or self._tokens_on_cpu
         training = self.model.training
         self.model.eval()
-        with torch.inference_mode(), Display(progress) as show:
-            store, done = self.tokens(texts, words, progress=show), 0
-            show(Progress("encode", 0, len(texts)))
-            whole = self._whole_vectors(store, batches(store.lengths, budget), halve=halve)
+        with torch.inference_mode(), Display(progress) as show, ThreadPoolExecutor(1) as producer:
+            stores, done = self._stores(texts, words, budget, producer, show), 0
+            whole = self._whole_vectors(stores, budget, halve=halve)
             truncated = ((batch, self._truncate(rows, dim, normalize)) for batch, rows in whole)
             for batch, rows in downloaded(truncated):
                 vectors[batch] = rows
@@ -420,18 +424,55 @@ class Encoder:
         layers = (part for part in self.model.modules() if not isinstance(part, torch.nn.Embedding))
         return sum(weight.numel() for layer in layers for weight in layer.parameters(recurse=False))
 
+    @property
+    def _tokenises_ahead(self) -> bool:
+        """Whether to tokenise while the model runs: on a CPU both would compete for it.
+
+        Without packing, batches of equal lengths matter more; they need the lengths of all texts.
+        """
+        return self.device.type != "cpu" and self.model.packed
+
+    def _stores(
+        self,
+        texts: Sequence[str],
+        words: str | Sequence[str],
+        budget: int,
+        producer: ThreadPoolExecutor,
+        show: Listener,
+    ) -> Iterator[tuple[int, TokenStore]]:
+        """The tokens of consecutive texts with the index of the first: of about a batch each, or of all."""
+        starts = [0]
+        if self._tokenises_ahead and isinstance(words, str):
+            limit = min(self.settings.max_length or budget, budget)
+            tokens = np.cumsum([min(len(text) // _CHARACTERS, limit) for text in texts])
+            starts += (np.flatnonzero(np.diff(tokens // budget)) + 1).tolist()
+        if len(starts) == 1:
+            store = self.tokens(texts, words, progress=show)
+            show(Progress("encode", 0, len(texts)))
+            yield 0, store
+            return
+        show(Progress("encode", 0, len(texts)))
+        waiting: deque[tuple[int, Future[TokenStore]]] = deque()
+        for start, stop in pairwise([*starts, len(texts)]):
+            waiting.append((start, producer.submit(self.tokens, texts[start:stop], words)))
+            if len(waiting) > _AHEAD:
+                first, tokenised = waiting.popleft()
+                yield first, tokenised.result()
+        yield from ((first, tokenised.result()) for first, tokenised in waiting)
+
     def _whole_vectors(
-        self, store: TokenStore, batches: Iterable[np.ndarray], *, halve: bool
+        self, stores: Iterable[tuple[int, TokenStore]], budget: int, *, halve: bool
     ) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
         """Text indices and vectors batch by batch; once memory runs out, all later batches are split."""
         parts = 1
-        for batch in batches:
+        work = ((first, store, batch) for first, store in stores for batch in batches(store.lengths, budget))
+        for first, store, batch in work:
             waiting = np.array_split(batch, min(parts, len(batch)))
             while waiting:
                 texts = waiting.pop()
                 vectors = self._vectors_if_memory(store, texts) if halve else self._vectors(store, texts)
                 if vectors is not None:
-                    yield texts, vectors
+                    yield first + texts, vectors
                     continue
                 parts = 2 * len(batch) // len(texts)
                 waiting += np.array_split(texts, 2)

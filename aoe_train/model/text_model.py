@@ -10,6 +10,7 @@ from torch import nn
 
 from aoe_train.model.device import only_callees_compiled, uncompiled, upload
 from aoe_train.model.packing.run import run_packed
+from aoe_train.model.packing.sequences import Sequences
 from aoe_train.model.tokens.tokens import ranges
 
 _PADDED_TOGETHER = 8  # texts on a CPU, in order of length
@@ -195,6 +196,14 @@ class TextModel(nn.Module):
         else:
             pooled = pool(states, sizes, counts, self.pooling, skipped)
         return self._dense(pooled)
+
+    def fixed_shape(
+        self, input_ids: Int[Tensor, " token"], sizes: Int[Tensor, " text"], longest: int
+    ) -> Float[Tensor, "text dim"]:
+        """Vectors of packed texts whose `sizes` only the device knows, for CUDA graphs."""
+        packed = Sequences.on_device(sizes, len(input_ids), longest)
+        states = run_packed(self.backbone, input_ids, packed, layers=self.pooling == "first-last-avg")
+        return self._dense(pool(states, sizes, torch.ones_like(sizes), self.pooling))
 
     def _dense(self, pooled: Tensor) -> Tensor:
         return pooled if self.heads is None else self.heads(pooled)

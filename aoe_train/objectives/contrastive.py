@@ -177,8 +177,9 @@ def _known_similar(
     known = pairs.flatten().sort().values  # torch.unique would wait for the device
     first, second = torch.searchsorted(known, pairs).unbind(1)
     similar = torch.eye(len(known), dtype=torch.bool, device=texts.device)
-    # Negative pairs set (0, 0), which is true anyway: selecting positive ones would wait for the device.
-    similar[first * positive, second * positive] = True
+    # Negative pairs set (0, 0), which is true anyway: selecting positive ones would wait for the device, as
+    # would assigning True, a value of the host.
+    similar.index_put_((first * positive, second * positive), torch.ones_like(positive))
     indices = torch.searchsorted(known, others.contiguous()).clamp_max(len(known) - 1)
     is_known = known[indices] == others  # a negative may occur in no positive pair
     return (similar | similar.T)[torch.searchsorted(known, own.contiguous())][:, indices] & is_known

@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from aoe_train.model.device import only_callees_compiled, uncompiled
 from aoe_train.model.text_model import TextBatch
 from aoe_train.objectives.objective import check_loss_function
-from aoe_train.objectives.pairs import BatchTeachers
+from aoe_train.objectives.pairs import NO_BATCH_TEACHERS, BatchTeachers
 from aoe_train.records import ABSENT
 from aoe_train.training.processes import gather_rows
 from pairkit.app.errors import ConfigError
@@ -79,25 +79,39 @@ class PairModel(nn.Module):
             batch = TextBatch(input_ids, lengths, prompt_lengths, texts, rows, labels)
             loss: Tensor | dict[str, Tensor] = self.objective(self.text_model, batch)
             return {"loss": loss} if isinstance(loss, Tensor) else loss
-        numbers = texts[rows].masked_fill(rows == ABSENT, ABSENT)  # absent texts have arbitrary vectors
         prompts = () if prompt_lengths is None else (prompt_lengths,)
-        vectors = self.embed(input_ids, lengths, pieces, *prompts)[..., : self.dim]
-        return self._loss(vectors[rows], labels, numbers, BatchTeachers(guide, teacher, scores), dataset)
+        vectors = self.embed(input_ids, lengths, pieces, *prompts)
+        return self._loss(vectors, rows, texts, labels, BatchTeachers(guide, teacher, scores), dataset)
+
+    def fixed_shape(
+        self,
+        input_ids: Int[Tensor, " token"],
+        sizes: Int[Tensor, " text"],
+        rows: Int[Tensor, "row column"],
+        texts: Int[Tensor, " text"],
+        labels: Float[Tensor, " row"] | None,
+        *,
+        longest: int,
+    ) -> dict[str, Tensor]:
+        """As `forward`, for texts of one piece whose `sizes` only the device knows; see `step_graphs`."""
+        return self._loss(self.text_model.fixed_shape(input_ids, sizes, longest), rows, texts, labels)
 
     @uncompiled  # cheap, and different for each batch and process
     def _loss(
         self,
         vectors: Tensor,
-        labels: Tensor | None,
+        rows: Tensor,
         texts: Tensor,
-        batch_teachers: BatchTeachers,
-        dataset: int | None,
+        labels: Tensor | None,
+        batch_teachers: BatchTeachers = NO_BATCH_TEACHERS,
+        dataset: int | None = None,
     ) -> dict[str, Tensor]:
+        numbers = texts[rows].masked_fill(rows == ABSENT, ABSENT)  # absent texts have arbitrary vectors
         objective = self.objective if dataset is None else cast("nn.ModuleList", self.objective)[dataset]
         return objective(  # type: ignore[no-any-return]
-            gather_rows(vectors),
+            gather_rows(vectors[..., : self.dim][rows]),
             None if labels is None else gather_rows(labels),
-            gather_rows(texts),
+            gather_rows(numbers),
             batch_teachers.map(gather_rows),
         )
 

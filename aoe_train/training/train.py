@@ -61,6 +61,7 @@ from aoe_train.training.loss_log import CollapseCheck, Diverged
 from aoe_train.training.pair_model import TextObjective, check_loss_functions
 from aoe_train.training.processes import on_main, shard
 from aoe_train.training.record import format_run_choices, run_record
+from aoe_train.training.step_graphs import make_step_graphs
 from aoe_train.training.teachers import Teacher, precompute_vectors, scores_identity
 from aoe_train.training.trainer import PairTrainer
 from pairkit.app.errors import ConfigError
@@ -264,6 +265,7 @@ class _Run:
                     *self.callbacks,
                     ProgressCallback(self.show),
                 ],
+                graphs=make_step_graphs(setup, settings, self.args, self.say),
             )
             self._fit(trainer)
         dev_gain: dict[str, Any] | None = None

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from aoe_train.training.callbacks import WeightAverage
     from aoe_train.training.loss_log import CollapseCheck
     from aoe_train.training.pair_model import PairModel
+    from aoe_train.training.step_graphs import StepGraphs
 
 
 Evaluate = Callable[[], Sequence[float]]
@@ -106,6 +107,7 @@ class PairTrainer:
         average: WeightAverage,
         collapse: CollapseCheck,
         callbacks: Sequence[TrainerCallback] = (),
+        graphs: StepGraphs | None = None,
     ) -> None:
         (enable_full_determinism if args.full_determinism else set_seed)(args.seed)
         set_verbosity(args.get_process_log_level())  # type: ignore[no-untyped-call]
@@ -120,7 +122,7 @@ class PairTrainer:
         self.name = f"{work.stem}-{time.strftime('%Y%m%d-%H%M%S')}"  # in reports
         self.evaluate_dev = evaluate_dev
         self.dev_metrics = [METRIC, *(f"{METRIC}.{name}" for name in dev_sets)]
-        self.datasets, self.average, self.collapse = datasets, average, collapse
+        self.datasets, self.average, self.collapse, self.graphs = datasets, average, collapse, graphs
         self.losses = LossLog(args.learning_rate)
         self.best: dict[str, Tensor] | None = None
         self.clock = Stopwatch()
@@ -244,8 +246,11 @@ class PairTrainer:
     def training_step(self, wrapped: nn.Module, inputs: dict[str, Any], batches: int) -> None:
         """Forward and backward pass of one batch, in a step of this many `batches`."""
         wrapped.train()
-        inputs = upload_batch(inputs, self.args.device)  # while the device still computes
         rows, dataset = inputs.pop("numbers"), inputs.get("dataset")
+        if self.graphs is not None and (parts := self.graphs(inputs)) is not None:
+            self.losses.add(parts, rows, self.state.global_step)
+            return
+        inputs = upload_batch(inputs, self.args.device)  # while the device still computes
         parts = wrapped(**inputs)
         name = None if dataset is None else self.datasets[dataset]
         self.losses.add(parts, rows, self.state.global_step, name)

@@ -52,11 +52,15 @@ class Stopwatch:
 
     All contenders train on transformers' Trainer, and each Trainer has a DefaultFlowCallback: noting the time
     there is one clock for all, even where users can pass no callback (angle-emb's `fit`, a command line).
+    `profiled` steps of the last epoch, from its second one, are profiled; that epoch's time is then useless.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, profiled: int = 0) -> None:
+        from torch.profiler import profile
         from transformers.trainer_callback import DefaultFlowCallback
 
+        self.profile: dict[str, float] | None = None
+        profiler = profile() if profiled else None
         self.epochs: list[tuple[float, float]] = []  # wall, and CPU time of all threads
         self.steps: list[tuple[float, float]] = []
         end = DefaultFlowCallback.on_step_end
@@ -70,6 +74,14 @@ class Stopwatch:
             if state.global_step % max(1, state.max_steps // state.num_train_epochs) == 0:  # an epoch's last
                 wait_for_gpu()
             self.steps.append((time.perf_counter(), time.process_time()))
+            before_last = state.max_steps // state.num_train_epochs * (state.num_train_epochs - 1)
+            if profiler is not None and state.global_step in (before_last + 1, before_last + 1 + profiled):
+                wait_for_gpu()
+                if state.global_step == before_last + 1:
+                    profiler.start()
+                else:
+                    profiler.stop()
+                    self.profile = summary(profiler, profiled)
             return end(callback, args, state, control, **kwargs)
 
         DefaultFlowCallback.on_epoch_begin = on_epoch_begin
@@ -85,6 +97,22 @@ class Stopwatch:
         length = len(self.steps) // len(self.epochs)
         ends = self.steps[length - 1 :: length]
         return [end[0] - begin[0] for begin, end in zip(self.epochs, ends, strict=True)]
+
+
+def summary(profiler, steps: int) -> dict[str, float]:
+    """Per step: milliseconds in which the GPU worked, and the number of launches and operators."""
+    spans, launches, operators = [], 0, 0
+    for event in profiler.profiler.kineto_results.events():
+        name = event.name()
+        if "CUDA" in str(event.device_type()) and not name.startswith(("ProfilerStep", "Optimizer")):
+            spans.append((event.start_ns(), event.start_ns() + event.duration_ns()))
+        launches += name.startswith(("cudaLaunch", "cuLaunch", "cudaGraphLaunch"))
+        operators += name.startswith("aten::")
+    busy = end = 0
+    for start, stop in sorted(spans):
+        busy += max(0, stop - max(start, end))
+        end = max(end, stop)
+    return {"busy_ms": busy / 1e6 / steps, "launches": launches / steps, "operators": operators / steps}
 
 
 def time_encoding(encode, work: dict) -> dict:
@@ -108,4 +136,15 @@ def time_encoding(encode, work: dict) -> dict:
         seconds[str(size)] = min(each[-work.get("times", 1) :])
         if len(seconds) == 1:
             np.save(work["vectors"], vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
-    return {"seconds": seconds, "each": each}
+    profile = profiled(lambda: encode(texts, work["batch_sizes"][0])) if work.get("profile") else None
+    return {"seconds": seconds, "each": each, "profile": profile}
+
+
+def profiled(action) -> dict[str, float]:
+    """The `summary` of an action."""
+    from torch.profiler import profile
+
+    with profile() as profiler:
+        action()
+        wait_for_gpu()
+    return summary(profiler, 1)

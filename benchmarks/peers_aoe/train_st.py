@@ -33,7 +33,7 @@ def main() -> None:
     model = adapted(work) if work.get("lora") else load(work["model"], work["max_length"])
     data = Dataset.from_list(to_one(rows(work["rows"])))
     sets = {name: rows(path) for name, path in work["score"].items()}
-    watch = Stopwatch()
+    watch = Stopwatch(work.get("profile", 0))
     with tempfile.TemporaryDirectory() as out:
         arguments = SentenceTransformerTrainingArguments(
             output_dir=out,
@@ -50,6 +50,8 @@ def main() -> None:
             logging_strategy="no",
             report_to="none",
             disable_tqdm=True,
+            dataloader_num_workers=work.get("workers", 0),
+            dataloader_persistent_workers=bool(work.get("workers")),
         )
         SentenceTransformerTrainer(
             model=model, args=arguments, train_dataset=data, loss=LOSSES[work["loss"]](model)
@@ -59,7 +61,8 @@ def main() -> None:
         scores = [score(load(str(folder), work["max_length"]).encode, sets) for folder in folders if sets]
         if work.get("out"):
             folders[-1].rename(work["out"])
-    answer(**watch.last_epoch(), each=watch.each_epoch(), steps=len(watch.steps), epochs=scores)
+    times = {"each": watch.each_epoch(), "steps": len(watch.steps), "profile": watch.profile}
+    answer(**watch.last_epoch(), **times, epochs=scores)
 
 
 def to_one(given: list[dict]) -> list[dict]:

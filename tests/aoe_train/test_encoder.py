@@ -1,6 +1,7 @@
 """Encoder: any number and order of texts, saving and loading, equality with sentence-transformers."""
 
 import json
+import threading
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from aoe_train import Encoder
 from aoe_train.model.memory import batches
 from aoe_train.model.text_model import TextModel
+from aoe_train.model.tokens.tokens import TokenStore
 from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import around
 
@@ -125,6 +127,63 @@ def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
     assert sum(size for size in sizes if size <= 6) == 40
     with pytest.raises(torch.OutOfMemoryError):
         encoder.encode(texts, halve=False)
+
+
+def ahead(monkeypatch: pytest.MonkeyPatch, fails: BaseException | None = None) -> list[str]:
+    """Tokenise while the model runs, as on a GPU; returns the events, and `fails` at the fourth slice."""
+    events: list[str] = []
+    build, forward = TokenStore.build, TextModel.forward
+
+    def tokenised(*args: Any, **options: Any) -> TokenStore:
+        if fails is not None and events.count("tokens") == 3:
+            raise fails
+        events.append("tokens")
+        return build(*args, **options)
+
+    def computed(*args: Any) -> Any:
+        events.append("vectors")
+        return forward(*args)
+
+    monkeypatch.setattr(Encoder, "_tokenises_ahead", property(lambda _: True))
+    monkeypatch.setattr(TokenStore, "build", tokenised)
+    monkeypatch.setattr(TextModel, "forward", computed)
+    return events
+
+
+LONG_AND_SHORT = [f"{'the dog ' * (number % 7)}{number}" for number in range(80)]
+
+
+def test_texts_are_tokenised_while_the_model_runs(bert, monkeypatch):
+    encoder = Encoder.load(bert)
+    expected = {prompt: encoder.encode(LONG_AND_SHORT, prompt=prompt) for prompt in ("", PROMPT)}
+    by_text = encoder.encode(LONG_AND_SHORT, prompt=[PROMPT] * 80)
+    events = ahead(monkeypatch)
+    for prompt, vectors in expected.items():
+        events.clear()
+        np.testing.assert_allclose(
+            encoder.encode(LONG_AND_SHORT, prompt=prompt, batch_tokens=60), vectors, 0, 1e-5
+        )
+        slices = events.count("tokens")
+        assert slices > 6
+        assert events.index("vectors") < len(events) - events[::-1].index("tokens")
+        waiting = [events[:at].count("tokens") - events[:at].count("vectors") for at in range(len(events))]
+        assert max(waiting) <= 4  # one in use, three ahead
+    np.testing.assert_array_equal(encoder.encode(LONG_AND_SHORT), expected[""])  # of one batch
+    np.testing.assert_array_equal(encoder.encode(LONG_AND_SHORT, prompt=[PROMPT] * 80), by_text)
+    assert encoder.encode([]).shape == (0, 32)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("the fourth")])
+@pytest.mark.parametrize("where", ["tokens", "vectors"])
+def test_errors_of_both_threads_end_encoding(error, where, bert, monkeypatch):
+    encoder, threads = Encoder.load(bert), threading.active_count()
+    ahead(monkeypatch, error if where == "tokens" else None)
+    if where == "vectors":
+        monkeypatch.setattr(TextModel, "forward", lambda *_: (_ for _ in ()).throw(error))
+    with pytest.raises(type(error)) as caught:
+        encoder.encode(LONG_AND_SHORT, batch_tokens=60)
+    assert caught.value is error
+    assert threading.active_count() == threads
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """A training step never waits for the device, and is compiled once for all lengths.
 
 There are no GPUs where these tests run. Tensors on torch's `meta` device have no numbers, so whatever would
-wait for a GPU to give one away (`tolist`, `item`, picking by a mask, `unique`) is an error there.
+wait for a GPU to give one away (`tolist`, `item`, picking by a mask, `unique`) is an error there. Assignment
+by index isn't, but it waits if the value is a number of the host, so a step may not use it.
 """
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -72,8 +74,22 @@ def batch(lengths: list[int], columns: int = 2) -> dict[str, Any]:
     return made if columns > 2 else made | {"labels": torch.empty(8, device=META)}
 
 
-def step(trained: PairModel, lengths: list[int], columns: int = 2) -> None:
-    trained(**batch(lengths, columns))["loss"].backward()
+@contextmanager
+def no_assignment() -> Iterator[None]:
+    """Refuse assignment by index."""
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("assigned by index")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.Tensor, "__setitem__", refuse)
+        yield
+
+
+def step(trained: PairModel, lengths: list[int], columns: int = 2, **more: Any) -> None:
+    made = batch(lengths, columns) | more
+    with no_assignment():
+        trained(**{name: value for name, value in made.items() if value is not None})["loss"].backward()
     assert any(weight.grad is not None for weight in trained.text_model.parameters())
 
 
@@ -86,6 +102,7 @@ def test_backbones(backbone):
     ("preset", "columns", "pooling"),
     [
         ("aoe", 5, "max"),
+        ("angle", 2, "cls"),
         ("cosent", 2, "weighted-mean"),
         ("sbert", 2, "first-last-avg"),
         ("sbert", 5, "last"),
@@ -113,8 +130,18 @@ def test_guides_and_teachers(columns, projection):
     trained = model()
     trained.objective = make_objective(settings, dim=32, kind=kind, teachers=teachers).to(META)
     told = {name: torch.empty(8, columns, 40, device=META) for name in ("guide", "teacher")}
-    made = {name: value for name, value in batch([3, 5, 9], columns).items() if name != "labels"}
-    trained(**made, **told)["loss"].backward()
+    step(trained, [3, 5, 9], columns, labels=None, **told)
+
+
+def test_layers_and_custom_losses():
+    trained = model(layers=(1,))
+    settings = ObjectiveSettings(weights=Weights(cosine=1, contrastive=1), layers=(1,), align=1.0)
+    trained.objective = make_objective(settings, dim=32, kind="pair", layers=(1,)).to(META)
+    step(trained, [3, 5, 9])
+    custom = make_objective(settings, dim=32, kind="pair", custom_loss=lambda v, _: v.square().sum())
+    trained = model()
+    trained.objective = custom.to(META)
+    step(trained, [3, 5, 9])
 
 
 def test_chunks():
@@ -123,8 +150,9 @@ def test_chunks():
 
 def test_synchronisation_is_detected():
     numbers = torch.ones(3, device=META)
-    for waits in (numbers.tolist, numbers.max().item, lambda: numbers[numbers > 0], numbers.unique):
-        with pytest.raises((NotImplementedError, RuntimeError)):
+    assigns = lambda: numbers.__setitem__(0, 1.0)  # noqa: E731
+    for waits in (numbers.tolist, numbers.max().item, lambda: numbers[numbers > 0], numbers.unique, assigns):
+        with no_assignment(), pytest.raises((NotImplementedError, RuntimeError)):
             waits()
 
 
@@ -144,13 +172,14 @@ def attended(
 ) -> torch.Tensor:
     """FlashAttention's result, computed with a mask."""
     assert window is None
-    place = torch.arange(len(query))
+    place = torch.arange(len(query), device=query.device)
     sequence = torch.searchsorted(bounds[1:].long(), place, right=True)
     seen = sequence[:, None] == sequence
     if causal:
         seen = seen & (place[:, None] >= place)
     q, k, v = (part.transpose(0, 1) for part in (query, key, value))
-    out = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scaling)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    out = attend(q, k, v, attn_mask=seen, scale=scaling, enable_gqa=True)
     return out.transpose(0, 1) + query.new_zeros(longest).sum()  # the kernel is told how long the longest is
 
 

@@ -27,7 +27,7 @@ from aoe_train.training.arguments import _check_shard, idle_gpus, start_processe
 from aoe_train.training.build import build
 from aoe_train.training.callbacks import WeightAverage
 from aoe_train.training.load import ResolvedSettings, load, load_backbone, resolve
-from aoe_train.training.plan import plan
+from aoe_train.training.plan import plan, plan_table
 from aoe_train.training.train import train
 from aoe_train.training.trainer import PairTrainer
 from pairkit.app.errors import ConfigError, DataError
@@ -71,13 +71,21 @@ def settings(**flags: Any) -> TrainSettings:
     )
 
 
-def run(sources: dict[str, str], backbone: Path, out: Path, *, fresh: bool = False, **flags: Any) -> Any:
+def run(
+    sources: dict[str, str],
+    backbone: Path,
+    out: Path,
+    *,
+    fresh: bool = False,
+    say: Any = lambda _: None,
+    **flags: Any,
+) -> Any:
     given = {name.replace("__", "."): value for name, value in flags.items()}
     return train(
         Sources(backbone=str(backbone), out=out, **sources),
         settings(**given),
         fresh=fresh,
-        say=lambda _: None,
+        say=say,
         progress=False,
     )
 
@@ -281,6 +289,14 @@ def test_out_of_memory_advice(data, bert, tmp_path, monkeypatch, owner, method, 
     if owner is Encoder:
         with pytest.raises(ConfigError, match=r"lower --batch-size \(now 16\), --max-length or run.chunk"):
             plan(Sources(backbone=str(bert), out=tmp_path / "m", **data), settings())
+
+
+def test_a_plan_names_what_it_leaves_out_on_a_gpu(data, bert, tmp_path):
+    record = plan(Sources(backbone=str(bert), out=tmp_path / "m", **data), settings())
+    assert record["gpu_note"] is None
+    assert "on a GPU" not in str(plan_table(record).rows)
+    noted = plan_table(record | {"gpu_note": "measured without graphs"})
+    assert ("on a GPU", "measured without graphs") in [tuple(row) for row in noted.rows]
 
 
 def test_an_accumulated_gradient_is_the_mean_of_its_batches(data, tmp_path):

@@ -1,6 +1,8 @@
 """Training and encoding on a GPU."""
 
 import math
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,8 +10,9 @@ import torch
 from safetensors.torch import load_file
 
 from aoe_train import Encoder
+from aoe_train.training.step_graphs import StepGraphs
 from tests.aoe_train.test_train import run
-from tests.aoe_train.tiny import WORDS, same_weights, write_pairs
+from tests.aoe_train.tiny import WORDS, same_weights, save_bert, save_llama, write_pairs
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
 TEXTS = [" ".join(WORDS[start : start + count]) for start in range(4) for count in (1, 5, 9)]
@@ -41,6 +44,38 @@ def test_deterministic_run_resumes_with_the_same_weights(data, bert, tmp_path, k
     resumed = kill_at(5, lambda: run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags))
     assert same_weights(tmp_path / "a", tmp_path / "b")
     assert resumed["history"] == whole["history"]
+
+
+@pytest.mark.parametrize("name", ["bert", "llama"])
+def test_graphs_give_the_losses_of_eager_steps(data, request, name, tmp_path, kill_at, monkeypatch):
+    captured, capture = [], StepGraphs._capture
+
+    def counted(self: StepGraphs, *given: Any) -> Any:
+        captured.append(capture(self, *given))
+        return captured[-1]
+
+    monkeypatch.setattr(StepGraphs, "_capture", counted)
+    # Widths for which FlashAttention exists, without dropout, so that the losses can be compared.
+    save = partial(save_bert, dropout=0.0) if name == "bert" else save_llama
+    folder, notes = save(tmp_path / name, dim=64), list[str]()
+    flags = {
+        "optim__epochs": 3,
+        "run__precision": "bf16",
+        "encoder__pooling": "last" if name == "llama" else "avg",
+    }
+    if name == "llama":
+        flags["lora"] = {"rank": 4, "alpha": 4, "dropout": 0.0}
+    eager = run(data, folder, tmp_path / "a", run__graphs=False, **flags)
+    assert not captured
+    graphs = run(data, folder, tmp_path / "b", say=notes.append, **flags)
+    assert captured
+    assert not [note for note in notes if "CUDA graphs" in note]
+    resumed = kill_at(8, lambda: run(data, folder, tmp_path / "c", log__checkpoint_steps=3, **flags))
+    losses = [
+        [entry["loss"] for entry in each["history"] if "loss" in entry] for each in (eager, graphs, resumed)
+    ]
+    assert losses[1] == pytest.approx(losses[0], rel=0.05)
+    assert losses[2] == pytest.approx(losses[1], rel=0.05)
 
 
 @pytest.mark.parametrize("more", [{}, {"run__gradient_checkpointing": True}, {"run__chunk": 8}], ids=str)

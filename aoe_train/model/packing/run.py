@@ -42,10 +42,10 @@ def position_offset(backbone: Any) -> int:
 
 @only_callees_compiled
 def run_packed(
-    backbone: Any, input_ids: Int[Tensor, " token"], lengths: list[int], *, layers: bool = False
+    backbone: Any, input_ids: Int[Tensor, " token"], lengths: list[int] | Sequences, *, layers: bool = False
 ) -> tuple[Float[Tensor, "token dim"], ...]:
     """Hidden states of packed sequences, ascending by length: the last layer's, or (`layers`) all."""
-    packed = Sequences(lengths, input_ids.device)
+    packed = lengths if isinstance(lengths, Sequences) else Sequences(lengths, input_ids.device)
     with _attention(backbone):
         output = backbone(
             input_ids=input_ids[None],

@@ -165,14 +165,23 @@ class Sequences:
     @uncompiled
     def __init__(self, lengths: list[int], device: torch.device) -> None:
         self.lengths = lengths
-        self.device = device
-        self.sizes: Int[Tensor, " sequence"] = upload(torch.tensor(lengths), device)
-        ends = torch.cumsum(self.sizes, 0)
-        self.positions: Int[Tensor, " token"] = _from_starts(self.sizes - ends, self.sizes, sum(lengths))
+        self._set(upload(torch.tensor(lengths), device), sum(lengths), lengths[-1])
+
+    @classmethod
+    def on_device(cls, sizes: Int[Tensor, " sequence"], tokens: int, longest: int) -> Sequences:
+        """Sequences in any order whose lengths only the device knows; they need FlashAttention."""
+        sequences = cls.__new__(cls)
+        sequences._set(sizes, tokens, longest)
+        return sequences
+
+    def _set(self, sizes: Int[Tensor, " sequence"], tokens: int, longest: int) -> None:
+        self.sizes, self.device = sizes, sizes.device
+        ends = torch.cumsum(sizes, 0)
+        self.positions: Int[Tensor, " token"] = _from_starts(sizes - ends, sizes, tokens)
         # Attributes, not properties, so that torch.compile treats them as inputs that change with each batch.
         self.bounds: Int[Tensor, " sequence+1"] = torch.nn.functional.pad(ends, (1, 0)).to(torch.int32)
-        self.longest = lengths[-1]
-        self.flash = has_flash(device)
+        self.longest = longest
+        self.flash = has_flash(self.device)
 
     @cached_property
     def buckets(self) -> list[Bucket]:

@@ -1,0 +1,246 @@
+"""Forward pass, loss and backward pass of a step as a CUDA graph, which launches all kernels at once.
+
+A step starts over a thousand kernels, most of which take less time than their start, so the GPU is idle most
+of the time. A graph has fixed shapes. A batch is therefore padded to one of a few shapes by further texts, to
+which no row refers, so that loss and gradient stay the same. The first batch of a shape runs without a graph,
+the second captures it. All graphs share memory and gradients, since only those of the last step are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+import torch
+
+from aoe_train.model.device import upload
+from aoe_train.model.packing.flash import has_flash, is_for_flash
+from aoe_train.objectives.objective import CustomObjective, MatryoshkaObjective, Objective
+from pairkit.app.printable import one_line
+from pairkit.system.machine import is_out_of_memory
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor, nn
+    from transformers import TrainingArguments
+
+    from aoe_train.data.examples import Say
+    from aoe_train.settings.training import TrainSettings
+    from aoe_train.training.build import TrainingSetup
+    from aoe_train.training.pair_model import PairModel
+
+_LEAST_TOKENS, _GROWTH, _MULTIPLE = 256, 1.25, 128  # the numbers of tokens of the shapes
+_LEAST_LONGEST = 64
+_MAX_GRAPHS = 32
+_WARM_UPS = 2  # before a capture, as libraries allocate memory in their first calls
+_UNSUPPORTED = ("prompt_lengths", "guide", "teacher", "scores", "dataset")  # parts of a batch
+
+
+class StepShape(NamedTuple):
+    """Number of tokens and texts of a padded batch, and an upper bound of a text's tokens."""
+
+    tokens: int
+    texts: int
+    longest: int
+
+
+def choose_shape(lengths: np.ndarray, most_texts: int, limit: int) -> StepShape:
+    """The smallest shape for texts of these lengths, in batches of at most `most_texts`.
+
+    Every padding text has at least one token, as pooling needs one, and at most `limit`, as the model may
+    have no positions beyond the longest text of the run.
+    """
+    longest = min(limit, max(_LEAST_LONGEST, 1 << (int(lengths.max()) - 1).bit_length()))
+    tokens = _LEAST_TOKENS
+    while True:
+        texts = most_texts + 1 + tokens // longest
+        if tokens - lengths.sum() >= texts - len(lengths):
+            return StepShape(tokens, texts, longest)
+        tokens = -(-int(tokens * _GROWTH) // _MULTIPLE) * _MULTIPLE
+
+
+def padded(batch: Mapping[str, Any], shape: StepShape, padding_id: int) -> Int[Tensor, " number"]:
+    """A batch's tokens, lengths, texts, rows and labels, in one vector that is uploaded at once."""
+    lengths, more = batch["lengths"], shape.texts - len(batch["lengths"])
+    rest = shape.tokens - int(lengths.sum())
+    numbers = [
+        np.pad(batch["input_ids"].numpy(), (0, rest), constant_values=padding_id),
+        lengths,
+        np.diff(np.arange(more + 1) * rest // more),
+        np.pad(batch["texts"].numpy(), (0, more)),
+        batch["rows"].numpy().ravel(),
+    ]
+    if "labels" in batch:
+        numbers.append(batch["labels"].double().numpy().view(np.int64))
+    return torch.from_numpy(np.concatenate(numbers))
+
+
+def unpadded(
+    inputs: Int[Tensor, " number"], shape: StepShape, rows: int, columns: int
+) -> tuple[
+    Int[Tensor, " token"],
+    Int[Tensor, " text"],
+    Int[Tensor, "row column"],
+    Int[Tensor, " text"],
+    Float[Tensor, " row"] | None,
+]:
+    """The arguments of `PairModel.fixed_shape` in a vector of `padded`, without a copy of integers."""
+    sizes = [shape.tokens, shape.texts, shape.texts, rows * columns]
+    ids, lengths, texts, indices, labels = torch.split(inputs, [*sizes, len(inputs) - sum(sizes)])
+    scores = labels.view(torch.float64).float() if len(labels) else None
+    return ids, lengths, indices.view(rows, columns), texts, scores
+
+
+class _Graph(NamedTuple):
+    """A captured step: `replay` computes the loss parts in `values` from `inputs`."""
+
+    inputs: Tensor
+    values: Tensor
+    replay: Callable[[], None]
+
+
+class StepGraphs:
+    """Runs the steps of a model; `limit` is the number of tokens of the longest text."""
+
+    def __init__(self, model: PairModel, args: TrainingArguments, limit: int, say: Say) -> None:
+        self._model, self._args, self._say = model, args, say
+        self._rows, self._limit = args.per_device_train_batch_size, max(2, limit)
+        self._padding_id = getattr(model.text_model.backbone.config, "pad_token_id", None) or 0
+        self._graphs: dict[StepShape, _Graph] = {}
+        self._seen: set[StepShape] = set()
+        self._names: list[str] = []  # of the loss parts
+        self._gradients: dict[nn.Parameter, Tensor] = {}
+        self._pool: Any = None
+        self._works = self._captures_more = True
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Tensor] | None:
+        """Run a step up to its gradients, and return the loss parts; None if the batch must run eagerly."""
+        if not self._works or not self._fits(batch):
+            return None
+        columns = batch["rows"].shape[1]
+        shape = choose_shape(batch["lengths"], self._rows * columns, self._limit)
+        graph, is_first = self._graphs.get(shape), shape not in self._seen
+        if graph is None and not (self._captures_more and (is_first or self._may_capture())):
+            return None
+        inputs = upload(padded(batch, shape, self._padding_id), self._args.device)
+        if graph is None:
+            device = torch.cuda if self._args.device.type == "cuda" else torch
+            random = device.get_rng_state()
+            try:
+                if is_first:
+                    self._seen.add(shape)
+                    return self._parts(self._body(inputs, shape, columns))
+                graph = self._graphs[shape] = self._capture(
+                    inputs, lambda: self._step(inputs, shape, columns)
+                )
+            except Exception as error:  # noqa: BLE001 - from libraries; the batch then runs eagerly
+                self._give_up(error)
+            device.set_rng_state(random)  # of before the failure, or before the runs of the capture
+        if graph is None:
+            return None
+        graph.inputs.copy_(inputs)
+        graph.replay()
+        for weight, gradient in self._gradients.items():
+            weight.grad = gradient
+        return self._parts(graph.values.clone())  # the next replay overwrites them
+
+    def _fits(self, batch: Mapping[str, Any]) -> bool:
+        """Whether a batch has the usual number of rows, texts of one piece, and nothing else."""
+        is_plain = not any(name in batch for name in _UNSUPPORTED)
+        return is_plain and len(batch["rows"]) == self._rows and bool((batch["pieces"] == 1).all())
+
+    def _may_capture(self) -> bool:
+        """Whether memory suffices for another graph beside an eager step."""
+        if len(self._graphs) >= _MAX_GRAPHS:
+            return False
+        if self._args.device.type != "cuda":
+            return True
+        torch.cuda.empty_cache()
+        step = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
+        self._captures_more = torch.cuda.mem_get_info()[0] >= 2 * step
+        return self._captures_more
+
+    def _give_up(self, error: Exception) -> None:
+        """Capture no more graphs; after other errors than a lack of memory, don't use them either."""
+        self._captures_more = False
+        self._model.zero_grad()
+        if not is_out_of_memory(error):
+            self._works = False
+            reason = one_line(f"{type(error).__name__}: {error}", 200)
+            self._say(f"continuing without CUDA graphs, which don't work for this model ({reason})")
+
+    def _parts(self, values: Tensor) -> dict[str, Tensor]:
+        return dict(zip(self._names, values.unbind(), strict=True))
+
+    def _body(self, inputs: Tensor, shape: StepShape, columns: int) -> Tensor:
+        """Compute gradients, and return the loss parts."""
+        # A graph would keep a cached cast of the weights as they were at the capture.
+        kind, bf16 = self._args.device.type, self._args.bf16
+        with torch.autocast(kind, torch.bfloat16, enabled=bf16, cache_enabled=False):
+            tensors = unpadded(inputs, shape, self._rows, columns)
+            parts = self._model.fixed_shape(*tensors, longest=shape.longest)
+        parts["loss"].backward()  # type: ignore[no-untyped-call]
+        self._names = list(parts)
+        return torch.stack([part.detach() for part in parts.values()])
+
+    def _step(self, inputs: Tensor, shape: StepShape, columns: int) -> Tensor:
+        """As `_body`, with the gradients in the tensors that all graphs share."""
+        values = self._body(inputs, shape, columns)
+        if not self._gradients:
+            trained = [weight for weight in self._model.parameters() if weight.grad is not None]
+            self._gradients = {weight: torch.empty_like(weight) for weight in trained}
+        gradients = [cast("Tensor", weight.grad) for weight in self._gradients]
+        torch._foreach_copy_([*self._gradients.values()], gradients)
+        self._model.zero_grad()
+        return values
+
+    def _capture(self, inputs: Tensor, step: Callable[[], Tensor]) -> _Graph:
+        """Capture a step after a few runs, which draw random numbers."""
+        stream, current = torch.cuda.Stream(), torch.cuda.current_stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(current)
+        with torch.cuda.stream(stream):
+            for _ in range(_WARM_UPS):
+                step()
+        current.wait_stream(stream)
+        self._pool = self._pool or torch.cuda.graph_pool_handle()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool):
+            values = step()
+        return _Graph(inputs, values, graph.replay)
+
+
+def make_step_graphs(
+    setup: TrainingSetup, settings: TrainSettings, args: TrainingArguments, say: Say
+) -> StepGraphs | None:
+    """The graphs of a run; None for runs whose steps can't be captured or would not repeat."""
+    run, model, text_model = settings.run, setup.model, setup.model.text_model
+    if not (
+        run.graphs
+        and args.device.type == "cuda"
+        and args.bf16
+        and args.world_size == 1
+        and settings.optim.accumulation == 1
+        and not (run.chunk or run.compile or run.deterministic or run.gradient_checkpointing)
+        and not (settings.lora is not None and settings.lora.four_bit)
+    ):
+        return None
+    objective = model.objective
+    plain = isinstance(objective, Objective | MatryoshkaObjective)
+    if not plain or any(isinstance(part, CustomObjective) for part in objective.modules()):
+        return None
+    dataset, *others = setup.datasets
+    taught = dataset.teacher_outputs.vectors or dataset.teacher_outputs.scores is not None
+    if others or taught or not _attends_by_flash(text_model, args.device):
+        return None
+    return StepGraphs(model, args, int(dataset.store.lengths.max()), say)
+
+
+def _attends_by_flash(text_model: Any, device: torch.device) -> bool:
+    """Whether attention gets the bounds of texts from the device, which only FlashAttention does."""
+    backbone = text_model.backbone
+    config = backbone.config
+    if not text_model.packed or hasattr(backbone, "forward_packed") or hasattr(backbone, "pooled"):
+        return False
+    dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return has_flash(device) and is_for_flash(torch.empty(1, 1, dim, dtype=torch.bfloat16, device="meta"))

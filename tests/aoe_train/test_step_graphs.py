@@ -1,0 +1,349 @@
+"""Steps of fixed shapes: the same loss and gradients as other steps, and when they are used.
+
+There are no GPUs where these tests run. FlashAttention is computed with a mask, and a captured graph is
+replaced by a function that runs the step again.
+"""
+
+import math
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
+
+from aoe_train.model.device import upload_batch
+from aoe_train.model.packing import attention, sequences
+from aoe_train.model.packing.run import register, use_fast_layers
+from aoe_train.model.text_model import TextModel
+from aoe_train.objectives.objective import make_objective
+from aoe_train.records import TeacherOutputs
+from aoe_train.settings.training import TrainSettings
+from aoe_train.training import step_graphs, train
+from aoe_train.training.pair_model import PairModel
+from aoe_train.training.step_graphs import StepGraphs, StepShape, choose_shape, make_step_graphs, padded
+from tests.aoe_train.test_no_waiting import META, attended, no_assignment
+from tests.aoe_train.test_train import built, run, settings
+from tests.aoe_train.tiny import same_weights, save_bert, write_pairs
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+LONG = {"vocab_size": 90, "max_position_embeddings": 40, **SIZES}
+ROWS, LIMIT, WORDS = 8, 40, 90
+
+
+def backbone(name: str, dropout: float) -> Any:
+    if name == "llama":
+        llama = LlamaModel(LlamaConfig(num_key_value_heads=2, **LONG))
+        llama.embed_tokens.requires_grad_(requires_grad=False)  # as with adapters
+        return llama
+    rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": 0.0}
+    return BertModel(BertConfig(**LONG, **rates), add_pooling_layer=False)
+
+
+def pair_model(name: str = "bert", pooling: str = "avg", dropout: float = 0.0, **objective: Any) -> PairModel:
+    torch.manual_seed(0)
+    register()
+    network = backbone(name, dropout)
+    use_fast_layers(network)
+    kind = objective.pop("kind", "graded")
+    chosen = TrainSettings.model_validate({"preset": "aoe", "objective": objective}).objective
+    loss = make_objective(chosen, dim=32, kind=kind, label_range=(0, 1))
+    return PairModel(TextModel(network, pooling, packed=True), loss).train()
+
+
+def batch(seed: int = 0, columns: int = 2, texts: int = 13, longest: int = 30) -> dict[str, Any]:
+    random = np.random.default_rng(seed)
+    lengths = np.sort(random.integers(2, longest, texts))
+    rows = random.integers(0, texts, (ROWS, columns))
+    if columns > 2:
+        rows[::3, -1] = -1
+    made = {
+        "input_ids": torch.from_numpy(random.integers(5, WORDS, lengths.sum())),
+        "lengths": lengths,
+        "pieces": np.ones(texts, np.int64),
+        "rows": torch.from_numpy(rows),
+        "texts": torch.from_numpy(random.permutation(texts)),
+    }
+    if columns == 2:
+        made["labels"] = torch.from_numpy(random.random(ROWS, np.float32))
+    return made
+
+
+@pytest.fixture
+def flash(monkeypatch):
+    """FlashAttention on a CPU."""
+    monkeypatch.setattr(sequences, "has_flash", lambda _: True)
+    monkeypatch.setattr(attention, "is_for_flash", lambda _: True)
+    monkeypatch.setattr(attention, "flash", attended)
+
+
+@pytest.fixture
+def captured(flash, monkeypatch):
+    """Shapes whose step was captured; a replay runs the step again."""
+    found: list[StepShape] = []
+
+    def capture(self: StepGraphs, inputs: torch.Tensor, step: Any) -> Any:
+        values = step()
+        found.append(next(shape for shape in self._seen if shape not in [*self._graphs, *found]))
+        return step_graphs._Graph(inputs, values, lambda: values.copy_(step()))
+
+    monkeypatch.setattr(StepGraphs, "_capture", capture)
+    return found
+
+
+def graphs(model: PairModel, say: Any = print, limit: int = LIMIT) -> StepGraphs:
+    args: Any = SimpleNamespace(device=torch.device("cpu"), bf16=False, per_device_train_batch_size=ROWS)
+    return StepGraphs(model, args, limit, say)
+
+
+def gradients(model: PairModel) -> dict[str, torch.Tensor]:
+    found = {
+        name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None
+    }
+    model.zero_grad()
+    return found
+
+
+def eager(model: PairModel, made: dict[str, Any]) -> dict[str, torch.Tensor]:
+    parts = model(**upload_batch(made, torch.device("cpu")))
+    parts["loss"].backward()
+    return {name: part.detach() for name, part in parts.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling", "columns", "objective"),
+    [
+        ("bert", "avg", 2, {"dims": [32, 8]}),
+        ("bert", "cls", 4, {"kind": "triplet"}),
+        ("bert", "max", 2, {"weights": {"cosine": 1, "ibn": 1, "sbert": 1}}),
+        ("bert", "cls-avg", 3, {"kind": "triplet", "contrast_anchors": True, "symmetric": True}),
+        ("bert", "first-last-avg", 2, {}),
+        ("llama", "last", 2, {}),
+        ("llama", "weighted-mean", 4, {"kind": "triplet"}),
+    ],
+)
+def test_loss_and_gradients_are_those_of_the_plain_step(name, pooling, columns, objective, request):
+    model = pair_model(name, pooling, **objective)
+    made = [batch(seed, columns) for seed in range(3)]
+    expected = [(eager(model, each), gradients(model)) for each in made]
+    found_shapes = request.getfixturevalue("captured")  # from here on
+    steps = graphs(model)
+    for each, (parts, slopes) in zip(made, expected, strict=True):
+        found = steps(each)
+        assert found is not None
+        torch.testing.assert_close(found, parts, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(gradients(model), slopes, rtol=1e-3, atol=1e-5)
+    assert len(found_shapes) == 1  # at the second batch
+
+
+@pytest.mark.parametrize(
+    ("lengths", "most", "limit", "expected"),
+    [
+        ([5] * 16, 16, 512, (256, 21, 64)),
+        ([5] * 16, 16, 12, (256, 38, 12)),  # no longer than the longest text of the run
+        ([16] * 16, 16, 512, (384, 23, 64)),  # full: five padding texts need a token each
+        ([10] * 15 + [65], 16, 512, (256, 19, 128)),
+        ([100] * 127 + [400], 128, 512, (15_104, 158, 512)),
+        ([2] * 3, 128, 512, (256, 133, 64)),  # 130 padding texts
+    ],
+)
+def test_choice_of_a_shape(lengths, most, limit, expected):
+    shape = choose_shape(np.array(lengths), most, limit)
+    assert tuple(shape) == expected
+    made = batch()
+    rest = shape.tokens - sum(lengths)
+    made |= {"input_ids": torch.ones(sum(lengths), dtype=torch.int64), "lengths": np.array(lengths)}
+    sizes = padded(made | {"texts": torch.arange(len(lengths))}, shape, 0)[shape.tokens :][: shape.texts]
+    assert sizes[: len(lengths)].tolist() == lengths
+    assert sizes[len(lengths) :].sum() == rest
+    assert sizes.min() >= 1
+    assert sizes[len(lengths) :].max() <= min(limit, shape.longest)
+
+
+def test_numbers_of_tokens_grow_by_a_quarter():
+    found = {choose_shape(np.full(64, length), 64, 512).tokens for length in range(2, 500)}
+    sizes = sorted(found)
+    assert len(sizes) < 25
+    assert all(more / less <= 1.5 for less, more in pairwise(sizes))
+
+
+def test_captures_change_no_random_number(captured):
+    def losses(*, fresh: bool) -> list[Any]:
+        model, found = pair_model(dropout=0.1), []
+        steps = graphs(model)
+        torch.manual_seed(1)
+        for seed in range(5):
+            steps = graphs(model) if fresh else steps  # fresh ones never capture
+            found.append((steps(batch(seed)), gradients(model)))
+        return found
+
+    expected = losses(fresh=True)
+    assert not captured
+    torch.testing.assert_close(losses(fresh=False), expected, rtol=0, atol=0)
+    assert captured
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"prompt_lengths": np.ones(13, np.int64)},
+        {"guide": torch.ones(ROWS, 2, 4)},
+        {"teacher": torch.ones(ROWS, 2, 4)},
+        {"scores": torch.ones(ROWS, 1)},
+        {"dataset": 1},
+        {"pieces": np.array([*[1] * 11, 2])},
+        {"rows": torch.zeros(ROWS - 1, 2, dtype=torch.int64)},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_other_batches_run_eagerly(other):
+    assert graphs(pair_model())(batch() | other) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "noted"),
+    [
+        (RuntimeError("operation not permitted\nwhen capturing"), True),
+        (torch.OutOfMemoryError("CUDA out of memory"), False),
+    ],
+)
+def test_without_a_capture_the_batch_runs_eagerly(error, noted, captured, monkeypatch):
+    model, notes = pair_model(dropout=0.1), list[str]()
+    steps = graphs(model, notes.append)
+    short, long = batch(), batch(texts=16, longest=38)
+    assert all(steps(short) is not None for _ in range(2))  # captured
+    assert steps(long) is not None
+    model.zero_grad()
+
+    def fail(_: Any, __: Any, step: Any) -> Any:
+        step()
+        raise error
+
+    monkeypatch.setattr(StepGraphs, "_capture", fail)
+    before = torch.get_rng_state()
+    assert steps(long) is None
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not gradients(model)
+    assert steps(long) is None  # nothing is tried again
+    assert (steps(short) is None) is noted  # existing graphs need no further memory
+    assert len(notes) == noted
+    if noted:
+        assert "RuntimeError: operation not permitted" in notes[0]
+
+
+def test_a_model_without_fixed_shapes_runs_eagerly(monkeypatch):
+    notes = list[str]()
+    monkeypatch.setattr(PairModel, "fixed_shape", lambda *_, **__: 1 / 0)
+    steps = graphs(pair_model(), notes.append)
+    assert steps(batch()) is steps(batch()) is None
+    assert len(notes) == 1
+
+
+@pytest.mark.parametrize(("free", "captures"), [(10, True), (7, False)])
+def test_a_capture_leaves_memory_for_an_eager_step(free, captures, monkeypatch):
+    steps = graphs(pair_model())
+    steps._args.device = torch.device("cuda")
+    for name, value in {"max_memory_allocated": 9, "memory_allocated": 5, "mem_get_info": (free, 80)}.items():
+        monkeypatch.setattr(torch.cuda, name, lambda value=value: value)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    assert steps._may_capture() is captures
+
+
+def test_nothing_waits(flash, monkeypatch):
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)
+    made = batch()
+    shape = choose_shape(made["lengths"], 16, LIMIT)
+    inputs = padded(made, shape, 0).to(META)
+    for name in ("bert", "llama"):
+        model = pair_model(name).to(META)
+        with monkeypatch.context() as patch, no_assignment():
+            patch.setattr(torch, "autocast", lambda *_, **__: torch.enable_grad())
+            graphs(model)._body(inputs, shape, 2)
+        assert any(weight.grad is not None for weight in model.parameters())
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    return {"data": str(write_pairs(tmp_path / "train.tsv", 70, 1))}
+
+
+def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeypatch):
+    given = settings(**{"run.precision": "bf16"})
+    setup, args = built(given, pairs, shallow, tmp_path)
+    monkeypatch.setattr(step_graphs, "has_flash", lambda device: device.type == "cuda")
+    args = SimpleNamespace(
+        device=torch.device("cuda"), bf16=True, world_size=1, per_device_train_batch_size=16
+    )
+
+    def uses(changes: Any = {}, args: Any = args, **other: Any) -> bool:  # noqa: B006
+        chosen = settings(**{"run.precision": "bf16", **changes})
+        changed = SimpleNamespace(**{**vars(setup), **other})
+        return make_step_graphs(changed, chosen, args, print) is not None
+
+    def changed(thing: Any, **fields: Any) -> Any:
+        return SimpleNamespace(**{**vars(thing), **fields})
+
+    assert uses()
+    for changes in (
+        {"run.graphs": False},
+        {"run.chunk": 8},
+        {"run.compile": True},
+        {"run.deterministic": True},
+        {"run.gradient_checkpointing": True},
+        {"optim.accumulation": 2},
+        {"lora": {"four_bit": True}},
+    ):
+        assert not uses(changes), changes
+    for fields in ({"device": torch.device("cpu")}, {"bf16": False}, {"world_size": 2}):
+        assert not uses(args=changed(args, **fields)), fields
+    (dataset,) = setup.datasets
+    assert not uses(datasets=[dataset, dataset])
+    for taught in (TeacherOutputs({"guide": None}), TeacherOutputs(scores=np.ones(3))):
+        assert not uses(datasets=[changed(dataset, teacher_outputs=taught)])
+    custom = make_objective(
+        settings().objective, dim=32, kind="graded", label_range=(0, 1), custom_loss=lambda v, _: v.sum()
+    )
+    layers = make_objective(settings().objective, dim=32, kind="graded", label_range=(0, 1), layers=(1,))
+    for objective in (custom, layers, torch.nn.ModuleList([setup.model.objective])):
+        model = changed(setup.model, text_model=setup.model.text_model, objective=objective)
+        assert not uses(model=model)
+    monkeypatch.setattr(setup.model.text_model.backbone.config, "num_attention_heads", 8)  # of 4 numbers
+    assert uses() is (32 // 8 % 8 == 0)
+    monkeypatch.undo()
+    monkeypatch.setattr(step_graphs, "has_flash", lambda _: True)
+    monkeypatch.setattr(setup.model.text_model, "packed", False)
+    assert not uses()
+
+
+@pytest.fixture
+def on_cpu(captured, monkeypatch):
+    """Runs on a CPU use graphs."""
+
+    def make(setup: Any, _: Any, args: Any, say: Any) -> StepGraphs:
+        return StepGraphs(setup.model, args, int(setup.datasets[0].store.lengths.max()), say)
+
+    monkeypatch.setattr(train, "make_step_graphs", make)
+
+
+FLAGS = {"optim__epochs": 3, "log__checkpoint_steps": 2}
+
+
+def test_a_run_has_the_losses_of_one_without_graphs(pairs, tmp_path, request):
+    folder = save_bert(tmp_path / "bert", layers=1, dropout=0)
+    plain = run(pairs, folder, tmp_path / "a", **FLAGS)
+    captured = request.getfixturevalue("captured")
+    request.getfixturevalue("on_cpu")
+    found = run(pairs, folder, tmp_path / "b", **FLAGS)
+    assert captured
+    for one, other in zip(plain["history"], found["history"], strict=True):
+        assert one["step"] == other["step"]
+        assert all(math.isclose(one[name], other[name], rel_tol=1e-3) for name in ("loss",) if name in one)
+
+
+def test_a_killed_run_continues_to_the_same_weights(pairs, shallow, tmp_path, kill_at, on_cpu):
+    whole = run(pairs, shallow, tmp_path / "a", **FLAGS)
+    resumed = kill_at(9, lambda: run(pairs, shallow, tmp_path / "b", **FLAGS))
+    assert same_weights(tmp_path / "a", tmp_path / "b")
+    assert resumed["history"] == whole["history"]
