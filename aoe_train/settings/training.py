@@ -261,8 +261,9 @@ class RunSettings(Settings):
 
     precision: Precision = "auto"  # auto: bf16 on a GPU that supports it, else fp32
     packing: bool = True  # pack texts without padding if the backbone's attention allows it; false: pad
-    graphs: bool = True  # on a GPU, use CUDA graphs if the run allows them; needs more memory
-    compile: bool = False  # use torch.compile instead of CUDA graphs
+    # on a GPU, run steps as CUDA graphs if the run allows it; needs more memory, and was not run on a GPU yet
+    graphs: bool = False
+    compile: bool = False  # use torch.compile; worthwhile for long runs on a GPU
     chunk: int | None = Field(default=None, ge=1)  # texts embedded at once, for batches larger than memory
     shard: bool = False  # shard weights, gradients and optimiser state over the processes (FSDP)
     gradient_checkpointing: bool = False  # recompute layers in the backward pass to save memory

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 _PROBES = 4  # timed steps, after a warm-up step
 _MIB = 1 << 20
 _GPU_NOTE = (
-    "time and memory are those without CUDA graphs; with four times --batch-size, one H100 trained 2.6 to 3.2"
-    " times as many rows a second"
+    "measured without CUDA graphs; with four times --batch-size, one H100 trained 2.6 to 3.2 times as many"
+    " rows a second"
 )
 
 

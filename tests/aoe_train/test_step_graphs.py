@@ -278,7 +278,7 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeyp
     )
 
     def uses(changes: Any = {}, args: Any = args, **other: Any) -> bool:  # noqa: B006
-        chosen = settings(**{"run.precision": "bf16", **changes})
+        chosen = settings(**{"run.precision": "bf16", "run.graphs": True, **changes})
         changed = SimpleNamespace(**{**vars(setup), **other})
         return make_step_graphs(changed, chosen, args, print) is not None
 

@@ -65,8 +65,9 @@ def test_graphs_give_the_losses_of_eager_steps(data, request, name, tmp_path, ki
     }
     if name == "llama":
         flags["lora"] = {"rank": 4, "alpha": 4, "dropout": 0.0}
-    eager = run(data, folder, tmp_path / "a", run__graphs=False, **flags)
+    eager = run(data, folder, tmp_path / "a", **flags)
     assert not captured
+    flags["run__graphs"] = True
     graphs = run(data, folder, tmp_path / "b", say=notes.append, **flags)
     assert captured
     assert not [note for note in notes if "CUDA graphs" in note]
