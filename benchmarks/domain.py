@@ -128,7 +128,7 @@ def rows_of(kind: str, folder: Path, domain: Domain, options: argparse.Namespace
         records = domain.records(options.data, options.texts)
         path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
         return path
-    every = sorted(set(domain.texts(options.data)))
+    every = sorted({text for text in domain.texts(options.data) if text.strip()})
     texts = random.Random(0).sample(every, min(options.texts, len(every)))  # noqa: S311
     if kind == "texts":
         path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")

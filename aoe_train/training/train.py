@@ -208,7 +208,7 @@ class _Run:
         for name, rows in loaded.data.train.items():
             texts = len(set(rows.rows[:, 0].tolist()))
             if rows.kind in ("single", "triplet") and texts < FEW_TEXTS:
-                yield f"warning: {name}: rows of only {texts} texts; a few hundred are needed to gain"
+                yield f"warning: {name}: only {texts} texts; use hundreds, as few can make the model worse"
             note = unused_lengths_warning(resolved.datasets[name], rows.kind, loaded.encoder.settings)
             if note is not None and name not in self.custom_losses:
                 yield f"{name}: {note}" if self.sources.several else note
