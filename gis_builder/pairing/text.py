@@ -47,6 +47,7 @@ from gis_builder.pairing.secrets import scrub_secrets
 from gis_builder.settings.pairs import TextSettings
 from gis_builder.store.records import DuplicateCluster, Issue, IssueRef, IssueText
 from pairkit.app.printable import normalize
+from pairkit.similarity.terms import segmented
 
 _MAX_PASSES = 8
 _WORD = re.compile(r"[^\W_]+")
@@ -103,7 +104,7 @@ def unusable(text: str, settings: TextSettings) -> str | None:
     """The reason code if a rendered text can't be used."""
     if not has_word(text):
         return "text_empty"
-    words = [word for word in text.split() if any(map(str.isalnum, word))]
+    words = [word for word in segmented(text).split() if any(map(str.isalnum, word))]
     if len(words) < settings.min_words or sum(map(len, words)) < settings.min_chars:
         return "text_too_short"
     return None

@@ -38,7 +38,11 @@ class TextSettings(Settings):
     min_chars: int = Field(
         default=20, ge=1, description="minimum number of characters of a text, not counting blanks"
     )
-    min_words: int = Field(default=4, ge=1, description="minimum number of words of a text")
+    min_words: int = Field(
+        default=4,
+        ge=1,
+        description="minimum number of words of a text; in scripts without blanks, of pairs of characters",
+    )
 
 
 def _relations(value: object) -> object:

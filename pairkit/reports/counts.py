@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from pairkit.dataset.bad_rows import by_reason, joined
 from pairkit.dataset.labels import LabelsRead
 from pairkit.dataset.records import PairDataset
 from pairkit.similarity.measures import LONG_TOKENS, estimated_tokens, gap_auc
+from pairkit.similarity.terms import terms
 from pairkit.system.folders import read_object
 from pairkit.system.seeded import in_turns, keyed_hash
 
@@ -51,7 +51,6 @@ _TITLES = {
 }
 _PROGRESS_STEP = 200  # pairs
 _SAMPLES_PER_SIDE = 10
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +147,10 @@ def _with_overlaps(frame: pl.DataFrame, show: Listener) -> pl.DataFrame:
     for one, other in frame.select("text1", "text2").iter_rows():
         if len(rows) % _PROGRESS_STEP == 0:
             show(Progress("comparing words", len(rows), frame.height))
-        both = words(one), words(other)
+        both = terms(one), terms(other)
         rows.append([overlap(*both, order) for order in ORDERS])
     schema = {f"overlap{order}": pl.Float64 for order in ORDERS}
     return frame.hstack(pl.DataFrame(rows, schema=schema, orient="row"))
-
-
-def words(text: str) -> list[str]:
-    """The words of a text in lower case, in order."""
-    return _WORD.findall(text.lower())
 
 
 def overlap(one: Sequence[str], other: Sequence[str], order: int) -> float | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -27,6 +26,7 @@ from pairkit.app.result_table import style
 from pairkit.app.settings import Settings
 from pairkit.dataset.judgements import SKIP, UNSURE, AnsweredError, Person, ReviewJudgement, ReviewStore
 from pairkit.similarity.measures import distinct_words, split_at_words
+from pairkit.similarity.terms import terms
 from pairkit.system.http_server import (
     LOOPBACK,
     HttpServer,
@@ -201,7 +201,6 @@ _RECENT = 30  # judgements from which the speed is computed
 _MAX_S = 600.0  # cap for the time on one pair, as the person may have left
 MOST_CHARS = 200_000  # of a text
 _SHORT_CHARS = 500  # up to this length, different words of similar texts are marked, not shared ones
-_WORD = re.compile(r"\w+")
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{8,64}$")]
 
 
@@ -317,7 +316,7 @@ def shown_pair(one: str, other: str, common: Set[str]) -> dict[str, Any]:
     """Both texts in pieces with a flag for marked ones: shared words, or different words of similar texts."""
     whole = [printable(text.replace("\r\n", "\n")) for text in (one, other)]
     texts = [text[:MOST_CHARS] for text in whole]
-    words = [{word.lower() for word in _WORD.findall(text)} for text in texts]
+    words = [{*terms(text)} for text in texts]
     shared = (distinct_words(texts[0]) & distinct_words(texts[1])) - common
     similar = (
         len(words[0] & words[1]) >= len(words[0] | words[1]) / 3 and max(map(len, texts)) <= _SHORT_CHARS

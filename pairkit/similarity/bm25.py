@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairkit.app.errors import DataError
+from pairkit.similarity.terms import segmented
 from pairkit.system.files import write_json
 from pairkit.system.folders import read_object
 
@@ -22,8 +23,8 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]+|[^\W\d_]+|[0-9]{2,}")
 
 
 def words(text: str) -> list[str]:
-    """The words of a text with repetitions."""
-    return _WORD.findall(text.lower())
+    """The words of a text with repetitions; character bigrams in scripts without blanks."""
+    return _WORD.findall(segmented(text.lower()))
 
 
 Scores: TypeAlias = npt.NDArray[np.float32]

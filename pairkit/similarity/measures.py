@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Set
 
 import polars as pl
+
+from pairkit.similarity.terms import is_unspaced, places, terms
 
 LONG_TOKENS = 512  # maximum length for BERT-like models
 
@@ -62,15 +63,13 @@ def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
     return round(1 - larger, 4)
 
 
-_WORD = re.compile(r"\w+")
-_LONG_WORD = re.compile(r"\w{3,}")
 COMMON_SHARE = 0.05  # words in a larger share of the texts are common
 _COMMON_TEXTS = 10  # common words are in more than this number of texts
 
 
 def distinct_words(text: str) -> set[str]:
-    """The distinct words of three or more letters, in lower case."""
-    return set(_LONG_WORD.findall(text.lower()))
+    """The distinct words of three or more letters, in lower case, and character bigrams."""
+    return {term for term in terms(text) if len(term) > 2 or is_unspaced(term)}
 
 
 def common_words(texts: Iterable[str]) -> frozenset[str]:
@@ -85,12 +84,14 @@ def common_words(texts: Iterable[str]) -> frozenset[str]:
 
 def split_at_words(text: str, marked: Set[str]) -> list[tuple[str, bool]]:
     """Pieces of the text, each with a flag for marked words."""
+    spans: list[tuple[int, int]] = []
+    for term, start, end in places(text):
+        if term in marked:
+            overlaps = bool(spans) and start < spans[-1][1]
+            spans.append((spans.pop()[0] if overlaps else start, end))
     pieces: list[tuple[str, bool]] = []
-    end = 0
-    for match in _WORD.finditer(text):
-        if match[0].lower() in marked:
-            if match.start() > end:
-                pieces.append((text[end : match.start()], False))
-            pieces.append((match[0], True))
-            end = match.end()
-    return [*pieces, (text[end:], False)] if end < len(text) else pieces
+    last = 0
+    for start, end in spans:
+        pieces += [(text[last:start], False), (text[start:end], True)]
+        last = end
+    return [piece for piece in [*pieces, (text[last:], False)] if piece[0]]

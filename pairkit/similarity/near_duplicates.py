@@ -1,10 +1,10 @@
 """Near-duplicates: MinHash finds candidate families, exact Jaccard similarity decides.
 
-The similarity of two texts is the Jaccard similarity of their sets of word triples (lower case; a shorter
-text is one unit). Texts whose MinHash sketches agree in a band are in one family, also indirectly. Within a
-family, all pairs at or above the threshold are joined. A pair of similarity 0.9 is in one family almost
-surely, of 0.8 with probability 0.95. The result depends only on the texts and the threshold, not on process,
-hash seed or order. A subset of the texts never has groups that the whole doesn't have.
+The similarity of two texts is the Jaccard similarity of their sets of triples of terms (words, or character
+bigrams; a shorter text is one unit). Texts whose MinHash sketches agree in a band are in one family, also
+indirectly. Within a family, all pairs at or above the threshold are joined. A pair of similarity 0.9 is in
+one family almost surely, of 0.8 with probability 0.95. The result depends only on the texts and the
+threshold, not on process, hash seed or order. A subset of the texts never has groups that the whole doesn't have.
 
 Time and memory are linear in the number of texts, also for texts from one template; `jaccard_join` describes
 the exceptions. Each text takes about 50 bytes of memory, plus the memory for the largest family.
@@ -28,6 +28,7 @@ from rensa import RMinHash
 
 from pairkit.similarity.groups import Places, alone, connected, shared
 from pairkit.similarity.jaccard_join import Hashes, mixed, tied_sets
+from pairkit.similarity.terms import terms
 from pairkit.system.files import write_errors
 
 WORD = re.compile(r"\w+")
@@ -76,7 +77,7 @@ class Shingler:
 
     def flat(self, texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
         """Hashes of all word triples (of all words if fewer), and the end of each text."""
-        words = [WORD.findall(text.lower()) for text in texts]
+        words = [*map(terms, texts)]
         counts = np.fromiter(map(len, words), np.int64, len(words))
         flat = map(self._words.__getitem__, chain.from_iterable(words))
         hashes = np.fromiter(flat, np.uint64, int(counts.sum()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from itertools import pairwise
 
 # Han, Kana, Thai, Lao, Myanmar and Khmer.
@@ -14,17 +15,36 @@ _UNSPACED = (
 )
 # Marks, such as the vowel signs of Hindi, belong to their word, but `\w` excludes them.
 _MARKS = "".join(chr(code) for code in range(0x300, 0x3100) if unicodedata.category(chr(code))[0] == "M")
-_RUN = re.compile(rf"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}])[\w{_MARKS}])+)")
+_RUN = re.compile(f"[{_UNSPACED}]+")
+_ASCII_WORD, _WORD = re.compile(r"\w+"), re.compile(rf"[\w{_MARKS}]+")
+_PLACE = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?:(?![{_UNSPACED}])[\w{_MARKS}])+")
 
 
 def terms(text: str) -> list[str]:
     """The terms in order, in lower case, with repetitions."""
-    found: list[str] = []
-    for unspaced, word in _RUN.findall(text.lower()):
-        if word:
-            found.append(word)
-        elif len(unspaced) == 1:
-            found.append(unspaced)
+    text = text.lower()
+    return _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(segmented(text))
+
+
+def segmented(text: str) -> str:
+    """The text with its character bigrams separated by blanks, if it has scripts without blanks."""
+    return text if text.isascii() else _RUN.sub(_bigrams, text)
+
+
+def _bigrams(run: re.Match[str]) -> str:
+    return f" {' '.join(map(''.join, pairwise(run[0]))) or run[0]} "
+
+
+def is_unspaced(term: str) -> bool:
+    """Whether a term is of a script without blanks between words."""
+    return _RUN.match(term) is not None
+
+
+def places(text: str) -> Iterator[tuple[str, int, int]]:
+    """Each term with its start and end in the text; bigrams overlap."""
+    for match in _PLACE.finditer(text):
+        start, end = match.span()
+        if match["run"] is None or end - start == 1:
+            yield match[0].lower(), start, end
         else:
-            found += map("".join, pairwise(unspaced))
-    return found
+            yield from ((text[at : at + 2], at, at + 2) for at in range(start, end - 1))
