@@ -260,12 +260,17 @@ def write_gis(
     return counts
 
 
+_TOO_SHORT = "text_too_short"
+
+
 def _why_empty(statistics: Mapping[str, Any]) -> str:
     left_out = {**statistics.get("rejected_issues", {}), **statistics.get("dropped_positives", {})}
     if not left_out:
         return "no duplicates found; crawl more repositories, or a longer time"
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
-    return f"every duplicate was rejected ({reasons}; see dropped.parquet); crawl more repositories"
+    is_short = {*left_out} == {_TOO_SHORT}
+    remedy = "lower text.min_words and text.min_chars" if is_short else "crawl more repositories"
+    return f"every duplicate was rejected ({reasons}; see dropped.parquet); {remedy}"
 
 
 def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:

@@ -4,7 +4,8 @@ The similarity of two texts is the Jaccard similarity of their sets of triples o
 bigrams; a shorter text is one unit). Texts whose MinHash sketches agree in a band are in one family, also
 indirectly. Within a family, all pairs at or above the threshold are joined. A pair of similarity 0.9 is in
 one family almost surely, of 0.8 with probability 0.95. The result depends only on the texts and the
-threshold, not on process, hash seed or order. A subset of the texts never has groups that the whole doesn't have.
+threshold, not on process, hash seed or order. A subset of the texts never has groups that the whole doesn't
+have.
 
 Time and memory are linear in the number of texts, also for texts from one template; `jaccard_join` describes
 the exceptions. Each text takes about 50 bytes of memory, plus the memory for the largest family.

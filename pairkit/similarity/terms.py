@@ -16,7 +16,7 @@ _UNSPACED = (
 # Marks, such as the vowel signs of Hindi, belong to their word, but `\w` excludes them.
 _MARKS = "".join(chr(code) for code in range(0x300, 0x3100) if unicodedata.category(chr(code))[0] == "M")
 _RUN = re.compile(f"[{_UNSPACED}]+")
-_ASCII_WORD, _WORD = re.compile(r"\w+"), re.compile(rf"[\w{_MARKS}]+")
+_ASCII_WORD, _WORD = re.compile(r"\w+"), re.compile(rf"[\w{_UNSPACED}{_MARKS}]+")
 _PLACE = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?:(?![{_UNSPACED}])[\w{_MARKS}])+")
 
 

@@ -133,8 +133,9 @@ def test_it_loads_with_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ({}, "no duplicates found"),
         (
             {"rejected_issues": {"text_empty": 2}, "dropped_positives": {"identical": 1}},
-            r"every duplicate was rejected \(text_empty 2, identical 1; see dropped.parquet",
+            r"every duplicate was rejected \(text_empty 2, identical 1; see dropped.parquet\); crawl more",
         ),
+        ({"rejected_issues": {"text_too_short": 2}}, r"\); lower text.min_words and text.min_chars"),
     ],
 )
 def test_no_dataset_without_positives(tmp_path: Path, counts: dict[str, Any], message: str) -> None:

@@ -44,6 +44,15 @@ def test_common_words_of_small_datasets() -> None:
 def test_split_at_words() -> None:
     assert split_at_words("Crash, crashes", {"crash"}) == [("Crash", True), (", crashes", False)]
     assert split_at_words("", {"crash"}) == []
+    assert split_at_words("文件保存失败", {"文件", "件保", "失败"}) == [
+        ("文件保", True),
+        ("存", False),
+        ("失败", True),
+    ]
+
+
+def test_distinct_words_of_scripts_without_blanks() -> None:
+    assert distinct_words("We 保存文件 now") == {"now", "保存", "存文", "文件"}
 
 
 @settings(max_examples=40)

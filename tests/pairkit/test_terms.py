@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.similarity.terms import terms
+from pairkit.similarity.terms import places, terms
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,14 @@ from pairkit.similarity.terms import terms
 )
 def test_terms_by_script(text: str, expected: list[str]) -> None:
     assert terms(text) == expected
+
+
+@given(st.text())
+def test_places_are_those_of_the_terms(text: str) -> None:
+    found = [*places(text)]
+    assert [text[start:end].lower() for _, start, end in found] == [term for term, _, _ in found]
+    if text.lower() == text:
+        assert [term for term, _, _ in found] == terms(text)
 
 
 @given(st.text())
