@@ -10,9 +10,10 @@ from functools import lru_cache
 from unicodedata import category, name
 
 from pairkit.app.printable import normalize
+from pairkit.similarity import terms
 
-# Characters of scripts without spaces; each counts as a word.
-UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+# Here each character of a script without blanks counts as a word.
+UNSPACED = re.compile(f"[{terms.UNSPACED}]")
 # Scripts whose share is counted by letters, not by words.
 _BY_LETTER = frozenset(("CJK", "KANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR"))
 _SAME = {"HIRAGANA": "KANA", "KATAKANA": "KANA"}

@@ -7,17 +7,18 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import pairwise
 
-# Han, Kana, Thai, Lao, Myanmar and Khmer.
-_UNSPACED = (
+UNSPACED = (
     "\u2e80-\u2fdf\u3005\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa"
     "\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u1000-\u103f\u1050-\u108f\u1780-\u17d3\uaa60-\uaa7f"
 )
+"""Characters of scripts without blanks (Han, Kana, Thai, Lao, Myanmar, Khmer), for a class of a pattern."""
+
 # Marks, such as the vowel signs of Hindi, belong to their word, but `\w` excludes them.
 _MARKS = "".join(chr(code) for code in range(0x300, 0x3100) if unicodedata.category(chr(code))[0] == "M")
-_RUN = re.compile(f"[{_UNSPACED}]+")
-_ASCII_WORD, _WORD = re.compile(r"\w+"), re.compile(rf"[\w{_UNSPACED}{_MARKS}]+")
-_PLACE = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?:(?![{_UNSPACED}])[\w{_MARKS}])+")
+_RUN = re.compile(f"[{UNSPACED}]+")
+_ASCII_WORD, _WORD = re.compile(r"\w+"), re.compile(rf"[\w{UNSPACED}{_MARKS}]+")
+_PLACE = re.compile(rf"(?P<run>[{UNSPACED}]+)|(?:(?![{UNSPACED}])[\w{_MARKS}])+")
 
 
 def terms(text: str) -> list[str]:
