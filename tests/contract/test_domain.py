@@ -45,12 +45,26 @@ def run(place: Path, package: str, *arguments: str) -> Done:
     return done
 
 
-def test_from_sentences_to_figures_beside_baselines(place: Path) -> None:
-    made = run(
+@pytest.fixture(scope="module")
+def pairs(place: Path) -> Done:
+    """The command that writes pairs of the sentences."""
+    return run(
         *(place, "llm_labeler", "generate", "--data", "sentences.txt", "--llm", "wordnet", "--draw", "50"),
         *("--out", "pairs", "--set", "split.test=0.4", "--json"),
     )
-    assert made.result["positives"] > 10
+
+
+@pytest.fixture(scope="module")
+def own(place: Path, pairs: Done) -> Done:
+    """The command that trains the model `own` on these pairs."""
+    return run(
+        *(place, "aoe_train", "train", "--data", "pairs/triplet", "--backbone", "bert", "--out", "own"),
+        *("--preset", "domain", "--top-layers", "1", "--lr", "1e-2", "--batch-size", "8"),
+    )
+
+
+def test_from_sentences_to_figures_beside_baselines(place: Path, pairs: Done) -> None:
+    assert pairs.result["positives"] > 10
     few = ("--backbone", "bert", "--batch-size", "8", "--json", "-q")
     domain = ("--preset", "domain", "--top-layers", "1", "--lr", "1e-2")
     trained = run(place, "aoe_train", "train", "--data", "pairs/triplet", "--out", "model", *domain, *few)
@@ -107,14 +121,8 @@ def test_suggestions_are_the_hits_of_a_search(place: Path, tmp_path: Path) -> No
         )
 
 
-def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(
-    place: Path,
-) -> None:
-    trained = run(
-        *(place, "aoe_train", "train", "--data", "pairs/triplet", "--backbone", "bert", "--out", "own"),
-        *("--preset", "domain", "--top-layers", "1", "--lr", "1e-2", "--batch-size", "8"),
-    )
-    commands = [shlex.split(line) for line in trained.err.splitlines() if line.startswith("  ")][-3:]
+def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(place: Path, own: Done) -> None:
+    commands = [shlex.split(line) for line in own.err.splitlines() if line.startswith("  ")][-3:]
     assert [command[:2] for command in commands] == [
         ["aoe", "sample"],
         ["pairs", "review"],
@@ -143,6 +151,7 @@ def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(
     assert low <= found["gain"]["difference"] <= high
 
 
+@pytest.mark.usefixtures("own")
 def test_a_sample_of_pairs_favours_neither_model(place: Path) -> None:
     both = [str(place / name) for name in ("bert", "own")]
     drawn = [aoe_train.sample(SENTENCES, model=models, progress=False).pairs for models in (both, both[::-1])]
@@ -157,6 +166,7 @@ def test_a_sample_of_pairs_favours_neither_model(place: Path) -> None:
         aoe_train.sample(SENTENCES, model=[], progress=False)
 
 
+@pytest.mark.usefixtures("own")
 def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
     """Both find texts with the same last word relevant."""
     models, sheet = [str(place / name) for name in ("bert", "own")], place / "searched"
