@@ -36,6 +36,7 @@ from aoe_train.model.run_folder import (
     work_beside,
     working_folder,
 )
+from aoe_train.model.tokens.coverage import language_warning
 from aoe_train.objectives.objective import LossFunction, qualified_name
 from aoe_train.training.arguments import (
     evaluation_precision,
@@ -206,6 +207,8 @@ class _Run:
         if not resolved.run.optim.weight_mix and "weight_mix" not in loaded.settings.optim.model_fields_set:
             yield UNSUITED
         for name, rows in loaded.data.train.items():
+            if warning := language_warning(loaded.encoder.tokenizer, rows.texts, self.sources.backbone):
+                yield warning
             texts = len(set(rows.rows[:, 0].tolist()))
             if rows.kind in ("single", "triplet") and texts < FEW_TEXTS:
                 yield f"warning: {name}: only {texts} texts; use hundreds, as few can make the model worse"

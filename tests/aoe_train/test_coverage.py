@@ -1,0 +1,33 @@
+"""Warnings of texts in a language that the backbone doesn't know."""
+
+import pytest
+
+from aoe_train import Encoder
+from aoe_train.model.tokens.coverage import language_warning
+
+TEXTS = {
+    "English": ["How do I locate my card?", "The editor crashes when I save a file.", "Where is my refund?"],
+    "code": [
+        "fn main() { let value: Vec<u8> = read_file(path)?; }",
+        "error[E0308]: mismatched types in match",
+    ],
+    "German": ["Die Datei kann nicht gespeichert werden", "Meine Karte wurde im Geschäft abgelehnt"],
+    "Spanish": [
+        "No se puede guardar el archivo porque el disco está lleno",
+        "La pantalla se apaga de repente",
+    ],
+    "Russian": ["Не удаётся сохранить файл", "Экран внезапно гаснет"],
+    "Korean": ["파일을 저장할 수 없습니다", "화면이 갑자기 꺼집니다"],
+    "Chinese": ["无法保存文件，磁盘已满", "打开编辑器时窗口崩溃，菜单显示错误"],
+    "Japanese": ["ファイルを保存できません", "画面が突然消えます"],
+    "too short": ["ok"],
+    "no letters": ["12 345"] * 20,
+}
+KNOWN = ("English", "code", "too short", "no letters")
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_languages_of_an_english_model(minilm, language):
+    warning = language_warning(Encoder.load(minilm).tokenizer, TEXTS[language], "minilm")
+    assert (warning is None) == (language in KNOWN), warning
+    assert warning is None or "multilingual-e5-small" in warning
