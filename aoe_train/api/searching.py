@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from aoe_train.api.parameters import Index, IndexModel, Model, Number, RankBy, TextColumn, Weight
+from aoe_train.api.parameters import Index, IndexModel, Model, Number, RankBy, TextColumn, Weight, notes
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
 from pairkit.dataset.flags import Out
@@ -59,7 +59,9 @@ def index(
         DataError: Missing column, no text, or a damaged model or index.
         RemoteError: The Hub could not be reached.
     """
+    from aoe_train.evaluation.embedders.embedder import tokenizer_of
     from aoe_train.model.quantization import named_quantize
+    from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build import check_place, make
     from aoe_train.searching.nearest import KINDS
     from aoe_train.searching.text_rows import read_rows
@@ -77,6 +79,9 @@ def index(
     name = str(model) if isinstance(model, str | Path) else "an Encoder in memory"
     with Display(progress) as show:
         embedder = _embedder(model, cache=cache, progress=show)
+        tokenizer = tokenizer_of(embedder)
+        if tokenizer is not None and (warning := language_warning(tokenizer, rows.texts, name)):
+            notes(progress)(warning)
         return make(rows, embedder, folder, model=name, kind=index_kind, quantize=vector_format, show=show)
 
 

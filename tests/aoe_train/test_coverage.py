@@ -2,6 +2,7 @@
 
 import pytest
 
+import aoe_train
 from aoe_train import Encoder
 from aoe_train.model.tokens.coverage import language_warning
 
@@ -31,3 +32,9 @@ def test_languages_of_an_english_model(minilm, language):
     warning = language_warning(Encoder.load(minilm).tokenizer, TEXTS[language], "minilm")
     assert (warning is None) == (language in KNOWN), warning
     assert warning is None or "multilingual-e5-small" in warning
+
+
+@pytest.mark.parametrize("language", ["German", "English"])
+def test_an_index_of_texts_in_an_unknown_language_warns(language, minilm, tmp_path, capsys):
+    aoe_train.index(TEXTS[language], model=minilm, out=tmp_path / "index", cache=language == "German")
+    assert ("hardly knows the language" in capsys.readouterr().err) == (language == "German")

@@ -117,6 +117,13 @@ class LocalEmbedder:
         return self._encoder.tokens(texts, self.prompts.chosen(prompt=prompt, name=None)).lengths
 
 
+def tokenizer_of(embedder: Embedder) -> PreTrainedTokenizerBase | None:
+    """The tokenizer of a local model; None for functions and servers."""
+    while isinstance(embedder, EmbedderWrapper):
+        embedder = embedder._embedder
+    return embedder._encoder.tokenizer if isinstance(embedder, LocalEmbedder) else None
+
+
 def shown_name(source: str) -> str:
     """A folder's name without its path, or the source itself."""
     return Path(source).resolve().name if Path(source).is_dir() else source
