@@ -25,7 +25,7 @@ from aoe_train.data.batches import Batches
 from aoe_train.data.defaults import FROM_NEIGHBOURHOOD, seeds_in
 from aoe_train.records import ColumnVectors, TeacherVectors
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.similarity.near_duplicates import near_identical_to
+from pairkit.similarity.near_duplicates import without_near_duplicates
 from pairkit.similarity.terms import terms
 from pairkit.system.seeded import keyed_hash
 
@@ -102,7 +102,7 @@ def draw_texts(examples: Examples, seed: int) -> Examples:
     order = sorted(range(len(examples.texts)), key=lambda text: keyed_hash(seed, examples.texts[text]))
     drawn = sorted(order[:MAX_TEXTS])
     texts = [examples.texts[text] for text in drawn]
-    kept = [texts[text] for text in np.unique(near_identical_to(texts)).tolist()]
+    kept = without_near_duplicates(texts)
     left_out = {"not_drawn": len(order) - len(drawn), "near_duplicate": len(texts) - len(kept)}
     reading = replace(
         examples.reading, left_out={reason: count for reason, count in left_out.items() if count}

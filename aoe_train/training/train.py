@@ -209,8 +209,8 @@ class _Run:
         for name, rows in loaded.data.train.items():
             if warning := language_warning(loaded.encoder.tokenizer, rows.texts, self.sources.backbone):
                 yield warning
-            texts = len(set(rows.rows[:, 0].tolist()))
-            if rows.kind in ("single", "triplet") and texts < FEW_TEXTS:
+            is_counted = rows.kind in ("single", "triplet")
+            if is_counted and (texts := len(set(rows.rows[:, 0].tolist()))) < FEW_TEXTS:
                 yield f"warning: {name}: only {texts} texts; use hundreds, as few can make the model worse"
             note = unused_lengths_warning(resolved.datasets[name], rows.kind, loaded.encoder.settings)
             if note is not None and name not in self.custom_losses:

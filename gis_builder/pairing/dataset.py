@@ -260,15 +260,12 @@ def write_gis(
     return counts
 
 
-_TOO_SHORT = "text_too_short"
-
-
 def _why_empty(statistics: Mapping[str, Any]) -> str:
     left_out = {**statistics.get("rejected_issues", {}), **statistics.get("dropped_positives", {})}
     if not left_out:
         return "no duplicates found; crawl more repositories, or a longer time"
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
-    is_short = {*left_out} == {_TOO_SHORT}
+    is_short = [*left_out] == ["text_too_short"]
     remedy = "lower text.min_words and text.min_chars" if is_short else "crawl more repositories"
     return f"every duplicate was rejected ({reasons}; see dropped.parquet); {remedy}"
 

@@ -63,7 +63,8 @@ def draw_sample(dataset: PairDataset, options: ReviewOptions) -> ReviewSample:
     """Draw pairs: a few of every stratum, the rest in proportion to its size."""
     rows = _once(dataset)
     top = _top(dataset)
-    size = rows.height if options.n is None and is_search(rows) else sample_size(options, rows.height)
+    of_search = is_search(rows)
+    size = rows.height if options.n is None and of_search else sample_size(options, rows.height)
     seed = 42 if options.seed is None else options.seed
     facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
     by = _by(options.strata, facts, size)
@@ -79,7 +80,7 @@ def draw_sample(dataset: PairDataset, options: ReviewOptions) -> ReviewSample:
         row = rows.row(number, named=True)
         one, other, label = row["text1"], row["text2"], float(row["label"])
         known = (strata[number], facts[number], origin_of(row))
-        pairs.append(JudgedPair(pair_id(one, other, ordered=is_search(rows)), one, other, label, *known))
+        pairs.append(JudgedPair(pair_id(one, other, ordered=of_search), one, other, label, *known))
     return ReviewSample(_settings(dataset, rows, options, top=top, by=by, seed=seed), sizes, pairs)
 
 

@@ -166,6 +166,11 @@ def near_identical(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) ->
     return [members.tolist() for members in shared(near_identical_to(texts, threshold))]
 
 
+def without_near_duplicates(texts: Sequence[str]) -> list[str]:
+    """The first text of each group of near-identical ones, in the order of the texts."""
+    return [texts[index] for index in np.unique(near_identical_to(texts)).tolist()]
+
+
 def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> Places:
     """The smallest index in each text's group; its own if it is in no group; (text,)."""
     shingler = Shingler()

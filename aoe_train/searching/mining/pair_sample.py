@@ -32,7 +32,7 @@ from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.card import dataset_card
 from pairkit.dataset.in_memory import source_name
 from pairkit.dataset.records import QUERY_COLUMNS, card_files, shard, write_dataset
-from pairkit.similarity.near_duplicates import near_identical_to
+from pairkit.similarity.near_duplicates import near_identical_to, without_near_duplicates
 from pairkit.system.seeded import keyed_hash
 
 if TYPE_CHECKING:
@@ -127,8 +127,7 @@ def _choose_texts(texts: Sequence[str], training_hashes: Sequence[np.ndarray], s
     """A random sample without near-duplicates; texts that no model was trained on come first."""
     seen = trained_on(texts, training_hashes)
     order = sorted(zip(seen, (keyed_hash(seed, text) for text in texts), texts, strict=True))
-    chosen = [text for _, _, text in order[:_MAX_TEXTS]]
-    return [chosen[index] for index in np.unique(near_identical_to(chosen)).tolist()]
+    return without_near_duplicates([text for _, _, text in order[:_MAX_TEXTS]])
 
 
 def _draw_pairs(texts: Sequence[str], vectors: Sequence[np.ndarray], seed: int, source: str) -> pl.DataFrame:
