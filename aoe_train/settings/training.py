@@ -322,10 +322,10 @@ class TeacherSettings(TeacherModelSettings):
 
 
 class CardSettings(Settings):
-    """Entries of the model card that a run cannot determine."""
+    """Entries of the model card."""
 
     license: str = "unknown"  # licence id of the Hub, such as apache-2.0
-    language: Names = ()  # language codes, such as en
+    language: Names = ()  # language codes, such as en; unset: those of the training texts, by py3langid
     base_model: str | None = None  # the backbone's Hub id, if it is a local folder
 
 

@@ -38,7 +38,7 @@ def model_card(name: str, record: Mapping[str, Any], dim: int, *, about: CardSet
         library="sentence-transformers",
         tags=_TAGS,
         license_id=about.license,
-        language=about.language or (packaged.language if packaged else ()),
+        language=about.language or record["languages"],
         base_model=base,
         datasets=list(dict.fromkeys(filter(None, from_hub))),
         results=_measured(record),

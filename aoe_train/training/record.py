@@ -12,6 +12,7 @@ from aoe_train.data.mixture import Mixture, describe, describe_all, format_epoch
 from aoe_train.data.run_data import Sources, unwrap_single
 from aoe_train.evaluation.tasks import defined
 from aoe_train.model.run_folder import hash_files, versions
+from aoe_train.model.tokens.coverage import languages
 from aoe_train.objectives.objective import LossFunction, loss_weights
 from aoe_train.settings.training import PAPERS
 from pairkit import __version__
@@ -100,6 +101,7 @@ def run_record(
         "encoder": setup.encoder.settings.model_dump(mode="json"),
         **({"advisers": teachers} if teachers else {}),
         **rows_record(setup),
+        "languages": languages([text for rows in setup.data.train.values() for text in rows.texts]),
         "training_texts": settings.log.training_texts and keeps_model,
         "versions": versions(),
         "wall_s": round(wall_s, 3),

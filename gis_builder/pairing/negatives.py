@@ -8,7 +8,6 @@ suffice.
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,8 +17,7 @@ from gis_builder.pairing.sampler import GapMatcher, NegativeSampler, Timeline, W
 from gis_builder.settings.pairs import PairSettings
 from gis_builder.settings.strategies import Retriever, strategy_of
 from gis_builder.store.records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
-
-_WORD = re.compile(r"\w+")
+from pairkit.similarity.terms import terms
 
 Link = frozenset[IssueRef]  # two issues of which one mentions the other
 
@@ -119,7 +117,7 @@ class _RepoNegatives:
         self._strategy = strategy_of(self._settings.negatives)
         self._set_candidates(sorted(self._paired))
         titles = {ref: inputs.texts[ref].text.partition("\n")[0] for ref in issues}
-        self._titles = {ref: _WORD.findall(title.lower()) for ref, title in titles.items()}
+        self._titles = {ref: terms(title) for ref, title in titles.items()}
         self.sampler = NegativeSampler(pairs, self._why_not, inputs.seed)
 
     def draw(self, count: int) -> int:

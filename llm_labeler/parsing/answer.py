@@ -15,6 +15,7 @@ from llm_labeler.parsing.phrases import ABOUT, CORRECTS, ECHO, HEAD, LABEL
 from llm_labeler.parsing.scripts import is_translation
 from llm_labeler.parsing.sentence import SourceText, has_words, refine, tidy, why_no_sentence
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
+from pairkit.similarity.terms import terms
 
 # Why a piece of an answer is not a candidate.
 REASONS: Mapping[str, str] = MappingProxyType(
@@ -336,7 +337,6 @@ _CHANGE_LABEL = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _MAX_LINE = 4000  # characters
-_WORD = re.compile(r"[^\W_]+")
 
 
 def parse_hard_negatives(raw: str, *, text: str, finish: str, size: int | None) -> list[Item]:
@@ -362,4 +362,4 @@ def _from_json(raw: str) -> str | None:
 
 
 def _words_of(sentence: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(sentence.lower()))
+    return tuple(terms(sentence))

@@ -205,6 +205,11 @@ def generate(
     record, texts, providers = prepare(source, column, settings, functions)
     notes.add_input(texts, remote_llms(settings, providers))
     check_out(out, record.run_json(), fresh=fresh)
+    if any(settings.llm[name].kind == "wordnet" for name in providers):
+        from llm_labeler.clients.wordnet import language_warning
+
+        if warning := language_warning([text.text for text in texts.texts]):
+            notes.add(warning)
     with (
         held_folder(work, IN_USE),
         AnswerStore.open(work / STORE_FILE, create=True) as store,

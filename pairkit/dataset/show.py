@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +15,9 @@ from rich.text import Text
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import printable
 from pairkit.dataset.records import PairDataset, with_provenance
+from pairkit.similarity.terms import is_unspaced, places
 
-_WORD = re.compile(r"[^\W\d_]{4,}")
-# Stop words.
+_MIN_LETTERS, _MIN_LETTERS_OTHER = 4, 3  # of a marked word, in ASCII and others
 _STOP_WORDS = frozenset((
     "about", "after", "again", "also", "another", "because", "been", "before", "being", "but", "could",
     "does", "doesn", "doing", "done", "each", "even", "every", "first", "from", "have", "here", "into",
@@ -46,7 +45,7 @@ class ShownPair:
 
     def __rich__(self) -> Table:
         row = self.row
-        shared = _words(row["text1"]) & _words(row["text2"])
+        one, two = row["text1"], row["text2"]
         # As `Text`, because rich would read `[bot]` in a dataset as markup.
         title, caption = _plain(f"{self.where}; label {row['label']:g}"), _plain(_caption(row))
         table = Table(box=box.ROUNDED, show_lines=True, title=title, caption=caption, expand=True)
@@ -54,7 +53,7 @@ class ShownPair:
             number = row.get(f"number{side}")
             issue = "" if number is None else f": {row.get('repo') or ''}#{number}"
             table.add_column(_plain(f"text{side}{issue}"), ratio=1, overflow="fold")
-        table.add_row(_marked(row["text1"], shared), _marked(row["text2"], shared))
+        table.add_row(_marked(one, two), _marked(two, one))
         return table
 
     def __repr__(self) -> str:
@@ -73,7 +72,7 @@ class ShownPair:
 
 
 def pick_pair(dataset: PairDataset, split: str | None, number: int, label: int | None) -> ShownPair:
-    """Row `place` of a split (default: the last split), counted among rows with `label` if given."""
+    """Row `number` of a split (default: the last split), counted among rows with `label` if given."""
     split = split or [*dataset.splits][-1]
     if split not in dataset.splits:
         raise ConfigError(f"split = {split}: {dataset.source} has {', '.join(dataset.splits)}")
@@ -103,15 +102,26 @@ def _plain(text: str) -> Text:
     return Text(printable(text))
 
 
-def _words(text: str) -> set[str]:
-    return {word.lower() for word in _WORD.findall(text)} - _STOP_WORDS
+def _words(text: str) -> dict[tuple[int, int], str]:
+    """The words that can be marked, by their place; of scripts without blanks, all bigrams."""
+    return {
+        (start, end): term
+        for term, start, end in places(text)
+        if is_unspaced(term)
+        or (
+            len(term) >= (_MIN_LETTERS if term.isascii() else _MIN_LETTERS_OTHER)
+            and not term.isdigit()
+            and term not in _STOP_WORDS
+        )
+    }
 
 
-def _marked(text: str, shared: set[str]) -> Text:
+def _marked(text: str, other: str) -> Text:
     shown = text if len(text) <= _MAX_CHARS else text[:_MAX_CHARS].rstrip() + " …"
     marked = _plain(shown)
     marked.highlight_regex(r"\A[^\n]*", "bold")
-    for match in _WORD.finditer(marked.plain):
-        if match[0].lower() in shared:
-            marked.stylize("bold yellow", *match.span())
+    shared = {*_words(other).values()}
+    for place, word in _words(marked.plain).items():
+        if word in shared:
+            marked.stylize("bold yellow", *place)
     return marked

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairkit.app.errors import DataError
-from pairkit.similarity.terms import segmented
+from pairkit.similarity.terms import MARKS, segmented
 from pairkit.system.files import write_json
 from pairkit.system.folders import read_object
 
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     import bm25s
 
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]+|[^\W\d_]+|[0-9]{2,}")
+_ASCII_WORD = re.compile(r"[a-z_][a-z0-9_]+|[a-z]|[0-9]{2,}")
+_WORD = re.compile(rf"(?:[^\W\d]|[{MARKS}])[\w{MARKS}]+|[^\W\d_]|[0-9]{{2,}}")
 
 
 def words(text: str) -> list[str]:
     """The words of a text with repetitions; character bigrams in scripts without blanks."""
-    return _WORD.findall(segmented(text.lower()))
+    text = text.lower()
+    return _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(segmented(text))
 
 
 Scores: TypeAlias = npt.NDArray[np.float32]

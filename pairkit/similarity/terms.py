@@ -14,11 +14,12 @@ UNSPACED = (
 )
 """Characters of scripts without blanks (Han, Kana, Thai, Lao, Myanmar, Khmer), for a class of a pattern."""
 
-# Marks, such as the vowel signs of Hindi, belong to their word, but `\w` excludes them.
-_MARKS = "".join(chr(code) for code in range(0x300, 0x3100) if unicodedata.category(chr(code))[0] == "M")
+MARKS = "".join(chr(code) for code in range(0x300, 0x3100) if unicodedata.category(chr(code))[0] == "M")
+"""Marks, such as the vowel signs of Hindi, which belong to their word but are not in `\\w`."""
+
 _RUN = re.compile(f"[{UNSPACED}]+")
-_ASCII_WORD, _WORD = re.compile(r"\w+"), re.compile(rf"[\w{UNSPACED}{_MARKS}]+")
-_PLACE = re.compile(rf"(?P<run>[{UNSPACED}]+)|(?:(?![{UNSPACED}])[\w{_MARKS}])+")
+_ASCII_WORD, _WORD = re.compile(r"\w+"), re.compile(rf"[\w{UNSPACED}{MARKS}]+")
+_PLACE = re.compile(rf"(?P<run>[{UNSPACED}]+)|(?:(?![{UNSPACED}])[\w{MARKS}])+")
 
 
 def terms(text: str) -> list[str]:

@@ -19,6 +19,7 @@ def record(**changes: Any) -> dict[str, Any]:
         "encoder": {"pooling": "avg", "max_length": 64, "prompts": {}, "default_prompt_name": None},
         "rows": {"train": 5749, "kind": "graded", "dev": 1500},
         "batches": {"truncated_texts": 3},
+        "languages": ["de"],
         "training_texts": True,
         "result": {"dev": 0.87, "dev_before": 0.86, "dev_metric": "spearman"},
         "dev_history": [{"step": 40, "eval_dev": 0.87}],
@@ -110,5 +111,5 @@ def test_card_has_the_hub_id_of_a_packaged_backbone(backbone, model):
     sources = {"data": "pairs.tsv", "backbone": backbone}
     card = model_card("model", record(sources=sources), 384)
     head = yaml.safe_load(card.split("---\n", 2)[1])
-    assert (head["base_model"], head["language"], head["license"]) == (model.hub_id, ["en"], "unknown")
+    assert (head["base_model"], head["language"], head["license"]) == (model.hub_id, ["de"], "unknown")
     assert "The backbone's is `apache-2.0`." in card

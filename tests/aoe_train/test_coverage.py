@@ -4,7 +4,7 @@ import pytest
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train.model.tokens.coverage import language_warning
+from aoe_train.model.tokens.coverage import language_warning, languages
 
 TEXTS = {
     "English": ["How do I locate my card?", "The editor crashes when I save a file.", "Where is my refund?"],
@@ -38,3 +38,9 @@ def test_languages_of_an_english_model(minilm, language):
 def test_an_index_of_texts_in_an_unknown_language_warns(language, minilm, tmp_path, capsys):
     aoe_train.index(TEXTS[language], model=minilm, out=tmp_path / "index", cache=language == "German")
     assert ("hardly knows the language" in capsys.readouterr().err) == (language == "German")
+
+
+def test_languages_are_named_from_a_tenth_of_the_texts_on():
+    texts = [*TEXTS["German"] * 10, *TEXTS["Chinese"] * 2, TEXTS["English"][0]]
+    assert languages(texts) == ["de", "zh"]
+    assert languages([]) == []

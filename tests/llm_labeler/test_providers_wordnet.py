@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.clients.wordnet import WordnetProvider
+from llm_labeler.clients.wordnet import WordnetProvider, language_warning
 from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.records import Ask, AskKey, Polarity, Prices, Provider, Task, TokenUsage
 from llm_labeler.settings import LlmSettings
@@ -226,3 +226,16 @@ def test_everyday_english() -> None:
     assert same(text)[0] == "If you have a fever, you should see a physician."
     assert "You should see a doctor if you have a fever." in same(text)
     assert opposite(text)[0] == "If you have a fever, you should not see a doctor."
+
+
+@pytest.mark.parametrize(
+    ("texts", "is_english"),
+    [
+        (["How do I reset my card?", "a dog runs", "borrow checker fails on closures"], True),
+        (["Wie kann ich mein Passwort ändern?", "Der Bildschirm wird schwarz", "How do I pay?"], False),
+        (["如何更改我的密码？"], False),
+        ([], True),
+    ],
+)
+def test_other_languages_are_warned_of(texts: list[str], is_english: bool) -> None:
+    assert (language_warning(texts) is None) == is_english

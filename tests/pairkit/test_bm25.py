@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pairkit.similarity.bm25 import Bm25, best
+from pairkit.similarity.bm25 import Bm25, best, words
 
 TEXTS = ["red boat", "red car red", "blue", "..."]
 
@@ -17,6 +17,19 @@ def test_score() -> None:
     idf = log(1 + (4 - 2 + 0.5) / (2 + 0.5))
     by_hand = [idf * tf / (tf + 1.5 * (0.25 + 0.75 * length / 1.5)) for tf, length in ((1, 2), (2, 3))]
     assert scores == pytest.approx([*by_hand, 0, 0], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Can't open x_1 in 3 of 12", ["can", "t", "open", "x_1", "in", "of", "12"]),
+        ("Größe geöffnet", ["größe", "geöffnet"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("打开 Excel文件", ["打开", "excel", "文件"]),
+    ],
+)
+def test_words_by_script(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
 
 
 def test_unknown_words() -> None:

@@ -18,6 +18,7 @@ from aoe_train.settings.prompts import NamedPrompts, written_out
 from aoe_train.settings.training import Similarity
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
+from pairkit.similarity.terms import terms
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -79,7 +80,7 @@ def count_tokens(embedder: Embedder, texts: list[str], prompt: str | None = None
     """Tokens of each text that the model reads; without `token_counts` the number of words."""
     if hasattr(embedder, "token_counts"):
         return np.asarray(embedder.token_counts(texts, prompt))
-    return np.array([max(1, len(text.split())) for text in texts], np.int64)
+    return np.array([max(1, len(terms(text))) for text in texts], np.int64)
 
 
 def in_batches(texts: Iterable[str], most_texts: int, most_characters: int) -> Iterator[list[str]]:

@@ -165,13 +165,12 @@ class Packaged:
 
     hub_id: str
     license: str
-    language: tuple[str, ...]
     folder: Callable[[], Path]
 
 
 PACKAGED: Mapping[str, Packaged] = {
-    "minilm": Packaged("sentence-transformers/all-MiniLM-L6-v2", "apache-2.0", ("en",), minilm_folder),
-    "smollm2": Packaged("HuggingFaceTB/SmolLM2-135M-Instruct", "apache-2.0", ("en",), smollm2_folder),
+    "minilm": Packaged("sentence-transformers/all-MiniLM-L6-v2", "apache-2.0", minilm_folder),
+    "smollm2": Packaged("HuggingFaceTB/SmolLM2-135M-Instruct", "apache-2.0", smollm2_folder),
 }
 
 

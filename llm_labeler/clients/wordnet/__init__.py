@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from importlib.metadata import version
 
 from llm_labeler.clients.wordnet.annotator import candidates
@@ -21,8 +22,23 @@ from llm_labeler.clients.wordnet.queries import queries
 from llm_labeler.records import Ask, LlmReply, Polarity, Prices, TokenUsage, content_hash
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError
+from pairkit.similarity.terms import terms
 
 VERSION = 3  # of the rules; answers of other versions are not reused
+
+_FREQUENT = "a an and are can does for from how is it my not of on that the this to what when with you"
+
+
+def language_warning(texts: Sequence[str]) -> str | None:
+    """A warning if fewer than half of the texts, of up to some 200, have a frequent English word."""
+    sample = texts[:: max(1, len(texts) // 200)]
+    frequent = {*_FREQUENT.split()}
+    if 2 * sum(not frequent.isdisjoint(terms(text)) for text in sample) >= len(sample):
+        return None
+    return (
+        "warning: most sentences are not English, and the rules of wordnet know only English; use an LLM, or"
+        " train on the sentences without labels (`aoe train --data SENTENCES` with a multilingual backbone)"
+    )
 
 
 class WordnetProvider:
