@@ -14,6 +14,7 @@ RUN = (
         ROOT / "README.md",
         _DOCS / "start.md",
         _DOCS / "howto" / "extend.md",
+        _DOCS / "howto" / "faq.md",
         _DOCS / "howto" / "python.md",
         _DOCS / "howto" / "mixtures.md",
         _DOCS / "howto" / "objectives.md",
