@@ -18,7 +18,8 @@ RUN = (
         _DOCS / "howto" / "python.md",
         _DOCS / "howto" / "mixtures.md",
         _DOCS / "howto" / "objectives.md",
-        _DOCS / "howto" / "similarity.md",
+        _DOCS / "howto" / "search.md",
+        _DOCS / "howto" / "vector-databases.md",
     ),
     *sorted((_DOCS / "tutorials").glob("*.md")),
 )

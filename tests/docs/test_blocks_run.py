@@ -127,7 +127,7 @@ def test_reranker_example_trains_a_model(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
     Path("gis").mkdir()
     pl.read_csv("pairs.tsv", separator="\t").head(8).write_parquet("gis/train.parquet")
-    page = ROOT / "docs" / "howto" / "rerankers.md"
+    page = ROOT / "docs" / "howto" / "teachers.md"
     (text,) = (block.text for block in blocks_of(page) if block.language == "python")
     for old, new in (
         ('"cross-encoder/ms-marco-MiniLM-L6-v2"', '"./model"'),
