@@ -115,7 +115,7 @@ def model(colours: Colours) -> Iterator[str]:
     yield words("sentence-transformers", 778, 134, colours.faint)
     yield words("loads as it is", 778, 154, colours.faint)
     yield f'<path d="M 778 172 H 930" stroke="{colours.edge}" stroke-width="1"/>'
-    for place, command in enumerate(("aoe evaluate", "aoe encode", "aoe export")):
+    for place, command in enumerate(("aoe evaluate", "aoe search, serve", "aoe export")):
         yield words(command, 778, 198 + 26 * place, colours.text, 14, font=MONO)
 
 
