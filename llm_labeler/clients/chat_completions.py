@@ -18,6 +18,9 @@ from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 
 # Fields that `extra` must not set.
 _RESERVED = frozenset(("model", "messages", "n", "stream", "max_tokens", "max_completion_tokens"))
+_KEY_IN_EXTRA = re.compile(
+    r'"(?:x-)?(?:api[_-]?key|authorization|(?:access|auth)[_-]?token|secret|password)": "', re.I
+)
 NOT_UTF8 = "the text has half a surrogate pair, which can't be sent"
 _UNKNOWN_FIELD = re.compile(
     r"unsupported|not supported|unrecogni[sz]ed|unknown|extra|not permitted|not allowed|unexpected|instead",
@@ -42,6 +45,11 @@ class Dialect:
             raise ConfigError(
                 f"llm {name}: extra has {reserved[0]}, which has its own setting or can't be changed; remove"
                 f" it from [llm.{name}.extra]"
+            )
+        if _KEY_IN_EXTRA.search(json.dumps(settings.extra, default=str)):
+            raise ConfigError(
+                f"llm {name}: extra is saved with the answers, so it can't have a key; store the key in an"
+                f" environment variable, and name that as api_key_env in [llm.{name}]"
             )
         self._name, self._settings = name, settings
         self._refused: set[str] = set()

@@ -32,7 +32,7 @@ QUIET = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}
             lambda: ANY.detect("work", settings=5, progress=False),
             "settings = 5: expected a mapping of dotted keys",
         ),
-        (lambda: ANY.detect("work", settings={5: 5}, progress=False), "settings = {5: 5}: "),
+        (lambda: ANY.detect("work", settings={5: 5}, progress=False), "settings = 5: "),
         (lambda: ANY.detect("work", settings=[5], progress=False), "settings = [5]: "),
         (
             lambda: ANY.detect("work", settings="detect.x", progress=False),

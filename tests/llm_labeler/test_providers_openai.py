@@ -192,6 +192,8 @@ def test_building_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     ("extra", "says"),
     [
         *(({name: 1}, f"extra has {name}") for name in ("model", "n", "stream", "max_tokens", "messages")),
+        ({"api_key": "sk-1"}, "extra is saved with the answers"),
+        ({"extra_headers": {"X-Api-Key": "sk-1"}}, "extra is saved with the answers"),
         ({"since": time}, "llm llama: extra can't be written as JSON"),
         ({"x": float("nan")}, "llm llama: extra can't be written as JSON"),
     ],
