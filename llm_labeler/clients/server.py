@@ -127,6 +127,7 @@ class ServerProvider:
         self._settings = settings
         self.address = _find_address(name, settings)
         self.dialect = Dialect(name, settings)
+        self.refused = self.dialect.refused
         self.parameters_text = settings.answer_parameters(name, self.address.url)
         self.parameters = content_hash(self.parameters_text)
         self.prices = find_prices(settings, self.address)
@@ -145,7 +146,7 @@ class ServerProvider:
     def bound(self, ask: Ask) -> TokenUsage:
         """Upper bound on the tokens of a call."""
         sizes = [len(message.content.encode("utf-8", "surrogatepass")) for message in ask.messages]
-        schema = schema_bytes(ask) if self.dialect.form.format == "json_schema" else 0
+        schema = schema_bytes(ask) if self.dialect.form(ask).format == "json_schema" else 0
         prompt = sum(sizes) + _TOKENS_PER_MESSAGE * len(sizes) + _TOKENS_PER_CALL + schema
         return TokenUsage(prompt, self._settings.max_tokens)
 
@@ -176,19 +177,23 @@ class ServerProvider:
         if not can_be_sent(ask):
             raise CallFailed("rejected", NOT_UTF8, retry=False, final=True)
         while True:
-            form = self.dialect.form
+            form = self.dialect.form(ask)
             try:
                 body = self.dialect.body(ask, form)
                 answer = await self.channel.post("/chat/completions", body, most_bytes=_MAX_BYTES)
-                return reply_of(read_body(answer))
+                reply = reply_of(read_body(answer))
             except NoAnswer as missed:
                 raise no_answer(missed) from missed
             except RefusedCall as refused:
-                if not self.dialect.adapt(refused.refusal, form):
-                    raise await self.explain(refused) from refused
+                if not self.dialect.adapt(ask, form, refused.refusal):
+                    retry = self.dialect.may_repeat(ask, form)
+                    raise await self.explain(refused, retry=retry) from refused
+            else:
+                self.dialect.answered(ask, form)
+                return reply
 
-    async def explain(self, refused: RefusedCall) -> CallFailed | PairkitError:
-        """The error for a refusal."""
+    async def explain(self, refused: RefusedCall, *, retry: bool = False) -> CallFailed | PairkitError:
+        """The error for a refusal; `retry`: the same question may be answered in another attempt."""
         refusal = refused.refusal
         if refusal.is_exhausted:
             return call_error(self.name, refused)
@@ -202,7 +207,7 @@ class ServerProvider:
             )
         if refusal.is_about_model:
             return await self._model_error(refusal)
-        return self.dialect.setting_error(refusal) or call_error(self.name, refused)
+        return self.dialect.setting_error(refusal) or call_error(self.name, refused, retry=retry)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -49,6 +49,9 @@ CREATE TABLE batches (
 );
 """
 
+# fields of requests that a server doesn't know; also in stores of the same version that lack the table
+_REFUSED = "CREATE TABLE IF NOT EXISTS refused (llm, parameters, field, UNIQUE (llm, parameters, field))"
+
 SCHEMA = Schema("label store", _APPLICATION, 1, _TABLES)
 Row = tuple[Any, ...]
 
@@ -214,7 +217,10 @@ class AnswerStore:
     def open(cls, path: Path, *, create: bool = False) -> AnswerStore:
         """Open the store at `path`."""
         absent = "no such label store; run `label generate` first, or give its work folder (--work) as work"
-        return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
+        connection = open_database(path, SCHEMA, create=create, absent=absent)
+        with database_errors(path):
+            connection.execute(_REFUSED)
+        return cls(path, connection)
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and close it."""
@@ -301,6 +307,18 @@ class AnswerStore:
     def has_answer(self, llm: str, parameters: str) -> bool:
         """Whether an LLM ever answered under these parameters."""
         return self._one(_HAS_ANSWER, llm, parameters) is not None
+
+    def refused(self, llm: str, parameters: str) -> set[str]:
+        """Fields that the server of an LLM doesn't know."""
+        sql = "SELECT field FROM refused WHERE llm = ? AND parameters = ?"
+        with database_errors(self.path):
+            return {field for (field,) in self._connection.execute(sql, (llm, parameters))}
+
+    def save_refused(self, llm: str, parameters: str, fields: Iterable[str]) -> None:
+        """Save fields that the server of an LLM doesn't know."""
+        with self._writing() as connection:
+            rows = [(llm, parameters, field) for field in fields]
+            connection.executemany("INSERT OR IGNORE INTO refused VALUES (?, ?, ?)", rows)
 
     def failures(self) -> Iterator[Failure]:
         """Questions that failed, in the order of `answers`."""
