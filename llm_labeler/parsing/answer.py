@@ -11,9 +11,17 @@ from types import MappingProxyType
 
 from llm_labeler.parsing.data import items_of, read_data
 from llm_labeler.parsing.lines import read_lines
-from llm_labeler.parsing.phrases import ABOUT, CORRECTS, ECHO, HEAD, LABEL
+from llm_labeler.parsing.phrases import CORRECTS, ECHO, HEAD, LABEL
 from llm_labeler.parsing.scripts import is_translation
-from llm_labeler.parsing.sentence import SourceText, has_words, refine, tidy, why_no_sentence
+from llm_labeler.parsing.sentence import (
+    STOP,
+    SourceText,
+    has_words,
+    polarity_of,
+    refine,
+    tidy,
+    why_no_sentence,
+)
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
 
 # Why a piece of an answer is not a candidate.
@@ -118,10 +126,12 @@ _TURN = re.compile(
 _WITHIN = re.compile(
     r"(?<=[.!?。\"”'’)\]])\s*(?=###? ?\w+|(?:New |Next )?Input(?: sentence| text)? ?:|(?:USER|User|HUMAN"
     r"|Human|ASSISTANT"
-    r"|Assistant|Question|Q) ?:|用户[:：]|输入句子?[:：]|You are a highly smart)"
+    r"|Assistant|Question|Q) ?:|Sentence ?:|用户[:：]|输入句子?[:：]|句子[:：]|You are a highly smart)"
     r"|(?<=[.!?。\"”])(?:assistant|user|model)[ \t]*(?=\n|$)"
 )
-_SENTENCE = re.compile(r"(?:sentence|text|句子) ?[:：][*_]*", re.IGNORECASE)
+_SENTENCE = re.compile(
+    r"(?:sentence|text|句子|文|satz|oraci[oó]n|frase|phrase|texte|texto) ?[:：][*_]*", re.IGNORECASE
+)
 
 
 def parse_answer(
@@ -131,13 +141,15 @@ def parse_answer(
     source, ending = SourceText.of(text), ending_of(finish)
     before, answer, tail = _split_turns(_plain(raw[:MAX_CHARS]), source)
     is_page = source.lacks("<") and _PAGE.match(answer) is not None and "<li" not in answer
-    parsed = [] if is_page else _read(answer[:_MAX_ANSWER], source, size, polarity)
+    parsed, is_whole = ([], False) if is_page else _read(answer[:_MAX_ANSWER], source, size, polarity)
     if not parsed and answer.strip():
         parsed = [Item(tidy(answer), "unparsable")]
     items = before + _after_refusal(parsed)
     items += [Item(tidy(tail), "runaway")] if has_words(tail) else []
     items = _compare_items(items, source)
     unread = (answer[_MAX_ANSWER:] + raw[MAX_CHARS:]).strip()
+    # Some servers give no finish_reason or another one, such as `tool_calls`.
+    ending = "complete" if is_whole and ending != "refused" else ending
     items = _mark_end(items, "cut" if unread else ending)
     kept = [index for index, item in enumerate(items) if item.reason is None]
     for index in kept[size:] if size is not None else ():
@@ -156,8 +168,10 @@ def _plain(raw: str) -> str:
     return _BROKEN.sub("\ufffd", _ENDS.sub("\n", raw)).translate(_SPACES)
 
 
-def _read(text: str, source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:
-    """Read JSON, a code block, or all lines."""
+def _read(
+    text: str, source: SourceText, size: int | None, polarity: Polarity | None
+) -> tuple[list[Item], bool]:
+    """Read JSON, a code block, or all lines; also whether it is valid JSON, and therefore complete."""
     if text.strip()[:1] == '"' and "\\" in text:
         with suppress(ValueError):
             text = _plain(str(json.loads(text, strict=False)))  # the answer is a JSON string
@@ -166,9 +180,9 @@ def _read(text: str, source: SourceText, size: int | None, polarity: Polarity | 
         fences = [*_FENCE.finditer(text)] if source.lacks("`") else []
         end = fences[1].start() if len(fences) > 1 else len(text)
         if not fences or not has_words(text[fences[0].end() : end]):
-            return read_lines(_FENCE.sub("", text) if fences else text, source, size, polarity)
+            return read_lines(_FENCE.sub("", text) if fences else text, source, size, polarity), False
         items = read_lines(text[fences[0].end() : end], source, size, polarity)
-        return [*_outside(text[: fences[0].start()], source), *items, *_outside(text[end:], source)]
+        return [*_outside(text[: fences[0].start()], source), *items, *_outside(text[end:], source)], False
     strings = [item for value in data.values for item in items_of(value, source, polarity)]
     kept = sum(item.reason is None for item in strings)
     items = []
@@ -182,7 +196,7 @@ def _read(text: str, source: SourceText, size: int | None, polarity: Polarity | 
     if not data.is_closed and items:
         items[-1] = replace(items[-1], reason=items[-1].reason or "cut_off")
     items = items or [Item("", "empty_answer")]
-    return [*_outside(data.before, source), *items, *_outside(data.after, source)]
+    return [*_outside(data.before, source), *items, *_outside(data.after, source)], data.is_valid
 
 
 def _outside(text: str, source: SourceText) -> list[Item]:
@@ -237,7 +251,8 @@ def _turn_end(text: str, source: SourceText) -> int:
     lines = text.split("\n")
     for number, line in enumerate(lines):
         bare = line[:2000].strip(_RULES)
-        if has_sentence and bare and _opens_turn(line.strip(), bare, lines[number + 1 : number + 4], source):
+        may_open = bare and (has_sentence or (_SENTENCE.match(bare) and not source.resembles(bare)))
+        if may_open and _opens_turn(line.strip(), bare, lines[number + 1 : number + 4], source):
             return offset
         match = _WITHIN.search(line)
         if match is not None and match.start() and source.lacks(_WITHIN):
@@ -269,10 +284,18 @@ def _opens_turn(line: str, bare: str, below: list[str], source: SourceText) -> b
     match = source.begins(ECHO, bare) or source.begins(_SENTENCE, bare)
     if match is None or _is_about_source(bare, source):
         return False
+    asked = bare[match.end() :]
     after = next((line.strip(_RULES) for line in below if line.strip(_RULES)), "")
+    after = next(filter(_names_answer, (asked[stop.end() :] for stop in STOP.finditer(asked))), after)
     answers = after.endswith((":", "：")) or HEAD.match(after) or after[:1] in ("[", "{")
-    is_asked = has_words(bare[match.end() :]) and (answers or (LABEL.match(after) and ABOUT.match(after)))
+    is_asked = has_words(asked) and (answers or _names_answer(after))
     return bool(is_asked) or _SENTENCE.match(bare) is None
+
+
+def _names_answer(line: str) -> bool:
+    """Whether a line begins with a label such as `Synonyms:`."""
+    label = LABEL.match(line)
+    return label is not None and polarity_of(label.group()) is not None
 
 
 def _after_refusal(items: list[Item]) -> list[Item]:
@@ -341,7 +364,9 @@ _WORD = re.compile(r"[^\W_]+")
 
 def parse_hard_negatives(raw: str, *, text: str, finish: str, size: int | None) -> list[Item]:
     """Like `parse_answer` for negatives; each item has the kind of change that its line begins with."""
-    plain = _from_json(raw[:MAX_CHARS]) or raw
+    if plain := _from_json(raw[:MAX_CHARS]):
+        finish = finish if ending_of(finish) == "refused" else "stop"
+    plain = plain or raw
     kinds: dict[tuple[str, ...], str] = {}
     for match in _CHANGE_LABEL.finditer(plain):
         line = plain[match.end() : match.end() + _MAX_LINE].partition("\n")[0]

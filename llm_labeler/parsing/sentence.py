@@ -305,8 +305,8 @@ def _split_remark(text: str, source: SourceText) -> tuple[str, str]:
             return sentence.rstrip(), remark.strip()
     stops = [match.end() for match in islice(STOP.finditer(text), _MAX_MATCHES)]
     for start, end in zip(stops, [*stops[1:], len(text)], strict=False):
-        if start < len(text) and (
-            source.is_remark(text[start:end]) or is_translation(text[start:end], text[:start])
-        ):
+        piece = text[start:end]
+        is_note = NOTE.match(piece) is not None and source.lacks(NOTE)
+        if piece and (is_note or source.is_remark(piece) or is_translation(piece, text[:start])):
             return text[:start].rstrip(), text[start:].strip()
     return text, ""
