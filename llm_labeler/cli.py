@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 from llm_labeler import api
@@ -27,7 +29,8 @@ def _generate(
 ) -> None:
     if dry_run:
         show(api.plan(**arguments), json=json, quiet=quiet)
-        next_step("start the run", "the same command without --dry-run", quiet=quiet)
+        words = [word for word in sys.argv[1:] if word != "--dry-run"]
+        next_step("start the run", ["label", *words], quiet=quiet)
         return
     _complete(generate, arguments, json=json, quiet=quiet)
 
@@ -41,14 +44,14 @@ def _complete(run: Any, arguments: Any, *, json: bool = False, quiet: bool = Fal
 
 
 def _score(score: Any, arguments: Any, *, json: bool = False, quiet: bool = False) -> None:
-    show(score(**arguments), json=json, quiet=quiet)
-    parse = ["label", "parse", "--work", arguments["work"], "--aggregation", "weighted"]
-    next_step("make the dataset with another aggregation", parse, quiet=quiet or json)
-
-
-def _report(report: Any, arguments: Any, *, json: bool = False, quiet: bool = False) -> None:
-    show(report(**arguments), json=json, quiet=quiet)
-    next_step("look at one sentence", ["label", "show", "row:1", "--work", arguments["work"]], quiet=quiet)
+    report = score(**arguments)
+    show(report, json=json, quiet=quiet)
+    if report.judges is not None:
+        rows = [row for row in report.rows if row.by == "aggregation"]
+        best, work = max(rows, key=lambda row: row.f1 or 0.0).name, Path(arguments["work"])
+        out = work.with_name(f"{work.stem}-{best}")
+        parse = ["label", "parse", "--work", work, "--out", out, "--aggregation", best]
+        next_step("make the dataset with the best aggregation", parse, quiet=quiet or json)
 
 
 _SETTINGS = "llm_labeler.settings:LabelSettings"
@@ -95,7 +98,7 @@ add_command(
     "label show 'Aspirin lowers fever.' --work pairs.work",
     json=False,
 )
-add_command(app, api.report, "label report --work pairs.work", run=_report)
+add_command(app, api.report, "label report --work pairs.work")
 add_command(app, api.llms, "label llms", "label llms --config llms.toml", json=False)
 
 
