@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 from llm_labeler import api
@@ -43,17 +42,6 @@ def _complete(run: Any, arguments: Any, *, json: bool = False, quiet: bool = Fal
         raise result.problem
 
 
-def _score(score: Any, arguments: Any, *, json: bool = False, quiet: bool = False) -> None:
-    report = score(**arguments)
-    show(report, json=json, quiet=quiet)
-    if report.judges is not None:
-        rows = [row for row in report.rows if row.by == "aggregation"]
-        best, work = max(rows, key=lambda row: row.f1 or 0.0).name, Path(arguments["work"])
-        out = work.with_name(f"{work.stem}-{best}")
-        parse = ["label", "parse", "--work", work, "--out", out, "--aggregation", best]
-        next_step("make the dataset with the best aggregation", parse, quiet=quiet or json)
-
-
 _SETTINGS = "llm_labeler.settings:LabelSettings"
 
 add_command(
@@ -88,7 +76,6 @@ add_command(
     "label score --work pairs.work --gold checked.csv",
     "label score --work pairs.work --gold checked.tsv --gold-threshold 3 --json",
     "label score --work pairs.work --gold nli.tsv --labels entailment=1,neutral=skip,contradiction=0",
-    run=_score,
 )
 add_command(
     app,

@@ -17,10 +17,12 @@ from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
 from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall, read_json
 
-# Fields that `extra` must not set.
-_RESERVED = frozenset(("model", "messages", "n", "stream", "max_tokens", "max_completion_tokens"))
-_KEY_IN_EXTRA = re.compile(
-    r'"(?:x-)?(?:api[_-]?key|authorization|(?:access|auth)[_-]?token|secret|password)": "', re.I
+# Fields that `extra` must not set; it is saved with the answers, so it can't have a key.
+_RESERVED = frozenset(
+    (
+        *("model", "messages", "n", "stream", "max_tokens", "max_completion_tokens"),
+        *("api_key", "authorization", "headers", "extra_headers"),
+    )
 )
 NOT_UTF8 = "the text has half a surrogate pair, which can't be sent"
 _UNKNOWN_FIELD = re.compile(
@@ -48,11 +50,6 @@ class Dialect:
             raise ConfigError(
                 f"llm {name}: extra has {reserved[0]}, which has its own setting or can't be changed; remove"
                 f" it from [llm.{name}.extra]"
-            )
-        if _KEY_IN_EXTRA.search(json.dumps(settings.extra, default=str)):
-            raise ConfigError(
-                f"llm {name}: extra is saved with the answers, so it can't have a key; store the key in an"
-                f" environment variable, and name that as api_key_env in [llm.{name}]"
             )
         self._name, self._settings = name, settings
         self.refused: set[str] = set()  # fields that the server doesn't know
@@ -130,13 +127,14 @@ class Dialect:
 
     def setting_error(self, refusal: Refusal) -> ConfigError | None:
         """The error if a setting was refused, which affects every question."""
-        fields = {"temperature", "top_p", "seed", "thinking", *self._settings.extra}
         if refusal.is_about_limit:
             return ConfigError(
                 f"llm {self._name}: the server doesn't allow such long answers ({refusal.message}); lower"
                 f" max_tokens in [llm.{self._name}]"
             )
-        named = {refusal.param, *_QUOTED_NAME.findall(refusal.message)} & fields
+        is_unknown = _UNKNOWN_FIELD.search(refusal.message) is not None
+        named = {refusal.param, *(_QUOTED_NAME.findall(refusal.message) if is_unknown else ())}
+        named &= {"temperature", "top_p", "seed", "thinking", *self._settings.extra}
         if refusal.status not in (400, 422) or not named:
             return None
         return ConfigError(
@@ -163,15 +161,16 @@ def can_be_sent(ask: Ask) -> bool:
 _EXCERPT_CHARS = 120  # of an unexpected body in an error
 _MAX_NAME_CHARS = 200  # of a model's name or a finish_reason
 _MAX_MODELS = 5000
+_EVENT = re.compile(rb"\s*(?:data|event|id)?:")
 _MAX_SEARCHED = 5000  # characters of a response without an answer
 _BLOCKED = re.compile(r'block_?reason|"filtered": true', re.IGNORECASE)
 _MAYBE_BILLED = frozenset((408, 504, 524))  # timeouts
 
 
 def read_body(body: bytes) -> Any:
-    """Decode the JSON of a response, or the event stream of a server that ignores that none was requested."""
+    """Decode the JSON of a response, or an event stream, which some servers send unasked."""
     try:
-        return _from_events(body) if body.startswith((b"data:", b":")) else read_json(body)
+        return _from_events(body) if _EVENT.match(body) else read_json(body)
     except ValueError as error:
         raise _broken("not JSON", body) from error
 
@@ -179,10 +178,7 @@ def read_body(body: bytes) -> Any:
 def _from_events(body: bytes) -> Any:
     """The chat completion whose parts are the events of a stream."""
     content, finish, whole = "", None, dict[str, Any]()
-    for line in body.splitlines():
-        event = line.removeprefix(b"data:").strip()
-        if event == line or not event.startswith(b"{"):
-            continue
+    for event in re.findall(rb"^data:[ \t]*(\{.*)", body, re.MULTILINE):
         whole |= {name: value for name, value in read_json(event).items() if value is not None}
         for choice in filter(_is_object, _list(whole.pop("choices", None))[:1]):
             delta = choice.get("delta")
@@ -198,7 +194,7 @@ def reply_of(value: Any) -> LlmReply:
         raise _broken("not an object", value)
     usage, model = usage_of(value.get("usage")), _name(value.get("model"))
     choice = next(filter(_is_object, _list(value.get("choices"))[:1]), None)
-    if (refused := _refused_in(value) or (choice and _refused_in(choice))) is not None:
+    if (refused := _refused_in(value if choice is None else choice)) is not None:
         raise refused
     if choice is None:
         if not value.get("error") and _BLOCKED.search(json.dumps(value)[:_MAX_SEARCHED]):
@@ -258,7 +254,7 @@ def no_answer(missed: NoAnswer) -> CallFailed:
     return CallFailed(missed.reason, missed.detail, maybe_billed=missed.was_sent)
 
 
-def call_error(name: str, refused: RefusedCall, *, retry: bool = False) -> CallFailed | PairkitError:
+def call_error(name: str, refused: RefusedCall) -> CallFailed | PairkitError:
     """The error for a refusal that is not about the key, the model or a setting."""
     refusal = refused.refusal
     detail = f"HTTP {refusal.status}: {refusal.message}"
@@ -267,8 +263,6 @@ def call_error(name: str, refused: RefusedCall, *, retry: bool = False) -> CallF
             f"llm {name}: the account is exhausted ({detail}); add credit or wait, then run the same command"
             " again to continue"
         )
-    if retry:
-        return CallFailed("rejected", detail, maybe_billed=True)
     if refusal.may_pass:
         reason = "rate_limited" if refusal.status in (429, 498) else "server_error"
         billed = refusal.status in _MAYBE_BILLED or refusal.is_about_answer

@@ -185,15 +185,17 @@ class ServerProvider:
             except NoAnswer as missed:
                 raise no_answer(missed) from missed
             except RefusedCall as refused:
-                if not self.dialect.adapt(ask, form, refused.refusal):
-                    retry = self.dialect.may_repeat(ask, form)
-                    raise await self.explain(refused, retry=retry) from refused
+                if self.dialect.adapt(ask, form, refused.refusal):
+                    continue
+                if self.dialect.may_repeat(ask, form):
+                    raise CallFailed("rejected", str(refused), maybe_billed=True) from refused
+                raise await self.explain(refused) from refused
             else:
                 self.dialect.answered(ask, form)
                 return reply
 
-    async def explain(self, refused: RefusedCall, *, retry: bool = False) -> CallFailed | PairkitError:
-        """The error for a refusal; `retry`: the same question may be answered in another attempt."""
+    async def explain(self, refused: RefusedCall) -> CallFailed | PairkitError:
+        """The error for a refusal."""
         refusal = refused.refusal
         if refusal.is_exhausted:
             return call_error(self.name, refused)
@@ -207,7 +209,7 @@ class ServerProvider:
             )
         if refusal.is_about_model:
             return await self._model_error(refusal)
-        return self.dialect.setting_error(refusal) or call_error(self.name, refused, retry=retry)
+        return self.dialect.setting_error(refusal) or call_error(self.name, refused)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -127,7 +127,7 @@ class Caller:
             reply = replace(reply, usage=usage)
             self._store.save_answer(StoredAnswer(ask.key, reply, cost, estimated), attempt)
             if provider.refused:
-                self._store.save_refused(provider.name, provider.parameters, provider.refused)
+                self._store.refused(provider.name, provider.parameters, provider.refused)
             return usage
         finally:
             self._budget.settle(reservation, usage, cost)

@@ -81,10 +81,8 @@ class Report(Printed):
     def to_dict(self) -> dict[str, Any]:
         """The report for JSON."""
         llms = {name: counts.to_dict() for name, counts in self.llms.items()}
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {
-            "llms": llms,
-            "work": str(self.work),
-        }
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        return plain | {"llms": llms, "work": str(self.work)}
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """The command to look at the example."""

@@ -230,12 +230,11 @@ def test_next_steps_run(tmp_path: Path) -> None:
             if step[1] == "generate":
                 rows = pl.concat(read_pairs(out).splits.values()).head(10)
                 rows.select("text1", "text2", "label").write_csv(gold)
-                score = ("score", "--work", f"{out}.work", "--gold", gold)
                 judge = ("judge", "--data", gold, "--out", tmp_path / "judged", *flags)
-                steps += next_commands(run_label(*score)) + next_commands(run_label(*judge))
+                steps += next_commands(run_label(*judge))
             seen.add(f"{step[0]} {step[1]}")
             steps += next_commands(done) if step[0] == "label" else []
-    assert seen == {"label generate", "label report", "label show", "label parse", "aoe train"}
+    assert seen == {"label generate", "label report", "label show", "aoe train"}
 
 
 def test_show_and_report(tmp_path: Path) -> None:
