@@ -122,11 +122,9 @@ _REASON_PREFIX = re.compile(r"\A(?:(?:finish_?)?reason_|image_)")
 def ending_of(finish: str) -> Ending:
     """Classify a `finish_reason` in any spelling, such as `MAX_TOKENS` or `content_filter: SPII`."""
     words = finish if finish.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", finish[:60])
-    for word in re.split(r"[:.]", words[:80].lower()):
-        plain = _REASON_PREFIX.sub("", re.sub(r"[\s-]+", "_", word.strip()))
-        if plain in _ENDINGS:
-            return _ENDINGS[plain]
-    return "unknown"
+    parts = re.split(r"[:.]", re.sub(r"[\s-]+", "_", words[:80].lower()))
+    plain = (_REASON_PREFIX.sub("", part.strip("_")) for part in parts)
+    return next((_ENDINGS[word] for word in plain if word in _ENDINGS), "unknown")
 
 
 @dataclass(frozen=True, slots=True)

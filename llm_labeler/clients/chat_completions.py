@@ -9,28 +9,22 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal
 
 from llm_labeler.records import MAX_TOKENS, Ask, AskKey, CallFailed, LlmReply, TokenUsage, ending_of
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
-from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall, read_json
+from pairkit.openai_api.refusals import Refusal, RefusedCall, read_json
 
-# Fields that `extra` must not set; it is saved with the answers, so it can't have a key.
-_RESERVED = frozenset(
-    (
-        *("model", "messages", "n", "stream", "max_tokens", "max_completion_tokens"),
-        *("api_key", "authorization", "headers", "extra_headers"),
-    )
-)
+# Fields that `extra` must not set; it is saved, so it can't have a key.
+_RESERVED = {"model", "messages", "n", "stream", "max_tokens", "max_completion_tokens", "api_key", "headers"}
 NOT_UTF8 = "the text has half a surrogate pair, which can't be sent"
 _UNKNOWN_FIELD = re.compile(
     r"unsupported|not supported|unrecogni[sz]ed|unknown|extra|not permitted|not allowed|unexpected|instead",
     re.IGNORECASE,
 )
 _MAX_MISSES = 2  # refusals of a question in the format, before it is asked without
-_QUOTED_NAME = re.compile(r"[\"'`](\w{1,64})[\"'`]")
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar", re.IGNORECASE)
 
 
@@ -54,7 +48,7 @@ class Dialect:
         self._name, self._settings = name, settings
         self.refused: set[str] = set()  # fields that the server doesn't know
         self._has_format = False  # whether the server has answered in the format
-        self._misses = Counter[AskKey]()  # unexplained refusals of a question with the format
+        self.misses = Counter[AskKey]()  # unexplained refusals of each question with the format
         # OpenAI's newer models accept only the newer name, most other servers only the older one.
         names = ["max_completion_tokens", "max_tokens"]
         self._limits = names if settings.kind == "openai" else names[::-1]
@@ -62,7 +56,7 @@ class Dialect:
     def form(self, ask: Ask) -> Form:
         """The form of the next request for a question."""
         limit = next((name for name in self._limits if name not in self.refused), self._limits[0])
-        without = "response_format" in self.refused or self._misses[ask.key] >= _MAX_MISSES
+        without = "response_format" in self.refused or self.misses[ask.key] >= _MAX_MISSES
         if self._settings.structured == "off" or ask.schema is None or without:
             return Form(limit, "")
         if self._settings.kind != "glm":
@@ -92,10 +86,7 @@ class Dialect:
         return body | settings.extra
 
     def adapt(self, ask: Ask, form: Form, refusal: Refusal) -> bool:
-        """Adapt to the refusal of a request in `form`; return whether to send the next form at once.
-
-        Each server words the refusal of a format differently, so one without a known cause may be one.
-        """
+        """Adapt to the refusal of a request in `form`; return whether to send the next form at once."""
         if refusal.status not in (400, 422):
             return False
         about = f"{refusal.param} {refusal.message}"
@@ -109,20 +100,17 @@ class Dialect:
             self.refused.add("response_format")
         elif form.limit in about and _UNKNOWN_FIELD.search(about):
             self.refused.add(form.limit)
+        # Servers word the refusal of a format differently, so one without a known cause may be one.
         elif form.format and not (is_strict or refusal.is_explained or self.setting_error(refusal)):
             self._has_format |= refusal.is_about_answer
-            self._misses[ask.key] += 1 if self._has_format else _MAX_MISSES
+            self.misses[ask.key] += 1 if self._has_format else _MAX_MISSES
             return not self._has_format
         return self.form(ask) != form
-
-    def may_repeat(self, ask: Ask, form: Form) -> bool:
-        """Whether a refused question has another attempt: once in this format, then without it."""
-        return form.format != "" and ask.key in self._misses
 
     def answered(self, ask: Ask, form: Form) -> None:
         """Learn from an answer whether the server knows the format."""
         self._has_format |= form.format != ""
-        if self._misses.pop(ask.key, 0) and not self._has_format:
+        if self.misses.pop(ask.key, 0) and not self._has_format:
             self.refused.add("response_format")
 
     def setting_error(self, refusal: Refusal) -> ConfigError | None:
@@ -132,8 +120,8 @@ class Dialect:
                 f"llm {self._name}: the server doesn't allow such long answers ({refusal.message}); lower"
                 f" max_tokens in [llm.{self._name}]"
             )
-        is_unknown = _UNKNOWN_FIELD.search(refusal.message) is not None
-        named = {refusal.param, *(_QUOTED_NAME.findall(refusal.message) if is_unknown else ())}
+        quoted = re.findall(r"[\"'`](\w{1,64})[\"'`]", refusal.message)
+        named = {refusal.param, *(quoted if _UNKNOWN_FIELD.search(refusal.message) else ())}
         named &= {"temperature", "top_p", "seed", "thinking", *self._settings.extra}
         if refusal.status not in (400, 422) or not named:
             return None
@@ -143,26 +131,15 @@ class Dialect:
         )
 
 
-def schema_bytes(ask: Ask) -> int:
-    """Maximum number of bytes that the schema of the answer adds to a prompt."""
-    return 0 if ask.schema is None else len(json.dumps(ask.schema).encode())
-
-
 def can_be_sent(ask: Ask) -> bool:
     """Whether the prompt can be encoded as UTF-8, which lone surrogates can't."""
-    try:
-        for message in ask.messages:
-            message.content.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    return not any(re.search("[\ud800-\udfff]", message.content) for message in ask.messages)
 
 
 _EXCERPT_CHARS = 120  # of an unexpected body in an error
 _MAX_NAME_CHARS = 200  # of a model's name or a finish_reason
 _MAX_MODELS = 5000
 _EVENT = re.compile(rb"\s*(?:data|event|id)?:")
-_MAX_SEARCHED = 5000  # characters of a response without an answer
 _BLOCKED = re.compile(r'block_?reason|"filtered": true', re.IGNORECASE)
 _MAYBE_BILLED = frozenset((408, 504, 524))  # timeouts
 
@@ -180,9 +157,8 @@ def _from_events(body: bytes) -> Any:
     content, finish, whole = "", None, dict[str, Any]()
     for event in re.findall(rb"^data:[ \t]*(\{.*)", body, re.MULTILINE):
         whole |= {name: value for name, value in read_json(event).items() if value is not None}
-        for choice in filter(_is_object, _list(whole.pop("choices", None))[:1]):
-            delta = choice.get("delta")
-            content += _text(delta.get("content")) if isinstance(delta, dict) else ""
+        for choice in _objects(whole.pop("choices", None))[:1]:
+            content += "".join(_text(delta.get("content")) for delta in _objects([choice.get("delta")]))
             finish = choice.get("finish_reason") or finish
     choice = {"message": {"content": content}, "finish_reason": finish}
     return {"choices": [choice] if content or finish else [], **whole}
@@ -193,15 +169,15 @@ def reply_of(value: Any) -> LlmReply:
     if not isinstance(value, dict):
         raise _broken("not an object", value)
     usage, model = usage_of(value.get("usage")), _name(value.get("model"))
-    choice = next(filter(_is_object, _list(value.get("choices"))[:1]), None)
+    choice = next(iter(_objects(value.get("choices"))), None)
     if (refused := _refused_in(value if choice is None else choice)) is not None:
         raise refused
     if choice is None:
-        if not value.get("error") and _BLOCKED.search(json.dumps(value)[:_MAX_SEARCHED]):
+        if not value.get("error") and _BLOCKED.search(json.dumps(value)):
             return LlmReply("", "content_filter", usage, model)
         raise _broken("no choices", value)
     finish, message = _name(choice.get("finish_reason")), choice.get("message")
-    if not _is_object(message):
+    if not isinstance(message, dict):
         if not finish:
             raise _broken("a choice without message", choice)
         message = {}
@@ -215,8 +191,8 @@ def reply_of(value: Any) -> LlmReply:
 
 def _misplaced(message: dict[str, Any]) -> str:
     """The JSON that some servers return as reasoning or as the arguments of a tool; empty without any."""
-    calls = [call.get("function") for call in filter(_is_object, _list(message.get("tool_calls"))[:1])]
-    texts = [call.get("arguments") for call in filter(_is_object, calls)]
+    calls = _objects([call.get("function") for call in _objects(message.get("tool_calls"))])
+    texts = [call.get("arguments") for call in calls[:1]]
     texts += [message.get("reasoning_content"), message.get("reasoning")]
     whole = (text.strip() for text in texts if isinstance(text, str))
     return next((text for text in whole if text[:1] == "{" and text[-1:] == "}"), "")
@@ -228,8 +204,8 @@ def models_of(body: bytes) -> list[str]:
         value = read_json(body)
     except ValueError:
         return []
-    entries = _list(value.get("data") if isinstance(value, dict) else None)[:_MAX_MODELS]
-    return [name for entry in entries if isinstance(entry, dict) and (name := _name(entry.get("id")))]
+    entries = _objects(value.get("data") if isinstance(value, dict) else None)[:_MAX_MODELS]
+    return [name for entry in entries if (name := _name(entry.get("id")))]
 
 
 def usage_of(value: Any) -> TokenUsage | None:
@@ -247,11 +223,6 @@ def usage_of(value: Any) -> TokenUsage | None:
     if completion is None or not prompt or min(prompt, completion) < 0:
         return None
     return TokenUsage(prompt, max(completion, (total or 0) - prompt))
-
-
-def no_answer(missed: NoAnswer) -> CallFailed:
-    """The error for a call without a response."""
-    return CallFailed(missed.reason, missed.detail, maybe_billed=missed.was_sent)
 
 
 def call_error(name: str, refused: RefusedCall) -> CallFailed | PairkitError:
@@ -277,7 +248,7 @@ def _count(value: Any) -> int | None:
 
 def _text(content: Any) -> str:
     """The text of a message, which may consist of parts."""
-    parts = [part.get("text") for part in _list(content) if isinstance(part, dict)] or [content]
+    parts = [part.get("text") for part in _objects(content)] or [content]
     return "".join(part for part in parts if isinstance(part, str))
 
 
@@ -285,12 +256,8 @@ def _name(value: Any) -> str:
     return value[:_MAX_NAME_CHARS] if isinstance(value, str) else ""
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _refused_in(value: dict[str, Any]) -> RefusedCall | None:

@@ -49,7 +49,7 @@ CREATE TABLE batches (
 );
 """
 
-# fields of requests that a server doesn't know; also in stores of the same version that lack the table
+# fields of requests that a server doesn't know; earlier stores of this version lack the table
 _REFUSED = "CREATE TABLE IF NOT EXISTS refused (llm, parameters, field, UNIQUE (llm, parameters, field))"
 
 SCHEMA = Schema("label store", _APPLICATION, 1, _TABLES)
@@ -218,10 +218,7 @@ class AnswerStore:
     def open(cls, path: Path, *, create: bool = False) -> AnswerStore:
         """Open the store at `path`."""
         absent = "no such label store; run `label generate` first, or give its work folder (--work) as work"
-        connection = open_database(path, SCHEMA, create=create, absent=absent)
-        with database_errors(path):
-            connection.execute(_REFUSED)
-        return cls(path, connection)
+        return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and close it."""
@@ -312,6 +309,7 @@ class AnswerStore:
     def refused(self, llm: str, parameters: str, more: Iterable[str] = ()) -> set[str]:
         """Fields that the server of an LLM doesn't know, after adding `more`."""
         with self._writing() as connection:
+            connection.execute(_REFUSED)
             rows = [(llm, parameters, field) for field in more]
             connection.executemany("INSERT OR IGNORE INTO refused VALUES (?, ?, ?)", rows)
             found = connection.execute(_REFUSED_FIELDS, (llm, parameters)).fetchall()

@@ -309,10 +309,10 @@ def _decoded(body: bytes) -> dict[str, Any]:
     """The JSON object of an answer."""
     try:
         value = read_json(body)
-    except ValueError as error:
-        raise BadReply("the Batch API's response is not usable JSON; run again to continue") from error
+    except ValueError:
+        value = None
     if not isinstance(value, dict):
-        raise BadReply("the Batch API's response is not a JSON object; run again to continue")
+        raise BadReply("the Batch API's response is not a usable JSON object; run again to continue")
     return value
 
 

@@ -13,15 +13,7 @@ from llm_labeler.parsing.data import items_of, read_data
 from llm_labeler.parsing.lines import read_lines
 from llm_labeler.parsing.phrases import CORRECTS, ECHO, HEAD, LABEL
 from llm_labeler.parsing.scripts import is_translation
-from llm_labeler.parsing.sentence import (
-    STOP,
-    SourceText,
-    has_words,
-    polarity_of,
-    refine,
-    tidy,
-    why_no_sentence,
-)
+from llm_labeler.parsing.sentence import SourceText, has_words, names_answer, refine, tidy, why_no_sentence
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
 
 # Why a piece of an answer is not a candidate.
@@ -141,15 +133,15 @@ def parse_answer(
     source, ending = SourceText.of(text), ending_of(finish)
     before, answer, tail = _split_turns(_plain(raw[:MAX_CHARS]), source)
     is_page = source.lacks("<") and _PAGE.match(answer) is not None and "<li" not in answer
-    parsed, is_whole = ([], False) if is_page else _read(answer[:_MAX_ANSWER], source, size, polarity)
+    parsed = [] if is_page else _read(answer[:_MAX_ANSWER], source, size, polarity)
     if not parsed and answer.strip():
         parsed = [Item(tidy(answer), "unparsable")]
     items = before + _after_refusal(parsed)
     items += [Item(tidy(tail), "runaway")] if has_words(tail) else []
     items = _compare_items(items, source)
     unread = (answer[_MAX_ANSWER:] + raw[MAX_CHARS:]).strip()
-    # Some servers give no finish_reason or another one, such as `tool_calls`.
-    ending = "complete" if is_whole and ending != "refused" else ending
+    if ending not in ("complete", "refused") and (data := read_data(answer[:_MAX_ANSWER], source)):
+        ending = "complete" if data.is_valid else ending  # whatever the server gives as finish_reason
     items = _mark_end(items, "cut" if unread else ending)
     kept = [index for index, item in enumerate(items) if item.reason is None]
     for index in kept[size:] if size is not None else ():
@@ -168,10 +160,8 @@ def _plain(raw: str) -> str:
     return _BROKEN.sub("\ufffd", _ENDS.sub("\n", raw)).translate(_SPACES)
 
 
-def _read(
-    text: str, source: SourceText, size: int | None, polarity: Polarity | None
-) -> tuple[list[Item], bool]:
-    """Read JSON, a code block, or all lines; also whether it is valid JSON, and therefore complete."""
+def _read(text: str, source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:
+    """Read JSON, a code block, or all lines."""
     if text.strip()[:1] == '"' and "\\" in text:
         with suppress(ValueError):
             text = _plain(str(json.loads(text, strict=False)))  # the answer is a JSON string
@@ -180,9 +170,9 @@ def _read(
         fences = [*_FENCE.finditer(text)] if source.lacks("`") else []
         end = fences[1].start() if len(fences) > 1 else len(text)
         if not fences or not has_words(text[fences[0].end() : end]):
-            return read_lines(_FENCE.sub("", text) if fences else text, source, size, polarity), False
+            return read_lines(_FENCE.sub("", text) if fences else text, source, size, polarity)
         items = read_lines(text[fences[0].end() : end], source, size, polarity)
-        return [*_outside(text[: fences[0].start()], source), *items, *_outside(text[end:], source)], False
+        return [*_outside(text[: fences[0].start()], source), *items, *_outside(text[end:], source)]
     strings = [item for value in data.values for item in items_of(value, source, polarity)]
     kept = sum(item.reason is None for item in strings)
     items = []
@@ -196,7 +186,7 @@ def _read(
     if not data.is_closed and items:
         items[-1] = replace(items[-1], reason=items[-1].reason or "cut_off")
     items = items or [Item("", "empty_answer")]
-    return [*_outside(data.before, source), *items, *_outside(data.after, source)], data.is_valid
+    return [*_outside(data.before, source), *items, *_outside(data.after, source)]
 
 
 def _outside(text: str, source: SourceText) -> list[Item]:
@@ -286,16 +276,9 @@ def _opens_turn(line: str, bare: str, below: list[str], source: SourceText) -> b
         return False
     asked = bare[match.end() :]
     after = next((line.strip(_RULES) for line in below if line.strip(_RULES)), "")
-    after = next(filter(_names_answer, (asked[stop.end() :] for stop in STOP.finditer(asked))), after)
     answers = after.endswith((":", "：")) or HEAD.match(after) or after[:1] in ("[", "{")
-    is_asked = has_words(asked) and (answers or _names_answer(after))
+    is_asked = has_words(asked) and (answers or names_answer(after) or names_answer(asked))
     return bool(is_asked) or _SENTENCE.match(bare) is None
-
-
-def _names_answer(line: str) -> bool:
-    """Whether a line begins with a label such as `Synonyms:`."""
-    label = LABEL.match(line)
-    return label is not None and polarity_of(label.group()) is not None
 
 
 def _after_refusal(items: list[Item]) -> list[Item]:
@@ -364,8 +347,8 @@ _WORD = re.compile(r"[^\W_]+")
 
 def parse_hard_negatives(raw: str, *, text: str, finish: str, size: int | None) -> list[Item]:
     """Like `parse_answer` for negatives; each item has the kind of change that its line begins with."""
-    if plain := _from_json(raw[:MAX_CHARS]):
-        finish = finish if ending_of(finish) == "refused" else "stop"
+    plain = _from_json(raw[:MAX_CHARS])
+    finish = "stop" if plain and ending_of(finish) != "refused" else finish
     plain = plain or raw
     kinds: dict[tuple[str, ...], str] = {}
     for match in _CHANGE_LABEL.finditer(plain):

@@ -135,6 +135,12 @@ def is_heading(piece: str, source: SourceText) -> bool:
     return lead_end(bare, source) == len(bare) > 0 or LABEL.fullmatch(f"{bare}:") is not None
 
 
+def names_answer(line: str) -> bool:
+    """Whether a line, or a sentence within it, begins with a label such as `Synonyms:`."""
+    labels = (LABEL.match(line, start) for start in (0, *(stop.end() for stop in STOP.finditer(line))))
+    return any(label and polarity_of(label.group()) for label in labels)
+
+
 def lead_end(piece: str, source: SourceText) -> int:
     """End index of the introduction at the beginning of a piece; 0 without one."""
     match = None if LABEL.match(piece) or COUNTED.match(piece) else source.begins(LEAD, piece)

@@ -315,7 +315,7 @@ def test_pages_and_sizes_of_lists_are_bounded(is_endless: bool, monkeypatch: pyt
 
     monkeypatch.setattr(Channel, "get", page)
     batches = OpenAiBatches(provider("http://localhost:1/v1", kind="openai"), 0.01)
-    says = "100 pages of batches without label-1" if is_endless else "not usable JSON"
+    says = "100 pages of batches without label-1" if is_endless else "not a usable JSON object"
     with pytest.raises(BadReply, match=says):
         run(batches.find("label-1"))
 
