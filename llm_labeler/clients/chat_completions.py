@@ -155,8 +155,8 @@ def read_body(body: bytes) -> Any:
 def _from_events(body: bytes) -> Any:
     """The chat completion whose parts are the events of a stream."""
     content, finish, whole = "", None, dict[str, Any]()
-    for event in re.findall(rb"^data:[ \t]*(\{.*)", body, re.MULTILINE):
-        whole |= {name: value for name, value in read_json(event).items() if value is not None}
+    for event in re.finditer(rb"^data:[ \t]*(\{.*)", body, re.MULTILINE):
+        whole |= {name: value for name, value in read_json(event[1]).items() if value is not None}
         for choice in _objects(whole.pop("choices", None))[:1]:
             content += "".join(_text(delta.get("content")) for delta in _objects([choice.get("delta")]))
             finish = choice.get("finish_reason") or finish
