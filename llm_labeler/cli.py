@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 from llm_labeler import api
@@ -27,7 +28,8 @@ def _generate(
 ) -> None:
     if dry_run:
         show(api.plan(**arguments), json=json, quiet=quiet)
-        next_step("start the run", "the same command without --dry-run", quiet=quiet)
+        words = [word for word in sys.argv[1:] if word != "--dry-run"]
+        next_step("start the run", ["label", *words], quiet=quiet)
         return
     _complete(generate, arguments, json=json, quiet=quiet)
 
@@ -38,17 +40,6 @@ def _complete(run: Any, arguments: Any, *, json: bool = False, quiet: bool = Fal
     show(result, json=json, quiet=quiet)
     if result.problem is not None:
         raise result.problem
-
-
-def _score(score: Any, arguments: Any, *, json: bool = False, quiet: bool = False) -> None:
-    show(score(**arguments), json=json, quiet=quiet)
-    parse = ["label", "parse", "--work", arguments["work"], "--aggregation", "weighted"]
-    next_step("make the dataset with another aggregation", parse, quiet=quiet or json)
-
-
-def _report(report: Any, arguments: Any, *, json: bool = False, quiet: bool = False) -> None:
-    show(report(**arguments), json=json, quiet=quiet)
-    next_step("look at one sentence", ["label", "show", "row:1", "--work", arguments["work"]], quiet=quiet)
 
 
 _SETTINGS = "llm_labeler.settings:LabelSettings"
@@ -85,7 +76,6 @@ add_command(
     "label score --work pairs.work --gold checked.csv",
     "label score --work pairs.work --gold checked.tsv --gold-threshold 3 --json",
     "label score --work pairs.work --gold nli.tsv --labels entailment=1,neutral=skip,contradiction=0",
-    run=_score,
 )
 add_command(
     app,
@@ -95,7 +85,7 @@ add_command(
     "label show 'Aspirin lowers fever.' --work pairs.work",
     json=False,
 )
-add_command(app, api.report, "label report --work pairs.work", run=_report)
+add_command(app, api.report, "label report --work pairs.work")
 add_command(app, api.llms, "label llms", "label llms --config llms.toml", json=False)
 
 

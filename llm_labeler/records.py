@@ -107,22 +107,24 @@ _ENDING_WORDS: Mapping[Ending, str] = {
     " token_limit model_length model_context_window_exceeded context_length context_length_exceeded"
     " continuation not_finished incomplete time_limit timeout error_limit insufficient_system_resource",
     "refused": "refusal refused",
-    "filtered": "content_filter content_filtered guardrail_intervened sensitive safety image_safety"
-    " recitation blocklist prohibited_content escalation model_armor spii language error_toxic moderation",
+    "filtered": "content_filter content_filtered content_policy_violation guardrail_intervened sensitive"
+    " safety blocked flagged recitation blocklist prohibited_content escalation model_armor spii language"
+    " error_toxic moderation",
     "failed": "error failed network_error abort aborted cancelled canceled user_cancel"
     " malformed_function_call malformed_model_output malformed_response",
 }
 _ENDINGS: Mapping[str, Ending] = {
     word: ending for ending, words in _ENDING_WORDS.items() for word in words.split()
 }
-_REASON_PREFIX = re.compile(r"\A(?:finish_?)?reason_")
+_REASON_PREFIX = re.compile(r"\A(?:(?:finish_?)?reason_|image_)")
 
 
 def ending_of(finish: str) -> Ending:
-    """Classify a server's `finish_reason` in any spelling (`MAX_TOKENS`, `maxTokens`, `end-turn`)."""
-    word = finish if finish.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", finish[:60])
-    word = re.sub(r"[\s-]+", "_", word[:80].strip().lower())
-    return _ENDINGS.get(_REASON_PREFIX.sub("", word), "unknown")
+    """Classify a `finish_reason` in any spelling, such as `MAX_TOKENS` or `content_filter: SPII`."""
+    words = finish if finish.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", finish[:60])
+    parts = re.split(r"[:.]", re.sub(r"[\s-]+", "_", words[:80].lower()))
+    plain = (_REASON_PREFIX.sub("", part.strip("_")) for part in parts)
+    return next((_ENDINGS[word] for word in plain if word in _ENDINGS), "unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,7 @@ class Provider(Protocol):
     attempts: int
     key_variable: str | None  # environment variable with the key; None: no key is needed
     leaves_machine: bool  # whether texts may be sent to another machine
+    refused: set[str]  # fields of requests that its server doesn't know; stored with the answers
 
     def bound(self, ask: Ask) -> TokenUsage:
         """Upper bound on the tokens of a call: the bytes of the prompt, and the limit of the answer."""

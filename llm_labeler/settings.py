@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 from llm_labeler.records import CHANGES, MAX_PRICE, MAX_TOKENS, POLARITIES, ChangeKind, Polarity
 from pairkit.app.errors import ConfigError
 from pairkit.app.settings import Settings
+from pairkit.openai_api.credentials import variable_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class LlmSettings(Settings):
     model: str = ""  # the server's name of the model
     base_url: str | None = None  # http(s)://…/v1; unset: the provider's own
     # environment variable with the key; unset: the provider's usual one at its own host, no key elsewhere
-    api_key_env: str | None = None
+    api_key_env: Annotated[str, AfterValidator(variable_name)] | None = None
     # the LLM runs on this machine and no text leaves it; false for a local gateway to a remote LLM
     local: bool = False
     plain_http: bool = False  # send the key unencrypted to another machine

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from llm_labeler.records import MAX_TOKENS, Ask, CallFailed, LlmReply, TokenUsage, ending_of
+from llm_labeler.records import MAX_TOKENS, Ask, AskKey, CallFailed, LlmReply, TokenUsage, ending_of
 from llm_labeler.settings import LlmSettings
 from pairkit.app.errors import ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
-from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall
+from pairkit.openai_api.refusals import Refusal, RefusedCall, read_json
 
-# Fields that `extra` must not set.
-_RESERVED = frozenset(("model", "messages", "n", "stream", "max_tokens", "max_completion_tokens"))
+# Fields that `extra` must not set; it is saved, so it can't have a key.
+_RESERVED = {"model", "messages", "n", "stream", "max_tokens", "max_completion_tokens", "api_key", "headers"}
 NOT_UTF8 = "the text has half a surrogate pair, which can't be sent"
 _UNKNOWN_FIELD = re.compile(
     r"unsupported|not supported|unrecogni[sz]ed|unknown|extra|not permitted|not allowed|unexpected|instead",
     re.IGNORECASE,
 )
+_MAX_MISSES = 2  # refusals of a question in the format, before it is asked without
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar", re.IGNORECASE)
 
 
@@ -44,18 +46,24 @@ class Dialect:
                 f" it from [llm.{name}.extra]"
             )
         self._name, self._settings = name, settings
-        self._refused: set[str] = set()
+        self.refused: set[str] = set()  # fields that the server doesn't know
+        self._has_format = False  # whether the server has answered in the format
+        self.misses = Counter[AskKey]()  # unexplained refusals of each question with the format
         # OpenAI's newer models accept only the newer name, most other servers only the older one.
         names = ["max_completion_tokens", "max_tokens"]
         self._limits = names if settings.kind == "openai" else names[::-1]
 
-    @property
-    def form(self) -> Form:
-        """The form of the next request."""
-        limit = next((name for name in self._limits if name not in self._refused), self._limits[0])
-        if self._settings.structured == "off" or "response_format" in self._refused:
+    def form(self, ask: Ask) -> Form:
+        """The form of the next request for a question."""
+        limit = next((name for name in self._limits if name not in self.refused), self._limits[0])
+        without = "response_format" in self.refused or self.misses[ask.key] >= _MAX_MISSES
+        if self._settings.structured == "off" or ask.schema is None or without:
             return Form(limit, "")
-        return Form(limit, "json_object" if self._settings.kind == "glm" else "json_schema")
+        if self._settings.kind != "glm":
+            return Form(limit, "json_schema")
+        # Without a schema, the prompt has to describe the JSON.
+        has_json = any("json" in message.content.lower() for message in ask.messages)
+        return Form(limit, "json_object" if has_json or self._settings.structured == "strict" else "")
 
     def body(self, ask: Ask, form: Form) -> dict[str, Any]:
         """The request for a question."""
@@ -70,116 +78,142 @@ class Dialect:
         body |= {name: value for name, value in chosen.items() if value is not None}
         if settings.kind == "glm":
             body["thinking"] = {"type": "disabled"}  # on by default, and billed
-        if response_format := self._response_format(ask, form):
-            body["response_format"] = response_format
+        if form.format == "json_schema":
+            schema = {"name": "answer", "schema": ask.schema, "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif form.format:
+            body["response_format"] = {"type": form.format}
         return body | settings.extra
 
-    def adapt(self, refusal: Refusal, form: Form) -> bool:
-        """Adapt to the refusal of a request in `form`; return whether the next form differs."""
+    def adapt(self, ask: Ask, form: Form, refusal: Refusal) -> bool:
+        """Adapt to the refusal of a request in `form`; return whether to send the next form at once."""
         if refusal.status not in (400, 422):
             return False
         about = f"{refusal.param} {refusal.message}"
-        if form.format and _FORMAT.search(about):
-            if self._settings.structured == "strict":
+        is_strict = self._settings.structured == "strict"
+        if form.format and _FORMAT.search(about) and not refusal.is_about_answer:
+            if is_strict:
                 raise ConfigError(
                     f"llm {self._name}: the server doesn't support {form.format} ({refusal.message}); "
                     f'set structured = "auto" in [llm.{self._name}]'
                 )
-            self._refused.add("response_format")
+            self.refused.add("response_format")
         elif form.limit in about and _UNKNOWN_FIELD.search(about):
-            self._refused.add(form.limit)
-        return self.form != form
+            self.refused.add(form.limit)
+        # Servers word the refusal of a format differently, so one without a known cause may be one.
+        elif form.format and not (is_strict or refusal.is_explained or self.setting_error(refusal)):
+            self._has_format |= refusal.is_about_answer
+            self.misses[ask.key] += 1 if self._has_format else _MAX_MISSES
+            return not self._has_format
+        return self.form(ask) != form
+
+    def answered(self, ask: Ask, form: Form) -> None:
+        """Learn from an answer whether the server knows the format."""
+        self._has_format |= form.format != ""
+        if self.misses.pop(ask.key, 0) and not self._has_format:
+            self.refused.add("response_format")
 
     def setting_error(self, refusal: Refusal) -> ConfigError | None:
         """The error if a setting was refused, which affects every question."""
-        fields = {"temperature", "top_p", "seed", "thinking", *self._settings.extra}
         if refusal.is_about_limit:
             return ConfigError(
                 f"llm {self._name}: the server doesn't allow such long answers ({refusal.message}); lower"
                 f" max_tokens in [llm.{self._name}]"
             )
-        if refusal.status not in (400, 422) or refusal.param not in fields:
+        quoted = re.findall(r"[\"'`](\w{1,64})[\"'`]", refusal.message)
+        named = {refusal.param, *(quoted if _UNKNOWN_FIELD.search(refusal.message) else ())}
+        named &= {"temperature", "top_p", "seed", "thinking", *self._settings.extra}
+        if refusal.status not in (400, 422) or not named:
             return None
         return ConfigError(
-            f"llm {self._name}: the server refused the value of {refusal.param} ({refusal.message}); change"
+            f"llm {self._name}: the server refused the value of {min(named)} ({refusal.message}); change"
             f" it in [llm.{self._name}]"
         )
-
-    def _response_format(self, ask: Ask, form: Form) -> dict[str, Any] | None:
-        if ask.schema is None or not form.format:
-            return None
-        if form.format == "json_schema":
-            schema = {"name": "answer", "schema": ask.schema, "strict": True}
-            return {"type": "json_schema", "json_schema": schema}
-        # Without a schema, the prompt has to describe the JSON.
-        has_json = any("json" in message.content.lower() for message in ask.messages)
-        return {"type": "json_object"} if has_json or self._settings.structured == "strict" else None
-
-
-def schema_bytes(ask: Ask) -> int:
-    """Maximum number of bytes that the schema of the answer adds to a prompt."""
-    return 0 if ask.schema is None else len(json.dumps(ask.schema).encode())
 
 
 def can_be_sent(ask: Ask) -> bool:
     """Whether the prompt can be encoded as UTF-8, which lone surrogates can't."""
-    try:
-        for message in ask.messages:
-            message.content.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    return not any(re.search("[\ud800-\udfff]", message.content) for message in ask.messages)
 
 
 _EXCERPT_CHARS = 120  # of an unexpected body in an error
 _MAX_NAME_CHARS = 200  # of a model's name or a finish_reason
 _MAX_MODELS = 5000
+_EVENT = re.compile(rb"\s*(?:data|event|id)?:")
+_BLOCKED = re.compile(r'block_?reason|"filtered": true', re.IGNORECASE)
 _MAYBE_BILLED = frozenset((408, 504, 524))  # timeouts
 
 
 def read_body(body: bytes) -> Any:
-    """Decode the JSON of a response."""
+    """Decode the JSON of a response, or an event stream, which some servers send unasked."""
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
+        return _from_events(body) if _EVENT.match(body) else read_json(body)
+    except ValueError as error:
         raise _broken("not JSON", body) from error
 
 
+def _from_events(body: bytes) -> Any:
+    """The chat completion whose parts are the events of a stream."""
+    content, finish, whole = "", None, dict[str, Any]()
+    for event in re.finditer(rb"^data:[ \t]*(\{.*)", body, re.MULTILINE):
+        whole |= {name: value for name, value in read_json(event[1]).items() if value is not None}
+        for choice in _objects(whole.pop("choices", None))[:1]:
+            content += "".join(_text(delta.get("content")) for delta in _objects([choice.get("delta")]))
+            finish = choice.get("finish_reason") or finish
+    choice = {"message": {"content": content}, "finish_reason": finish}
+    return {"choices": [choice] if content or finish else [], **whole}
+
+
 def reply_of(value: Any) -> LlmReply:
-    """Parse a decoded chat completion."""
+    """Parse a decoded chat completion; one without text is an answer, too, if it has a reason."""
     if not isinstance(value, dict):
         raise _broken("not an object", value)
-    choices = value.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise _refused_in(value) or _broken("no choices", value)
-    message = choices[0].get("message")
+    usage, model = usage_of(value.get("usage")), _name(value.get("model"))
+    choice = next(iter(_objects(value.get("choices"))), None)
+    if (refused := _refused_in(value if choice is None else choice)) is not None:
+        raise refused
+    if choice is None:
+        if not value.get("error") and _BLOCKED.search(json.dumps(value)):
+            return LlmReply("", "content_filter", usage, model)
+        raise _broken("no choices", value)
+    finish, message = _name(choice.get("finish_reason")), choice.get("message")
     if not isinstance(message, dict):
-        raise _broken("a choice without message", choices[0])
-    finish = _name(choices[0].get("finish_reason"))
+        if not finish:
+            raise _broken("a choice without message", choice)
+        message = {}
     raw, refusal = _text(message.get("content")), _text(message.get("refusal"))
     if refusal and not raw:
         raw, finish = refusal, "refusal"
     if ending_of(finish) == "failed":
         raise CallFailed("server_error", f"the model failed during its answer ({finish})", maybe_billed=True)
-    return LlmReply(raw, finish, usage_of(value.get("usage")), _name(value.get("model")))
+    return LlmReply(raw or _misplaced(message), finish, usage, model)
+
+
+def _misplaced(message: dict[str, Any]) -> str:
+    """The JSON that some servers return as reasoning or as the arguments of a tool; empty without any."""
+    calls = _objects([call.get("function") for call in _objects(message.get("tool_calls"))])
+    texts = [call.get("arguments") for call in calls[:1]]
+    texts += [message.get("reasoning_content"), message.get("reasoning")]
+    whole = (text.strip() for text in texts if isinstance(text, str))
+    return next((text for text in whole if text[:1] == "{" and text[-1:] == "}"), "")
 
 
 def models_of(body: bytes) -> list[str]:
     """The names in a list of models; empty if it can't be read."""
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
+        value = read_json(body)
+    except ValueError:
         return []
-    entries = _list(value.get("data") if isinstance(value, dict) else None)[:_MAX_MODELS]
-    return [name for entry in entries if isinstance(entry, dict) and (name := _name(entry.get("id")))]
+    entries = _objects(value.get("data") if isinstance(value, dict) else None)[:_MAX_MODELS]
+    return [name for entry in entries if (name := _name(entry.get("id")))]
 
 
 def usage_of(value: Any) -> TokenUsage | None:
     """The reported usage; if only a total is reported, it has the price of answers. None: unknown."""
     if not isinstance(value, dict):
         return None
-    names = ("prompt_tokens", "completion_tokens", "total_tokens")
-    prompt, completion, total = (_count(value.get(name)) for name in names)
+    names = (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"), ("total_tokens",) * 2)
+    prompt, completion, total = (_count(value.get(name, value.get(other))) for name, other in names)
     if total and not prompt and not completion:
         return TokenUsage(0, total)
     if total and not prompt:
@@ -189,11 +223,6 @@ def usage_of(value: Any) -> TokenUsage | None:
     if completion is None or not prompt or min(prompt, completion) < 0:
         return None
     return TokenUsage(prompt, max(completion, (total or 0) - prompt))
-
-
-def no_answer(missed: NoAnswer) -> CallFailed:
-    """The error for a call without a response."""
-    return CallFailed(missed.reason, missed.detail, maybe_billed=missed.was_sent)
 
 
 def call_error(name: str, refused: RefusedCall) -> CallFailed | PairkitError:
@@ -206,8 +235,8 @@ def call_error(name: str, refused: RefusedCall) -> CallFailed | PairkitError:
             " again to continue"
         )
     if refusal.may_pass:
-        reason = "rate_limited" if refusal.status == 429 else "server_error"
-        billed = refusal.status in _MAYBE_BILLED
+        reason = "rate_limited" if refusal.status in (429, 498) else "server_error"
+        billed = refusal.status in _MAYBE_BILLED or refusal.is_about_answer
         return CallFailed(reason, detail, retry_after_s=refused.retry_after_s, maybe_billed=billed)
     return CallFailed("rejected", detail, retry=False, final=refusal.is_about_question)
 
@@ -219,7 +248,7 @@ def _count(value: Any) -> int | None:
 
 def _text(content: Any) -> str:
     """The text of a message, which may consist of parts."""
-    parts = [part.get("text") for part in _list(content) if isinstance(part, dict)] or [content]
+    parts = [part.get("text") for part in _objects(content)] or [content]
     return "".join(part for part in parts if isinstance(part, str))
 
 
@@ -227,17 +256,17 @@ def _name(value: Any) -> str:
     return value[:_MAX_NAME_CHARS] if isinstance(value, str) else ""
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _refused_in(value: dict[str, Any]) -> RefusedCall | None:
     """The refusal in a response with status 200, as sent by gateways."""
     error = value.get("error")
-    status = error.get("code") if isinstance(error, dict) else None
-    if isinstance(status, int) and 400 <= status < 500:
-        return RefusedCall(Refusal.from_value(status, value), {})
-    return None
+    code = error.get("code") if isinstance(error, dict) else None
+    status = code if isinstance(code, int) and 400 <= code < 500 else None
+    refusal = Refusal.from_value(status or 400, {"error": error})
+    return RefusedCall(refusal, {}) if error and (status or refusal.is_explained) else None
 
 
 def _broken(problem: str, body: Any) -> CallFailed:

@@ -40,6 +40,7 @@ class FunctionProvider:
         self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
         self.attempts = settings.attempts
         self.key_variable: str | None = None
+        self.refused = set[str]()
         self.leaves_machine = not settings.local
         self._function, self._max_tokens = function, settings.max_tokens
         self._threads = ThreadPoolExecutor(self.concurrency, thread_name_prefix=f"llm-{name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -15,10 +16,8 @@ from llm_labeler.clients.chat_completions import (
     call_error,
     can_be_sent,
     models_of,
-    no_answer,
     read_body,
     reply_of,
-    schema_bytes,
 )
 from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage, content_hash
 from llm_labeler.settings import LlmSettings
@@ -127,6 +126,7 @@ class ServerProvider:
         self._settings = settings
         self.address = _find_address(name, settings)
         self.dialect = Dialect(name, settings)
+        self.refused = self.dialect.refused
         self.parameters_text = settings.answer_parameters(name, self.address.url)
         self.parameters = content_hash(self.parameters_text)
         self.prices = find_prices(settings, self.address)
@@ -145,7 +145,8 @@ class ServerProvider:
     def bound(self, ask: Ask) -> TokenUsage:
         """Upper bound on the tokens of a call."""
         sizes = [len(message.content.encode("utf-8", "surrogatepass")) for message in ask.messages]
-        schema = schema_bytes(ask) if self.dialect.form.format == "json_schema" else 0
+        has_schema = self.dialect.form(ask).format == "json_schema"
+        schema = len(json.dumps(ask.schema).encode()) if has_schema else 0
         prompt = sum(sizes) + _TOKENS_PER_MESSAGE * len(sizes) + _TOKENS_PER_CALL + schema
         return TokenUsage(prompt, self._settings.max_tokens)
 
@@ -176,16 +177,22 @@ class ServerProvider:
         if not can_be_sent(ask):
             raise CallFailed("rejected", NOT_UTF8, retry=False, final=True)
         while True:
-            form = self.dialect.form
+            form = self.dialect.form(ask)
             try:
                 body = self.dialect.body(ask, form)
                 answer = await self.channel.post("/chat/completions", body, most_bytes=_MAX_BYTES)
-                return reply_of(read_body(answer))
+                reply = reply_of(read_body(answer))
             except NoAnswer as missed:
-                raise no_answer(missed) from missed
+                raise CallFailed(missed.reason, missed.detail, maybe_billed=missed.was_sent) from missed
             except RefusedCall as refused:
-                if not self.dialect.adapt(refused.refusal, form):
-                    raise await self.explain(refused) from refused
+                if self.dialect.adapt(ask, form, refused.refusal):
+                    continue
+                if form.format and ask.key in self.dialect.misses:  # repeat it, then leave out the format
+                    raise CallFailed("rejected", str(refused), maybe_billed=True) from refused
+                raise await self.explain(refused) from refused
+            else:
+                self.dialect.answered(ask, form)
+                return reply
 
     async def explain(self, refused: RefusedCall) -> CallFailed | PairkitError:
         """The error for a refusal."""

@@ -49,6 +49,9 @@ CREATE TABLE batches (
 );
 """
 
+# fields of requests that a server doesn't know; earlier stores of this version lack the table
+_REFUSED = "CREATE TABLE IF NOT EXISTS refused (llm, parameters, field, UNIQUE (llm, parameters, field))"
+
 SCHEMA = Schema("label store", _APPLICATION, 1, _TABLES)
 Row = tuple[Any, ...]
 
@@ -197,6 +200,7 @@ _SAVE_ANSWER = f"INSERT OR REPLACE INTO answers ({ANSWER}) VALUES ({', '.join('?
 _SAVE_FAILURE = f"INSERT OR REPLACE INTO failures ({FAILURE}) VALUES ({', '.join('?' * 9)})"  # noqa: S608
 _DELETE_FAILURE = f"DELETE FROM failures WHERE {SAME_KEY}"  # noqa: S608 - constants
 _HAS_ANSWER = "SELECT 1 FROM answers WHERE llm = ? AND parameters = ? LIMIT 1"
+_REFUSED_FIELDS = "SELECT field FROM refused WHERE llm = ? AND parameters = ?"
 _BEGIN = (
     f"INSERT INTO in_flight ({KEY}, prompt_tokens, completion_tokens, picodollars) "  # noqa: S608
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -301,6 +305,15 @@ class AnswerStore:
     def has_answer(self, llm: str, parameters: str) -> bool:
         """Whether an LLM ever answered under these parameters."""
         return self._one(_HAS_ANSWER, llm, parameters) is not None
+
+    def refused(self, llm: str, parameters: str, more: Iterable[str] = ()) -> set[str]:
+        """Fields that the server of an LLM doesn't know, after adding `more`."""
+        with self._writing() as connection:
+            connection.execute(_REFUSED)
+            rows = [(llm, parameters, field) for field in more]
+            connection.executemany("INSERT OR IGNORE INTO refused VALUES (?, ?, ?)", rows)
+            found = connection.execute(_REFUSED_FIELDS, (llm, parameters)).fetchall()
+        return {field for (field,) in found}
 
     def failures(self) -> Iterator[Failure]:
         """Questions that failed, in the order of `answers`."""

@@ -10,6 +10,8 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
+from io import BytesIO
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -28,9 +30,8 @@ from llm_labeler.records import (
 )
 from pairkit.app.errors import BadReply, ConfigError, PairkitError, RemoteError
 from pairkit.app.printable import one_line
-from pairkit.openai_api.channel import MOST_BYTES
 from pairkit.openai_api.credentials import OPENAI_HOST
-from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall, patiently
+from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall, patiently, read_json
 
 if TYPE_CHECKING:
     from llm_labeler.clients.server import ServerProvider
@@ -40,7 +41,8 @@ _ENDPOINT = "/v1/chat/completions"
 _TRIES = 6
 _TRANSFER_S = 1800.0  # 200 MB over a slow line
 _MAX_RESULT_BYTES = 1 << 30  # 50,000 answers of 20 kB
-_PAGE = 100
+_MAX_BYTES = 8 << 20  # of other responses
+_PAGE, _MAX_PAGES = 100, 100
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
 ENDED = frozenset(("completed", "expired", "cancelled", "failed"))
 
@@ -110,7 +112,7 @@ class OpenAiBatches:
 
     def line(self, ask: Ask) -> bytes:
         """The line of a question in the file."""
-        body = self._provider.dialect.body(ask, self._provider.dialect.form)
+        body = self._provider.dialect.body(ask, self._provider.dialect.form(ask))
         line = {"custom_id": custom_id(ask.key), "method": "POST", "url": _ENDPOINT, "body": body}
         return json.dumps(line, ensure_ascii=False).encode()
 
@@ -154,29 +156,27 @@ class OpenAiBatches:
     async def find(self, tag: str) -> BatchStatus | None:
         """The batch with this tag, if one was started."""
         first = path = f"/batches?limit={_PAGE}"
-        seen = set[str]()
-        while True:
+        for _ in range(_MAX_PAGES):  # the newest batches come first
             page = _decoded(await self._get(path))
             batches = [_batch_status(entry) for entry in _listed(page)]
             if match := next((batch for batch in batches if batch.tag == tag), None):
                 return match
             if not batches or page.get("has_more") is not True:
                 return None
-            if (last := batches[-1].batch_id) in seen:
-                raise BadReply(f"the Batch API lists the same batches after {last}; run again to continue")
-            seen.add(last)
-            path = f"{first}&after={last}"
+            path = f"{first}&after={batches[-1].batch_id}"
+        raise BadReply(
+            f"the Batch API lists {_MAX_PAGES} pages of batches without {tag}; run again to continue, or ask"
+            " the questions without a batch, with retry_failed (--retry-failed)"
+        )
 
-    async def results(self, status: BatchStatus) -> list[ResultLine]:
-        """The readable lines of both result files."""
-        files = [
-            await self._get(f"/files/{name}/content", most_bytes=_MAX_RESULT_BYTES) for name in status.files
-        ]
-        return [line for content in files for line in read_lines(content)]
+    async def results(self, status: BatchStatus) -> Iterator[ResultLine]:
+        """The readable lines of both result files, decoded one by one."""
+        get = partial(self._get, timeout_s=_TRANSFER_S, most_bytes=_MAX_RESULT_BYTES)
+        return chain.from_iterable([read_lines(await get(f"/files/{name}/content")) for name in status.files])
 
-    async def _get(self, path: str, *, most_bytes: int = MOST_BYTES) -> bytes:
+    async def _get(self, path: str, *, timeout_s: float | None = None, most_bytes: int = _MAX_BYTES) -> bytes:
         return await self._retried(
-            lambda: self._channel.get(path, timeout_s=_TRANSFER_S, most_bytes=most_bytes)
+            lambda: self._channel.get(path, timeout_s=timeout_s, most_bytes=most_bytes)
         )
 
     async def _retried(self, call: Callable[[], Awaitable[bytes]]) -> bytes:
@@ -241,10 +241,10 @@ async def read_results(
 
 def read_lines(content: bytes) -> Iterator[ResultLine]:
     """The readable lines of an output or error file."""
-    for text in content.splitlines():
+    for text in BytesIO(content):
         try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
+            value = read_json(text)
+        except ValueError:
             continue
         if not isinstance(value, dict) or not isinstance(name := value.get("custom_id"), str):
             continue
@@ -308,11 +308,11 @@ def _batch_status(value: dict[str, Any]) -> BatchStatus:
 def _decoded(body: bytes) -> dict[str, Any]:
     """The JSON object of an answer."""
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise BadReply("the Batch API's response is not JSON; run again to continue") from error
+        value = read_json(body)
+    except ValueError:
+        value = None
     if not isinstance(value, dict):
-        raise BadReply("the Batch API's response is not a JSON object; run again to continue")
+        raise BadReply("the Batch API's response is not a usable JSON object; run again to continue")
     return value
 
 

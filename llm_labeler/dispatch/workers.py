@@ -126,6 +126,8 @@ class Caller:
             cost = provider.prices.cost(usage)
             reply = replace(reply, usage=usage)
             self._store.save_answer(StoredAnswer(ask.key, reply, cost, estimated), attempt)
+            if provider.refused:
+                self._store.refused(provider.name, provider.parameters, provider.refused)
             return usage
         finally:
             self._budget.settle(reservation, usage, cost)
@@ -147,7 +149,7 @@ _LOG = logging.getLogger(__name__)
 _GRACE_S = 15.0  # for calls in flight after an error
 _MIN_BACKOFF_S = 0.5
 _MAX_BACKOFF_S = 60.0
-_RATE_LIMITED = "rate_limited"
+_RATE_LIMITED, _REJECTED = "rate_limited", "rejected"
 # 429s don't count as attempts, but a question that always gets one fails in the end.
 _MAX_RATE_LIMITED = 100
 
@@ -175,6 +177,7 @@ class LlmWorkers:
         self._closing = False  # no further call is made
         # Until the LLM has answered once, a refusal may be caused by the LLM, not by the question.
         self._answers = store.has_answer(provider.name, provider.parameters)
+        provider.refused |= store.refused(provider.name, provider.parameters)
         self._unconfirmed: list[Failure] = []
 
     async def run(self) -> PairkitError | None:
@@ -265,7 +268,7 @@ class LlmWorkers:
         except CallFailed as failed:
             if failed.reason == _RATE_LIMITED:
                 self._limiter.refused(admission, failed.retry_after_s)
-            else:
+            elif failed.reason != _REJECTED or not failed.retry:  # else it is asked in another form
                 self._breaker.note(failed)
             raise
         finally:

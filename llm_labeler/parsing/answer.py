@@ -11,9 +11,9 @@ from types import MappingProxyType
 
 from llm_labeler.parsing.data import items_of, read_data
 from llm_labeler.parsing.lines import read_lines
-from llm_labeler.parsing.phrases import ABOUT, CORRECTS, ECHO, HEAD, LABEL
+from llm_labeler.parsing.phrases import CORRECTS, ECHO, HEAD, LABEL
 from llm_labeler.parsing.scripts import is_translation
-from llm_labeler.parsing.sentence import SourceText, has_words, refine, tidy, why_no_sentence
+from llm_labeler.parsing.sentence import SourceText, has_words, names_answer, refine, tidy, why_no_sentence
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
 from pairkit.similarity.terms import terms
 
@@ -119,10 +119,12 @@ _TURN = re.compile(
 _WITHIN = re.compile(
     r"(?<=[.!?。\"”'’)\]])\s*(?=###? ?\w+|(?:New |Next )?Input(?: sentence| text)? ?:|(?:USER|User|HUMAN"
     r"|Human|ASSISTANT"
-    r"|Assistant|Question|Q) ?:|用户[:：]|输入句子?[:：]|You are a highly smart)"
+    r"|Assistant|Question|Q) ?:|Sentence ?:|用户[:：]|输入句子?[:：]|句子[:：]|You are a highly smart)"
     r"|(?<=[.!?。\"”])(?:assistant|user|model)[ \t]*(?=\n|$)"
 )
-_SENTENCE = re.compile(r"(?:sentence|text|句子) ?[:：][*_]*", re.IGNORECASE)
+_SENTENCE = re.compile(
+    r"(?:sentence|text|句子|文|satz|oraci[oó]n|frase|phrase|texte|texto) ?[:：][*_]*", re.IGNORECASE
+)
 
 
 def parse_answer(
@@ -139,6 +141,8 @@ def parse_answer(
     items += [Item(tidy(tail), "runaway")] if has_words(tail) else []
     items = _compare_items(items, source)
     unread = (answer[_MAX_ANSWER:] + raw[MAX_CHARS:]).strip()
+    if ending not in ("complete", "refused") and (data := read_data(answer[:_MAX_ANSWER], source)):
+        ending = "complete" if data.is_valid else ending  # whatever the server gives as finish_reason
     items = _mark_end(items, "cut" if unread else ending)
     kept = [index for index, item in enumerate(items) if item.reason is None]
     for index in kept[size:] if size is not None else ():
@@ -238,7 +242,8 @@ def _turn_end(text: str, source: SourceText) -> int:
     lines = text.split("\n")
     for number, line in enumerate(lines):
         bare = line[:2000].strip(_RULES)
-        if has_sentence and bare and _opens_turn(line.strip(), bare, lines[number + 1 : number + 4], source):
+        may_open = bare and (has_sentence or (_SENTENCE.match(bare) and not source.resembles(bare)))
+        if may_open and _opens_turn(line.strip(), bare, lines[number + 1 : number + 4], source):
             return offset
         match = _WITHIN.search(line)
         if match is not None and match.start() and source.lacks(_WITHIN):
@@ -270,9 +275,10 @@ def _opens_turn(line: str, bare: str, below: list[str], source: SourceText) -> b
     match = source.begins(ECHO, bare) or source.begins(_SENTENCE, bare)
     if match is None or _is_about_source(bare, source):
         return False
+    asked = bare[match.end() :]
     after = next((line.strip(_RULES) for line in below if line.strip(_RULES)), "")
     answers = after.endswith((":", "：")) or HEAD.match(after) or after[:1] in ("[", "{")
-    is_asked = has_words(bare[match.end() :]) and (answers or (LABEL.match(after) and ABOUT.match(after)))
+    is_asked = has_words(asked) and (answers or names_answer(after) or names_answer(asked))
     return bool(is_asked) or _SENTENCE.match(bare) is None
 
 
@@ -341,7 +347,9 @@ _MAX_LINE = 4000  # characters
 
 def parse_hard_negatives(raw: str, *, text: str, finish: str, size: int | None) -> list[Item]:
     """Like `parse_answer` for negatives; each item has the kind of change that its line begins with."""
-    plain = _from_json(raw[:MAX_CHARS]) or raw
+    plain = _from_json(raw[:MAX_CHARS])
+    finish = "stop" if plain and ending_of(finish) != "refused" else finish
+    plain = plain or raw
     kinds: dict[tuple[str, ...], str] = {}
     for match in _CHANGE_LABEL.finditer(plain):
         line = plain[match.end() : match.end() + _MAX_LINE].partition("\n")[0]

@@ -39,6 +39,7 @@ class ParsedData:
     values: list[Any]
     after: str
     is_closed: bool = True  # False: it ends within a string or a bracket
+    is_valid: bool = False  # valid JSON, so that its strings are complete
 
 
 def read_data(text: str, source: SourceText) -> ParsedData | None:
@@ -50,7 +51,7 @@ def read_data(text: str, source: SourceText) -> ParsedData | None:
     values, end = _decoded(text, start)
     if values:
         is_code = not any(values) and has_words(text[end:])  # such as `[]string{ "…" }`
-        return None if is_code else ParsedData(text[:start], values, text[end:])
+        return None if is_code else ParsedData(text[:start], values, text[end:], is_valid=True)
     end = max(text.rfind("]" if text[start] == "[" else "}") + 1, 0)
     broken = text[start : end if end > start else len(text)]
     value = _quoted_list(broken) or _repaired(broken)

@@ -155,11 +155,12 @@ def _split_inline(line: str, source: SourceText) -> list[str]:
 
 def _read(lines: list[_Line], source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:
     """The items of all lines."""
-    pieces: list[tuple[str, str | None]] = []  # texts with their reasons
+    parts: list[tuple[list[str], str | None]] = []  # the lines of each text, with its reason
+    has_sentence = False
     marked = [line for line in lines if line.mark]
     numbers = [line for line in marked if line.mark == "number"]
     is_labelled = source.lacks(":：") and _have_prefix([line.text for line in marked or lines], source)
-    stated = [polarity_of(label.group()) for line in lines if (label := LABEL.match(tidy(line.text)))]
+    stated = {polarity_of(label.group()) for line in lines if (label := LABEL.match(tidy(line.text)))}
     section: str | None = None
     is_title = False  # the line above is a heading, or only a mark
     for n, line in enumerate(lines):
@@ -178,7 +179,7 @@ def _read(lines: list[_Line], source: SourceText, size: int | None, polarity: Po
         may_head = reason in ("preamble", "closing_note") or (line.mark and text.endswith((":", "：")))
         if may_head and is_heading(text, source):
             section, is_title = _section(text, section, polarity), True
-            pieces.append((text, section or "preamble"))
+            parts.append(([text], section or "preamble"))
             continue
         if section is not None:
             reason = section
@@ -188,16 +189,18 @@ def _read(lines: list[_Line], source: SourceText, size: int | None, polarity: Po
             if is_deeper or (is_below and (len(numbers) >= (size or len(lines)) or source.is_remark(text))):
                 reason = reason or "sub_item"
             is_title = is_title and line.mark == "bullet"
-        elif reason is None and pieces and _continues(text, pieces[-1], source):
-            pieces[-1] = (f"{pieces[-1][0]} {text}", pieces[-1][1])
+        elif reason is None and parts and _continues(text, *parts[-1], source):
+            parts[-1][0].append(text)
             continue
         elif marked and reason is None:
             leads = lines[n + 1].mark if n + 1 < len(lines) and not (n and lines[n - 1].mark) else ""
             reason, is_title = None if is_title and not leads else "outside_list", False
-        elif reason is None and any(why is None for _, why in pieces):
+        elif reason is None and has_sentence:
             bare = without_label(without_emphasis(text, source), source)
             reason = "closing_note" if source.is_remark(bare) else None
-        pieces.append((text, reason))
+        parts.append(([text], reason))
+        has_sentence = has_sentence or reason is None
+    pieces = [(" ".join(texts), reason) for texts, reason in parts]
     if not marked:
         pieces = _without_titles(pieces, source)
         if sum(reason is None for _, reason in pieces) == 1:
@@ -213,10 +216,11 @@ def _read(lines: list[_Line], source: SourceText, size: int | None, polarity: Po
     ]
 
 
-def _continues(text: str, above: tuple[str, str | None], source: SourceText) -> bool:
+def _continues(text: str, above: list[str], reason: str | None, source: SourceText) -> bool:
     """Whether a line continues the incomplete sentence, or the refusal, above it."""
-    is_broken = text[:1].islower() and not ENDED.search(above[0]) and ENDED.search(source.text) is not None
-    return above[1] == "refusal" or (above[1] is None and is_broken and not above[0].endswith((",", ";")))
+    last = above[-1]  # all lines together would take quadratic time
+    is_broken = text[:1].islower() and not ENDED.search(last) and ENDED.search(source.text) is not None
+    return reason == "refusal" or (reason is None and is_broken and not last.endswith((",", ";")))
 
 
 def _have_prefix(lines: list[str], source: SourceText) -> bool:

@@ -81,10 +81,12 @@ LABEL = _any(
 )
 BOLD_LABEL = re.compile(r"\*\*[^*:：\n]{1,60}(?:[:：]\s*\*\*|\*\*\s*(?:[:：]|[-–—](?=\s)))\s*")
 NOTE = _any(
-    r"(?:please )?(?:key |brief )?(?:note|explanation|disclaimer|remark|comment|reason(?:ing)?|rationale"
+    r"(?:please )?(?:key |brief )?(?:note|explanation|explication|justification|why|disclaimer|remark|comment"
+    r"|reason(?:ing)?|rationale"
     r"|translation|changes?(?: made)?|difference|technique|approach|tone|context|analysis|confidence"
     r"|score)s?(?: \d{1,2})?[*_ ]{0,3}[:：]|(?:注意?|说明|解释|备注|理由|原因|分析|翻译|拼音|説明|補足"
-    r"|hinweis|erklärung|notas?|remarque)s? ?[:：]",
+    r"|解説|注釈|hinweis|erklärung|begründung|anmerkung|notas?|explicaci[oó]n|explicação|justificaci[oó]n"
+    r"|spiegazione|remarque|объяснение|пояснение|설명|참고)s? ?[:：]",
 )
 CLOSING = _any(
     r"(?:please )?note (?:that|,)|please (?:let me know|keep in mind)|let me know|feel free|thank"

@@ -135,6 +135,12 @@ def is_heading(piece: str, source: SourceText) -> bool:
     return lead_end(bare, source) == len(bare) > 0 or LABEL.fullmatch(f"{bare}:") is not None
 
 
+def names_answer(line: str) -> bool:
+    """Whether a line, or a sentence within it, begins with a label such as `Synonyms:`."""
+    labels = (LABEL.match(line, start) for start in (0, *(stop.end() for stop in STOP.finditer(line))))
+    return any(label and polarity_of(label.group()) for label in labels)
+
+
 def lead_end(piece: str, source: SourceText) -> int:
     """End index of the introduction at the beginning of a piece; 0 without one."""
     match = None if LABEL.match(piece) or COUNTED.match(piece) else source.begins(LEAD, piece)
@@ -305,8 +311,8 @@ def _split_remark(text: str, source: SourceText) -> tuple[str, str]:
             return sentence.rstrip(), remark.strip()
     stops = [match.end() for match in islice(STOP.finditer(text), _MAX_MATCHES)]
     for start, end in zip(stops, [*stops[1:], len(text)], strict=False):
-        if start < len(text) and (
-            source.is_remark(text[start:end]) or is_translation(text[start:end], text[:start])
-        ):
+        piece = text[start:end]
+        is_note = NOTE.match(piece) is not None and source.lacks(NOTE)
+        if piece and (is_note or source.is_remark(piece) or is_translation(piece, text[:start])):
             return text[:start].rstrip(), text[start:].strip()
     return text, ""

@@ -185,15 +185,16 @@ class Labelled(RunResult):
         return table
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """Commands to list dropped rows and to train."""
+        """Commands to list dropped rows, and to train unless most texts have no pair."""
+        steps = [("see why rows were dropped", ["label", "report", "--work", str(self.work)])]
         train = ["aoe", "train", "--backbone", "minilm", "--out", "model", "--data"]
-        triplets = self.out / "triplet"
-        return [
-            ("see why rows were dropped", ["label", "report", "--work", str(self.work)]),
-            ("train on the triplets", [*train, str(triplets), "--preset", "domain"])
-            if triplets.is_dir()
-            else ("train on the pairs", [*train, str(self.out)]),
-        ]
+        made, triplets = self.positives + self.negatives, self.out / "triplet"
+        step = ("train on the pairs", [*train, str(self.out)])
+        if triplets.is_dir():
+            step = ("train on the triplets", [*train, str(triplets), "--preset", "domain"])
+            made = self._count("triplets")
+        steps += [step] if made >= _MIN_YIELD * self.statistics["texts"] else []
+        return steps if self.dropped else steps[1:]
 
     def __repr__(self) -> str:
         counts = f"{self.positives:,} positive and {self.negatives:,} negative pairs"
@@ -204,10 +205,11 @@ class Labelled(RunResult):
     def _caption(self) -> str:
         return f"{self._cost()}; {sum(self.dropped.values()):,} dropped; {self.seconds:.1f} s"
 
-    def _count(self, polarity: str) -> int:
-        return sum(split[polarity] for split in self.statistics["splits"].values())
+    def _count(self, kind: str) -> int:
+        return sum(split[kind] for split in self.statistics["splits"].values())
 
 
+_MIN_YIELD = 0.1  # pairs or triplets per text; fewer are not worth training
 _MIN_COUNT = 3  # fewer cases give no warning
 _MIN_SHARED = 0.2  # share of common content words; 3 % of true paraphrases have less
 

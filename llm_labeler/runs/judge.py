@@ -144,8 +144,9 @@ class JudgedPairs(RunResult):
         return table
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """The command to read the contradictions."""
-        return [("read the contradicted labels", ["less", str(self.contradictions)])]
+        """The command to read the contradictions, if there are any."""
+        read = ("read the contradicted labels", ["less", str(self.contradictions)])
+        return [read] if self.contradicted else []
 
     def to_dict(self) -> dict[str, Any]:
         """The result for JSON."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -225,8 +226,7 @@ def generate(
         if not options.keep_going:
             refuse_unanswered(
                 asked,
-                f", or make the dataset without them: parse(work={str(work)!r}, out={str(out)!r}), in the"
-                f" shell `label parse --work {work} --out {out}`",
+                f", or make the dataset without them: {_parse_command(work, out)}",
             )
         notes.add_rejected(store, record)
         stopped = _stopped(asked, settings, out, work)
@@ -251,10 +251,17 @@ def _stopped(asked: Asked, settings: LabelSettings, out: Path, work: Path) -> st
         return limit
     other = out.with_name(f"{out.name}-unjudged")
     return (
-        f"{limit}; parse(work={str(work)!r}, out={str(other)!r}, aggregation='union'), in the shell"
-        f" `label parse --work {work} --out {other} --aggregation union`, makes a dataset of all proposals,"
+        f"{limit}; {_parse_command(work, other, aggregation='union')}, makes a dataset of all proposals,"
         " judged or not"
     )
+
+
+def _parse_command(work: Path, out: Path, **more: str) -> str:
+    """The call of `parse` in Python and in the shell."""
+    given = {"work": str(work), "out": str(out), **more}
+    python = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    shell = shlex.join(["label", "parse", *(word for name in given for word in (f"--{name}", given[name]))])
+    return f"parse({python}), in the shell `{shell}`"
 
 
 def parse(

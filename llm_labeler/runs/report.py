@@ -65,6 +65,8 @@ class Report(Printed):
         turned_down: Number of candidates that the aggregation rejected, by reason.
         failures: Number of unanswered questions by reason.
         warnings: Warnings about the quality of the pairs.
+        work: Folder of the answers.
+        example: text_id of the first sentence with a dropped proposal, else of the first sentence.
     """
 
     texts: int
@@ -72,12 +74,19 @@ class Report(Printed):
     llms: Mapping[str, Yield]
     turned_down: Mapping[str, int]
     failures: Mapping[str, int]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
+    work: Path
+    example: str
 
     def to_dict(self) -> dict[str, Any]:
         """The report for JSON."""
         llms = {name: counts.to_dict() for name, counts in self.llms.items()}
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {"llms": llms}
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        return plain | {"llms": llms, "work": str(self.work)}
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """The command to look at the example."""
+        return [("look at one sentence", ["label", "show", self.example, "--work", str(self.work)])]
 
     def table(self) -> ResultTable:
         """One row per LLM."""
@@ -111,6 +120,7 @@ def report_run(work: Path) -> Report:
     record, texts = load_run(work)
     llms = {name: Yield() for name in sorted({*record.settings.proposers, *record.settings.judges})}
     quality = QualityWarnings(record.settings)
+    example = ""
     with AnswerStore.open(work / STORE_FILE) as store:
         for screened in screen_texts(store, record, {text.text_id: text for text in texts}):
             quality.add(screened.text.text, screened.proposals, screened.answers)
@@ -123,6 +133,7 @@ def report_run(work: Path) -> Report:
                     counts.kept += 1
                 else:
                     counts.dropped[proposal.reason] += 1
+                    example = example or screened.text.text_id
         for name, spent in store.spent_by_llm().items():
             llms.setdefault(name, Yield()).spent = spent
         failures = Counter(failure.reason for failure in store.failures())
@@ -133,7 +144,8 @@ def report_run(work: Path) -> Report:
             for name in proposers if reason is None else ():
                 llms[name].pairs += 1
         turned_down.update(candidates["reason"].drop_nulls().to_list())
-    return Report(len(texts), record.dropped_texts, llms, turned_down, failures, quality.warnings())
+    counted = (len(texts), record.dropped_texts, llms, turned_down, failures, quality.warnings())
+    return Report(*counted, work, example or texts[0].text_id)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

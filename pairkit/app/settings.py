@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
 
 _MAX_ERRORS = 5  # in a message
+_MAY_BE_SECRET = re.compile(r"(?:^|_)(?:api|key|token|secret|password|credentials?|authorization)(?:_|$)")
 
 
 class Settings(BaseModel):
@@ -50,7 +52,8 @@ def load_settings(
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         if not equals:
-            raise ConfigError(f"setting {assignment!r}: expected key=value, such as split.seed=7")
+            name = re.split(r"[^\w.-]", assignment, maxsplit=1)[0]
+            raise ConfigError(f"setting {name!r}: expected key=value, such as split.seed=7")
         try:
             found = tomllib.loads(f"value = {value.strip()}")["value"]
         except (tomllib.TOMLDecodeError, RecursionError):
@@ -90,8 +93,8 @@ def argument(name: str, value: Any, kind: Any) -> Any:
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
-        message = error.errors()[0]["msg"].removeprefix("Value error, ")
-        found = one_line(repr(value), 100)
+        first = error.errors()[0]  # of a whole table, only the part in question is shown
+        message, found = first["msg"].removeprefix("Value error, "), one_line(repr(first["input"]), 100)
         raise ConfigError(f"{name} = {found}: {message[:1].lower()}{message[1:]}") from error
 
 
@@ -141,7 +144,11 @@ def _explain(model: type[Settings], error: Any) -> str:
     message = error["msg"].removeprefix("Value error, ")
     if not key:  # the message of a check over several settings names them
         return str(message)
-    return f"setting {key!r} = {one_line(repr(error['input']))}: {message[:1].lower()}{message[1:]}"
+    # Where a table is expected or a field is missing, the input may be a whole table, with a key in it.
+    is_table = isinstance(error["input"], Mapping) or error["type"] in ("model_type", "dict_type")
+    is_hidden = is_table or _MAY_BE_SECRET.search(str(error["loc"][-1]))
+    value = "" if is_hidden else f" = {one_line(repr(error['input']))}"
+    return f"setting {key!r}{value}: {message[:1].lower()}{message[1:]}"
 
 
 def _known_keys(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:

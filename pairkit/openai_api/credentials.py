@@ -25,6 +25,10 @@ _KEY_VARIABLES: Mapping[str, str] = {
     "api.z.ai": "ZHIPUAI_API_KEY",
 }
 _MAX_FILE_BYTES = 65_536
+# Short words in one case; a key has longer or mixed ones.
+_VARIABLE = re.compile(
+    r"(?=.{1,64}\Z)(?:(?:[A-Z0-9]{0,18}_)*[A-Z0-9]{1,18}|(?:[a-z0-9]{0,18}_)*[a-z0-9]{1,18})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +39,19 @@ class Key:
     source: str
 
 
+def variable_name(name: str) -> str:
+    """The name of an environment variable; ValueError, without the value, if it may be a key."""
+    if not _VARIABLE.fullmatch(name):
+        raise ValueError("expected the name of an environment variable, such as OPENAI_API_KEY, not a key")
+    return name
+
+
 def key_variable(host: str, named: str | None) -> str | None:
     """The variable with the key for a host: the named one, or the provider's own."""
-    return named or _KEY_VARIABLES.get(host)
+    try:
+        return variable_name(named) if named else _KEY_VARIABLES.get(host)
+    except ValueError as error:
+        raise ConfigError(f"api_key_env: {error}") from error
 
 
 def find_key(who: str, variable: str, environ: Mapping[str, str], remedy: str) -> Key:
@@ -82,30 +96,34 @@ def _read(who: str, file: Path) -> str:
 
 MASK = "[key]"
 _MIN_CHARS = 8  # shorter keys such as "EMPTY" or "ollama" aren't secrets and may occur in any text
+_MIN_LONG, _PREFIX = 20, 10  # characters of a key whose beginning is masked, too, and of this beginning
 
 
 class Masking:
-    """Replaces secrets in responses, also if the server has escaped them."""
+    """Replaces secrets and beginnings of long ones in responses, also if the server has escaped them."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         """Secrets shorter than eight characters are ignored."""
         hidden = sorted({secret for secret in secrets if len(secret) >= _MIN_CHARS}, key=len, reverse=True)
-        self._plain = [secret.encode() for secret in hidden]
-        self._escaped = [re.compile(b"".join(_spellings(byte) for byte in secret)) for secret in self._plain]
+        self._patterns = [(secret.encode(), _spelt(secret)) for secret in hidden]
+        begins = [secret[:_PREFIX] for secret in hidden if len(secret) >= _MIN_LONG]
+        self._patterns += [(begin.encode(), _spelt(begin, rb"[\w*.=-]*")) for begin in begins]
 
     def body(self, body: bytes) -> bytes:
         """The body without secrets, plain or escaped as in JSON or URLs."""
-        mask = MASK.encode()
-        for secret in self._plain:
-            body = body.replace(secret, mask)
-        if b"\\" in body or b"%" in body:
-            for escaped in self._escaped:
-                body = escaped.sub(mask, body)
+        is_escaped = b"\\" in body or b"%" in body
+        for plain, pattern in self._patterns:
+            if is_escaped or plain in body:
+                body = pattern.sub(MASK.encode(), body)
         return body
 
     def text(self, text: str) -> str:
         """A message or header without secrets."""
         return self.body(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+
+def _spelt(secret: str, after: bytes = b"") -> re.Pattern[bytes]:
+    return re.compile(b"".join(map(_spellings, secret.encode())) + after)
 
 
 def _spellings(byte: int) -> bytes:

@@ -9,13 +9,14 @@ import random
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 from pairkit.app.printable import one_line
 
 _MAX_BODY = 1 << 20  # bytes that are parsed
+_MAX_VALUES = 500_000  # of a JSON text; an empty list takes 25 times its size in memory
 _MAX_UPSTREAM = 500  # characters of the upstream's error that a gateway quotes
 _MAX_CODE = 64  # characters of a code
 
@@ -57,13 +58,28 @@ _QUESTION = re.compile(
     r"context.{0,3}(?:length|window|size|limit)|(?:maximum|max) (?:context|input|prompt|sequence)"
     r"|(?:prompt|input|text|request) (?:is |was )?too (?:long|large)|too many (?:input |prompt )?tokens"
     r"|content.{0,12}(?:polic|filter)|\bflagged\b|moderation|safety|unsafe|sensitive|inappropriate"
+    r"|usage guidelines"
     r"|敏感|超长|不安全",
     re.IGNORECASE,
 )
 _LIMIT = re.compile(
     r"max_(?:completion_)?tokens\W{0,3}(?:\S+ ){0,3}(?:is )?(?:too large|at most)", re.IGNORECASE
 )
+_PASSING = frozenset((408, 409, 425, 429, 498))  # 498: Groq has no capacity
 _NO_MODEL = frozenset(("model_not_found", "1211"))
+# The server checked an answer, which another attempt may change.
+_ANSWER = re.compile(r"json_validate_failed|tool_use_failed|failed[_ ](?:to )?generat", re.IGNORECASE)
+
+
+def read_json(body: bytes | str) -> Any:
+    """Decode JSON from a server; ValueError for anything that is not JSON, too deep or too large."""
+    marks: Any = (b",", b"[", b"{") if isinstance(body, bytes) else (",", "[", "{")
+    if sum(map(body.count, marks)) > _MAX_VALUES:
+        raise ValueError(f"more than {_MAX_VALUES:,} values")
+    try:
+        return json.loads(body)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +92,18 @@ class Refusal:
     kind: str = ""
     param: str = ""
     more: str = ""
+    wait_s: float | None = None  # as stated in the text
 
     @classmethod
     def of(cls, status: int, body: bytes | str) -> Refusal:
         """Parse a body: JSON as OpenAI's or other servers', or plain text."""
         text = body[:_MAX_BODY].decode("utf-8", "replace") if isinstance(body, bytes) else body[:_MAX_BODY]
         try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
+            value = read_json(text)
+        except ValueError:
             value = text
-        return cls.from_value(status, value)
+        wait = _WAIT.search(text[:10_000])
+        return replace(cls.from_value(status, value), wait_s=_span(wait[1].lower(), 0.0) if wait else None)
 
     @classmethod
     def from_value(cls, status: int, value: Any) -> Refusal:
@@ -93,7 +111,8 @@ class Refusal:
         if isinstance(value, list) and value and isinstance(value[0], dict):
             value = value[0]
         inner = value.get("error") or value.get("detail") or value if isinstance(value, dict) else value
-        fields: Mapping[str, Any] = inner if isinstance(inner, dict) else {"message": inner}
+        outer = value if isinstance(value, dict) else {}
+        fields: Mapping[str, Any] = inner if isinstance(inner, dict) else {**outer, "message": inner}
         upstream, beneath = fields.get("metadata"), fields.get("innererror")
         more = [
             _short(upstream.get("raw"), _MAX_UPSTREAM) if isinstance(upstream, dict) else "",
@@ -105,7 +124,8 @@ class Refusal:
     @property
     def may_pass(self) -> bool:
         """Whether the same call may succeed later."""
-        return (self.status in (408, 409, 429) or self.status >= 500) and not self.is_exhausted
+        is_temporary = self.status in _PASSING or self.status >= 500 or self.is_about_answer
+        return is_temporary and not self.is_exhausted
 
     @property
     def is_exhausted(self) -> bool:
@@ -125,6 +145,17 @@ class Refusal:
             return False
         names = {self.code, self.kind, *self.more.split()}
         return bool(names & _QUESTION_CODES) or _QUESTION.search(self._words) is not None
+
+    @property
+    def is_about_answer(self) -> bool:
+        """Whether the server discarded the model's answer, so that another attempt may succeed."""
+        return self.status in (400, 422) and _ANSWER.search(self._words) is not None
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether the account, the key, the model, the limit or the question is known to be the cause."""
+        causes = (self.is_exhausted, self.is_about_key, self.is_about_model, self.is_about_limit)
+        return any(causes) or self.is_about_question
 
     @property
     def is_about_key(self) -> bool:
@@ -159,7 +190,8 @@ class RefusedCall(Exception):  # noqa: N818
     @property
     def retry_after_s(self) -> float | None:
         """Seconds to wait, if the server states them."""
-        return retry_after_s(self.headers, time.time())
+        stated = retry_after_s(self.headers, time.time())
+        return self.refusal.wait_s if stated is None else stated
 
 
 class NoAnswer(Exception):  # noqa: N818
@@ -191,8 +223,12 @@ def _short(value: Any, max_chars: int) -> str:
 
 _MAX_HEADER = 64  # characters; longer values are ignored
 LONGEST_WAIT_S = 1e9  # thirty years
-_PART = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)(ms|s|m|h|d)")
+_PART = re.compile(r"(\d{1,15}(?:\.\d{1,15})?) ?(ms|s|m|h|d)")
 _SPAN = re.compile(rf"(?:{_PART.pattern})+")
+# In the text of an error: Gemini's `"retryDelay": "41s"`, Groq's `try again in 1m2.5s`.
+_WAIT = re.compile(
+    rf"(?:retry_?delay\W{{1,9}}|(?:retry|try again) (?:in|after) )({_SPAN.pattern})", re.IGNORECASE
+)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _EPOCH = 1e9  # a reset time above this is a timestamp, below it a duration in seconds
 _LIMITS = ("requests", "tokens")

@@ -32,15 +32,15 @@ QUIET = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}
             lambda: ANY.detect("work", settings=5, progress=False),
             "settings = 5: expected a mapping of dotted keys",
         ),
-        (lambda: ANY.detect("work", settings={5: 5}, progress=False), "settings = {5: 5}: "),
-        (lambda: ANY.detect("work", settings=[5], progress=False), "settings = [5]: "),
+        (lambda: ANY.detect("work", settings={5: 5}, progress=False), "settings = 5: "),
+        (lambda: ANY.detect("work", settings=[5], progress=False), "settings = 5: "),
         (
             lambda: ANY.detect("work", settings="detect.x", progress=False),
             "setting 'detect.x': expected key=value",
         ),
         (lambda: ANY.detect("work", config=5, progress=False), "config = 5: "),
         (lambda: ANY.plan(None, **QUIET), "repos = None: "),
-        (lambda: ANY.plan([1], **QUIET), "repos = [1]: "),
+        (lambda: ANY.plan([1], **QUIET), "repos = 1: "),
         (lambda: ANY.plan(["a/b"], **{**QUIET, "token": 5}), "token = 5: "),
     ],
 )

@@ -78,6 +78,7 @@ class Scripted:
     attempts: int = 3
     key_variable: str | None = None
     leaves_machine: bool = False
+    refused: set[str] = field(default_factory=set)
     bounds: Callable[[Ask], TokenUsage] = lambda ask: BOUND
     journal: Path | None = None  # one line per call
     asked: Counter[AskKey] = field(default_factory=Counter)

@@ -72,6 +72,18 @@ def test_sentences_in_memory_give_the_dataset_of_a_file(source: Any, tmp_path: P
     assert runs[1]["input"]["name"] == f"in memory, {runs[1]['input']['sha256'][:16]}"
 
 
+def test_training_is_suggested_unless_most_texts_have_no_pair(tmp_path: Path) -> None:
+    whole = generate(TEXTS, tmp_path / "whole")
+    assert [step[:2] for _, step in whole.next_steps()] == [["aoe", "train"]]
+
+    def mostly_mute(prompt: str) -> str:
+        return "None" if "Entry" in prompt else counting([])(prompt)
+
+    texts = [*TEXTS[:1], *(f"Entry {n} has no equal." for n in range(30))]
+    few = generate(texts, tmp_path / "few", llms=mostly_mute)
+    assert (few.positives, [step[:2] for _, step in few.next_steps()]) == (2, [["label", "report"]])
+
+
 def test_sentences_in_memory_are_resumed_like_a_file(tmp_path: Path) -> None:
     asked: list[str] = []
     first = generate(TEXTS, tmp_path / "out", asked, max_requests=3, settings={"llm.mine.local": True})

@@ -15,7 +15,7 @@ from llm_labeler.dispatch.openai_batches import OpenAiBatches, read_lines, read_
 from llm_labeler.dispatch.workers import AskOutcome
 from llm_labeler.records import Ask, Message, TokenUsage
 from llm_labeler.settings import BudgetSettings
-from pairkit.app.errors import AuthError, ConfigError, RemoteError
+from pairkit.app.errors import AuthError, BadReply, ConfigError, RemoteError
 from pairkit.openai_api.channel import Channel
 from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from tests.llm_labeler.llm_server import KEY, an_ask, provider, run
@@ -301,6 +301,23 @@ def test_a_full_batch_queue(store: AnswerStore, monkeypatch: pytest.MonkeyPatch)
         assert batch(server.base_url, store).failed == 0
         assert (server.stats.batches, server.stats.asked_again) == (1, 0)
     assert answered(store) == 20
+
+
+@pytest.mark.parametrize("is_endless", [True, False])
+def test_pages_and_sizes_of_lists_are_bounded(is_endless: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = count(1)
+
+    async def page(*_: Any, **__: Any) -> bytes:
+        if not is_endless:
+            return b'{"data": [' + b"[]," * 1_000_000 + b"[]]}"
+        entry = {"id": f"batch_{next(pages)}", "status": "completed"}
+        return json.dumps({"data": [entry], "has_more": True}).encode()
+
+    monkeypatch.setattr(Channel, "get", page)
+    batches = OpenAiBatches(provider("http://localhost:1/v1", kind="openai"), 0.01)
+    says = "100 pages of batches without label-1" if is_endless else "not a usable JSON object"
+    with pytest.raises(BadReply, match=says):
+        run(batches.find("label-1"))
 
 
 def test_llms_without_a_batch_api_are_refused(store: AnswerStore) -> None:

@@ -74,7 +74,8 @@ def reply(draw: random.Random) -> None:
 def refusal(draw: random.Random) -> None:
     status = draw.choice([302, 400, 401, 403, 404, 413, 422, 429, 500])
     result = Refusal.of(status, as_bytes(mutated(ERROR, draw, JUNK), draw))
-    PROVIDER.dialect.adapt(result, PROVIDER.dialect.form)
+    ask = an_ask(schema={})
+    PROVIDER.dialect.adapt(ask, PROVIDER.dialect.form(ask), result)
     assert PROVIDER.dialect.setting_error(result) is None or status in (400, 422)
     for fact in (result.is_exhausted, result.is_about_key, result.is_about_model, result.is_about_question):
         assert fact in (True, False)

@@ -15,6 +15,7 @@ import llm_labeler
 from llm_labeler.records import CallFailed
 from pairkit.app.errors import ConfigError, DataError, RemoteError
 from pairkit.dataset.reader import read_pairs
+from tests.support.llm import Faults, Options, serve
 
 PAIRS = [
     ("The pump leaks.", "Water runs out of the pump.", 1, "same"),
@@ -139,6 +140,23 @@ def test_failures_are_reported_as_a_problem(tmp_path: Path) -> None:
     assert result.problem is not None
     assert result.problem.exit_code == 4
     assert judged(tmp_path / "whole").problem is None
+
+
+@pytest.mark.parametrize("kind", ["filtered", "events", "invalid_json", "refused_format"])
+def test_judges_on_unusual_servers(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llm_labeler.dispatch.workers._MIN_BACKOFF_S", 0.001)
+    options = Options(format_error="Input validation error" if kind == "refused_format" else "")
+    faults = Faults(0.0 if options.format_error else 0.5, (kind,))
+    with serve(options, faults) as server:
+        llm = {"kind": "openai_compatible", "model": "emulated", "base_url": server.base_url}
+        judges = {"llms": {"a": llm}, "settings": {"judge.candidates_per_call": 1}}
+        result = judged(tmp_path / "out", **judges)
+        assert result.asked.spent.requests == server.stats.requests
+        calls = server.stats.requests
+        assert judged(tmp_path / "out", **judges).asked.spent.requests == 0
+        assert server.stats.requests == calls
+    filtered = server.stats.faults["filtered"]
+    assert result.statistics["dropped"] == ({"unsure": filtered} if filtered else {})
 
 
 def test_without_votes_no_pair_is_decided(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from llm_labeler.parsing.answer import REASONS, parse_answer
+from llm_labeler.parsing.answer import REASONS, parse_answer, parse_hard_negatives
 from llm_labeler.records import Ending, Item, ending_of
 
 TEXT = "A man is playing a guitar."
@@ -276,6 +276,21 @@ def test_json_strings_are_decoded() -> None:
 )
 def test_a_possibly_truncated_sentence_is_dropped(raw: str, finish: str, reason: str) -> None:
     assert parse_answer(raw, text=TEXT, finish=finish) == [Item(ONE), Item(TWO[:20], reason)]
+
+
+@pytest.mark.parametrize("finish", ["", "tool_calls", "length", "content_filter", "other"])
+def test_valid_json_is_complete_whatever_its_finish_reason(finish: str) -> None:
+    sentences = json.dumps({"sentences": [ONE, TWO]})
+    for raw in (sentences, f"Here you are:\n```json\n{sentences}\n```", f'["{ONE}", "{TWO}"]'):
+        assert [item.text for item in parse_answer(raw, text=TEXT, finish=finish) if not item.reason] == [
+            ONE,
+            TWO,
+        ]
+    kinds = json.dumps({"sentences": [{"kind": "negation", "sentence": text} for text in (ONE, TWO)]})
+    items = parse_hard_negatives(kinds, text=TEXT, finish=finish, size=2)
+    assert items == [Item(text, change="negation") for text in (ONE, TWO)]
+    assert reasons(f'{sentences}\n["{ONE}", "{TWO[:20]}', finish=finish)[:2] == [None, None]
+    assert {*reasons(sentences, finish="refusal")} == {"refusal"}
 
 
 def test_truncated_json_is_detected() -> None:

@@ -271,6 +271,13 @@ def test_hostile_answers_take_linear_time(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "make", [repeated("ab\n", "{"), repeated("a b\n", "I'm sorry, I can't help with this request.\n")]
+)
+def test_lines_that_continue_each_other_take_linear_time(make: Callable[[int], str]) -> None:
+    assert_linear(lambda raw: parse_answer(raw, text=TEXT, size=3, polarity="positive"), make, 96_000)
+
+
+@pytest.mark.parametrize(
     ("pattern", "unit", "end"),
     [
         (CORRECTS, "hmmm, ", "x"),

@@ -42,13 +42,17 @@ def test_faults_of_one_call(
 
 
 @pytest.mark.parametrize(
-    ("kind", "finish"), [("no_usage", "stop"), ("refusal", "refusal"), ("cut", "length")]
+    ("kind", "finish"),
+    [
+        *(("no_usage", "stop"), ("refusal", "refusal"), ("cut", "length"), ("events", "stop")),
+        ("filtered", "content_filter: PROHIBITED_CONTENT"),
+    ],
 )
 def test_incomplete_answers_are_answers(kind: FaultKind, finish: str) -> None:
     with serve(faults=Faults(1.0, (kind,))) as server:
         reply = reply_of(provider(server.base_url))
     assert reply.finish == finish
-    assert reply.raw
+    assert (reply.raw == "") == (kind == "filtered")
     assert (reply.usage is None) == (kind == "no_usage")
 
 

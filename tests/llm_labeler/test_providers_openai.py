@@ -19,6 +19,8 @@ from tests.llm_labeler.llm_server import (
     SENTENCES,
     an_ask,
     check,
+    http,
+    playing_back,
     provider,
     replies,
     reply_of,
@@ -107,6 +109,20 @@ def test_refused_settings_are_reported(refuses: str, fields: dict[str, Any], say
         reply_of(provider(server.base_url, **fields), an_ask(schema=SENTENCES))
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        'Invalid JSON payload received. Unknown name "seed": Cannot find field.',
+        "[{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]",
+        "`seed` is not supported",
+    ],
+)
+def test_a_setting_that_is_named_only_in_the_message(message: str) -> None:
+    refused = http(400, json.dumps({"error": {"message": message}}))
+    with playing_back(refused) as url, pytest.raises(ConfigError, match=r"the value of seed .*\[llm.llama\]"):
+        reply_of(provider(url, seed=3), an_ask(schema=SENTENCES))
+
+
 def test_lone_surrogates_are_rejected() -> None:
     with serve() as server:
         asked = provider(server.base_url)
@@ -191,7 +207,7 @@ def test_building_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("extra", "says"),
     [
-        *(({name: 1}, f"extra has {name}") for name in ("model", "n", "stream", "max_tokens", "messages")),
+        *(({name: 1}, f"extra has {name}") for name in ("model", "n", "stream", "max_tokens", "api_key")),
         ({"since": time}, "llm llama: extra can't be written as JSON"),
         ({"x": float("nan")}, "llm llama: extra can't be written as JSON"),
     ],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -36,6 +37,23 @@ def test_a_plain_answer() -> None:
         ({"content": "a"}, "MAX_TOKENS", ("a", "MAX_TOKENS")),
         ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "stop", ("ab", "stop")),
         ({"content": "\ud800"}, "stop", ("\ud800", "stop")),
+        (None, "content_filter: PROHIBITED_CONTENT", ("", "content_filter: PROHIBITED_CONTENT")),
+        ({}, "SAFETY", ("", "SAFETY")),
+        (
+            {"content": [{"type": "thinking", "thinking": [{"text": "b"}]}, {"text": "a"}]},
+            "stop",
+            ("a", "stop"),
+        ),
+        ({"content": None, "reasoning_content": '{"sentences": []}'}, "stop", ('{"sentences": []}', "stop")),
+        (
+            {
+                "content": None,
+                "tool_calls": [{"function": {"name": "answer", "arguments": ' {"1": "same"}\n'}}],
+            },
+            "tool_calls",
+            ('{"1": "same"}', "tool_calls"),
+        ),
+        ({"content": None, "tool_calls": [None, 3], "reasoning": "so much"}, "stop", ("", "stop")),
     ],
 )
 def test_messages(message: Any, finish: Any, expected: tuple[str, str]) -> None:
@@ -51,6 +69,7 @@ def test_messages(message: Any, finish: Any, expected: tuple[str, str]) -> None:
         None,
         {},
         {"prompt_tokens": 5},
+        {"input_tokens": 5},
         {"prompt_tokens": -1, "completion_tokens": 1},
         {"prompt_tokens": "5", "completion_tokens": 1},
         {"prompt_tokens": True, "completion_tokens": 1},
@@ -68,6 +87,7 @@ def test_invalid_usage_is_ignored(usage: Any) -> None:
     ("usage", "expected"),
     [
         ({"total_tokens": 12}, (0, 12)),
+        ({"input_tokens": 5, "output_tokens": 7}, (5, 7)),
         ({"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 212}, (5, 207)),  # with reasoning
         ({"prompt_tokens": 5, "total_tokens": 12}, (5, 7)),
         ({"completion_tokens": 7, "total_tokens": 12}, (5, 7)),
@@ -93,6 +113,10 @@ def test_missing_counts_follow_from_the_total(usage: Any, expected: tuple[int, i
         b'{"choices": [null]}',
         b'{"choices": [{"text": "a"}]}',
         b"[" * 100_000,
+        b'{"choices": [' + b"[]," * 1_000_000 + b"[]]}",
+        b"data: [DONE]",
+        b"data: {",
+        b'data: {"error": {"message": "overloaded"}}',
     ],
 )
 def test_a_broken_body_may_have_been_billed(body: bytes) -> None:
@@ -113,11 +137,36 @@ def test_a_model_that_failed_during_its_answer(finish: str) -> None:
 
 @pytest.mark.parametrize(
     ("status", "expected"),
-    [(402, RefusedCall), (403, RefusedCall), (429, RefusedCall), (502, CallFailed), ("402", CallFailed)],
+    [
+        *((402, RefusedCall), (403, RefusedCall), (429, RefusedCall), (502, CallFailed), ("402", CallFailed)),
+        *(("insufficient_quota", RefusedCall), ("content_filter", RefusedCall), (None, CallFailed)),
+    ],
 )
 def test_an_error_in_a_response_with_status_200(status: Any, expected: type[Exception]) -> None:
-    with pytest.raises(expected, match="upstream says no"):
-        reply_of({"error": {"message": "upstream says no", "code": status}})
+    fault = {"error": {"message": "upstream says no", "code": status}}
+    for value in (fault, {**fault, "choices": []}, {"choices": [{**fault, "finish_reason": "error"}]}):
+        with pytest.raises(expected, match=r"upstream says no|failed during its answer"):
+            reply_of(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"choices": [], "promptFeedback": {"blockReason": "SAFETY"}},
+        {
+            "choices": None,
+            "prompt_filter_results": [{"content_filter_results": {"hate": {"filtered": True}}}],
+        },
+    ],
+)
+def test_a_prompt_that_was_filtered_without_a_choice(value: Any) -> None:
+    assert reply_of({**value, "model": "m"}) == LlmReply("", "content_filter", None, "m")
+
+
+def test_an_event_stream_that_breaks_off_has_no_finish_reason() -> None:
+    events = [{"model": "m", "choices": [{"delta": {"content": word}}]} for word in ("1. a", "b")]
+    body = "".join(f"data: {json.dumps(event)}\r\n\r\n" for event in [*events, {"choices": [None], "id": 1}])
+    assert reply_of(read_body(body.encode())) == LlmReply("1. ab", "", None, "m")
 
 
 def test_nested_parts_are_ignored() -> None:

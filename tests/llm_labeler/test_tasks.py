@@ -200,7 +200,7 @@ def test_each_sample_has_its_own_seed() -> None:
     dialect = Dialect("x", LlmSettings(kind="openai", model="m", seed=7))
     key = AskKey("t", "x", "positive", "h", "p")
     asks = [Ask(key, (Message("user", "hello"),), sample=sample) for sample in range(3)]
-    assert [dialect.body(ask, dialect.form)["seed"] for ask in asks] == [7, 8, 9]
+    assert [dialect.body(ask, dialect.form(ask))["seed"] for ask in asks] == [7, 8, 9]
 
 
 def test_examples_are_messages_before_the_question(tmp_path: Path) -> None:

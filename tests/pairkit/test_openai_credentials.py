@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -9,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairkit.app.errors import ConfigError
-from pairkit.openai_api.credentials import Key, Masking, find_key, headers_for, key_variable
+from pairkit.openai_api.credentials import (
+    Key,
+    Masking,
+    find_key,
+    headers_for,
+    key_variable,
+    variable_name,
+)
 
 
 def test_default_keys_are_sent_only_to_their_provider() -> None:
@@ -18,7 +26,32 @@ def test_default_keys_are_sent_only_to_their_provider() -> None:
     for host in ("evil.example", "localhost", "127.0.0.1", "api.openai.com.evil.example", "xapi.openai.com"):
         assert key_variable(host, None) is None
         assert key_variable(host, "MINE") == "MINE"
-    assert key_variable("api.openai.com", "MINE") == "MINE"
+    for named in ("MINE", "MY_2ND_KEY", "_X", "team_api_key"):
+        assert key_variable("api.openai.com", named) == named
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(
+            "sk-proj-Ab1cD2eF",
+            "gsk_Ab1cD2eF3gH4iJ5k",
+            "hf_aBcDeFgHiJkLmNoP",
+            "AIzaSyA1b2C3d4E5f6",
+            "a.b",
+            "",
+            " ",
+        ),
+        *("AKIAIOSFODNN7EXAMPLE", "0123456789abcdef0123456789abcdef", "A_" * 40),
+    ],
+)
+def test_a_key_is_not_the_name_of_a_variable(key: str) -> None:
+    with pytest.raises(ValueError, match="such as OPENAI_API_KEY, not a key") as caught:
+        variable_name(key)
+    assert not key.strip() or key not in str(caught.value)
+    if key:
+        with pytest.raises(ConfigError, match="api_key_env: expected the name"):
+            key_variable("api.openai.com", key)
 
 
 def test_openai_headers_are_sent_only_to_openai() -> None:
@@ -91,6 +124,18 @@ def test_short_keys_are_not_masked() -> None:
     for key in ("", "EMPTY", "ollama", "none", "sk-1234"):
         assert Masking([key]).text(f"The jar is {key}.") == f"The jar is {key}."
     assert Masking([]).body(b"\xff\x00 \\ %") == b"\xff\x00 \\ %"
+
+
+@pytest.mark.parametrize(
+    "escape", [str, lambda text: text.replace("/", "\\/"), lambda text: quote(text, safe="")]
+)
+def test_masking_of_the_beginning_of_a_long_key(escape: Any) -> None:
+    key = "sk-proj/Ab1cD2eF3gH4iJ5k"
+    for shown in (key[:10], key[:13], key[:10] + "***5k", key):
+        assert Masking([key]).text(f'"Wrong key {escape(shown)}."').startswith('"Wrong key [key]')
+        assert key[8:10] not in Masking([key]).text(f"({escape(shown)})")
+    assert Masking([key]).text(f"It begins with {key[:9]}") == f"It begins with {key[:9]}"
+    assert Masking([key[:19]]).text(key[:18]) == key[:18]  # a short one may be words
 
 
 def test_masking_of_nested_secrets() -> None:

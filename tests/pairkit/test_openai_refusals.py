@@ -23,7 +23,9 @@ def about(refusal: Refusal) -> str:
         return "model"
     if refusal.is_about_limit:
         return "limit"
-    return "question" if refusal.is_about_question else "passing" if refusal.may_pass else "unknown"
+    if refusal.is_about_question:
+        return "question"
+    return "answer" if refusal.is_about_answer else "passing" if refusal.may_pass else "unknown"
 
 
 def error(message: str, **fields: Any) -> dict[str, Any]:
@@ -69,6 +71,21 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         (400, error("exceeds the available", type="exceed_context_size_error", code=400), "question"),
         (422, {"error": "Validation: too many input tokens", "error_type": "validation"}, "question"),
         (404, {"error": "model 'x' not found, try pulling it first"}, "model"),
+        # xAI
+        (
+            403,
+            {"code": "No permission", "error": "Content violates usage guidelines. API key ID: 9"},
+            "question",
+        ),
+        (400, {"code": "invalid_api_key", "error": "no"}, "key"),
+        # Groq
+        (400, error("Failed to generate JSON.", code="json_validate_failed"), "answer"),
+        (400, error("no", code="tool_use_failed", failed_generation="<function"), "answer"),
+        (498, error("capacity_exceeded"), "passing"),
+        (413, error("Request too large: tokens per minute", code="rate_limit_exceeded"), "question"),
+        # refusals of a format
+        (400, error("JSON Schema not supported: could not understand the instance"), "unknown"),
+        (400, [error("Request contains an invalid argument.", status="INVALID_ARGUMENT")], "unknown"),
         # GLM, Qwen
         (429, error("余额不足或无可用资源包,请充值。", code="1113"), "credit"),
         (400, error("模型不存在", code="1211"), "model"),
@@ -232,6 +249,22 @@ NOW = 1_790_000_000.0
 )
 def test_stated_waits(headers: dict[str, str], expected: float | None) -> None:
     assert retry_after_s(headers, NOW) == (None if expected is None else pytest.approx(expected, abs=1e-6))
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (error("Quota", details=[{"@type": "RetryInfo", "retryDelay": "41s"}]), 41.0),
+        (error("Rate limit reached. Please try again in 1m7.66s. Visit x"), 67.66),
+        (error("Please retry after 26 seconds."), 26.0),
+        (error("Please try again in a day, 5s."), None),
+        (error("Please try again in " + "1" * 10_000), None),
+    ],
+)
+def test_waits_stated_in_the_text(body: object, expected: float | None) -> None:
+    refusal = Refusal.of(429, json.dumps(body))
+    assert RefusedCall(refusal, {}).retry_after_s == expected
+    assert RefusedCall(refusal, {"retry-after": "3"}).retry_after_s == 3.0
 
 
 WAIT_HEADERS = ["retry-after", "retry-after-ms", "x-ratelimit-reset", "x-ratelimit-reset-tokens"]

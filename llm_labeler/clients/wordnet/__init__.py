@@ -57,6 +57,7 @@ class WordnetProvider:
         self.tpm = settings.tpm
         self.attempts = 1
         self.key_variable: str | None = None
+        self.refused = set[str]()
         self.leaves_machine = False
 
     def bound(self, ask: Ask) -> TokenUsage:  # noqa: ARG002 - a Provider

@@ -33,10 +33,13 @@ FaultKind = Literal[
     "no_usage",  # a good answer without token usage
     "refusal",  # the model refuses
     "cut",  # the answer ends at the token limit
+    "filtered",  # Gemini's choice without a message
+    "events",  # an event stream, although none was requested
+    "invalid_json",  # Groq's 400 for an answer that doesn't fit the requested format
 ]
 FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 # These are answers that are paid for and stored.
-_ANSWERING = frozenset(("no_usage", "refusal", "cut"))
+_ANSWERING = frozenset(("no_usage", "refusal", "cut", "filtered", "events"))
 # A client that retries recovers from these.
 PASSING: tuple[FaultKind, ...] = (
     *("rate_limited", "server_error", "unavailable", "broken_json", "html", "disconnect", "empty_choices"),
@@ -73,7 +76,12 @@ class Options:
     latency_s: float = 0.0
     usage: bool = True
     refuses: frozenset[str] = frozenset()
+    format_error: str = ""  # refuses a response format in these words
     context_chars: int | None = None
+    context_error: tuple[str, str] = (
+        "This model's maximum context length is exceeded.",
+        "context_length_exceeded",
+    )
     lists_models: bool = True
     batch_s: float = 0.0
     batch_ends: Literal["completed", "expired", "cancelled", "failed"] = "completed"
@@ -227,9 +235,11 @@ class Service:
         for name in sorted(options.refuses & body.keys()):
             message = f"Unsupported parameter: '{name}' is not supported with this model."
             return error(400, message, code="unsupported_parameter", param=name)
+        if options.format_error and "response_format" in body:
+            return error(400, options.format_error)
         if options.context_chars is not None and len(text_of(messages)) > options.context_chars:
-            message = "This model's maximum context length is exceeded."
-            return error(400, message, code="context_length_exceeded", param="messages")
+            message, code = options.context_error
+            return error(400, message, code=code, param="messages")
         return None
 
     def _reply(self, body: Mapping[str, Any]) -> Response:
@@ -241,12 +251,15 @@ class Service:
         stats.requests += 1
         stats.asked[question] += 1
         kind = self._faults.strikes(question, stats.asked[question])
+        if kind == "invalid_json" and "response_format" not in body:
+            kind = None
         if kind is not None:
             stats.faults[kind] += 1
         if kind is None or kind in _ANSWERING:
             stats.answered += 1
             stats.answers[question] += 1
-            return JSONResponse(self._completion(body, question, kind))
+            completion = self._completion(body, question, kind)
+            return _event_stream(completion) if kind == "events" else JSONResponse(completion)
         return self._fault(kind, self._completion(body, question, None))
 
     def _fault(self, kind: FaultKind, good: dict[str, Any]) -> Response:
@@ -258,6 +271,8 @@ class Service:
                 return error(429, "You exceeded your current quota.", code="insufficient_quota")
             case "server_error":
                 return error(500, "The server had an error.")
+            case "invalid_json":
+                return error(400, "Failed to generate JSON.", code="json_validate_failed")
             case "unavailable":
                 return error(503, "Overloaded.", retry_after=wait)
             case "empty_choices":
@@ -282,13 +297,19 @@ class Service:
         message: dict[str, Any] = {"role": "assistant", "content": shown, "refusal": None}
         if kind == "refusal":
             message |= {"content": None, "refusal": "I can't help with that."}
-        finish = "length" if _tokens(text) > limit else "stop"
+        choice = {
+            "index": 0,
+            "message": message,
+            "finish_reason": "length" if _tokens(text) > limit else "stop",
+        }
+        if kind == "filtered":
+            choice = {"index": 0, "finish_reason": "content_filter: PROHIBITED_CONTENT"}
         completion = {
             "id": f"chatcmpl-{question}",
             "object": "chat.completion",
             "created": 0,
             "model": body["model"],
-            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+            "choices": [choice],
         }
         if self._options.usage and kind != "no_usage":
             read, written = _tokens(text_of(messages)), min(limit, _tokens(text))
@@ -371,6 +392,17 @@ class Service:
             for place, of in lines.items()
             if of
         }
+
+
+def _event_stream(completion: dict[str, Any]) -> Response:
+    """A completion as events, one for each half of the answer."""
+    (choice,) = completion["choices"]
+    content = choice["message"]["content"]
+    halves = [{"content": half} for half in (content[: len(content) // 2], content[len(content) // 2 :])]
+    events = [{**completion, "choices": [{"index": 0, "delta": delta}], "usage": None} for delta in halves]
+    events.append({**completion, "choices": [{"delta": {}, "finish_reason": choice["finish_reason"]}]})
+    lines = [": processing", *(f"data: {json.dumps(event)}" for event in events), "data: [DONE]"]
+    return Response("\n\n".join(lines) + "\n\n", media_type="text/event-stream")
 
 
 def _tokens(text: str) -> int:
