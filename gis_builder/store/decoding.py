@@ -7,11 +7,15 @@ takes no more memory than a valid one of the same size.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta
+
+from pairkit.app.printable import one_line
 
 MAX_NUMBER = 10_000_000  # ten times the largest tracker; a list of all numbers must fit into memory
 _MAX_COUNT = 2**31 - 1  # GraphQL's Int
@@ -38,6 +42,22 @@ _PATH = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*)`", re.DOTALL)
 _REGEX = re.compile(r"str matching regex '(.*)'", re.DOTALL)
 # Names of the patterns, by a part of each that the patterns after it lack.
 _PATTERNS = {"#[0-9]": "owner/name#number", "]+/": "owner/name", "[0-9]{1,18}": "digits", "s]+": "a login"}
+
+# Dates with a numeric month in three orders, or with its name; a time with a zone as an offset or UTC.
+_TIME = re.compile(
+    r"""(?:[^\W\d]{2,10}\.?,?\ +)?  # a weekday
+    (?:(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})
+    |(?P<one>\d{1,2})(?P<mark>[-/.])(?P<two>\d{1,2})(?P=mark)(?P<year_2>\d{4}|\d\d)
+    |(?P<day_3>\d{1,2})(?:st|nd|rd|th|\.)?[-/\ ]*(?P<name_3>[^\W\d]{3,9})\.?,?[-/\ ]*(?P<year_3>\d{4}|\d\d)
+    |(?P<name_4>[^\W\d]{3,9})\.?\ +(?P<day_4>\d{1,2})(?:st|nd|rd|th)?,?\ +(?P<year_4>\d{4}))
+    (?:(?:T|,?\ +(?:at\ +|um\ +)?)(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,]\d+)?)?
+    (?:\ ?(?P<half>[AaPp])\.?[Mm]\.?)?(?:\ Uhr)?
+    \ ?(?:GMT|UTC|Z)?\ ?(?P<zone>[+-]\d\d:?\d\d)?(?:\ \(.*\))?)?""",
+    re.VERBOSE,
+)
+_EPOCH = re.compile(r"\d{9,10}(?:\.\d+)?|\d{13}(?:\.0)?")  # in seconds or milliseconds
+_MONTHS = ("jan", "feb", "mar mär", "apr", "may mai", "jun", "jul", "aug", "sep", "oct okt", "nov", "dec dez")
+_MAX_TIME = 100  # characters
 
 EventKind = Literal["closed", "reopened", "marked_as_duplicate", "unmarked_as_duplicate"]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
@@ -78,6 +98,59 @@ def stamp(moment: datetime) -> str:
     if not 1970 <= moment.year < 9999:  # also after the conversion
         raise Malformed("a time outside the years 1970 to 9998")
     return f"{moment.isoformat()[:19]}Z"  # five times as fast as strftime
+
+
+def parse_time(text: str, form: str = "", day_first: Callable[[], bool] | None = None) -> datetime:
+    """Parse a time of ISO 8601, RFC 2822 or JavaScript, in seconds or milliseconds, or as people write it.
+
+    A time without a zone is UTC. `form` is a format of strptime, which is tried first. `day_first` is called
+    for dates such as 03/04/2024, for which `date_order` returns None.
+    """
+    moment = None
+    with suppress(ValueError):
+        moment = datetime.strptime(text, form) if form else None
+    if moment is None:
+        with suppress(ValueError, OverflowError):
+            moment = _parse_time(text, day_first)
+    if moment is None:
+        raise Malformed(
+            f"unknown time {one_line(text, 60)!r}; expected 2024-01-31 23:59, or give --date-format"
+        )
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def date_order(text: str) -> bool | None:
+    """Whether the day comes before the month in a numeric date that ends with the year; None if unknown."""
+    match = _TIME.fullmatch(text[:_MAX_TIME])
+    one, two = (int(match["one"]), int(match["two"])) if match and match["one"] else (0, 0)
+    return None if (one > 12) == (two > 12) else one > 12
+
+
+def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
+    if _EPOCH.fullmatch(text):
+        in_ms = len(text.partition(".")[0]) == 13
+        return datetime.fromtimestamp(float(text) / (1000 if in_ms else 1), UTC)
+    with suppress(ValueError):
+        return datetime.fromisoformat(text)
+    match = _TIME.fullmatch(text) if len(text) <= _MAX_TIME else None
+    if match is None:
+        raise ValueError
+    name = (match["name_3"] or match["name_4"] or "")[:3].lower()
+    month, day = match["month"], match["day"] or match["day_3"] or match["day_4"]
+    if name:
+        month = next((number for number, known in enumerate(_MONTHS, 1) if name in known.split()), 0)
+    elif match["one"]:
+        order = date_order(text)
+        if order is None:
+            order = match["mark"] == "." or (day_first is not None and day_first())
+        day, month = (match["one"], match["two"]) if order else (match["two"], match["one"])
+    year = int(match["year"] or match["year_2"] or match["year_3"] or match["year_4"])
+    hour = int(match["hour"] or 0)
+    if match["half"]:
+        hour = hour % 12 + 12 * (match["half"] in "Pp")
+    when = (year + (year < 70) * 2000 + (70 <= year < 100) * 1900, int(month), int(day), hour)
+    moment = datetime(*when, int(match["minute"] or 0), int(match["second"] or 0))
+    return datetime.fromisoformat(f"{moment.isoformat()}{match['zone'] or '+00:00'}")
 
 
 def stamp_or_none(moment: datetime | None) -> str | None:

@@ -11,8 +11,17 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 GITHUB = "https://github.com"
-# Tickets of other trackers: by repository and id, the number and the URL, or the id if there is no URL.
-Tickets: TypeAlias = dict[str, dict[str, tuple[int, str]]]
+
+
+class TicketRow(NamedTuple):
+    """What a store keeps of a ticket of another tracker beside its issue."""
+
+    number: int
+    page: str  # its URL, or its id if there is none
+    priority: str = ""
+
+
+Tickets: TypeAlias = dict[str, dict[str, TicketRow]]  # by repository and id
 
 
 class IssueRef(NamedTuple):
@@ -39,7 +48,9 @@ class TicketSite(str):
     def of(cls, tickets: Tickets) -> TicketSite:
         """Create the site of a store with these tickets."""
         site = cls(GITHUB)
-        site.pages = {IssueRef(repo, n): page for repo, own in tickets.items() for n, page in own.values()}
+        site.pages = {
+            IssueRef(repo, row.number): row.page for repo, own in tickets.items() for row in own.values()
+        }
         return site
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from gis_builder.store.decoding import EVENT_KINDS, replace_surrogates
 from pairkit.app.errors import DataError
+from pairkit.app.printable import one_line
 from pairkit.system.lines import read_whole
 
 Object = dict[str, Any]
@@ -55,7 +57,8 @@ def read_saved(
         if parts is None:
             is_nameless = repo is None and is_known(value, "owner/name")
             remedy = GIVE_REPO if is_nameless else "see gis import --help"
-            broken(DataError(f"unknown layout; {remedy}", path=path, row=row))
+            keys = f" (keys {one_line(', '.join(value), 100)})" if isinstance(value, dict) else ""
+            broken(DataError(f"unknown layout{keys}; {remedy}", path=path, row=row))
             continue
         for kind, part in parts:
             yield row, kind, part
@@ -92,13 +95,19 @@ def values(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
-    """The REST objects in a value; None if its layout is unknown."""
+    """The REST objects in a value; None if its layout is unknown. A null counts as absent."""
+    value = {name: own for name, own in value.items() if own is not None}
+    if isinstance(value.get("repo"), str) and isinstance(
+        value.get("issues"), list
+    ):  # archive.json of IETF groups
+        every = [*_dicts(value["issues"]), *_dicts(value.get("pulls"))]
+        return chain.from_iterable(_listed(issue, value["repo"]) for issue in every)
     if "createdAt" in value and "number" in value:
-        return _listed(value, _repo_of(value) or repo)
+        return _listed(value, repo_of(value) or repo)
     if "event" in value:
         return _event(value, value.get("issue"), repo)
     # The address of a milestone is not that of an issue.
-    has_home = _repo_of(value) or (repo and "state" in value and not value.keys() & {"url", "html_url"})
+    has_home = repo_of(value) or (repo and "state" in value and not value.keys() & {"url", "html_url"})
     if "number" in value and "title" in value and has_home:
         return _issue(value, repo)
     if "body" in value and "issue_url" in value:
@@ -108,12 +117,28 @@ def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
 
 def _issue(value: Object, repo: str | None) -> Iterator[Part]:
     """A REST issue, with the comments and events that github-backup nests in it."""
-    repo = _repo_of(value) or repo
+    repo = repo_of(value) or repo
     yield "issues", value if value.get("repository_url") else value | {"repository_url": _home(repo)}
-    for comment in _dicts(value.get("comment_data")):
-        yield "comments", comment if comment.get("issue_url") else comment | {"issue_url": _url(value, repo)}
+    yield from embedded_comments(value, repo)
     for event in _dicts(value.get("event_data")):
         yield from _event(event, value, repo)
+
+
+def embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
+    """The comments in a REST issue: of github-backup, or a list of objects or texts instead of their number.
+
+    A text has no time of its own and gets the last time of its issue.
+    """
+    last = {"created_at": value.get("closed_at") or value.get("updated_at"), "issue_url": _url(value, repo)}
+    comments = value.get("comments")
+    listed = [*(value.get("comment_data") or ()), *(comments if isinstance(comments, list) else ())]
+    for number, comment in enumerate(listed, 1):
+        if isinstance(comment, str | dict):
+            own = {"body": comment} if isinstance(comment, str) else comment
+            yield (
+                "comments",
+                {"id": number, **last} | {name: one for name, one in own.items() if one is not None},
+            )
 
 
 def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
@@ -121,7 +146,7 @@ def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
     if value.get("event") == "commented" and value.get("issue_url"):
         yield "comments", value
     elif value.get("event") in EVENT_KINDS:
-        home = _url(issue, _repo_of(issue) or repo) if isinstance(issue, dict) else None
+        home = _url(issue, repo_of(issue) or repo) if isinstance(issue, dict) else None
         url = value.get("issue_url") or home
         yield "events", value | {"issue_url": url}
 
@@ -140,7 +165,9 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
         "created_at": value.get("createdAt"),
         "updated_at": value.get("updatedAt") or value.get("createdAt"),
         "closed_at": None if _text(closed_at).startswith(_NEVER) else closed_at or None,
-        "labels": value.get("labels"),
+        "labels": [{"name": one} if isinstance(one, str) else one for one in labels]
+        if isinstance(labels := value.get("labels"), list)
+        else labels,
         "repository_url": _home(repo),
     }
     yield "issues", issue | {"pull_request": {}} if "/pull/" in _text(value.get("url")) else issue
@@ -160,13 +187,16 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
 
 
 def _account(author: Any) -> Object | None:
-    """An author from `gh`."""
+    """An author from `gh`, or only a login."""
+    if isinstance(author, str) and author:
+        return {"login": author}
     if not isinstance(author, dict) or not author.get("login"):
         return None
     return {"login": author["login"], "type": "Bot" if author.get("is_bot") else "User"}
 
 
-def _repo_of(value: Object) -> str | None:
+def repo_of(value: Object) -> str | None:
+    """The repository that an object's addresses name."""
     for key in ("url", "html_url"):
         if match := _ADDRESS.search(_text(value.get(key))):
             return match[1]
