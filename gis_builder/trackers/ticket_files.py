@@ -6,22 +6,21 @@ in `ROLES` match columns of tables and keys of JSON.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from functools import lru_cache
-from itertools import count
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from gis_builder.store.decoding import Malformed, stamp, whole_text
 from gis_builder.store.records import Comment, Issue
 from gis_builder.trackers.saved import is_known, values
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
-from pairkit.dataset.tables import read_table, separator_of
-from pairkit.system.lines import MAX_LINE_BYTES, read_objects, read_text_lines
+from pairkit.dataset.separated import records
+from pairkit.dataset.tables import SHEETS, first_row, read_table
+from pairkit.system.lines import read_objects
 
 # Names of each role's columns and keys, in lower case and without punctuation. The first that exists is used.
 ROLES: dict[str, tuple[str, ...]] = {
@@ -41,7 +40,7 @@ ROLES: dict[str, tuple[str, ...]] = {
 }
 _SEVERAL = ("labels", "duplicate_of")  # Jira repeats these columns, one value in each
 _TICKET, _LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # required roles
-_KINDS = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json")
+_KINDS = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json", *SHEETS)
 _CLOSED = re.compile(r"closed?|resolved|done|solved|verified|fixed|duplicated?|rejected|cancell?ed|merged")
 _UNRESOLVED = ("", "none", "unresolved")
 _DUPLICATE = re.compile(r"dup(?:e|licated?)?", re.IGNORECASE)
@@ -120,40 +119,14 @@ def _rows(path: Path, broken: Broken) -> Iterator[tuple[int, Any]]:
     elif kind in (".jsonl", ".ndjson"):
         yield from read_objects(path, broken)
     elif kind in (".csv", ".tsv"):
-        yield from _separated(path, broken, is_tsv=kind == ".tsv")
+        found = records(path, broken)
+        names = tuple(next(found, (1, []))[1])
+        rows = ((row, cells + [""] * (len(names) - len(cells))) for row, cells in found if cells)
+        yield from ((row, (names, cells)) for row, cells in rows)
     else:
         frame = read_table(path)
         names = tuple(frame.columns)
-        yield from ((row, (names, cells)) for row, cells in enumerate(frame.iter_rows(), 1))
-
-
-def _separated(path: Path, broken: Broken, *, is_tsv: bool) -> Iterator[tuple[int, Any]]:
-    """Yield the rows of CSV or TSV, one in memory at a time, numbered as in a spreadsheet."""
-    csv.field_size_limit(MAX_LINE_BYTES)
-    separator = separator_of(path)
-    lines = (line for _, line in read_text_lines(path))
-    quoting: Literal[0, 3] = csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL
-    reader = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
-    names: tuple[str, ...] = ()
-    for row in count(1):
-        fault, first_line = "", reader.line_num + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            lines_read = f"lines {first_line} to {reader.line_num} are "
-            which = lines_read if reader.line_num > first_line else ""
-            fault, cells = f"{which}not a row of a table ({error}); fix the quotation marks, {_OR_SKIP}", []
-        if cells is None:
-            return
-        if not names and cells:
-            names = tuple(cells)
-            continue
-        if len(cells) > len(names) and not fault:
-            fault = f"{len(cells)} cells, expected {len(names)}; quote cells with {separator!r}, {_OR_SKIP}"
-        if fault:
-            broken(DataError(fault, path=path, row=row))
-        elif any(map(str.strip, cells)):
-            yield row, (names, [*cells, *[""] * (len(names) - len(cells))])
+        yield from ((row, (names, cells)) for row, cells in enumerate(frame.iter_rows(), first_row(path)))
 
 
 def _records(value: Any, columns: Columns, *, are_links: bool) -> list[Cells]:
