@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from gis_builder.store.decoding import Malformed, date_order, parse_time, stamp
 from gis_builder.trackers.saved import is_known, values
@@ -24,14 +22,14 @@ from gis_builder.trackers.ticket_cells import (
     read_ticket,
 )
 from pairkit.app.errors import DataError
-from pairkit.dataset.tables import read_table, separator_of
-from pairkit.system.lines import MAX_LINE_BYTES, read_objects, read_text_lines
+from pairkit.dataset.separated import records
+from pairkit.dataset.tables import SHEETS, first_row, read_table
+from pairkit.system.lines import read_objects
 
-_KINDS = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json")
-TABLES = (".csv", ".tsv", ".parquet")  # always tickets, unlike JSON
+TABLES = (".csv", ".tsv", ".parquet", *SHEETS)  # always tickets, unlike JSON
+_KINDS = (*TABLES, ".jsonl", ".ndjson", ".json")
 # Files of exports that can't be read, and what to do.
 UNREADABLE = {
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), "spreadsheets can't be read; save the sheet as CSV"),
     **dict.fromkeys((".xml", ".rss"), "XML can't be read; export CSV or JSON"),
     **dict.fromkeys((".zip", ".tar", ".tgz"), "archives can't be read; unpack it and give the folder"),
 }
@@ -39,7 +37,6 @@ _OTHER_FILES = re.compile(  # of GitLab's project export and of backups
     r"(?:(?:external_)?(?:merge|pull)_?requests?|pulls?|milestones?|labels?|releases?|epics?|snippets?|boards?)"
 )
 _TIMES = ("created_at", "closed_at", "updated_at")
-_OR_SKIP = "or give --skip-broken (skip_broken=True)"
 
 
 def file_kind(path: Path) -> str:
@@ -135,37 +132,11 @@ def _rows(path: Path, broken: Callable[[DataError], None]) -> Iterator[tuple[int
     elif kind in (".jsonl", ".ndjson"):
         yield from read_objects(path, broken)
     elif kind in (".csv", ".tsv"):
-        yield from _separated(path, broken, is_tsv=kind == ".tsv")
+        found = records(path, broken)
+        names = tuple(next(found, (1, []))[1])
+        rows = ((row, cells + [""] * (len(names) - len(cells))) for row, cells in found if cells)
+        yield from ((row, (names, cells)) for row, cells in rows)
     else:
         frame = read_table(path)
         names = tuple(frame.columns)
-        yield from ((row, (names, cells)) for row, cells in enumerate(frame.iter_rows(), 1))
-
-
-def _separated(path: Path, broken: Callable[[DataError], None], *, is_tsv: bool) -> Iterator[tuple[int, Any]]:
-    """Yield the rows of CSV or TSV, one in memory at a time, numbered as in a spreadsheet."""
-    csv.field_size_limit(MAX_LINE_BYTES)
-    separator = separator_of(path)
-    lines = (line for _, line in read_text_lines(path))
-    quoting: Literal[0, 3] = csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL
-    reader = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
-    names: tuple[str, ...] = ()
-    for row in count(1):
-        fault, first_line = "", reader.line_num + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            lines_read = f"lines {first_line} to {reader.line_num} are "
-            which = lines_read if reader.line_num > first_line else ""
-            fault, cells = f"{which}not a row of a table ({error}); fix the quotation marks, {_OR_SKIP}", []
-        if cells is None:
-            return
-        if not names and cells:
-            names = tuple(cells)
-            continue
-        if len(cells) > len(names) and not fault:
-            fault = f"{len(cells)} cells, expected {len(names)}; quote cells with {separator!r}, {_OR_SKIP}"
-        if fault:
-            broken(DataError(fault, path=path, row=row))
-        elif any(map(str.strip, cells)):
-            yield row, (names, [*cells, *[""] * (len(names) - len(cells))])
+        yield from ((row, (names, cells)) for row, cells in enumerate(frame.iter_rows(), first_row(path)))

@@ -1,0 +1,174 @@
+"""Read CSV and TSV files. The rules are the same for every command.
+
+- The separator of CSV is the most frequent of comma, semicolon, tab and bar in the first line, or the one in
+  Excel's line `sep=;`.
+- Cells in double quotes may have separators, line breaks, and quotation marks written twice. Other quotation
+  marks are text; in TSV all are, unless the file quotes wherever it needs to.
+- A row may lack its last cells. Cells beyond the header must be empty.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from pairkit.app.errors import DataError
+from pairkit.app.printable import one_line
+from pairkit.system.lines import MAX_LINE_BYTES, read_text_lines
+
+_QUOTED = re.compile(r'"[^"]*"')
+_OPENS_CELL = re.compile(r'(?:^|\t)"')
+_INVISIBLE = re.compile(r"^[\s\ufeff\u200b-\u200f\u2060]+|[\s\ufeff\u200b-\u200f\u2060]+$")
+_BLOCK = 8192  # rows that are held as Python objects
+
+
+class _Rules(NamedTuple):
+    """What differs between files: the separator, quoting, blanks after separators, a line with `sep=`."""
+
+    separator: str
+    is_quoted: bool
+    pads: bool
+    hint: bool
+
+
+def records(
+    path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
+) -> Iterator[tuple[int, list[str]]]:
+    """Records of a file with their numbers, of which 1 is the header.
+
+    A blank line is a record without cells; those at the end are left out. `broken` gets the errors of single
+    records, which are then left out; without it they are raised.
+    """
+    rules = _rules(path)
+    reader, first, blank = _reader(path, rules), list[str](), 0
+    for row in count(1):
+        fault, first_line = "", reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            lines = f"lines {first_line} to {reader.line_num}: " if reader.line_num > first_line else ""
+            fault, cells = f"{lines}{_in_words(error)}", []
+        if cells is None:
+            return
+        if not (fault or any(map(str.strip, cells))):
+            blank += bool(first)
+            continue
+        first = first or cells
+        if len(cells) > len(first):
+            further = [cell for cell in cells[len(first) :] if cell.strip()]
+            del cells[len(first) :]
+            if further:
+                fault = (
+                    f"{len(first) + len(further)} cells, expected {len(first)}, so {one_line(further[0], 40)!r}"
+                    f" is beyond the last column; put quotation marks around texts with {rules.separator!r}"
+                )
+        if header and cells == first and cells is not first and len(cells) > 1:
+            fault = "repeats the first row, as in files that were joined; remove this row"
+        if fault:
+            if broken is None:
+                raise DataError(fault, path=path, row=row)
+            broken(DataError(fault, path=path, row=row))
+            continue
+        yield from ((row - number, []) for number in range(blank, 0, -1))
+        blank = 0
+        yield row, cells
+
+
+def read_separated(path: Path, *, header: bool = True) -> pl.DataFrame:
+    """The table of a file, with all values as texts, and null for empty cells."""
+    names = column_names(first_cells(path))
+    if not names:
+        raise DataError("is empty; expected a line with the names of the columns, then rows", path=path)
+    if not header:
+        names = [str(number) for number in range(1, len(names) + 1)]
+    width, blocks = len(names), [pl.DataFrame(schema=dict.fromkeys(names, pl.String))]
+    rows = islice((cells for _, cells in records(path, header=header)), header, None)
+    while block := list(islice(rows, _BLOCK)):
+        full = (cells if len(cells) == width else cells + [""] * (width - len(cells)) for cells in block)
+        columns = zip(names, zip(*full, strict=True), strict=True)
+        blocks.append(pl.DataFrame([pl.Series(name, values, pl.String) for name, values in columns]))
+    return pl.concat(blocks).with_columns(pl.all().replace("", None))
+
+
+def column_names(names: Iterable[str]) -> list[str]:
+    """Column names without blanks and invisible characters around them; each is unique and not empty."""
+    found = dict[str, None]()
+    for number, given in enumerate(names, 1):
+        name = plain = _INVISIBLE.sub("", given) or f"column_{number}"
+        others = count(2)
+        while name in found:
+            name = f"{plain}_{next(others)}"
+        found[name] = None
+    return [*found]
+
+
+def first_cells(path: Path) -> list[str]:
+    """The first record of a file."""
+    return next(records(path), (1, []))[1]
+
+
+def _rules(path: Path) -> _Rules:
+    first = next(read_text_lines(path), (1, ""))[1].strip("\r\n")
+    if "\0" in first:
+        raise DataError(
+            "has NUL characters, as in UTF-16 without a byte order mark; save it as UTF-8", path=path, row=1
+        )
+    is_tsv = path.name.lower().removesuffix(".gz").endswith(".tsv")
+    hint = len(first.strip('"')) == len("sep=;") and first.strip('"').lower().startswith("sep=")
+    plain = _QUOTED.sub("", first.split("\r")[0])
+    separator = "\t" if is_tsv else first.strip('"')[-1] if hint else max(",;\t|", key=plain.count)
+    others = plain.split(separator)[1:]
+    pads = separator != "\t" and bool(others) and all(name.startswith(" ") for name in others)
+    return _Rules(separator, not is_tsv or _quotes(path), pads, hint)
+
+
+def _quotes(path: Path) -> bool:
+    """Whether a TSV file has quoted cells: all that begin so also end so, and some need to."""
+    opens = needed = False
+    for _, line in read_text_lines(path):
+        opens, needed = opens or bool(_OPENS_CELL.search(line)), needed or '""' in line
+    if not opens:
+        return False
+    width = 0
+    try:
+        for cells in _reader(path, _Rules("\t", is_quoted=True, pads=False, hint=False)):
+            width = width or len(cells)
+            if len(cells) > width:
+                return False
+            needed = needed or any(mark in cell for cell in cells for mark in "\t\n")
+    except csv.Error:
+        return False
+    first = next(read_text_lines(path))[1]
+    return needed or bool(_OPENS_CELL.match(first))
+
+
+def _reader(path: Path, rules: _Rules) -> Any:
+    csv.field_size_limit(MAX_LINE_BYTES)  # not 128 KiB; still a limit for unclosed quotes
+    return csv.reader(
+        islice(_lines(path), rules.hint, None),
+        delimiter=rules.separator,
+        quoting=csv.QUOTE_MINIMAL if rules.is_quoted else csv.QUOTE_NONE,
+        skipinitialspace=rules.pads,
+        strict=True,
+    )
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Lines with their ends, which may be lone carriage returns."""
+    for _, line in read_text_lines(path):
+        if "\r" in line[:-2].rstrip("\r"):
+            yield from re.findall(r"[^\r]*\r+\n?|[^\r]+", line)
+        else:
+            yield line
+
+
+def _in_words(error: csv.Error) -> str:
+    if "after" in str(error):
+        return r'text after a quoted cell; inside of quotation marks write a quotation mark as "", not as \"'
+    return 'a quotation mark opens a cell that doesn\'t end; close it, or quote the cell and write the mark as ""'
