@@ -27,7 +27,8 @@ def with_rows(pairs: pl.DataFrame, ones: pl.DataFrame, others: pl.DataFrame) -> 
 
 
 TITLES, BODIES = ("title", "summary"), ("body", "description")
-_ID_COLUMNS = ("id", "number", "key", "url")
+KEY = "key"  # a column of ids that people write, such as ABC-12; searched as words
+_ID_COLUMNS = (KEY, "id", "number", "url")
 _TEXT = "text"
 
 
@@ -63,6 +64,14 @@ def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
     """The text of each row."""
     parts = [frame[name].cast(pl.String).fill_null("").to_list() for name in columns]
     return ["\n\n".join(part for part in row if part.strip()) for row in zip(*parts, strict=True)]
+
+
+def with_keys(frame: pl.DataFrame, texts: Sequence[str]) -> Sequence[str]:
+    """The texts, each after the key of its row if there are keys."""
+    if KEY not in frame.columns:
+        return texts
+    keys = frame[KEY].cast(pl.String).fill_null("")
+    return [f"{key} {text}" for key, text in zip(keys, texts, strict=True)]
 
 
 def _is_scalar(dtype: pl.DataType) -> bool:

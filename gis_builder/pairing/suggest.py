@@ -90,7 +90,7 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
     issue = next((candidate for candidate in store.issues(ref.repo) if candidate.ref == ref), None)
     if issue is None or issue.is_pull:
         raise DataError(
-            f"{ref}: no such issue in the crawl (new, deleted or a pull request); update the crawl",
+            f"{ref}: no such issue (new, deleted or a pull request); import or crawl it first",
             path=store.path,
         )
     text = render(issue).text

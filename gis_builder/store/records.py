@@ -35,21 +35,23 @@ class IssueRef(NamedTuple):
 
     def page(self, site: str) -> str:
         """The URL of the issue's page; GitHub redirects it for pull requests."""
-        own = site.pages.get(self) if isinstance(site, TicketSite) else None
-        return own or f"{site}/{self.repo}/issues/{self.number}"
+        own = site.rows.get(self) if isinstance(site, TicketSite) else None
+        return own[1].page if own else f"{site}/{self.repo}/issues/{self.number}"
 
 
 class TicketSite(str):
-    """The root URL of pages, with separate URLs for tickets of other trackers."""
+    """The root URL of pages, with the ids and rows of tickets of other trackers."""
 
-    pages: Mapping[IssueRef, str]
+    rows: Mapping[IssueRef, tuple[str, TicketRow]]
 
     @classmethod
     def of(cls, tickets: Tickets) -> TicketSite:
         """Create the site of a store with these tickets."""
         site = cls(GITHUB)
-        site.pages = {
-            IssueRef(repo, row.number): row.page for repo, own in tickets.items() for row in own.values()
+        site.rows = {
+            IssueRef(repo, row.number): (id_, row)
+            for repo, own in tickets.items()
+            for id_, row in own.items()
         }
         return site
 

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gis_builder.store.decoding import Malformed, date_order, parse_time, stamp
 from gis_builder.trackers.saved import is_known, values
@@ -20,6 +21,7 @@ from gis_builder.trackers.ticket_cells import (
     objects_in,
     one_text,
     read_ticket,
+    roles_of,
 )
 from pairkit.app.errors import DataError
 from pairkit.dataset.separated import records
@@ -36,6 +38,7 @@ UNREADABLE = {
 _OTHER_FILES = re.compile(  # of GitLab's project export and of backups
     r"(?:(?:external_)?(?:merge|pull)_?requests?|pulls?|milestones?|labels?|releases?|epics?|snippets?|boards?)"
 )
+_PREVIEW_ROWS = 1000
 _TIMES = ("created_at", "closed_at", "updated_at")
 
 
@@ -43,6 +46,16 @@ def file_kind(path: Path) -> str:
     """The suffix of a file that may contain tickets, without `.gz`; empty for other files."""
     kind = Path(path.name.lower().removesuffix(".gz")).suffix
     return kind if kind in _KINDS else ""
+
+
+class ColumnRead(NamedTuple):
+    """A column or key of a file, and how it is read."""
+
+    file: str
+    role: str
+    column: str
+    first_value: str
+    understood_as: str  # of a time
 
 
 @dataclass(frozen=True)
@@ -92,6 +105,31 @@ class TicketFile:
                         return
         except DataError as error:
             self.broken(error)
+
+    def columns_read(self) -> list[ColumnRead]:
+        """Each role's columns with their first value, in the first rows, and the other columns."""
+        found: dict[str, ColumnRead] = {}
+        unused: dict[str, None] = {}
+        for _, value, cells in islice(self.cells(), _PREVIEW_ROWS):
+            names = tuple(value) if isinstance(value, dict) else value[0]
+            indices = roles_of(names, tuple(self.columns.items()))
+            used = {role: [names[index] for index in indices[role]] for role in cells}
+            unused |= dict.fromkeys(name for name in names if name not in chain.from_iterable(used.values()))
+            for role, columns in used.items():
+                text = one_text(cells, role)
+                if role not in found or (text and not found[role].first_value):
+                    time = self._understood(text) if role in _TIMES else ""
+                    found[role] = ColumnRead(
+                        self.path.name, role, ", ".join(dict.fromkeys(columns)), text, time
+                    )
+        rest = ColumnRead(self.path.name, "not used", ", ".join(unused), "", "")
+        return [*found.values(), *([rest] if unused else [])]
+
+    def _understood(self, text: str) -> str:
+        try:
+            return self.time_of(text) if text else ""
+        except Malformed as error:
+            return str(error)
 
     def time_of(self, text: str) -> str:
         """A time as a stamp."""

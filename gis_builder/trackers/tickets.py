@@ -170,17 +170,20 @@ class TicketDump(Dump):
     def index(self) -> TicketIndex:
         """The ids, numbers and links of all files."""
         index = TicketIndex(self.known)
-        for file in self.files:
+        for file in self.every_file:
             for ticket in file:
                 try:
-                    index.add(ticket, self._repo_of(ticket, file.path), file.path)
+                    index.add(ticket, "" if file.are_links else self._repo_of(ticket, file.path), file.path)
                 except Malformed as error:
                     self.broken(DataError(str(error), path=file.path))
-        if links := self.options.links:
-            for link in TicketFile(links, self.options.link_columns, self.broken, are_links=True):
-                index.add(link, "", links)
         index.resolve()
         return index
+
+    @property
+    def every_file(self) -> list[TicketFile]:
+        """The files of tickets, and that of links."""
+        links, columns = self.options.links, self.options.link_columns
+        return [*self.files, *([TicketFile(links, columns, self.broken, are_links=True)] if links else [])]
 
     def tickets(self) -> Iterator[tuple[Issue, Ticket]]:
         """Yield each ticket as an issue, whose references are not converted yet, with the ticket itself."""

@@ -54,6 +54,16 @@ def made(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_a_search_for_a_key_finds_its_row_first(bert: Path, tmp_path: Path) -> None:
+    keys = [f"SUP-{number:05}" for number in range(60)]
+    rows = issues().drop("number").with_columns(id=pl.lit("tickets/t#1"), key=pl.Series(keys))
+    aoe_train.index(rows, model=bert, out=tmp_path / "index", **QUIET)
+    index = aoe_train.open_index(tmp_path / "index")
+    for key in keys[::20]:
+        for by in ("both", "words"):
+            assert index.search(key.lower(), by=by)[0].known == ("key", key)
+
+
 def test_text_columns_of_a_table(tmp_path: Path):
     rows = read_rows(issues(3))
     assert rows.columns == ("title", "body")

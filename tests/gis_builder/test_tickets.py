@@ -549,10 +549,55 @@ def test_wrong_options_are_refused(root: Path, tmp_path: Path) -> None:
         gis_builder.import_tracker(tmp_path / "dump", tmp_path / "work", links=path, progress=False)
 
 
-def test_spreadsheets_are_refused(root: Path, store: Store) -> None:
-    (root / "t.XLSX").write_bytes(b"PK")
-    with pytest.raises(DataError, match="save the sheet as CSV"):
-        import_dump(root / "t.XLSX", store, ignore)
+@pytest.mark.parametrize(("name", "remedy"), [("t.XML", "export CSV or JSON"), ("t.tar.gz", "unpack it")])
+def test_other_files_are_refused(root: Path, store: Store, name: str, remedy: str) -> None:
+    (root / name).write_bytes(b"PK")
+    with pytest.raises(DataError, match=remedy):
+        import_dump(root / name, store, ignore)
+
+
+def test_a_preview_shows_columns_times_links_and_tickets(root: Path, tmp_path: Path) -> None:
+    header = ["Nr", "Betreff", "Created", "Duplicate of", "Cost"]
+    rows = [
+        ["A-01", "One", "31/12/2024", "", "5"],
+        ["A-02", "Two", "01/02/2025", "see a-1", ""],
+        ["A-3", "x", "1/1/2025", "?9", ""],
+    ]
+    path = table(root / "t.csv", header, rows)
+    seen = gis_builder.preview_import(path, tmp_path / "work", columns={"title": "Betreff"}, progress=False)
+    assert [column[1:] for column in seen.columns] == [
+        ("id", "Nr", "A-01", ""),
+        ("title", "Betreff", "One", ""),
+        ("created_at", "Created", "31/12/2024", "2024-12-31T00:00:00Z"),
+        ("duplicate_of", "Duplicate of", "see a-1", ""),
+        ("not used", "Cost", "", ""),
+    ]
+    assert [(one["key"], one["created_at"][:10], one["duplicate_of"]) for one in seen.tickets] == [
+        ("A-01", "2024-12-31", ""), ("A-02", "2025-02-01", "A-01"), ("A-3", "2025-01-01", ""),
+    ]  # fmt: skip
+    assert seen.lines()[:2] == ["tickets/t: 3 issues", "1 duplicate links"]
+    assert "1 to a ticket outside the import; first A-3 to ?9" in seen.lines()[2]
+    assert not (tmp_path / "work").exists()
+
+
+def test_keys_states_and_priorities_stay(root: Path, tmp_path: Path) -> None:
+    header = ["id", "title", "created", "state", "priority", "labels"]
+    path = table(root / "t.csv", header, [["SUP-007", "Slow search", "2024-01-01", "solved", "High", "a, b"]])
+    crawled = gis_builder.import_tracker(path, tmp_path / "work", progress=False)
+    assert crawled.notes() == []
+    assert "points" not in repr(crawled.status)
+    rendered = gis_builder.render(tmp_path / "work", tmp_path / "t.parquet", progress=False)
+    (row,) = pl.read_parquet(rendered.out).rows(named=True)
+    assert (row["key"], row["state"], row["priority"], row["labels"]) == ("SUP-007", "closed", "High", "a, b")
+
+
+def test_after_an_import_without_issues_nothing_is_detected_or_paired(root: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    with pytest.raises(DataError, match="contains no issue"):
+        gis_builder.import_tracker(table(root / "t.csv", HEADER, []), work, progress=False)
+    for step in (gis_builder.detect, gis_builder.pair):
+        with pytest.raises(DataError, match="contains no issues; run `gis import`"):
+            step(work, progress=False)
 
 
 def test_the_sample_becomes_a_dataset(tmp_path: Path) -> None:
