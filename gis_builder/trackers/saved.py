@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gis_builder.store.decoding import EVENT_KINDS, replace_surrogates
+from gis_builder.trackers.ticket_cells import objects_in, other_kind
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 from pairkit.system.lines import read_whole
@@ -57,8 +58,9 @@ def read_saved(
         if parts is None:
             is_nameless = repo is None and is_known(value, "owner/name")
             remedy = GIVE_REPO if is_nameless else "see gis import --help"
-            keys = f" (keys {one_line(', '.join(value), 100)})" if isinstance(value, dict) else ""
-            broken(DataError(f"unknown layout{keys}; {remedy}", path=path, row=row))
+            names = next((list(one) for one in objects_in(value) if isinstance(one, dict)), [])
+            found = other_kind(names) or (f"keys {one_line(', '.join(names), 100)}" if names else "")
+            broken(DataError(f"unknown layout{f' ({found})' if found else ''}; {remedy}", path=path, row=row))
             continue
         for kind, part in parts:
             yield row, kind, part
@@ -153,21 +155,21 @@ def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
 
 def _listed(value: Object, repo: str | None) -> Iterator[Part]:
     """An issue from `gh issue list`."""
-    closed_at = value.get("closedAt")
+    closed_at, labels = value.get("closedAt"), value.get("labels")
+    if isinstance(labels, list):
+        labels = [{"name": one} if isinstance(one, str) else one for one in labels]
     issue = {
         "number": value.get("number"),
         "title": value.get("title"),
         "body": value.get("body"),
-        "state": _lower(value.get("state")),
+        "state": "closed" if _lower(value.get("state")) == "merged" else _lower(value.get("state")),
         "state_reason": _lower(value.get("stateReason")) or None,
         "user": _account(value.get("author")),
         "author_association": value.get("authorAssociation"),
         "created_at": value.get("createdAt"),
         "updated_at": value.get("updatedAt") or value.get("createdAt"),
         "closed_at": None if _text(closed_at).startswith(_NEVER) else closed_at or None,
-        "labels": [{"name": one} if isinstance(one, str) else one for one in labels]
-        if isinstance(labels := value.get("labels"), list)
-        else labels,
+        "labels": labels,
         "repository_url": _home(repo),
     }
     yield "issues", issue | {"pull_request": {}} if "/pull/" in _text(value.get("url")) else issue

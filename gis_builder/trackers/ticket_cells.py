@@ -7,7 +7,7 @@ comments, and objects that are not tickets.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
@@ -18,77 +18,47 @@ from pairkit.app.printable import one_line
 
 # Names of each role's columns and keys, in lower case and without punctuation. The first that exists is used,
 # and if it is empty, the next.
-ROLES: dict[str, tuple[str, ...]] = {
+_NAMES = {
     "id": (
-        *("issue key", "key", "id readable", "identifier", "bug id", "ticket id", "ticket num", "task id"),
-        *("iid", "issue id", "number", "nr", "ticket", "id", "id1", "#"),
+        "issue key, key, id readable, identifier, bug id, ticket id, ticket num, task id, iid, "
+        "issue id, number, nr, ticket, id, id1, #"
     ),
-    "title": ("title", "summary", "subject", "short description", "task name"),
-    "body": (
-        "body",
-        "description",
-        "text",
-        "repro steps",
-        "task content",
-        "content",
-        "description text",
-        "note",
-    ),
+    "title": "title, summary, subject, short description, task name",
+    "body": "body, description, text, repro steps, task content, content, description text, note, notes",
     "created_at": (
-        *(
-            "created at",
-            "created",
-            "creation time",
-            "opened",
-            "time",
-            "opened at",
-            "created on",
-            "created date",
-        ),
-        *("created time", "date created", "date submitted", "sys created on", "creation date", "timestamp"),
+        "created at, created, creation time, opened, time, opened at, created on, created date, "
+        "created time, date created, date submitted, sys created on, creation date, timestamp"
     ),
     "closed_at": (
-        *("closed at", "closed", "resolved", "resolutiondate", "cf last resolved", "solved at", "closed on"),
-        *(
-            "closed date",
-            "resolved at",
-            "closed time",
-            "resolved time",
-            "completed at",
-            "completed",
-            "canceled",
-        ),
-        *("resolved date", "date closed"),
+        "closed at, closed, resolved, resolutiondate, cf last resolved, solved at, closed on, "
+        "closed date, resolved at, closed time, resolved time, completed at, completed, canceled, "
+        "resolved date, date closed"
     ),
     "updated_at": (
-        *("updated at", "updated", "changed", "last change time", "updated on", "changed date", "mod date"),
-        *("date last updated", "sys updated on", "last update time", "last modified", "changetime"),
+        "updated at, updated, changed, last change time, updated on, changed date, mod date, "
+        "date last updated, sys updated on, last update time, last modified, changetime"
     ),
-    "state": ("state", "status"),
-    "resolution": ("resolution", "close code", "resolution code"),
-    "priority": ("priority", "importance"),
+    "state": "state, status",
+    "resolution": "resolution, close code, resolution code",
+    "priority": "priority, importance",
     "author": (
-        *("author username", "author", "reporter", "creator", "requester", "reported by", "created by"),
-        *("opened by", "caller", "user"),
+        "author username, author, reporter, creator, requester, reported by, created by, opened by, "
+        "caller, user"
     ),
-    "labels": ("labels", "tags", "component", "keywords"),
-    "url": ("web url", "url", "web link"),
-    "repo": ("repo", "repository", "project key", "product"),
+    "labels": "labels, tags, component, keywords",
+    "url": "web url, url, web link",
+    "repo": "repo, repository, project key, product",
     "duplicate_of": (
-        *(
-            "duplicate of",
-            "dupe of",
-            "merged into",
-            "id2",
-            "outward issue link duplicate",
-            "duplicate of link",
-        ),
+        "duplicate of, dupe of, merged into, id2, outward issue link duplicate, duplicate of link"
     ),
-    "duplicated_by": ("duplicated by", "is duplicated by", "has duplicate", "inward issue link duplicate"),
-    "links": ("related issues", "linked issues"),  # links of several kinds, such as "Duplicates #12"
+    "duplicated_by": "duplicated by, is duplicated by, has duplicate, inward issue link duplicate",
+    # Jira's: time, author and text, separated by semicolons
+    "comments": "comment",
+    # Links of several kinds, such as "Duplicates #12"
+    "links": "related issues, linked issues",
 }
+ROLES = {role: tuple(names.split(", ")) for role, names in _NAMES.items()}
 TICKET, LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # required roles
-_SEVERAL = ("labels", "duplicate_of", "duplicated_by", "links")  # Jira repeats these columns
 
 # Keys of the list of tickets in an answer of an API or in an export.
 _WRAPPERS = (
@@ -134,21 +104,18 @@ _LINK_RULES = (
 _HAS_DUPLICATE = re.compile(r"duplicated\b|has.duplicate|duplicate of this|duplicate-forward", re.IGNORECASE)
 _IS_DUPLICATE = re.compile(r"duplicates|duplicate.of|duplicate-reverse", re.IGNORECASE)
 
-# Objects with id, title and time that are not tickets, by a key that tickets lack.
+# Objects with id, title and time that are not tickets, or lack something, by a key that tickets lack.
 _OTHER_KINDS = {
-    "source_branch": "a merge request",
-    "merge_status": "a merge request",
-    "merged_at": "a merge request",
-    "expired": "a milestone",
-    "due_on": "a milestone",
-    "tag_name": "a release",
-    "start_date_is_fixed": "an epic",
-    "idBoard": "a card of Trello, which has no time of creation",
-    "cards": "a board of Trello, whose cards have no time of creation",
-    "bug_link": "a task of a bug in Launchpad; save the bug at its bug_link",
+    **dict.fromkeys(("source_branch", "merge_status", "merged_at"), "a merge request, not a ticket"),
+    **dict.fromkeys(("expired", "due_on"), "a milestone, not a ticket"),
+    "tag_name": "a release, not a ticket",
+    "start_date_is_fixed": "an epic, not a ticket",
+    **dict.fromkeys(("idBoard", "cards"), "of Trello, whose cards have no time of creation"),
+    "phid": "of Phabricator, which is not supported; convert it to CSV",
+    "bug_link": "a task of Launchpad; save the bugs at its bug_link",
     **dict.fromkeys(
         ("author_association", "node_id", "pull_request", "stateReason", "state_reason"),
-        "an issue of GitHub; save it as JSON, such as with gh issue list --json (see gis import --help)",
+        "a row of GitHub's issues; save them as JSON, such as by gh issue list --json",
     ),
 }
 
@@ -156,7 +123,7 @@ _CLOSED = re.compile(
     r"(?:closed?|resolved|done|complet(?:ed?)?|solved|verified|fixed|duplicated?|rejected|cancell?ed|merged)"
     r"(?:[-_ :(].*)?"
 )
-_UNRESOLVED = ("", "none", "unresolved")
+_UNRESOLVED = ("", "none", "unresolved", "open", "reopened")
 _DUPLICATE = re.compile(r"(?:closed[-_ ]*)?\(?dup(?:e|licated?)?\)?", re.IGNORECASE)
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 _OR_SKIP = "or give --skip-broken (skip_broken=True)"
@@ -216,9 +183,8 @@ def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
     if not isinstance(value, dict | tuple):
         raise Malformed(f"{type(value).__name__}, expected a JSON object")
     names, values = (tuple(value), tuple(value.values())) if isinstance(value, dict) else value
-    other = next((_OTHER_KINDS[name] for name in names if name in _OTHER_KINDS), None)
-    if other and not columns:
-        raise Malformed(f"is {other}, not a ticket; import only tickets, or map their columns with --columns")
+    if (other := other_kind(names)) and not columns:
+        raise Malformed(f"is {other}; import only tickets, or give their columns with --columns (columns=)")
     indices = roles_of(names, tuple(columns.items()))
     is_link = are_links or ("title" not in indices and "duplicate_of" in indices)
     for role in LINK if is_link else TICKET:
@@ -228,6 +194,11 @@ def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
             present = one_line(", ".join(names), 400) or "(none)"
             raise Malformed(f"{what}; the columns are {present}: rename one, or give {flag} {role}=NAME")
     return {role: [values[n] for n in indices[role]] for role in (LINK if is_link else indices)}
+
+
+def other_kind(names: Iterable[str]) -> str:
+    """What an object with these keys is instead of a ticket; empty if unknown."""
+    return next((_OTHER_KINDS[name] for name in names if name in _OTHER_KINDS), "")
 
 
 @lru_cache(100)
@@ -289,19 +260,21 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
         labels=_several(cells, "labels"),
     )
     url, repo, priority = (one_text(cells, role) for role in ("url", "repo", "priority"))
-    return Ticket(own_id, link.links, issue, url, repo, priority, tuple(_comments(value, time_of)))
+    return Ticket(own_id, link.links, issue, url, repo, priority, tuple(_comments(cells, value, time_of)))
 
 
-def _comments(value: Any, time_of: TimeOf) -> Iterator[Comment]:
+def _comments(cells: Cells, value: Any, time_of: TimeOf) -> Iterator[Comment]:
     items = next((found for path in _COMMENTS if (found := _at(value, path))), [])
+    parts = (text.split(";", 2) for text in _texts(cells, "comments"))
+    items = items or [dict(zip(("created", "author", "text"), part, strict=False)) for part in parts]
     for number, item in enumerate(map(_dict, items), 1):
-        names = tuple(item)
-        cells = {role: [item[names[n]] for n in own] for role, own in roles_of(names).items()}
-        cells.setdefault("body", [item.get("notes")])  # Redmine
-        body = one_text(cells, "body")
-        if (body or "created_at" not in cells) and item.get("system") is not True:
-            author = one_text(cells, "author") or None
-            yield Comment(number, author, "NONE", _required_time(cells, time_of), body)
+        own = {
+            role: [[*item.values()][n] for n in indices] for role, indices in roles_of(tuple(item)).items()
+        }
+        body = one_text(own, "body")
+        if (body or "created_at" not in own) and item.get("system") is not True:
+            author = one_text(own, "author") or None
+            yield Comment(number, author, "NONE", _required_time(own, time_of), body)
 
 
 def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[tuple[str, str]]:
