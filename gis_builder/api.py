@@ -232,10 +232,10 @@ def import_tracker(
     github-backup (issues/N.json with comment_data and event_data).
 
     Tickets of other trackers are imported with their formal duplicate links: tables (CSV, TSV, JSON lines,
-    Parquet) with the columns id, title, created_at and, optionally, body, duplicate_of, closed_at, state,
-    author, labels, url and repo, also under the names of Jira's, GitLab's, Bugzilla's and Zendesk's CSV
-    exports; JSON of Jira's search, GitLab's issues, and Bugzilla's bugs. A ticket with a link counts as
-    closed.
+    Parquet, spreadsheets) with the columns id, title, created_at and, optionally, body, duplicate_of,
+    closed_at, state, priority, author, labels, url and repo, also under the names of other trackers' exports;
+    JSON of Jira, GitLab, Bugzilla, YouTrack, Redmine, Azure DevOps, Mantis and others. A ticket with a link
+    counts as closed. Links that are not found are listed in WORK/skipped_links.csv.
 
     Each file may be gzipped. Line-based files may be larger than memory. A file with one JSON document is
     read as a whole; its limit is 512 MiB.

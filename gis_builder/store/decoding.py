@@ -43,13 +43,12 @@ _REGEX = re.compile(r"str matching regex '(.*)'", re.DOTALL)
 # Names of the patterns, by a part of each that the patterns after it lack.
 _PATTERNS = {"#[0-9]": "owner/name#number", "]+/": "owner/name", "[0-9]{1,18}": "digits", "s]+": "a login"}
 
-# Dates with a numeric month in three orders, or with its name; a time with a zone as an offset or UTC.
+# A date that begins or ends with the year, whose month may be a name; a time with a zone as an offset or UTC.
 _TIME = re.compile(
     r"""(?:[^\W\d]{2,10}\.?,?\ +)?  # a weekday
     (?:(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})
-    |(?P<one>\d{1,2})(?P<mark>[-/.])(?P<two>\d{1,2})(?P=mark)(?P<year_2>\d{4}|\d\d)
-    |(?P<day_3>\d{1,2})(?:st|nd|rd|th|\.)?[-/\ ]*(?P<name_3>[^\W\d]{3,9})\.?,?[-/\ ]*(?P<year_3>\d{4}|\d\d)
-    |(?P<name_4>[^\W\d]{3,9})\.?\ +(?P<day_4>\d{1,2})(?:st|nd|rd|th)?,?\ +(?P<year_4>\d{4}))
+    |(?P<one>\d{1,2}|[^\W\d]{3,9})(?:st|nd|rd|th)?(?P<mark>[-/.,\ ]{1,2})
+    (?P<two>\d{1,2}|[^\W\d]{3,9})(?:st|nd|rd|th)?[-/.,\ ]{1,2}(?P<last>\d{4}|\d\d))
     (?:(?:T|,?\ +(?:at\ +|um\ +)?)(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,]\d+)?)?
     (?:\ ?(?P<half>[AaPp])\.?[Mm]\.?)?(?:\ Uhr)?
     \ ?(?:GMT|UTC|Z)?\ ?(?P<zone>[+-]\d\d:?\d\d)?(?:\ \(.*\))?)?""",
@@ -114,7 +113,7 @@ def parse_time(text: str, form: str = "", day_first: Callable[[], bool] | None =
             moment = _parse_time(text, day_first)
     if moment is None:
         raise Malformed(
-            f"unknown time {one_line(text, 60)!r}; expected 2024-01-31 23:59, or give --date-format"
+            f"unknown time {one_line(text, 60)!r}; expected 2024-01-31 23:59, or give --date-format (date_format=)"
         )
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
@@ -122,7 +121,9 @@ def parse_time(text: str, form: str = "", day_first: Callable[[], bool] | None =
 def date_order(text: str) -> bool | None:
     """Whether the day comes before the month in a numeric date that ends with the year; None if unknown."""
     match = _TIME.fullmatch(text[:_MAX_TIME])
-    one, two = (int(match["one"]), int(match["two"])) if match and match["one"] else (0, 0)
+    if match is None or not (match["one"] or "").isdecimal() or not match["two"].isdecimal():
+        return None
+    one, two = int(match["one"]), int(match["two"])
     return None if (one > 12) == (two > 12) else one > 12
 
 
@@ -135,21 +136,21 @@ def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
     match = _TIME.fullmatch(text) if len(text) <= _MAX_TIME else None
     if match is None:
         raise ValueError
-    name = (match["name_3"] or match["name_4"] or "")[:3].lower()
-    month, day = match["month"], match["day"] or match["day_3"] or match["day_4"]
-    if name:
-        month = next((number for number, known in enumerate(_MONTHS, 1) if name in known.split()), 0)
-    elif match["one"]:
-        order = date_order(text)
-        if order is None:
-            order = match["mark"] == "." or (day_first is not None and day_first())
-        day, month = (match["one"], match["two"]) if order else (match["two"], match["one"])
-    year = int(match["year"] or match["year_2"] or match["year_3"] or match["year_4"])
+    year, month, day = match["year"] or match["last"], match["month"], match["day"]
+    if month is None:
+        is_numeric = match["one"].isdecimal() and match["two"].isdecimal()
+        is_first = date_order(text) if is_numeric else match["one"].isdecimal()
+        if is_first is None:
+            is_first = "." in match["mark"] or (day_first is not None and day_first())
+        day, month = (match["one"], match["two"]) if is_first else (match["two"], match["one"])
+    if not month.isdecimal():
+        month = next((n for n, names in enumerate(_MONTHS, 1) if month[:3].lower() in names.split()), 0)
+    century = {2: "20" if year < "70" else "19"}.get(len(year), "")
     hour = int(match["hour"] or 0)
     if match["half"]:
         hour = hour % 12 + 12 * (match["half"] in "Pp")
-    when = (year + (year < 70) * 2000 + (70 <= year < 100) * 1900, int(month), int(day), hour)
-    moment = datetime(*when, int(match["minute"] or 0), int(match["second"] or 0))
+    clock = (hour, int(match["minute"] or 0), int(match["second"] or 0))
+    moment = datetime(int(century + year), int(month), int(day), *clock)
     return datetime.fromisoformat(f"{moment.isoformat()}{match['zone'] or '+00:00'}")
 
 

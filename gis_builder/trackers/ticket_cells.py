@@ -61,21 +61,8 @@ ROLES = {role: tuple(names.split(", ")) for role, names in _NAMES.items()}
 TICKET, LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # required roles
 
 # Keys of the list of tickets in an answer of an API or in an export.
-_WRAPPERS = (
-    *(
-        "issues",
-        "bugs",
-        "tickets",
-        "items",
-        "data",
-        "records",
-        "record",
-        "results",
-        "result",
-        "values",
-        "value",
-    ),
-    *("entries", "nodes", "rows", "issue", "bug", "ticket"),
+_WRAPPER = re.compile(
+    "issues?|bugs?|tickets?|items|data|records?|results?|values?|entries|nodes|rows", re.IGNORECASE
 )
 _COMMENTS = ("comment.comments", "comments", "journals", "notes", "discussion_thread.posts")
 
@@ -115,7 +102,7 @@ _OTHER_KINDS = {
     "bug_link": "a task of Launchpad; save the bugs at its bug_link",
     **dict.fromkeys(
         ("author_association", "node_id", "pull_request", "stateReason", "state_reason"),
-        "a row of GitHub's issues; save them as JSON, such as by gh issue list --json",
+        "a row of GitHub's issues; save them as JSON, such as with the GitHub CLI",
     ),
 }
 
@@ -152,7 +139,9 @@ def objects_in(value: Any, depth: int = 4) -> list[Any]:
     """The objects in a wrapper such as `{"issues": [...]}`, or the value itself."""
     if not isinstance(value, dict) or not depth or "title" in roles_of(tuple(flat(value))):
         return [value]
-    key = next((key for key in _WRAPPERS if isinstance(value.get(key), list | dict)), None)
+    key = next(
+        (key for key, own in value.items() if _WRAPPER.fullmatch(key) and isinstance(own, list | dict)), None
+    )
     if key is None or "key" in value:
         return [value]
     items = value[key] if isinstance(value[key], list) else [value[key]]
