@@ -112,9 +112,8 @@ def parse_time(text: str, form: str = "", day_first: Callable[[], bool] | None =
         with suppress(ValueError, OverflowError):
             moment = _parse_time(text, day_first)
     if moment is None:
-        raise Malformed(
-            f"unknown time {one_line(text, 60)!r}; expected 2024-01-31 23:59, or give --date-format (date_format=)"
-        )
+        known = "expected 2024-01-31 23:59, or give --date-format (date_format=)"
+        raise Malformed(f"unknown time {one_line(text, 60)!r}; {known}")
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from gis_builder.store.records import TicketSite
 from gis_builder.trackers.dump import BrokenRows
-from gis_builder.trackers.ticket_files import ColumnRead
 from gis_builder.trackers.tickets import ImportOptions, TicketDump, find_trackers
 from pairkit.app.printable import one_line
 from pairkit.app.result_table import Printed, ResultTable
@@ -23,48 +22,37 @@ class ImportPreview(Printed):
     """What an import would read.
 
     Attributes:
-        columns: Each used column or key: file, role, name, first value, and a time as it is understood.
+        columns: Each column or key: file, column, role, first value, and a time as it is understood.
         tickets: The first three tickets: key, created_at, state, title and duplicate_of.
-        counts: Number of issues by repository.
-        messages: Lines on links, and on skipped files and rows.
+        messages: Number of issues and links, and lines on skipped files, rows and links.
     """
 
-    columns: tuple[ColumnRead, ...]
+    columns: tuple[Mapping[str, str], ...]
     tickets: tuple[Mapping[str, str], ...]
-    counts: Mapping[str, int]
     messages: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the preview."""
-        return asdict(self) | {"columns": [column._asdict() for column in self.columns]}
+        return asdict(self)
 
     def tables(self) -> list[ResultTable]:
         """The columns and the first tickets."""
-        columns = ResultTable(*ColumnRead._fields, left=ColumnRead._fields)
-        for column in self.columns:
-            columns.add_row(*(one_line(cell, _WIDTH) for cell in column))
-        names = tuple(self.tickets[0]) if self.tickets else ("key",)
-        tickets = ResultTable(*names, left=names)
-        for ticket in self.tickets:
-            tickets.add_row(*(one_line(cell, _WIDTH) for cell in ticket.values()))
-        return [*([columns] if self.columns else []), tickets]
+        return [_table(rows) for rows in (self.columns, self.tickets) if rows]
 
     def lines(self) -> list[str]:
-        """The counts, and lines on links and on skipped files and rows."""
-        return [*(f"{repo}: {count:,} issues" for repo, count in self.counts.items()), *self.messages]
+        """The messages."""
+        return list(self.messages)
 
 
 def preview(source: Path, options: ImportOptions) -> ImportPreview:
     """Read the files of an import without a store."""
     broken = BrokenRows(skip=options.skip_broken)
-    dumps = find_trackers(source, options, {}, broken)
-    columns: list[ColumnRead] = []
+    columns: list[Mapping[str, str]] = []
     tickets: list[Mapping[str, str]] = []
     counts: Counter[str] = Counter()
-    messages = [
-        f"{path}: contains no issues, comments or events" for dump in dumps for path in dump.passed_over
-    ]
-    for dump in dumps:
+    messages: list[str] = []
+    for dump in find_trackers(source, options, {}, broken):
+        messages += [f"{path}: contains no issues, comments or events" for path in dump.passed_over]
         index = dump.index if isinstance(dump, TicketDump) else None
         keys = TicketSite.of(index.tickets).rows if index else {}
         if isinstance(dump, TicketDump) and index:
@@ -78,4 +66,12 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
                 names = [keys[one][0] if one in keys else str(one) for one in (ref, *links)]
                 fields = {"created_at": issue.created_at, "state": issue.state, "title": issue.title}
                 tickets.append({"key": names[0], **fields, "duplicate_of": ", ".join(names[1:])})
-    return ImportPreview(tuple(columns), tuple(tickets), counts, (*messages, *broken.notes))
+    counted = [f"{repo}: {count:,} issues" for repo, count in counts.items()]
+    return ImportPreview(tuple(columns), tuple(tickets), (*counted, *messages, *broken.notes))
+
+
+def _table(rows: Sequence[Mapping[str, str]]) -> ResultTable:
+    table = ResultTable(*rows[0], left=[*rows[0]])
+    for row in rows:
+        table.add_row(*(one_line(cell, _WIDTH) for cell in row.values()))
+    return table

@@ -148,17 +148,19 @@ def objects_in(value: Any, depth: int = 4) -> list[Any]:
     found = [one for item in items for one in objects_in(item, depth - 1)]
     comments: dict[str, list[Any]] = {}  # Bitbucket's are beside the issues
     for comment in value["comments"] if isinstance(value.get("comments"), list) else ():
-        comments.setdefault(_text(_dict(comment).get("issue")), []).append(comment)
-    own = [comments.get(_text(_dict(one).get("id"))) for one in found]
+        comments.setdefault(cell_text(_dict(comment).get("issue")), []).append(comment)
+    own = [comments.get(cell_text(_dict(one).get("id"))) for one in found]
     return [one | {"comments": more} if more else one for one, more in zip(found, own, strict=True)]
 
 
 def flat(value: Mapping[str, Any]) -> dict[str, Any]:
     """An object with the fields of nested objects, and without nulls."""
-    custom = {_text(item.get("name")): item.get("value") for item in map(_dict, _at(value, "customFields"))}
+    custom = {
+        cell_text(item.get("name")): item.get("value") for item in map(_dict, _at(value, "customFields"))
+    }
     merged = {**custom, **value, **_dict(value.get("fields")), **_dict(value.get("attributes"))}
     if "fields" in value and "key" in value:  # Jira
-        key, root = _text(value["key"]), _text(value.get("self")).partition("/rest/")[0]
+        key, root = cell_text(value["key"]), cell_text(value.get("self")).partition("/rest/")[0]
         merged |= {"repo": key.rpartition("-")[0], "web url": root and f"{root}/browse/{key}"}
     comments = _at(merged, "comments")
     if "creation_time" in merged:  # Bugzilla's first comment is the description, and `url` is not its page
@@ -272,11 +274,11 @@ def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[tuple[str, 
             path, wanted = rule.when
             if path and [str(one) for one in _at(item, path)] != [wanted]:
                 continue
-            words = " ".join(map(_text, _at(item, rule.relation))) if rule.relation else "duplicate of"
-            source = next(map(_text, _at(item, rule.source)), own_id) if rule.source else own_id
-            for target in map(_text, _at(item, rule.target)):
+            words = " ".join(map(cell_text, _at(item, rule.relation))) if rule.relation else "duplicate of"
+            source = next(map(cell_text, _at(item, rule.source)), own_id) if rule.source else own_id
+            for target in map(cell_text, _at(item, rule.target)):
                 marked = _GITLAB_API.search(target)
-                is_own = marked is not None and marked[1] == _text(value.get("project_id"))
+                is_own = marked is not None and marked[1] == cell_text(value.get("project_id"))
                 yield from _directed(words, source, marked[2] if marked and is_own else target)
 
 
@@ -319,7 +321,7 @@ def plain_id(text: str) -> str:
 def _texts(cells: Cells, role: str) -> list[str]:
     """The texts of a role's cells, which may be lists."""
     values = [one for cell in cells.get(role, ()) for one in (cell if isinstance(cell, list) else [cell])]
-    return [text for text in map(str.strip, map(_text, values)) if text]
+    return [text for text in map(str.strip, map(cell_text, values)) if text]
 
 
 def _several(cells: Cells, role: str) -> tuple[str, ...]:
@@ -330,10 +332,10 @@ def _several(cells: Cells, role: str) -> tuple[str, ...]:
 
 def one_text(cells: Cells, role: str) -> str:
     """The first text of a role's cells."""
-    return next((text for cell in cells.get(role, ()) if (text := _text(cell).strip())), "")
+    return next((text for cell in cells.get(role, ()) if (text := cell_text(cell).strip())), "")
 
 
-def _text(cell: Any) -> str:
+def cell_text(cell: Any) -> str:
     """A cell as text: the name of a person, the words of Jira's rich text; empty for unknown types."""
     if isinstance(cell, dict):
         name = next((cell[name] for name in _PERSON if isinstance(cell.get(name), str)), "")
@@ -357,7 +359,7 @@ def _rich_text(tree: Any) -> Iterator[str]:
             attrs = _dict(node.get("attrs"))
             texts = (node.get("text"), attrs.get("text"), attrs.get("url"))
             yield whole_text(next((text for text in texts if text and isinstance(text, str)), ""))
-            stack += ["\n" if _text(node.get("type")) in _BLOCKS else "", node.get("content")]
+            stack += ["\n" if cell_text(node.get("type")) in _BLOCKS else "", node.get("content")]
         elif node == "\n":
             yield node
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gis_builder.store.decoding import Malformed, date_order, parse_time, stamp
 from gis_builder.trackers.saved import is_known, values
@@ -16,6 +17,7 @@ from gis_builder.trackers.ticket_cells import (
     Cells,
     Columns,
     Ticket,
+    cell_text,
     cells_of,
     flat,
     objects_in,
@@ -46,16 +48,6 @@ def file_kind(path: Path) -> str:
     """The suffix of a file that may contain tickets, without `.gz`; empty for other files."""
     kind = Path(path.name.lower().removesuffix(".gz")).suffix
     return kind if kind in _KINDS else ""
-
-
-class ColumnRead(NamedTuple):
-    """A column or key of a file, and how it is read."""
-
-    file: str
-    role: str
-    column: str
-    first_value: str
-    understood_as: str  # of a time
 
 
 @dataclass(frozen=True)
@@ -106,30 +98,21 @@ class TicketFile:
         except DataError as error:
             self.broken(error)
 
-    def columns_read(self) -> list[ColumnRead]:
-        """Each role's columns with their first value, in the first rows, and the other columns."""
-        found: dict[str, ColumnRead] = {}
-        unused: dict[str, None] = {}
+    def columns_read(self) -> list[dict[str, str]]:
+        """Each column or key of the first rows: its role, its first value, and a time as it is understood."""
+        found: dict[str, dict[str, str]] = {}
         for _, value, cells in islice(self.cells(), _PREVIEW_ROWS):
-            names = tuple(value) if isinstance(value, dict) else value[0]
+            names, values = (tuple(value), tuple(value.values())) if isinstance(value, dict) else value
             indices = roles_of(names, tuple(self.columns.items()))
-            used = {role: [names[index] for index in indices[role]] for role in cells}
-            unused |= dict.fromkeys(name for name in names if name not in chain.from_iterable(used.values()))
-            for role, columns in used.items():
-                text = one_text(cells, role)
-                if role not in found or (text and not found[role].first_value):
-                    time = self._understood(text) if role in _TIMES else ""
-                    found[role] = ColumnRead(
-                        self.path.name, role, ", ".join(dict.fromkeys(columns)), text, time
-                    )
-        rest = ColumnRead(self.path.name, "not used", ", ".join(unused), "", "")
-        return [*found.values(), *([rest] if unused else [])]
-
-    def _understood(self, text: str) -> str:
-        try:
-            return self.time_of(text) if text else ""
-        except Malformed as error:
-            return str(error)
+            role_of = {index: role for role in cells for index in indices[role]}
+            for index, (name, cell) in enumerate(zip(names, values, strict=True)):
+                role, text, time = role_of.get(index, "not used"), cell_text(cell).strip(), ""
+                with suppress(Malformed):
+                    time = self.time_of(text) if role in _TIMES and text else ""
+                if name not in found or (text and not found[name]["first value"]):
+                    read = {"role": role, "first value": text, "understood as": time}
+                    found[name] = {"file": self.path.name, "column": name} | read
+        return list(found.values())
 
     def time_of(self, text: str) -> str:
         """A time as a stamp."""
