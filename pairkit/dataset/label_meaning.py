@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from shlex import quote
 from typing import NamedTuple
 
 import polars as pl
@@ -28,6 +29,7 @@ from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.labels import (
     LEAVE_OUT,
+    MISSING,
     SCORE_MAX,
     SKIP,
     LabelRules,
@@ -75,8 +77,8 @@ class LabelColumn:
 
     @cached_property
     def words(self) -> pl.Series:
-        """The labels as texts, numbers of classes as class names."""
-        words = self.values.cast(pl.String).str.strip_chars()
+        """The labels as texts, numbers of classes as class names, with decimal points for commas."""
+        words = self.values.cast(pl.String).str.strip_chars().str.replace(r"^([+-]?\d+),(\d+)$", "$1.$2")
         if not self.values.dtype.is_integer() or not self.classes:
             return words
         names = {str(number): name for number, name in enumerate(self.classes)}
@@ -105,7 +107,7 @@ class LabelColumn:
         """A mask of rows without a label."""
         missing = self.values.is_null()
         if not self.values.dtype.is_numeric():
-            missing |= (self.words == "").fill_null(value=True)
+            missing |= self.words.str.contains(f"(?i){MISSING}").fill_null(value=True)
         return missing | self.numbers.is_nan().fill_null(value=False)
 
     def filter(self, kept: pl.Series) -> LabelColumn:
@@ -158,10 +160,10 @@ class LabelMeaning:
 
 def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[LabelMeaning, LabelsRead]:
     """The common meaning of the labels of several tables; distinct labels are sufficient."""
-    for column in columns:
-        column.refuse(column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}")
     user_values = rules.values or {}
     rest = [_without(column, user_values) for column in columns]
+    for column in rest:
+        column.refuse(column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}")
     is_words = any(column.numbers.is_null().any() for column in rest)
     known = _certain_words(columns, rest, user_values) if is_words else {}
     if not is_words and rules.scale is None:
@@ -255,20 +257,22 @@ def _unknown_words(columns: Sequence[LabelColumn], found: Sequence[str]) -> Data
     listed = ", ".join(one_line(word, 40) for word in sorted(found)[:_MAX_LABELS])
     listed += ", …" if len(found) > _MAX_LABELS else ""
     known = max(_CERTAIN, key=lambda line: len({*map(_plain_name, found)} & line.keys()))
-    odd = [word for word in sorted(found) if _plain_name(word) not in known]
-    usual = {word: _format_meaning(value) for line in _CERTAIN for word, value in line.items()}
-    usual |= {"0": "0", "1": "1"}
-    example = ",".join(
-        f"{one_line(word, 40)}={usual.get(_plain_name(word), SKIP)}" for word in odd[:_MAX_LABELS]
-    )
     column = next(column for column in columns if column.numbers.is_null().any())
+    odd = [word for word in sorted(found) if _plain_name(word) not in known]
+    if len(odd) == len(found):  # beside numbers, only the words need a meaning
+        odd = sorted(
+            {as_word(word) for each in columns for word in each.words.filter(each.numbers.is_null())}
+        )
+    usual = {word: _format_meaning(value) for line in _CERTAIN for word, value in line.items()}
+    mapped = [f"{word}={usual.get(_plain_name(word), SKIP)}" for word in odd if "," not in word]
+    example = quote(",".join(mapped[:_MAX_LABELS]))
     unknown = column.numbers.is_null() & column.words.is_in(
         [word for word in column.words.unique() if as_word(word) in odd]
     )
     return column.error(
         unknown if unknown.any() else column.numbers.is_null(),
         f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {listed}: map words to"
-        f" numbers or skip, such as --labels {example or _EXAMPLE} (labels=)",
+        f" numbers or skip, such as --labels {example if mapped else _EXAMPLE} (labels=)",
     )
 
 

@@ -84,7 +84,7 @@ def test_nli_labels_skip_neutral(texts: tuple[str, str]) -> None:
         ([1, 0, "same"], {}, r":3: label 'same'; .*Found 0, 1, same: map words"),
         (["1", "0", "same"], {}, r":3: label 'same'; expected 0 or 1, or a score"),
         (["true", "yes"], {}, r":2: label 'yes'; .*--labels yes=1 "),
-        (["yes", "1", "?"], {}, r":3: label '\?'; .*Found 1, \?, yes: .*--labels 1=1,\?=skip "),
+        (["yes", "1", "?"], {}, r":3: label '\?'; .*Found 1, \?, yes: .*--labels '1=1,\?=skip' "),
         (["-", "true"], {}, r":1: label '-'"),
         ([1, None], {}, r":2: label None is missing; fill it, drop the row, or leave"),
         ([1.0, math.nan], {}, r":2: label nan is missing"),
