@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil, floor
 from shlex import quote
 from typing import NamedTuple
 
@@ -108,7 +109,7 @@ class LabelColumn:
         missing = self.values.is_null()
         if not self.values.dtype.is_numeric():
             missing |= self.words.str.contains(f"(?i){MISSING}").fill_null(value=True)
-        return missing | self.numbers.is_nan().fill_null(value=False)
+        return missing | ~self.numbers.is_finite().fill_null(value=True)
 
     def filter(self, kept: pl.Series) -> LabelColumn:
         """The labels of these rows."""
@@ -179,7 +180,8 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[La
         scores = "scores from {:g} to {:g}, made 0 to 1".format(*rules.scale)
         return meaning, LabelsRead(f"{listed}, {scores}" if listed else scores, skipped)
     for column, own in zip(columns, labels, strict=True):
-        column.refuse((own < 0) | (own > SCORE_MAX), _OUTSIDE)
+        if ((own < 0) | (own > SCORE_MAX)).any():
+            raise column.error((own < 0) | (own > SCORE_MAX), _outside(labels))
     binary = all(((own == 0) | (own == 1)).all() for own in labels)
     parts = [listed] if listed else []
     numbers = [column.numbers for column in rest if len(column.values)]
@@ -208,10 +210,13 @@ def _check_beside_numbers(
             column.refuse(column.numbers.is_not_null(), _lacks(user_values))
 
 
-_OUTSIDE = (
-    f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}: give the scale of scores, such as"
-    " --label-range 0,100 (label_range=), or numbers for labels, such as --labels 1=0,2=1 (labels=)"
-)
+def _outside(labels: Sequence[pl.Series]) -> str:
+    numbers = pl.concat(labels).drop_nulls().to_numpy()
+    low, high = floor(numbers.min()), ceil(numbers.max())
+    return (
+        f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}: give the lowest and"
+        f" the highest possible score, such as --label-range {low},{high} (label_range=)"
+    )
 
 
 def _certain_words(
@@ -264,15 +269,15 @@ def _unknown_words(columns: Sequence[LabelColumn], found: Sequence[str]) -> Data
             {as_word(word) for each in columns for word in each.words.filter(each.numbers.is_null())}
         )
     usual = {word: _format_meaning(value) for line in _CERTAIN for word, value in line.items()}
-    mapped = [f"{word}={usual.get(_plain_name(word), SKIP)}" for word in odd if "," not in word]
-    example = quote(",".join(mapped[:_MAX_LABELS]))
+    usual |= {"0": "0", "1": "1"}
+    mapped = [f"{word}={usual.get(_plain_name(word), SKIP)}" for word in odd[:_MAX_LABELS]]
     unknown = column.numbers.is_null() & column.words.is_in(
         [word for word in column.words.unique() if as_word(word) in odd]
     )
     return column.error(
         unknown if unknown.any() else column.numbers.is_null(),
         f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {listed}: map words to"
-        f" numbers or skip, such as --labels {example if mapped else _EXAMPLE} (labels=)",
+        f" numbers or skip, such as --labels {quote(','.join(mapped) or _EXAMPLE)} (labels=)",
     )
 
 
