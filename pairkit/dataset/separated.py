@@ -20,7 +20,7 @@ import polars as pl
 
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
-from pairkit.system.lines import MAX_LINE_BYTES, read_text_lines
+from pairkit.system.lines import MAX_LINE_BYTES, note_once, read_text_lines
 
 _QUOTED = re.compile(r'"[^"]*"')
 _OPENS_CELL = re.compile(r'(?:^|\t)"')
@@ -65,8 +65,9 @@ def records(
             del cells[len(first) :]
             if further:
                 fault = (
-                    f"{len(first) + len(further)} cells, expected {len(first)}, so {one_line(further[0], 40)!r}"
-                    f" is beyond the last column; put quotation marks around texts with {rules.separator!r}"
+                    f"{len(first) + len(further)} cells, expected {len(first)}, so"
+                    f" {one_line(further[0], 40)!r} is beyond the last column; quote texts with"
+                    f" {rules.separator!r}"
                 )
         if header and cells == first and cells is not first and len(cells) > 1:
             fault = "repeats the first row, as in files that were joined; remove this row"
@@ -82,11 +83,9 @@ def records(
 
 def read_separated(path: Path, *, header: bool = True) -> pl.DataFrame:
     """The table of a file, with all values as texts, and null for empty cells."""
-    names = column_names(first_cells(path))
+    names = names_of(path, header=header)
     if not names:
         raise DataError("is empty; expected a line with the names of the columns, then rows", path=path)
-    if not header:
-        names = [str(number) for number in range(1, len(names) + 1)]
     width, blocks = len(names), [pl.DataFrame(schema=dict.fromkeys(names, pl.String))]
     rows = islice((cells for _, cells in records(path, header=header)), header, None)
     while block := list(islice(rows, _BLOCK)):
@@ -108,9 +107,15 @@ def column_names(names: Iterable[str]) -> list[str]:
     return [*found]
 
 
-def first_cells(path: Path) -> list[str]:
-    """The first record of a file."""
-    return next(records(path), (1, []))[1]
+def names_of(path: Path, *, header: bool = True) -> list[str]:
+    """The column names of a file; numbers from 1 if it has no header."""
+    cells = next(records(path), (1, []))[1]
+    if not header:
+        return [str(number) for number in range(1, len(cells) + 1)]
+    names = column_names(cells)
+    if repeated := next((name for name in cells if name and cells.count(name) > 1), None):
+        note_once("%s: several columns are named %s; a number tells them apart", path, one_line(repeated))
+    return names
 
 
 def _rules(path: Path) -> _Rules:
@@ -171,4 +176,6 @@ def _lines(path: Path) -> Iterator[str]:
 def _in_words(error: csv.Error) -> str:
     if "after" in str(error):
         return r'text after a quoted cell; inside of quotation marks write a quotation mark as "", not as \"'
-    return 'a quotation mark opens a cell that doesn\'t end; close it, or quote the cell and write the mark as ""'
+    return (
+        'a quotation mark opens a cell and no mark closes it; close it, or quote the cell and write it as ""'
+    )

@@ -5,21 +5,20 @@ from __future__ import annotations
 import codecs
 import io
 import json
-import logging
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import polars as pl
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.extras import needed_for
 from pairkit.app.printable import one_line
-from pairkit.dataset.separated import column_names, first_cells, read_separated, records
+from pairkit.dataset.separated import column_names, names_of, read_separated, records
 from pairkit.dataset.table_limits import (
     FREE_VALUES,
     MAX_COLUMNS,
@@ -35,6 +34,7 @@ from pairkit.system.lines import (
     MAX_RATIO,
     UNLIMITED,
     is_gzipped,
+    note_once,
     parse_json,
     read_objects,
     read_text,
@@ -48,13 +48,23 @@ _SHEET = re.compile(r"(.+\.(?:xlsx|xls|ods)):(.+)", re.IGNORECASE)
 _LONE_SURROGATE = re.compile(
     rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])", re.DOTALL
 )
+_JSON_REMEDY = "put an object on each line and name it .jsonl"
 _BLOCK = 8192  # JSON objects that are held as Python objects
-_LOG = logging.getLogger(__name__)
 
 
 def is_table(path: Path) -> bool:
     """Whether `read_table` reads files of this name."""
     return _format(path) in SUFFIXES
+
+
+def is_lines(path: Path) -> bool:
+    """Whether each line of a file is a text."""
+    return _format(path) == ".txt"
+
+
+def is_parquet(table: Path | pl.DataFrame) -> TypeGuard[Path]:
+    """Whether a table can be read in batches."""
+    return isinstance(table, Path) and table.suffix.lower() == ".parquet"
 
 
 def first_row(path: Path, *, header: bool = True) -> int:
@@ -67,23 +77,34 @@ def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     given = {*(columns or {}).values()} - {"none"}
     if not given or not all(name.isdecimal() for name in given) or _format(path) not in _SEPARATED:
         return True
-    return given <= {*first_cells(path)}
+    return given <= {*names_of(path)}
 
 
 def table_rows(
-    path: Path, broken: Callable[[DataError], None] | None = None
+    path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows of a table by column name, with their numbers; one by one from CSV, TSV and JSON lines.
+    """Rows of a table or a text file by column name, with their numbers; read one by one if possible.
 
-    `broken` gets the errors of single rows, which are then left out; without it they are raised.
+    `broken` gets the errors of single rows, which are then left out; without it they are raised. Blank lines
+    of a text file are left out.
     """
     kind = _format(path)
     if kind in _SEPARATED:
-        found = records(path, broken)
-        names = column_names(next(found, (1, []))[1])
-        yield from ((row, dict(zip_longest(names, cells, fillvalue=""))) for row, cells in found)
+        found = records(path, broken, header=header)
+        names = names_of(path, header=header)
+        for row, cells in islice(found, header, None):
+            yield row, dict(zip_longest(names, cells, fillvalue=""))
     elif kind in _JSON_LINES:
         yield from read_objects(path, broken)
+    elif kind == ".txt":
+        blank = []
+        for row, line in read_text_lines(path):
+            if line.strip():
+                yield row, {"text": line.rstrip("\r\n")}
+            else:
+                blank.append(row)
+        if blank:
+            note_once("%s: %d blank lines left out, the first is %d", path, len(blank), blank[0])
     else:
         yield from enumerate(read_table(path).iter_rows(named=True), first_row(path))
 
@@ -139,11 +160,10 @@ def _read_sheet(path: Path) -> pl.DataFrame:
         if sheet is not None and sheet not in names:
             raise DataError(f"no sheet {sheet!r}; there are {one_line(', '.join(names))}", path=file)
         if sheet is None and len(names) > 1:
-            _LOG.warning(
-                "%s: read its first sheet, %s; others are read as %s:NAME", file, names[0], file.name
-            )
-        options = {"schema_sample_rows": None, "skip_whitespace_tail_rows": True}
-        table = pl.DataFrame(book.load_sheet(sheet or 0, **options))
+            note_once("%s: read the sheet %s; give %s:NAME for another", file, names[0], file.name)
+        table = pl.DataFrame(
+            book.load_sheet(sheet or 0, schema_sample_rows=None, skip_whitespace_tail_rows=True)
+        )
     except fastexcel.FastExcelError as error:
         reason = one_line(str(error).split("\n")[0], 200)
         raise DataError(
@@ -185,17 +205,24 @@ def _read_json_lines(path: Path) -> pl.DataFrame:
 
 
 def _read_json(path: Path) -> pl.DataFrame:
-    remedy = "put an object on each line and name it .jsonl"
-    data = read_whole(path, remedy=remedy, as_utf8=True).removeprefix(codecs.BOM_UTF8)
+    data = read_whole(path, remedy=_JSON_REMEDY, as_utf8=True).removeprefix(codecs.BOM_UTF8)
     if data.lstrip().startswith(b"[") and not _LONE_SURROGATE.search(data):
         with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException):
             return pl.read_json(io.BytesIO(data), infer_schema_length=None)
-    values = parse_json(read_text(path, remedy=remedy), path)
+    values = json_values(path)
+    if not all(isinstance(value, dict) for value in values):
+        raise DataError("expected an array of objects", path=path)
+    return _from_objects(values, path, len(data))
+
+
+def json_values(path: Path) -> list[Any]:
+    """The values of a JSON array, which may be the value of a known key of an object."""
+    values = parse_json(read_text(path, remedy=_JSON_REMEDY), path)
     for name in ("data", "rows", "items", "records"):  # of Squad, the Hub's viewer, and web APIs
         values = values[name] if isinstance(values, dict) and isinstance(values.get(name), list) else values
-    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise DataError(f"expected an array of objects; {remedy}", path=path)
-    return _from_objects(values, path, len(data))
+    if not isinstance(values, list):
+        raise DataError("expected an array; name a file with an object on each line .jsonl", path=path)
+    return values
 
 
 def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path, size: int) -> pl.DataFrame:
@@ -203,14 +230,17 @@ def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path, size: int) -
     frames, rows, schema = list[pl.DataFrame](), 0, dict[str, Any]()
     found = iter(objects)
     while block := list(islice(found, _BLOCK)):
-        names = dict.fromkeys(name for value in block for name in value)
-        frame = pl.DataFrame(
-            [pl.Series(name, [row.get(name) for row in block], strict=False) for name in names]
-        )
+        frame = frame_of(block)
         rows, schema = rows + len(block), {**schema, **frame.schema}
         _check_keys(schema, rows, path, size)
         frames.append(frame)
     return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """A table of rows; columns with values of several kinds become texts."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pl.DataFrame([pl.Series(name, [row.get(name) for row in rows], strict=False) for name in names])
 
 
 def _read_arrow(path: Path) -> pl.DataFrame:

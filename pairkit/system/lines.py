@@ -108,20 +108,18 @@ class _Decoder:
             ) from error
         if self._first is None:
             start = next(number for number, character in enumerate(text) if character > "\x7f")
-            _note_encoding(self._path, row, one_line(text[max(0, start - 15) : start + 15]))
+            note_once(
+                "%s: not UTF-8, so read as Windows-1252; row %d has %r: if that is wrong, save it as UTF-8 in"
+                " the program that wrote it",
+                *(self._path, row, one_line(text[max(0, start - 15) : start + 15])),
+            )
         return text
 
 
 @lru_cache(1000)
-def _note_encoding(path: Path, row: int, shown: str) -> None:
-    """Log an assumed encoding, once for each file."""
-    _LOG.warning(
-        "%s: not UTF-8, so read as Windows-1252; row %d has %r: if that is wrong, save it as UTF-8 in the"
-        " program that wrote it",
-        path,
-        row,
-        shown,
-    )
+def note_once(message: str, *words: object) -> None:
+    """Log a warning, but not again when the file is read again."""
+    _LOG.warning(message, *words)
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:

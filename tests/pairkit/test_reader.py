@@ -273,7 +273,6 @@ def test_text_files(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.txt", "one\n\ntwo\n", r"a\.txt:2: text is empty"),
         ("a.csv", "anchor,positive,negative\na,b,c\na,b,\n", r"a\.csv:3: negative is empty"),
         ("a.csv", "anchor,positive\na,b\n,b\n", r"a\.csv:3: anchor is empty"),
         ("a.csv", "text1,text2,label\na,b,nan\n", r"a\.csv:2: label 'nan'"),
