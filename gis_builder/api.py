@@ -502,7 +502,7 @@ def render(
 
 def suggest(
     repo: Annotated[str, Flag(metavar="OWNER/NAME")],
-    issue: Annotated[int, Flag(metavar="N")],
+    issue: Annotated[int | str, Flag(metavar="N|KEY")],
     *,
     index: Annotated[str | Path, Flag(metavar="INDEX")],
     work: Annotated[str | Path, Flag("--work -w", metavar="DIR", main=True)] = "gis.work",
@@ -515,7 +515,7 @@ def suggest(
 
     Args:
         repo: The repository.
-        issue: The number of an issue in the crawl.
+        issue: The number of an issue, or the key of a ticket, such as ABC-12.
         index: The index that `aoe index` built from the table of `gis render`.
         work: The crawl's folder.
         top: Number of suggestions, at most 50.
@@ -533,8 +533,12 @@ def suggest(
     (name,) = read_repos([repo])
     if not 1 <= argument("top", top, int) <= 50:
         raise ConfigError(f"top {top}: expected 1 to 50")
-    ref, folder = IssueRef(name, argument("issue", issue, int)), _path("index", index)
+    key, folder = str(argument("issue", issue, int | str)), _path("index", index)
     with open_store(_path("work", work)) as store:
+        ticket = store.tickets().get(store.full_name(name), {}).get(key)
+        if ticket is None and not re.fullmatch(r"[0-9]{1,9}", key):
+            raise ConfigError(f"issue = {key!r}: expected a number or the key of a ticket of {name}")
+        ref = IssueRef(name, ticket.number if ticket else int(key))
         return suggest_for(store, ref, folder, top)
 
 

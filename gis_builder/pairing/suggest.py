@@ -30,6 +30,7 @@ class Suggestion:
     """An older issue that may describe the same problem."""
 
     number: int
+    key: str  # of a ticket, such as ABC-12; otherwise `#number`
     title: str
     url: str
     cosine: float | None
@@ -62,7 +63,7 @@ class Suggested(Printed):
         table = ResultTable("issue", "cosine", "words", "title", left=("title",))
         for item in self.suggestions:
             scores = (None if score is None else f"{score:.2f}" for score in (item.cosine, item.words))
-            table.add_row(f"#{item.number}", *scores, one_line(item.title, _MAX_TITLE))
+            table.add_row(item.key, *scores, one_line(item.title, _MAX_TITLE))
         return table
 
 
@@ -100,6 +101,7 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
     suggestions = tuple(
         Suggestion(
             hit.row.number,
+            IssueRef(hit.row.repo, hit.row.number).key(site),
             hit.text.partition("\n\n")[0],
             IssueRef(hit.row.repo, hit.row.number).page(site),
             hit.cosine,

@@ -38,6 +38,11 @@ class IssueRef(NamedTuple):
         own = site.rows.get(self) if isinstance(site, TicketSite) else None
         return own[1].page if own else f"{site}/{self.repo}/issues/{self.number}"
 
+    def key(self, site: str) -> str:
+        """The ticket's id in its tracker, or `#number`."""
+        own = site.rows.get(self) if isinstance(site, TicketSite) else None
+        return own[0] if own else f"#{self.number}"
+
 
 class TicketSite(str):
     """The root URL of pages, with the ids and rows of tickets of other trackers."""

@@ -255,9 +255,11 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
 
 
 def _comments(cells: Cells, value: Any, time_of: TimeOf) -> Iterator[Comment]:
-    items = next((found for path in _COMMENTS if (found := _at(value, path))), [])
-    parts = (text.split(";", 2) for text in _texts(cells, "comments"))
-    items = items or [dict(zip(("created", "author", "text"), part, strict=False)) for part in parts]
+    if isinstance(value, dict):
+        items = next((found for path in _COMMENTS if (found := _at(value, path))), [])
+    else:
+        parts = (text.split(";", 2) for text in _texts(cells, "comments"))
+        items = [dict(zip(("created", "author", "text"), part, strict=False)) for part in parts]
     for number, item in enumerate(map(_dict, items), 1):
         own = {
             role: [[*item.values()][n] for n in indices] for role, indices in roles_of(tuple(item)).items()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -137,12 +137,10 @@ class TicketFile:
 
     def _objects(self) -> Iterator[tuple[int, Any]]:
         """Yield rows of tables, and objects, which are numbered in JSON and have their line in JSON lines."""
-        every = ((row, one) for row, value in _rows(self.path, self.broken) for one in objects_in(value))
-        for number, (row, one) in enumerate(every, 1):
-            yield (
-                (number if file_kind(self.path) == ".json" else row),
-                flat(one) if isinstance(one, dict) else one,
-            )
+        numbered = count(1) if file_kind(self.path) == ".json" else None
+        for row, value in _rows(self.path, self.broken):
+            for one in objects_in(value):
+                yield next(numbered) if numbered else row, flat(one) if isinstance(one, dict) else one
 
 
 def _rows(path: Path, broken: Callable[[DataError], None]) -> Iterator[tuple[int, Any]]:

@@ -589,6 +589,8 @@ def test_keys_states_and_priorities_stay(root: Path, tmp_path: Path) -> None:
     rendered = gis_builder.render(tmp_path / "work", tmp_path / "t.parquet", progress=False)
     (row,) = pl.read_parquet(rendered.out).rows(named=True)
     assert (row["key"], row["state"], row["priority"], row["labels"]) == ("SUP-007", "closed", "High", "a, b")
+    with pytest.raises(ConfigError, match=r"no index\.json"):  # the ticket was found
+        gis_builder.suggest(row["repo"], "SUP-007", work=tmp_path / "work", index=tmp_path)
 
 
 def test_after_an_import_without_issues_nothing_is_detected_or_paired(root: Path, tmp_path: Path) -> None:
