@@ -99,9 +99,7 @@ def values(path: Path) -> Iterator[tuple[int, Any]]:
 def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
     """The REST objects in a value; None if its layout is unknown. A null counts as absent."""
     value = {name: own for name, own in value.items() if own is not None}
-    if isinstance(value.get("repo"), str) and isinstance(
-        value.get("issues"), list
-    ):  # archive.json of IETF groups
+    if isinstance(value.get("issues"), list) and isinstance(value.get("repo"), str):  # of an IETF group
         every = [*_dicts(value["issues"]), *_dicts(value.get("pulls"))]
         return chain.from_iterable(_listed(issue, value["repo"]) for issue in every)
     if "createdAt" in value and "number" in value:
@@ -133,14 +131,10 @@ def embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
     """
     last = {"created_at": value.get("closed_at") or value.get("updated_at"), "issue_url": _url(value, repo)}
     comments = value.get("comments")
-    listed = [*(value.get("comment_data") or ()), *(comments if isinstance(comments, list) else ())]
+    listed = [*_dicts(value.get("comment_data")), *(comments if isinstance(comments, list) else ())]
     for number, comment in enumerate(listed, 1):
-        if isinstance(comment, str | dict):
-            own = {"body": comment} if isinstance(comment, str) else comment
-            yield (
-                "comments",
-                {"id": number, **last} | {name: one for name, one in own.items() if one is not None},
-            )
+        own = comment if isinstance(comment, dict) else {"body": comment}
+        yield "comments", {"id": number, **last} | {name: one for name, one in own.items() if one is not None}
 
 
 def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:

@@ -115,7 +115,7 @@ _DUPLICATE = re.compile(r"(?:closed[-_ ]*)?\(?dup(?:e|licated?)?\)?", re.IGNOREC
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 _OR_SKIP = "or give --skip-broken (skip_broken=True)"
 _GITLAB_API = re.compile(r"projects/([0-9]+)/issues/([0-9]+)$")
-_PERSON = ("username", "name", "displayName", "display_name", "display_value", "login")
+_PERSON = ("username", "name", "displayName", "display_name", "display_value", "login", "key", "identifier")
 _BLOCKS = {"paragraph", "heading", "codeBlock", "listItem", "hardBreak"}  # of Jira's rich text
 
 Columns: TypeAlias = Mapping[str, str]
@@ -222,7 +222,9 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     for part in _several(cells, "links"):
         links += _directed(part, own_id, part)
     if isinstance(value, dict):
-        links += _formal_links(value, own_id)
+        formal = [*_formal_links(value, own_id)]
+        # GitLab's id in the database: an export has only the number, in a system note.
+        links += formal or [(own_id, f"duplicated_to_id={n}") for n in _at(value, "duplicated_to_id")]
     link = Ticket(own_id, tuple(dict.fromkeys(links)))
     if "title" not in cells:
         return link
@@ -266,8 +268,13 @@ def _comments(cells: Cells, value: Any, time_of: TimeOf) -> Iterator[Comment]:
         }
         body = one_text(own, "body")
         if (body or "created_at" not in own) and item.get("system") is not True:
-            author = one_text(own, "author") or None
-            yield Comment(number, author, "NONE", _required_time(own, time_of), body)
+            try:
+                when = _required_time(own, time_of)
+            except Malformed:
+                if isinstance(value, dict):
+                    raise
+                continue  # another column of remarks
+            yield Comment(number, one_text(own, "author") or None, "NONE", when, body)
 
 
 def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[tuple[str, str]]:

@@ -165,6 +165,16 @@ def test_a_ticket_of_another_file_is_not_replaced(tmp_path: Path, store: Store) 
         import_dump(tmp_path, store, lambda _: None)
 
 
+def test_links_and_columns_that_are_not_used(tmp_path: Path, store: Store) -> None:
+    """GitLab's id in its database is reported; remarks with semicolons are not Jira's comments."""
+    save(tmp_path, "a.jsonl", {"iid": 1, "title": "a", "created_at": DAYS[0], "duplicated_to_id": 501})
+    save(tmp_path, "b.csv", "id,title,created,comment\n7,b,2024-01-01,called; no answer; again\n")
+    messages: list[str] = []
+    (row,) = import_dump(tmp_path, store, messages.append)
+    assert any("1 to a ticket outside the import; first 1 to duplicated_to_id=501" in one for one in messages)
+    assert [thread.comments for thread in store.threads(row.full_name)] == [(), ()]
+
+
 def test_the_archive_of_an_ietf_group(tmp_path: Path, store: Store) -> None:
     issue = {
         "number": 1,
