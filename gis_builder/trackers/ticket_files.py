@@ -19,7 +19,7 @@ from gis_builder.trackers.saved import is_known, values
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.separated import records
-from pairkit.dataset.tables import SHEETS, first_row, read_table
+from pairkit.dataset.tables import SHEETS, first_row, format_of, read_table
 from pairkit.system.lines import read_objects
 
 # Names of each role's columns and keys, in lower case and without punctuation. The first that exists is used.
@@ -73,7 +73,7 @@ Cells: TypeAlias = dict[str, list[Any]]  # by role
 
 def file_kind(path: Path) -> str:
     """The suffix of a file that may contain tickets, without `.gz`; empty for other files."""
-    kind = Path(path.name.lower().removesuffix(".gz")).suffix
+    kind = format_of(path)
     return kind if kind in _KINDS else ""
 
 
