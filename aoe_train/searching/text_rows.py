@@ -14,7 +14,6 @@ from pairkit.app.errors import DataError
 from pairkit.dataset.columns import document_roles, text_column
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.parts import parts_of
-from pairkit.dataset.tables import has_header, read_table
 
 
 def with_rows(pairs: pl.DataFrame, ones: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
@@ -42,13 +41,7 @@ class TextRows:
 
 def read_rows(source: Source, given: Mapping[str, str] | None = None) -> TextRows:
     """Read the rows of all tables of a source, in order."""
-    tables = [
-        part.table
-        if isinstance(part.table, pl.DataFrame)
-        else read_table(part.table, lines=part.lines, header=has_header(part.table, given))
-        for parts in parts_of(source, lines=True).values()
-        for part in parts
-    ]
+    tables = [part.read(given)[0] for parts in parts_of(source, lines=True).values() for part in parts]
     frame = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
     columns = _columns(frame, source_name(source), given)
     frame = frame.select(name for name, dtype in frame.schema.items() if _is_scalar(dtype))

@@ -27,7 +27,7 @@ from gis_builder.trackers.ticket_cells import (
 )
 from pairkit.app.errors import DataError
 from pairkit.dataset.separated import records
-from pairkit.dataset.tables import SHEETS, first_row, read_table
+from pairkit.dataset.tables import SHEETS, first_row, format_of, read_table
 from pairkit.system.lines import read_objects
 
 TABLES = (".csv", ".tsv", ".parquet", *SHEETS)  # always tickets, unlike JSON
@@ -46,7 +46,7 @@ _TIMES = ("created_at", "closed_at", "updated_at")
 
 def file_kind(path: Path) -> str:
     """The suffix of a file that may contain tickets, without `.gz`; empty for other files."""
-    kind = Path(path.name.lower().removesuffix(".gz")).suffix
+    kind = format_of(path)
     return kind if kind in _KINDS else ""
 
 

@@ -19,9 +19,9 @@ from llm_labeler.settings import InputSettings
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import holds_no_text
 from pairkit.dataset.columns import text_column
-from pairkit.dataset.in_memory import Source, source_name, tables_in_memory
-from pairkit.dataset.parts import parts_of
-from pairkit.dataset.tables import SUFFIXES, first_row, has_header, json_values, read_table
+from pairkit.dataset.in_memory import Source, source_name
+from pairkit.dataset.parts import TablePart, parts_of
+from pairkit.dataset.tables import SUFFIXES, format_of, json_values, sheet_of
 from pairkit.system.folders import own_name
 from pairkit.system.lines import read_json_lines, read_text_lines
 from pairkit.system.seeded import keyed_hash
@@ -34,15 +34,15 @@ Values = Iterator[tuple[str, int, object]]
 
 def read_values(source: Source, columns: Columns) -> Values:
     """Each row as (file or dataset, row, value), lazily and in the order of the source."""
-    if not isinstance(source, str | Path):
-        yield from _in_memory_values(source, columns)
+    if isinstance(source, Sequence) and not isinstance(source, str):
+        yield from _record_values(enumerate(source, 1), source_name(source), columns)
         return
-    path = Path(source)
-    if path.is_file() or _suffix(path) in (".txt", *SUFFIXES):
+    path = Path(source) if isinstance(source, str | Path) else None
+    if path and (path.is_file() or format_of(path) in (".txt", *SUFFIXES)):
         yield from _file_values(path, columns)
         return
     splits = parts_of(source)
-    if path.is_dir() and "train" not in splits:
+    if path and path.is_dir() and "train" not in splits:
         raise DataError(
             "has no train split, such as data/train-00000-of-00001.parquet or train.jsonl; give one of its"
             " files instead of the folder",
@@ -52,50 +52,26 @@ def read_values(source: Source, columns: Columns) -> Values:
         if isinstance(part.table, Path):
             yield from _file_values(part.table, columns)
         else:
-            yield from _frame_values(part.table, part.where, columns, 1)
-
-
-def _in_memory_values(source: Any, columns: Columns) -> Values:
-    if isinstance(source, Sequence):
-        return _record_values(enumerate(source, 1), source_name(source), columns)
-    tables = tables_in_memory(source)
-    if not tables:
-        raise DataError("has no table; give one with sentences", path=source_name(source))
-    split = "train" if "train" in tables else next(iter(tables))
-    return _frame_values(tables[split], source_name(source), columns, 1)
-
-
-def _suffix(path: Path) -> str:
-    return Path(path.name.lower().removesuffix(".gz")).suffix
+            yield from _frame_values(part, columns)
 
 
 def _file_values(path: Path, columns: Columns) -> Values:
-    if not path.exists():
+    if not sheet_of(path)[0].exists():
         raise ConfigError(
             f"{path}: no such file; give a file of sentences, such as sentences.txt or pairs.jsonl"
         )
-    if path.is_file() and not path.stat().st_size:
-        raise DataError(
-            "is empty; give a file with one sentence per line, or a table of sentences", path=path
-        )
-    match _suffix(path):
+    match format_of(path):
         case ".txt" if columns:
             raise ConfigError(f"{path}: a text file has no columns; leave out --columns (columns=)")
         case ".txt":
             return ((str(path), row, line) for row, line in read_text_lines(path))
         case ".jsonl" | ".ndjson":
-            # Not by `read_table`, which accepts half a surrogate pair as text.
+            # Not as a table: these may also be strings, and one of them half of a surrogate pair.
             return _record_values(read_json_lines(path), str(path), columns)
         case ".json":
             return _record_values(enumerate(json_values(path), 1), str(path), columns)
-        case kind if kind in SUFFIXES:
-            header = has_header(path, columns)
-            frame = read_table(path, header=header)
-            return _frame_values(frame, str(path), columns, first_row(path, header=header))
-        case kind:
-            raise ConfigError(
-                f"{path}: unknown file type {kind!r}; expected .txt, {', '.join(SUFFIXES)}, also as .gz"
-            )
+        case _:
+            return _frame_values(TablePart(str(path), path), columns)
 
 
 def _record_values(records: Iterable[tuple[int, Any]], where: str, columns: Columns) -> Values:
@@ -121,16 +97,17 @@ def _record_values(records: Iterable[tuple[int, Any]], where: str, columns: Colu
         text_column(names, where, columns)  # raises the error of a missing column
 
 
-def _frame_values(frame: pl.DataFrame, where: str, columns: Columns, first: int) -> Values:
+def _frame_values(part: TablePart, columns: Columns) -> Values:
+    frame, first = part.read(columns)
     strings = [name for name in frame.columns if frame[name].dtype == pl.String]
-    column = text_column(frame.columns, where, columns, strings)
+    column = text_column(frame.columns, part.where, columns, strings)
     if columns is None and first > 1 and len(column.split()) >= _HEADER_WORDS:
         raise DataError(
             "the name of its only column is a sentence, so the header line seems to be missing: give"
             ' --columns 1 (columns={"text": "1"})',
-            path=where,
+            path=part.where,
         )
-    return ((where, row, value) for row, value in enumerate(frame[column], first))
+    return ((part.where, row, value) for row, value in enumerate(frame[column], first))
 
 
 _BREAKS = re.compile("[\t\n\r\u2028\u2029]+")

@@ -17,7 +17,7 @@ from pairkit.dataset.hub import fetch_dataset
 from pairkit.dataset.in_memory import InMemory, Source, classes_in_memory, source_name, tables_in_memory
 from pairkit.dataset.judgements import ENDING, judged_pairs
 from pairkit.dataset.records import CONFIG_FOLDERS, in_split_order
-from pairkit.dataset.tables import ClassNames, is_lines, is_table
+from pairkit.dataset.tables import ClassNames, first_row, has_header, is_lines, is_table, read_table
 from pairkit.system.folders import read_object
 
 _SPLIT_NAME = re.compile(
@@ -34,6 +34,13 @@ class TablePart(NamedTuple):
     table: Path | pl.DataFrame
     classes: ClassNames = MappingProxyType({})
     lines: bool = False
+
+    def read(self, columns: Mapping[str, str] | None = None) -> tuple[pl.DataFrame, int]:
+        """The rows, and the number of the first one."""
+        if isinstance(self.table, pl.DataFrame):
+            return self.table, 1
+        header = has_header(self.table, columns)
+        return read_table(self.table, lines=self.lines, header=header), first_row(self.table, header=header)
 
 
 def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart]]:

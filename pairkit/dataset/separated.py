@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import polars as pl
 
@@ -24,17 +24,9 @@ from pairkit.system.lines import MAX_LINE_BYTES, note_once, read_text_lines
 
 _QUOTED = re.compile(r'"[^"]*"')
 _OPENS_CELL = re.compile(r'(?:^|\t)"')
+_HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _INVISIBLE = re.compile(r"^[\s\ufeff\u200b-\u200f\u2060]+|[\s\ufeff\u200b-\u200f\u2060]+$")
 _BLOCK = 8192  # rows that are held as Python objects
-
-
-class _Rules(NamedTuple):
-    """What differs between files: the separator, quoting, blanks after separators, a line with `sep=`."""
-
-    separator: str
-    is_quoted: bool
-    pads: bool
-    hint: bool
 
 
 def records(
@@ -45,8 +37,7 @@ def records(
     A blank line is a record without cells; those at the end are left out. `broken` gets the errors of single
     records, which are then left out; without it they are raised.
     """
-    rules = _rules(path)
-    reader, first, blank = _reader(path, rules), list[str](), 0
+    reader, first, blank = _reader(path), list[str](), 0
     for row in count(1):
         fault, first_line = "", reader.line_num + 1
         try:
@@ -67,7 +58,7 @@ def records(
                 fault = (
                     f"{len(first) + len(further)} cells, expected {len(first)}, so"
                     f" {one_line(further[0], 40)!r} is beyond the last column; quote texts with"
-                    f" {rules.separator!r}"
+                    f" {reader.dialect.delimiter!r}"
                 )
         if header and cells == first and cells is not first and len(cells) > 1:
             fault = "repeats the first row, as in files that were joined; remove this row"
@@ -118,50 +109,42 @@ def names_of(path: Path, *, header: bool = True) -> list[str]:
     return names
 
 
-def _rules(path: Path) -> _Rules:
-    first = next(read_text_lines(path), (1, ""))[1].strip("\r\n")
+def _reader(path: Path) -> Any:
+    """A `csv.reader` with the rules of a file."""
+    csv.field_size_limit(MAX_LINE_BYTES)  # not 128 KiB; still a limit for unclosed quotes
+    first = next(read_text_lines(path), (1, ""))[1].split("\r")[0].rstrip("\n")
     if "\0" in first:
         raise DataError(
             "has NUL characters, as in UTF-16 without a byte order mark; save it as UTF-8", path=path, row=1
         )
-    is_tsv = path.name.lower().removesuffix(".gz").endswith(".tsv")
-    hint = len(first.strip('"')) == len("sep=;") and first.strip('"').lower().startswith("sep=")
-    plain = _QUOTED.sub("", first.split("\r")[0])
-    separator = "\t" if is_tsv else first.strip('"')[-1] if hint else max(",;\t|", key=plain.count)
+    if path.name.lower().removesuffix(".gz").endswith(".tsv"):
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if _is_quoted(path) else csv.QUOTE_NONE
+        return csv.reader(_lines(path), csv.excel_tab, quoting=quoting, strict=True)
+    if hint := _HINT.fullmatch(first):
+        return csv.reader(islice(_lines(path), 1, None), delimiter=hint[1], strict=True)
+    plain = _QUOTED.sub("", first)
+    separator = max(",;\t|", key=plain.count)
     others = plain.split(separator)[1:]
-    pads = separator != "\t" and bool(others) and all(name.startswith(" ") for name in others)
-    return _Rules(separator, not is_tsv or _quotes(path), pads, hint)
+    padded = separator != "\t" and bool(others) and all(name.startswith(" ") for name in others)
+    return csv.reader(_lines(path), delimiter=separator, skipinitialspace=padded, strict=True)
 
 
-def _quotes(path: Path) -> bool:
-    """Whether a TSV file has quoted cells: all that begin so also end so, and some need to."""
-    opens = needed = False
+def _is_quoted(path: Path) -> bool:
+    """Whether a TSV file quotes cells: all that begin with a mark end with one, and some need it."""
+    opens, needed, width = False, next(_lines(path), "").startswith('"'), 0
     for _, line in read_text_lines(path):
         opens, needed = opens or bool(_OPENS_CELL.search(line)), needed or '""' in line
     if not opens:
         return False
-    width = 0
     try:
-        for cells in _reader(path, _Rules("\t", is_quoted=True, pads=False, hint=False)):
+        for cells in csv.reader(_lines(path), csv.excel_tab, strict=True):
             width = width or len(cells)
+            needed = needed or any(mark in cell for cell in cells for mark in "\t\n")
             if len(cells) > width:
                 return False
-            needed = needed or any(mark in cell for cell in cells for mark in "\t\n")
     except csv.Error:
         return False
-    first = next(read_text_lines(path))[1]
-    return needed or bool(_OPENS_CELL.match(first))
-
-
-def _reader(path: Path, rules: _Rules) -> Any:
-    csv.field_size_limit(MAX_LINE_BYTES)  # not 128 KiB; still a limit for unclosed quotes
-    return csv.reader(
-        islice(_lines(path), rules.hint, None),
-        delimiter=rules.separator,
-        quoting=csv.QUOTE_MINIMAL if rules.is_quoted else csv.QUOTE_NONE,
-        skipinitialspace=rules.pads,
-        strict=True,
-    )
+    return needed
 
 
 def _lines(path: Path) -> Iterator[str]:

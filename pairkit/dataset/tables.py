@@ -8,7 +8,7 @@ import json
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
@@ -48,18 +48,17 @@ _SHEET = re.compile(r"(.+\.(?:xlsx|xls|ods)):(.+)", re.IGNORECASE)
 _LONE_SURROGATE = re.compile(
     rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])", re.DOTALL
 )
-_JSON_REMEDY = "put an object on each line and name it .jsonl"
 _BLOCK = 8192  # JSON objects that are held as Python objects
 
 
 def is_table(path: Path) -> bool:
     """Whether `read_table` reads files of this name."""
-    return _format(path) in SUFFIXES
+    return format_of(path) in SUFFIXES
 
 
 def is_lines(path: Path) -> bool:
     """Whether each line of a file is a text."""
-    return _format(path) == ".txt"
+    return format_of(path) == ".txt"
 
 
 def is_parquet(table: Path | pl.DataFrame) -> TypeGuard[Path]:
@@ -69,13 +68,13 @@ def is_parquet(table: Path | pl.DataFrame) -> TypeGuard[Path]:
 
 def first_row(path: Path, *, header: bool = True) -> int:
     """The number of the first row as in an editor or spreadsheet, where a header is row 1."""
-    return 2 if header and _format(path) in (*_SEPARATED, *SHEETS) else 1
+    return 2 if header and format_of(path) in (*_SEPARATED, *SHEETS) else 1
 
 
 def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     """Whether a CSV or TSV file has a header; not if columns are given by numbers that aren't names."""
     given = {*(columns or {}).values()} - {"none"}
-    if not given or not all(name.isdecimal() for name in given) or _format(path) not in _SEPARATED:
+    if not given or not all(name.isdecimal() for name in given) or format_of(path) not in _SEPARATED:
         return True
     return given <= {*names_of(path)}
 
@@ -88,7 +87,7 @@ def table_rows(
     `broken` gets the errors of single rows, which are then left out; without it they are raised. Blank lines
     of a text file are left out.
     """
-    kind = _format(path)
+    kind = format_of(path)
     if kind in _SEPARATED:
         found = records(path, broken, header=header)
         names = names_of(path, header=header)
@@ -114,7 +113,7 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
     if lines:
         texts = [line.removesuffix("\n").removesuffix("\r") for _, line in read_text_lines(path)]
         return pl.DataFrame({"text": texts}, schema={"text": pl.String})
-    suffix = _format(path)
+    suffix = format_of(path)
     if suffix not in SUFFIXES:
         raise ConfigError(
             f"{path}: unknown file type {suffix!r}; give {', '.join(SUFFIXES)}, also gzipped (.gz)"
@@ -134,14 +133,15 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
     return table
 
 
-def _format(path: Path) -> str:
-    suffixes = [suffix.lower() for suffix in _sheet_of(path)[0].suffixes]
+def format_of(path: Path) -> str:
+    """The suffix of a file's name in lower case, without .gz."""
+    suffixes = [suffix.lower() for suffix in sheet_of(path)[0].suffixes]
     if suffixes and suffixes[-1] == ".gz":
         suffixes.pop()
     return suffixes[-1] if suffixes else ""
 
 
-def _sheet_of(path: Path) -> tuple[Path, str | None]:
+def sheet_of(path: Path) -> tuple[Path, str | None]:
     """The file and the name of a sheet in `book.xlsx:Sheet`."""
     found = _SHEET.fullmatch(path.name)
     return (path.with_name(found[1]), found[2]) if found else (path, None)
@@ -151,10 +151,12 @@ def _read_sheet(path: Path) -> pl.DataFrame:
     """A sheet of a spreadsheet; the first one unless named."""
     with needed_for("a spreadsheet"):
         import fastexcel
-    file, sheet = _sheet_of(path)
+    file, sheet = sheet_of(path)
     data = read_whole(file)
-    _check_packed(data, path)
     try:
+        if zipfile.is_zipfile(io.BytesIO(data)):
+            with zipfile.ZipFile(io.BytesIO(data)) as parts:
+                check_size(sum(part.file_size for part in parts.infolist()), path, len(data))
         book = fastexcel.read_excel(data)
         names = book.sheet_names
         if sheet is not None and sheet not in names:
@@ -164,7 +166,7 @@ def _read_sheet(path: Path) -> pl.DataFrame:
         table = pl.DataFrame(
             book.load_sheet(sheet or 0, schema_sample_rows=None, skip_whitespace_tail_rows=True)
         )
-    except fastexcel.FastExcelError as error:
+    except (fastexcel.FastExcelError, zipfile.BadZipFile) as error:
         reason = one_line(str(error).split("\n")[0], 200)
         raise DataError(
             f"not readable as a spreadsheet ({reason}); save it again as CSV", path=file
@@ -172,52 +174,39 @@ def _read_sheet(path: Path) -> pl.DataFrame:
     return table
 
 
-def _check_packed(data: bytes, path: Path) -> None:
-    """Refuse a spreadsheet, which is a zip file, that unpacks to too much."""
-    file = io.BytesIO(data)
-    if zipfile.is_zipfile(file):
-        with suppress(zipfile.BadZipFile), zipfile.ZipFile(file) as parts:
-            check_size(sum(part.file_size for part in parts.infolist()), path, len(data))
-
-
 def _read_parquet(path: Path) -> pl.DataFrame:
-    whole = io.BytesIO(read_whole(path, remedy="decompress it")) if is_gzipped(path) else None
-    with nullcontext(whole) if whole else path.open("rb") as file:
+    packed = is_gzipped(path)
+    with io.BytesIO(read_whole(path, remedy="decompress it")) if packed else path.open("rb") as file:
         check_dictionaries(file, path)
-    if whole:
-        whole.seek(0)
-    table = pl.read_parquet(whole or path, glob=False)  # a path may contain brackets and stars
+        file.seek(0)
+        # glob=False, as a path may contain brackets and stars.
+        table = pl.read_parquet(file if packed else path, glob=False)
     check_texts(table, path)
     return table
 
 
 def _read_json_lines(path: Path) -> pl.DataFrame:
     """Rows of JSON lines by polars, or by Python if polars doesn't read or would change them."""
-    lines = read_whole(path, UNLIMITED, as_utf8=True).removeprefix(codecs.BOM_UTF8)
+    lines = read_whole(path, UNLIMITED).removeprefix(codecs.BOM_UTF8)
     if not _LONE_SURROGATE.search(lines):
         with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException):
             types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema()
             _check_keys(types, lines.count(b"\n") + 1, path, len(lines))
             return pl.read_ndjson(io.BytesIO(lines), infer_schema_length=None)
-    size = len(lines)
     del lines
-    return _from_objects((value for _, value in read_objects(path)), path, size)
+    return _from_objects((value for _, value in read_objects(path)), path)
 
 
 def _read_json(path: Path) -> pl.DataFrame:
-    data = read_whole(path, remedy=_JSON_REMEDY, as_utf8=True).removeprefix(codecs.BOM_UTF8)
-    if data.lstrip().startswith(b"[") and not _LONE_SURROGATE.search(data):
-        with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException):
-            return pl.read_json(io.BytesIO(data), infer_schema_length=None)
     values = json_values(path)
     if not all(isinstance(value, dict) for value in values):
         raise DataError("expected an array of objects", path=path)
-    return _from_objects(values, path, len(data))
+    return _from_objects(values, path)
 
 
 def json_values(path: Path) -> list[Any]:
     """The values of a JSON array, which may be the value of a known key of an object."""
-    values = parse_json(read_text(path, remedy=_JSON_REMEDY), path)
+    values = parse_json(read_text(path, remedy="put an object on each line and name it .jsonl"), path)
     for name in ("data", "rows", "items", "records"):  # of Squad, the Hub's viewer, and web APIs
         values = values[name] if isinstance(values, dict) and isinstance(values.get(name), list) else values
     if not isinstance(values, list):
@@ -225,15 +214,14 @@ def json_values(path: Path) -> list[Any]:
     return values
 
 
-def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path, size: int) -> pl.DataFrame:
-    """A table of JSON objects; columns with values of several kinds become texts."""
+def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path) -> pl.DataFrame:
+    """A table of JSON objects, made in blocks."""
     frames, rows, schema = list[pl.DataFrame](), 0, dict[str, Any]()
     found = iter(objects)
     while block := list(islice(found, _BLOCK)):
-        frame = frame_of(block)
-        rows, schema = rows + len(block), {**schema, **frame.schema}
-        _check_keys(schema, rows, path, size)
-        frames.append(frame)
+        frames.append(frame_of(block))
+        rows, schema = rows + len(block), {**schema, **frames[-1].schema}
+        _check_keys(schema, rows, path, path.stat().st_size)
     return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
 
 

@@ -13,7 +13,7 @@ from pairkit.app.progress import Listener, Progress
 from pairkit.dataset.columns import as_text, document_roles
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.parts import parts_of
-from pairkit.dataset.tables import first_row, has_header, is_table, read_table
+from pairkit.dataset.tables import is_table
 from pairkit.mining.documents import Document, html_blocks, markdown_blocks, plain_blocks
 from pairkit.system.lines import read_text
 
@@ -104,13 +104,10 @@ def read_document(name: str, text: str) -> Document:
 
 
 def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
-    for where, table, _, _ in (part for parts in parts_of(source).values() for part in parts):
-        if isinstance(table, pl.DataFrame):
-            yield from _of_rows(table, where, 1, columns)
-        else:
-            header = has_header(table, columns)
-            frame = read_table(table, header=header)
-            yield from _of_rows(frame, table.name, first_row(table, header=header), columns)
+    for part in (part for parts in parts_of(source).values() for part in parts):
+        frame, first = part.read(columns)
+        where = part.table.name if isinstance(part.table, Path) else part.where
+        yield from _of_rows(frame, where, first, columns)
 
 
 def _of_rows(

@@ -38,7 +38,7 @@ def read_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """Lines with their numbers from 1, including line feeds; other line separators don't end a line.
 
-    With `as_utf8`, UTF-16 and UTF-32 with a byte order mark become UTF-8.
+    With `as_utf8`, UTF-16 with a byte order mark becomes UTF-8.
     """
     row = 0
     try:
@@ -202,41 +202,19 @@ def read_whole(
     return bytes(whole)
 
 
-_BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
-
-
 @contextmanager
-def _open_as_utf8(path: Path) -> Iterator[io.BufferedReader]:
-    """The bytes of a text file; UTF-16 and UTF-32 with a byte order mark become UTF-8."""
+def _open_as_utf8(path: Path) -> Iterator[io.BufferedIOBase]:
+    """The bytes of a text file; UTF-16 with a byte order mark becomes UTF-8."""
     with open_regular(path) as file:
-        start = file.peek(4)
-        encoding = next((name for mark, name in _BYTE_ORDER_MARKS.items() if start.startswith(mark)), None)
-        if encoding is None:
+        if file.peek(2)[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             yield file
             return
-        with io.TextIOWrapper(file, encoding, newline="") as text:
-            yield io.BufferedReader(_AsUtf8(text), _BLOCK_BYTES)
-
-
-class _AsUtf8(io.RawIOBase):
-    """A text as UTF-8."""
-
-    def __init__(self, text: io.TextIOWrapper) -> None:
-        self._text, self._rest = text, b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        block = self._rest or self._text.read(len(buffer)).encode()
-        count = min(len(buffer), len(block))
-        buffer[:count], self._rest = block[:count], block[count:]
-        return count
+        data = file.read(MAX_WHOLE_BYTES + 1)
+        if len(data) > MAX_WHOLE_BYTES:
+            raise DataError(
+                f"is UTF-16 of more than {MAX_WHOLE_BYTES >> 20} MiB; save it as UTF-8", path=path
+            )
+        yield io.BytesIO(data.decode("utf-16").encode())
 
 
 @contextmanager

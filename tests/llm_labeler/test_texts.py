@@ -172,7 +172,7 @@ def test_no_such_input(tmp_path: Path, name: str, match: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "match"),
     [
-        ("s.txt", b"", r"s\.txt: is empty"),
+        ("s.txt", b"", r"s\.txt: has no rows"),
         ("s.csv", b"", r"s\.csv: is empty"),
         ("s.txt.gz", gzip.compress(b"", mtime=0), "has no rows"),
         ("s.csv", b"text\n", "has no rows"),
