@@ -25,6 +25,7 @@ Part = tuple[str, Object]  # "issues", "comments" or "events", and the REST obje
 _ADDRESS = re.compile(r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/([0-9]+)(?:[/#]|$)")
 _COMMENT = re.compile(r"#issuecomment-([0-9]{1,18})$")
 GIVE_REPO = "give --repo owner/name (repo=)"
+_REST_NAMES = {"createdAt": "created_at", "authorAssociation": "author_association"}
 _NEVER = "0001-"  # gh's year of a `closedAt` that is null
 _NEXT = re.compile(r"[^\s,]")  # the first character of a value, or a bracket of an array
 
@@ -148,38 +149,27 @@ def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
 
 
 def _listed(value: Object, repo: str | None) -> Iterator[Part]:
-    """An issue from `gh issue list`."""
-    closed_at, labels = value.get("closedAt"), value.get("labels")
-    if isinstance(labels, list):
-        labels = [{"name": one} if isinstance(one, str) else one for one in labels]
-    issue = {
-        "number": value.get("number"),
-        "title": value.get("title"),
-        "body": value.get("body"),
-        "state": "closed" if _lower(value.get("state")) == "merged" else _lower(value.get("state")),
-        "state_reason": _lower(value.get("stateReason")) or None,
-        "user": _account(value.get("author")),
-        "author_association": value.get("authorAssociation"),
-        "created_at": value.get("createdAt"),
-        "updated_at": value.get("updatedAt") or value.get("createdAt"),
-        "closed_at": None if _text(closed_at).startswith(_NEVER) else closed_at or None,
-        "labels": labels,
-        "repository_url": _home(repo),
-    }
-    yield "issues", issue | {"pull_request": {}} if "/pull/" in _text(value.get("url")) else issue
-    for index, comment in enumerate(_dicts(value.get("comments")), start=1):
-        numbered = _COMMENT.search(_text(comment.get("url")))
-        yield (
-            "comments",
-            {
-                "id": int(numbered[1]) if numbered else index,
-                "body": comment.get("body"),
-                "user": _account(comment.get("author")),
-                "author_association": comment.get("authorAssociation"),
-                "created_at": comment.get("createdAt"),
-                "issue_url": _url(issue, repo),
-            },
-        )
+    """An issue from `gh issue list` or an archive of an IETF group."""
+    issue = _renamed(value) | {"state": _lower(value.get("state")), "repository_url": _home(repo)}
+    issue["state_reason"] = _lower(value.get("stateReason")) or None
+    issue["updated_at"] = value.get("updatedAt") or value.get("createdAt")
+    if _text(value.get("closedAt")).startswith(_NEVER):
+        issue["closed_at"] = None
+    if issue["state"] == "merged" or "/pull/" in _text(value.get("url")):
+        issue |= {"state": "closed", "pull_request": {}}
+    if isinstance(labels := value.get("labels"), list):
+        issue["labels"] = [{"name": one} if isinstance(one, str) else one for one in labels]
+    comments = [_renamed(comment) for comment in _dicts(value.get("comments"))]
+    yield "issues", issue | {"comments": None}
+    yield from embedded_comments(issue | {"comments": comments}, repo)
+
+
+def _renamed(value: Object) -> Object:
+    """An object of `gh` with REST's keys."""
+    renamed = {_REST_NAMES.get(name, name): own for name, own in value.items() if name != "id"}
+    numbered = _COMMENT.search(_text(value.get("url")))
+    own = {"id": int(numbered[1])} if numbered else {}
+    return renamed | own | {"user": _account(value.get("author")), "closed_at": value.get("closedAt") or None}
 
 
 def _account(author: Any) -> Object | None:
