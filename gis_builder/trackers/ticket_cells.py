@@ -180,10 +180,11 @@ def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
     is_link = are_links or ("title" not in indices and "duplicate_of" in indices)
     for role in LINK if is_link else TICKET:
         if role not in indices:
-            flag = "--link-columns" if are_links else "--columns"
+            flag, keyword = ("--link-columns", "link_columns") if are_links else ("--columns", "columns")
             what = f"no column {columns[role]!r} for {role}" if role in columns else f"no column for {role}"
             present = one_line(", ".join(names), 400) or "(none)"
-            raise Malformed(f"{what}; the columns are {present}: rename one, or give {flag} {role}=NAME")
+            remedy = f"rename one, or give {flag} {role}=NAME ({keyword}=)"
+            raise Malformed(f"{what}; the columns are {present}: {remedy}")
     return {role: [values[n] for n in indices[role]] for role in (LINK if is_link else indices)}
 
 
