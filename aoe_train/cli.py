@@ -221,7 +221,7 @@ add_command(
     encode,
     "aoe encode texts.txt --model M --out vectors.npy",
     "aoe encode questions.txt --model M --out questions.npy --prompt-name query",
-    "aoe encode issues.parquet -m M -o issues-vectors.parquet --text-column body",
+    "aoe encode issues.parquet -m M -o issues-vectors.parquet --columns text=body",
     "aoe encode texts.txt -m M -o small.npy --dim 128 --quantize int8",
     "aoe encode texts.txt -m M -o fast.npy --layers 4",
     "aoe encode questions.txt -m M -o q.npy --dim 128 --quantize int8 --calibration small.npy",
@@ -235,7 +235,7 @@ add_command(
     index,
     "aoe index texts.txt --model minilm --out index",
     "aoe index issues.parquet -m M -o index",
-    "aoe index faq.csv -m M -o index --text-column question,answer",
+    "aoe index faq.csv -m M -o index --columns question=ask,answer=reply",
     "aoe index many.parquet -m static -o index --kind hnsw --quantize int8",
 )
 add_command(

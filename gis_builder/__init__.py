@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gis_builder.api import import_tracker as import_tracker
     from gis_builder.api import pair as pair
     from gis_builder.api import plan as plan
+    from gis_builder.api import preview_import as preview_import
     from gis_builder.api import render as render
     from gis_builder.api import status as status
     from gis_builder.api import suggest as suggest
@@ -46,5 +47,6 @@ if TYPE_CHECKING:
     from gis_builder.pairing.results import Built as Built
     from gis_builder.pairing.results import Rendered as Rendered
     from gis_builder.pairing.suggest import Suggested as Suggested
+    from gis_builder.trackers.preview import ImportPreview as ImportPreview
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pairkit.app.errors import ConfigError
-from pairkit.app.flag import PYTHON_ONLY, RUN, Flag, same_arguments, setting_keys
+from pairkit.app.flag import INPUT, PYTHON_ONLY, RUN, Flag, mapping, same_arguments, setting_keys
 from pairkit.dataset.flags import Columns, Config, Fresh, Out, SettingsGiven
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from gis_builder.settings import BuildSettings
     from gis_builder.settings.strategies import Rank
     from gis_builder.store import Store
+    from gis_builder.trackers.preview import ImportPreview
+    from gis_builder.trackers.tickets import ImportOptions
     from pairkit.app.progress import Listener
 
 Repos: TypeAlias = str | Path | Iterable[str]
@@ -207,7 +210,11 @@ def import_tracker(
     work: Work,
     *,
     links: Annotated[str | Path | None, Flag(metavar="FILE", main=True)] = None,
+    link_columns: Annotated[
+        Mapping[str, str] | None, Flag(metavar="A=B,…", panel=INPUT, read=partial(mapping, "--link-columns"))
+    ] = None,
     columns: Columns = None,
+    date_format: Annotated[str, Flag(metavar="FORMAT", panel=INPUT)] = "",
     repo: Annotated[str | None, Flag(metavar="OWNER/NAME", main=True)] = None,
     skip_broken: Annotated[bool, Flag(main=True)] = False,
     progress: _Progress = True,
@@ -225,10 +232,10 @@ def import_tracker(
     github-backup (issues/N.json with comment_data and event_data).
 
     Tickets of other trackers are imported with their formal duplicate links: tables (CSV, TSV, JSON lines,
-    Parquet) with the columns id, title, created_at and, optionally, body, duplicate_of, closed_at, state,
-    author, labels, url and repo, also under the names of Jira's, GitLab's, Bugzilla's and Zendesk's CSV
-    exports; JSON of Jira's search, GitLab's issues, and Bugzilla's bugs. A ticket with a link counts as
-    closed.
+    Parquet, spreadsheets) with the columns id, title, created_at and, optionally, body, duplicate_of,
+    closed_at, state, priority, author, labels, url and repo, also under the names of other trackers' exports;
+    JSON of Jira, GitLab, Bugzilla, YouTrack, Redmine, Azure DevOps, Mantis and others. A ticket with a link
+    counts as closed. Links that are not found are listed in WORK/skipped_links.csv.
 
     Each file may be gzipped. Line-based files may be larger than memory. A file with one JSON document is
     read as a whole; its limit is 512 MiB.
@@ -237,32 +244,38 @@ def import_tracker(
         folder: A folder of saved trackers, a JSON file, or a table of tickets.
         work: The crawl's folder, which is created if necessary.
         links: A table of duplicate links with the columns id and duplicate_of.
+        link_columns: Names of the columns of `links`, such as id=Nr,duplicate_of=Original.
         columns: Names of the columns, such as title=Betreff,id=Nr.
+        date_format: The format of times, such as %d/%m/%Y %H:%M, as in Python's strptime. Default: from the
+            times.
         repo: owner/name of all tickets, and of GitHub's objects without a repository. Default for tickets:
             host or `tickets`, and the project or the name of the file or folder.
         skip_broken: Skip and count damaged rows and files instead of stopping at the first one.
         progress: See `build`.
 
     Raises:
-        ConfigError: `work` can't be written or has a crawl from a server; `columns` or `repo` is invalid.
+        ConfigError: `work` can't be written or has a crawl from a server; an argument is invalid.
         DataError: There is no saved tracker, or one of its lines is invalid.
     """
     from gis_builder.crawling import crawl as _crawl
     from gis_builder.crawling.status import Crawled, read_status
     from gis_builder.store.store import held_store
-    from gis_builder.trackers.tickets import ImportOptions
-    from pairkit.app.settings import argument
 
-    work_folder, saved = _path("work", work), _path("folder", folder)
-    options = ImportOptions(
-        None if links is None else _path("links", links),
-        argument("columns", columns, dict[str, str] | None) or {},
-        argument("repo", repo, str | None),
-        argument("skip_broken", skip_broken, bool),
-    )
+    work_folder, saved, options = _path("work", work), _path("folder", folder), _import_options(locals())
     with _display(progress) as show, held_store(work_folder) as store:
         rows = _crawl.import_tracker(store, saved, show.say, options)
         return Crawled(work_folder, rows, read_status(store))
+
+
+@same_arguments(import_tracker)
+def preview_import(arguments: dict[str, Any]) -> ImportPreview:
+    """Show how an import reads its files: columns, times, links and the first three tickets.
+
+    The arguments and errors are as for `import_tracker`; nothing is written.
+    """
+    from gis_builder.trackers.preview import preview
+
+    return preview(_path("folder", arguments["folder"]), _import_options(arguments))
 
 
 def status(work: Work) -> Status:
@@ -298,7 +311,7 @@ def detect(
 
     Raises:
         ConfigError: A setting is invalid, or there is no crawl in that folder.
-        DataError: Its store is damaged.
+        DataError: Its store is damaged or has no issues.
     """
     from gis_builder.detection.detector import FILE, count_verdicts
     from gis_builder.detection.detector import detect as detect_duplicates
@@ -307,6 +320,7 @@ def detect(
 
     merged, verdicts = _merged(detect, locals()), _path("work", work) / FILE
     with _display(progress) as show, held_store(verdicts.parent, create=False) as store:
+        store.check_issues()
         judged_anew = detect_duplicates(store, verdicts, store.repos(), merged.detect, show)
     return Detected(verdicts, count_verdicts(verdicts), judged_anew)
 
@@ -459,11 +473,12 @@ def render(
     *,
     progress: _Progress = True,
 ) -> Rendered:
-    """Write the text of every issue of a crawl, for `aoe index` and `aoe evaluate --suite duplicates`.
+    """Write the text of every issue, for `aoe index` and `aoe evaluate --suite duplicates`.
 
     Args:
-        work: The crawl's folder. A sweep and an import have all issues; a search has only some.
-        out: A Parquet file with the columns id (`owner/name#number`), repo, number, url, text and created_at.
+        work: The folder of the crawl or import. A search has only some of the issues.
+        out: A Parquet file with the columns id (`owner/name#number`), repo, number, url, text, created_at,
+            state and labels; of tickets also key (`ABC-12`) and priority.
         progress: See `build`.
 
     Raises:
@@ -487,7 +502,7 @@ def render(
 
 def suggest(
     repo: Annotated[str, Flag(metavar="OWNER/NAME")],
-    issue: Annotated[int, Flag(metavar="N")],
+    issue: Annotated[int | str, Flag(metavar="N|KEY")],
     *,
     index: Annotated[str | Path, Flag(metavar="INDEX")],
     work: Annotated[str | Path, Flag("--work -w", metavar="DIR", main=True)] = "gis.work",
@@ -500,7 +515,7 @@ def suggest(
 
     Args:
         repo: The repository.
-        issue: The number of an issue in the crawl.
+        issue: The number of an issue, or the key of a ticket, such as ABC-12.
         index: The index that `aoe index` built from the table of `gis render`.
         work: The crawl's folder.
         top: Number of suggestions, at most 50.
@@ -518,8 +533,12 @@ def suggest(
     (name,) = read_repos([repo])
     if not 1 <= argument("top", top, int) <= 50:
         raise ConfigError(f"top {top}: expected 1 to 50")
-    ref, folder = IssueRef(name, argument("issue", issue, int)), _path("index", index)
+    key, folder = str(argument("issue", issue, int | str)), _path("index", index)
     with open_store(_path("work", work)) as store:
+        ticket = store.tickets().get(store.full_name(name), {}).get(key)
+        if ticket is None and not re.fullmatch(r"[0-9]{1,9}", key):
+            raise ConfigError(f"issue = {key!r}: expected a number or the key of a ticket of {name}")
+        ref = IssueRef(name, ticket.number if ticket else int(key))
         return suggest_for(store, ref, folder, top)
 
 
@@ -543,6 +562,22 @@ def demo(out: Annotated[str | Path, Out] = "demo", *, progress: _Progress = True
     import_tracker(sample, work, progress=progress)
     detect(work, progress=progress)
     return pair(work, out, progress=progress)
+
+
+def _import_options(arguments: Mapping[str, Any]) -> ImportOptions:
+    """The options in the arguments of `import_tracker`."""
+    from gis_builder.trackers.tickets import ImportOptions
+    from pairkit.app.settings import argument
+
+    links = arguments["links"]
+    return ImportOptions(
+        None if links is None else _path("links", links),
+        argument("columns", arguments["columns"], dict[str, str] | None) or {},
+        argument("repo", arguments["repo"], str | None),
+        argument("skip_broken", arguments["skip_broken"], bool),
+        argument("link_columns", arguments["link_columns"], dict[str, str] | None) or {},
+        argument("date_format", arguments["date_format"], str),
+    )
 
 
 def _merged(function: Callable[..., Any], arguments: Mapping[str, Any]) -> BuildSettings:

@@ -23,6 +23,18 @@ def _build(
     return api.plan(**given) if dry_run else build(**given)
 
 
+def _import(
+    import_tracker: Any,
+    given: Any,
+    *,
+    dry_run: Annotated[
+        bool,
+        Flag(panel=RUN, main=True, help="Show how columns, times and links are read, and write nothing."),
+    ] = False,
+) -> Any:
+    return api.preview_import(**given) if dry_run else import_tracker(**given)
+
+
 def _crawl(crawl: Any, given: Any, *, json: bool = False, quiet: bool = False) -> Any:
     from gis_builder.crawling.status import IncompleteCrawlError
 
@@ -79,8 +91,9 @@ add_command(
     api.import_tracker,
     "gis import saved-tracker --work gis.work",
     "gis import issues.json --work gis.work",
-    "gis import tickets.csv --links duplicates.csv --work gis.work",
+    "gis import tickets.csv --links duplicates.csv --work gis.work --dry-run",
     name="import",
+    run=_import,
 )
 add_command(app, api.status, "gis status --work gis.work")
 add_command(

@@ -30,7 +30,6 @@ AskedLlms = Annotated["LlmsGiven", Flag("--llm --llms -l", metavar="NAME,…", p
 OutFolder = Annotated[str | Path, Out]
 Work = Annotated[str | Path, Flag("--work -w", metavar="DIR", panel=INPUT)]
 NewWork = Annotated[str | Path | None, Flag("--work -w", metavar="DIR", panel="Output")]
-TextColumn = Annotated[str | None, Flag(metavar="NAME", panel=INPUT)]
 Task = Annotated[str | None, Flag(metavar="NAME", panel=_LLMS, main=True, setting="task")]
 Size = Annotated[int | None, Flag("--size -n", metavar="N", panel=_LLMS, main=True, setting="size")]
 Samples = Annotated[int | None, Flag(metavar="N", panel=_LLMS, setting="samples")]
@@ -57,7 +56,7 @@ def generate(
     llms: AskedLlms,
     out: OutFolder = "pairs",
     work: NewWork = None,
-    text_column: TextColumn = None,
+    columns: Columns = None,
     task: Task = None,
     size: Size = None,
     samples: Samples = None,
@@ -94,7 +93,7 @@ def generate(
             answer, plain or async, or a dict from names to functions or entries.
         out: Folder of the dataset.
         work: Folder of the stored answers. Default: OUT.work.
-        text_column: Column with the sentences. Default: recognised.
+        columns: Column with the sentences, as text=NAME. Default: recognised.
         task: papers (same and opposite), triplet or query. `triplet` asks for paraphrases and hard negatives,
             `query` for questions about a passage; both make triplets.
         size: Sentences to request from each LLM, for each text and polarity.
@@ -154,7 +153,7 @@ def generate(
     options = AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going)
     return _label.generate(
         *(source, *folders, resolved, functions),
-        column=text_column,
+        columns=argument("columns", columns, dict[str, str] | None),
         options=options,
         fresh=fresh,
         progress=progress,
@@ -183,7 +182,13 @@ def plan(arguments: dict[str, Any]) -> Plan:
     config, settings = arguments["config"], arguments["settings"]
     resolved, functions = read_arguments(setting_keys(generate), arguments, config=config, settings=settings)
     folders = argument("out", arguments["out"], Path), argument("work", arguments["work"], Path | None)
-    return _label.plan(arguments["source"], *folders, resolved, functions, column=arguments["text_column"])
+    return _label.plan(
+        arguments["source"],
+        *folders,
+        resolved,
+        functions,
+        columns=argument("columns", arguments["columns"], dict[str, str] | None),
+    )
 
 
 def parse(

@@ -50,7 +50,7 @@ add_command(
     "label generate -d sentences.txt --llm wordnet --out pairs",
     "label generate -d sentences.txt --llm wordnet --task triplet --out triplets",
     "label generate -d sentences.txt --llm chatgpt,llama -c llms.toml --max-cost 5",
-    "label generate -d notes.parquet --text-column body --llm llama --dry-run",
+    "label generate -d notes.parquet --columns text=body --llm llama --dry-run",
     run=_generate,
     settings=_SETTINGS,
 )

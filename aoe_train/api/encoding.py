@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,12 +18,11 @@ from aoe_train.api.parameters import (
     Precision,
     Prompt,
     PromptName,
-    TextColumn,
     loaded,
     notes,
 )
 from pairkit.app.flag import OUTPUT, RUN, Flag
-from pairkit.dataset.flags import Fresh
+from pairkit.dataset.flags import Columns, Fresh
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +59,7 @@ def encode(
     *,
     model: str | Path | Encoder,
     out: str | Path,
-    text_column: str | None = None,
+    columns: Mapping[str, str] | None = None,
     prompt_name: str | None = None,
     prompt: str | None = None,
     normalize: bool | None = None,
@@ -84,7 +83,7 @@ def encode(
     *,
     model: Annotated[str | Path | Encoder, Flag("--model -m", metavar="MODEL", panel=MODEL, main=True)],
     out: Annotated[str | Path | None, replace(OutFile, required=True)] = None,
-    text_column: Annotated[str | None, replace(TextColumn, main=True)] = None,
+    columns: Columns = None,
     prompt_name: PromptName = None,
     prompt: Prompt = None,
     normalize: Annotated[bool | None, Flag(panel=RUN)] = None,
@@ -111,7 +110,7 @@ def encode(
             also texts in memory, such as a list or a column of a DataFrame.
         model: A folder, a Hub id, minilm or smollm2. In Python also an `Encoder`.
         out: Output file: .npy, or .parquet with the input's columns and `vector`.
-        text_column: Column with the text. Default: text, or the only column.
+        columns: Column with the text, as text=NAME. Default: recognised.
         prompt_name: Name of one of the model's prompts, such as query. Default: its default prompt.
         prompt: Prompt before each text, or around {text}; '' for none. Default: `prompt_name`.
         normalize: Scale vectors to length 1. Default: the model's setting.
@@ -203,7 +202,7 @@ def encode(
             embed,
             info.dim,
             info.settings,
-            text_column=text_column,
+            columns=argument("columns", columns, dict[str, str] | None),
             quantize=vector_format,
             ranges=_ranges(calibration, info.dim),
             fresh=fresh,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from aoe_train.api.parameters import Data, Precision, loaded, notes, one_or_several
-from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
+from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag, columns_given
 from pairkit.app.result_table import Printed, ResultTable
 from pairkit.dataset.flags import Columns, Fresh, LabelRange, Labels, Seed
 
@@ -109,7 +109,9 @@ def mine(
     max_score: Annotated[float | None, Flag(metavar="X", panel="Rules for negatives")] = None,
     min_score: Annotated[float | None, Flag(metavar="X", panel="Rules for negatives")] = None,
     corpus: Annotated[Source | None, Flag(metavar="DATA", panel="Candidates", main=True)] = None,
-    text_column: Annotated[str | None, Flag(metavar="NAME", panel="Candidates")] = None,
+    corpus_columns: Annotated[
+        Mapping[str, str] | None, Flag(metavar="A=B", panel="Candidates", read=columns_given)
+    ] = None,
     candidates: Annotated[str | None, Flag(metavar="NAME", panel="Candidates")] = None,
     transitive: Annotated[bool | None, Flag(panel="Rules for negatives")] = None,
     duplicate_threshold: Annotated[float | None, Flag(metavar="X", panel="Rules for negatives")] = None,
@@ -147,7 +149,7 @@ def mine(
         max_score: Maximum score of a negative: a cosine, or BM25's without --model.
         min_score: Minimum score of a negative.
         corpus: Texts to choose negatives from: a text file, or a table. Default: the texts of the same split.
-        text_column: The corpus's column. Default: the only one.
+        corpus_columns: The corpus's column, as text=NAME. Default: the only one.
         candidates: all texts, or positives (second texts only). Default: all if pairs have labels, else
             positives.
         transitive: Also exclude positives of positives, and texts of the same cluster. Default: on.
@@ -210,8 +212,8 @@ def mine(
     if (model is None) != (settings.by == "bm25"):
         problem = "needs a model" if model is None else "doesn't use a model"
         raise ConfigError(f"by = {settings.by}: {problem}; expected bm25, or model or both with --model")
-    if text_column is not None and corpus is None:
-        raise ConfigError(f"text_column = {text_column}: applies to a corpus; add one with --corpus")
+    if corpus_columns is not None and corpus is None:
+        raise ConfigError("corpus_columns: applies to a corpus; add one with --corpus")
     with Display(progress) as show:
         with stage("read", show):
             material = read_mining_dataset(
@@ -221,7 +223,7 @@ def mine(
                 rules=label_rules(labels, label_range),
                 split=split,
                 corpus=corpus,
-                text_column=text_column,
+                corpus_columns=corpus_columns,
             )
         encoder = None if model is None else loaded(model, precision, show, notes(progress))
         folder = argument("out", out, Path | None)

@@ -23,7 +23,6 @@ _COLUMN_PROMPT = re.compile(r"(text[12]?|anchor|positive|negative(?:_\d+)?|query
 Model = Flag("--model -m", metavar="MODEL", panel=INPUT, main=True)
 Data = Flag("--data -d", metavar="DATA", panel=INPUT, main=True)
 OtherData = Annotated["Source | None", Flag(metavar="DATA", panel=INPUT)]
-TextColumn = Flag(metavar="NAME", panel=INPUT)
 Index = Flag(metavar="INDEX", positional=True)
 OutFile = Flag("--out -o", metavar="FILE", panel=OUTPUT, main=True)
 Number = Flag(metavar="N", panel=RUN)

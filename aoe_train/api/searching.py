@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from aoe_train.api.parameters import Index, IndexModel, Model, Number, RankBy, TextColumn, Weight, notes
+from aoe_train.api.parameters import Index, IndexModel, Model, Number, RankBy, Weight, notes
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
-from pairkit.dataset.flags import Out
+from pairkit.dataset.flags import Columns, Out
 
 if TYPE_CHECKING:
     from aoe_train.evaluation.embedders.embedder import Embedder
@@ -27,7 +27,7 @@ def index(
     *,
     model: Annotated[str | Path | Encoder, Model],
     out: Annotated[str | Path, Out],
-    text_column: Annotated[str | Sequence[str] | None, TextColumn] = None,
+    columns: Columns = None,
     kind: Annotated[str | None, Flag(metavar="NAME", panel=OUTPUT)] = None,
     quantize: Annotated[str, Flag(metavar="NAME", panel=OUTPUT)] = "float32",
     cache: Annotated[bool, Flag(panel=RUN)] = True,
@@ -43,8 +43,8 @@ def index(
             also rows in memory. All columns are stored, and `search` can filter by them.
         model: A folder, a Hub id, minilm or smollm2. Static models work, too; in Python also an `Encoder`.
         out: Folder of the index.
-        text_column: Column with the text, or several as a,b. Default: text, or title and body, or the only
-            column.
+        columns: Columns with the text, as text=NAME, title=NAME,body=NAME or question=NAME,answer=NAME, which
+            are joined in this order. Default: recognised.
         kind: flat compares every vector; hnsw is approximate (faiss). Default: flat; hnsw from 200,000 texts
             on.
         quantize: Format of the stored vectors: float32 or int8. int8 takes a quarter of the space.
@@ -66,7 +66,7 @@ def index(
     from aoe_train.searching.nearest import KINDS
     from aoe_train.searching.text_rows import read_rows
     from pairkit.app.progress import Display
-    from pairkit.app.settings import argument, between_commas
+    from pairkit.app.settings import argument
 
     folder, vector_format = argument("out", out, Path), named_quantize(quantize)
     if vector_format not in ("float32", "int8"):
@@ -75,7 +75,7 @@ def index(
     if kind is not None and index_kind is None:
         raise ConfigError(f"kind {kind!r}: expected {', '.join(KINDS)}")
     check_place(folder)
-    rows = read_rows(texts, between_commas(text_column))
+    rows = read_rows(texts, argument("columns", columns, dict[str, str] | None))
     name = str(model) if isinstance(model, str | Path) else "an Encoder in memory"
     with Display(progress) as show:
         embedder = _embedder(model, cache=cache, progress=show)

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def encode_file(
     dim: int,
     settings: Mapping[str, Any],
     *,
-    text_column: str | None = None,
+    columns: Mapping[str, str] | None = None,
     quantize: Quantize = "float32",
     ranges: np.ndarray | None = None,
     fresh: bool = False,
@@ -99,7 +100,7 @@ def encode_file(
         raise ConfigError(f"{out}: is a folder; choose another --out")
     with open_partial(out, fresh=fresh) as partial:
         file = _input_file(partial, path)
-        source = open_source(file, text_column)
+        source = open_source(file, columns)
         made_of = {
             "parts": [_FORMAT, part_texts],
             "text column": source.column,
@@ -161,7 +162,7 @@ def _fill(partial: PartialOutput, source: TextSource, embed: Embed, most: int, a
     for vectors in embed(remaining):
         invalid = ~np.isfinite(vectors).all(axis=1)
         if invalid.any():
-            row = source.first_row + partial.state.done + int(invalid.argmax())
+            row, _ = next(islice(source.values(), partial.state.done + int(invalid.argmax()), None))
             raise DataError("the vector of this text contains NaN or infinity", path=source.path, row=row)
         partial.append(vectors)
         advance(partial.state.done, partial.state.texts)

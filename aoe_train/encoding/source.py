@@ -2,112 +2,44 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
+from pairkit.dataset.columns import text_column
 from pairkit.dataset.parquet_batches import ParquetBatches
-from pairkit.system.lines import MAX_LINE_BYTES, read_objects, read_text_lines
+from pairkit.dataset.tables import has_header, is_lines, is_parquet, table_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 Row = dict[str, Any]
-TEXT = "text"  # the column of a text file
-
-
-def text_rows(path: Path) -> Iterator[Row]:
-    """One row per line."""
-    return ({TEXT: line.rstrip("\r\n")} for line in _lines(path))
-
-
-def tsv_rows(path: Path) -> Iterator[Row]:
-    """Rows after a header line, without quoting: quotation marks are ordinary characters."""
-    return _named((line.rstrip("\r\n").split("\t") for line in _lines(path)), path)
-
-
-def csv_rows(path: Path) -> Iterator[Row]:
-    """Rows after a header line, with quoting; quoted fields may contain line breaks."""
-    csv.field_size_limit(MAX_LINE_BYTES)  # not 128 KiB; still a limit for unclosed quotes
-    return _named(csv.reader(_lines(path), strict=True), path)
-
-
-def json_rows(path: Path) -> Iterator[Row]:
-    """One JSON object per line."""
-    return (row for _, row in read_objects(path))
-
-
-READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
-    ".txt": text_rows,
-    ".csv": csv_rows,
-    ".tsv": tsv_rows,
-    ".jsonl": json_rows,
-    ".ndjson": json_rows,
-}
-"""By file extension, without `.gz`."""
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """Lines including their line ends."""
-    return (line for _, line in read_text_lines(path))
-
-
-def _named(records: Iterator[list[str]], path: Path) -> Iterator[Row]:
-    """Rows with the column names from the first record, which is row 1."""
-    names: list[str] = []
-    number = 0
-    try:
-        for number, record in enumerate(records, start=1):
-            if number == 1:
-                names = record
-                if repeated := [name for name in names if names.count(name) > 1]:
-                    raise DataError(f"two columns are named {repeated[0]!r}; rename one", path=path, row=1)
-            elif len(record) == len(names):
-                yield dict(zip(names, record, strict=True))
-            else:
-                raise DataError(
-                    f"has {len(record)} fields, but the header has {len(names)}", path=path, row=number
-                )
-    except csv.Error as error:
-        raise DataError(
-            f"not readable as CSV ({error}); fix its quoting", path=path, row=number + 1
-        ) from error
-
-
 _BLOCK_ROWS = 4096
 
 
-def open_source(path: Path, column: str | None = None) -> TextSource:
+def open_source(path: Path, columns: Mapping[str, str] | None = None) -> TextSource:
     """Open a file by its extension."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
-    if kind not in READERS and (kind != ".parquet" or suffixes[-1] == ".gz"):
-        raise ConfigError(
-            f"{path}: unknown file extension; expected {', '.join(READERS)} (optionally .gz) or .parquet"
-        )
-    if not path.is_file():
-        raise DataError("no such file", path=path)
-    if kind == ".txt" and column is not None:
-        raise ConfigError(f"--text-column {column}: {path} has no columns; leave it out")
-    if kind == ".parquet":
+    if columns and is_lines(path):
+        raise ConfigError(f"--columns text={columns.get('text')}: {path} has no columns; leave it out")
+    if is_parquet(path):
         batches = ParquetBatches(path)
-        return ParquetSource(path, _text_column(batches.schema.names, column, path), batches)
-    rows = READERS[kind]
-    names = list(next(rows(path), {}))
-    header = kind in (".csv", ".tsv")
-    return RowSource(path, _text_column(names, column, path), 2 if header else 1, rows)
+        return ParquetSource(path, text_column(batches.schema.names, str(path), columns), batches)
+    rows = partial(table_rows, path, header=has_header(path, columns))
+    _, first = next(rows(), (1, None))
+    if first is None:
+        raise DataError("has no rows; expected at least one", path=path)
+    return RowSource(path, text_column([*first], str(path), columns), rows)
 
 
 def texts(source: TextSource) -> Iterator[str]:
     """The checked texts of all rows."""
-    for row, value in enumerate(source.values(), start=source.first_row):
+    for row, value in source.values():
         if not isinstance(value, str):
             found = "no value" if value is None else f"a value of type {type(value).__name__}"
             raise DataError(f"found {found} in {source.column!r}; expected a text", path=source.path, row=row)
@@ -142,16 +74,15 @@ def parts(texts: Iterable[str], most: int = MAX_TEXTS) -> Iterator[list[str]]:
 
 @dataclass(frozen=True)
 class RowSource:
-    """A file that is read row by row; `first_row` is a line number, 2 after a header."""
+    """A file that is read row by row."""
 
     path: Path
     column: str
-    first_row: int
-    rows: Callable[[Path], Iterator[Row]]
+    rows: Callable[[], Iterator[tuple[int, Row]]]
 
-    def values(self) -> Iterator[object]:
-        """The unchecked values of the text column; None if a row lacks it."""
-        return (row.get(self.column) for row in self.rows(self.path))
+    def values(self) -> Iterator[tuple[int, object]]:
+        """The unchecked values of the text column with their rows; None if a row lacks it."""
+        return ((row, values.get(self.column)) for row, values in self.rows())
 
     def schema(self) -> pa.Schema:
         """A common type for each column, found by reading the whole file."""
@@ -174,7 +105,7 @@ class RowSource:
                 yield pa.Table.from_pylist(rows, schema=schema)
 
     def _blocks(self) -> Iterator[list[Row]]:
-        rows = iter(self.rows(self.path))
+        rows = (row for _, row in self.rows())
         while block := list(islice(rows, _BLOCK_ROWS)):
             yield block
 
@@ -186,12 +117,11 @@ class ParquetSource:
     path: Path
     column: str
     batches: ParquetBatches
-    first_row: int = 1
 
-    def values(self) -> Iterator[object]:
+    def values(self) -> Iterator[tuple[int, object]]:
         """The text column; no other column is read."""
-        for batch in self.batches.read([self.column]):
-            yield from batch.column(0).to_pylist()
+        batches = self.batches.read([self.column])
+        return enumerate((value for batch in batches for value in batch.column(0).to_pylist()), 1)
 
     def schema(self) -> pa.Schema:
         """The file's schema."""
@@ -205,17 +135,6 @@ class ParquetSource:
 
 
 TextSource = RowSource | ParquetSource
-
-
-def _text_column(names: list[str], wanted: str | None, path: Path) -> str:
-    column = wanted or (names[0] if len(names) == 1 else TEXT)
-    if not names:
-        raise DataError("has no rows; expected at least one", path=path)
-    if column not in names:
-        raise DataError(
-            f"no column {column!r}; choose one of {one_line(', '.join(names))} with --text-column", path=path
-        )
-    return column
 
 
 @contextmanager

@@ -24,7 +24,6 @@ from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.labels import AS_FOUND, LabelRules
 from pairkit.dataset.parts import TablePart, parts_of
 from pairkit.dataset.reader import read_pairs
-from pairkit.dataset.tables import first_row, has_header, read_table
 
 _NAMES = {
     "id": ("id", "number", "key"),
@@ -231,7 +230,5 @@ def _labels(table: _Table) -> list[bool]:
 
 
 def _read(part: TablePart, columns: Mapping[str, str] | None = None) -> _Table:
-    if isinstance(part.table, pl.DataFrame):
-        return _Table(part.table, part.where, 1)
-    header = has_header(part.table, columns)
-    return _Table(read_table(part.table, header=header), part.where, first_row(part.table, header=header))
+    frame, first = part.read(columns)
+    return _Table(frame, part.where, first)

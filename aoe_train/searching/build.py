@@ -32,7 +32,7 @@ from aoe_train.searching.folder import (
     read_vectors,
 )
 from aoe_train.searching.nearest import IndexKind, IndexVectors, Searcher, build, check_kind, nearest
-from aoe_train.searching.text_rows import TextRows, text_hash
+from aoe_train.searching.text_rows import TextRows, text_hash, with_keys
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Listener, Progress
 from pairkit.dataset.parquet import write_parquet
@@ -127,7 +127,7 @@ def make(
         vectors = IndexVectors(stored, ranges)
         show(Progress("index words"))
         (folder / WORDS).mkdir()
-        Bm25(rows.texts).save(folder / WORDS)
+        Bm25(with_keys(rows.frame, rows.texts)).save(folder / WORDS)
         show(Progress(f"index vectors ({chosen})"))
         index = build(vectors, chosen, folder)
         recall = 1.0 if index is None else measure(vectors, Searcher(vectors, index))

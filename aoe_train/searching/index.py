@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +19,7 @@ from aoe_train.searching.batch_search import BatchSearch, batch_search
 from aoe_train.searching.folder import HASH, read_manifest, read_probe, read_rows_of, read_vectors
 from aoe_train.searching.nearest import IndexVectors, Searcher
 from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, checked
-from aoe_train.searching.text_rows import as_json, joined, naming_column
+from aoe_train.searching.text_rows import KEY, as_json, joined, naming_column
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 
@@ -165,11 +166,23 @@ class SearchIndex:
         return [
             self._hits(
                 self.ranker.ranked(
-                    query.text, unit, query.top, row, by=kind, weight=query.weight, nearest=near
+                    query.text,
+                    unit,
+                    query.top,
+                    row,
+                    by=kind,
+                    weight=0.0 if query.text.strip().lower() in self._keys else query.weight,
+                    nearest=near,
                 )
             )
             for query, kind, row, unit, near in zip(queries, kinds, rows, units, nearest, strict=True)
         ]
+
+    @cached_property
+    def _keys(self) -> frozenset[str]:
+        """The rows' keys in lower case. A search for a key is ranked only by words, as vectors blur keys."""
+        keys = self._rows[KEY].cast(pl.String).drop_nulls() if KEY in self._rows.columns else ()
+        return frozenset(str(key).lower() for key in keys)
 
     def _hits(self, ranked: RankedRows) -> list[IndexHit]:
         frame = self._rows[ranked.places.tolist()]

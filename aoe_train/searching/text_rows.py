@@ -11,10 +11,9 @@ from typing import Any
 import polars as pl
 
 from pairkit.app.errors import DataError
-from pairkit.app.printable import one_line
+from pairkit.dataset.columns import document_roles, text_column
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.parts import parts_of
-from pairkit.dataset.tables import read_table
 
 
 def with_rows(pairs: pl.DataFrame, ones: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
@@ -26,9 +25,8 @@ def with_rows(pairs: pl.DataFrame, ones: pl.DataFrame, others: pl.DataFrame) -> 
     return pl.concat([pairs, *sides], how="horizontal")
 
 
-TITLES, BODIES = ("title", "summary"), ("body", "description")
-_ID_COLUMNS = ("id", "number", "key", "url")
-_TEXT = "text"
+KEY = "key"  # a column of ids that people write, such as ABC-12; searched as words
+_ID_COLUMNS = (KEY, "id", "number", "url")
 
 
 @dataclass(frozen=True)
@@ -41,15 +39,11 @@ class TextRows:
     empty: int = 0
 
 
-def read_rows(source: Source, text_columns: Sequence[str] = ()) -> TextRows:
+def read_rows(source: Source, given: Mapping[str, str] | None = None) -> TextRows:
     """Read the rows of all tables of a source, in order."""
-    tables = [
-        part.table if isinstance(part.table, pl.DataFrame) else read_table(part.table, lines=part.lines)
-        for parts in parts_of(source, lines=True).values()
-        for part in parts
-    ]
+    tables = [part.read(given)[0] for parts in parts_of(source, lines=True).values() for part in parts]
     frame = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
-    columns = _columns(frame, tuple(text_columns), source_name(source))
+    columns = _columns(frame, source_name(source), given)
     frame = frame.select(name for name, dtype in frame.schema.items() if _is_scalar(dtype))
     texts = joined(frame, columns)
     has_text = pl.Series([bool(text.strip()) for text in texts], dtype=pl.Boolean)
@@ -63,6 +57,14 @@ def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
     """The text of each row."""
     parts = [frame[name].cast(pl.String).fill_null("").to_list() for name in columns]
     return ["\n\n".join(part for part in row if part.strip()) for row in zip(*parts, strict=True)]
+
+
+def with_keys(frame: pl.DataFrame, texts: Sequence[str]) -> Sequence[str]:
+    """The texts, each after the key of its row if there are keys."""
+    if KEY not in frame.columns:
+        return texts
+    keys = frame[KEY].cast(pl.String).fill_null("")
+    return [f"{key} {text}" for key, text in zip(keys, texts, strict=True)]
 
 
 def _is_scalar(dtype: pl.DataType) -> bool:
@@ -91,22 +93,13 @@ def text_hash(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _columns(frame: pl.DataFrame, chosen: tuple[str, ...], where: str) -> tuple[str, ...]:
-    names = frame.columns
-    if missing := [name for name in chosen if name not in names]:
-        raise DataError(f"no column {missing[0]!r}; choose from {one_line(', '.join(names))}", path=where)
-    title, body = (next((name for name in known if name in names), None) for known in (TITLES, BODIES))
-    columns = chosen or ((_TEXT,) if _TEXT in names else ())
-    if not columns and title:
-        columns = tuple(name for name in (title, body) if name)
-    if not columns and len(names) == 1:
-        columns = tuple(names)
-    if not columns:
-        raise DataError(
-            f"found the columns {one_line(', '.join(names))}; expected text, or title and body; name the one"
-            " with the texts, such as --text-column title (`aoe sample`: --columns text=title)",
-            path=where,
-        )
+def _columns(frame: pl.DataFrame, where: str, given: Mapping[str, str] | None) -> tuple[str, ...]:
+    """The columns that form a text."""
+    names, columns = frame.columns, tuple[str, ...]()
+    if given.keys() != {"text"} if given else "text" not in map(str.lower, names):
+        roles = document_roles(names, where, given, needed=False)
+        columns = tuple(roles[role] for role in ("title", "body", "question", "answer") if role in roles)
+    columns = columns or (text_column(names, where, given),)
     if other := [name for name in columns if not _is_scalar(frame.schema[name])]:
         dtype = frame.schema[other[0]]
         found = "lists" if dtype.is_nested() else f"{dtype}"

@@ -14,6 +14,8 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+import polars as pl
+
 from gis_builder.store import Absence, CrawlTask, Page, RepoOutcome, RepoRow, Store, TopUp
 from gis_builder.store.decoding import stamp_or_none
 from gis_builder.store.records import Event, Issue, IssueRef, Thread
@@ -23,7 +25,9 @@ from gis_builder.trackers.rest_records import reference, title_only
 from gis_builder.trackers.tickets import PLAIN, ImportOptions, TicketDump, find_trackers
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
+from pairkit.system.files import write_bytes
 
+SKIPPED_LINKS = "skipped_links.csv"  # in the working folder
 _ROWS, _THREADS = 1000, 200  # per transaction
 _MAX_TRANSFERS = 8  # of one issue; more are taken for a cycle
 
@@ -51,8 +55,8 @@ def import_dump(
     warnings = broken.notes
     for dump in dumps:
         if isinstance(dump, TicketDump):
-            say(f"{sum(map(len, dump.index.marks.values())):,} duplicate links")
-            warnings += dump.index.notes
+            say(f"{dump.index.link_count:,} duplicate links")
+            warnings += dump.index.notes(_list_skipped(dump, store.path.with_name(SKIPPED_LINKS)))
             tickets |= dump.index.tickets
     for text in warnings:
         say(text)
@@ -73,6 +77,16 @@ def import_dump(
         )
     )
     return rows
+
+
+def _list_skipped(dump: TicketDump, path: Path) -> str:
+    """Write the skipped links to a file; returns the words that name it."""
+    if not dump.index.skipped:
+        path.unlink(missing_ok=True)
+        return ""
+    rows = pl.DataFrame(dump.index.skipped, schema=["id", "duplicate_of", "reason"], orient="row")
+    write_bytes(path, rows.write_csv().encode())
+    return f"list: {path}"
 
 
 def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:

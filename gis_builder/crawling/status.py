@@ -121,13 +121,14 @@ class Status:
 
     def table(self) -> ResultTable:
         """A row for each repository, and the totals."""
-        rows = ResultTable("repository", "stage", *_COUNTED, left=("stage",))
+        counted = _COUNTED if self.usage.requests else _COUNTED[:3]  # an import has no cost
+        rows = ResultTable("repository", "stage", *counted, left=("stage",))
         for repo in self.repositories:
             figures = _figures(repo) if repo.row.is_crawlable else [None] * len(_COUNTED)
-            rows.add_row(repo.row.name, repo.stage, *figures)
+            rows.add_row(repo.row.name, repo.stage, *figures[: len(counted)])
         sums = {**self.totals(), "left": self.left}
         rows.add_rule()
-        rows.add_row("all", "", *(sums[name] for name in _COUNTED))
+        rows.add_row("all", "", *(sums[name] for name in counted))
         return rows
 
     @property
@@ -137,7 +138,9 @@ class Status:
 
     def lines(self) -> list[str]:
         """Lines on renamed or missing repositories, time and points left, and warnings."""
-        lines = [*outcome_lines(repo.row for repo in self.repositories), _format_time(self)]
+        lines = outcome_lines(repo.row for repo in self.repositories)
+        if self.usage.requests:
+            lines.append(_format_time(self))
         if self.rate_limit:
             lines.append(self.rate_limit.describe(time.time()))
         if self.warnings:
@@ -223,7 +226,7 @@ class Crawled:
         """Lines on renamed, missing and failed repositories, and the cost of all runs."""
         spent = self.status.usage
         cost = f"{spent.points:,} points in {spent.requests:,} requests so far"
-        return [*outcome_lines(self.repositories), cost]
+        return [*outcome_lines(self.repositories), *([cost] if spent.requests else [])]
 
     def tables(self) -> list[ResultTable]:
         """Empty: `gis status` shows them."""

@@ -27,7 +27,7 @@ from gis_builder.pairing.text import has_word, render, render_issues
 from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.settings import BuildSettings, SplitSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store, Usage, full_names
-from gis_builder.store.records import Grounds, Issue, IssueRef, Kind, Thread, Verdict
+from gis_builder.store.records import Grounds, Issue, IssueRef, Kind, Thread, TicketSite, Verdict
 from gis_builder.store.store import held_store
 from pairkit import AuditReport, __version__, audit
 from pairkit.app.errors import ConfigError, DataError
@@ -212,6 +212,7 @@ def pair(
     start = time.monotonic()
     check_apart(out, work)
     with held_store(work, create=False) as store:
+        store.check_issues()
         rows = judged_rows(store, settings.detect)
         crawled = store.crawl_record()
         names = [row.name for row in rows]
@@ -243,20 +244,26 @@ def checked(out: Path) -> AuditReport:
 
 RENDERED_COLUMNS: dict[str, type[pl.DataType]] = {
     "id": pl.String,
+    "key": pl.String,
     "repo": pl.String,
     "number": pl.Int64,
     "url": pl.String,
     "text": pl.String,
     "created_at": pl.String,
+    "state": pl.String,
+    "labels": pl.String,
+    "priority": pl.String,
 }
+TICKET_COLUMNS = ("key", "priority")  # only if the store has tickets of other trackers than GitHub
 
 
 def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[str]:
     """Render all issues, including short ones, as in a dataset, and write them to a table."""
-    rows: list[tuple[str, str, int, str, str, str]] = []
+    rows: list[tuple[Any, ...]] = []
     counts: Counter[str] = Counter()
     repositories = store.repos()
     site = store.site
+    tickets = site.rows if isinstance(site, TicketSite) else {}
     total = {repository.full_name: repository.issue_count for repository in repositories}
     for repo in full_names(repositories):
         issues = list(store.issues(repo))
@@ -271,10 +278,13 @@ def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[
             counts["written" if is_usable else "text_empty"] += 1
             if is_usable:
                 ref = issue.ref
-                rows.append((str(ref), ref.repo, ref.number, ref.page(site), text, issue.created_at))
+                key, ticket = tickets.get(ref, (str(ref), None))
+                named = (str(ref), key, ref.repo, ref.number, ref.page(site), text, issue.created_at)
+                rows.append((*named, issue.state, ", ".join(issue.labels), ticket.priority if ticket else ""))
     if not rows:
-        raise DataError("the crawl has no issue with a text; run `gis crawl` first", path=store.path)
-    table = parquet_bytes(pl.DataFrame(rows, schema=RENDERED_COLUMNS, orient="row"))
+        raise DataError("no issue has a text; import or crawl other issues", path=store.path)
+    frame = pl.DataFrame(rows, schema=RENDERED_COLUMNS, orient="row")
+    table = parquet_bytes(frame if tickets else frame.drop(TICKET_COLUMNS))
     if out.exists() and not (out.is_file() and out.read_bytes() == table):
         raise ConfigError(f"{out}: already exists with other rows; choose another file, or move it away")
     write_bytes(out, table)

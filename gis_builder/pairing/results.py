@@ -110,6 +110,8 @@ class Built(_Dataset):
         return [*outcome_lines(self.repositories), *_drop_lines(self.statistics, self.work), self._cost()]
 
     def _cost(self) -> str:
+        if not self.usage.requests:
+            return "audit: no leaks"
         return (
             f"{self.usage.points:,} points in {self.usage.requests:,} requests, "
             f"{self.points_per_100_positives:.1f} points per 100 positives; audit: no leaks"
@@ -164,10 +166,10 @@ class ArchiveBuilt(_Dataset):
 
 @dataclass(frozen=True, repr=False)
 class Rendered(Printed):
-    """All issues of a crawl as a table of texts.
+    """All issues of a crawl or import as a table of texts.
 
     Attributes:
-        out: Its file: id, repo, number, url, text, created_at.
+        out: Its file, with the columns that `render` lists.
         counts: Number of `written` issues, and of rejected issues by reason.
     """
 

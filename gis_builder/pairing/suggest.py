@@ -30,6 +30,7 @@ class Suggestion:
     """An older issue that may describe the same problem."""
 
     number: int
+    key: str  # of a ticket, such as ABC-12; otherwise `#number`
     title: str
     url: str
     cosine: float | None
@@ -62,7 +63,7 @@ class Suggested(Printed):
         table = ResultTable("issue", "cosine", "words", "title", left=("title",))
         for item in self.suggestions:
             scores = (None if score is None else f"{score:.2f}" for score in (item.cosine, item.words))
-            table.add_row(f"#{item.number}", *scores, one_line(item.title, _MAX_TITLE))
+            table.add_row(item.key, *scores, one_line(item.title, _MAX_TITLE))
         return table
 
 
@@ -90,7 +91,7 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
     issue = next((candidate for candidate in store.issues(ref.repo) if candidate.ref == ref), None)
     if issue is None or issue.is_pull:
         raise DataError(
-            f"{ref}: no such issue in the crawl (new, deleted or a pull request); update the crawl",
+            f"{ref}: no such issue (new, deleted or a pull request); import or crawl it first",
             path=store.path,
         )
     text = render(issue).text
@@ -100,6 +101,7 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
     suggestions = tuple(
         Suggestion(
             hit.row.number,
+            IssueRef(hit.row.repo, hit.row.number).key(site),
             hit.text.partition("\n\n")[0],
             IssueRef(hit.row.repo, hit.row.number).page(site),
             hit.cosine,

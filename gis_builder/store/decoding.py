@@ -7,11 +7,15 @@ takes no more memory than a valid one of the same size.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta
+
+from pairkit.app.printable import one_line
 
 MAX_NUMBER = 10_000_000  # ten times the largest tracker; a list of all numbers must fit into memory
 _MAX_COUNT = 2**31 - 1  # GraphQL's Int
@@ -38,6 +42,21 @@ _PATH = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*)`", re.DOTALL)
 _REGEX = re.compile(r"str matching regex '(.*)'", re.DOTALL)
 # Names of the patterns, by a part of each that the patterns after it lack.
 _PATTERNS = {"#[0-9]": "owner/name#number", "]+/": "owner/name", "[0-9]{1,18}": "digits", "s]+": "a login"}
+
+# A date that begins or ends with the year, whose month may be a name; a time with a zone as an offset or UTC.
+_TIME = re.compile(
+    r"""(?:[^\W\d]{2,10}\.?,?\ +)?  # a weekday
+    (?:(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})
+    |(?P<one>\d{1,2}|[^\W\d]{3,9})(?:st|nd|rd|th)?(?P<mark>[-/.,\ ]{1,2})
+    (?P<two>\d{1,2}|[^\W\d]{3,9})(?:st|nd|rd|th)?[-/.,\ ]{1,2}(?P<last>\d{4}|\d\d))
+    (?:(?:T|,?\ +(?:at\ +|um\ +)?)(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,]\d+)?)?
+    (?:\ ?(?P<half>[AaPp])\.?[Mm]\.?)?(?:\ Uhr)?
+    \ ?(?:GMT|UTC|Z)?\ ?(?P<zone>[+-]\d\d:?\d\d)?(?:\ \(.*\))?)?""",
+    re.VERBOSE,
+)
+_EPOCH = re.compile(r"\d{9,10}(?:\.\d+)?|\d{13}(?:\.0)?")  # in seconds or milliseconds
+_MONTHS = ("jan", "feb", "mar mär", "apr", "may mai", "jun", "jul", "aug", "sep", "oct okt", "nov", "dec dez")
+_MAX_TIME = 100  # characters
 
 EventKind = Literal["closed", "reopened", "marked_as_duplicate", "unmarked_as_duplicate"]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
@@ -78,6 +97,60 @@ def stamp(moment: datetime) -> str:
     if not 1970 <= moment.year < 9999:  # also after the conversion
         raise Malformed("a time outside the years 1970 to 9998")
     return f"{moment.isoformat()[:19]}Z"  # five times as fast as strftime
+
+
+def parse_time(text: str, form: str = "", day_first: Callable[[], bool] | None = None) -> datetime:
+    """Parse a time of ISO 8601, RFC 2822 or JavaScript, in seconds or milliseconds, or as people write it.
+
+    A time without a zone is UTC. `form` is a format of strptime, which is tried first. `day_first` is called
+    for dates such as 03/04/2024, for which `date_order` returns None.
+    """
+    moment = None
+    with suppress(ValueError):
+        moment = datetime.strptime(text, form) if form else None
+    if moment is None:
+        with suppress(ValueError, OverflowError):
+            moment = _parse_time(text, day_first)
+    if moment is None:
+        known = "expected 2024-01-31 23:59, or give --date-format (date_format=)"
+        raise Malformed(f"unknown time {one_line(text, 60)!r}; {known}")
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def date_order(text: str) -> bool | None:
+    """Whether the day comes before the month in a numeric date that ends with the year; None if unknown."""
+    match = _TIME.fullmatch(text[:_MAX_TIME])
+    if match is None or not (match["one"] or "").isdecimal() or not match["two"].isdecimal():
+        return None
+    one, two = int(match["one"]), int(match["two"])
+    return None if (one > 12) == (two > 12) else one > 12
+
+
+def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
+    if _EPOCH.fullmatch(text):
+        in_ms = len(text.partition(".")[0]) == 13
+        return datetime.fromtimestamp(float(text) / (1000 if in_ms else 1), UTC)
+    with suppress(ValueError):
+        return datetime.fromisoformat(text)
+    match = _TIME.fullmatch(text) if len(text) <= _MAX_TIME else None
+    if match is None:
+        raise ValueError
+    year, month, day = match["year"] or match["last"], match["month"], match["day"]
+    if month is None:
+        is_numeric = match["one"].isdecimal() and match["two"].isdecimal()
+        is_first = date_order(text) if is_numeric else match["one"].isdecimal()
+        if is_first is None:
+            is_first = "." in match["mark"] or (day_first is not None and day_first())
+        day, month = (match["one"], match["two"]) if is_first else (match["two"], match["one"])
+    if not month.isdecimal():
+        month = next((n for n, names in enumerate(_MONTHS, 1) if month[:3].lower() in names.split()), 0)
+    century = {2: "20" if year < "70" else "19"}.get(len(year), "")
+    hour = int(match["hour"] or 0)
+    if match["half"]:
+        hour = hour % 12 + 12 * (match["half"] in "Pp")
+    clock = (hour, int(match["minute"] or 0), int(match["second"] or 0))
+    moment = datetime(int(century + year), int(month), int(day), *clock)
+    return datetime.fromisoformat(f"{moment.isoformat()}{match['zone'] or '+00:00'}")
 
 
 def stamp_or_none(moment: datetime | None) -> str | None:

@@ -11,8 +11,17 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 GITHUB = "https://github.com"
-# Tickets of other trackers: by repository and id, the number and the URL, or the id if there is no URL.
-Tickets: TypeAlias = dict[str, dict[str, tuple[int, str]]]
+
+
+class TicketRow(NamedTuple):
+    """What a store keeps of a ticket of another tracker beside its issue."""
+
+    number: int
+    page: str  # its URL, or its id if there is none
+    priority: str = ""
+
+
+Tickets: TypeAlias = dict[str, dict[str, TicketRow]]  # by repository and id
 
 
 class IssueRef(NamedTuple):
@@ -26,20 +35,29 @@ class IssueRef(NamedTuple):
 
     def page(self, site: str) -> str:
         """The URL of the issue's page; GitHub redirects it for pull requests."""
-        own = site.pages.get(self) if isinstance(site, TicketSite) else None
-        return own or f"{site}/{self.repo}/issues/{self.number}"
+        own = site.rows.get(self) if isinstance(site, TicketSite) else None
+        return own[1].page if own else f"{site}/{self.repo}/issues/{self.number}"
+
+    def key(self, site: str) -> str:
+        """The ticket's id in its tracker, or `#number`."""
+        own = site.rows.get(self) if isinstance(site, TicketSite) else None
+        return own[0] if own else f"#{self.number}"
 
 
 class TicketSite(str):
-    """The root URL of pages, with separate URLs for tickets of other trackers."""
+    """The root URL of pages, with the ids and rows of tickets of other trackers."""
 
-    pages: Mapping[IssueRef, str]
+    rows: Mapping[IssueRef, tuple[str, TicketRow]]
 
     @classmethod
     def of(cls, tickets: Tickets) -> TicketSite:
         """Create the site of a store with these tickets."""
         site = cls(GITHUB)
-        site.pages = {IssueRef(repo, n): page for repo, own in tickets.items() for n, page in own.values()}
+        site.rows = {
+            IssueRef(repo, row.number): (id_, row)
+            for repo, own in tickets.items()
+            for id_, row in own.items()
+        }
         return site
 
 

@@ -27,7 +27,7 @@ from gis_builder.store.rows import (
     Usage,
 )
 from gis_builder.store.tables import REPO_COLUMNS, StoredThread, repo_row, save_page
-from pairkit.app.errors import ConfigError
+from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.address import is_loopback
 from pairkit.system.database import Schema, database_errors, open_database, transaction
 from pairkit.system.folders import held_folder
@@ -108,7 +108,7 @@ class Store:
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
         """Open the store at `path`."""
-        absent = "no crawl store; run the crawl first or choose another working folder"
+        absent = "no such store; run `gis import` or `gis crawl` first, or choose another working folder"
         return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
 
     def close(self) -> None:
@@ -229,6 +229,11 @@ class Store:
         """Count the issues whose threads are to be fetched."""
         return int(self._ask("SELECT count(*) FROM wishes WHERE repo = ?", repo)[0][0])
 
+    def check_issues(self) -> None:
+        """Raise an error if there are no issues."""
+        if not self._ask("SELECT 1 FROM issues WHERE NOT is_pull LIMIT 1"):
+            raise DataError("contains no issues; run `gis import` or `gis crawl` first", path=self.path)
+
     def count_threads(self, repo: str) -> int:
         """Count the stored threads, complete or not."""
         sql = "SELECT count(*) FROM issues WHERE repo = ? AND depth > 0 AND NOT is_pull"
@@ -297,7 +302,7 @@ class Store:
 def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
     """Lock a working folder; the lock ends with the process."""
     if not create and not work.is_dir():
-        raise ConfigError(f"{work}: no such folder; run the crawl first or choose another working folder")
+        raise ConfigError(f"{work}: no such folder; run `gis import` or `gis crawl` first, or choose another")
     with held_folder(
         work, "another gis process is using it; wait until it ends or choose another working folder"
     ):

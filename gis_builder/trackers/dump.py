@@ -17,10 +17,18 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 from msgspec.json import Decoder
 
 from gis_builder.store import decoding
-from gis_builder.store.decoding import Malformed, Node, convert, decode, stamp_or_none
+from gis_builder.store.decoding import Malformed, Node, convert, decode, parse_time, stamp, stamp_or_none
 from gis_builder.store.records import Comment, Event, Issue
 from gis_builder.trackers import rest_records
-from gis_builder.trackers.saved import GIVE_REPO, Object, is_saved, read_saved, saved_files
+from gis_builder.trackers.saved import (
+    GIVE_REPO,
+    Object,
+    embedded_comments,
+    is_saved,
+    read_saved,
+    repo_of,
+    saved_files,
+)
 from pairkit.app.errors import DataError
 from pairkit.system.lines import read_objects, read_whole
 
@@ -30,6 +38,7 @@ Check = Callable[[Object], tuple[str | None, int, R]]
 
 _REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)$")
 _ISSUE = re.compile(r"/repos/([^/]+/[^/]+)/issues/([0-9]{1,8})$")
+_TIMES = ("created_at", "updated_at", "closed_at")
 _MAX_NAMED = 3  # damaged rows in a message
 _MAX_REPO_BYTES = 1 << 20  # of a repo.json
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -112,8 +121,16 @@ class Dump:
         return self._rows("issues", _check_issue)
 
     def comments(self) -> Iterator[Row[Comment]]:
-        """Read every comment, in file order."""
-        return self._rows("comments", _check_comment)
+        """Read every comment, in file order; without a file of comments, those in the issues."""
+        path = _file(self.folder, "issues") if _file(self.folder, "comments") is None else None
+        if path is None:
+            return self._rows("comments", _check_comment)
+        repo = self.info.full_name if self.info else self.fallback
+        rows = read_objects(path, self.broken)
+        parts = (
+            (row, part) for row, value in rows for _, part in embedded_comments(value, repo_of(value) or repo)
+        )
+        return self._checked(path, parts, _check_comment)
 
     def events(self) -> Iterator[Row[Event]]:
         """Read every saved event, in file order."""
@@ -133,7 +150,7 @@ class Dump:
         try:
             for row, value in values:
                 try:
-                    repo, number, record = check(value)
+                    repo, number, record = check(_with_times(value))
                     yield Row(_repo_of(expected, repo, self.fallback), number, record, value)
                 except Malformed as error:
                     self.broken(DataError(str(error), path=path, row=row))
@@ -256,6 +273,12 @@ def _repo_of(expected: str | None, own: str | None, fallback: str | None) -> str
     if expected is not None and own is not None and expected.lower() != own.lower():
         raise Malformed(f"belongs to {own}, but repo.json has {expected}")
     return convert(expected or own or fallback, decoding.RepoName)
+
+
+def _with_times(value: Object) -> Object:
+    """The object, with times as pandas writes them (milliseconds) as text."""
+    times = {name: str(value[name]) for name in _TIMES if isinstance(value.get(name), int | float)}
+    return value | {name: stamp(parse_time(text)) for name, text in times.items()} if times else value
 
 
 def _check_issue(value: Object) -> tuple[str | None, int, Issue]:

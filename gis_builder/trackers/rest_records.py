@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from gis_builder.store import decoding
 from gis_builder.store.decoding import Malformed, Node, stamp, stamp_or_none, whole_text
@@ -29,12 +29,15 @@ class Label(Node, frozen=True):
     name: str
 
 
-class _Present(Node, frozen=True):
-    """An object whose fields are ignored."""
+class _PullLinks(Node, frozen=True):
+    """The links of a pull request. In 2012 every issue had them, but only pull requests had values."""
+
+    url: Url | None = None
+    html_url: Url | None = ""
 
 
 class IssueObject(Node, frozen=True):
-    """An issue; a pull request if it has the key `pull_request`."""
+    """An issue; a pull request if `pull_request` has a value."""
 
     number: decoding.Number
     title: str
@@ -48,14 +51,15 @@ class IssueObject(Node, frozen=True):
     closed_at: decoding.Time | None = None
     closed_by: Account | None = None
     labels: list[Label] | None = None
-    comments: decoding.Count = 1  # only checked, because a list of comments would be lost
-    pull_request: _Present | UnsetType | None = UNSET
+    comments: decoding.Count | list[Any] | None = None  # only checked
+    pull_request: _PullLinks | None = None
     repository_url: Url | None = None
 
     @property
     def is_pull(self) -> bool:
         """Whether it is a pull request."""
-        return self.pull_request is not UNSET
+        links = self.pull_request
+        return links is not None and (links.url is not None or links.html_url is not None)
 
 
 class CommentObject(Node, frozen=True):

@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from gis_builder.store.decoding import EVENT_KINDS, replace_surrogates
+from gis_builder.trackers.ticket_cells import objects_in, other_kind
 from pairkit.app.errors import DataError
+from pairkit.app.printable import one_line
 from pairkit.system.lines import read_whole
 
 Object = dict[str, Any]
@@ -22,6 +25,7 @@ Part = tuple[str, Object]  # "issues", "comments" or "events", and the REST obje
 _ADDRESS = re.compile(r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/([0-9]+)(?:[/#]|$)")
 _COMMENT = re.compile(r"#issuecomment-([0-9]{1,18})$")
 GIVE_REPO = "give --repo owner/name (repo=)"
+_REST_NAMES = {"createdAt": "created_at", "authorAssociation": "author_association"}
 _NEVER = "0001-"  # gh's year of a `closedAt` that is null
 _NEXT = re.compile(r"[^\s,]")  # the first character of a value, or a bracket of an array
 
@@ -55,7 +59,9 @@ def read_saved(
         if parts is None:
             is_nameless = repo is None and is_known(value, "owner/name")
             remedy = GIVE_REPO if is_nameless else "see gis import --help"
-            broken(DataError(f"unknown layout; {remedy}", path=path, row=row))
+            names = next((list(one) for one in objects_in(value) if isinstance(one, dict)), [])
+            found = other_kind(names) or (f"keys {one_line(', '.join(names), 100)}" if names else "")
+            broken(DataError(f"unknown layout{f' ({found})' if found else ''}; {remedy}", path=path, row=row))
             continue
         for kind, part in parts:
             yield row, kind, part
@@ -92,13 +98,17 @@ def values(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
-    """The REST objects in a value; None if its layout is unknown."""
+    """The REST objects in a value; None if its layout is unknown. A null counts as absent."""
+    value = {name: own for name, own in value.items() if own is not None}
+    if isinstance(value.get("issues"), list) and isinstance(value.get("repo"), str):  # of an IETF group
+        every = [*_dicts(value["issues"]), *_dicts(value.get("pulls"))]
+        return chain.from_iterable(_listed(issue, value["repo"]) for issue in every)
     if "createdAt" in value and "number" in value:
-        return _listed(value, _repo_of(value) or repo)
+        return _listed(value, repo_of(value) or repo)
     if "event" in value:
         return _event(value, value.get("issue"), repo)
     # The address of a milestone is not that of an issue.
-    has_home = _repo_of(value) or (repo and "state" in value and not value.keys() & {"url", "html_url"})
+    has_home = repo_of(value) or (repo and "state" in value and not value.keys() & {"url", "html_url"})
     if "number" in value and "title" in value and has_home:
         return _issue(value, repo)
     if "body" in value and "issue_url" in value:
@@ -108,12 +118,24 @@ def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
 
 def _issue(value: Object, repo: str | None) -> Iterator[Part]:
     """A REST issue, with the comments and events that github-backup nests in it."""
-    repo = _repo_of(value) or repo
+    repo = repo_of(value) or repo
     yield "issues", value if value.get("repository_url") else value | {"repository_url": _home(repo)}
-    for comment in _dicts(value.get("comment_data")):
-        yield "comments", comment if comment.get("issue_url") else comment | {"issue_url": _url(value, repo)}
+    yield from embedded_comments(value, repo)
     for event in _dicts(value.get("event_data")):
         yield from _event(event, value, repo)
+
+
+def embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
+    """The comments in a REST issue: of github-backup, or a list of objects or texts instead of their number.
+
+    A text has no time of its own and gets the last time of its issue.
+    """
+    last = {"created_at": value.get("closed_at") or value.get("updated_at"), "issue_url": _url(value, repo)}
+    comments = value.get("comments")
+    listed = [*_dicts(value.get("comment_data")), *(comments if isinstance(comments, list) else ())]
+    for number, comment in enumerate(listed, 1):
+        own = comment if isinstance(comment, dict) else {"body": comment}
+        yield "comments", {"id": number, **last} | {name: one for name, one in own.items() if one is not None}
 
 
 def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
@@ -121,52 +143,46 @@ def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
     if value.get("event") == "commented" and value.get("issue_url"):
         yield "comments", value
     elif value.get("event") in EVENT_KINDS:
-        home = _url(issue, _repo_of(issue) or repo) if isinstance(issue, dict) else None
+        home = _url(issue, repo_of(issue) or repo) if isinstance(issue, dict) else None
         url = value.get("issue_url") or home
         yield "events", value | {"issue_url": url}
 
 
 def _listed(value: Object, repo: str | None) -> Iterator[Part]:
-    """An issue from `gh issue list`."""
-    closed_at = value.get("closedAt")
-    issue = {
-        "number": value.get("number"),
-        "title": value.get("title"),
-        "body": value.get("body"),
-        "state": _lower(value.get("state")),
-        "state_reason": _lower(value.get("stateReason")) or None,
-        "user": _account(value.get("author")),
-        "author_association": value.get("authorAssociation"),
-        "created_at": value.get("createdAt"),
-        "updated_at": value.get("updatedAt") or value.get("createdAt"),
-        "closed_at": None if _text(closed_at).startswith(_NEVER) else closed_at or None,
-        "labels": value.get("labels"),
-        "repository_url": _home(repo),
-    }
-    yield "issues", issue | {"pull_request": {}} if "/pull/" in _text(value.get("url")) else issue
-    for index, comment in enumerate(_dicts(value.get("comments")), start=1):
-        numbered = _COMMENT.search(_text(comment.get("url")))
-        yield (
-            "comments",
-            {
-                "id": int(numbered[1]) if numbered else index,
-                "body": comment.get("body"),
-                "user": _account(comment.get("author")),
-                "author_association": comment.get("authorAssociation"),
-                "created_at": comment.get("createdAt"),
-                "issue_url": _url(issue, repo),
-            },
-        )
+    """An issue from `gh issue list` or an archive of an IETF group."""
+    issue = _renamed(value) | {"state": _lower(value.get("state")), "repository_url": _home(repo)}
+    issue["state_reason"] = _lower(value.get("stateReason")) or None
+    issue["updated_at"] = value.get("updatedAt") or value.get("createdAt")
+    if _text(value.get("closedAt")).startswith(_NEVER):
+        issue["closed_at"] = None
+    if issue["state"] == "merged" or "/pull/" in _text(value.get("url")):
+        issue |= {"state": "closed", "pull_request": {}}
+    if isinstance(labels := value.get("labels"), list):
+        issue["labels"] = [{"name": one} if isinstance(one, str) else one for one in labels]
+    comments = [_renamed(comment) for comment in _dicts(value.get("comments"))]
+    yield "issues", issue | {"comments": None}
+    yield from embedded_comments(issue | {"comments": comments}, repo)
+
+
+def _renamed(value: Object) -> Object:
+    """An object of `gh` with REST's keys."""
+    renamed = {_REST_NAMES.get(name, name): own for name, own in value.items() if name != "id"}
+    numbered = _COMMENT.search(_text(value.get("url")))
+    own = {"id": int(numbered[1])} if numbered else {}
+    return renamed | own | {"user": _account(value.get("author")), "closed_at": value.get("closedAt") or None}
 
 
 def _account(author: Any) -> Object | None:
-    """An author from `gh`."""
+    """An author from `gh`, or only a login."""
+    if isinstance(author, str) and author:
+        return {"login": author}
     if not isinstance(author, dict) or not author.get("login"):
         return None
     return {"login": author["login"], "type": "Bot" if author.get("is_bot") else "User"}
 
 
-def _repo_of(value: Object) -> str | None:
+def repo_of(value: Object) -> str | None:
+    """The repository that an object's addresses name."""
     for key in ("url", "html_url"):
         if match := _ADDRESS.search(_text(value.get(key))):
             return match[1]

@@ -8,14 +8,16 @@ keeps these numbers, so that a later export does not change them.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 
 from gis_builder.store.decoding import Malformed, RepoName, convert
-from gis_builder.store.records import Comment, Event, Issue, IssueRef, Tickets
+from gis_builder.store.records import Comment, Event, Issue, IssueRef, TicketRow, Tickets
 from gis_builder.trackers.dump import (
     BrokenRows,
     Dump,
@@ -26,13 +28,12 @@ from gis_builder.trackers.dump import (
     is_tracker_file,
 )
 from gis_builder.trackers.saved import saved_files
-from gis_builder.trackers.ticket_files import ROLES, Ticket, contains_tickets, file_kind, read_parts
+from gis_builder.trackers.ticket_cells import LINK, ROLES, Ticket, plain_id
+from gis_builder.trackers.ticket_files import TABLES, UNREADABLE, TicketFile, file_kind
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 
 _NUMBERED = re.compile(r"(?:[A-Za-z][A-Za-z0-9_]{0,30}[-_#]|[A-Za-z]{0,30})0*([1-9][0-9]{0,6})")
-_TABLES = (".csv", ".tsv", ".parquet")  # always tickets, unlike JSON
-_SPREADSHEETS = (".xlsx", ".xls", ".ods")
 _PAGE = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f<>\"]{1,1000}")
 _GITLAB_PAGE = re.compile(r"https?://[^/]+/(.{1,400}?)(?:/-)?/(?:issues|work_items)/[0-9]+")
 # An id such as ABC-12, or the address of its page.
@@ -40,6 +41,16 @@ _MENTION = re.compile(
     r"(?:https?://[^\s/<>\[\]()|\"']{1,200}(?:/[\w.~-]{1,60}){0,8}/)?"
     r"\b([A-Za-z][A-Za-z0-9_]{1,30}-[0-9]{1,9})\b"
 )
+_NO_LINK = re.compile(r"(?:n/?a|nan|none|null|no|[-–—?./ ]*)", re.IGNORECASE)  # what people write for none
+_NO_ID, _ITSELF = "without an id", "to the ticket itself"
+_WORD = re.compile(r"[^\s,;:()\[\]<>\"'?&]+")
+# A number that is all of a text ("12", "see 12", "ticket 12 (same customer)"), or has a mark ("#12").
+_NUMBER = re.compile(
+    r"^(?:[^\W\d]+[.:]?\s+){0,4}(?:(?:bug|issue|ticket|case|incident|request|gh|no|nr)[-_.:]?)?\s*#?\s*"
+    r"(\d{1,9})(?:\.0)?(?=$|\s*[(\[])|(?<![\w/])#(\d{1,9})\b",
+    re.IGNORECASE,
+)
+_DIGITS = re.compile(r"[-_#]*0*(\d+)")
 
 
 @dataclass(frozen=True)
@@ -50,10 +61,21 @@ class ImportOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
     repo: str | None = None  # repository of all tickets, and of GitHub's objects that name none
     skip_broken: bool = False
+    link_columns: Mapping[str, str] = field(default_factory=dict)  # of `links`
+    date_format: str = ""  # of strptime; empty: see `parse_time`
 
     def __post_init__(self) -> None:
-        if unknown := [role for role in self.columns if role not in ROLES]:
-            raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(ROLES)}")
+        for given, known in ((self.columns, ROLES), (self.link_columns, LINK)):
+            if unknown := [role for role in given if role not in known]:
+                raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(known)}")
+        if self.link_columns and not self.links:
+            raise ConfigError("link_columns: give the file of links too (--links, links=)")
+        try:
+            datetime.strptime(datetime(2024, 1, 31).strftime(self.date_format), self.date_format)
+        except ValueError:
+            raise ConfigError(
+                f"date_format = {self.date_format!r}: expected such as %d/%m/%Y %H:%M"
+            ) from None
         try:
             convert(self.repo or "owner/name", RepoName)
         except Malformed:
@@ -65,23 +87,23 @@ PLAIN = ImportOptions()
 
 def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: BrokenRows) -> list[Dump]:
     """Find the trackers of a folder or file: dumps, tickets, and JSON of other tools."""
-    if source.is_file() and source.suffix.lower() in _SPREADSHEETS:
-        raise DataError("spreadsheets can't be read; save the sheet as CSV", path=source)
+    if source.is_file() and (reason := UNREADABLE.get(Path(source.name.lower().removesuffix(".gz")).suffix)):
+        raise DataError(reason, path=source)
     every = [source] if source.is_file() else sorted(source.rglob("*"))
     links = options.links.resolve() if options.links else None
     files = [path for path in every if file_kind(path) and (path == source or path.resolve() != links)]
     if source.is_dir() and any(map(is_tracker_file, every)):
         files = []
     # A table given by name is always read, so that its errors are reported.
-    is_table = source.is_file() and bool(file_kind(source) in _TABLES or options.links or options.columns)
+    is_table = source.is_file() and bool(file_kind(source) in TABLES or options.links or options.columns)
     tickets = []
-    for path in files:
+    for file in (TicketFile(path, options.columns, broken, options.date_format) for path in files):
         try:
-            tickets += [path] if is_table or contains_tickets(path, options.columns) else []
+            tickets += [file] if is_table or file.contains_tickets() else []
         except DataError as error:
             broken(error)
     if tickets:
-        ours = frozenset(tickets)
+        ours = frozenset(file.path for file in tickets)
         rest = tuple(path for path in files if path not in ours)
         dump = TicketDump(source, None, options.repo, broken, tuple(tickets), rest, options, known)
         saved = SavedDump(source, fallback=options.repo, broken=broken, tickets=ours)
@@ -97,7 +119,7 @@ def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: 
 class TicketDump(Dump):
     """Files of tickets, read once each for issues, comments and events; only ids and links stay in memory."""
 
-    files: tuple[Path, ...] = ()
+    files: tuple[TicketFile, ...] = ()
     rest: tuple[Path, ...] = ()  # other files of the folder
     options: ImportOptions = PLAIN
     known: Tickets = field(default_factory=dict)  # tickets of an earlier import
@@ -114,13 +136,13 @@ class TicketDump(Dump):
 
     def issues(self) -> Iterator[Row[Issue]]:
         """Read every ticket; one with a duplicate link counts as closed."""
-        for issue, _ in self._tickets():
+        for issue, _ in self.tickets():
             title, body = (self.index.with_references(text, issue.repo) for text in (issue.title, issue.body))
             yield Row(*issue.ref, replace(issue, title=title, body=body))
 
     def comments(self) -> Iterator[Row[Comment]]:
         """Read every comment."""
-        for issue, ticket in self._tickets():
+        for issue, ticket in self.tickets():
             for comment in ticket.comments:
                 body = self.index.with_references(comment.body, issue.repo)
                 yield Row(*issue.ref, replace(comment, body=body))
@@ -128,7 +150,7 @@ class TicketDump(Dump):
     def events(self) -> Iterator[Row[Event]]:
         """Yield a closing for each closed ticket, and a duplicate mark for each of its links."""
         done: set[IssueRef] = set()
-        for issue, _ in self._tickets():
+        for issue, _ in self.tickets():
             ref, when = issue.ref, issue.closed_at
             if when and ref not in done:
                 done.add(ref)
@@ -144,25 +166,27 @@ class TicketDump(Dump):
     def index(self) -> TicketIndex:
         """The ids, numbers and links of all files."""
         index = TicketIndex(self.known)
-        for path, ticket in self._read(self.files):
-            index.add(ticket, self._repo_of(ticket, path))
-        links = (self.options.links,) if self.options.links else ()
-        for _, link in self._read(links, are_links=True):
-            index.add(link, "")
+        for file in self.every_file:
+            for ticket in file:
+                try:
+                    index.add(ticket, "" if file.are_links else self._repo_of(ticket, file.path), file.path)
+                except Malformed as error:
+                    self.broken(DataError(str(error), path=file.path))
         index.resolve()
         return index
 
-    def _read(self, files: tuple[Path, ...], *, are_links: bool = False) -> Iterator[tuple[Path, Ticket]]:
-        for path in files:
-            for ticket in read_parts(path, self.options.columns, self.broken, are_links=are_links):
-                yield path, ticket
+    @property
+    def every_file(self) -> list[TicketFile]:
+        """The files of tickets, and that of links."""
+        links, columns = self.options.links, self.options.link_columns
+        return [*self.files, *([TicketFile(links, columns, self.broken, are_links=True)] if links else [])]
 
-    def _tickets(self) -> Iterator[tuple[Issue, Ticket]]:
+    def tickets(self) -> Iterator[tuple[Issue, Ticket]]:
         """Yield each ticket as an issue, whose references are not converted yet, with the ticket itself."""
         index = self.index
-        for path, ticket in self._read(self.files):
+        for path, ticket in ((file.path, ticket) for file in self.files for ticket in file):
             issue, ref = ticket.issue, index.ref(ticket.id, self._repo_of(ticket, path))
-            if issue is None or ref is None:
+            if issue is None or ref is None or index.files[ref] != path:
                 continue
             if ref in index.marks:
                 closed_at = issue.closed_at or issue.updated_at
@@ -185,68 +209,133 @@ class TicketIndex:
 
     def __init__(self, known: Tickets) -> None:
         self.tickets = {repo: dict(own) for repo, own in known.items()}
-        self.links: list[tuple[str, str, str]] = []  # duplicate, original, repository
+        self.links: list[tuple[str, str, str]] = []  # duplicate and original as written, repository
         self.marks: dict[IssueRef, dict[IssueRef, None]] = {}  # originals of each duplicate, in order
-        self.unresolved: list[tuple[str, str]] = []  # links from or to tickets that are missing
+        self.skipped: list[tuple[str, str, str]] = []  # duplicate and original as written, reason
+        self.files: dict[IssueRef, Path] = {}  # of new tickets
         self.repeated = 0
         self._spelling = {repo.lower(): repo for repo in known}
-        self._new: dict[str, dict[str, tuple[str, str]]] = {}  # creation time and page by id
+        self._new: dict[str, dict[str, tuple[str, TicketRow, Path]]] = {}  # creation time by id
         self._by_id: dict[str, IssueRef | None] = {}  # None if several repositories have the id
 
     @property
-    def notes(self) -> list[str]:
-        """Lines on ignored links and repeated tickets."""
-        named = one_line(", ".join(f"{source} of {target}" for source, target in self.unresolved[:3]))
-        links = f"{len(self.unresolved):,} duplicate links skipped ({named}): import both tickets of each"
-        repeated = f"{self.repeated:,} tickets occur more than once; the last occurrence counts"
-        return [*([links] if self.unresolved else []), *([repeated] if self.repeated else [])]
+    def link_count(self) -> int:
+        """Number of resolved links."""
+        return sum(map(len, self.marks.values()))
 
-    def add(self, ticket: Ticket, repo: str) -> None:
-        """Add a ticket with its links, or only a link."""
+    def notes(self, skipped: str) -> list[str]:
+        """Lines on skipped links, which are listed in the file `skipped`, and on repeated tickets."""
+        causes = Counter(reason for _, _, reason in self.skipped)
+        counted = ", ".join(f"{count:,} {reason}" for reason, count in causes.most_common())
+        first = one_line(" to ".join(self.skipped[0][:2]), 80) if self.skipped else ""
+        links = f"{len(self.skipped):,} duplicate links skipped: {counted}; first {first}; {skipped}"
+        repeated = f"{self.repeated:,} tickets occur more than once; the last occurrence counts"
+        return [*([links] if self.skipped else []), *([repeated] if self.repeated else [])]
+
+    def add(self, ticket: Ticket, repo: str, path: Path) -> None:
+        """Add a ticket with its links, or only links."""
         repo = self._spelling.setdefault(repo.lower(), repo)
-        self.links += [(ticket.id, target, repo) for target in ticket.duplicate_of]
         if ticket.issue:
-            own = self._new.setdefault(repo, {})
-            self.repeated += ticket.id in own
+            own, created_at = self._new.setdefault(repo, {}), ticket.issue.created_at
+            if ticket.id in own:
+                when, _, other = own[ticket.id]
+                if other != path and when != created_at:
+                    raise Malformed(
+                        f"ticket {one_line(ticket.id, 80)} has another time of creation in {other.name};"
+                        " import only one of these files, or each with its own --repo (repo=)"
+                    )
+                self.repeated += 1
             page = ticket.url if _PAGE.fullmatch(ticket.url) else ticket.id
-            own[ticket.id] = ticket.issue.created_at, page
+            own[ticket.id] = created_at, TicketRow(0, page, ticket.priority), path
+        self.links += [(*link, repo) for link in ticket.links]
 
     def resolve(self) -> None:
         """Number the tickets and resolve the links, after all tickets were added."""
         for repo, new in self._new.items():
             own = self.tickets.setdefault(repo, {})
-            numbers = _assign_numbers({id_: created for id_, (created, _) in new.items()}, own)
-            own |= {id_: (numbers[id_], page) for id_, (_, page) in new.items()}
-            for id_, number in numbers.items():
-                self._by_id[id_] = None if id_ in self._by_id else IssueRef(repo, number)
+            numbers = _assign_numbers({id_: created for id_, (created, _, _) in new.items()}, own)
+            for id_, (_, row, path) in new.items():
+                own[id_] = row._replace(number=numbers[id_])
+                ref = IssueRef(repo, numbers[id_])
+                self.files[ref] = path
+                self._by_id[id_] = None if id_ in self._by_id else ref
         for source, target, repo in dict.fromkeys(self.links):
-            duplicate, original = self.ref(source, repo), self.ref(target, repo)
-            if duplicate is None or original is None or duplicate == original:
-                self.unresolved.append((source, target))
-            else:
-                self.marks.setdefault(duplicate, {})[original] = None
+            originals = self._find(target, repo)
+            for duplicate, original in product(self._find(source, repo) if originals else (), originals):
+                if isinstance(duplicate, str) or isinstance(original, str) or duplicate == original:
+                    reason = next((one for one in (duplicate, original) if isinstance(one, str)), _ITSELF)
+                    self.skipped.append((source, target, reason))
+                else:
+                    self.marks.setdefault(duplicate, {})[original] = None
 
     def ref(self, id_: str, repo: str) -> IssueRef | None:
         """Find a ticket by id in its repository, else in the only other repository with that id."""
         repo = self._spelling.get(repo.lower(), repo)
         if id_ in self._new.get(repo, ()):
-            return IssueRef(repo, self.tickets[repo][id_][0])
+            return IssueRef(repo, self.tickets[repo][id_].number)
         return self._by_id.get(id_)
+
+    def _find(self, cell: str, repo: str) -> list[IssueRef | str]:
+        """The tickets that a cell names, and the reason for each part of it that names none."""
+        if ref := self.ref(plain_id(cell), repo):
+            return [ref]
+        found = [one for part in re.split(r"[,;|\n]", cell) for one in self._named(part.strip(), repo)]
+        has_id = any(one != _NO_ID for one in found)
+        return [one for one in dict.fromkeys(found) if one != _NO_ID or not has_id]
+
+    def _named(self, part: str, repo: str) -> list[IssueRef | str]:
+        """The tickets that a text names: by id or page, with other case or zeros, or only by number."""
+        if _NO_LINK.fullmatch(part):
+            return []
+        is_page = "://" in part
+        last = re.split(r"[/=]", part.rstrip("/"))[-1] if is_page else part
+        words = [word for word in _WORD.findall(last) if re.search(r"\d", word) and not word.isdecimal()]
+        numbers = [f"#{int(match[1] or match[2])}" for match in _NUMBER.finditer(last)]
+        if is_page and _host(part) in self._hosts:  # otherwise the page of another project would be found
+            words = numbers = []
+        for forms in ([_form(plain_id(part))], map(_form, words), numbers):
+            found = [one for form in forms if (one := self._at(form, repo))]
+            if found:
+                return [one for one in found if isinstance(one, IssueRef)] or found[:1]
+        return ["to a ticket outside the import" if re.search(r"\d", part) else _NO_ID]
+
+    def _at(self, form: str, repo: str) -> IssueRef | str | None:
+        return self._forms.get((self._spelling.get(repo.lower(), repo), form)) or self._forms.get(("", form))
+
+    @cached_property
+    def _forms(self) -> dict[tuple[str, str], IssueRef | str]:
+        """Tickets by repository (or "") and form of id, page or number; a reason if there are several."""
+        forms: dict[tuple[str, str], IssueRef | str] = {}
+        for repo, new in self._new.items():
+            for id_ in new:
+                row = self.tickets[repo][id_]
+                ref, number = IssueRef(repo, row.number), _NUMBERED.fullmatch(id_)
+                for form in {_form(id_), _form(row.page), *([f"#{number[1]}"] if number else [])}:
+                    for key in ((repo, form), ("", form)):
+                        forms[key] = ref if forms.get(key, ref) == ref else "to one of several tickets"
+        return forms
+
+    @cached_property
+    def _hosts(self) -> set[str]:
+        rows = (row for new in self._new.values() for _, row, _ in new.values())
+        return {_host(row.page) for row in rows if "://" in row.page}
 
     def with_references(self, text: str, repo: str) -> str:
         """Replace ticket ids by GitHub references, because these are removed from the dataset's texts."""
 
         def reference(match: re.Match[str]) -> str:
-            ref = self.ref(match[1], repo)
-            return match[0] if ref is None else f"#{ref.number}" if ref.repo == repo else str(ref)
+            ref = self.ref(match[1], repo) or self._at(_form(match[1]), repo)
+            if not isinstance(ref, IssueRef):
+                return match[0]
+            return f"#{ref.number}" if ref.repo == repo else str(ref)
 
         return _MENTION.sub(reference, text) if "-" in text else text
 
 
-def _assign_numbers(created: Mapping[str, str], known: Mapping[str, tuple[int, str]]) -> dict[str, int]:
+def _assign_numbers(created: Mapping[str, str], known: Mapping[str, TicketRow]) -> dict[str, int]:
     """Assign a number to each id, in order of creation."""
-    numbers = {id_: known[id_][0] for id_ in created if id_ in known}
-    taken = {number for number, _ in known.values()}
+    numbers = {id_: known[id_].number for id_ in created if id_ in known}
+    taken = {row.number for row in known.values()}
     new = sorted(created.keys() - numbers.keys(), key=lambda id_: (created[id_], id_))
     for id_ in new:
         match = _NUMBERED.fullmatch(id_)
@@ -255,6 +344,15 @@ def _assign_numbers(created: Mapping[str, str], known: Mapping[str, tuple[int, s
             taken.add(number)
     free = count(max(taken, default=0) + 1)
     return numbers | {id_: next(free) for id_ in new if id_ not in numbers}
+
+
+def _form(text: str) -> str:
+    """A form that an id or page has in any case and with any zeros before its numbers."""
+    return _DIGITS.sub(r"-\1", text.strip("# /").lower())
+
+
+def _host(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].lower()
 
 
 def _name_part(name: str) -> str:

@@ -193,7 +193,7 @@ def generate(
     settings: LabelSettings,
     functions: Mapping[str, LlmFunction],
     *,
-    column: str | None = None,
+    columns: Mapping[str, str] | None = None,
     options: AskOptions = AskOptions(),
     fresh: bool = False,
     progress: bool | Listener = True,
@@ -203,7 +203,7 @@ def generate(
     notes = Notes(progress)
     work = work or work_beside(out)
     check_apart(out, work)
-    record, texts, providers = prepare(source, column, settings, functions)
+    record, texts, providers = prepare(source, columns, settings, functions)
     notes.add_input(texts, remote_llms(settings, providers))
     check_out(out, record.run_json(), fresh=fresh)
     if any(settings.llm[name].kind == "wordnet" for name in providers):
@@ -287,11 +287,11 @@ def plan(
     settings: LabelSettings,
     functions: Mapping[str, LlmFunction],
     *,
-    column: str | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Plan:
     """See `llm_labeler.plan`."""
     work = work or work_beside(out)
-    record, texts, providers = prepare(source, column, settings, functions)
+    record, texts, providers = prepare(source, columns, settings, functions)
     if not (work / STORE_FILE).exists():
         return estimate(record, texts.texts, providers, None)
     with AnswerStore.open(work / STORE_FILE) as store:
@@ -299,14 +299,17 @@ def plan(
 
 
 def prepare(
-    source: Source, column: str | None, settings: LabelSettings, functions: Mapping[str, LlmFunction]
+    source: Source,
+    columns: Mapping[str, str] | None,
+    settings: LabelSettings,
+    functions: Mapping[str, LlmFunction],
 ) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
     """Check the arguments before any call; return the run's record, its sentences and its LLMs."""
     if not settings.proposers:
         raise ConfigError("no LLM is named; give llms (--llm), such as chatgpt,llama, or wordnet for rules")
     check_aggregation_can_work(settings)
     template = load_template(settings.prompt, settings.task)
-    texts = read_texts(source, column=column, settings=settings.input, seed=settings.seed)
+    texts = read_texts(source, columns=columns, settings=settings.input, seed=settings.seed)
     names = dict.fromkeys((*settings.proposers, *settings.judges))
     providers = {name: build(name, settings.llm[name], functions.get(name)) for name in names}
     remote_llms(settings, providers)

@@ -23,6 +23,7 @@ _MODULES = {
     "review": ("starlette", "uvicorn"),
     "eval": ("sentence_transformers",),
     "search": ("faiss",),
+    "xlsx": ("fastexcel",),
 }
 _COMMANDS = {"aoe": "train", "pairs review": "review"}
 _EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}

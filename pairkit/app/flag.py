@@ -149,7 +149,7 @@ def same_arguments(function: Callable[P, Any]) -> Callable[[Callable[[dict[str, 
     return taking
 
 
-_BY_NUMBER = {2: ("anchor", "positive"), 3: ("text1", "text2", "label")}
+_BY_NUMBER = {1: ("text",), 2: ("anchor", "positive"), 3: ("text1", "text2", "label")}
 
 
 def columns_given(text: str | None, flag: str = "--columns") -> dict[str, str] | None:
@@ -159,8 +159,8 @@ def columns_given(text: str | None, flag: str = "--columns") -> dict[str, str] |
         return mapping(flag, text)
     if len(numbers) not in _BY_NUMBER:
         raise ConfigError(
-            f"{flag} {text}: expected the numbers of two texts and the label, as in 1,2,3, or of an"
-            " anchor and its positive, as in 1,2"
+            f"{flag} {text}: expected the numbers of two texts and the label, as in 1,2,3, of an"
+            " anchor and its positive, as in 1,2, or of single texts, as in 1"
         )
     return dict(zip(_BY_NUMBER[len(numbers)], numbers, strict=True))
 

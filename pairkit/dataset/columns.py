@@ -12,8 +12,9 @@ import polars as pl
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.label_meaning import LabelColumn
-from pairkit.dataset.labels import LEAVE_OUT
+from pairkit.dataset.labels import LEAVE_OUT, MISSING
 from pairkit.dataset.negatives import NEGATIVES, by_number, lists_of_negatives, negative_columns, negatives_of
+from pairkit.system.lines import note_once
 
 _PAIR_NAMES = (
     ("text1", "text2"),
@@ -30,6 +31,8 @@ _LABEL_NAMES = ("label", "score", "is_duplicate", "similarity", "similarity_scor
 _POSITIVE_NAMES = (
     ("anchor", "positive"),
     ("query", "positive"),
+    ("text", "positive"),
+    ("query", "pos"),
     ("question", "positive"),
     ("sentence", "positive"),
     ("query", "answer"),
@@ -137,6 +140,74 @@ def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str], *, s
     )
 
 
+_DOCUMENT_NAMES = {
+    "title": ("title", "headline", "subject", "summary"),
+    "body": ("body", "text", "content", "abstract", "description"),
+    "question": ("question", "query"),
+    "answer": ("answer", "response"),
+}
+TEXT_COLUMNS = (
+    "text", "sentence", "sentence1", "text1", "anchor", "premise", "content", "question", "title",
+)  # fmt: skip  # the title only without a body
+
+
+def text_column(
+    names: Sequence[str], where: str, columns: Mapping[str, str] | None, strings: Sequence[str] = ()
+) -> str:
+    """The column of single texts: as given, of a known name, the only one, or the only one with strings."""
+    shown = one_line(", ".join(names)) or "(none)"
+    if columns:
+        if columns.keys() != {"text"}:
+            raise ConfigError(f"column mapping {', '.join(columns)}: expected only text, such as text=NAME")
+        if columns["text"] not in names:
+            raise DataError(f"no column {columns['text']!r} for text; there are {shown}", path=where)
+        return columns["text"]
+    known = {name.lower(): name for name in reversed(names)}
+    usual = TEXT_COLUMNS[:-1] if known.keys() & _DOCUMENT_NAMES.keys() - {"title"} else TEXT_COLUMNS
+    found = next((known[name] for name in usual if name in known), None)
+    if found is None and 1 in (len(names), len(strings)):
+        found = next(iter(names if len(names) == 1 else strings))
+    if found is None:
+        raise DataError(
+            f"no known text column among {shown}; name it, such as --columns text=NAME (columns=)", path=where
+        )
+    if len(names) > 1 and found != "text":
+        note_once("%s: the texts are in %s; else give --columns text=NAME (columns=)", where, one_line(found))
+    return found
+
+
+def document_roles(
+    names: Sequence[str], where: str, columns: Mapping[str, str] | None, *, needed: bool = True
+) -> dict[str, str]:
+    """The columns of title, body, question and answer; `needed` refuses a table without body and question."""
+    if columns:
+        roles = {"body" if role == "text" else role: name for role, name in columns.items()}
+        if unknown := [role for role in roles if role not in (*_DOCUMENT_NAMES, "document")]:
+            raise ConfigError(
+                f"column mapping {unknown[0]!r}: expected one of text, {', '.join(_DOCUMENT_NAMES)}, document"
+            )
+        if missing := [name for name in columns.values() if name not in names]:
+            raise DataError(f"no column {missing[0]!r}; there are {one_line(', '.join(names))}", path=where)
+    else:
+        known = {name.lower(): name for name in reversed(names)}
+        roles = {}
+        for role, usual in _DOCUMENT_NAMES.items():
+            if name := next((known[name] for name in usual if name in known), None):
+                roles[role] = name
+    for one, other in (("question", "answer"), ("answer", "question")):
+        if one in roles and other not in roles:
+            if columns:
+                raise ConfigError(f"column mapping {one!r}: also give {other}")
+            del roles[one]
+    if needed and not {"question", "body"} & roles.keys():
+        raise DataError(
+            f"found the columns {one_line(', '.join(names))}, expected title and body, question and answer,"
+            " or text; rename them or give --columns, such as title=headline,body=article (columns=)",
+            path=where,
+        )
+    return roles
+
+
 def label_column(
     frame: pl.DataFrame, roles: Roles, where: str, *, classes: Sequence[str] = (), first_row: int = 1
 ) -> LabelColumn:
@@ -158,8 +229,9 @@ def to_pairs(
         own = labels.cast(pl.Int64 if binary else pl.Float32).alias(roles.label)
         pairs = _rows(frame, roles.text1, roles.text2, own)
     else:
-        ones = pl.repeat(1, frame.height, dtype=pl.Int64, eager=True)
-        pairs = _rows(frame, roles.text1, roles.text2, ones)
+        positives = _one_positive(frame, roles, where)
+        ones = pl.repeat(1, positives.height, dtype=pl.Int64, eager=True)
+        pairs = _rows(positives, roles.text1, roles.text2, ones)
         if roles.negatives:
             found = negatives_of(frame, roles.negatives, where, first_row=first_row)
             pairs = pairs.drop(roles.negatives)
@@ -179,19 +251,41 @@ def to_rows(
         pairs = to_pairs(frame, roles, where, labels, first_row=first_row)
         return pairs.select("text1", "text2", "label")
     frame = _with_texts(frame, roles, where, first_row)
-    names = {"anchor": roles.text1, "positive": roles.text2}
-    if not roles.text2:
-        names = {"text": roles.text1}
-    texts = frame.select(pl.col(own).cast(pl.String).alias(name) for name, own in names.items())
-    _check_texts(texts.with_row_index(_ROW, offset=first_row), where, texts.columns)
+    names = {"anchor": roles.text1, "positive": roles.text2} if roles.text2 else {"text": roles.text1}
     if roles.negatives:
-        return texts.with_columns(negatives_of(frame, roles.negatives, where, first_row=first_row))
-    return texts
+        frame = frame.with_columns(negatives_of(frame, roles.negatives, where, first_row=first_row))
+    frame = _one_positive(frame.with_row_index(_ROW, offset=first_row), roles, where)
+    texts = frame.select(pl.col(own).alias(name) for name, own in names.items())
+    _check_texts(texts.with_columns(frame[_ROW]), where, texts.columns)
+    return texts.with_columns(frame[NEGATIVES]) if roles.negatives else texts
+
+
+def _one_positive(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
+    """A row for each positive, if rows have lists of them."""
+    if not _has_lists(frame, roles):
+        return frame
+    _check_texts(frame.select(_ROW, pl.col(roles.text2).alias("positive")), where, ["positive"])
+    return frame.explode(roles.text2)
+
+
+def positives_per_row(frame: pl.DataFrame, roles: Roles, where: str, first_row: int) -> pl.Series | None:
+    """The number of rows that `to_rows` makes of each row, if they have lists of positives."""
+    if not _has_lists(frame, roles):
+        return None
+    return lists_of_negatives(frame, [roles.text2], where, first_row).list.len()
+
+
+def _has_lists(frame: pl.DataFrame, roles: Roles) -> bool:
+    return not roles.label and roles.text2 != "" and isinstance(frame.schema[roles.text2], pl.List | pl.Array)
 
 
 def _with_texts(frame: pl.DataFrame, roles: Roles, where: str, first_row: int) -> pl.DataFrame:
-    """The frame with all columns of texts cast to String."""
+    """The frame with all columns of texts cast to String, or List of String."""
     lists = [name for name in roles.negatives if isinstance(frame[name].dtype, pl.List | pl.Array)]
+    if _has_lists(frame, roles):
+        lists.append(roles.text2)
+        found = lists_of_negatives(frame, [roles.text2], where, first_row)
+        frame = frame.with_columns(found.alias(roles.text2))
     given = filter(None, (roles.text1, roles.text2, *roles.negatives))
     names = [name for name in given if name not in lists]
     for name in names:
@@ -257,23 +351,33 @@ def as_json(column: pl.Series) -> pl.Series:
 
 def _check_texts(rows: pl.DataFrame, where: str, names: list[str]) -> None:
     for name in names:
-        empty = _is_blank(rows[name])
-        if empty.any():
-            row = int(rows[_ROW][empty.arg_max() or 0])
-            raise DataError(f"{name} is empty; fill it, drop the row, {LEAVE_OUT}", path=where, row=row)
+        texts = rows[name]
+        missing = texts.list.len() == 0 if texts.dtype == pl.List else _is_missing(texts)
+        if missing.any():
+            place = missing.arg_max() or 0
+            value, row = texts[place], int(rows[_ROW][place])
+            found = f"is {value!r}, so missing" if isinstance(value, str) and value.strip() else "is empty"
+            raise DataError(f"{name} {found}; fill it, drop the row, {LEAVE_OUT}", path=where, row=row)
+
+
+def _is_missing(texts: pl.Series) -> pl.Series:
+    return texts.fill_null("").str.contains(MISSING)
 
 
 def _is_blank(texts: pl.Series) -> pl.Series:
     return texts.fill_null("").str.strip_chars() == ""
 
 
-def empty_texts(
+def missing_texts(
     frame: pl.DataFrame, roles: Roles, where: str, first_row: int
 ) -> Iterator[tuple[str, pl.Series]]:
-    """For each required text: its name, and a mask of the rows without it."""
+    """For each required text: the reason why rows lack it, and a mask of these rows."""
     frame = _with_texts(frame, roles, where, first_row)
     names = ("text1", "text2") if roles.label else ("anchor", "positive") if roles.text2 else ("text",)
     for name, own in zip(names, (roles.text1, roles.text2), strict=False):
-        yield name, _is_blank(frame[own])
+        texts = frame[own]
+        yield f"empty_{name}", texts.list.len() == 0 if texts.dtype == pl.List else _is_blank(texts)
+        if texts.dtype != pl.List:
+            yield f"placeholder_{name}", _is_missing(texts) & ~_is_blank(texts)
     if roles.negatives:
-        yield "negative", lists_of_negatives(frame, roles.negatives, where, first_row).list.len() == 0
+        yield "empty_negative", lists_of_negatives(frame, roles.negatives, where, first_row).list.len() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -11,7 +12,8 @@ import polars as pl
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.records import PairDataset
-from pairkit.dataset.tables import ClassNames, class_names_of_features
+from pairkit.dataset.separated import column_names
+from pairkit.dataset.tables import ClassNames, class_names_of_features, frame_of
 
 
 class ArrowTable(Protocol):
@@ -72,6 +74,12 @@ def _named_tables(source: Mapping[Any, Any]) -> dict[str, pl.DataFrame]:
 
 
 def _table(source: Any, where: str) -> pl.DataFrame:
+    table = _frame(source, where)
+    names = column_names(table.columns)
+    return table if names == table.columns else table.rename(dict(zip(table.columns, names, strict=True)))
+
+
+def _frame(source: Any, where: str) -> pl.DataFrame:
     try:
         if isinstance(source, pl.DataFrame):
             return source
@@ -80,7 +88,7 @@ def _table(source: Any, where: str) -> pl.DataFrame:
         if hasattr(source, "with_format"):
             return _from_hub(source)
         if hasattr(source, "__arrow_c_stream__"):
-            return pl.DataFrame(source)
+            return _from_arrow(source)
         if isinstance(source, Sequence) and not isinstance(source, str | bytes):
             return _from_rows(source, where)
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
@@ -99,11 +107,29 @@ def _from_hub(source: Any) -> pl.DataFrame:
     return found
 
 
+def _from_arrow(source: Any) -> pl.DataFrame:
+    try:
+        return pl.DataFrame(source)
+    except (TypeError, ValueError):
+        if not hasattr(source, "to_dict"):
+            raise
+    # A column of pandas with values of several kinds becomes texts, as in a file.
+    return frame_of(
+        [{str(name): _plain(value) for name, value in row.items()} for row in source.to_dict("records")]
+    )
+
+
+def _plain(value: Any) -> Any:
+    """None for the missing values of pandas."""
+    is_missing = type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and isnan(value))
+    return None if is_missing else value
+
+
 def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
     if not rows:
         raise DataError("is empty; expected a dict for each row, or a text for each row", path=where)
     if all(isinstance(row, str) for row in rows):
         return pl.DataFrame({"text": list(rows)}, schema={"text": pl.String})
     if all(isinstance(row, Mapping) for row in rows):
-        return pl.from_dicts(list(rows), infer_schema_length=None)
+        return frame_of(rows)
     raise TypeError("expected a dict for each row, or a text for each row")

@@ -20,6 +20,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil, floor
+from shlex import quote
 from typing import NamedTuple
 
 import polars as pl
@@ -28,6 +30,7 @@ from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.labels import (
     LEAVE_OUT,
+    MISSING,
     SCORE_MAX,
     SKIP,
     LabelRules,
@@ -75,8 +78,8 @@ class LabelColumn:
 
     @cached_property
     def words(self) -> pl.Series:
-        """The labels as texts, numbers of classes as class names."""
-        words = self.values.cast(pl.String).str.strip_chars()
+        """The labels as texts, numbers of classes as class names, with decimal points for commas."""
+        words = self.values.cast(pl.String).str.strip_chars().str.replace(r"^([+-]?\d+),(\d+)$", "$1.$2")
         if not self.values.dtype.is_integer() or not self.classes:
             return words
         names = {str(number): name for number, name in enumerate(self.classes)}
@@ -105,8 +108,8 @@ class LabelColumn:
         """A mask of rows without a label."""
         missing = self.values.is_null()
         if not self.values.dtype.is_numeric():
-            missing |= (self.words == "").fill_null(value=True)
-        return missing | self.numbers.is_nan().fill_null(value=False)
+            missing |= self.words.str.contains(f"(?i){MISSING}").fill_null(value=True)
+        return missing | ~self.numbers.is_finite().fill_null(value=True)
 
     def filter(self, kept: pl.Series) -> LabelColumn:
         """The labels of these rows."""
@@ -158,10 +161,10 @@ class LabelMeaning:
 
 def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[LabelMeaning, LabelsRead]:
     """The common meaning of the labels of several tables; distinct labels are sufficient."""
-    for column in columns:
-        column.refuse(column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}")
     user_values = rules.values or {}
     rest = [_without(column, user_values) for column in columns]
+    for column in rest:
+        column.refuse(column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}")
     is_words = any(column.numbers.is_null().any() for column in rest)
     known = _certain_words(columns, rest, user_values) if is_words else {}
     if not is_words and rules.scale is None:
@@ -177,7 +180,8 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[La
         scores = "scores from {:g} to {:g}, made 0 to 1".format(*rules.scale)
         return meaning, LabelsRead(f"{listed}, {scores}" if listed else scores, skipped)
     for column, own in zip(columns, labels, strict=True):
-        column.refuse((own < 0) | (own > SCORE_MAX), _OUTSIDE)
+        if ((own < 0) | (own > SCORE_MAX)).any():
+            raise column.error((own < 0) | (own > SCORE_MAX), _outside(labels))
     binary = all(((own == 0) | (own == 1)).all() for own in labels)
     parts = [listed] if listed else []
     numbers = [column.numbers for column in rest if len(column.values)]
@@ -206,10 +210,13 @@ def _check_beside_numbers(
             column.refuse(column.numbers.is_not_null(), _lacks(user_values))
 
 
-_OUTSIDE = (
-    f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}: give the scale of scores, such as"
-    " --label-range 0,100 (label_range=), or numbers for labels, such as --labels 1=0,2=1 (labels=)"
-)
+def _outside(labels: Sequence[pl.Series]) -> str:
+    numbers = pl.concat(labels).drop_nulls().to_numpy()
+    low, high = floor(numbers.min()), ceil(numbers.max())
+    return (
+        f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}: give the lowest and"
+        f" the highest possible score, such as --label-range {low},{high} (label_range=)"
+    )
 
 
 def _certain_words(
@@ -255,20 +262,22 @@ def _unknown_words(columns: Sequence[LabelColumn], found: Sequence[str]) -> Data
     listed = ", ".join(one_line(word, 40) for word in sorted(found)[:_MAX_LABELS])
     listed += ", …" if len(found) > _MAX_LABELS else ""
     known = max(_CERTAIN, key=lambda line: len({*map(_plain_name, found)} & line.keys()))
+    column = next(column for column in columns if column.numbers.is_null().any())
     odd = [word for word in sorted(found) if _plain_name(word) not in known]
+    if len(odd) == len(found):  # beside numbers, only the words need a meaning
+        odd = sorted(
+            {as_word(word) for each in columns for word in each.words.filter(each.numbers.is_null())}
+        )
     usual = {word: _format_meaning(value) for line in _CERTAIN for word, value in line.items()}
     usual |= {"0": "0", "1": "1"}
-    example = ",".join(
-        f"{one_line(word, 40)}={usual.get(_plain_name(word), SKIP)}" for word in odd[:_MAX_LABELS]
-    )
-    column = next(column for column in columns if column.numbers.is_null().any())
+    mapped = [f"{word}={usual.get(_plain_name(word), SKIP)}" for word in odd[:_MAX_LABELS]]
     unknown = column.numbers.is_null() & column.words.is_in(
         [word for word in column.words.unique() if as_word(word) in odd]
     )
     return column.error(
         unknown if unknown.any() else column.numbers.is_null(),
         f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {listed}: map words to"
-        f" numbers or skip, such as --labels {example or _EXAMPLE} (labels=)",
+        f" numbers or skip, such as --labels {quote(','.join(mapped) or _EXAMPLE)} (labels=)",
     )
 
 

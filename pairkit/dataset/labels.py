@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
@@ -18,7 +19,12 @@ SKIPPED, CONFLICT = "skipped_label", "conflicting_labels"  # reasons for dropped
 
 Meaning: TypeAlias = float | Literal["skip"]
 OnBadRows = Literal["error", "skip"]
+# Empty, or what spreadsheets, Python and databases write for a missing value.
+MISSING = r"^\s*(?:nan|NaN|None|NULL|null|n/a|N/A|<NA>|NaT|#N/A|#REF!|#VALUE!|#NAME\?|#DIV/0!)?\s*$"
 LEAVE_OUT = "or leave such rows out: `pairs` and `aoe train` have --bad-rows skip (bad_rows=)"
+
+
+_LABEL_VALUE = re.compile(r"[\s,]*(\S.*?)\s*=\s*([^,=\s][^,=]*?)\s*(?:,|$)")  # words may have commas
 
 
 def as_word(value: object) -> str:
@@ -33,10 +39,9 @@ def as_word(value: object) -> str:
 
 def _read_values(given: object) -> dict[str, Meaning]:
     if isinstance(given, str):
-        parts = [part.rpartition("=") for part in given.split(",") if part.strip()]
-        if not parts or any(not (word.strip() and value.strip()) for word, _, value in parts):
+        pairs: list[tuple[object, object]] = [*_LABEL_VALUE.findall(given)]
+        if not pairs or _LABEL_VALUE.sub("", given).strip(" ,"):
             raise ValueError("expected word=number or word=skip, such as entailment=1,neutral=skip")
-        pairs: list[tuple[object, object]] = [(word.strip(), value.strip()) for word, _, value in parts]
     elif isinstance(given, Mapping):
         pairs = list(given.items())
     else:

@@ -10,7 +10,7 @@ import polars as pl
 
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
-from pairkit.dataset.labels import LEAVE_OUT
+from pairkit.dataset.labels import LEAVE_OUT, MISSING
 
 NEGATIVES = "negatives"  # a column of lists of texts
 _NAME = re.compile(
@@ -45,7 +45,7 @@ def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str, fi
     text = pl.element()
     return (
         pl.DataFrame(lists)
-        .select(pl.concat_list(names).list.eval(text.filter(text.str.strip_chars() != "")).alias(NEGATIVES))
+        .select(pl.concat_list(names).list.eval(text.filter(~text.str.contains(MISSING))).alias(NEGATIVES))
         .to_series()
     )
 

@@ -17,7 +17,7 @@ from pairkit.dataset.hub import fetch_dataset
 from pairkit.dataset.in_memory import InMemory, Source, classes_in_memory, source_name, tables_in_memory
 from pairkit.dataset.judgements import ENDING, judged_pairs
 from pairkit.dataset.records import CONFIG_FOLDERS, in_split_order
-from pairkit.dataset.tables import ClassNames, is_table
+from pairkit.dataset.tables import ClassNames, first_row, has_header, is_lines, is_table, read_table
 from pairkit.system.folders import read_object
 
 _SPLIT_NAME = re.compile(
@@ -35,6 +35,13 @@ class TablePart(NamedTuple):
     classes: ClassNames = MappingProxyType({})
     lines: bool = False
 
+    def read(self, columns: Mapping[str, str] | None = None) -> tuple[pl.DataFrame, int]:
+        """The rows, and the number of the first one."""
+        if isinstance(self.table, pl.DataFrame):
+            return self.table, 1
+        header = has_header(self.table, columns)
+        return read_table(self.table, lines=self.lines, header=header), first_row(self.table, header=header)
+
 
 def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart]]:
     """The tables of each split, in the usual order of splits."""
@@ -44,7 +51,7 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
     if path.is_dir():
         saved = saved_files(path)
         files = _in_folder(path) if saved is None else saved
-    elif lines and _is_lines(path) and path.is_file():
+    elif lines and is_lines(path) and path.is_file():
         files = {split_of(path): [path]}
     elif not path.exists() and has_magic(str(source)):
         files = _matching(str(source), lines=lines)
@@ -58,7 +65,7 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
         raise ConfigError(f"{source}: no such file or folder, and no Hub id such as owner/dataset")
     return _by_split(
         {
-            name: [TablePart(str(file), file, lines=lines and _is_lines(file)) for file in listed]
+            name: [TablePart(str(file), file, lines=lines and is_lines(file)) for file in listed]
             for name, listed in files.items()
         }
     )
@@ -88,10 +95,6 @@ def split_of(path: Path) -> str:
 def split_name(name: str) -> str:
     """The usual name of a split: `validation` for dev, val and valid."""
     return _SAME_SPLIT.get(name.lower(), name.lower())
-
-
-def _is_lines(path: Path) -> bool:
-    return path.name.lower().endswith((".txt", ".txt.gz"))
 
 
 def _path(source: str | Path) -> Path:
@@ -145,7 +148,7 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
 
 def _matching(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
     """The tables that match a glob pattern."""
-    files = [path for path in _glob(pattern) if is_table(path) or (lines and _is_lines(path))]
+    files = [path for path in _glob(pattern) if is_table(path) or (lines and is_lines(path))]
     if not files:
         raise DataError(
             "no table matches this pattern; give a file, a folder or another pattern", path=pattern

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -15,14 +15,22 @@ from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 from pairkit.app.settings import argument
 from pairkit.dataset.bad_rows import joined, report_bad_rows
-from pairkit.dataset.columns import Roles, empty_texts, find_roles, label_column, to_pairs, to_rows
+from pairkit.dataset.columns import (
+    Roles,
+    as_json,
+    find_roles,
+    label_column,
+    missing_texts,
+    positives_per_row,
+    to_pairs,
+    to_rows,
+)
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.label_meaning import LabelColumn, LabelMeaning, decide_labels, distinct_labels
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.dataset.parts import TablePart, parts_of, split_name
 from pairkit.dataset.records import LabelKind, PairDataset, typed_rows, written_rows
-from pairkit.dataset.tables import class_names_of_file, first_row, has_header, read_table
-from pairkit.system.lines import is_gzipped
+from pairkit.dataset.tables import class_names_of_file, first_row, has_header, is_parquet, read_table
 
 _LOG = logging.getLogger(__name__)
 
@@ -93,7 +101,7 @@ class SourceTable:
         """The rows; if `skips`, without those that lack a label or text."""
         frame, labels, first = self.whole(), None, self.first_row
         column = self.label_column(frame) if self.roles.label else None
-        if not self.skips:
+        if not self.skips and not self.lines:  # blank lines of a text file are always left out
             return UsableRows(frame, None if column is None else meaning.of(column), None, None)
         reasons = pl.repeat(None, frame.height, dtype=pl.String, eager=True)
         if column is not None:
@@ -101,12 +109,12 @@ class SourceTable:
             labels = pl.repeat(None, frame.height, dtype=pl.Float64, eager=True)
             labels = labels.scatter((~missing).arg_true(), meaning.of(column.filter(~missing)))
             reasons = _set(reasons, missing, "empty_label")
-        for name, empty in empty_texts(frame, self.roles, self.where, first):
-            counts = empty if labels is None else empty & labels.is_not_null()
-            reasons = _set(reasons, counts & reasons.is_null(), f"empty_{name}")
+        for reason, rows in missing_texts(frame, self.roles, self.where, first):
+            counts = rows if labels is None else rows & labels.is_not_null()
+            reasons = _set(reasons, counts & reasons.is_null(), reason)
         kept = reasons.is_null()
         own = {
-            name: frame[column].cast(pl.String, strict=False)
+            name: as_json(frame[column]) if frame[column].dtype.is_nested() else frame[column].cast(pl.String)
             for name, column in zip(("text1", "text2", "label"), astuple(self.roles)[:3], strict=True)
             if column
         }
@@ -250,6 +258,9 @@ def read_rows(
             if labels is not None and labels.has_nulls():
                 present = labels.is_not_null().arg_true()
                 numbers = present if numbers is None else numbers[present]
+            if (times := positives_per_row(frame, table.roles, table.where, table.first_row)) is not None:
+                rows = pl.int_range(frame.height, eager=True) if numbers is None else numbers
+                numbers = rows.repeat_by(times).explode()
             height = frame.height if numbers is None else len(numbers)
             kept[name].append(KeptRows(table.where, table.first_row, height, numbers))
             bad.append(left_out)
@@ -293,11 +304,6 @@ def read_frames(
 def split_names(source: Source) -> list[str]:
     """The splits of a source for `read_rows`, in the usual order."""
     return list(parts_of(source, lines=True))
-
-
-def is_parquet(table: Path | pl.DataFrame) -> TypeGuard[Path]:
-    """Whether a table can be read in batches."""
-    return isinstance(table, Path) and table.suffix.lower() == ".parquet" and not is_gzipped(table)
 
 
 def _open_tables(

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import re
-from collections import deque
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import polars as pl
 
 from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.extras import needed_for
 from pairkit.app.printable import one_line
+from pairkit.dataset.separated import column_names, names_of, read_separated, records
 from pairkit.dataset.table_limits import (
     FREE_VALUES,
     MAX_COLUMNS,
@@ -30,44 +34,78 @@ from pairkit.system.lines import (
     MAX_RATIO,
     UNLIMITED,
     is_gzipped,
-    open_regular,
+    note_once,
+    parse_json,
+    read_objects,
+    read_text,
     read_text_lines,
     read_whole,
 )
 
-SUFFIXES = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
-_SEPARATED = (".csv", ".tsv")
-_QUOTED = re.compile(r'"[^"]*"')
+_SEPARATED, _JSON_LINES, SHEETS = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".xlsx", ".xls", ".ods")
+SUFFIXES = (".parquet", *_JSON_LINES, ".json", *_SEPARATED, ".arrow", *SHEETS)
+_SHEET = re.compile(r"(.+\.(?:xlsx|xls|ods)):(.+)", re.IGNORECASE)
+_LONE_SURROGATE = re.compile(
+    rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])", re.DOTALL
+)
+_BLOCK = 8192  # JSON objects that are held as Python objects
 
 
 def is_table(path: Path) -> bool:
     """Whether `read_table` reads files of this name."""
-    return _format(path) in SUFFIXES
+    return format_of(path) in SUFFIXES
+
+
+def is_lines(path: Path) -> bool:
+    """Whether each line of a file is a text."""
+    return format_of(path) == ".txt"
+
+
+def is_parquet(table: Path | pl.DataFrame) -> TypeGuard[Path]:
+    """Whether a table can be read in batches."""
+    return isinstance(table, Path) and table.suffix.lower() == ".parquet"
 
 
 def first_row(path: Path, *, header: bool = True) -> int:
     """The number of the first row as in an editor or spreadsheet, where a header is row 1."""
-    return 2 if header and _format(path) in _SEPARATED else 1
+    return 2 if header and format_of(path) in (*_SEPARATED, *SHEETS) else 1
 
 
 def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     """Whether a CSV or TSV file has a header; not if columns are given by numbers that aren't names."""
     given = {*(columns or {}).values()} - {"none"}
-    if not given or not all(name.isdecimal() for name in given) or _format(path) not in _SEPARATED:
+    if not given or not all(name.isdecimal() for name in given) or format_of(path) not in _SEPARATED:
         return True
-    names = _first_line(path).split(separator_of(path))
-    return given <= {name.strip('"') for name in names}
+    return given <= {*names_of(path)}
 
 
-def _first_line(path: Path) -> str:
-    return next(read_text_lines(path), (1, ""))[1].strip()
+def table_rows(
+    path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows of a table or a text file by column name, with their numbers; read one by one if possible.
 
-
-def separator_of(path: Path) -> str:
-    """The separator: in CSV the most frequent of comma, semicolon and tab in the first line."""
-    if _format(path) == ".tsv":
-        return "\t"
-    return max(",;\t", key=_QUOTED.sub("", _first_line(path)).count)
+    `broken` gets the errors of single rows, which are then left out; without it they are raised. Blank lines
+    of a text file are left out.
+    """
+    kind = format_of(path)
+    if kind in _SEPARATED:
+        found = records(path, broken, header=header)
+        names = names_of(path, header=header)
+        for row, cells in islice(found, header, None):
+            yield row, dict(zip_longest(names, cells, fillvalue=""))
+    elif kind in _JSON_LINES:
+        yield from read_objects(path, broken)
+    elif kind == ".txt":
+        blank = []
+        for row, line in read_text_lines(path):
+            if line.strip():
+                yield row, {"text": line.rstrip("\r\n")}
+            else:
+                blank.append(row)
+        if blank:
+            note_once("%s: %d blank lines left out, the first is %d", path, len(blank), blank[0])
+    else:
+        yield from enumerate(read_table(path).iter_rows(named=True), first_row(path))
 
 
 def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.DataFrame:
@@ -75,68 +113,134 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
     if lines:
         texts = [line.removesuffix("\n").removesuffix("\r") for _, line in read_text_lines(path)]
         return pl.DataFrame({"text": texts}, schema={"text": pl.String})
-    suffix = _format(path)
+    suffix = format_of(path)
     if suffix not in SUFFIXES:
         raise ConfigError(
             f"{path}: unknown file type {suffix!r}; give {', '.join(SUFFIXES)}, also gzipped (.gz)"
         )
+    if suffix in _SEPARATED:
+        return read_separated(path, header=header)
     try:
-        source = _source(path, suffix)
-        mark = separator_of(path) if suffix in _SEPARATED else ""
-        table = (
-            _read_arrow(source, path) if suffix == ".arrow" else _read(source, suffix, mark, header=header)
-        )
+        table = _READERS[suffix](path)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = one_line(str(error).split("\n")[0], 200)
-        if "utf-8" in reason.lower():  # raises an error with the row and a remedy
-            deque(read_text_lines(path), maxlen=0)
         raise DataError(
             f"not readable as {suffix[1:]} ({reason}); fix or convert the file", path=path
         ) from error
-    if suffix in (".parquet", ".arrow"):
-        check_texts(table, path)
+    table.columns = column_names(table.columns)
     return table
 
 
-def _format(path: Path) -> str:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
+def format_of(path: Path) -> str:
+    """The suffix of a file's name in lower case, without .gz."""
+    suffixes = [suffix.lower() for suffix in sheet_of(path)[0].suffixes]
     if suffixes and suffixes[-1] == ".gz":
         suffixes.pop()
     return suffixes[-1] if suffixes else ""
 
 
-def _source(path: Path, suffix: str) -> Path | io.BytesIO:
-    """The input for polars: the file, or its bytes within the limits."""
-    if suffix == ".json":
-        return io.BytesIO(read_whole(path, remedy="put an object on each line and name it .jsonl"))
-    if suffix in (".parquet", ".arrow"):  # `_read_arrow` checks Arrow
-        whole = io.BytesIO(read_whole(path, remedy="decompress it")) if is_gzipped(path) else None
-        if suffix == ".parquet" and whole:
-            check_dictionaries(whole, path)
-            whole.seek(0)
-        elif suffix == ".parquet":
-            with path.open("rb") as file:
-                check_dictionaries(file, path)
-        return whole or path
-    if suffix in _SEPARATED and not is_gzipped(path):
-        with open_regular(path):
-            return path
-    lines = read_whole(path, UNLIMITED)
-    if suffix in (".jsonl", ".ndjson"):
-        _check_keys(lines, path)
-    return io.BytesIO(lines)
+def sheet_of(path: Path) -> tuple[Path, str | None]:
+    """The file and the name of a sheet in `book.xlsx:Sheet`."""
+    found = _SHEET.fullmatch(path.name)
+    return (path.with_name(found[1]), found[2]) if found else (path, None)
 
 
-def _read_arrow(source: Path | io.BytesIO, path: Path) -> pl.DataFrame:
+def _read_sheet(path: Path) -> pl.DataFrame:
+    """A sheet of a spreadsheet; the first one unless named."""
+    with needed_for("a spreadsheet"):
+        import fastexcel
+    file, sheet = sheet_of(path)
+    data = read_whole(file)
+    try:
+        if zipfile.is_zipfile(io.BytesIO(data)):
+            with zipfile.ZipFile(io.BytesIO(data)) as parts:
+                check_size(sum(part.file_size for part in parts.infolist()), path, len(data))
+        book = fastexcel.read_excel(data)
+        names = book.sheet_names
+        if sheet is not None and sheet not in names:
+            raise DataError(f"no sheet {sheet!r}; there are {one_line(', '.join(names))}", path=file)
+        if sheet is None and len(names) > 1:
+            note_once("%s: read the sheet %s; give %s:NAME for another", file, names[0], file.name)
+        table = pl.DataFrame(
+            book.load_sheet(sheet or 0, schema_sample_rows=None, skip_whitespace_tail_rows=True)
+        )
+    except (fastexcel.FastExcelError, zipfile.BadZipFile) as error:
+        reason = one_line(str(error).split("\n")[0], 200)
+        raise DataError(
+            f"not readable as a spreadsheet ({reason}); save it again as CSV", path=file
+        ) from error
+    return table
+
+
+def _read_parquet(path: Path) -> pl.DataFrame:
+    packed = is_gzipped(path)
+    with io.BytesIO(read_whole(path, remedy="decompress it")) if packed else path.open("rb") as file:
+        check_dictionaries(file, path)
+        file.seek(0)
+        # glob=False, as a path may contain brackets and stars.
+        table = pl.read_parquet(file if packed else path, glob=False)
+    check_texts(table, path)
+    return table
+
+
+def _read_json_lines(path: Path) -> pl.DataFrame:
+    """Rows of JSON lines by polars, or by Python if polars doesn't read or would change them."""
+    lines = read_whole(path, UNLIMITED).removeprefix(codecs.BOM_UTF8)
+    if not _LONE_SURROGATE.search(lines):
+        with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema()
+            _check_keys(types, lines.count(b"\n") + 1, path, len(lines))
+            return pl.read_ndjson(io.BytesIO(lines), infer_schema_length=None)
+    del lines
+    return _from_objects((value for _, value in read_objects(path)), path)
+
+
+def _read_json(path: Path) -> pl.DataFrame:
+    values = json_values(path)
+    if not all(isinstance(value, dict) for value in values):
+        raise DataError("expected an array of objects", path=path)
+    return _from_objects(values, path)
+
+
+def json_values(path: Path) -> list[Any]:
+    """The values of a JSON array, which may be the value of a known key of an object."""
+    values = parse_json(read_text(path, remedy="put an object on each line and name it .jsonl"), path)
+    for name in ("data", "rows", "items", "records"):  # of Squad, the Hub's viewer, and web APIs
+        values = values[name] if isinstance(values, dict) and isinstance(values.get(name), list) else values
+    if not isinstance(values, list):
+        raise DataError("expected an array; name a file with an object on each line .jsonl", path=path)
+    return values
+
+
+def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path) -> pl.DataFrame:
+    """A table of JSON objects, made in blocks."""
+    frames, rows, schema = list[pl.DataFrame](), 0, dict[str, Any]()
+    found = iter(objects)
+    while block := list(islice(found, _BLOCK)):
+        frames.append(frame_of(block))
+        rows, schema = rows + len(block), {**schema, **frames[-1].schema}
+        _check_keys(schema, rows, path, path.stat().st_size)
+    return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """A table of rows; columns with values of several kinds become texts."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pl.DataFrame([pl.Series(name, [row.get(name) for row in rows], strict=False) for name in names])
+
+
+def _read_arrow(path: Path) -> pl.DataFrame:
     """An Arrow stream as written by `Dataset.save_to_disk`, memory-mapped unless gzipped."""
     import pyarrow as pa
 
     try:
         with (
             (
-                pa.memory_map(str(source)) if isinstance(source, Path) else pa.BufferReader(source.getvalue())
+                pa.BufferReader(read_whole(path, remedy="decompress it"))
+                if is_gzipped(path)
+                else pa.memory_map(str(path))
             ) as file,
             pa.ipc.open_stream(file) as reader,
         ):
@@ -153,19 +257,20 @@ def _read_arrow(source: Path | io.BytesIO, path: Path) -> pl.DataFrame:
                 batches.append(batch)
             table = pa.Table.from_batches(batches, reader.schema)
             table.validate(full=True)
-            return pl.DataFrame(table)
+            frame = pl.DataFrame(table)
+        check_texts(frame, path)
     except pa.ArrowException as error:
         reason = one_line(str(error), 200)
         raise DataError(
             f"not readable as an Arrow stream ({reason}); save the dataset again", path=path
         ) from error
+    return frame
 
 
-def _check_keys(lines: bytes, path: Path) -> None:
+def _check_keys(schema: Mapping[str, Any], rows: int, path: Path, size: int) -> None:
     """Refuse too many distinct keys: each becomes a column with a value in every row."""
-    types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema().dtypes()
-    keys, rows = sum(_fields(dtype) for dtype in types), lines.count(b"\n") + 1
-    if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * len(lines)):
+    keys = sum(_fields(dtype) for dtype in schema.values())
+    if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size):
         raise DataError(
             f"has {keys:,} distinct keys in {rows:,} lines; expected similar keys in every line", path=path
         )
@@ -178,25 +283,13 @@ def _fields(dtype: object) -> int:
     return 1 + _fields(dtype.inner) if isinstance(dtype, pl.List) else 1
 
 
-def _read(source: Path | io.BytesIO, suffix: str, separator: str, *, header: bool) -> pl.DataFrame:
-    # glob=False, as a path may contain brackets and stars; not every reader has it.
-    if suffix == ".parquet":
-        return pl.read_parquet(source, glob=False)
-    if separator:
-        table = pl.read_csv(
-            source,
-            has_header=header,
-            separator=separator,
-            quote_char=None if suffix == ".tsv" else '"',
-            infer_schema=False,
-            glob=False,
-        )
-        if not header:
-            table.columns = [str(number) for number in range(1, table.width + 1)]
-        return table
-    if suffix == ".json":
-        return pl.read_json(source, infer_schema_length=None)
-    return pl.read_ndjson(source, infer_schema_length=None)
+_READERS: Mapping[str, Callable[[Path], pl.DataFrame]] = {
+    ".parquet": _read_parquet,
+    ".arrow": _read_arrow,
+    ".json": _read_json,
+    **dict.fromkeys(_JSON_LINES, _read_json_lines),
+    **dict.fromkeys(SHEETS, _read_sheet),
+}
 
 
 ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]

@@ -9,25 +9,17 @@ from pathlib import Path
 import polars as pl
 
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
 from pairkit.app.progress import Listener, Progress
-from pairkit.dataset.columns import as_text
+from pairkit.dataset.columns import as_text, document_roles
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.parts import parts_of
-from pairkit.dataset.tables import first_row, has_header, is_table, read_table
+from pairkit.dataset.tables import is_table
 from pairkit.mining.documents import Document, html_blocks, markdown_blocks, plain_blocks
-from pairkit.system.lines import read_whole
+from pairkit.system.lines import read_text
 
 MOST_BYTES = 4 << 20  # of a file; a book has about 1 MiB
 _MARKDOWN, _HTML, _PLAIN = (".md", ".markdown", ".mdx"), (".html", ".htm", ".xhtml"), (".txt", ".text")
 _CARD = "README.md"  # describes a folder of tables and isn't a document
-_NAMES = {
-    "title": ("title", "headline", "subject"),
-    "body": ("body", "text", "content", "abstract", "description"),
-    "question": ("question", "query"),
-    "answer": ("answer", "response"),
-}
-_ROLES = (*_NAMES, "document")
 
 
 def read_documents(
@@ -92,8 +84,8 @@ def _of_files(
             dropped["too_large"] += 1
             continue
         try:
-            text = read_whole(file, MOST_BYTES).decode("utf-8-sig")
-        except UnicodeDecodeError:
+            text = read_text(file, MOST_BYTES)
+        except DataError:
             dropped["not_utf8"] += 1
             continue
         # A file name may be invalid Unicode.
@@ -112,19 +104,16 @@ def read_document(name: str, text: str) -> Document:
 
 
 def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
-    for where, table, _, _ in (part for parts in parts_of(source).values() for part in parts):
-        if isinstance(table, pl.DataFrame):
-            yield from _of_rows(table, where, 1, columns)
-        else:
-            header = has_header(table, columns)
-            frame = read_table(table, header=header)
-            yield from _of_rows(frame, table.name, first_row(table, header=header), columns)
+    for part in (part for parts in parts_of(source).values() for part in parts):
+        frame, first = part.read(columns)
+        where = part.table.name if isinstance(part.table, Path) else part.where
+        yield from _of_rows(frame, where, first, columns)
 
 
 def _of_rows(
     frame: pl.DataFrame, where: str, first: int, columns: Mapping[str, str] | None
 ) -> Iterator[Document]:
-    roles = _roles(frame.columns, where, columns)
+    roles = document_roles(frame.columns, where, columns)
     texts = {role: as_text(frame[name], where, first).fill_null("") for role, name in roles.items()}
     for number in range(frame.height):
         row = {role: column[number] for role, column in texts.items()}
@@ -132,30 +121,3 @@ def _of_rows(
         name = row.get("document") or f"{where}:{first + number}"
         blocks = tuple(plain_blocks(row.get("body", "")))
         yield Document(name, blocks, row.get("title"), asked, f"row {first + number}")
-
-
-def _roles(names: list[str], where: str, columns: Mapping[str, str] | None) -> dict[str, str]:
-    if columns:
-        if unknown := [role for role in columns if role not in _ROLES]:
-            raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(_ROLES)}")
-        if missing := [name for name in columns.values() if name not in names]:
-            raise DataError(f"no column {missing[0]!r}; there are {one_line(', '.join(names))}", path=where)
-        roles = dict(columns)
-    else:
-        known = {name.lower(): name for name in reversed(names)}
-        roles = {}
-        for role, usual in _NAMES.items():
-            if name := next((known[name] for name in usual if name in known), None):
-                roles[role] = name
-    for one, other in (("question", "answer"), ("answer", "question")):
-        if one in roles and other not in roles:
-            if columns:
-                raise ConfigError(f"column mapping {one!r}: also give {other}")
-            del roles[one]
-    if not {"question", "body"} & roles.keys():
-        raise DataError(
-            f"found the columns {one_line(', '.join(names))}, expected title and body, question and answer,"
-            " or text; rename them or give a mapping such as title=headline,body=article",
-            path=where,
-        )
-    return roles

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
+import logging
 import os
 import stat
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pairkit.app.errors import DataError
+from pairkit.app.printable import one_line
 
+_LOG = logging.getLogger(__name__)
 MAX_LINE_BYTES = 16 << 20  # 250 times GitHub's longest text
 MAX_WHOLE_BYTES = 512 << 20  # of a file that can't be streamed, such as a JSON array
 UNLIMITED = 1 << 62
@@ -28,11 +33,16 @@ def is_gzipped(path: Path) -> bool:
     return path.suffix.lower() == ".gz"
 
 
-def read_lines(path: Path, *, pass_over: Callable[[int], None] | None = None) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers from 1, including line feeds; other line separators don't end a line."""
+def read_lines(
+    path: Path, *, pass_over: Callable[[int], None] | None = None, as_utf8: bool = False
+) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers from 1, including line feeds; other line separators don't end a line.
+
+    With `as_utf8`, UTF-16 with a byte order mark becomes UTF-8.
+    """
     row = 0
     try:
-        with open_regular(path) as file:
+        with _open_as_utf8(path) if as_utf8 else open_regular(path) as file:
             while line := file.readline(MAX_LINE_BYTES + 1):
                 row += 1
                 if len(line) <= MAX_LINE_BYTES:
@@ -50,26 +60,66 @@ def read_lines(path: Path, *, pass_over: Callable[[int], None] | None = None) ->
                     line = file.readline(MAX_LINE_BYTES)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
-    except (OSError, EOFError, zlib.error, _TooLargeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error, _TooLargeError) as error:
         raise _unreadable(error, path, row + 1) from error
 
 
 def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines as UTF-8 text without a byte order mark."""
-    for row, line in read_lines(path):
-        yield row, _decoded(line, path, row)
+    """Lines as text without a byte order mark."""
+    decoder = _Decoder(path)
+    for row, line in read_lines(path, as_utf8=True):
+        yield row, decoder.decode(line, row)
 
 
-def _decoded(line: bytes, path: Path, row: int) -> str:
-    try:
-        return line.decode("utf-8-sig" if row == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"not UTF-8 (byte {line[error.start]:#04x}); convert the file, for example with"
-            " iconv -f latin1 -t utf-8",
-            path=path,
-            row=row,
-        ) from error
+class _Decoder:
+    """Decodes a file's lines as UTF-8, or as Windows-1252 if only ASCII is also UTF-8."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._first: tuple[str, int] | None = None  # encoding and row of the first line beyond ASCII
+
+    def decode(self, line: bytes, row: int) -> str:
+        if row == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        if line.isascii():
+            return line.decode("ascii")
+        at = row
+        try:
+            text, encoding = line.decode(), "UTF-8"
+        except UnicodeDecodeError as error:
+            at += line.count(b"\n", 0, error.start)
+            text, encoding = self._as_windows(line, at), "Windows-1252"
+        usual, since = self._first = self._first or (encoding, at)
+        if encoding != usual:
+            raise DataError(
+                f"is {encoding}, but row {since} is {usual}; save all rows as UTF-8", path=self._path, row=at
+            )
+        return text
+
+    def _as_windows(self, line: bytes, row: int) -> str:
+        try:
+            text = line.decode("cp1252")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"neither UTF-8 nor Windows-1252 (byte {line[error.start]:#04x}); save the file as UTF-8 in"
+                " the program that wrote it",
+                path=self._path,
+                row=row,
+            ) from error
+        if self._first is None:
+            start = next(number for number, character in enumerate(text) if character > "\x7f")
+            note_once(
+                "%s: not UTF-8, so read as Windows-1252; row %d has %r: if that is wrong, save it as UTF-8 in"
+                " the program that wrote it",
+                *(self._path, row, one_line(text[max(0, start - 15) : start + 15])),
+            )
+        return text
+
+
+@lru_cache(1000)
+def note_once(message: str, *words: object) -> None:
+    """Log a warning, but not again when the file is read again."""
+    _LOG.warning(message, *words)
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
@@ -86,9 +136,10 @@ def read_objects(
 
     Invalid lines raise an error; if `broken` is given, it receives the error and the line is skipped.
     """
-    for row, line in read_lines(path):
+    decoder = _Decoder(path)
+    for row, line in read_lines(path, as_utf8=True):
         try:
-            text = _decoded(line, path, row)
+            text = decoder.decode(line, row)
             value = _object(text, path, row) if text.strip() else None
         except DataError as error:
             if broken is None:
@@ -125,25 +176,49 @@ def parse_json(text: str, path: Path, row: int = 1) -> Any:
         raise DataError("not JSON (too deep or too large); fix the file", path=path, row=row) from error
 
 
-def read_whole(path: Path, max_bytes: int | None = None, *, remedy: str = "split the file") -> bytes:
-    """The decompressed content of a file."""
+def read_text(path: Path, max_bytes: int | None = None, *, remedy: str = "split the file") -> str:
+    """The content of a text file."""
+    decoder = _Decoder(path)
+    whole = io.BytesIO(read_whole(path, max_bytes, remedy=remedy, as_utf8=True))
+    return "".join(decoder.decode(line, row) for row, line in enumerate(whole, 1))
+
+
+def read_whole(
+    path: Path, max_bytes: int | None = None, *, remedy: str = "split the file", as_utf8: bool = False
+) -> bytes:
+    """The decompressed content of a file; `as_utf8` as for `read_lines`."""
     limit = MAX_WHOLE_BYTES if max_bytes is None else max_bytes
     whole = bytearray()
     try:
-        with open_regular(path) as file:
+        with _open_as_utf8(path) if as_utf8 else open_regular(path) as file:
             while block := file.read(_BLOCK_BYTES):
                 whole += block
                 if len(whole) > limit:
                     raise DataError(f"has more than {limit >> 20} MiB; {remedy}", path=path)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
-    except (OSError, EOFError, zlib.error, _TooLargeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error, _TooLargeError) as error:
         raise _unreadable(error, path, None) from error
     return bytes(whole)
 
 
 @contextmanager
-def open_regular(path: Path) -> Iterator[io.BufferedIOBase]:
+def _open_as_utf8(path: Path) -> Iterator[io.BufferedIOBase]:
+    """The bytes of a text file; UTF-16 with a byte order mark becomes UTF-8."""
+    with open_regular(path) as file:
+        if file.peek(2)[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            yield file
+            return
+        data = file.read(MAX_WHOLE_BYTES + 1)
+        if len(data) > MAX_WHOLE_BYTES:
+            raise DataError(
+                f"is UTF-16 of more than {MAX_WHOLE_BYTES >> 20} MiB; save it as UTF-8", path=path
+            )
+        yield io.BytesIO(data.decode("utf-16").encode())
+
+
+@contextmanager
+def open_regular(path: Path) -> Iterator[io.BufferedReader]:
     """A file's bytes, decompressed up to a limit; pipes and devices are refused."""
     with open(path, "rb", opener=_open_at_once) as compressed:
         status = os.fstat(compressed.fileno())

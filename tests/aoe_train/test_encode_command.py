@@ -33,7 +33,7 @@ def test_flags_and_the_json_object(bert: Path, tmp_path: Path):
     texts = write_texts(tmp_path / "in.txt", 9)
     pl.DataFrame({"body": texts, "n": range(9)}).write_parquet(tmp_path / "in.parquet")
     out = tmp_path / "out.parquet"
-    flags = ("--text-column", "body", "--normalize", "--batch-tokens", "16", "--precision", "fp32", "--json")
+    flags = ("--columns", "text=body", "--normalize", "--batch-tokens", "16", "--precision", "fp32", "--json")
     result = json.loads(aoe("encode", tmp_path / "in.parquet", "--model", bert, "--out", out, *flags))
     expected = {"out": str(out), "texts": 9, "dim": 32, "quantize": "float32", "resumed": 0}
     assert result == {**expected, "seconds": result["seconds"], "texts_per_s": result["texts_per_s"]}

@@ -294,7 +294,7 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(
         (SHIPS, {"by": "words"}, "by"),
         (SHIPS, {"rank_range": "50,10"}, "such as 10,50"),
         (SHIPS, {"rank_range": (0, 3), "num_negatives": 5}, "5 negatives from 3 candidates"),
-        (SHIPS, {"text_column": "body"}, "applies to a corpus"),
+        (SHIPS, {"corpus_columns": {"text": "body"}}, "applies to a corpus"),
         (SHIPS, {"model": ["minilm", "smollm2"]}, "found several, expected one"),
         ("texts.txt", {}, "`aoe sample` draws pairs"),
         (SHIPS, {"num_negatives": 0}, "num_negatives"),

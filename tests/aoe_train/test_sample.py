@@ -98,7 +98,7 @@ REFUSED: dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]] = {
     "no query": (["a", "b"], [Model(), Model(1)], {"queries": ["", " "]}, DataError, "no row has a text"),
     "no results": (["a", "b"], [Model()], {"top": 0}, ConfigError, "top"),
     "another role than text": (
-        *(["a", "b"], [Model()], {"columns": {"anchor": "a"}}, ConfigError, "expected text, such as text="),
+        *(["a", "b"], [Model()], {"columns": {"anchor": "a"}}, ConfigError, "expected one of text, title"),
     ),
     "results without queries": (["a", "b"], [Model()], {"top": 5}, ConfigError, "--top 5 needs --queries"),
 }

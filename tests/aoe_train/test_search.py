@@ -54,13 +54,23 @@ def made(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_a_search_for_a_key_finds_its_row_first(bert: Path, tmp_path: Path) -> None:
+    keys = [f"SUP-{number:05}" for number in range(60)]
+    rows = issues().drop("number").with_columns(id=pl.lit("tickets/t#1"), key=pl.Series(keys))
+    aoe_train.index(rows, model=bert, out=tmp_path / "index", **QUIET)
+    index = aoe_train.open_index(tmp_path / "index")
+    for key in keys[::20]:
+        for by in ("both", "words"):
+            assert index.search(key.lower(), by=by)[0].known == ("key", key)
+
+
 def test_text_columns_of_a_table(tmp_path: Path):
     rows = read_rows(issues(3))
     assert rows.columns == ("title", "body")
     first = issues(3).row(0, named=True)
     assert rows.texts[0] == f"{first['title']}\n\n{first['body']}"
     assert rows.frame.columns == ["number", "title", "body", "state"]  # lists are no values to filter by
-    assert read_rows(issues(3), ["body"]).columns == ("body",)
+    assert read_rows(issues(3), {"text": "body"}).columns == ("body",)
     lines = tmp_path / "texts.txt"
     lines.write_text("one\ntwo\n")
     assert read_rows(lines).texts == ["one", "two"]
@@ -71,13 +81,14 @@ def test_text_columns_of_a_table(tmp_path: Path):
 @pytest.mark.parametrize(
     ("rows", "columns", "words"),
     [
-        ([{"a": "x", "b": "y"}], [], "found the columns a, b; expected text, or title and body"),
-        ([{"a": "x"}], ["b"], "no column 'b'; choose from a"),
-        ([{"text": ["x"]}], [], "contains lists"),
-        ([{"text": " "}], [], "no row has a text in text"),
+        ([{"a": "x", "b": 1}, {"c": 2}], {}, "no known text column among a, b, c; name it"),
+        ([{"a": "x"}], {"text": "b"}, "no column 'b' for text; there are a"),
+        ([{"a": "x"}], {"title": "b"}, "no column 'b'; there are a"),
+        ([{"text": ["x"]}], {}, "contains lists"),
+        ([{"text": " "}], {}, "no row has a text in text"),
     ],
 )
-def test_tables_without_texts_are_refused(rows: Any, columns: list[str], words: str):
+def test_tables_without_texts_are_refused(rows: Any, columns: dict[str, str], words: str):
     with pytest.raises(DataError, match=words):
         read_rows(rows, columns)
 
@@ -87,7 +98,7 @@ def test_columns_that_can_not_be_text():
     assert read_rows([{"text": "one", **odd}]).frame.columns == ["text", "day"]
     for name, held in (("bytes", "Binary"), ("span", "Duration"), ("thing", "Object")):
         with pytest.raises(DataError, match=f"the column '{name}' contains {held}.*; expected texts"):
-            read_rows([odd], [name])
+            read_rows([odd], {"text": name})
 
 
 def test_filters_and_json_of_all_column_types(bert: Path, tmp_path: Path):
@@ -210,7 +221,7 @@ def test_other_folders_and_columns_are_not_replaced(bert: Path, tmp_path: Path):
     with pytest.raises(DataError, match="the column sha256 is reserved"):
         aoe_train.index([{"text": "a dog", "sha256": "mine"}], model=bert, out=out, **QUIET)
     aoe_train.index(TEXTS, model=bert, out=out, **QUIET)
-    how: dict[str, Any] = {"model": bert, "out": tmp_path / "anew", "text_column": "text", **QUIET}
+    how: dict[str, Any] = {"model": bert, "out": tmp_path / "anew", "columns": {"text": "text"}, **QUIET}
     assert aoe_train.index(out / "rows.parquet", **how).rows == len(TEXTS)
 
 

@@ -29,7 +29,7 @@ def source(tmp_path: Path) -> Path:
         ((*WORDNET, "--size", "0"), "--size 0: "),
         ((*WORDNET, "--aggregation", "vote"), "rules can't judge"),
         (("--llm", "chatgpt", "--local-only"), "may send text to another machine"),
-        ((*WORDNET, "--text-column", "body"), "--text-column"),
+        ((*WORDNET, "--columns", "text=body"), "--columns"),
     ],
 )
 def test_settings(source: Path, tmp_path: Path, flags: tuple[str, ...], says: str) -> None:
@@ -43,7 +43,7 @@ def test_settings(source: Path, tmp_path: Path, flags: tuple[str, ...], says: st
     ("name", "content", "code", "says"),
     [
         ("none.txt", None, 2, "no such file"),
-        ("bad.txt", b"\xff\xfe\xff good", 3, "UTF-8"),
+        ("bad.txt", b"\x81 good", 3, "UTF-8"),
         ("bad.parquet", b"PAR1nothing", 3, "bad.parquet"),
         ("bad.jsonl", b'{"text": "fine"}\n{"text": ', 3, "bad.jsonl:2"),
         ("long.txt", b"word " * 10_000, 3, "too_long 1"),

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import gis_builder
-from gis_builder.pairing.build import RENDERED_COLUMNS as COLUMNS
+from gis_builder.pairing.build import RENDERED_COLUMNS, TICKET_COLUMNS
 from gis_builder.store import Page, RepoOutcome, RepoRow
 from gis_builder.store.store import open_store
 from pairkit.app.errors import ConfigError
@@ -24,7 +24,9 @@ def test_issues_are_rendered_as_in_a_dataset(tmp_path: Path) -> None:
     pairs = gis_builder.pair(work, tmp_path / "gis", progress=False).pairs.rows
     counts = gis_builder.render(work, file, progress=False).counts
     rows = pl.read_parquet(file)
-    assert dict(rows.schema) == COLUMNS
+    assert rows.schema == {
+        name: kind for name, kind in RENDERED_COLUMNS.items() if name not in TICKET_COLUMNS
+    }
     assert rows.height == counts["written"] == rows["id"].n_unique()
     texts = dict(rows.select("id", "text").iter_rows())
     for side in ("1", "2"):

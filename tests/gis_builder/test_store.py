@@ -190,7 +190,7 @@ def of_another_program(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda _: None, "no crawl store; run the crawl first"),
+        (lambda _: None, "no such store; run `gis import` or `gis crawl` first"),
         (of_a_newer_version, r"made by a newer version \(99, here 1\): update aoe-toolkit, or choose"),
         (of_another_program, "not a crawl store"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,8 @@ def rows_of(ids: list[str]) -> list[list[str]]:
 def with_links(root: Path) -> dict[str, Any]:
     table(root / "tickets.csv", HEADER, rows_of(["T-0001", "T-0002", "T-0003"]))
     return {
-        "links": table(root / "pairs.csv", ["id", "duplicate_of"], [["T-0002", "T-0001"], ["T-9", "T-0001"]])
+        "links": table(root / "pairs.csv", ["Nr", "Of"], [["T-0002", "T-0001"], ["T-9", "T-0001"]]),
+        "link_columns": {"duplicate_of": "Of"},
     }
 
 
@@ -282,12 +284,81 @@ def test_every_link_of_a_ticket_counts(root: Path, store: Store) -> None:
         ("1.0", "2.0", "1"),
         ("v1.0", "v2.0", "v1.0"),
         ("1", "2", "https://desk.example.com/tickets/1/"),
+        ("SUP-00001", "SUP-00002", "SUP-1"),
+        ("SUP-00001", "SUP-00002", "sup-00001"),
+        ("SUP-00001", "SUP-00002", "see SUP-00001"),
+        ("SUP-00001", "SUP-00002", "SUP-1 (same customer)"),
+        ("SUP-00001", "SUP-00002", "2 customers, duplicate of SUP 00001"),
+        ("SUP-00001", "SUP-00002", "#1"),
+        ("SUP-00001", "SUP-00002", "1"),
+        ("SUP-00001", "SUP-00002", "ticket-1"),
+        ("SUP-00001", "SUP-00002", "https://acme.example.com/tickets/SUP-00001?tab=1"),
     ],
 )
 def test_spellings_of_ids(root: Path, store: Store, first: str, second: str, link: str) -> None:
     rows = [[*row, own] for row, own in zip(rows_of([first, second, "3"]), ("", link, ""), strict=True)]
     import_dump(table(root / "t.csv", [*HEADER, "duplicate_of"], rows), store, ignore)
     assert [verdict.outcome for verdict in judge(store, ["tickets/t"])].count("duplicate") == 1
+
+
+@pytest.mark.parametrize(
+    ("cell", "reasons"),
+    [
+        ("n/a", []),
+        ("-", []),
+        ("None", []),
+        ("AB-1; see AB-99", ["to a ticket outside the import"]),
+        ("XY-1", ["to a ticket outside the import"]),
+        ("2 customers", ["to a ticket outside the import"]),
+        ("the one from May", ["without an id"]),
+        ("ab-02", ["to the ticket itself"]),
+        ("ab-3", ["to one of several tickets"]),
+        ("https://desk.example.com/other/issues/1", ["to a ticket outside the import"]),
+    ],
+)
+def test_skipped_links_are_listed_by_reason(root: Path, store: Store, cell: str, reasons: list[str]) -> None:
+    ids, page = ["AB-1", "AB-2", "AB-3", "AB-03"], "https://desk.example.com/acme/issues/"
+    rows = [[own, "Title", "2024-01-01", "" if own != "AB-2" else cell, f"{page}{own}", "a/b"] for own in ids]
+    import_dump(
+        table(root / "t.csv", ["id", "title", "created", "duplicate of", "url", "repo"], rows), store, ignore
+    )
+    skipped = store.path.with_name("skipped_links.csv")
+    rest = pl.read_csv(skipped)["reason"].to_list() if skipped.exists() else []
+    assert rest == reasons
+
+
+@pytest.mark.parametrize(
+    ("times", "options", "first"),
+    [
+        (["03/04/2024", "31/03/2024"], {}, "2024-04-03T00:00:00Z"),
+        (["03/04/2024 1:05 PM", "03/31/2024"], {}, "2024-03-04T13:05:00Z"),
+        (["03/04/2024", "04/03/2024"], {"date_format": "%m/%d/%Y"}, "2024-03-04T00:00:00Z"),
+        (
+            ["03/04/2024", "04/03/2024"],
+            {},
+            "t.csv: dates such as 03/04/2024 can have the day or the month first",
+        ),
+        (["03/04/2024", "31/03/2024", "03/31/2024"], {}, "t.csv: dates such as 03/04/2024 have both orders"),
+        (["2024-01-31", "x"], {"date_format": "%q"}, "date_format = '%q': expected such as"),
+        (["Wed, 31 Jan 2024 11:21:41 -0100"], {}, "2024-01-31T12:21:41Z"),
+        (["Wed Jan 31 2024 11:21:41 GMT+0100 (CET)"], {}, "2024-01-31T10:21:41Z"),
+        (["1706600000"], {}, "2024-01-30T07:33:20Z"),
+        (["1706600000000"], {}, "2024-01-30T07:33:20Z"),
+        (["31. März 2024 10:00 Uhr"], {}, "2024-03-31T10:00:00Z"),
+        (["Jan 31, 2024, 10:00 AM"], {}, "2024-01-31T10:00:00Z"),
+        (["24-31-01"], {"date_format": "%y-%d-%m"}, "2024-01-31T00:00:00Z"),
+    ],
+)
+def test_times(root: Path, store: Store, times: list[str], options: dict[str, str], first: str) -> None:
+    path = table(
+        root / "t.csv", ["id", "title", "created"], [[str(n), "x", t] for n, t in enumerate(times, 1)]
+    )
+    if first.endswith("Z"):
+        import_dump(path, store, ignore, ImportOptions(**options))
+        assert next(store.issues("tickets/t")).created_at == first
+    else:
+        with pytest.raises((DataError, ConfigError), match=re.escape(first)):
+            import_dump(path, store, ignore, ImportOptions(**options))
 
 
 def test_a_later_export_keeps_the_numbers(root: Path, store: Store) -> None:
@@ -326,19 +397,22 @@ def test_ids_in_texts_become_references(root: Path, store: Store) -> None:
             "t.csv: no column for title; the columns are id, a; b; c; d,",
         ),
         ("id,title,created_at\n1,a,2024-01-01\n2,,2024-01-01\n", "t.csv:3: title: empty"),
-        ("id,title,created_at\n1,a,12/31/2024\n", "t.csv:2: created_at: unknown time format; expected"),
+        (
+            "id,title,created_at\n1,a,12/31/2024 25:00\n",
+            "t.csv:2: created_at: unknown time '12/31/2024 25:00'; expected",
+        ),
         ("id,title,created_at\n1,a,\n", "t.csv:2: created_at: empty"),
-        ("id,title,created_at\n1,a,1066-10-14\n", "t.csv:2: a time outside the years"),
+        ("id,title,created_at\n1,a,1066-10-14\n", "t.csv:2: created_at: a time outside the years"),
         (",title,created_at\n,a,2024-01-01\n", "t.csv: no column for id"),
         ("id,title,created_at\n,a,2024-01-01\n", "t.csv:2: id: expected one line"),
-        ("id,title,created_at\n1,a,2024-01-01,b\n", "t.csv:2: 4 cells, expected 3; quote"),
-        ('id,title,created_at\n1,"a"b,2024-01-01\n', "t.csv:2: not a row of a table"),
-        ('id,title,created_at\n1,a,2024-01-01\n2,"a,2024-01-01\n', "t.csv:3: not a row of a table"),
+        ("id,title,created_at\n1,a,2024-01-01,b\n", "t.csv:2: 4 cells, expected 3, so 'b' is beyond"),
+        ('id,title,created_at\n1,"a"b,2024-01-01\n', "t.csv:2: text after a quoted cell"),
+        ('id,title,created_at\n1,a,2024-01-01\n2,"a,2024-01-01\n', "t.csv:3: a quotation mark opens a cell"),
         (
             'id,title,created_at\n1,"a,2024-01-01\n2,a,2024-01-01\n3,a,2024-01-01\n',
-            "t.csv:2: lines 2 to 4 are not a row of a table",
+            "t.csv:2: lines 2 to 4: a quotation mark opens a cell",
         ),
-        ("id,title,created_at\n1,\xff,2024-01-01\n", "t.csv:2: not UTF-8"),
+        ("id,title,created_at\n1,\x81,2024-01-01\n", "t.csv:2: neither UTF-8 nor Windows-1252"),
         ("id,title,created_at\n", "contains no issue"),
         ("", "contains no issue"),
     ],
@@ -409,7 +483,12 @@ def test_damaged_rows_and_files_are_skipped_and_counted(root: Path, store: Store
         "people.csv",
         "labels.json",
     ]
-    assert "1 duplicate links skipped (1 of 77): import both tickets of each" in messages
+    (links,) = (line for line in messages if "links skipped" in line)
+    assert links.startswith(
+        "1 duplicate links skipped: 1 to a ticket outside the import; first 1 to 77; list: "
+    )
+    listed = Path(links.rpartition("list: ")[2]).read_text()
+    assert listed == "id,duplicate_of,reason\n1,77,to a ticket outside the import\n"
     (words,) = (line for line in messages if "damaged rows" in line)
     assert words.startswith("6 damaged rows or files were skipped: ")
     assert words.count("; ") >= 2
@@ -470,10 +549,57 @@ def test_wrong_options_are_refused(root: Path, tmp_path: Path) -> None:
         gis_builder.import_tracker(tmp_path / "dump", tmp_path / "work", links=path, progress=False)
 
 
-def test_spreadsheets_are_refused(root: Path, store: Store) -> None:
-    (root / "t.XLSX").write_bytes(b"PK")
-    with pytest.raises(DataError, match="save the sheet as CSV"):
-        import_dump(root / "t.XLSX", store, ignore)
+@pytest.mark.parametrize(("name", "remedy"), [("t.XML", "export CSV or JSON"), ("t.tar.gz", "unpack it")])
+def test_other_files_are_refused(root: Path, store: Store, name: str, remedy: str) -> None:
+    (root / name).write_bytes(b"PK")
+    with pytest.raises(DataError, match=remedy):
+        import_dump(root / name, store, ignore)
+
+
+def test_a_preview_shows_columns_times_links_and_tickets(root: Path, tmp_path: Path) -> None:
+    header = ["Nr", "Betreff", "Created", "Duplicate of", "Cost"]
+    rows = [
+        ["A-01", "One", "31/12/2024", "", "5"],
+        ["A-02", "Two", "01/02/2025", "see a-1", ""],
+        ["A-3", "x", "1/1/2025", "?9", ""],
+    ]
+    path = table(root / "t.csv", header, rows)
+    seen = gis_builder.preview_import(path, tmp_path / "work", columns={"title": "Betreff"}, progress=False)
+    assert [tuple(column.values())[1:] for column in seen.columns] == [
+        ("Nr", "id", "A-01", ""),
+        ("Betreff", "title", "One", ""),
+        ("Created", "created_at", "31/12/2024", "2024-12-31T00:00:00Z"),
+        ("Duplicate of", "duplicate_of", "see a-1", ""),
+        ("Cost", "not used", "5", ""),
+    ]
+    assert [(one["key"], one["created_at"][:10], one["duplicate_of"]) for one in seen.tickets] == [
+        ("A-01", "2024-12-31", ""), ("A-02", "2025-02-01", "A-01"), ("A-3", "2025-01-01", ""),
+    ]  # fmt: skip
+    assert seen.lines()[:2] == ["tickets/t: 3 issues", "1 duplicate links"]
+    assert "1 to a ticket outside the import; first A-3 to ?9" in seen.lines()[2]
+    assert not (tmp_path / "work").exists()
+
+
+def test_keys_states_and_priorities_stay(root: Path, tmp_path: Path) -> None:
+    header = ["id", "title", "created", "state", "priority", "labels"]
+    path = table(root / "t.csv", header, [["SUP-007", "Slow search", "2024-01-01", "solved", "High", "a, b"]])
+    crawled = gis_builder.import_tracker(path, tmp_path / "work", progress=False)
+    assert crawled.notes() == []
+    assert "points" not in repr(crawled.status)
+    rendered = gis_builder.render(tmp_path / "work", tmp_path / "t.parquet", progress=False)
+    (row,) = pl.read_parquet(rendered.out).rows(named=True)
+    assert (row["key"], row["state"], row["priority"], row["labels"]) == ("SUP-007", "closed", "High", "a, b")
+    with pytest.raises(ConfigError, match=r"no index\.json"):  # the ticket was found
+        gis_builder.suggest(row["repo"], "SUP-007", work=tmp_path / "work", index=tmp_path)
+
+
+def test_after_an_import_without_issues_nothing_is_detected_or_paired(root: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    with pytest.raises(DataError, match="contains no issue"):
+        gis_builder.import_tracker(table(root / "t.csv", HEADER, []), work, progress=False)
+    for step in (gis_builder.detect, gis_builder.pair):
+        with pytest.raises(DataError, match="contains no issues; run `gis import`"):
+            step(work, progress=False)
 
 
 def test_the_sample_becomes_a_dataset(tmp_path: Path) -> None:

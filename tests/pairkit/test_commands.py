@@ -207,7 +207,8 @@ def test_columns_by_name_or_number() -> None:
     assert columns_given("text1=a,text2=b") == {"text1": "a", "text2": "b"}
     assert columns_given("1, 2,4") == {"text1": "1", "text2": "2", "label": "4"}
     assert columns_given("2,1") == {"anchor": "2", "positive": "1"}
-    for wrong in ("1", "1,2,3,4"):
+    assert columns_given("2") == {"text": "2"}
+    for wrong in ("1,2,3,4",):
         with pytest.raises(ConfigError, match=f"^--columns {wrong}: expected the numbers of two texts"):
             columns_given(wrong)
     assert mapping("--columns", "text1=a, text2 = b=c,") == {"text1": "a", "text2": "b=c"}

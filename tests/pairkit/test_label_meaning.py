@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -84,15 +86,15 @@ def test_nli_labels_skip_neutral(texts: tuple[str, str]) -> None:
         ([1, 0, "same"], {}, r":3: label 'same'; .*Found 0, 1, same: map words"),
         (["1", "0", "same"], {}, r":3: label 'same'; expected 0 or 1, or a score"),
         (["true", "yes"], {}, r":2: label 'yes'; .*--labels yes=1 "),
-        (["yes", "1", "?"], {}, r":3: label '\?'; .*Found 1, \?, yes: .*--labels 1=1,\?=skip "),
+        (["yes", "1", "?"], {}, r":3: label '\?'; .*Found 1, \?, yes: .*--labels '1=1,\?=skip' "),
         (["-", "true"], {}, r":1: label '-'"),
         ([1, None], {}, r":2: label None is missing; fill it, drop the row, or leave"),
         ([1.0, math.nan], {}, r":2: label nan is missing"),
         (["1", " "], {}, r":2: label ' ' is missing"),
         (["0.5", "nan"], {}, r":2: label 'nan' is missing"),
-        ([0.5, math.inf], {}, r":2: label inf; expected 0 or 1, or a score from 0 to 5"),
-        ([0.5, -0.5], {}, r":2: label -0\.5; .*--label-range"),
-        ([0, 57], {}, r":2: label 57; .*--label-range 0,100"),
+        ([0.5, math.inf], {}, r":2: label inf is missing"),
+        ([0.5, -0.5], {}, r":2: label -0\.5; .*--label-range -1,1 "),
+        ([0, 57], {}, r":2: label 57; .*--label-range 0,57 "),
         (["1_0", "1"], {}, r":1: label '1_0'; "),
     ],
 )
@@ -100,6 +102,9 @@ def test_uncertain_labels_are_refused(labels: list[Any], names: dict[str, Any], 
     with pytest.raises(DataError, match=says) as raised:
         read(labels, **names)
     assert "\n" not in str(raised.value)
+    for flag, value in re.findall(r"--(labels|label-range) (.+?) (?:or --|\(label)", str(raised.value)):
+        rules = {"user_labels" if flag == "labels" else "scale": shlex.split(value)[0]}
+        read(labels, **rules, **names)
 
 
 @pytest.mark.parametrize(

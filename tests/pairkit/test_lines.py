@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import os
 import random
+import re
 from itertools import islice
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from pairkit.app.errors import DataError
 from pairkit.dataset.tables import read_table
 from pairkit.system import lines
-from pairkit.system.lines import read_lines, read_objects, read_text_lines, read_whole
+from pairkit.system.lines import read_lines, read_objects, read_text, read_text_lines, read_whole
 from tests.pairkit.peak import peak_mib
 
 MIB = 1 << 20
@@ -90,13 +91,31 @@ def test_limit_on_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         read_table(path)
 
 
-def test_invalid_utf8_names_its_row(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        ("\ufeffone\r\ntwo\u2028three\n".encode(), ["one\r\n", "two\u2028three\n"]),
+        *(("eins\nzwölf\n".encode(code), ["eins\n", "zwölf\n"]) for code in ("utf-16", "cp1252")),
+        (b"\xfe\xff" + "zwölf 😀\r\n".encode("utf-16-be"), ["zwölf 😀\r\n"]),
+        (b"\xef\xbb\xbfNr\n\x80 5\n", ["Nr\n", "€ 5\n"]),
+        ("zwölf\n".encode() + b"zw\xf6lf\n", "a.txt:2: is Windows-1252, but row 1 is UTF-8"),
+        (b"a\n\x81\n", r"a.txt:2: neither UTF-8 nor Windows-1252 \(byte 0x81\)"),
+        (b"\xff\xfea", "a.txt:1: not readable"),
+    ],
+)
+def test_encodings(
+    tmp_path: Path, data: bytes, found: list[str] | str, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "a.txt"
-    path.write_bytes("\ufeffone\r\ntwo\u2028three\n".encode() + b"\xe9\n")
-    found = read_text_lines(path)
-    assert [*islice(found, 2)] == [(1, "one\r\n"), (2, "two\u2028three\n")]
-    with pytest.raises(DataError, match=r"a\.txt:3: not UTF-8 \(byte 0xe9\); convert the file"):
-        next(found)
+    path.write_bytes(data)
+    if isinstance(found, str):
+        with pytest.raises(DataError, match=found):
+            list(read_text_lines(path))
+        return
+    assert [*read_text_lines(path)] == [*read_text_lines(path)] == [*enumerate(found, 1)]
+    assert read_text(path) == "".join(found)
+    shown = r"read as Windows-1252; row 2 has '(zwölf|€ 5)': if that is wrong"
+    assert len(re.findall(shown, caplog.text)) == len(caplog.records) == ("Windows" in caplog.text)
 
 
 @pytest.mark.parametrize(

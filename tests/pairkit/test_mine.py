@@ -145,7 +145,7 @@ def test_tables_of_documents(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"heading": "a"}, "'heading': expected one of title, body"),
+        ({"heading": "a"}, "'heading': expected one of text, title, body"),
         ({"title": "b"}, "no column 'b'"),
         ({"question": "a"}, "'question': also give answer"),
         ({"title": "a"}, "expected title and body, question and answer, or text"),
@@ -183,7 +183,7 @@ def test_drop_reasons(tmp_path: Path) -> None:
     assert made.dropped["place"].to_list()
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "a.md").write_text("# Pump\n\nIt pumps.\n")
-    (tmp_path / "d" / "b.md").write_bytes(b"# P\xff\n")
+    (tmp_path / "d" / "b.md").write_bytes(b"# P\x81\n")
     (tmp_path / "d" / "c.md").write_bytes(b"# P\n" * (2 << 20))
     (tmp_path / "d" / "d.pdf").write_bytes(b"")
     statistics = mined(tmp_path / "d").statistics

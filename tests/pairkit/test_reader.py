@@ -54,18 +54,10 @@ def test_csv_from_spreadsheets(tmp_path: Path, name: str, mark: str) -> None:
     assert rows(path, columns=columns)[0] == ("one", "two", 1)
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
-def test_other_encodings(tmp_path: Path, name: str) -> None:
-    lines = ['{"text1": "a"}', '{"text1": "ö"}'] if name == "a.jsonl" else ["text1", "ö"]
-    (tmp_path / name).write_bytes("\n".join([*lines, ""]).encode("latin-1"))
-    with pytest.raises(DataError, match=rf"{name}:2: not UTF-8 \(byte 0xf6\); convert .* iconv -f latin1"):
-        read_rows(tmp_path / name)
-
-
 def test_tsv_has_no_quoting(tmp_path: Path) -> None:
-    path = put(tmp_path / "dev.tsv.gz", 'score\tsentence1\tsentence2\n4.5\t"one\ttwo"\n0\t1\t2\n')
+    path = put(tmp_path / "dev.tsv.gz", 'score\tsentence1\tsentence2\n4.5\t"one\ttwo" \n0\t1\t2\n')
     dataset = read_pairs(path)
-    assert rows(path) == [('"one', 'two"', 4.5), ("1", "2", 0.0)]
+    assert rows(path) == [('"one', 'two" ', 4.5), ("1", "2", 0.0)]
     assert list(dataset.splits) == ["validation"]
     assert dataset.label_kind == "graded"
     assert dataset.splits["validation"]["label"].dtype == pl.Float32
@@ -141,10 +133,10 @@ def test_folder_of_splits(tmp_path: Path) -> None:
         ("a.csv", "text1,text2,label\na,b,\n", r"a\.csv:2: label None"),
         ("a.csv", "text1,text2,label\na,b,nan\n", r"a\.csv:2: label 'nan'"),
         ("a.csv", "text1,text2,label\na,b,-0.5\n", r"a\.csv:2: label '-0.5'"),
-        ("a.csv", "text1,text2,label\na,b,1,4\n", r"a\.csv: not readable as csv"),
+        ("a.csv", "text1,text2,label\na,b,1,4\n", r"a\.csv:2: 4 cells, expected 3, so '4' is"),
         ("a.csv", "premise,hypothesis,label\na,b,0\na,b,1\na,b,2\n", r":4: label '2'.*classes"),
-        ("a.jsonl", '{"text1": "a"\n', r"a\.jsonl: not readable as jsonl"),
-        ("a.csv", "", r"a\.csv: not readable as csv"),
+        ("a.jsonl", '{"text1": "a"\n', r"a\.jsonl:1: not JSON"),
+        ("a.csv", "", r"a\.csv: is empty; expected a line"),
         ("a.txt", "", r"a\.txt: unknown file type '\.txt'"),
     ],
 )
@@ -158,9 +150,9 @@ def test_invalid_files(tmp_path: Path, name: str, text: str, message: str) -> No
     [
         (
             "a.csv",
-            "text1,text2,label\na,b,yes\n,b,no\nc,d,\ne, ,no\nf,g,maybe\n,g,maybe\nh,i,no\n,,\n",
+            "text1,text2,label\na,b,yes\n,b,no\nc,d,\ne, ,no\nf,g,maybe\n,g,maybe\n,,\nh,i,no\n,,\n",
             ["a", "h"],
-            [(3, "empty_text1"), (4, "empty_label"), (5, "empty_text2"), (9, "empty_label")],
+            [(3, "empty_text1"), (4, "empty_label"), (5, "empty_text2"), (8, "empty_label")],
         ),
         ("a.csv", "text1,text2,score\na,b,nan\nc,d,2.5\n", ["c"], [(2, "empty_label")]),
         ("a.csv", "anchor,positive\na,b\n,c\nd,\n", ["a"], [(3, "empty_anchor"), (4, "empty_positive")]),
@@ -281,7 +273,6 @@ def test_text_files(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.txt", "one\n\ntwo\n", r"a\.txt:2: text is empty"),
         ("a.csv", "anchor,positive,negative\na,b,c\na,b,\n", r"a\.csv:3: negative is empty"),
         ("a.csv", "anchor,positive\na,b\n,b\n", r"a\.csv:3: anchor is empty"),
         ("a.csv", "text1,text2,label\na,b,nan\n", r"a\.csv:2: label 'nan'"),

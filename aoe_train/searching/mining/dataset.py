@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from pairkit.app.errors import DataError
 from pairkit.app.settings import Settings, split_at_commas
+from pairkit.dataset.bad_rows import report_bad_rows
 from pairkit.dataset.in_memory import source_name
 from pairkit.dataset.reader import read_pairs, read_rows
 from pairkit.dataset.records import with_provenance
@@ -187,7 +188,7 @@ def read_mining_dataset(
     rules: LabelRules,
     split: str | None = None,
     corpus: Source | None = None,
-    text_column: str | None = None,
+    corpus_columns: Mapping[str, str] | None = None,
 ) -> MiningDataset:
     """Read rows and candidates.
 
@@ -206,7 +207,7 @@ def read_mining_dataset(
     texts = _TextNumbers()
     rows = {name: _rows(frame, texts) for name, frame in pairs.splits.items()}
     own = len(texts.numbers)
-    further = [] if corpus is None else _corpus(corpus, texts, text_column)
+    further = [] if corpus is None else _corpus(corpus, texts, corpus_columns)
     positives = [
         pair for one, other, label in rows.values() for pair in _pairs_labelled(one, other, label, 1)
     ]
@@ -255,14 +256,15 @@ def _rows(frame: pl.DataFrame, texts: _TextNumbers) -> _Rows:
     )
 
 
-def _corpus(source: Source, texts: _TextNumbers, column: str | None) -> list[int]:
-    rows = read_rows(source, columns=None if column is None else {"text": column})
+def _corpus(source: Source, texts: _TextNumbers, columns: Mapping[str, str] | None) -> list[int]:
+    rows = read_rows(source, columns=columns)
+    report_bad_rows(rows.bad_rows)
     found: list[int] = []
     for frame in rows.splits.values():
         if frame.columns != ["text"]:
             raise DataError(
                 f"has the columns {', '.join(frame.columns)}; expected single texts: use a text file, or name"
-                " the column with --text-column",
+                " the column with --corpus-columns text=NAME",
                 path=source_name(source),
             )
         found += texts.indices_of(frame["text"]).tolist()

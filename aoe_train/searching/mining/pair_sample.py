@@ -74,11 +74,9 @@ def sample_pairs(
         raise ConfigError(f"--queries compares two models, found {len(models)}; give --model twice")
     if queries is None and top != 1:
         raise ConfigError(f"--top {top} needs --queries; leave it out")
-    if columns is not None and [*columns] != ["text"]:
-        raise ConfigError(f"--columns: found roles {', '.join(columns)}; expected text, such as text=title")
-    chosen_column, name = tuple((columns or {}).values()), source_name(source)
-    texts = sorted(set(read_rows(source, chosen_column).texts))
-    asked = [] if queries is None else sorted(set(read_rows(queries, chosen_column).texts))
+    name = source_name(source)
+    texts = sorted(set(read_rows(source, columns).texts))
+    asked = [] if queries is None else sorted(set(read_rows(queries, columns).texts))
     run = {
         "made_by": f"aoe sample (aoe-toolkit {__version__})",
         "settings": {"seed": seed, **({"top": top} if asked else {})},

@@ -1,0 +1,235 @@
+"""Tables as people save them: what each file has, or the message that names the row and a remedy."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from aoe_train.searching.text_rows import read_rows as read_index_rows
+from llm_labeler.dataset.texts import read_values
+from pairkit.app.errors import DataError
+from pairkit.dataset import table_limits
+from pairkit.dataset.labels import label_rules
+from pairkit.dataset.reader import read_pairs, read_rows
+from pairkit.dataset.tables import read_table, table_rows
+
+HEAD = "text1,text2,label\n"
+ROWS = [("Grüße, Bob", "Hallo", 1), ("A dog", "A cat", 0)]
+PLAIN = HEAD + '"Grüße, Bob",Hallo,1\nA dog,A cat,0\n'
+SEMICOLONS = PLAIN.replace(",", ";").replace('"Grüße; Bob"', "Grüße, Bob")
+OBJECTS = [dict(zip(("text1", "text2", "label"), row, strict=True)) for row in ROWS]
+QUOTED = pl.DataFrame(OBJECTS).write_csv(separator="\t", quote_style="always")
+AS_IS = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in OBJECTS)
+LINES = "".join(json.dumps(row) + "\n" for row in OBJECTS)
+
+SAME: dict[str, tuple[str, bytes]] = {
+    "UTF-8": ("a.csv", PLAIN.encode()),
+    "Excel's CSV UTF-8": ("a.csv", SEMICOLONS.encode("utf-8-sig").replace(b"\n", b"\r\n")),
+    "Excel's CSV": ("a.csv", SEMICOLONS.encode("cp1252")),
+    "Excel's Unicode text": ("a.csv", SEMICOLONS.replace(";", "\t").encode("utf-16")),
+    "UTF-16 of Windows": ("a.csv", PLAIN.encode("utf-16")),
+    "UTF-16 of Java": ("a.csv.gz", gzip.compress(b"\xfe\xff" + PLAIN.encode("utf-16-be"))),
+    "a byte order mark before cp1252": ("a.csv", b"\xef\xbb\xbf" + PLAIN.encode("cp1252")),
+    "a hint of Excel": ("a.csv", f"sep=;\n{SEMICOLONS}".encode()),
+    "a quoted hint": ("a.csv", f'"sep=;"\n{SEMICOLONS}'.encode()),
+    "bars": ("a.csv", SEMICOLONS.replace(";", "|").encode()),
+    "line ends of Macintosh": ("a.csv", PLAIN.replace("\n", "\r").encode()),
+    "doubled carriage returns": ("a.csv", PLAIN.replace("\n", "\r\r\n").encode()),
+    "blanks around names": ("a.csv", PLAIN.replace(HEAD, " text1 ,text2\t,\u200blabel\ufeff\n").encode()),
+    "blanks after separators": ("a.csv", PLAIN.replace(",", ", ").replace("ße,  ", "ße, ").encode()),
+    "all cells in quotes": ("a.tsv", QUOTED.encode()),
+    "blank rows at the end": ("a.csv", f"{PLAIN}\n,,\n \n".encode()),
+    "a separator after each row": ("a.csv", PLAIN.replace("\n", ",\n").encode()),
+    "a separator after rows only": ("a.csv", PLAIN.replace("1\n", "1,\n").replace("0\n", "0,,\n").encode()),
+    "a form of Google": ("a.csv", ("Zeit," + PLAIN.replace("\nA", "\n5,A").replace('\n"', '\n4,"')).encode()),
+    "an index of pandas": ("a.csv", ("," + PLAIN.replace("\nA", "\n5,A").replace('\n"', '\n4,"')).encode()),
+    "thousands of columns": (
+        "a.csv",
+        (HEAD[:-1] + "".join(f",c{n}" for n in range(3000)) + PLAIN[len(HEAD) - 1 :]).encode(),
+    ),
+    "JSON lines": ("a.jsonl", LINES.encode()),
+    "JSON lines of Windows PowerShell": ("a.ndjson", LINES.replace("\n", "\r\n").encode("utf-16")),
+    "JSON lines in cp1252": ("a.jsonl", AS_IS.encode("cp1252")),
+    "compressed JSON lines": ("a.jsonl.gz", gzip.compress(LINES.encode())),
+    "an array": ("a.json", json.dumps(OBJECTS).encode("utf-8-sig")),
+    "an array in an object": (
+        "a.json",
+        json.dumps({"version": 1, "data": OBJECTS}, indent=1).encode("utf-16"),
+    ),
+}
+
+
+def put(folder: Path, name: str, data: bytes) -> Path:
+    (folder / name).write_bytes(data)
+    return folder / name
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_the_same_rows_for_every_command(tmp_path: Path, case: str) -> None:
+    path = put(tmp_path, *SAME[case])
+    pairs = read_pairs(path)["train"]
+    assert pairs.select("text1", "text2", "label").rows() == ROWS
+    first = [text for text, *_ in ROWS]
+    assert [row["text1"] for _, row in table_rows(path)] == first
+    assert [value for _, _, value in read_values(path, {"text": "text1"})] == first
+    assert read_index_rows(path, {"text": "text1"}).texts == first
+
+
+TEXTS: dict[str, tuple[str, str, list[str]]] = {
+    "line breaks and quotation marks in a cell": ("a.csv", 'text,n\n"a\r\n""b""\n",1\n', ['a\r\n"b"\n']),
+    "an inch mark": ("a.csv", 'text,n\n5" pipe,1\n', ['5" pipe']),
+    "a carriage return in a cell": ("a.csv", 'text,n\n"a\rb",1\n', ["a\rb"]),
+    "a NUL": ("a.csv", "text,n\na\0b,1\n", ["a\0b"]),
+    "typographic quotation marks": ("a.csv", "text,n\n“a” b,1\n", ["“a” b"]),
+    "plain quotation marks in TSV": ("a.tsv", 'text\tn\n"a" b\t1\n"c\t2\n', ['"a" b', '"c']),
+    "texts in quotation marks in TSV": ("a.tsv", 'text\tn\n"Yes."\t1\n', ['"Yes."']),
+    "quotes only where TSV needs them": ("a.tsv", 'text\tn\n"a ""b"""\t1\nc\t2\n', ['a "b"', "c"]),
+    "two columns of one name": ("a.csv", "text,text,\na,b,c\n", ["a"]),
+    "half of a surrogate pair": ("a.json", '[{"text": "a\\ud83d\\ude00"}]', ["a\U0001f600"]),
+    "numbers and texts": ("a.jsonl", '{"text": 7}\n{"text": "b"}\n', ["7", "b"]),
+}
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
+    name, content, texts = TEXTS[case]
+    assert read_table(put(tmp_path, name, content.encode()))["text"].to_list() == texts
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", HEAD + '"He said \\"yes\\"",b,1\n', r':2: text after a quoted cell; .* as "", not as \\"'),
+        (
+            "a.csv",
+            HEAD + "a,b,1\nc, d,e,1\n",
+            r":3: 4 cells, expected 3, so '1' is beyond .* quote texts with ','",
+        ),
+        ("a.csv", HEAD + 'a,b,1\n"c,d,0\ne,f,1\n', r":3: lines 3 to 4: a quotation mark opens a cell"),
+        ("a.csv", HEAD + "a,b,1\n" + HEAD, ":3: repeats the first row"),
+        ("a.csv", HEAD + "a,b,1\n\nc,d,0\n", ":3: label None is missing; .*--bad-rows skip"),
+        (
+            "a.csv",
+            PLAIN.encode("utf-16-le").decode("latin-1"),
+            ":1: has NUL characters, as in UTF-16 without",
+        ),
+        ("a.csv", "text1 ,Text 2,label\na,b,1\n", ": found the columns text1, Text 2, label, expected"),
+        ("a.csv", HEAD + "a,#N/A,1\n", ":2: text2 is '#N/A', so missing; .*--bad-rows skip"),
+        ("a.jsonl", '{"text1": "a", "text2": "b", "label": NaN}\n', ":1: label nan is missing"),
+        ("a.jsonl", LINES + '{"text1": "a"\n', ":3: not JSON"),
+        (
+            "a.jsonl",
+            LINES + '{"text1": "\\ud83d x", "text2": "b", "label": 1}\n',
+            ":3: not JSON .lone surrogate",
+        ),
+        ("a.json", '[\n{"text1": "a"},\n]', ":3: not JSON"),
+        ("a.json", '{"text1": "a"}', ": expected an array"),
+        ("a.xlsx", "PK", ": not readable as a spreadsheet"),
+    ],
+)
+def test_messages_name_row_and_remedy(tmp_path: Path, name: str, content: str, message: str) -> None:
+    path = put(tmp_path, name, content.encode())
+    with pytest.raises(DataError, match=rf"a\.\w+{message}") as raised:
+        read_pairs(path)
+    assert "\n" not in str(raised.value)
+
+
+def test_missing_values_are_counted(tmp_path: Path) -> None:
+    words = ("nan", "None", "NULL", "N/A", "#N/A", "<NA>", "#REF!", " ")
+    path = put(tmp_path, "a.csv", (HEAD + "".join(f"a,{word},1\n" for word in (*words, "none"))).encode())
+    left_out = read_pairs(path, rules=label_rules(None, None, "skip"))
+    assert left_out["train"]["text2"].to_list() == ["none"]
+    assert left_out.bad_rows is not None
+    assert left_out.bad_rows["reason"].to_list() == ["placeholder_text2"] * 7 + ["empty_text2"]
+    labels = put(tmp_path, "b.csv", (HEAD + "a,b,0,8\na,b,n/a\na,b,1,0\n").replace(",", ";").encode())
+    labels.write_text(labels.read_text().replace("0;8", "0,8").replace("1;0", "1,0"))
+    read = read_pairs(labels, rules=label_rules(None, None, "skip"))
+    assert read["train"]["label"].round(2).to_list() == pytest.approx([0.8, 1])
+
+
+def test_blank_lines_of_a_text_file_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = put(tmp_path, "a.txt", b"one\n\n two\n\n")
+    assert [*table_rows(path)] == [(1, {"text": "one"}), (3, {"text": " two"})]
+    assert "2 blank lines left out, the first is 2" in caplog.text
+    assert read_rows(path)["train"]["text"].to_list() == ["one", " two"]
+
+
+OOXML = "http://schemas.openxmlformats.org"
+MAIN, LINKS = f"{OOXML}/spreadsheetml/2006/main", f"{OOXML}/officeDocument/2006/relationships"
+SHEET = f'<worksheet xmlns="{MAIN}"><sheetData>{{}}</sheetData></worksheet>'
+BOOK = f'<workbook xmlns="{MAIN}" xmlns:r="{LINKS}"><sheets>{{}}</sheets></workbook>'
+PARTS = f'<Relationships xmlns="{OOXML}/package/2006/relationships">{{}}</Relationships>'
+
+
+def spreadsheet(path: Path, sheets: dict[str, list[tuple[Any, ...]]]) -> Path:
+    """A minimal .xlsx file; None is an empty cell."""
+    listed = parts = ""
+    with zipfile.ZipFile(path, "w") as file:
+        for number, (name, rows) in enumerate(sheets.items(), 1):
+            listed += f'<sheet name="{name}" sheetId="{number}" r:id="r{number}"/>'
+            parts += (
+                f'<Relationship Id="r{number}" Type="{LINKS}/worksheet" Target="worksheets/{number}.xml"/>'
+            )
+            cells = ""
+            for row, values in enumerate(rows, 1):
+                cells += f'<row r="{row}">'
+                for column, value in zip("ABCDE", values, strict=False):
+                    if value is not None:
+                        kind = "str" if isinstance(value, str) else "n"
+                        cells += f'<c r="{column}{row}" t="{kind}"><v>{value}</v></c>'
+                cells += "</row>"
+            file.writestr(f"xl/worksheets/{number}.xml", SHEET.format(cells))
+        file.writestr("xl/workbook.xml", BOOK.format(listed))
+        file.writestr("xl/_rels/workbook.xml.rels", PARTS.format(parts))
+        root = f'<Relationship Id="r0" Type="{LINKS}/officeDocument" Target="xl/workbook.xml"/>'
+        file.writestr("_rels/.rels", PARTS.format(root))
+    return path
+
+
+def test_spreadsheets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fastexcel")
+    rows = [("text1", "text2", "label", "id "), (*ROWS[0], 7), (), (*ROWS[1], 8), (None, " ")]
+    path = spreadsheet(tmp_path / "a.xlsx", {"Pairs": rows, "B": [("text",), ("x",)]})
+    with pytest.raises(DataError, match=r"a\.xlsx:3: label None is missing"):
+        read_pairs(path)
+    found = read_pairs(path, rules=label_rules(None, None, "skip"))["train"]
+    assert found.select("text1", "text2", "label", "id").rows() == [(*ROWS[0], 7), (*ROWS[1], 8)]
+    assert [*table_rows(tmp_path / "a.xlsx:B")] == [(2, {"text": "x"})]
+    with pytest.raises(DataError, match=r"a\.xlsx: no sheet 'C'; there are Pairs, B"):
+        read_pairs(f"{path}:C")
+    monkeypatch.setattr(table_limits, "FREE_BYTES", 0)
+    monkeypatch.setattr(table_limits, "MAX_RATIO", 0)
+    with pytest.raises(DataError, match="more than 0 times its size"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("as_pandas", [True, False])
+def test_rows_in_memory_are_read_like_files(as_pandas: bool) -> None:
+    rows: Any = [{" text1": "a", "text2": "b", "label": label} for label in (1, "", None, 0.0)]
+    source = pytest.importorskip("pandas").DataFrame(rows) if as_pandas else rows
+    found = read_pairs(source, rules=label_rules(None, None, "skip"))
+    assert found["train"]["label"].to_list() == [1, 0]
+    assert found.bad_rows is not None
+    assert found.bad_rows["row"].to_list() == [2, 3]
+
+
+def test_lists_of_positives() -> None:
+    rows = [
+        {"query": "q", "pos": ["a", "b"], "neg": ["c"], "pos_scores": [0.9, 0.8]},
+        {"query": "r", "pos": [], "neg": ["d"], "pos_scores": []},
+        {"query": "s", "pos": ["e"], "neg": ["f", ""], "pos_scores": [0.5]},
+    ]
+    with pytest.raises(DataError, match=r":2: positive is empty"):
+        read_rows(rows)
+    skip = label_rules(None, None, "skip")
+    found = read_rows(rows, rules=skip)
+    assert found["train"].rows() == [("q", "a", ["c"]), ("q", "b", ["c"]), ("s", "e", ["f"])]
+    assert [found.place("train", row).rpartition(":")[2] for row in range(3)] == ["1", "1", "3"]
+    pairs = read_pairs(rows, rules=skip)["train"].select("text1", "text2", "label")
+    assert pairs.rows() == [("q", "a", 1), ("q", "b", 1), ("q", "c", 0), ("s", "e", 1), ("s", "f", 0)]
