@@ -214,7 +214,7 @@ def test_next_steps_run(tmp_path: Path) -> None:
     source.write_text(header)
     gold = tmp_path / "gold.csv"
     with ensemble(tmp_path) as (flags, _):
-        given = ("--data", source, "--text-column", "text", "--out", out, *flags, "--aggregation", "vote")
+        given = ("--data", source, "--columns", "text=text", "--out", out, *flags, "--aggregation", "vote")
         steps = next_commands(run_label("generate", *given, "--dry-run"))
         assert steps == [["label", "generate", *map(str, given)]]
         seen = set[str]()

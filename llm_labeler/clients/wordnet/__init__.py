@@ -37,7 +37,7 @@ def language_warning(texts: Sequence[str]) -> str | None:
         return None
     return (
         "warning: most sentences are not English, and the rules of wordnet know only English; use an LLM, or"
-        " train on the sentences without labels (`aoe train --data SENTENCES` with a multilingual backbone)"
+        " train a multilingual backbone on the sentences themselves (`aoe train`)"
     )
 
 
