@@ -138,21 +138,20 @@ class SearchIndex:
         """
         query = SearchQuery(text, top, where or {}, before or {}, by, weight)
         vector = None if checked(top, by, weight) == "words" or not text.strip() else self._vector(text)
-        return self.search_together([query], [vector])[0]
+        return self.search_together([(query, vector)])[0]
 
-    def search_together(
-        self, queries: Sequence[SearchQuery], vectors: Sequence[np.ndarray | None]
-    ) -> list[list[IndexHit]]:
+    def search_together(self, calls: Sequence[tuple[SearchQuery, np.ndarray | None]]) -> list[list[IndexHit]]:
         """The hits of several queries with their vectors (None if by words), in one pass over the index.
 
         Raises:
             ConfigError, DataError: See `search`.
         """
+        queries = [query for query, _ in calls]
         if any(not query.text.strip() for query in queries):
             raise DataError("the text is empty; expected a search query")
         kinds = [checked(query.top, query.by, query.weight) for query in queries]
         rows = [allowed(self._rows, query.where, query.before) for query in queries]
-        units = [None if vector is None else scaled_to_one(vector[None])[0] for vector in vectors]
+        units = [None if vector is None else scaled_to_one(vector[None])[0] for _, vector in calls]
         nearest: list[RankedRows | None] = [None] * len(queries)
         by_count: dict[int, dict[int, np.ndarray]] = {}  # unfiltered queries that are searched together
         for number, (query, kind, unit) in enumerate(zip(queries, kinds, units, strict=True)):

@@ -239,7 +239,7 @@ def test_search_together_equals_single_searches(made: Path, bert: Path):
         for place, (text, by) in enumerate(zip(sentences(4), ["both", "model", "both", "words"], strict=True))
     ]
     vectors = [None if query.by == "words" else index._vector(query.text) for query in queries]
-    found = index.search_together(queries, vectors)
+    found = index.search_together(list(zip(queries, vectors, strict=True)))
     for query, hits in zip(queries, found, strict=True):
         alone = index.search(query.text, top=query.top, where=query.where, by=query.by)
         assert [hit.place for hit in hits] == [hit.place for hit in alone]
