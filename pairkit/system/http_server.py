@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
+from sys import getsizeof
 from typing import TYPE_CHECKING, Self
 
 from pairkit.app.errors import ConfigError
@@ -117,19 +118,19 @@ def check_length(headers: Mapping[bytes, Sequence[bytes]], limit: int) -> None:
 
 
 async def body_of(receive: Receive, limit: int, hold: Callable[[int], None] = lambda _: None) -> bytes:
-    """The body of a request, up to a limit; `hold` gets the size of each part and may refuse it."""
-    body = bytearray()
+    """The body of a request, up to a limit; `hold` gets the memory of each part and may refuse it."""
+    parts, size = list[bytes](), 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise RefusedError(400, "gone")
-        part = message.get("body", b"")
-        hold(len(part))
-        body += part
-        if len(body) > limit:
+        parts.append(message.get("body", b""))
+        hold(getsizeof(parts[-1]))
+        size += len(parts[-1])
+        if size > limit:
             raise RefusedError(413, f"more than {limit:,} bytes")
         if not message.get("more_body"):
-            return bytes(body)
+            return b"".join(parts)
 
 
 class HttpServer:
