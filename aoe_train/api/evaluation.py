@@ -86,7 +86,8 @@ def evaluate(
         model: A folder, a Hub id, minilm, smollm2 or a name at --endpoint; repeatable. In Python
             also an `Encoder`, a function from a list of texts to an array (text, dim), or a list of names.
             Several models share one table.
-        suite: Test suite: sts, gis or duplicates. Default: sts, or gis for --data with labels 0 and 1.
+        suite: Test suite: sts, gis or duplicates. Default: sts, or gis for --data with labels 0 and 1. Rows
+            of anchor and positive get MRR and recall instead.
         data_dir: Folder with the STS test sets in sts/, stsb/ and sick/. Missing files are left out; their
             names are such as sts/STS12.tsv and stsb/stsb-test.tsv.
         tasks: Evaluate only this task, such as STS-B; repeatable. In Python a list, which may have your own

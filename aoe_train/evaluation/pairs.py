@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from aoe_train.data.examples import Say, distinct, resolve_conflicts, silent
+from aoe_train.data.examples import Say, distinct, read_examples, resolve_conflicts, silent
 from aoe_train.evaluation.pair_metrics import binary, correlation
 from aoe_train.evaluation.resample import Metrics
 from aoe_train.evaluation.tasks import Split, TaskMetrics, TaskVectors
 from aoe_train.model.similarity import pair_similarities
+from aoe_train.records import Examples
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.labels import AS_FOUND, LabelRules, describe_labels
@@ -129,16 +130,23 @@ def read_one_split(
     columns: Mapping[str, str] | None = None,
 ) -> pl.DataFrame:
     """Read the pairs of a source without splits, or of one split."""
-    if not is_whole(source):
-        chosen = _chosen_split(source, split, say)
-        pairs = read_pairs(source, split=chosen, rules=rules, columns=columns)
-        return noted_pairs(pairs, source, columns, say).splits[chosen]
-    if split is not None:
-        kind = "file" if isinstance(source, str | Path) else "table"
-        raise ConfigError(f"{source_name(source)}: a {kind} has no splits; leave --split {split} out")
-    pairs = read_pairs(source, rules=rules, columns=columns)
+    pairs = read_pairs(source, split=_chosen_split(source, split, say), rules=rules, columns=columns)
     (frame,) = noted_pairs(pairs, source, columns, say).splits.values()
     return frame
+
+
+def read_positives(
+    source: Source, split: str | None, rules: LabelRules, say: Say, columns: Mapping[str, str] | None
+) -> Examples | None:
+    """Read positives or triplets like `read_one_split`; None for rows with labels."""
+    notes = list[str]()
+    chosen = _chosen_split(source, split, notes.append)
+    examples = read_examples(source, split=chosen, columns=columns, rules=rules, say=notes.append)
+    if examples.kind not in ("positive", "triplet"):
+        return None
+    for note in notes:
+        say(note)
+    return examples
 
 
 def noted_pairs(
@@ -168,8 +176,13 @@ def shown_name(source: Source) -> str:
     return path.resolve().name if isinstance(source, str | Path) and path.exists() else path.name
 
 
-def _chosen_split(source: Source, split: str | None, say: Say) -> str:
-    """The split to judge; without --split, a single split of any name."""
+def _chosen_split(source: Source, split: str | None, say: Say) -> str | None:
+    """The split to judge; without --split, a single split of any name; None for a source without splits."""
+    if is_whole(source):
+        if split is not None:
+            kind = "file" if isinstance(source, str | Path) else "table"
+            raise ConfigError(f"{source_name(source)}: a {kind} has no splits; leave --split {split} out")
+        return None
     names = split_names(source)
     if split is not None or len(names) > 1:
         return SPLIT_NAMES[split or "test"]

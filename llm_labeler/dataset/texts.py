@@ -18,7 +18,7 @@ from llm_labeler.records import Text
 from llm_labeler.settings import InputSettings
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import holds_no_text, one_line
-from pairkit.dataset.in_memory import Source, source_name, tables_in_memory
+from pairkit.dataset.in_memory import Source, contents_of, source_name, tables_in_memory
 from pairkit.dataset.parts import parts_of
 from pairkit.dataset.tables import SUFFIXES, first_row, read_table
 from pairkit.system.folders import own_name
@@ -36,6 +36,7 @@ Values = Iterator[tuple[str, int, object]]
 
 def read_values(source: Source, column: str | None) -> Values:
     """Each row as (file or dataset, row, value), lazily and in the order of the source."""
+    source = contents_of(source)
     if not isinstance(source, str | Path):
         yield from _in_memory_values(source, column)
         return

@@ -19,7 +19,7 @@ from pairkit.dataset.card import dataset_card
 from pairkit.dataset.card import table as markdown_table
 from pairkit.dataset.columns import as_json
 from pairkit.dataset.divide import DROPPED, OTHER_RANK, RANKS, divide, keep_apart
-from pairkit.dataset.in_memory import Source
+from pairkit.dataset.in_memory import Source, contents_of
 from pairkit.dataset.labels import CONFLICT, SKIPPED
 from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import (
@@ -265,16 +265,16 @@ def _hash(pairs: PairDataset) -> str:
     return digest.hexdigest()
 
 
-def check_out(out: Path | None, run: Mapping[str, Any], sources: Iterable[object], *, fresh: bool) -> None:
+def check_out(out: Path | None, run: Mapping[str, Any], sources: Iterable[Source], *, fresh: bool) -> None:
     """Refuse an output folder with other files than a dataset of `pairs`, or with a source."""
     if out is None:
         return
     for source in sources:
-        if not isinstance(source, str | Path):
+        if not isinstance(place := contents_of(source), str | Path):
             continue
-        home = Path(source).resolve()
+        home = Path(place).resolve()
         if out.resolve() in (home, *home.parents):
-            raise ConfigError(f"{out}: would replace its source {source}; choose another folder")
+            raise ConfigError(f"{out}: would replace its source {place}; choose another folder")
     there = made_there(out, "pairs", "inputs")
     same = there is not None and all(there.get(key) == run[key] for key in ("command", "settings", "inputs"))
     if there is not None and not same and not fresh:
@@ -338,14 +338,17 @@ _NO_REASON = pl.lit(None, pl.String).alias(DROPPED)
 
 def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:
     """The sources by name: the keys of a mapping, the last parts of paths, or numbers."""
-    is_one = isinstance(sources, str | Path | PairDataset) or hasattr(sources, "columns")
+    is_one = isinstance(contents_of(cast("Source", sources)), str | Path | PairDataset) or hasattr(
+        sources, "columns"
+    )
     if is_one or not sources:
         raise ConfigError("nothing to merge; give a list of datasets")
     if isinstance(sources, Mapping):
         return dict(sources)
     found: dict[str, Source] = {}
     for place, source in enumerate(sources, 1):
-        name = source.source if isinstance(source, PairDataset) else source
+        own = contents_of(source)
+        name = own.source if isinstance(own, PairDataset) else own
         plain = Path(name).name if isinstance(name, str | Path) else str(place)
         found[plain if plain and plain not in found else f"{plain}-{place}"] = source
     return found

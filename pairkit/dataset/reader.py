@@ -16,7 +16,7 @@ from pairkit.app.printable import one_line
 from pairkit.app.settings import argument
 from pairkit.dataset.bad_rows import joined, report_bad_rows
 from pairkit.dataset.columns import Roles, empty_texts, find_roles, label_column, to_pairs, to_rows
-from pairkit.dataset.in_memory import Source, source_name
+from pairkit.dataset.in_memory import Source, contents_of, source_name
 from pairkit.dataset.label_meaning import LabelColumn, LabelMeaning, decide_labels, distinct_labels
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.dataset.parts import TablePart, parts_of, split_name
@@ -211,6 +211,7 @@ def read_pairs(
     rules: LabelRules = AS_FOUND,
 ) -> PairDataset:
     """Read pairs as text1, text2, label and the source's other columns."""
+    source = contents_of(source)
     tables = _open_tables(source, parts_of(source), split, columns, rules)
     decided = _decide(tables, rules)
     splits: dict[str, pl.DataFrame] = {}
@@ -268,6 +269,7 @@ def read_frames(
     source: Source, columns: Mapping[str, str] | None = None, rules: LabelRules = AS_FOUND
 ) -> PairFrames:
     """The pairs of a source without bad rows, which are collected; one Parquet file at a time."""
+    source = contents_of(source)
     tables = {
         name: [SourceTable.open(part, columns, skips=True, hold=not is_parquet(part.table)) for part in own]
         for name, own in parts_of(source).items()
