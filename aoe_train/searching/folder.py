@@ -14,13 +14,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 from pydantic import Field
 
-from aoe_train.model.folder_checks import Foreign, decode, mapped_array, read_object
+from aoe_train.model.folder_checks import Foreign, decode, mapped_array, read_json
 from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.parquet import read_parquet
@@ -46,32 +46,66 @@ class IndexManifest(Foreign):
     weight: Annotated[float, Field(ge=0, le=1)]
 
 
+class IndexFiles(NamedTuple):
+    """The files of an index; those of words and faiss are read on first use."""
+
+    about: IndexManifest
+    rows: pl.DataFrame
+    vectors: IndexVectors
+    probe: np.ndarray  # (1, dim)
+
+
 def read_manifest(folder: Path) -> IndexManifest:
     """Read `index.json`."""
     path = folder / ABOUT
     if not path.is_file():
         raise ConfigError(f"{folder}: no index.json; expected a folder of `aoe index`")
-    return decode(IndexManifest, read_object(path), path, _REMEDY)
+    return decode(IndexManifest, read_json(path, _REMEDY), path, _REMEDY)
 
 
-def read_rows_of(folder: Path) -> pl.DataFrame:
-    """Read the rows."""
-    path = folder / ROWS
+def read_index(folder: Path) -> IndexFiles:
+    """Read an index, with vectors mapped into memory, and check that its files fit each other."""
+    about = read_manifest(folder)
+    return IndexFiles(
+        about,
+        _rows(folder / ROWS, about),
+        IndexVectors(
+            _array(folder / VECTORS, (about.rows, about.dim), about.vectors),
+            None if about.vectors == "float32" else np.array(_array(folder / RANGES, (2, about.dim))),
+        ),
+        np.array(_array(folder / PROBE, (1, about.dim))),
+    )
+
+
+def _rows(path: Path, about: IndexManifest) -> pl.DataFrame:
     if not path.is_file():
         raise DataError(f"is missing; {_REMEDY}", path=path)
-    return read_parquet(path)
+    try:
+        rows = read_parquet(path)
+    except DataError as error:
+        raise DataError(f"not readable as parquet; {_REMEDY}", path=path) from error
+    texts = [rows.schema.get(name, pl.List) for name in about.text]
+    if (
+        rows.height != about.rows
+        or rows.schema.get(HASH) != pl.String
+        or any(one.is_nested() for one in texts)
+    ):
+        raise DataError(
+            f"has {rows.height:,} rows; expected {about.rows:,} with {', '.join((*about.text, HASH))};"
+            f" {_REMEDY}",
+            path=path,
+        )
+    return rows
 
 
-def read_vectors(folder: Path, about: IndexManifest) -> IndexVectors:
-    """The vectors, mapped into memory."""
-    stored = mapped_array(folder / VECTORS, _REMEDY)
-    ranges = None if about.vectors == "float32" else np.array(mapped_array(folder / RANGES, _REMEDY))
-    return IndexVectors(stored, ranges)
-
-
-def read_probe(folder: Path) -> np.ndarray:
-    """The vector of the probe, (1, dim)."""
-    return np.array(mapped_array(folder / PROBE, _REMEDY))
+def _array(path: Path, shape: tuple[int, int], dtype: str = "floating") -> np.ndarray:
+    array = mapped_array(path, _REMEDY)
+    if array.shape != shape or not np.issubdtype(array.dtype, getattr(np, dtype)):
+        raise DataError(
+            f"has {array.dtype} of shape {array.shape}; expected {dtype} of shape {shape}; {_REMEDY}",
+            path=path,
+        )
+    return array
 
 
 def is_index(folder: Path) -> bool:

@@ -15,8 +15,8 @@ from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.batch_search import BatchSearch, batch_search
-from aoe_train.searching.folder import HASH, read_manifest, read_probe, read_rows_of, read_vectors
-from aoe_train.searching.nearest import IndexVectors, Searcher
+from aoe_train.searching.folder import HASH, read_index
+from aoe_train.searching.nearest import Searcher
 from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, checked
 from aoe_train.searching.text_rows import as_json, joined, naming_column
 from pairkit.app.errors import ConfigError, DataError
@@ -76,21 +76,21 @@ class SearchIndex:
         folder: Its folder.
         about: Its manifest.
         vectors: The vectors of its rows.
+        probe: The vector of a fixed text, which identifies the model.
         ranker: Ranks its rows.
     """
 
     def __init__(self, folder: Path, embedder: Embedder | None) -> None:
-        self.folder, self.about = folder, read_manifest(folder)
+        self.folder = folder
+        self.about, self._rows, self.vectors, self.probe = read_index(folder)
         if embedder is not None:
             vector = embedder.encode([TEXT], embedder.prompts.document)
-            if not same_model(vector, read_probe(folder)):
+            if not same_model(vector, self.probe):
                 raise ConfigError(
                     f"{folder}: its vectors, made with {one_line(self.about.model)}, differ from those of"
                     f" {embedder.name}; give the same model, or build the index again"
                 )
         self._embedder = embedder
-        self._rows = read_rows_of(folder)
-        self.vectors: IndexVectors = read_vectors(folder, self.about)
         self.ranker = Ranker(folder, self.about, self.vectors)
 
     def __len__(self) -> int:

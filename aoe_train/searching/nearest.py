@@ -161,15 +161,21 @@ def check_kind(kind: IndexKind) -> None:
         _faiss(f"--kind {kind}")
 
 
-def read(folder: Path, kind: IndexKind) -> Any:
+def read(folder: Path, kind: IndexKind, shape: tuple[int, int]) -> Any:
     """Read the faiss index of a folder; None for `flat`."""
     if kind == "flat":
         return None
     faiss = _faiss(f"an index of the kind {kind}")
     try:
-        return faiss.read_index(str(folder / INDEX_FILE))
+        index = faiss.read_index(str(folder / INDEX_FILE))
     except RuntimeError as error:  # faiss raises it for all unreadable files
         raise DataError("not readable; build the index again", path=folder / INDEX_FILE) from error
+    if (found := (index.ntotal, index.d)) != shape or not hasattr(index, "hnsw"):
+        raise DataError(
+            f"has vectors of shape {found}; expected hnsw of {shape}; build the index again",
+            path=folder / INDEX_FILE,
+        )
+    return index
 
 
 def _faiss(feature: str) -> Any:

@@ -1,4 +1,4 @@
-"""What the page of Python promises: pairs and sentences from a path, from memory, or from another function."""
+"""What the Python page promises: pairs and sentences from a path, from memory, or from another function."""
 
 from __future__ import annotations
 
