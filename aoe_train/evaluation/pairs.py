@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -185,10 +185,18 @@ def _chosen_split(source: Source, split: str | None, say: Say) -> str | None:
         return None
     names = split_names(source)
     if split is not None or len(names) > 1:
-        return SPLIT_NAMES[split or "test"]
+        return SPLIT_NAMES[split or _default_split(source, names, say)]
     if names[0] not in SPLIT_NAMES.values():
         say(f"{source_name(source)}: using its only split, {names[0]}")
     return names[0]
+
+
+def _default_split(source: Source, names: Collection[str], say: Say) -> Split:
+    """`test`, or `dev` if only that one exists."""
+    if "validation" not in names or "test" in names:
+        return "test"
+    say(f"{source_name(source)}: has no test split, using validation")
+    return "dev"
 
 
 def is_whole(source: Source) -> bool:
@@ -215,7 +223,7 @@ def read_binary_task(
         return _task(name, {"test": read_one_split(source, split, rules, say, columns)})
     pairs = read_pairs(source, rules=rules, columns=columns)
     splits = noted_pairs(pairs, source, columns, say).splits
-    names = _SPLITS[split or "test"]
+    names = _SPLITS[split or _default_split(source, splits, say)]
     if names[0] not in splits:
         raise DataError(f"no split {names[0]!r}; choose one of {', '.join(splits)}", path=source_name(source))
     used = {name: splits[name] for name in names if name in splits}

@@ -76,7 +76,7 @@ class Indexed(OutputResult):
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to search it."""
-        return [("search it", ["aoe", "search", str(self.out), "TEXT"])]
+        return [("search it in a browser", ["aoe", "serve", "--index", str(self.out)])]
 
 
 def check_place(out: Path) -> None:

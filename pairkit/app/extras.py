@@ -24,7 +24,7 @@ _MODULES = {
     "eval": ("sentence_transformers",),
     "search": ("faiss",),
 }
-_COMMANDS = {"aoe": "train", "pairs review": "review"}
+_COMMANDS = {"aoe": "train", "pairs review": "review", "aoe serve": "review"}
 _EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}
 
 

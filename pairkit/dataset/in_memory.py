@@ -69,13 +69,13 @@ def source_name(source: Source) -> str:
 def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
     """Tables by split; a single one is `train`."""
     if isinstance(source, PairDataset):
-        return _with_kind(source)
+        return with_kind(source)
     if isinstance(source, Mapping):
         return _named_tables(source)
     return {"train": _table(source, source_name(source))}
 
 
-def _with_kind(pairs: PairDataset) -> dict[str, pl.DataFrame]:
+def with_kind(pairs: PairDataset) -> dict[str, pl.DataFrame]:
     """The tables by split; pairs of a source without labels, all of them positives, as such."""
     splits = dict(pairs.splits)
     found = set[float]().union(*(frame["label"].unique() for frame in splits.values()))
