@@ -20,7 +20,7 @@ import numpy as np
 
 from aoe_train.evaluation.pair_metrics import Binary
 from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics, Metrics, compare, intervals
-from aoe_train.evaluation.search_results import MRR, P_AT_1, SearchMetrics
+from aoe_train.evaluation.search_results import MRR, SearchMetrics
 from pairkit.app.errors import DataError
 
 Word = Literal["ship", "not shown", "worse"]
@@ -103,8 +103,8 @@ def gain(one: Metrics, other: Metrics, *, resamples: int, seed: int) -> Gain | N
     """Compare two models by AUC for binary labels, P@1 for search results, MRR, or Spearman's rho."""
     if isinstance(one, SearchMetrics) and isinstance(other, SearchMetrics):
         return _search_gain(one, other, resamples=resamples, seed=seed)
+    metric = "roc_auc" if isinstance(one, Binary) else "spearman"
     here, there = one.scores(), other.scores()
-    metric = next((name for name in ("roc_auc", MRR) if name in here), "spearman")
     if metric not in here:
         return None
     trust, ours, theirs = 1.0, one, other
@@ -116,22 +116,19 @@ def gain(one: Metrics, other: Metrics, *, resamples: int, seed: int) -> Gain | N
             return None
         ours, theirs = Silver(one.cosines, one.likely), Silver(other.cosines, one.likely)
     ahead = compare(ours, theirs, resamples=resamples, seed=seed).get(metric, EVEN)
-    rarer = one.n
-    if isinstance(one, Binary):
-        rarer = int(min((one.labels == label).sum() for label in (0, 1)))
-    elif isinstance(one, MeanMetrics) and isinstance(other, MeanMetrics):
-        rarer = int(np.count_nonzero(one.outcomes[metric] - other.outcomes[metric]))
+    rarer = int(min((one.labels == label).sum() for label in (0, 1))) if isinstance(one, Binary) else one.n
     return Gain(metric, there[metric], here[metric], ahead, trust, one.n, rarer)
 
 
 def _search_gain(one: SearchMetrics, other: SearchMetrics, *, resamples: int, seed: int) -> Gain:
-    """The difference of P@1 over all queries; its interval is over the judged ones."""
-    differences = one.outcomes[P_AT_1].astype(float) - other.outcomes[P_AT_1]
-    scaled = MeanMetrics({P_AT_1: one.share * differences})
-    interval = intervals(scaled, resamples=resamples, seed=seed)[P_AT_1]
-    ahead = Comparison(scaled.scores()[P_AT_1], interval, float("nan"))
-    metrics = other.scores()[P_AT_1], one.scores()[P_AT_1]
-    return Gain(P_AT_1, *metrics, ahead, 1.0, one.n, int(np.count_nonzero(differences)), one.share)
+    """The difference of P@1 or MRR over all queries; its interval is over the judged ones."""
+    metric = next(iter(one.outcomes))
+    differences = one.outcomes[metric].astype(float) - other.outcomes[metric]
+    scaled = MeanMetrics({metric: differences * (1 if one.share is None else one.share)})
+    interval = intervals(scaled, resamples=resamples, seed=seed)[metric]
+    ahead = Comparison(scaled.scores()[metric], interval, float("nan"))
+    metrics = other.scores()[metric], one.scores()[metric]
+    return Gain(metric, *metrics, ahead, 1.0, one.n, int(np.count_nonzero(differences)), one.share)
 
 
 def _is_uncertain(likely: np.ndarray | None) -> TypeGuard[np.ndarray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,9 +25,6 @@ from pairkit.dataset.tables import has_header, is_table
 from pairkit.similarity.measures import estimated_tokens
 
 SPLIT_NAMES = {"test": "test", "dev": "validation"}
-_SPLITS: dict[Split, tuple[str, ...]] = {"test": ("test", "validation"), "dev": ("validation",)}
-"""For each --split: the split to judge, and the one that chooses thresholds."""
-
 _LENGTH_BUCKETS = {"<128": 0, "128-255": 128, "256-511": 256, ">=512": 512}
 
 
@@ -184,19 +181,14 @@ def _chosen_split(source: Source, split: str | None, say: Say) -> str | None:
             raise ConfigError(f"{source_name(source)}: a {kind} has no splits; leave --split {split} out")
         return None
     names = split_names(source)
+    if split is None and "test" not in names and "validation" in names and len(names) > 1:
+        say(f"{source_name(source)}: has no test split, using validation")
+        split = "dev"
     if split is not None or len(names) > 1:
-        return SPLIT_NAMES[split or _default_split(source, names, say)]
+        return SPLIT_NAMES[split or "test"]
     if names[0] not in SPLIT_NAMES.values():
         say(f"{source_name(source)}: using its only split, {names[0]}")
     return names[0]
-
-
-def _default_split(source: Source, names: Collection[str], say: Say) -> Split:
-    """`test`, or `dev` if only that one exists."""
-    if "validation" not in names or "test" in names:
-        return "test"
-    say(f"{source_name(source)}: has no test split, using validation")
-    return "dev"
 
 
 def is_whole(source: Source) -> bool:
@@ -218,30 +210,23 @@ def read_binary_task(
 
     Source: Spearman as ACL 2024, Table 2 reports it; parts as in its Figure 9.
     """
-    name = shown_name(source)
-    if is_whole(source) or (split is None and len(split_names(source)) == 1):
-        return _task(name, {"test": read_one_split(source, split, rules, say, columns)})
-    pairs = read_pairs(source, rules=rules, columns=columns)
+    chosen = _chosen_split(source, split, say)
+    # With test, validation chooses thresholds.
+    pairs = read_pairs(source, split=None if chosen == "test" else chosen, rules=rules, columns=columns)
     splits = noted_pairs(pairs, source, columns, say).splits
-    names = _SPLITS[split or _default_split(source, splits, say)]
-    if names[0] not in splits:
-        raise DataError(f"no split {names[0]!r}; choose one of {', '.join(splits)}", path=source_name(source))
-    used = {name: splits[name] for name in names if name in splits}
-    if len(used) > 1 and used["validation"]["label"].n_unique() < 2:
+    if chosen == "test" and chosen not in splits:
+        raise DataError(f"no split 'test'; choose one of {', '.join(splits)}", path=source_name(source))
+    dev = splits.get("validation") if chosen == "test" else None
+    if dev is not None and dev["label"].n_unique() < 2:
         say(f"{source_name(source)}: validation has only one label, so it can't choose thresholds")
-        used.pop("validation")
-    return _task(name, used)
-
-
-def _task(name: str, splits: dict[str, pl.DataFrame]) -> PairTask:
-    """Judge `test` with thresholds from `validation`, or judge `validation` without thresholds."""
-    judged = pair_task(name, splits["test" if "test" in splits else "validation"])
-    chosen_on = "validation" if {"test", "validation"} <= {*splits} else None
+        dev = None
+    name = shown_name(source)
+    judged = pair_task(name, splits[chosen or next(iter(splits))])
     return replace(
         judged,
         parts=length_buckets(judged.text1, judged.text2),
         is_binary=True,
-        dev=None if chosen_on is None else pair_task(f"{name}, {chosen_on}", splits[chosen_on]),
+        dev=None if dev is None else pair_task(f"{name}, validation", dev),
     )
 
 

@@ -28,9 +28,9 @@ _BLOCK = 128  # anchors ranked at once
 
 @dataclass(frozen=True)
 class SearchMetrics(MeanMetrics):
-    """Metrics of queries that are a share of all queries."""
+    """Metrics of queries that are a share of all queries, or of all (None); the first one decides."""
 
-    share: float = 1.0
+    share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class RetrievalTask:
         texts = self.examples.texts
         return [tuple(texts[i] for i in row if i != ABSENT) for row in self.examples.rows.tolist()]
 
-    def measure(self, vectors: TaskVectors) -> MeanMetrics:
+    def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """MRR of each anchor's best positive, recall of its positives, and triplet accuracy: (anchor,)."""
         rows, matrix = self.examples.rows, vectors.matrix[vectors.rows(self.texts)]
         reciprocal = reciprocal_ranks(matrix, rows, vectors.similarity)
@@ -116,7 +116,7 @@ class RetrievalTask:
         each = {f"recall@{depth}": reciprocal >= 1 / depth for depth in _DEPTHS}
         if self.examples.kind == "triplet":
             each["triplet_accuracy"] = is_nearer(matrix, rows, vectors.similarity)
-        return MeanMetrics(
+        return SearchMetrics(
             {MRR: best} | {name: np.bincount(anchor, values) / counts for name, values in each.items()}
         )
 

@@ -7,7 +7,7 @@ import base64
 import hmac
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -51,7 +51,7 @@ _STOP_S = 30  # for running requests when the server is stopped
 R = TypeVar("R")
 
 
-class EmbeddingServer:
+class EmbeddingServer(HttpServer):
     """A server that runs in its own thread. Use it as a context manager, or `close` it.
 
     Attributes:
@@ -79,26 +79,20 @@ class EmbeddingServer:
         names = {"localhost", "127.0.0.1", "[::1]", shown} if is_loopback(host) else set[str]()
         self._hosts = frozenset(f"{one}:{port}".encode() for one in names)
         self._key = None if key is None else key.encode()
-        self._embedders, self._indexes, self._limits = embedders, indexes, limits
+        self._indexes, self._limits = indexes, limits
         self._batchers = [
             Batcher(model, batch_tokens=limits.batch_tokens, most_texts=limits.queue) for model in embedders
         ]
         self._page, self._page_headers = html_page(__package__ or "")
         self._held = 0  # bytes of bodies
         most = limits.connections
-        self._server = HttpServer(self._routes(), listening, name="serve", connections=most, stop_s=_STOP_S)
+        super().__init__(self._routes(), listening, name="serve", connections=most, stop_s=_STOP_S)
 
     def close(self) -> None:
         """Finish running requests, and stop; may be called twice."""
-        self._server.close()
+        super().close()
         for batcher in self._batchers:
             batcher.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _routes(self) -> Starlette:
         errors = (RefusalError, RefusedError, HTTPException, Exception)
@@ -163,11 +157,11 @@ class EmbeddingServer:
             held, self._held = held + size, self._held + size
 
         try:
-            async with asyncio.timeout(self._limits.receive_s):
-                body = await body_of(request.receive, most, hold)
+            try:
+                body = await asyncio.wait_for(body_of(request.receive, most, hold), self._limits.receive_s)
+            except TimeoutError:
+                raise RefusalError(408, f"the body took more than {self._limits.receive_s:g} s") from None
             yield body
-        except TimeoutError:
-            raise RefusalError(408, f"the body took more than {self._limits.receive_s:g} s") from None
         finally:
             self._held -= held
 
@@ -177,7 +171,7 @@ class EmbeddingServer:
             self._model(request.model)
         texts, prompt = request.texts(self._limits.texts), None
         if request.prompt_name is not None:
-            prompt = self._embedders[0].prompts.chosen(prompt=None, name=request.prompt_name)
+            prompt = self._batchers[0].model.prompts.chosen(prompt=None, name=request.prompt_name)
         vectors, tokens = await self._batchers[0].encode(texts, prompt)
         if request.dimensions is not None:
             vectors = cut_to(vectors, checked_dim(request.dimensions, vectors.shape[1]))
@@ -197,9 +191,7 @@ class EmbeddingServer:
             raise RefusalError(400, "the text is empty; expected a search query", param="text")
         vector = None
         if request.by != "words":
-            ((vector,), _) = await batcher.encode(
-                [request.text], self._embedders[request.index].prompts.query
-            )
+            ((vector,), _) = await batcher.encode([request.text], batcher.model.prompts.query)
         query = SearchQuery(
             request.text, request.top, request.where, request.before, request.by, request.weight
         )
@@ -211,11 +203,11 @@ class EmbeddingServer:
     def _served(self, _: Request) -> dict[str, Any]:
         """What the page shows of each index before a search."""
         self._index(0)
-        names = [embedder.name for embedder in self._embedders]
+        served = zip(self._batchers, self._indexes, strict=True)
         return {
             "indexes": [
-                {"model": name, "texts": len(index), "columns": index.about.text}
-                for name, index in zip(names, self._indexes, strict=True)
+                {"model": batcher.model.name, "texts": len(index), "columns": index.about.text}
+                for batcher, index in served
             ]
         }
 
@@ -232,10 +224,8 @@ class EmbeddingServer:
         return {"id": name, "object": "model", "created": 0, "owned_by": "aoe"}
 
     def _health(self, _: Request) -> dict[str, Any]:
-        queue = {
-            "requests": sum(batcher.requests for batcher in self._batchers),
-            "texts": sum(batcher.texts for batcher in self._batchers),
-        }
+        names = ("requests", "texts")
+        queue = {name: sum(getattr(batcher, name) for batcher in self._batchers) for name in names}
         return {"status": "ok", "model": self.model, "queue": queue}
 
 
