@@ -76,6 +76,7 @@ def serve(
     with needed_for("`aoe serve`", "serve"):
         from aoe_train.searching.serve.server import EmbeddingServer, check_open
     import os
+    from functools import partial
 
     from aoe_train.evaluation.embedders.open import open_model
     from aoe_train.searching.folder import read_manifest
@@ -97,15 +98,8 @@ def serve(
     folders = [argument("index", each, Path) for each in (index, against) if each is not None]
     recorded = [read_manifest(folder).model for folder in folders]
     sources = recorded if model is None else [model, *recorded[1:]]
-    embedders = [
-        open_model(
-            str(source) if isinstance(source, Path) else source,
-            precision=named_precision(precision),
-            layers=layers,
-            say=notes(progress),
-        )
-        for source in sources
-    ]
+    opened = partial(open_model, precision=named_precision(precision), layers=layers, say=notes(progress))
+    embedders = [opened(str(source) if isinstance(source, Path) else source) for source in sources]
     return EmbeddingServer(
         embedders,
         name=name or embedders[0].name,

@@ -153,10 +153,8 @@ class TaskRequest(NamedTuple):
             return ChosenTasks(DUPLICATES, [task], {})
         if self.suite == "gis":
             return ChosenTasks("gis", [read_binary_task(self.data, split, rules, say, self.columns)], {})
-        positives = None
-        if self.suite is None:
-            positives = read_positives(self.data, split, rules, say, self.columns)
-        if positives is not None:
+        positives = self.suite is None and read_positives(self.data, split, rules, say, self.columns)
+        if positives:
             return ChosenTasks("retrieval", [RetrievalTask(shown_name(self.data), positives)], {})
         name, frame = shown_name(self.data), read_one_split(self.data, split, rules, say, self.columns)
         if self.suite is None and is_search(frame):

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
@@ -46,15 +46,6 @@ class IndexManifest(Foreign):
     weight: Annotated[float, Field(ge=0, le=1)]
 
 
-class IndexFiles(NamedTuple):
-    """The files of an index; those of words and faiss are read on first use."""
-
-    about: IndexManifest
-    rows: pl.DataFrame
-    vectors: IndexVectors
-    probe: np.ndarray  # (1, dim)
-
-
 def read_manifest(folder: Path) -> IndexManifest:
     """Read `index.json`."""
     path = folder / ABOUT
@@ -63,10 +54,13 @@ def read_manifest(folder: Path) -> IndexManifest:
     return decode(IndexManifest, read_json(path, _REMEDY), path, _REMEDY)
 
 
-def read_index(folder: Path) -> IndexFiles:
-    """Read an index, with vectors mapped into memory, and check that its files fit each other."""
+def read_index(folder: Path) -> tuple[IndexManifest, pl.DataFrame, IndexVectors, np.ndarray]:
+    """The manifest, rows, vectors (mapped into memory) and probe (1, dim), which must fit each other.
+
+    Files of words and of faiss are read and checked on first use.
+    """
     about = read_manifest(folder)
-    return IndexFiles(
+    return (
         about,
         _rows(folder / ROWS, about),
         IndexVectors(
@@ -78,18 +72,12 @@ def read_index(folder: Path) -> IndexFiles:
 
 
 def _rows(path: Path, about: IndexManifest) -> pl.DataFrame:
-    if not path.is_file():
-        raise DataError(f"is missing; {_REMEDY}", path=path)
     try:
         rows = read_parquet(path)
     except DataError as error:
-        raise DataError(f"not readable as parquet; {_REMEDY}", path=path) from error
-    texts = [rows.schema.get(name, pl.List) for name in about.text]
-    if (
-        rows.height != about.rows
-        or rows.schema.get(HASH) != pl.String
-        or any(one.is_nested() for one in texts)
-    ):
+        raise DataError(f"is missing or not readable as parquet; {_REMEDY}", path=path) from error
+    no_texts = any(rows.schema.get(name, pl.List).is_nested() for name in about.text)
+    if rows.height != about.rows or no_texts or rows.schema.get(HASH) != pl.String:
         raise DataError(
             f"has {rows.height:,} rows; expected {about.rows:,} with {', '.join((*about.text, HASH))};"
             f" {_REMEDY}",

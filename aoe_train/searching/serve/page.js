@@ -1,11 +1,10 @@
 "use strict";
 // Texts of an index become text nodes, never HTML: nothing in this file parses any.
 const at = (id) => document.getElementById(id);
-const MOST_CHARS = 20_000; // of a text
+const HITS = 20, MOST_CHARS = 20_000; // of a text
 let key = location.hash.slice(1) || sessionStorage.getItem("key") || "";
 let served = []; // the indexes by column: the one to compare with is first
 let running = null; // aborts the current search
-let most = 10; // hits of the current search
 
 function make(tag, looks, ...inside) {
   const made = document.createElement(tag);
@@ -25,7 +24,7 @@ async function ask(body, signal) {
   const sent = body ? { method: "POST", body: JSON.stringify(body) } : {};
   const answer = await fetch("search", { ...sent, headers, signal, cache: "no-store" });
   const reply = await answer.json();
-  at("locked").hidden = answer.status !== 401;
+  if (answer.status === 401 && (key = prompt("This server needs a key:") || "")) return ask(body, signal);
   if (!answer.ok) throw new Error(reply.error.message);
   return reply;
 }
@@ -34,7 +33,7 @@ async function begin() {
   if (location.hash) history.replaceState(null, "", location.pathname + location.search);
   const given = new URLSearchParams(location.search);
   at("box").value = given.get("q") || "";
-  document.querySelectorAll("#by input").forEach((input) => { input.checked = input.value === (given.get("by") || "both"); });
+  document.querySelectorAll("#by input").forEach((input) => { input.checked ||= input.value === given.get("by"); });
   try {
     const { indexes } = await ask();
     trouble("");
@@ -48,18 +47,17 @@ async function begin() {
   } catch (error) { trouble(error.message); }
 }
 
-async function search(hits = 10) {
+async function search() {
   const text = at("box").value.trim(), by = document.querySelector("#by :checked").value;
   running?.abort();
   running = new AbortController();
   const { signal } = running, start = performance.now();
-  most = hits;
   history.replaceState(null, "", text ? "?" + new URLSearchParams({ q: text, by }) : location.pathname);
   document.title = text ? text.slice(0, 60) + " · Search" : "Search";
   document.body.classList.toggle("busy", Boolean(text));
   if (!text || !served.length) return draw(null, "");
   try {
-    const lists = await Promise.all(served.map(({ number }) => ask({ text, by, top: most, index: number }, signal)));
+    const lists = await Promise.all(served.map(({ number }) => ask({ text, by, top: HITS, index: number }, signal)));
     draw(lists.map(({ hits }) => hits), text);
     at("status").textContent = `${lists.at(-1).hits.length} hits, ${Math.round(performance.now() - start)} ms`;
     trouble("");
@@ -83,16 +81,14 @@ function draw(lists, text) {
     const none = lists ? "Nothing found. Try other words, or rank by meaning." : "Type a question, an error message or a few words.";
     return make("section", "", heading, hits.length ? make("ol", "", ...hits) : make("p", "none", none));
   }));
-  at("more").hidden = !lists || most >= 1000 || lists.every((hits) => hits.length < most);
 }
 
 function card(hit, rank, words, columns, was) {
   const links = Object.entries(hit.row).sort(([name]) => (name === "url" ? -1 : 0)).map(([, value]) => link(value)).filter(Boolean);
   const name = (typeof hit.known[1] === "number" ? { row: "row ", number: "#" }[hit.known[0]] ?? "" : "") + hit.known[1];
   const known = make("bdi", "known", links.length ? link(links[0].href, name) : name);
-  const bar = make("progress", ""), score = make("span", "score", bar, hit.score.toFixed(2));
-  bar.value = Math.min(1, Math.max(0, hit.score));
-  bar.setAttribute("aria-hidden", "true");
+  const bar = make("i"), score = make("span", "score", make("span", "bar", bar), hit.score.toFixed(2));
+  bar.style.width = 100 * Math.min(1, Math.max(0, hit.score)) + "%";
   score.title = [["cosine", hit.cosine], ["words", hit.words]].filter(([, value]) => value !== null).map(([part, value]) => `${part} ${value.toFixed(3)}`).join(", ");
   const moved = was === rank ? [] : [was < 0 ? make("span", "move up", "new") : make("span", was > rank ? "move up" : "move", (was > rank ? "▲ " : "▼ ") + Math.abs(was - rank))];
   const text = hit.text.slice(0, MOST_CHARS), end = text.search(/\n|$/);
@@ -145,18 +141,12 @@ document.addEventListener("keydown", (event) => {
 let pause = 0; // until a search while typing
 at("box").addEventListener("input", () => {
   clearTimeout(pause);
-  pause = setTimeout(() => search(), 200);
+  pause = setTimeout(search, 200);
 });
-at("by").addEventListener("change", () => search());
-at("more").addEventListener("click", () => search(Math.min(1000, most + 20)));
+at("by").addEventListener("change", search);
 at("form").addEventListener("submit", (event) => {
   event.preventDefault();
   clearTimeout(pause);
   search();
-});
-at("locked").addEventListener("submit", (event) => {
-  event.preventDefault();
-  key = at("key").value.trim();
-  begin();
 });
 begin();
