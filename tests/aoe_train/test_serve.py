@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import select
+import shutil
 import socket
 import threading
 import time
@@ -349,3 +350,39 @@ def until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium on this machine")
+def test_the_page_in_a_browser(bert: Path, tmp_path: Path):
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    hostile = ["<img src=x onerror=alert(1)> a dog", "a dog\n\n</script><script>alert(2)</script>"]
+    rows = [{"text": text, "url": "javascript:alert(3)"} for text in hostile]
+    rows.append({"text": "a red boat", "url": "https://example.org/boat"})
+    aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False, progress=False)
+    faults: list[str] = []
+    with (
+        aoe_train.serve(index=tmp_path / "ix", against=tmp_path / "ix", port=0, progress=False) as server,
+        playwright.sync_playwright() as running,
+    ):
+        browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 390, "height": 844})
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("dialog", lambda dialog: faults.append(dialog.message))
+        page.goto(server.url)
+        page.wait_for_selector("h2:visible")
+        page.keyboard.type("a dog")
+        page.wait_for_selector("summary:visible")
+        assert {*page.locator("section:visible .text").all_inner_texts()} >= {hostile[0]}
+        assert page.locator("section:visible summary a").all_inner_texts() == ["https://example.org/boat"]
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("details[open] dl")
+        page.keyboard.press("Escape")
+        assert page.evaluate("document.activeElement.id") == "box"
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        page.click("section:visible h2 button")
+        assert page.inner_text("section:visible h2 span").endswith("3 texts")
+        browser.close()
+    assert faults == []
