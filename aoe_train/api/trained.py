@@ -155,7 +155,7 @@ class Trained:
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """Commands that evaluate the model, by judged pairs if it was trained on texts.
 
-        None if its backbone was kept, or if its gain is known.
+        There are none if its backbone was kept, or if its gain is known.
         """
         settings, sources = self.record["origin"]["settings"], self.record["sources"]
         if self.gain is not None or not settings["optim"]["weight_mix"]:
