@@ -178,7 +178,8 @@ def _serve(serve: Any, given: Any, *, json: bool = False, quiet: bool = False) -
             print_json({"url": server.url, "model": server.model})
         else:
             stdout.print(server.url, markup=False)
-            say(f"serving {server.model} at {server.url}/v1 (Ctrl-C stops it)", quiet=quiet)
+            page = f"; search page at {server.url}" if given["index"] else ""
+            say(f"serving {server.model} at {server.url}/v1{page} (Ctrl-C stops it)", quiet=quiet)
         stop.wait()
         say("finishing the requests in progress", quiet=quiet)
 
@@ -269,7 +270,7 @@ add_command(
     app,
     serve,
     "aoe serve --model minilm",
-    "aoe serve --model M --index index --port 9000",
+    "aoe serve --index index --against index-before --port 9000",
     "aoe serve --model M --host 0.0.0.0 --key-env SERVE_KEY",
     run=_serve,
 )

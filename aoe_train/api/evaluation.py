@@ -19,7 +19,7 @@ from aoe_train.api.parameters import (
     one_or_several,
 )
 from pairkit.app.flag import INPUT, RUN, Flag
-from pairkit.dataset.flags import Columns, LabelRange, Labels, Seed
+from pairkit.dataset.flags import BadRows, Columns, LabelRange, Labels, Seed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,6 +52,7 @@ def evaluate(
     columns: Columns = None,
     labels: Labels = None,
     label_range: LabelRange = None,
+    bad_rows: BadRows = "error",
     split: Annotated[str | None, Flag(metavar="NAME", panel=INPUT)] = None,
     against: Annotated[
         str | Path | Encoder | Function | None,
@@ -86,7 +87,8 @@ def evaluate(
         model: A folder, a Hub id, minilm, smollm2 or a name at --endpoint; repeatable. In Python
             also an `Encoder`, a function from a list of texts to an array (text, dim), or a list of names.
             Several models share one table.
-        suite: Test suite: sts, gis or duplicates. Default: sts, or gis for --data with labels 0 and 1.
+        suite: Test suite: sts, gis or duplicates. Default: sts, or gis for --data with labels 0 and 1. Rows
+            of anchor and positive get MRR and recall instead.
         data_dir: Folder with the STS test sets in sts/, stsb/ and sick/. Missing files are left out; their
             names are such as sts/STS12.tsv and stsb/stsb-test.tsv.
         tasks: Evaluate only this task, such as STS-B; repeatable. In Python a list, which may have your own
@@ -97,7 +99,8 @@ def evaluate(
         columns: See `train`. With `reports` the roles are duplicate and canonical.
         labels: See `train`.
         label_range: See `train`.
-        split: Split to evaluate on: test or dev. Default: test.
+        bad_rows: Rows without a text or label: error, or skip them with a note.
+        split: Split to evaluate on: test or dev. Default: test, or dev if there is no test.
         against: Another model to compare with. With `data`, `gains` then recommends whether to replace it by
             `model`.
         endpoint: URL of a server with OpenAI's /embeddings that serves --model.
@@ -155,7 +158,7 @@ def evaluate(
         raise ConfigError("no model to evaluate; give a folder, a Hub id or an Encoder")
     resampling = Resampling(argument("resamples", resamples, int), argument("seed", seed, NonNegativeInt))
     say, checked_precision = notes(progress), named_precision(precision)
-    rules = label_rules(labels, label_range)
+    rules = label_rules(labels, label_range, bad_rows)
     depths, dims, formats = _sizes(layers, dim, quantize)
     is_sized = layers is not None or dim is not None or quantize is not None
     _check_models(models, against, local=endpoint is None, local_against=against_endpoint is None)

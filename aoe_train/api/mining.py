@@ -62,8 +62,10 @@ class Mined(Printed):
         return counts
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """How to train on the rows."""
-        if self.out is None:
+        """How to train on the rows, unless only a few are left."""
+        from pairkit.dataset.made import FEW_ROWS
+
+        if self.out is None or sum(split["rows"] for split in self.statistics["splits"].values()) < FEW_ROWS:
             return []
         return [("train with the negatives", ["aoe", "train", "--data", str(self.out), "--out", "model"])]
 

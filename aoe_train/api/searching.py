@@ -205,7 +205,6 @@ def duplicates(
     import polars as pl
 
     from aoe_train.evaluation.embedders.cached import same_model
-    from aoe_train.searching.folder import read_probe
     from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.near_duplicates import MIN_COSINE, NEIGHBOURS, NearDuplicates, alike
     from pairkit.app.progress import Display
@@ -217,7 +216,7 @@ def duplicates(
         raise ConfigError(f"neighbours {neighbours}: expected at least 1")
     searched = SearchIndex(argument("folder", folder, Path), None)
     other = None if against is None else SearchIndex(argument("against", against, Path), None)
-    if other is not None and not same_model(read_probe(searched.folder), read_probe(other.folder)):
+    if other is not None and not same_model(searched.probe, other.probe):
         raise ConfigError(f"{other.folder}: made with another model than {searched.folder}")
     with Display(progress) as show:
         pairs, full = alike(

@@ -9,16 +9,16 @@ from aoe_train.api.parameters import MODEL, Layers, Model, Precision, notes
 from pairkit.app.flag import RUN, Flag
 
 if TYPE_CHECKING:
-    from aoe_train.evaluation.embedders.embedder import Embedder
     from aoe_train.model.encoder import Encoder
-    from aoe_train.searching.serve.server import EmbeddingServer, Search
+    from aoe_train.searching.serve.server import EmbeddingServer
     from pairkit.app.progress import Listener
 
 
 def serve(
-    model: Annotated[str | Path | Encoder, Model],
+    model: Annotated[str | Path | Encoder | None, Model] = None,
     *,
     index: Annotated[str | Path | None, Flag(metavar="INDEX", panel=MODEL, main=True)] = None,
+    against: Annotated[str | Path | None, Flag(metavar="INDEX", panel=MODEL, main=True)] = None,
     host: Annotated[str, Flag(metavar="ADDRESS", panel="Server", main=True)] = "127.0.0.1",
     port: Annotated[int, Flag("--port -p", metavar="N", panel="Server", main=True)] = 8000,
     name: Annotated[str | None, Flag(metavar="NAME", panel=MODEL)] = None,
@@ -32,14 +32,16 @@ def serve(
     max_body: Annotated[int | None, Flag(metavar="MIB", panel="Limits", setting="body_mib")] = None,
     progress: bool | Listener = True,
 ) -> EmbeddingServer:
-    """Serve a model as OpenAI's /v1/embeddings, with /search and /health.
+    """Serve a model as OpenAI's /v1/embeddings, and an index as a search page at / and as /search.
 
     In Python the server runs in a thread. Requests that arrive while the model runs form the next batch. On
     SIGTERM or Ctrl-C `aoe serve` finishes the requests in progress.
 
     Args:
         model: A folder, a Hub id, minilm or smollm2. Static models work, too; in Python also an `Encoder`.
-        index: Index for /search, built by `aoe index` with this model.
+            Default: the one that the index records.
+        index: Index to search, built by `aoe index` with this model.
+        against: Another index, such as of the same texts before training. The page shows its hits beside.
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one.
         name: Model name for clients. Default: the model's own name.
@@ -74,38 +76,36 @@ def serve(
     with needed_for("`aoe serve`", "serve"):
         from aoe_train.searching.serve.server import EmbeddingServer, check_open
     import os
+    from functools import partial
 
     from aoe_train.evaluation.embedders.open import open_model
+    from aoe_train.searching.folder import read_manifest
+    from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.serve.requests import Limits
     from aoe_train.settings.training import named_precision
+    from pairkit.app.errors import ConfigError
     from pairkit.app.settings import argument, load_settings
     from pairkit.openai_api.credentials import find_key
 
     given = {"batch_tokens": batch_tokens, "texts": max_texts, "queue": max_queue, "body_mib": max_body}
     limits = load_settings(Limits, flags=given)
+    if model is None and index is None:
+        raise ConfigError("nothing to serve; give --model, or --index with an index of `aoe index`")
+    if against is not None and index is None:
+        raise ConfigError("--against: needs --index, the index to compare with; give it, too")
     check_open(host, has_key=key_env is not None, no_key=no_key)
     key = None if key_env is None else find_key("aoe serve", key_env, os.environ, f"set {key_env}").secret
-    source = str(model) if isinstance(model, Path) else model
-    embedder = open_model(source, precision=named_precision(precision), layers=layers, say=notes(progress))
+    folders = [argument("index", each, Path) for each in (index, against) if each is not None]
+    recorded = [read_manifest(folder).model for folder in folders]
+    sources = recorded if model is None else [model, *recorded[1:]]
+    opened = partial(open_model, precision=named_precision(precision), layers=layers, say=notes(progress))
+    embedders = [opened(str(source) if isinstance(source, Path) else source) for source in sources]
     return EmbeddingServer(
-        embedder,
-        name=name or embedder.name,
-        search=None if index is None else _search_with(argument("index", index, Path), embedder),
+        embedders,
+        name=name or embedders[0].name,
+        indexes=[SearchIndex(*each) for each in zip(folders, embedders, strict=False)],
         host=host,
         port=port,
         key=key,
         limits=limits,
-    )
-
-
-def _search_with(folder: Path, embedder: Embedder) -> Search:
-    from aoe_train.searching.index import SearchIndex, SearchQuery
-
-    index = SearchIndex(folder, embedder)
-    return lambda requests: index.search_together(
-        [
-            SearchQuery(each.text, each.top, each.where, each.before, each.by, each.weight)
-            for each, _ in requests
-        ],
-        [vector for _, vector in requests],
     )

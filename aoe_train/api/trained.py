@@ -153,25 +153,34 @@ class Trained:
             yield "no better than before training: try a lower --lr or another --preset"
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """Commands that evaluate the model; after the preset domain, on judged pairs."""
-        settings, data = self.record["origin"]["settings"], self.record["sources"]["data"]
-        first = data if isinstance(data, str) else next(iter(data.values()))
-        if settings["preset"] == "domain" and self.gain is None and settings["optim"]["weight_mix"]:
-            model, backbone = str(self.out), str(self.record["sources"]["backbone"])
-            draw = ["--model", model, "--model", backbone, "--out", "to-judge"]
-            is_file = self.record["rows"].get("kind") == "single" and Path(first).is_file()
-            texts = first if is_file else "sentences.txt"
-            return [
-                ("sample pairs of your own texts", ["aoe", "sample", "--data", texts, *draw]),
-                (
-                    "judge them; 400 pairs usually show a gain of 1 point of AUC",
-                    ["pairs", "review", "to-judge", *JUDGE_ALL],
-                ),
-                ("compare the model with its backbone", compare(model, backbone, "to-judge")),
-            ]
-        if settings["preset"] == "domain":  # the backbone was kept, or the gain is known
+        """Commands that evaluate the model, by judged pairs if it was trained on texts.
+
+        There are none if its backbone was kept, or if its gain is known.
+        """
+        settings, sources = self.record["origin"]["settings"], self.record["sources"]
+        if self.gain is not None or not settings["optim"]["weight_mix"]:
             return []
-        return [("evaluate it", ["aoe", "evaluate", "--model", str(self.out), "--data", str(first)])]
+        model, backbone = str(self.out), sources["backbone"]
+        data, held_out = (
+            {"": each} if isinstance(each, str) else each or {}
+            for each in (sources["data"], sources["dev_data"])
+        )
+        name, first = next(iter(data.items()))
+        kind = self.record.get("datasets", {}).get(name, self.record["rows"]).get("kind")
+        if held_out or (settings["preset"] != "domain" and kind != "single"):
+            of = "it" if held_out or not Path(first).is_file() else "its training rows"
+            on = next(iter(held_out.values()), first)
+            return [(f"evaluate {of}", ["aoe", "evaluate", "--model", model, "--data", on])]
+        texts = [first] if kind == "single" else [first, "--columns", "text=anchor"]
+        draw = ["--data", *texts, "--model", model, "--model", backbone, "--out", "to-judge"]
+        return [
+            ("sample pairs of your own texts", ["aoe", "sample", *draw]),
+            (
+                "judge them; 400 pairs usually show a gain of 1 point of AUC",
+                ["pairs", "review", "to-judge", *JUDGE_ALL],
+            ),
+            ("compare the model with its backbone", compare(model, backbone, "to-judge")),
+        ]
 
     def __repr__(self) -> str:
         parts = [f"{str(self.out)!r}", f"{self.steps:,} steps", f"{self.pairs:,} rows"]

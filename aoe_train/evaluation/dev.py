@@ -13,9 +13,9 @@ import numpy as np
 from aoe_train.evaluation.gain import EVEN, too_few
 from aoe_train.evaluation.pair_metrics import Correlation, correlation
 from aoe_train.evaluation.resample import MeanMetrics, Metrics, compare
+from aoe_train.evaluation.search_results import is_nearer, reciprocal_ranks
 from aoe_train.evaluation.tasks import Encode
-from aoe_train.model.similarity import ROUNDING, all_similarities, comparable, pair_similarities
-from aoe_train.records import ABSENT
+from aoe_train.model.similarity import pair_similarities
 from pairkit.app.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from aoe_train.records import Examples
     from aoe_train.settings.training import Similarity
 
-_BLOCK = 128
 _RESAMPLES = 1000
 MOST_RESAMPLED = 1000  # dev rows; with more the interval is small anyway, and scoring again takes time
 
@@ -139,43 +138,3 @@ def dev_scores(
     scored = {name: score(name, rows) for name, rows in sets.items()}
     figures = {name: DevMetric(metric, rows.scores()[metric]) for name, (metric, rows) in scored.items()}
     return DevScores(figures, chosen, {name: rows for name, (_, rows) in scored.items()})
-
-
-def is_nearer(vectors: np.ndarray, triplets: np.ndarray, similarity: Similarity = "cosine") -> np.ndarray:
-    """Whether each anchor is more similar to its positive than to any negative, (row,); a tie is a miss."""
-    anchors, others = np.broadcast_arrays(triplets[:, :1], triplets[:, 1:])
-    pairs = np.stack([anchors.ravel(), others.ravel()], axis=1)
-    # In one call, because similarities are rounded relative to the largest in a call.
-    similarities = pair_similarities(vectors, pairs, similarity).reshape(others.shape)
-    nearer = (similarities[:, :1] > similarities[:, 1:] + ROUNDING) | (others[:, 1:] == ABSENT)
-    is_correct: np.ndarray = nearer.all(axis=1)
-    return is_correct
-
-
-def reciprocal_ranks(
-    vectors: np.ndarray,
-    pairs: np.ndarray,
-    similarity: Similarity = "cosine",
-    *,
-    said: np.ndarray | None = None,
-) -> np.ndarray:
-    """1 / the rank of each row's positive among the positives of all rows, (row,).
-
-    The anchor itself and its other positives are not ranked. Ties count against the positive, so a model
-    with constant vectors scores low. Equal numbers in `said` are equal texts.
-    """
-    said = np.arange(len(vectors)) if said is None else said
-    candidates, column = np.unique(pairs[:, 1], return_inverse=True)
-    anchors, row = np.unique(pairs[:, 0], return_inverse=True)
-    candidate_vectors = comparable(vectors[candidates], similarity)
-    ranks = np.empty(len(pairs))
-    for start in range(0, len(anchors), _BLOCK):
-        block = anchors[start : start + _BLOCK]
-        cosines = all_similarities(comparable(vectors[block], similarity), candidate_vectors, similarity)
-        pair = np.flatnonzero((row >= start) & (row < start + _BLOCK))
-        anchor, positive = row[pair] - start, column[pair]
-        positive_cosines = cosines[anchor, positive]
-        cosines[anchor, positive] = -np.inf
-        cosines[said[block][:, None] == said[candidates]] = -np.inf
-        ranks[pair] = 1 + (cosines[anchor] >= positive_cosines[:, None] - ROUNDING).sum(axis=1)
-    return 1 / ranks

@@ -20,22 +20,22 @@ import numpy as np
 
 from aoe_train.evaluation.pair_metrics import Binary
 from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics, Metrics, compare, intervals
-from aoe_train.evaluation.search_results import P_AT_1, SearchMetrics
+from aoe_train.evaluation.search_results import MRR, SearchMetrics
 from pairkit.app.errors import DataError
 
 Word = Literal["ship", "not shown", "worse"]
 _MIN_PAIRS = 30  # with fewer, resamples are too similar
 _MIN_PER_LABEL = 10  # with five of a label, one gain in twelve is shipped by chance; with two, one in five
-_NAMES = {"roc_auc": "AUC", "spearman": "Spearman"}  # P@1 is its own name
+_NAMES = {"roc_auc": "AUC", "spearman": "Spearman", MRR: "MRR"}  # P@1 is its own name
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
     """A model's gain over another, corrected for the reliability of labels.
 
-    For search results, `pairs` is the number of queries, `rarer` the number of those for which exactly one
-    model's first result is relevant, and `ahead` the gain over all queries, of which `share` have different
-    results and the others gain 0.
+    For search results and MRR, `pairs` is the number of queries, and `rarer` the number of those on which
+    the models' metrics differ. For search results, `ahead` is the gain over all queries, of which `share`
+    have different results and the others gain 0.
     """
 
     metric: str
@@ -87,7 +87,8 @@ class Gain:
         if self.share is not None:
             return f"{change} on {self.pairs:,} queries with different results{few}; {gained} on all queries"
         corrected = "" if self.reliability == 1 else ", corrected for uncertain labels"
-        return f"{change} ({gained}{corrected}, {self.pairs:,} pairs{few})"
+        examples = "queries" if self.metric == MRR else "pairs"
+        return f"{change} ({gained}{corrected}, {self.pairs:,} {examples}{few})"
 
 
 TOO_FEW = "too few to tell"
@@ -99,7 +100,7 @@ def too_few(rows: int, rarer: int) -> bool:
 
 
 def gain(one: Metrics, other: Metrics, *, resamples: int, seed: int) -> Gain | None:
-    """Compare two models by AUC for binary labels, P@1 for search results, and Spearman's rho for others."""
+    """Compare two models by AUC for binary labels, P@1 for search results, MRR, or Spearman's rho."""
     if isinstance(one, SearchMetrics) and isinstance(other, SearchMetrics):
         return _search_gain(one, other, resamples=resamples, seed=seed)
     metric = "roc_auc" if isinstance(one, Binary) else "spearman"
@@ -120,13 +121,14 @@ def gain(one: Metrics, other: Metrics, *, resamples: int, seed: int) -> Gain | N
 
 
 def _search_gain(one: SearchMetrics, other: SearchMetrics, *, resamples: int, seed: int) -> Gain:
-    """The difference of P@1 over all queries; its interval is over the judged ones."""
-    differences = one.outcomes[P_AT_1].astype(float) - other.outcomes[P_AT_1]
-    scaled = MeanMetrics({P_AT_1: one.share * differences})
-    interval = intervals(scaled, resamples=resamples, seed=seed)[P_AT_1]
-    ahead = Comparison(scaled.scores()[P_AT_1], interval, float("nan"))
-    metrics = other.scores()[P_AT_1], one.scores()[P_AT_1]
-    return Gain(P_AT_1, *metrics, ahead, 1.0, one.n, int(np.count_nonzero(differences)), one.share)
+    """The difference of P@1 or MRR over all queries; its interval is over the judged ones."""
+    metric = next(iter(one.outcomes))
+    differences = one.outcomes[metric].astype(float) - other.outcomes[metric]
+    scaled = MeanMetrics({metric: differences * (1 if one.share is None else one.share)})
+    interval = intervals(scaled, resamples=resamples, seed=seed)[metric]
+    ahead = Comparison(scaled.scores()[metric], interval, float("nan"))
+    metrics = other.scores()[metric], one.scores()[metric]
+    return Gain(metric, *metrics, ahead, 1.0, one.n, int(np.count_nonzero(differences)), one.share)
 
 
 def _is_uncertain(likely: np.ndarray | None) -> TypeGuard[np.ndarray]:

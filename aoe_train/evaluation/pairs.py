@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from aoe_train.data.examples import Say, distinct, resolve_conflicts, silent
+from aoe_train.data.examples import Say, distinct, read_examples, resolve_conflicts, silent
 from aoe_train.evaluation.pair_metrics import binary, correlation
 from aoe_train.evaluation.resample import Metrics
 from aoe_train.evaluation.tasks import Split, TaskMetrics, TaskVectors
 from aoe_train.model.similarity import pair_similarities
+from aoe_train.records import Examples
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.in_memory import Source, source_name
 from pairkit.dataset.labels import AS_FOUND, LabelRules, describe_labels
@@ -24,9 +25,6 @@ from pairkit.dataset.tables import has_header, is_table
 from pairkit.similarity.measures import estimated_tokens
 
 SPLIT_NAMES = {"test": "test", "dev": "validation"}
-_SPLITS: dict[Split, tuple[str, ...]] = {"test": ("test", "validation"), "dev": ("validation",)}
-"""For each --split: the split to judge, and the one that chooses thresholds."""
-
 _LENGTH_BUCKETS = {"<128": 0, "128-255": 128, "256-511": 256, ">=512": 512}
 
 
@@ -129,16 +127,23 @@ def read_one_split(
     columns: Mapping[str, str] | None = None,
 ) -> pl.DataFrame:
     """Read the pairs of a source without splits, or of one split."""
-    if not is_whole(source):
-        chosen = _chosen_split(source, split, say)
-        pairs = read_pairs(source, split=chosen, rules=rules, columns=columns)
-        return noted_pairs(pairs, source, columns, say).splits[chosen]
-    if split is not None:
-        kind = "file" if isinstance(source, str | Path) else "table"
-        raise ConfigError(f"{source_name(source)}: a {kind} has no splits; leave --split {split} out")
-    pairs = read_pairs(source, rules=rules, columns=columns)
+    pairs = read_pairs(source, split=_chosen_split(source, split, say), rules=rules, columns=columns)
     (frame,) = noted_pairs(pairs, source, columns, say).splits.values()
     return frame
+
+
+def read_positives(
+    source: Source, split: str | None, rules: LabelRules, say: Say, columns: Mapping[str, str] | None
+) -> Examples | None:
+    """Read positives or triplets like `read_one_split`; None for rows with labels."""
+    notes = list[str]()
+    chosen = _chosen_split(source, split, notes.append)
+    examples = read_examples(source, split=chosen, columns=columns, rules=rules, say=notes.append)
+    if examples.kind not in ("positive", "triplet"):
+        return None
+    for note in notes:
+        say(note)
+    return examples
 
 
 def noted_pairs(
@@ -168,9 +173,17 @@ def shown_name(source: Source) -> str:
     return path.resolve().name if isinstance(source, str | Path) and path.exists() else path.name
 
 
-def _chosen_split(source: Source, split: str | None, say: Say) -> str:
-    """The split to judge; without --split, a single split of any name."""
+def _chosen_split(source: Source, split: str | None, say: Say) -> str | None:
+    """The split to judge; without --split, a single split of any name; None for a source without splits."""
+    if is_whole(source):
+        if split is not None:
+            kind = "file" if isinstance(source, str | Path) else "table"
+            raise ConfigError(f"{source_name(source)}: a {kind} has no splits; leave --split {split} out")
+        return None
     names = split_names(source)
+    if split is None and "test" not in names and "validation" in names and len(names) > 1:
+        say(f"{source_name(source)}: has no test split, using validation")
+        split = "dev"
     if split is not None or len(names) > 1:
         return SPLIT_NAMES[split or "test"]
     if names[0] not in SPLIT_NAMES.values():
@@ -197,30 +210,23 @@ def read_binary_task(
 
     Source: Spearman as ACL 2024, Table 2 reports it; parts as in its Figure 9.
     """
-    name = shown_name(source)
-    if is_whole(source) or (split is None and len(split_names(source)) == 1):
-        return _task(name, {"test": read_one_split(source, split, rules, say, columns)})
-    pairs = read_pairs(source, rules=rules, columns=columns)
+    chosen = _chosen_split(source, split, say)
+    # With test, validation chooses thresholds.
+    pairs = read_pairs(source, split=None if chosen == "test" else chosen, rules=rules, columns=columns)
     splits = noted_pairs(pairs, source, columns, say).splits
-    names = _SPLITS[split or "test"]
-    if names[0] not in splits:
-        raise DataError(f"no split {names[0]!r}; choose one of {', '.join(splits)}", path=source_name(source))
-    used = {name: splits[name] for name in names if name in splits}
-    if len(used) > 1 and used["validation"]["label"].n_unique() < 2:
+    if chosen == "test" and chosen not in splits:
+        raise DataError(f"no split 'test'; choose one of {', '.join(splits)}", path=source_name(source))
+    dev = splits.get("validation") if chosen == "test" else None
+    if dev is not None and dev["label"].n_unique() < 2:
         say(f"{source_name(source)}: validation has only one label, so it can't choose thresholds")
-        used.pop("validation")
-    return _task(name, used)
-
-
-def _task(name: str, splits: dict[str, pl.DataFrame]) -> PairTask:
-    """Judge `test` with thresholds from `validation`, or judge `validation` without thresholds."""
-    judged = pair_task(name, splits["test" if "test" in splits else "validation"])
-    chosen_on = "validation" if {"test", "validation"} <= {*splits} else None
+        dev = None
+    name = shown_name(source)
+    judged = pair_task(name, splits[chosen or next(iter(splits))])
     return replace(
         judged,
         parts=length_buckets(judged.text1, judged.text2),
         is_binary=True,
-        dev=None if chosen_on is None else pair_task(f"{name}, {chosen_on}", splits[chosen_on]),
+        dev=None if dev is None else pair_task(f"{name}, validation", dev),
     )
 
 

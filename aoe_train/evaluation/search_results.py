@@ -1,4 +1,4 @@
-"""Judged search results as a task: whether a model ranks relevant results of a query first.
+"""Search as a task: whether a model ranks judged results, or the positives of rows without labels, first.
 
 `aoe sample --queries` draws queries on which two models differ, so metrics are of these queries. All other
 queries have equal results, so the gain over all queries is the gain here times the share of these queries.
@@ -16,17 +16,21 @@ import polars as pl
 from aoe_train.data.examples import Say
 from aoe_train.evaluation.resample import MeanMetrics
 from aoe_train.evaluation.tasks import TaskVectors
-from aoe_train.model.similarity import pair_similarities
+from aoe_train.model.similarity import ROUNDING, all_similarities, comparable, pair_similarities
+from aoe_train.records import ABSENT, Examples
+from aoe_train.settings.training import Similarity
 from pairkit.app.errors import DataError
 
-P_AT_1 = "P@1"
+P_AT_1, MRR = "P@1", "mrr"
+_DEPTHS = (1, 5, 10)
+_BLOCK = 128  # anchors ranked at once
 
 
 @dataclass(frozen=True)
 class SearchMetrics(MeanMetrics):
-    """Metrics of queries that are a share of all queries."""
+    """Metrics of queries that are a share of all queries, or of all (None); the first one decides."""
 
-    share: float = 1.0
+    share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -82,3 +86,77 @@ def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
         int(top),
         share,
     )
+
+
+@dataclass(frozen=True)
+class RetrievalTask:
+    """Find the positives of each anchor among all positives and negatives."""
+
+    name: str
+    examples: Examples
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """All texts."""
+        return [*self.examples.texts]
+
+    @property
+    def rows(self) -> Sequence[tuple[str, ...]]:
+        """The texts of each row."""
+        texts = self.examples.texts
+        return [tuple(texts[i] for i in row if i != ABSENT) for row in self.examples.rows.tolist()]
+
+    def measure(self, vectors: TaskVectors) -> SearchMetrics:
+        """MRR of each anchor's best positive, recall of its positives, and triplet accuracy: (anchor,)."""
+        rows, matrix = self.examples.rows, vectors.matrix[vectors.rows(self.texts)]
+        reciprocal = reciprocal_ranks(matrix, rows, vectors.similarity)
+        _, anchor, counts = np.unique(rows[:, 0], return_inverse=True, return_counts=True)
+        best = np.zeros(len(counts))
+        np.maximum.at(best, anchor, reciprocal)
+        each = {f"recall@{depth}": reciprocal >= 1 / depth for depth in _DEPTHS}
+        if self.examples.kind == "triplet":
+            each["triplet_accuracy"] = is_nearer(matrix, rows, vectors.similarity)
+        return SearchMetrics(
+            {MRR: best} | {name: np.bincount(anchor, values) / counts for name, values in each.items()}
+        )
+
+
+def is_nearer(vectors: np.ndarray, triplets: np.ndarray, similarity: Similarity = "cosine") -> np.ndarray:
+    """Whether each anchor is more similar to its positive than to any negative, (row,); a tie is a miss."""
+    anchors, others = np.broadcast_arrays(triplets[:, :1], triplets[:, 1:])
+    pairs = np.stack([anchors.ravel(), others.ravel()], axis=1)
+    # In one call, because similarities are rounded relative to the largest in a call.
+    similarities = pair_similarities(vectors, pairs, similarity).reshape(others.shape)
+    nearer = (similarities[:, :1] > similarities[:, 1:] + ROUNDING) | (others[:, 1:] == ABSENT)
+    is_correct: np.ndarray = nearer.all(axis=1)
+    return is_correct
+
+
+def reciprocal_ranks(
+    vectors: np.ndarray,
+    rows: np.ndarray,
+    similarity: Similarity = "cosine",
+    *,
+    said: np.ndarray | None = None,
+) -> np.ndarray:
+    """1 / the rank of each row's positive among the positives and negatives of all rows, (row,).
+
+    The anchor itself and its other positives are not ranked. Ties count against the positive, so a model
+    with constant vectors scores low. Equal numbers in `said` are equal texts.
+    """
+    said = np.arange(len(vectors)) if said is None else said
+    candidates = np.unique(rows[:, 1:][rows[:, 1:] != ABSENT])
+    column = np.searchsorted(candidates, rows[:, 1])
+    anchors, row = np.unique(rows[:, 0], return_inverse=True)
+    candidate_vectors = comparable(vectors[candidates], similarity)
+    ranks = np.empty(len(rows))
+    for start in range(0, len(anchors), _BLOCK):
+        block = anchors[start : start + _BLOCK]
+        cosines = all_similarities(comparable(vectors[block], similarity), candidate_vectors, similarity)
+        pair = np.flatnonzero((row >= start) & (row < start + _BLOCK))
+        anchor, positive = row[pair] - start, column[pair]
+        positive_cosines = cosines[anchor, positive]
+        cosines[anchor, positive] = -np.inf
+        cosines[said[block][:, None] == said[candidates]] = -np.inf
+        ranks[pair] = 1 + (cosines[anchor] >= positive_cosines[:, None] - ROUNDING).sum(axis=1)
+    return 1 / ranks

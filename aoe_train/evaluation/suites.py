@@ -21,8 +21,15 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from aoe_train.evaluation.duplicate_tables import read_duplicates
-from aoe_train.evaluation.pairs import PairTask, pair_task, read_binary_task, read_one_split, shown_name
-from aoe_train.evaluation.search_results import search_task
+from aoe_train.evaluation.pairs import (
+    PairTask,
+    pair_task,
+    read_binary_task,
+    read_one_split,
+    read_positives,
+    shown_name,
+)
+from aoe_train.evaluation.search_results import RetrievalTask, search_task
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.reader import read_pairs
 from pairkit.dataset.records import is_search
@@ -146,6 +153,9 @@ class TaskRequest(NamedTuple):
             return ChosenTasks(DUPLICATES, [task], {})
         if self.suite == "gis":
             return ChosenTasks("gis", [read_binary_task(self.data, split, rules, say, self.columns)], {})
+        positives = self.suite is None and read_positives(self.data, split, rules, say, self.columns)
+        if positives:
+            return ChosenTasks("retrieval", [RetrievalTask(shown_name(self.data), positives)], {})
         name, frame = shown_name(self.data), read_one_split(self.data, split, rules, say, self.columns)
         if self.suite is None and is_search(frame):
             return ChosenTasks("search", [search_task(name, frame, say)], {})

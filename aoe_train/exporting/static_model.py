@@ -189,10 +189,6 @@ class Distilled(OutputResult):
             f" held-out texts, its vectors have a mean cosine of {self.agreement:.3f} with the model's"
         ]
 
-    def next_steps(self) -> list[tuple[str, list[str]]]:
-        """How to evaluate it."""
-        return [("evaluate it", ["aoe", "evaluate", "--model", str(self.out), "--data", "PAIRS"])]
-
 
 @dataclass(frozen=True)
 class Static:

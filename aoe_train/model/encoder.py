@@ -46,6 +46,7 @@ from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.app.progress import Display, Listener, Progress
 from pairkit.app.settings import load_settings
+from pairkit.system.files import apply_umask
 from pairkit.system.machine import is_out_of_memory
 
 if TYPE_CHECKING:
@@ -401,6 +402,8 @@ class Encoder:
         folder.mkdir(parents=True, exist_ok=True)
         with quietly():
             self.model.backbone.save_pretrained(folder)
+            for path in folder.glob("*.safetensors"):
+                apply_umask(path)
             words = prompt_of_tokenizer(folder, self.settings)
             tokenizer = self.tokenizer if words is None else with_prompt(self.tokenizer, words)
             tokenizer.save_pretrained(folder)

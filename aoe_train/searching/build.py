@@ -26,10 +26,7 @@ from aoe_train.searching.folder import (
     WORDS,
     IndexManifest,
     is_index,
-    read_manifest,
-    read_probe,
-    read_rows_of,
-    read_vectors,
+    read_index,
 )
 from aoe_train.searching.nearest import IndexKind, IndexVectors, Searcher, build, check_kind, nearest
 from aoe_train.searching.text_rows import TextRows, text_hash, with_keys
@@ -79,7 +76,7 @@ class Indexed(OutputResult):
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to search it."""
-        return [("search it", ["aoe", "search", str(self.out), "TEXT"])]
+        return [("search it in a browser", ["aoe", "serve", "--index", str(self.out)])]
 
 
 def check_place(out: Path) -> None:
@@ -175,11 +172,9 @@ def _earlier_vectors(out: Path, probe: np.ndarray) -> tuple[dict[str, int], np.n
     """
     if out.exists() and is_index(out):
         try:
-            about = read_manifest(out)
-            if about.vectors == "float32" and same_model(probe, read_probe(out)):
-                hashes = read_rows_of(out)[HASH].to_list()
-                vectors = read_vectors(out, about).rows(slice(None))
-                return {digest: row for row, digest in enumerate(hashes)}, vectors
+            about, rows, vectors, earlier = read_index(out)
+            if about.vectors == "float32" and same_model(probe, earlier):
+                return {digest: row for row, digest in enumerate(rows[HASH])}, vectors.rows(slice(None))
         except DataError:
             pass
     return {}, np.empty((0, 0), np.float32)

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from aoe_train.model.folder_checks import Foreign, decode, mapped_array, read_object
+from aoe_train.model.folder_checks import Foreign, decode, mapped_array, read_json
 from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.parquet import read_parquet
@@ -51,27 +51,49 @@ def read_manifest(folder: Path) -> IndexManifest:
     path = folder / ABOUT
     if not path.is_file():
         raise ConfigError(f"{folder}: no index.json; expected a folder of `aoe index`")
-    return decode(IndexManifest, read_object(path), path, _REMEDY)
+    return decode(IndexManifest, read_json(path, _REMEDY), path, _REMEDY)
 
 
-def read_rows_of(folder: Path) -> pl.DataFrame:
-    """Read the rows."""
-    path = folder / ROWS
-    if not path.is_file():
-        raise DataError(f"is missing; {_REMEDY}", path=path)
-    return read_parquet(path)
+def read_index(folder: Path) -> tuple[IndexManifest, pl.DataFrame, IndexVectors, np.ndarray]:
+    """The manifest, rows, vectors (mapped into memory) and probe (1, dim), which must fit each other.
+
+    Files of words and of faiss are read and checked on first use.
+    """
+    about = read_manifest(folder)
+    return (
+        about,
+        _rows(folder / ROWS, about),
+        IndexVectors(
+            _array(folder / VECTORS, (about.rows, about.dim), about.vectors),
+            None if about.vectors == "float32" else np.array(_array(folder / RANGES, (2, about.dim))),
+        ),
+        np.array(_array(folder / PROBE, (1, about.dim))),
+    )
 
 
-def read_vectors(folder: Path, about: IndexManifest) -> IndexVectors:
-    """The vectors, mapped into memory."""
-    stored = mapped_array(folder / VECTORS, _REMEDY)
-    ranges = None if about.vectors == "float32" else np.array(mapped_array(folder / RANGES, _REMEDY))
-    return IndexVectors(stored, ranges)
+def _rows(path: Path, about: IndexManifest) -> pl.DataFrame:
+    try:
+        rows = read_parquet(path)
+    except DataError as error:
+        raise DataError(f"is missing or not readable as parquet; {_REMEDY}", path=path) from error
+    no_texts = any(rows.schema.get(name, pl.List).is_nested() for name in about.text)
+    if rows.height != about.rows or no_texts or rows.schema.get(HASH) != pl.String:
+        raise DataError(
+            f"has {rows.height:,} rows; expected {about.rows:,} with {', '.join((*about.text, HASH))};"
+            f" {_REMEDY}",
+            path=path,
+        )
+    return rows
 
 
-def read_probe(folder: Path) -> np.ndarray:
-    """The vector of the probe, (1, dim)."""
-    return np.array(mapped_array(folder / PROBE, _REMEDY))
+def _array(path: Path, shape: tuple[int, int], dtype: str = "floating") -> np.ndarray:
+    array = mapped_array(path, _REMEDY)
+    if array.shape != shape or not np.issubdtype(array.dtype, getattr(np, dtype)):
+        raise DataError(
+            f"has {array.dtype} of shape {array.shape}; expected {dtype} of shape {shape}; {_REMEDY}",
+            path=path,
+        )
+    return array
 
 
 def is_index(folder: Path) -> bool:

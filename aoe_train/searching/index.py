@@ -16,8 +16,8 @@ from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.batch_search import BatchSearch, batch_search
-from aoe_train.searching.folder import HASH, read_manifest, read_probe, read_rows_of, read_vectors
-from aoe_train.searching.nearest import IndexVectors, Searcher
+from aoe_train.searching.folder import HASH, read_index
+from aoe_train.searching.nearest import Searcher
 from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, checked
 from aoe_train.searching.text_rows import KEY, as_json, joined, naming_column
 from pairkit.app.errors import ConfigError, DataError
@@ -77,21 +77,21 @@ class SearchIndex:
         folder: Its folder.
         about: Its manifest.
         vectors: The vectors of its rows.
+        probe: The vector of a fixed text, which identifies the model.
         ranker: Ranks its rows.
     """
 
     def __init__(self, folder: Path, embedder: Embedder | None) -> None:
-        self.folder, self.about = folder, read_manifest(folder)
+        self.folder = folder
+        self.about, self._rows, self.vectors, self.probe = read_index(folder)
         if embedder is not None:
             vector = embedder.encode([TEXT], embedder.prompts.document)
-            if not same_model(vector, read_probe(folder)):
+            if not same_model(vector, self.probe):
                 raise ConfigError(
                     f"{folder}: its vectors, made with {one_line(self.about.model)}, differ from those of"
                     f" {embedder.name}; give the same model, or build the index again"
                 )
         self._embedder = embedder
-        self._rows = read_rows_of(folder)
-        self.vectors: IndexVectors = read_vectors(folder, self.about)
         self.ranker = Ranker(folder, self.about, self.vectors)
 
     def __len__(self) -> int:
@@ -139,21 +139,20 @@ class SearchIndex:
         """
         query = SearchQuery(text, top, where or {}, before or {}, by, weight)
         vector = None if checked(top, by, weight) == "words" or not text.strip() else self._vector(text)
-        return self.search_together([query], [vector])[0]
+        return self.search_together([(query, vector)])[0]
 
-    def search_together(
-        self, queries: Sequence[SearchQuery], vectors: Sequence[np.ndarray | None]
-    ) -> list[list[IndexHit]]:
+    def search_together(self, calls: Sequence[tuple[SearchQuery, np.ndarray | None]]) -> list[list[IndexHit]]:
         """The hits of several queries with their vectors (None if by words), in one pass over the index.
 
         Raises:
             ConfigError, DataError: See `search`.
         """
+        queries = [query for query, _ in calls]
         if any(not query.text.strip() for query in queries):
             raise DataError("the text is empty; expected a search query")
         kinds = [checked(query.top, query.by, query.weight) for query in queries]
         rows = [allowed(self._rows, query.where, query.before) for query in queries]
-        units = [None if vector is None else scaled_to_one(vector[None])[0] for vector in vectors]
+        units = [None if vector is None else scaled_to_one(vector[None])[0] for _, vector in calls]
         nearest: list[RankedRows | None] = [None] * len(queries)
         by_count: dict[int, dict[int, np.ndarray]] = {}  # unfiltered queries that are searched together
         for number, (query, kind, unit) in enumerate(zip(queries, kinds, units, strict=True)):

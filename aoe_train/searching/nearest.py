@@ -161,15 +161,19 @@ def check_kind(kind: IndexKind) -> None:
         _faiss(f"--kind {kind}")
 
 
-def read(folder: Path, kind: IndexKind) -> Any:
+def read(folder: Path, kind: IndexKind, shape: tuple[int, int]) -> Any:
     """Read the faiss index of a folder; None for `flat`."""
     if kind == "flat":
         return None
     faiss = _faiss(f"an index of the kind {kind}")
+    path = folder / INDEX_FILE
     try:
-        return faiss.read_index(str(folder / INDEX_FILE))
+        index = faiss.read_index(str(path))
     except RuntimeError as error:  # faiss raises it for all unreadable files
-        raise DataError("not readable; build the index again", path=folder / INDEX_FILE) from error
+        raise DataError("not readable; build the index again", path=path) from error
+    if (index.ntotal, index.d) != shape or not hasattr(index, "hnsw"):
+        raise DataError(f"isn't hnsw of {shape[0]:,} x {shape[1]:,}; build the index again", path=path)
+    return index
 
 
 def _faiss(feature: str) -> Any:

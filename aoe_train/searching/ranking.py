@@ -43,11 +43,11 @@ class Ranker:
 
     @cached_property
     def _word_index(self) -> Bm25:
-        return Bm25.load(self._folder / WORDS)
+        return Bm25.load(self._folder / WORDS, len(self._vectors))
 
     @cached_property
     def _searcher(self) -> Searcher:
-        return Searcher(self._vectors, read(self._folder, self._about.kind))
+        return Searcher(self._vectors, read(self._folder, self._about.kind, self._vectors.shape))
 
     def ranked(
         self,

@@ -19,7 +19,7 @@ from llm_labeler.settings import InputSettings
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import holds_no_text
 from pairkit.dataset.columns import text_column
-from pairkit.dataset.in_memory import Source, source_name
+from pairkit.dataset.in_memory import Source, contents_of, source_name
 from pairkit.dataset.parts import TablePart, parts_of
 from pairkit.dataset.tables import SUFFIXES, format_of, json_values, sheet_of
 from pairkit.system.folders import own_name
@@ -34,6 +34,7 @@ Values = Iterator[tuple[str, int, object]]
 
 def read_values(source: Source, columns: Columns) -> Values:
     """Each row as (file or dataset, row, value), lazily and in the order of the source."""
+    source = contents_of(source)
     if isinstance(source, Sequence) and not isinstance(source, str):
         yield from _record_values(enumerate(source, 1), source_name(source), columns)
         return

@@ -197,7 +197,8 @@ def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:
     sources = [*data.values()] if isinstance(data, Mapping) else [data]
     if isinstance(step, str) or not {*map(str, sources)} & {*map(str, step)}:
         return step
-    names = ["columns", "labels", "label_range", *(["bad_rows"] if step[0] == "pairs" else [])]
+    reads_pairs = step[0] == "pairs" or step[1] in ("train", "evaluate")
+    names = ["columns", *(["labels", "label_range", "bad_rows"] if reads_pairs else [])]
     flags = {name: given[name] for name in names if given.get(name) not in (None, "error")}
     if isinstance(columns := flags.get("columns"), Mapping):
         flags["columns"] = ",".join(f"{role}={column}" for role, column in columns.items())

@@ -25,7 +25,7 @@ _MODULES = {
     "search": ("faiss",),
     "xlsx": ("fastexcel",),
 }
-_COMMANDS = {"aoe": "train", "pairs review": "review"}
+_COMMANDS = {"aoe": "train", "pairs review": "review", "aoe serve": "review"}
 _EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import polars as pl
 
@@ -32,18 +32,37 @@ class HubTable(Protocol):
         ...
 
 
+class Result(Protocol):
+    """A result of a public function, such as `pairkit.mine`: its folder or file, or rows in memory."""
+
+    @property
+    def out(self) -> Path | None:
+        """Its folder or file; None if nothing was written."""
+        ...
+
+
 Table: TypeAlias = (
     pl.DataFrame | pl.LazyFrame | ArrowTable | HubTable | Sequence[Mapping[str, Any]] | Sequence[str]
 )
 """Rows: a DataFrame of polars or pandas, a `datasets.Dataset`, a list of dicts, or a list of single texts."""
 InMemory: TypeAlias = PairDataset | Table | Mapping[str, Table]
 """Rows in memory: one table, or tables by split such as a `DatasetDict`."""
-Source: TypeAlias = str | Path | InMemory
-"""A path, a Hub id, or rows in memory."""
+Source: TypeAlias = str | Path | InMemory | Result
+"""A path, a Hub id, rows in memory, or the result of another function."""
+
+
+def contents_of(source: Source) -> str | Path | InMemory:
+    """The file, folder or rows of a result; other sources as they are."""
+    if isinstance(source, str | Path | PairDataset):
+        return source
+    parts: Iterator[Any] = (getattr(source, name, None) for name in ("out", "pairs", "splits", "path"))
+    kinds = (Path, PairDataset, pl.DataFrame, Mapping)
+    return next((part for part in parts if isinstance(part, kinds)), cast("InMemory", source))
 
 
 def source_name(source: Source) -> str:
     """The name of a source in messages and records."""
+    source = contents_of(source)
     if isinstance(source, str | Path):
         return str(source)
     return source.source if isinstance(source, PairDataset) else f"the {type(source).__name__} given"
@@ -52,10 +71,21 @@ def source_name(source: Source) -> str:
 def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
     """Tables by split; a single one is `train`."""
     if isinstance(source, PairDataset):
-        return dict(source.splits)
+        return with_kind(source)
     if isinstance(source, Mapping):
         return _named_tables(source)
     return {"train": _table(source, source_name(source))}
+
+
+def with_kind(pairs: PairDataset) -> dict[str, pl.DataFrame]:
+    """The tables by split; pairs of a source without labels, all of them positives, as such."""
+    splits = dict(pairs.splits)
+    found = set[float]().union(*(frame["label"].unique() for frame in splits.values()))
+    renamed = any({"anchor", "positive"} & {*frame.columns} for frame in splits.values())
+    if found != {1} or pairs.labels is not None or renamed:
+        return splits
+    names = {"text1": "anchor", "text2": "positive"}
+    return {name: frame.drop("label").rename(names) for name, frame in splits.items()}
 
 
 def classes_in_memory(source: InMemory) -> dict[str, ClassNames]:

@@ -19,8 +19,8 @@ from pairkit.dataset.card import dataset_card
 from pairkit.dataset.card import table as markdown_table
 from pairkit.dataset.columns import as_json
 from pairkit.dataset.divide import DROPPED, OTHER_RANK, RANKS, divide, keep_apart
-from pairkit.dataset.in_memory import Source
-from pairkit.dataset.labels import CONFLICT, SKIPPED
+from pairkit.dataset.in_memory import Source, contents_of, with_kind
+from pairkit.dataset.labels import CONFLICT, SKIPPED, LabelsRead
 from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import (
     AGAINST_FIRST,
@@ -42,6 +42,7 @@ from pairkit.system.folders import made_there
 Conflicts = Literal["error", "drop", "first"]
 
 REPEATED = "repeated"
+FEW_ROWS = 50  # too few to train on
 _MAX_CONFLICTS = 3  # in a message
 ROW = "row of its split"  # a column: the row's number in its source's split, from 1
 _PLACE, _RANK = "place", "rank of the split"
@@ -190,9 +191,9 @@ class MadeDataset(Printed):
         return {"out": str(self.out), **self.statistics}
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """Commands to run next."""
+        """How to train on it, unless it has only a few rows."""
         train = ["aoe", "train", "--data", str(self.out), "--backbone", "minilm", "--out", "model"]
-        return [("train on it", train)] if self.out else []
+        return [("train on it", train)] if self.out and len(self.pairs) >= FEW_ROWS else []
 
     def table(self) -> ResultTable:
         """The rows of each split, and the numbers of dropped rows."""
@@ -229,7 +230,9 @@ def build_result(
     }
     if "source" in kept.columns:
         statistics["sources"] = dict(kept["source"].value_counts().sort("source").iter_rows())
-    return MadeDataset(PairDataset(splits, name, kind, bad_rows=bad), dropped, statistics)
+    labelled = any(pairs.labels is not None for pairs in read)
+    labels = LabelsRead("as in the sources", plain=True) if labelled else None
+    return MadeDataset(PairDataset(splits, name, kind, labels, bad), dropped, statistics)
 
 
 def _counts(frame: pl.DataFrame, kind: LabelKind) -> dict[str, int | float]:
@@ -265,16 +268,16 @@ def _hash(pairs: PairDataset) -> str:
     return digest.hexdigest()
 
 
-def check_out(out: Path | None, run: Mapping[str, Any], sources: Iterable[object], *, fresh: bool) -> None:
+def check_out(out: Path | None, run: Mapping[str, Any], sources: Iterable[Source], *, fresh: bool) -> None:
     """Refuse an output folder with other files than a dataset of `pairs`, or with a source."""
     if out is None:
         return
     for source in sources:
-        if not isinstance(source, str | Path):
+        if not isinstance(place := contents_of(source), str | Path):
             continue
-        home = Path(source).resolve()
+        home = Path(place).resolve()
         if out.resolve() in (home, *home.parents):
-            raise ConfigError(f"{out}: would replace its source {source}; choose another folder")
+            raise ConfigError(f"{out}: would replace its source {place}; choose another folder")
     there = made_there(out, "pairs", "inputs")
     same = there is not None and all(there.get(key) == run[key] for key in ("command", "settings", "inputs"))
     if there is not None and not same and not fresh:
@@ -291,14 +294,17 @@ def write_result(
     introduction: str,
     further: Iterable[tuple[str, str]] = (),
     *,
-    configs: Mapping[str, Mapping[str, pl.DataFrame]] | None = None,
     limits: str = _LIMITS,
 ) -> MadeDataset:
-    """Write the dataset with a card, unless `out` is None; call `check_out` before."""
+    """Write the dataset with a card, unless `out` is None; call `check_out` before.
+
+    Positives without labels get the columns anchor and positive.
+    """
     if out is None:
         return made
     title = "".join(letter if letter.isalnum() or letter in "-_." else " " for letter in out.name).strip()
-    configs = configs or {"default": made.pairs.splits}
+    splits = with_kind(made.pairs)
+    configs = {"default" if "label" in next(iter(splits.values())).columns else "positive": splits}
     statistics = made.statistics
     counts = statistics["splits"]
     lines = [
@@ -338,14 +344,17 @@ _NO_REASON = pl.lit(None, pl.String).alias(DROPPED)
 
 def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:
     """The sources by name: the keys of a mapping, the last parts of paths, or numbers."""
-    is_one = isinstance(sources, str | Path | PairDataset) or hasattr(sources, "columns")
+    is_one = isinstance(contents_of(cast("Source", sources)), str | Path | PairDataset) or hasattr(
+        sources, "columns"
+    )
     if is_one or not sources:
         raise ConfigError("nothing to merge; give a list of datasets")
     if isinstance(sources, Mapping):
         return dict(sources)
     found: dict[str, Source] = {}
     for place, source in enumerate(sources, 1):
-        name = source.source if isinstance(source, PairDataset) else source
+        own = contents_of(source)
+        name = own.source if isinstance(own, PairDataset) else own
         plain = Path(name).name if isinstance(name, str | Path) else str(place)
         found[plain if plain and plain not in found else f"{plain}-{place}"] = source
     return found

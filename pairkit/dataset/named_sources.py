@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
-from pairkit.dataset.in_memory import Source
+from pairkit.dataset.in_memory import Source, contents_of
 from pairkit.dataset.parts import split_name
 from pairkit.dataset.records import SPLITS, PairDataset
 
@@ -98,7 +98,8 @@ def _exists(path: str) -> bool:
 
 def _name(source: Source, number: int, *, parts: int = 1) -> str:
     """A name from the last parts of a path or Hub id."""
-    where = source.source if isinstance(source, PairDataset) else source
+    own = contents_of(source)
+    where = own.source if isinstance(own, PairDataset) else own
     if not isinstance(where, str | Path):
         return f"data-{number}"
     *above, last = Path(str(where).replace(":", "-")).parts[-parts:] or [""]

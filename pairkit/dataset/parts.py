@@ -14,7 +14,14 @@ import polars as pl
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.dataset.hub import fetch_dataset
-from pairkit.dataset.in_memory import InMemory, Source, classes_in_memory, source_name, tables_in_memory
+from pairkit.dataset.in_memory import (
+    InMemory,
+    Source,
+    classes_in_memory,
+    contents_of,
+    source_name,
+    tables_in_memory,
+)
 from pairkit.dataset.judgements import ENDING, judged_pairs
 from pairkit.dataset.records import CONFIG_FOLDERS, in_split_order
 from pairkit.dataset.tables import ClassNames, first_row, has_header, is_lines, is_table, read_table
@@ -45,6 +52,7 @@ class TablePart(NamedTuple):
 
 def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart]]:
     """The tables of each split, in the usual order of splits."""
+    source = contents_of(source)
     if not isinstance(source, str | Path):
         return _in_memory(source, source_name(source))
     path = _path(source)
@@ -78,6 +86,7 @@ def is_hub_name(source: str | Path) -> bool:
 
 def files_of(source: Source) -> list[Path]:
     """All files of tables of a source, of all splits and configurations."""
+    source = contents_of(source)
     if not isinstance(source, str | Path):
         return []
     path = _path(source)

@@ -25,7 +25,7 @@ from pairkit.dataset.columns import (
     to_pairs,
     to_rows,
 )
-from pairkit.dataset.in_memory import Source, source_name
+from pairkit.dataset.in_memory import Source, contents_of, source_name
 from pairkit.dataset.label_meaning import LabelColumn, LabelMeaning, decide_labels, distinct_labels
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.dataset.parts import TablePart, parts_of, split_name
@@ -219,6 +219,7 @@ def read_pairs(
     rules: LabelRules = AS_FOUND,
 ) -> PairDataset:
     """Read pairs as text1, text2, label and the source's other columns."""
+    source = contents_of(source)
     tables = _open_tables(source, parts_of(source), split, columns, rules)
     decided = _decide(tables, rules)
     splits: dict[str, pl.DataFrame] = {}
@@ -279,6 +280,7 @@ def read_frames(
     source: Source, columns: Mapping[str, str] | None = None, rules: LabelRules = AS_FOUND
 ) -> PairFrames:
     """The pairs of a source without bad rows, which are collected; one Parquet file at a time."""
+    source = contents_of(source)
     tables = {
         name: [SourceTable.open(part, columns, skips=True, hold=not is_parquet(part.table)) for part in own]
         for name, own in parts_of(source).items()

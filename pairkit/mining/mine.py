@@ -124,13 +124,9 @@ def make_mined(
         **made.statistics,
     }
     made = replace(made, statistics=statistics)
-    splits = {
-        split: rows.rename({"text1": "anchor", "text2": "positive"}).select(*_COLUMNS)
-        for split, rows in made.pairs.splits.items()
-    }
     strategies = table(["strategy", "pairs"], statistics["strategies"].items())
     sections = [("Strategies", strategies), ("Columns", _SCHEMA)]
-    return write_result(made, out, run, _ABOUT, sections, configs={"positive": splits}, limits=_LIMITS)
+    return write_result(made, out, run, _ABOUT, sections, limits=_LIMITS)
 
 
 def _strategies(names: Sequence[str]) -> list[str]:

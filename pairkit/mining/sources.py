@@ -11,7 +11,7 @@ import polars as pl
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.progress import Listener, Progress
 from pairkit.dataset.columns import as_text, document_roles
-from pairkit.dataset.in_memory import Source, source_name
+from pairkit.dataset.in_memory import Source, contents_of, source_name
 from pairkit.dataset.parts import parts_of
 from pairkit.dataset.tables import is_table
 from pairkit.mining.documents import Document, html_blocks, markdown_blocks, plain_blocks
@@ -41,6 +41,7 @@ def read_documents(
 
 def _files(source: Source, dropped: Counter[str]) -> list[Path] | None:
     """The documents in a folder, or a single file; None for tables."""
+    source = contents_of(source)
     if not isinstance(source, str | Path):
         return None
     path = Path(source)

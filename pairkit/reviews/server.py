@@ -1,19 +1,14 @@
 """The server of a review at 127.0.0.1; it saves a judgement before it responds.
 
 Only small requests of its own page are accepted (see `system.http_server`). Requests for data need a
-person's token in a header, which other pages can't send. There are no cookies and no CORS headers. The
-page's policy allows only its own style and script (by hash), requests only to this server, and forbids
-making HTML from text (trusted types).
+person's token in a header, which other pages can't send. There are no cookies and no CORS headers.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import hmac
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from datetime import UTC, datetime
-from importlib.resources import files
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,13 +17,13 @@ from pydantic import Field, ValidationError
 from pairkit.app.errors import PairkitError
 from pairkit.app.extras import needed_for
 from pairkit.app.printable import printable
-from pairkit.app.result_table import style
 from pairkit.app.settings import Settings
 from pairkit.dataset.judgements import SKIP, UNSURE, AnsweredError, Person, ReviewJudgement, ReviewStore
 from pairkit.similarity.measures import distinct_words, split_at_words
 from pairkit.similarity.terms import terms
 from pairkit.system.http_server import (
     LOOPBACK,
+    PAGE_HEADERS,
     HttpServer,
     RefusedError,
     body_of,
@@ -37,6 +32,7 @@ from pairkit.system.http_server import (
     check_length,
     check_own_page,
     headers_of,
+    html_page,
 )
 from pairkit.system.seeded import keyed_hash
 
@@ -45,14 +41,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
-_HEADERS = {
-    "cache-control": "no-store",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-}
 MOST_BYTES = 16 << 10  # of a request's body
 _SCHEME = "Bearer "
 _CONNECTIONS, _STOP_S = 256, 2
@@ -93,16 +81,15 @@ def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
     from starlette.responses import Response as Plain
     from starlette.routing import Route
 
-    html, policy = _page()
+    html, page_headers = html_page(__package__ or "")
     sessions: dict[Person, ReviewerSession] = {}
 
     def reply(content: dict[str, Any], status: int = 200) -> Response:
-        return JSONResponse(content, status, headers=_HEADERS)
+        return JSONResponse(content, status, headers=PAGE_HEADERS)
 
     async def home(request: Request) -> Response:
         check_own_page(headers_of(request.headers.raw), hosts)
-        headers = {**_HEADERS, "content-security-policy": policy}
-        return Plain(html, media_type="text/html; charset=utf-8", headers=headers)
+        return Plain(html, media_type="text/html; charset=utf-8", headers=page_headers)
 
     def answering(act: Callable[[ReviewerSession, Any], None]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
@@ -175,26 +162,6 @@ def authenticated_person(authorization: str, people: Sequence[Person]) -> Person
         return None
     found = [person for person in people if hmac.compare_digest(person.token.encode(), given)]
     return found[0] if found else None
-
-
-def _page() -> tuple[bytes, str]:
-    """The page and its content security policy."""
-    look, script = style(__package__ or "", "page.css"), _read("page.js")
-    html = _read("page.html").replace("@STYLE@", look).replace("@SCRIPT@", script)
-    policy = (
-        f"default-src 'none'; style-src '{_hash(look)}'; script-src '{_hash(script)}';"
-        " connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
-        " require-trusted-types-for 'script'; trusted-types 'none'"
-    )
-    return html.encode(), policy
-
-
-def _read(name: str) -> str:
-    return files(__package__ or "").joinpath(name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 _RECENT = 30  # judgements from which the speed is computed

@@ -65,20 +65,40 @@ class Bm25:
             self._index.save(folder, show_progress=False)
 
     @classmethod
-    def load(cls, folder: Path) -> Bm25:
-        """Load an index from `save`, memory-mapped."""
+    def load(cls, folder: Path, texts: int) -> Bm25:
+        """Load an index of this many texts from `save`, memory-mapped."""
         import bm25s
 
-        saved = read_object(folder / _WORDS)
         index = cls([])
         try:
+            saved = read_object(folder / _WORDS)
             index._size = saved["texts"]
             index._vocabulary = {str(word): number for number, word in enumerate(saved["words"])}
             if index._size:
-                index._index = bm25s.BM25.load(folder, mmap=True, load_vocab=False, show_progress=False)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+                options = {"mmap": True, "load_vocab": False, "show_progress": False}
+                index._index = bm25s.BM25.load(folder, backend="numpy", **options)
+            fits = index._size == texts and index._fits()
+        except Exception as error:  # bm25s and numpy raise anything for damaged files
             raise DataError("not readable; build the index again", path=folder) from error
+        if not fits:
+            raise DataError(f"isn't of the words of {texts:,} texts; build the index again", path=folder)
         return index
+
+    def _fits(self) -> bool:
+        """Whether the arrays fit each other, so that no search fails or reads beyond them."""
+        if not self._size:
+            return True
+        scores, texts, starts = (self._index.scores[name] for name in ("data", "indices", "indptr"))
+        kinds = [array.dtype.kind + str(array.ndim) for array in (scores, texts, starts)]
+        ends = (0, len(scores), len(texts))
+        return (
+            kinds == ["f1", "i1", "i1"]
+            and self._index.scores["num_docs"] == self._size
+            and len(starts) == len(self._vocabulary) + 1
+            and (int(starts[0]), int(starts[-1]), int(starts[-1])) == ends
+            and bool((starts[1:] >= starts[:-1]).all())
+            and (not len(texts) or bool(texts.min() >= 0 and texts.max() < self._size))
+        )
 
     def scores(self, text: str) -> Scores:
         """The score of each indexed text for the distinct words of `text`."""

@@ -62,8 +62,9 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
             with os.fdopen(descriptor, "wb") as file:
                 yield file
                 file.flush()
-                os.fchmod(file.fileno(), 0o600 if private else 0o666 & ~_umask())
                 os.fsync(file.fileno())
+            if not private:
+                apply_umask(Path(name))
             Path(name).replace(path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
@@ -111,7 +112,8 @@ def whole_folder(out: Path) -> Iterator[Path]:
         try:
             yield partial
             for path in partial.rglob("*"):
-                if path.is_file():
+                if path.is_file() and not path.is_symlink():
+                    apply_umask(path)
                     with path.open("rb") as file:
                         os.fsync(file.fileno())
             old = out.parent / f".{out.name}.old"
@@ -131,7 +133,8 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _umask() -> int:
+def apply_umask(path: Path) -> None:
+    """Give a file or folder that a library made for its owner only the usual permissions."""
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import socket
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from importlib.resources import files
+from sys import getsizeof
 from typing import TYPE_CHECKING, Self
 
 from pairkit.app.errors import ConfigError
+from pairkit.app.result_table import style
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive
@@ -18,6 +23,14 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 _JSON = b"application/json"
 _MAX_DIGITS = 12  # of a content length
+PAGE_HEADERS = {
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
 
 
 class RefusedError(Exception):
@@ -46,6 +59,29 @@ def bound(host: str, port: int) -> socket.socket:
             f"port {port} of {host} can't be used ({error}); give another (--port, port=)"
         ) from error
     return found
+
+
+def html_page(package: str) -> tuple[bytes, dict[str, str]]:
+    """`page.html` of a package with `page.css` and `page.js` inside, and its headers.
+
+    Its policy allows only this style and script (by hash) and requests to this server, and forbids making
+    HTML from text (trusted types).
+    """
+
+    def read(name: str) -> str:
+        return files(package).joinpath(name).read_text(encoding="utf-8")
+
+    def digest(text: str) -> str:
+        return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+    look, script = style(package, "page.css"), read("page.js")
+    policy = (
+        f"default-src 'none'; style-src '{digest(look)}'; script-src '{digest(script)}';"
+        " connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+        " require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+    html = read("page.html").replace("@STYLE@", look).replace("@SCRIPT@", script)
+    return html.encode(), {**PAGE_HEADERS, "content-security-policy": policy}
 
 
 def headers_of(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:
@@ -81,18 +117,20 @@ def check_length(headers: Mapping[bytes, Sequence[bytes]], limit: int) -> None:
         raise RefusedError(413, f"more than {limit:,} bytes")
 
 
-async def body_of(receive: Receive, limit: int) -> bytes:
-    """The body of a request, up to a limit."""
-    body = bytearray()
+async def body_of(receive: Receive, limit: int, hold: Callable[[int], None] = lambda _: None) -> bytes:
+    """The body of a request, up to a limit; `hold` gets the memory of each part and may refuse it."""
+    parts, size = list[bytes](), 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise RefusedError(400, "gone")
-        body += message.get("body", b"")
-        if len(body) > limit:
+        parts.append(message.get("body", b""))
+        hold(getsizeof(parts[-1]))
+        size += len(parts[-1])
+        if size > limit:
             raise RefusedError(413, f"more than {limit:,} bytes")
         if not message.get("more_body"):
-            return bytes(body)
+            return b"".join(parts)
 
 
 class HttpServer:

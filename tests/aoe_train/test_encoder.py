@@ -66,6 +66,7 @@ def test_batches_keep_the_budget():
 def test_saved_and_loaded_it_is_the_same(which, more, tmp_path, request):
     encoder = Encoder.load(request.getfixturevalue(which), max_length=12, **more)
     encoder.save(tmp_path / "m")
+    assert len({path.stat().st_mode for path in (tmp_path / "m").iterdir() if path.is_file()}) == 1
     again = Encoder.load(tmp_path / "m")
     assert again.settings == encoder.settings
     np.testing.assert_array_equal(again.encode(TEXTS), encoder.encode(TEXTS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from aoe_train.evaluation.dev import dev_metric, dev_scores, is_nearer, reciprocal_ranks
+import aoe_train
+import pairkit
+from aoe_train.evaluation.dev import dev_metric, dev_scores
+from aoe_train.evaluation.search_results import is_nearer, reciprocal_ranks
 from aoe_train.records import ABSENT, Examples, Kind
 from pairkit.app.errors import ConfigError, DataError
 
@@ -53,6 +57,39 @@ def test_positives_give_the_mean_reciprocal_rank():
     # from d itself (80 to b, 80 to e): d does not compete, b is level with e and so before it: second
     mean = pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
     assert dev_metric(on_circle, examples("positive", rows)) == ("mrr", mean)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        # as above with a second positive of a, which is nearer to d than e is: e is third
+        ([("a", "b"), ("c", "d"), ("d", "e"), ("a", "c")], {"mrr": 11 / 18, "recall@1": 1 / 3, "n": 3}),
+        # c is 40 from a, and the negative b nearer; d is first of e, whose other negative is not its own
+        ([("a", "c", "b"), ("e", "d", "a")], {"mrr": 0.75, "recall@1": 0.5, "triplet_accuracy": 0.5, "n": 2}),
+    ],
+)
+def test_evaluate_ranks_positives_and_triplets(rows: list[tuple[str, ...]], expected: dict[str, float]):
+    data = [dict(zip(("anchor", "positive", "negative"), row, strict=False)) for row in rows]
+    ((_, told),) = aoe_train.evaluate(on_circle, data=data, resamples=0, progress=False).to_dict().items()
+    assert {name: told[name] for name in expected} == pytest.approx(expected)
+
+
+def test_the_verdict_on_positives_is_by_mrr():
+    documents = [{"question": f"question {number} ?", "answer": f"answer {number} ."} for number in range(60)]
+    mined = pairkit.mine(documents, split_sizes=(0.2, 0, 0.8), progress=False)
+
+    def encode(texts: list[str]) -> np.ndarray:
+        return np.eye(60, dtype=np.float32)[[int(text.split()[1]) for text in texts]]
+
+    def worse(texts: list[str]) -> np.ndarray:
+        return encode(texts) + 3 * np.random.default_rng(1).random((len(texts), 60), np.float32)
+
+    for source in (mined, mined.pairs):
+        told = aoe_train.evaluate(encode, data=source, against=worse, progress=False)
+        ((task, gain),) = told.gains.items()
+        assert (gain.word, gain.metric, gain.after) == ("ship", "mrr", 1)
+        assert re.search(r"^MRR \d.* -> 100.00 \(.*, 4\d queries\)$", str(gain))
+        assert told.scores[next(iter(told.scores))][task].result.intervals["mrr"] == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from aoe_train.evaluation.dev import dev_metric, is_nearer, reciprocal_ranks
+from aoe_train.evaluation.dev import dev_metric
 from aoe_train.evaluation.pair_metrics import Binary, Thresholds, binary, correlation, spearman
 from aoe_train.evaluation.pairs import PairTask
 from aoe_train.evaluation.resample import intervals
+from aoe_train.evaluation.search_results import is_nearer, reciprocal_ranks
 from aoe_train.evaluation.tasks import TaskVectors
 from aoe_train.model.similarity import all_similarities, comparable, pair_similarities, unit
 from aoe_train.records import Examples

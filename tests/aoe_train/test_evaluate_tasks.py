@@ -216,7 +216,9 @@ def test_missing_splits(tmp_path: Path):
     assert told == [f"{tmp_path}: using its only split, train"]
     write(tmp_path / "validation.jsonl", TEST)
     with pytest.raises(DataError, match=r"no split 'test'; choose one of train, validation"):
-        read_binary_task(str(tmp_path))
+        read_binary_task(str(tmp_path), "test")
+    assert len(read_binary_task(str(tmp_path), say=told.append).rows) == len(TEST)
+    assert told[1:] == [f"{tmp_path}: has no test split, using validation"]
 
 
 def pairs_of(*pairs: tuple[str, str]) -> PairTask:

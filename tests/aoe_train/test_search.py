@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +23,7 @@ from aoe_train.searching.nearest import IndexVectors, Searcher
 from aoe_train.searching.ranking import allowed
 from aoe_train.searching.text_rows import read_rows
 from pairkit.app.errors import ConfigError, DataError
+from pairkit.dataset.parquet import parquet_bytes
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, save_bert
 
@@ -62,6 +65,13 @@ def test_a_search_for_a_key_finds_its_row_first(bert: Path, tmp_path: Path) -> N
     for key in keys[::20]:
         for by in ("both", "words"):
             assert index.search(key.lower(), by=by)[0].known == ("key", key)
+
+
+@pytest.fixture(scope="module")
+def quantized(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("quantized") / "index"
+    aoe_train.index(issues(), model=bert, out=folder, quantize="int8", **QUIET)
+    return folder
 
 
 def test_text_columns_of_a_table(tmp_path: Path):
@@ -225,22 +235,67 @@ def test_other_folders_and_columns_are_not_replaced(bert: Path, tmp_path: Path):
     assert aoe_train.index(out / "rows.parquet", **how).rows == len(TEXTS)
 
 
+def arrays(change: Callable[[np.ndarray], np.ndarray], *names: str) -> dict[str, Callable[[Path], None]]:
+    """A change of each of these arrays."""
+
+    def changed(path: Path) -> None:
+        array = change(np.array(np.load(path)))
+        path.unlink()
+        np.save(path, array, allow_pickle=True)
+
+    return dict.fromkeys(names, changed)
+
+
+def manifest(**values: Any) -> Callable[[Path], None]:
+    """A change of a JSON file."""
+    return lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | values)) and None
+
+
+def table(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Path], None]:
+    """A change of a Parquet file."""
+    return lambda path: path.write_bytes(parquet_bytes(change(pl.read_parquet(path)))) and None
+
+
+WORD_ARRAYS = [f"words/{name}.csc.index.npy" for name in ("data", "indices", "indptr")]
+ARRAYS = ["vectors.npy", "probe.npy", "ranges.npy", *WORD_ARRAYS]
+OTHERS = ["rows.parquet", "words/words.json", "words/params.index.json"]
+DAMAGES: dict[str, dict[str, Callable[[Path], None]]] = {
+    "missing": dict.fromkeys([*ARRAYS, *OTHERS], Path.unlink),
+    "cut": dict.fromkeys(["index.json", *ARRAYS, *OTHERS], lambda path: os.truncate(path, 90)),
+    "short": arrays(lambda array: array[:-1], *ARRAYS),
+    "flat": arrays(lambda array: array[None], *ARRAYS),
+    "texts": arrays(lambda array: array.astype(str), *ARRAYS),
+    "pickled": arrays(lambda array: array.astype(object), *ARRAYS),
+    "float": arrays(lambda array: array / 1.0, ARRAYS[0], *WORD_ARRAYS[1:]),
+    "narrow": arrays(lambda array: array[:, :-1], "vectors.npy", "probe.npy"),
+    "beyond": arrays(lambda array: array + 60, *WORD_ARRAYS[1:]),
+    "below": arrays(lambda array: array - 61, *WORD_ARRAYS[1:]),
+    "descending": arrays(lambda array: array[::-1], WORD_ARRAYS[2]),
+    "another dim": {"index.json": manifest(dim=31)},
+    "another number": {"index.json": manifest(rows=59), "words/words.json": manifest(texts=59)},
+    "another column": {"index.json": manifest(text=["lost"])},
+    "another format": {"index.json": manifest(vectors="float32")},
+    "another kind": {"index.json": manifest(kind="hnsw")},
+    "no object": {"index.json": lambda path: path.write_text("[]") and None},
+    "other words": {"words/words.json": manifest(words=["a"])},
+    "no words": {"words/words.json": manifest(words=7)},
+    "short table": {"rows.parquet": table(lambda rows: rows.head(59))},
+    "no hashes": {"rows.parquet": table(lambda rows: rows.drop("sha256"))},
+    "no texts": {"rows.parquet": table(lambda rows: rows.drop("title"))},
+    "lists": {"rows.parquet": table(lambda rows: rows.with_columns(title=pl.concat_list("title")))},
+}
+
+
 @pytest.mark.parametrize(
-    ("file", "content", "words"),
-    [
-        ("index.json", b'{"format": 1, "rows": "many"}', "index.json"),
-        ("vectors.npy", b"no array", "vectors.npy.*build the index again"),
-        ("rows.parquet", None, "rows.parquet.*is missing; build the index again"),
-        ("words/indices.csc.index.npy", b"x", "build the index again"),
-    ],
+    ("damage", "file"), [(damage, file) for damage in DAMAGES for file in DAMAGES[damage]]
 )
-def test_damaged_indexes(bert: Path, made: Path, tmp_path: Path, file: str, content, words: str):
-    copy = Path(shutil.copytree(made, tmp_path / "index"))
-    (copy / file).write_bytes(content) if content is not None else (copy / file).unlink()
-    with pytest.raises(DataError, match=words):
-        aoe_train.search(copy, "a dog", model=bert)
-    assert aoe_train.index(issues(), model=bert, out=copy, **QUIET).rows == 60
-    assert aoe_train.search(copy, "a dog", by="words")
+def test_damaged_indexes(bert: Path, quantized: Path, tmp_path: Path, damage: str, file: str):
+    copied = Path(shutil.copytree(quantized, tmp_path / "index"))
+    DAMAGES[damage][file](copied / file)
+    with pytest.raises(DataError, match=r"index.*: .*build the index again"):
+        aoe_train.search(copied, sentences(60)[7], model=bert)
+    assert aoe_train.index(issues(), model=bert, out=copied, **QUIET).rows == 60
+    assert aoe_train.search(copied, sentences(60)[7], by="words")
 
 
 def test_search_together_equals_single_searches(made: Path, bert: Path):
@@ -250,7 +305,7 @@ def test_search_together_equals_single_searches(made: Path, bert: Path):
         for place, (text, by) in enumerate(zip(sentences(4), ["both", "model", "both", "words"], strict=True))
     ]
     vectors = [None if query.by == "words" else index._vector(query.text) for query in queries]
-    found = index.search_together(queries, vectors)
+    found = index.search_together(list(zip(queries, vectors, strict=True)))
     for query, hits in zip(queries, found, strict=True):
         alone = index.search(query.text, top=query.top, where=query.where, by=query.by)
         assert [hit.place for hit in hits] == [hit.place for hit in alone]

@@ -64,7 +64,7 @@ def test_recall_and_reproducible_bytes_of_an_index(tmp_path: Path):
         build(IndexVectors(vectors), "hnsw", folder)
     one, two = ((folder / INDEX_FILE).read_bytes() for folder in folders)
     assert one == two
-    searcher = Searcher(IndexVectors(vectors), read(folders[0], "hnsw"))
+    searcher = Searcher(IndexVectors(vectors), read(folders[0], "hnsw", vectors.shape))
     assert measure(IndexVectors(vectors), searcher) > 0.8
     found = searcher.nearest(vectors[:4], 10)
     assert found.places[:, 0].tolist() == [0, 1, 2, 3]
@@ -84,9 +84,11 @@ def test_filters_of_an_index_and_damaged_files(tmp_path: Path, monkeypatch):
             assert np.isin(found.places, allowed).all()
             assert found.places[0, 0] == 0
     assert np.abs(stored.rows(slice(None)) - vectors).max() < (ranges[1] - ranges[0]).max() / 255
+    with pytest.raises(DataError, match="isn't hnsw of 1,999 x 16; build the index again"):
+        read(tmp_path, "hnsw", (1999, 16))
     (tmp_path / INDEX_FILE).write_bytes(b"nothing of the kind")
     with pytest.raises(DataError, match="not readable; build the index again"):
-        read(tmp_path, "hnsw")
+        read(tmp_path, "hnsw", (2000, 16))
 
 
 TEXTS = ["panic when saving", "the window is red", "error E0277 when saving"]

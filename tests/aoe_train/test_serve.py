@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
+import select
+import shutil
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -38,9 +41,7 @@ def encoder(bert: Path) -> Encoder:
 
 def serving(embedder: Embedder, key: str | None = None, **limits: Any) -> EmbeddingServer:
     """A server for an embedder."""
-    return EmbeddingServer(
-        embedder, name="m", search=None, host="127.0.0.1", port=0, key=key, limits=Limits(**limits)
-    )
+    return EmbeddingServer([embedder], name="m", host="127.0.0.1", port=0, key=key, limits=Limits(**limits))
 
 
 @pytest.fixture(scope="module")
@@ -225,6 +226,37 @@ def test_search_in_an_index(bert: Path, tmp_path: Path):
             assert (answer.status_code, words in answer.json()["error"]["message"]) == (400, True)
 
 
+def test_the_page_of_two_indexes(bert: Path, tmp_path: Path, monkeypatch):
+    aoe_train.index(issues(), model=bert, out=tmp_path / "one", cache=False, progress=False)
+    hostile = [{"text": f"a dog {mark}", "url": f"{mark}:x"} for mark in ("<b>", "javascript")]
+    aoe_train.index(hostile, model=bert, out=tmp_path / "two", cache=False, progress=False)
+    monkeypatch.setenv("KEY", KEY)
+    given: dict[str, Any] = {"index": tmp_path / "one", "against": tmp_path / "two", "key_env": "KEY"}
+    with aoe_train.serve(port=0, progress=False, **given) as server:
+        page = requests.get(server.url, timeout=60)  # has no data, so it needs no key
+        policy = page.headers["content-security-policy"]
+        (script,) = re.findall(r"<script>(.*?)</script>", page.text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"script-src 'sha256-{digest}';" in policy
+        assert policy.startswith("default-src 'none'; ")
+        assert not re.search(r"innerHTML|https?://|src=", page.text)
+        assert requests.get(server.url, headers={"Host": "evil.example"}, timeout=60).status_code == 421
+        assert requests.get(f"{server.url}/search", timeout=60).status_code == 401
+        own = {"Authorization": f"Bearer {KEY}"}
+        told = requests.get(f"{server.url}/search", headers=own, timeout=60).json()["indexes"]
+        assert [(index["texts"], index["columns"]) for index in told] == [
+            (60, ["title", "body"]),
+            (2, ["text"]),
+        ]
+        for number, name in enumerate(("number", "url")):
+            (hit,) = post(server, {"text": "a dog", "top": 1, "index": number}, "/search", **own).json()[
+                "hits"
+            ]
+            assert hit["known"] == [name, hit["row"][name]]
+    with pytest.raises(ConfigError, match="nothing to serve"):
+        aoe_train.serve(port=0, progress=False)
+
+
 class Held(EmbedderWrapper):
     """A model that waits for an event."""
 
@@ -242,11 +274,13 @@ class Held(EmbedderWrapper):
         return self._embedder.encode(texts, prompt)
 
 
-@pytest.mark.parametrize(("limits", "texts"), [({"queue": 4}, 6), ({"body_mib": 1, "held_mib": 1}, 1)])
-def test_a_full_queue_returns_429(encoder: Encoder, limits: dict[str, int], texts: int):
+@pytest.mark.parametrize(
+    ("limits", "texts"), [({"queue": 4}, ["a dog"] * 6), ({"body_mib": 2, "held_mib": 1}, ["dog " * 300_000])]
+)
+def test_a_full_queue_returns_429(encoder: Encoder, limits: dict[str, int], texts: list[str]):
     held = Held(LocalEmbedder(encoder, "m"))
     with serving(held, **limits) as server, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(post, server, {"input": ["a dog"] * texts})  # more than the queue; nothing waits
+        first = pool.submit(post, server, {"input": texts})  # more than the queue; nothing waits
         held.begun.wait(60)
         answer = post(server, {"input": "a cat"})
         assert answer.status_code == 429
@@ -256,6 +290,18 @@ def test_a_full_queue_returns_429(encoder: Encoder, limits: dict[str, int], text
         held.let.set()
         assert first.result().status_code == 200
         assert alive(server)
+
+
+def test_unfinished_bodies_are_held(encoder: Encoder):
+    with serving(LocalEmbedder(encoder, "m"), body_mib=1, held_mib=2) as server, ExitStack() as opened:
+        address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+        connections = [opened.enter_context(socket.create_connection(address, 60)) for _ in range(3)]
+        for connection in connections:
+            connection.sendall(head(server, "Content-Length: 1048576") + b" " * 900_000)
+        answered, _, _ = select.select(connections, [], [], 60)
+        assert [connection.recv(65536)[:12] for connection in answered] == [b"HTTP/1.1 429"]
+        opened.close()
+        until(lambda: alive(server))
 
 
 def test_waiting_texts_form_a_batch_without_disconnected_clients(encoder: Encoder):
@@ -304,3 +350,39 @@ def until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium on this machine")
+def test_the_page_in_a_browser(bert: Path, tmp_path: Path):
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    hostile = ["<img src=x onerror=alert(1)> a dog", "a dog\n\n</script><script>alert(2)</script>"]
+    rows = [{"text": text, "url": "javascript:alert(3)"} for text in hostile]
+    rows.append({"text": "a red boat", "url": "https://example.org/boat"})
+    aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False, progress=False)
+    faults: list[str] = []
+    with (
+        aoe_train.serve(index=tmp_path / "ix", against=tmp_path / "ix", port=0, progress=False) as server,
+        playwright.sync_playwright() as running,
+    ):
+        browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 390, "height": 844})
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("dialog", lambda dialog: faults.append(dialog.message))
+        page.goto(server.url)
+        page.wait_for_selector("h2:visible")
+        page.keyboard.type("a dog")
+        page.wait_for_selector("summary:visible")
+        assert {*page.locator("section:visible .text").all_inner_texts()} >= {hostile[0]}
+        assert page.locator("section:visible summary a").all_inner_texts() == ["https://example.org/boat"]
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("details[open] dl")
+        page.keyboard.press("Escape")
+        assert page.evaluate("document.activeElement.id") == "box"
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        page.click("section:visible h2 button")
+        assert page.inner_text("section:visible h2 span").endswith("3 texts")
+        browser.close()
+    assert faults == []

@@ -49,6 +49,6 @@ def test_save_and_load(tmp_path: Path) -> None:
     texts = ["panic when saving", "", "E0277 when saving", "the window is red"]
     index = Bm25(texts)
     index.save(tmp_path)
-    again = Bm25.load(tmp_path)
+    again = Bm25.load(tmp_path, 4)
     for asked in ("E0277 saving", "window", "unknown", ""):
         assert again.scores(asked).tolist() == index.scores(asked).tolist()

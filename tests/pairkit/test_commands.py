@@ -190,7 +190,11 @@ def test_verbose_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
             "pairs report d.csv",
             "pairs report d.csv --columns text1=1,text2=2 --labels a=skip --bad-rows skip",
         ),
-        ("aoe evaluate --data d.csv", "aoe evaluate --data d.csv --columns text1=1,text2=2 --labels a=skip"),
+        (
+            "aoe evaluate --data d.csv",
+            "aoe evaluate --data d.csv --columns text1=1,text2=2 --labels a=skip --bad-rows skip",
+        ),
+        ("aoe sample --data d.csv", "aoe sample --data d.csv --columns text1=1,text2=2"),
         ("pairs report other", "pairs report other"),
     ],
 )

@@ -92,7 +92,10 @@ def test_killed_writer_keeps_the_old_folder(tmp_path: Path) -> None:
     assert [p.name for p in out.iterdir()] == ["a"]
     with whole_folder(out) as partial:
         assert list(partial.iterdir()) == []
-        (partial / "c").write_text("3")
+        (partial / "c").touch(0o600)  # as safetensors writes
+    (partial := tmp_path / "usual").touch()
+    assert (out / "c").stat().st_mode == partial.stat().st_mode
+    partial.unlink()
     assert [p.name for p in out.iterdir()] == ["c"]
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 

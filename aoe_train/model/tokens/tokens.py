@@ -27,7 +27,7 @@ from aoe_train.settings.prompts import read_prompt
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 from pairkit.app.progress import Listener, Progress
-from pairkit.system.files import remove, write_errors
+from pairkit.system.files import apply_umask, remove, write_errors
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -332,6 +332,7 @@ def _on_disk(job: _Job, folder: Path) -> TokenStore:
         for name in _MAPPED:
             np.save(partial / f"{name}.npy", getattr(store, name))
         np.save(partial / _TRUNCATED, store.truncated)
+        apply_umask(partial)
         try:
             remove(folder)  # it is damaged, if it exists
             partial.rename(folder)

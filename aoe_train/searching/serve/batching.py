@@ -72,7 +72,7 @@ class Batcher:
 
     def __init__(self, model: Embedder, *, batch_tokens: int, most_texts: int) -> None:
         self.requests = self.texts = 0
-        self._model, self._batch_tokens, self._most_texts = model, batch_tokens, most_texts
+        self.model, self._batch_tokens, self._most_texts = model, batch_tokens, most_texts
         self._running, self._reading = ThreadPoolExecutor(1, "model"), ThreadPoolExecutor(1, "tokens")
         self._queues: dict[str | None, list[_QueuedTexts]] = {}  # by prompt; a batch has one prompt
         self._numbers = count()
@@ -87,7 +87,7 @@ class Batcher:
             lengths: list[int] = []
             # In parts, so that other requests are served in between.
             for part in in_batches(texts, len(texts), _MAX_CHARACTERS):
-                counts = await loop.run_in_executor(self._reading, count_tokens, self._model, part, prompt)
+                counts = await loop.run_in_executor(self._reading, count_tokens, self.model, part, prompt)
                 lengths += counts.tolist()
             job = _Job([np.empty(0)] * len(texts), len(texts), loop.create_future())
             queue, total = self._queues.setdefault(prompt, []), 0
@@ -160,7 +160,7 @@ class Batcher:
     async def _run(self, batch: list[_QueuedTexts], prompt: str | None) -> BaseException | None:
         """Encode a batch and distribute its vectors; returns the error if it fails."""
         texts = [item.text for item in batch]
-        future = asyncio.get_running_loop().run_in_executor(self._running, self._model.encode, texts, prompt)
+        future = asyncio.get_running_loop().run_in_executor(self._running, self.model.encode, texts, prompt)
         await asyncio.wait([future])
         if error := future.exception():
             return error

@@ -95,6 +95,7 @@ class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     before: dict[str, str | int | float] = {}
     by: Literal["both", "model", "words"] = "both"
     weight: Annotated[float, Meta(ge=0, le=1)] | None = None
+    index: Annotated[int, Meta(ge=0, le=1)] = 0  # 1 is the one of --against
 
 
 def decoded(body: bytes, kind: type[R]) -> R:

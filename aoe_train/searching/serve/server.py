@@ -1,12 +1,13 @@
-"""The server: authorization, routes, and the thread that runs them."""
+"""The server: authorization, routes, the search page, and the thread that runs them."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import hmac
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Self, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,6 +20,7 @@ from starlette.routing import Route
 from aoe_train.evaluation.embedders.embedder import Embedder, cut_to
 from aoe_train.model.memory import share_memory_among_threads
 from aoe_train.model.quantization import checked_dim
+from aoe_train.searching.index import SearchIndex, SearchQuery
 from aoe_train.searching.serve.batching import Batcher
 from aoe_train.searching.serve.requests import (
     MIB,
@@ -40,6 +42,7 @@ from pairkit.system.http_server import (
     check_length,
     check_own_page,
     headers_of,
+    html_page,
 )
 
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
@@ -48,11 +51,7 @@ _STOP_S = 30  # for running requests when the server is stopped
 R = TypeVar("R")
 
 
-# Maps requests, each with the vector of its text (None if by words), to hits of an index.
-Search = Callable[[list[tuple[SearchRequest, np.ndarray | None]]], Sequence[Sequence[Any]]]
-
-
-class EmbeddingServer:
+class EmbeddingServer(HttpServer):
     """A server that runs in its own thread. Use it as a context manager, or `close` it.
 
     Attributes:
@@ -62,15 +61,16 @@ class EmbeddingServer:
 
     def __init__(
         self,
-        embedder: Embedder,
+        embedders: Sequence[Embedder],
         *,
         name: str,
-        search: Search | None,
+        indexes: Sequence[SearchIndex] = (),
         host: str,
         port: int,
         key: str | None,
         limits: Limits,
     ) -> None:
+        """Start the server of the first model; each index has the model in its place."""
         share_memory_among_threads()
         listening = bound(host, port)
         port = listening.getsockname()[1]
@@ -79,22 +79,20 @@ class EmbeddingServer:
         names = {"localhost", "127.0.0.1", "[::1]", shown} if is_loopback(host) else set[str]()
         self._hosts = frozenset(f"{one}:{port}".encode() for one in names)
         self._key = None if key is None else key.encode()
-        self._embedder, self._search, self._limits = embedder, search, limits
-        self._batcher = Batcher(embedder, batch_tokens=limits.batch_tokens, most_texts=limits.queue)
+        self._indexes, self._limits = indexes, limits
+        self._batchers = [
+            Batcher(model, batch_tokens=limits.batch_tokens, most_texts=limits.queue) for model in embedders
+        ]
+        self._page, self._page_headers = html_page(__package__ or "")
         self._held = 0  # bytes of bodies
         most = limits.connections
-        self._server = HttpServer(self._routes(), listening, name="serve", connections=most, stop_s=_STOP_S)
+        super().__init__(self._routes(), listening, name="serve", connections=most, stop_s=_STOP_S)
 
     def close(self) -> None:
         """Finish running requests, and stop; may be called twice."""
-        self._server.close()
-        self._batcher.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().close()
+        for batcher in self._batchers:
+            batcher.close()
 
     def _routes(self) -> Starlette:
         errors = (RefusalError, RefusedError, HTTPException, Exception)
@@ -104,6 +102,8 @@ class EmbeddingServer:
                 self._get("/v1/models", lambda _: {"object": "list", "data": [self._model(self.model)]}),
                 self._get("/v1/models/{name:path}", lambda request: self._model(request.path_params["name"])),
                 self._post("/search", self._hits),
+                self._get("/search", self._served),
+                self._get("/", lambda _: self._page, is_open=True),
                 self._get("/health", self._health, is_open=True),
             ],
             exception_handlers=dict.fromkeys(errors, _refused),
@@ -112,21 +112,20 @@ class EmbeddingServer:
     def _get(self, path: str, respond: Callable[[Request], Any], *, is_open: bool = False) -> Route:
         async def answer(request: Request) -> Response:
             self._check(request, is_open=is_open)
-            return _json(msgspec.json.encode(respond(request)))
+            if isinstance(content := respond(request), bytes):
+                return Response(content, headers=self._page_headers, media_type="text/html; charset=utf-8")
+            return _json(msgspec.json.encode(content))
 
         return Route(path, answer, methods=["GET"])
 
     def _post(self, path: str, respond: Callable[[bytes], Coroutine[Any, Any, bytes]]) -> Route:
         async def answer(request: Request) -> Response:
             self._check(request)
-            body = await self._body(request)
-            self._held += len(body)
-            try:
-                return _json(await _unless_disconnected(request, respond(body)))
-            except (ConfigError, DataError) as error:
-                raise RefusalError(400, str(error)) from error
-            finally:
-                self._held -= len(body)
+            async with self._body(request) as body:
+                try:
+                    return _json(await _unless_disconnected(request, respond(body)))
+                except (ConfigError, DataError) as error:
+                    raise RefusalError(400, str(error)) from error
 
         return Route(path, answer, methods=["POST"])
 
@@ -142,18 +141,29 @@ class EmbeddingServer:
             message = "this server needs a key: Authorization: Bearer KEY"
             raise RefusalError(401, message, code="invalid_api_key")
 
-    async def _body(self, request: Request) -> bytes:
+    @asynccontextmanager
+    async def _body(self, request: Request) -> AsyncIterator[bytes]:
+        """The body; its bytes are held from their arrival until the reply."""
         headers = headers_of(request.headers.raw)
         check_json(headers)
-        most = self._limits.body_mib * MIB
+        most, held = self._limits.body_mib * MIB, 0
         check_length(headers, most)
-        if self._held and self._held + most > self._limits.held_mib * MIB:
-            raise RefusalError(429, "too many requests; try again in 1 s", retry_after_s=1)
+
+        def hold(size: int) -> None:
+            nonlocal held
+            others = self._held - held
+            if others and self._held + size > self._limits.held_mib * MIB:
+                raise RefusalError(429, "too many requests; try again in 1 s", retry_after_s=1)
+            held, self._held = held + size, self._held + size
+
         try:
-            async with asyncio.timeout(self._limits.receive_s):
-                return await body_of(request.receive, most)
-        except TimeoutError:
-            raise RefusalError(408, f"the body took more than {self._limits.receive_s:g} s") from None
+            try:
+                body = await asyncio.wait_for(body_of(request.receive, most, hold), self._limits.receive_s)
+            except TimeoutError:
+                raise RefusalError(408, f"the body took more than {self._limits.receive_s:g} s") from None
+            yield body
+        finally:
+            self._held -= held
 
     async def _embeddings(self, body: bytes) -> bytes:
         request = decoded(body, EmbeddingRequest)
@@ -161,8 +171,8 @@ class EmbeddingServer:
             self._model(request.model)
         texts, prompt = request.texts(self._limits.texts), None
         if request.prompt_name is not None:
-            prompt = self._embedder.prompts.chosen(prompt=None, name=request.prompt_name)
-        vectors, tokens = await self._batcher.encode(texts, prompt)
+            prompt = self._batchers[0].model.prompts.chosen(prompt=None, name=request.prompt_name)
+        vectors, tokens = await self._batchers[0].encode(texts, prompt)
         if request.dimensions is not None:
             vectors = cut_to(vectors, checked_dim(request.dimensions, vectors.shape[1]))
         if not np.isfinite(vectors).all():
@@ -175,16 +185,37 @@ class EmbeddingServer:
         return msgspec.json.encode({"object": "list", "data": data, "model": self.model, "usage": usage})
 
     async def _hits(self, body: bytes) -> bytes:
-        if (search := self._search) is None:
-            raise RefusalError(404, "this server has no index; start it with --index")
         request = decoded(body, SearchRequest)
+        index, batcher = self._index(request.index), self._batchers[request.index]
         if not request.text.strip():
             raise RefusalError(400, "the text is empty; expected a search query", param="text")
         vector = None
         if request.by != "words":
-            ((vector,), _) = await self._batcher.encode([request.text], self._embedder.prompts.query)
-        hits = await self._batcher.together(search, (request, vector))
-        return msgspec.json.encode({"hits": [{**hit.to_dict(), "text": hit.text} for hit in hits]})
+            ((vector,), _) = await batcher.encode([request.text], batcher.model.prompts.query)
+        query = SearchQuery(
+            request.text, request.top, request.where, request.before, request.by, request.weight
+        )
+        hits = await batcher.together(index.search_together, (query, vector))
+        return msgspec.json.encode(
+            {"hits": [{**hit.to_dict(), "text": hit.text, "known": hit.known} for hit in hits]}
+        )
+
+    def _served(self, _: Request) -> dict[str, Any]:
+        """What the page shows of each index before a search."""
+        self._index(0)
+        served = zip(self._batchers, self._indexes, strict=True)
+        return {
+            "indexes": [
+                {"model": batcher.model.name, "texts": len(index), "columns": index.about.text}
+                for batcher, index in served
+            ]
+        }
+
+    def _index(self, number: int) -> SearchIndex:
+        if number >= len(self._indexes):
+            flag = "--against" if number else "--index"
+            raise RefusalError(404, f"this server has no such index; start it with {flag}", param="index")
+        return self._indexes[number]
 
     def _model(self, name: str) -> dict[str, Any]:
         if name != self.model:
@@ -193,7 +224,8 @@ class EmbeddingServer:
         return {"id": name, "object": "model", "created": 0, "owned_by": "aoe"}
 
     def _health(self, _: Request) -> dict[str, Any]:
-        queue = {"requests": self._batcher.requests, "texts": self._batcher.texts}
+        names = ("requests", "texts")
+        queue = {name: sum(getattr(batcher, name) for batcher in self._batchers) for name in names}
         return {"status": "ok", "model": self.model, "queue": queue}
 
 

@@ -1,0 +1,85 @@
+"""Each printed next step runs: it is built from the state of the run that printed it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.aoe_train.test_train import write_pairs, write_triplets
+from tests.aoe_train.tiny import WORDS, save_bert
+from tests.contract.conftest import environment, run_here
+from tests.docs.test_commands_are_known import SCRIPTS, tree
+
+TRAIN = "aoe train --backbone bert --epochs 1 --max-length 16 --out model"
+SENTENCES = [f"the {one} is near a {other}" for one in WORDS[5:30] for other in WORDS[30:35]]
+RUNS = {  # a command, and the first words of each of its next steps
+    "pairs audit bad.tsv --bad-rows skip": ["pairs report"],
+    "pairs split positives.csv --out split": ["aoe train"],
+    "pairs split bad.tsv --bad-rows skip --out split": ["aoe train"],
+    "pairs merge train.tsv dev.tsv --out both": ["aoe train"],
+    "pairs mine faq.csv --out mined": ["aoe train"],
+    "pairs mine few.csv --split-sizes 1,0,0 --out mined": [],
+    f"{TRAIN} --data train.tsv --dev-data dev.tsv": ["aoe evaluate"],
+    f"{TRAIN} --data bad.tsv --bad-rows skip": ["aoe evaluate"],
+    f"{TRAIN} --data positives.csv": ["aoe evaluate"],
+    f"{TRAIN} --data triplets.jsonl": ["aoe evaluate"],
+    f"{TRAIN} --data triplets.jsonl --preset domain": ["aoe sample", "pairs review", "aoe evaluate"],
+    f"{TRAIN} --data sentences.txt": ["aoe sample", "pairs review", "aoe evaluate"],
+    f"{TRAIN} --data table.csv --columns text=said": ["aoe sample", "pairs review", "aoe evaluate"],
+    f"{TRAIN} --data sentences.txt --preset domain --weight-mix 0": [],
+    f"{TRAIN} --data train.tsv --accept-on train.tsv": [],
+    "aoe index sentences.txt --model bert --out index": ["aoe serve"],
+    "aoe sample --data sentences.txt --model bert --model wide --out to-judge": [
+        "pairs review",
+        "aoe evaluate",
+    ],
+    "aoe sample --data sentences.txt --queries queries.txt --model bert --model wide --out to-judge": [
+        "pairs review",
+        "aoe evaluate",
+    ],
+    "aoe mine --data positives.csv --model bert --out negatives": ["aoe train"],
+    "aoe mine --data few.csv --model bert --out negatives": [],
+    "aoe distill sentences.txt --model bert --out static": [],
+    "aoe export --model bert --out half --dtype bf16": ["hf upload"],
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    save_bert(tmp_path / "bert", layers=3, dropout=0.0)
+    save_bert(tmp_path / "wide", dim=48, seed=1, dropout=0.0)
+    write_pairs(tmp_path / "train.tsv", 96, 1)
+    write_pairs(tmp_path / "dev.tsv", 60, 2)
+    write_triplets(tmp_path / "triplets.jsonl", 60, 3)
+    lines = (tmp_path / "train.tsv").read_text().splitlines()
+    (tmp_path / "bad.tsv").write_text("\n".join([*lines, "\tno second text\t1", "one\ttwo\t"]) + "\n")
+    (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES))
+    (tmp_path / "queries.txt").write_text("\n".join(f"is the {word} near" for word in WORDS[5:45]))
+    answers = [f"about {text}, or not" for text in SENTENCES]
+    pl.DataFrame({"anchor": SENTENCES, "positive": answers}).write_csv(tmp_path / "positives.csv")
+    pl.DataFrame({"question": SENTENCES, "answer": answers}).write_csv(tmp_path / "faq.csv")
+    pl.DataFrame({"question": SENTENCES[:5], "answer": answers[:5]}).write_csv(tmp_path / "few.csv")
+    pl.DataFrame({"said": SENTENCES, "other": answers}).write_csv(tmp_path / "table.csv")
+    return tmp_path
+
+
+@pytest.mark.parametrize("line", RUNS)
+def test_next_steps_run(place: Path, line: str) -> None:
+    def run(words: list[str]) -> str:
+        environ = environment(AOE_CACHE=str(place / "cache"), HF_HUB_OFFLINE="1")
+        done = run_here(SCRIPTS[words[0]], *words[1:], cwd=place, environ=environ)
+        assert done.code == 0, (words, done.err)
+        return done.err
+
+    told = run(shlex.split(line)).splitlines()
+    steps = [shlex.split(told[number + 1]) for number, text in enumerate(told) if text.startswith("next: ")]
+    assert [" ".join(words[:2]) for words in steps] == RUNS[line]
+    for words in steps:
+        if words[:2] in (["pairs", "review"], ["aoe", "serve"]):  # which wait for people
+            tree(words[0]).commands[words[1]].make_context(words[1], words[2:])
+            assert all((place / word).exists() for word in words[2:] if "/" in word or word == "index")
+        elif words[0] in SCRIPTS and not words[-1].endswith(".review"):  # not yet judged
+            run([*words, *(["--dry-run"] if words[1] == "train" else [])])

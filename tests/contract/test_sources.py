@@ -1,0 +1,105 @@
+"""What the Python page promises: pairs and sentences from a path, from memory, or from another function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas
+import polars as pl
+import pytest
+
+import aoe_train
+import gis_builder
+import llm_labeler
+import pairkit
+from tests.aoe_train.test_train import write_pairs
+from tests.aoe_train.tiny import WORDS, save_bert
+from tests.contract.conftest import SAMPLE
+from tests.pairkit.review_material import judge_all
+
+quiet: dict[str, Any] = {"progress": False}
+SENTENCES = [f"the {one} is near a {other}" for one in WORDS[5:25] for other in WORDS[25:30]]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sources")
+    save_bert(folder / "bert", dropout=0.0)
+    write_pairs(folder / "pairs.tsv", 60, 1)
+    (folder / "sentences.txt").write_text("\n".join(SENTENCES))
+    gis_builder.import_tracker(SAMPLE / "quarryhq", folder / "gis.work", **quiet)
+    gis_builder.detect(folder / "gis.work", **quiet)
+    return folder
+
+
+def in_memory(place: Path) -> pl.DataFrame:
+    return pairkit.read(place / "pairs.tsv")["train"]
+
+
+def mined(place: Path, out: Path | None = None) -> pairkit.MadeDataset:
+    rows = pl.DataFrame({"question": SENTENCES, "answer": [f"about {text}" for text in SENTENCES]})
+    return pairkit.mine(rows.to_pandas(), out, split_sizes=(0.5, 0, 0.5), **quiet)
+
+
+def reviewed(place: Path) -> pairkit.Review:
+    review = pairkit.review(place / "pairs.tsv", place / "pairs.review", n=40, grades=True)
+    judge_all(review, lambda text: str(len(text) % 6))
+    return review
+
+
+def datasets(place: Path) -> Any:
+    return pytest.importorskip("datasets").Dataset.from_list(in_memory(place).to_dicts())
+
+
+PAIRS: dict[str, Callable[[Path], Any]] = {
+    "path": lambda place: place / "pairs.tsv",
+    "dicts": lambda place: in_memory(place).to_dicts(),
+    "polars": in_memory,
+    "pandas": lambda place: in_memory(place).to_pandas(),
+    "datasets": datasets,
+    "read": lambda place: pairkit.read(place / "pairs.tsv"),
+    "write": lambda place: pairkit.write(in_memory(place), place / "written"),
+    "split": lambda place: pairkit.split(place / "pairs.tsv", split_sizes=(1, 0, 0)),
+    "merge": lambda place: pairkit.merge([pairkit.split(place / "pairs.tsv", split_sizes=(1, 0, 0))]),
+    "mine": mined,
+    "mine, .pairs": lambda place: mined(place).pairs,
+    "mine, written": lambda place: mined(place, place / "mined"),
+    "gis": lambda place: gis_builder.pair(place / "gis.work", place / "gis", **quiet),
+    "gis, .pairs": lambda place: gis_builder.pair(place / "gis.work", place / "gis", **quiet).pairs,
+    "label": lambda place: llm_labeler.generate(SENTENCES, llms="wordnet", out=place / "label", **quiet),
+    "review": reviewed,
+    "aoe mine": lambda place: aoe_train.mine(mined(place), model=place / "bert", **quiet),
+}
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_pairs_are_read_trained_on_and_evaluated(place: Path, tmp_path: Path, kind: str) -> None:
+    source = PAIRS[kind](place)
+    assert len(pairkit.read(source)) > 20
+    run = aoe_train.train(
+        source, backbone=place / "bert", out=tmp_path / "model", epochs=1, max_length=16, **quiet
+    )
+    assert run.steps > 0
+    assert aoe_train.evaluate(run.encoder, data=source, resamples=0, **quiet).to_dict()
+    assert pairkit.audit(source).splits
+
+
+TEXTS: dict[str, Callable[[Path], Any]] = {
+    "path": lambda place: place / "sentences.txt",
+    "list": lambda _: SENTENCES,
+    "dicts": lambda _: [{"text": text} for text in SENTENCES],
+    "polars": lambda _: pl.DataFrame({"text": SENTENCES}),
+    "pandas": lambda _: pandas.DataFrame({"text": SENTENCES}),
+    "render": lambda place: gis_builder.render(place / "gis.work", place / "issues.parquet", **quiet),
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_sentences_are_indexed_sampled_and_labelled(place: Path, tmp_path: Path, kind: str) -> None:
+    source = TEXTS[kind](place)
+    model = place / "bert"
+    assert aoe_train.index(source, model=model, out=tmp_path / "index", **quiet).rows > 20
+    assert aoe_train.sample(source, model=model, **quiet).pairs.height > 5
+    assert llm_labeler.generate(source, llms="wordnet", out=tmp_path / "label", **quiet).pairs
