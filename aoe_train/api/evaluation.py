@@ -96,7 +96,8 @@ def evaluate(
         data: Your own pairs instead of test sets: a folder, a file or a Hub id. In Python also rows in
             memory.
         reports: Table of all reports of the tracker, for --suite duplicates.
-        columns: See `train`. With `reports` the roles are duplicate and canonical.
+        columns: See `train`. With `reports` the roles are duplicate and canonical; with text=NAME,group=NAME,
+            texts of one group are searched for each other (P@1, MAP@10).
         labels: See `train`.
         label_range: See `train`.
         bad_rows: Rows without a text or label: error, or skip them with a note.

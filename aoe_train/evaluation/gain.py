@@ -20,22 +20,22 @@ import numpy as np
 
 from aoe_train.evaluation.pair_metrics import Binary
 from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics, Metrics, compare, intervals
-from aoe_train.evaluation.search_results import MRR, SearchMetrics
+from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics
 from pairkit.app.errors import DataError
 
 Word = Literal["ship", "not shown", "worse"]
 _MIN_PAIRS = 30  # with fewer, resamples are too similar
 _MIN_PER_LABEL = 10  # with five of a label, one gain in twelve is shipped by chance; with two, one in five
-_NAMES = {"roc_auc": "AUC", "spearman": "Spearman", MRR: "MRR"}  # P@1 is its own name
+_NAMES = {"roc_auc": "AUC", "spearman": "Spearman", MRR: "MRR", MAP: "MAP@10"}  # P@1 is its own name
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
     """A model's gain over another, corrected for the reliability of labels.
 
-    For search results and MRR, `pairs` is the number of queries, and `rarer` the number of those on which
-    the models' metrics differ. For search results, `ahead` is the gain over all queries, of which `share`
-    have different results and the others gain 0.
+    For search results, MRR and MAP, `pairs` is the number of queries, and `rarer` the number of those on
+    which the models' metrics differ. For search results, `ahead` is the gain over all queries, of which
+    `share` have different results and the others gain 0.
     """
 
     metric: str
@@ -87,7 +87,7 @@ class Gain:
         if self.share is not None:
             return f"{change} on {self.pairs:,} queries with different results{few}; {gained} on all queries"
         corrected = "" if self.reliability == 1 else ", corrected for uncertain labels"
-        examples = "queries" if self.metric == MRR else "pairs"
+        examples = {MRR: "queries", MAP: "texts"}.get(self.metric, "pairs")
         return f"{change} ({gained}{corrected}, {self.pairs:,} {examples}{few})"
 
 
@@ -100,7 +100,7 @@ def too_few(rows: int, rarer: int) -> bool:
 
 
 def gain(one: Metrics, other: Metrics, *, resamples: int, seed: int) -> Gain | None:
-    """Compare two models by AUC for binary labels, P@1 for search results, MRR, or Spearman's rho."""
+    """Compare two models by AUC for binary labels, the first metric of searches, or Spearman's rho."""
     if isinstance(one, SearchMetrics) and isinstance(other, SearchMetrics):
         return _search_gain(one, other, resamples=resamples, seed=seed)
     metric = "roc_auc" if isinstance(one, Binary) else "spearman"

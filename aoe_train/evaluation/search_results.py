@@ -1,4 +1,4 @@
-"""Search as a task: whether a model ranks judged results, or the positives of rows without labels, first.
+"""Search as a task: whether judged results, unlabelled positives, or texts of one group come first.
 
 `aoe sample --queries` draws queries on which two models differ, so metrics are of these queries. All other
 queries have equal results, so the gain over all queries is the gain here times the share of these queries.
@@ -21,8 +21,9 @@ from aoe_train.records import ABSENT, Examples
 from aoe_train.settings.training import Similarity
 from pairkit.app.errors import DataError
 
-P_AT_1, MRR = "P@1", "mrr"
+P_AT_1, MRR, MAP = "P@1", "mrr", "map@10"
 _DEPTHS = (1, 5, 10)
+_MAP_DEPTH = 10
 _BLOCK = 128  # anchors ranked at once
 
 
@@ -119,6 +120,42 @@ class RetrievalTask:
         return SearchMetrics(
             {MRR: best} | {name: np.bincount(anchor, values) / counts for name, values in each.items()}
         )
+
+
+@dataclass(frozen=True)
+class GroupTask:
+    """Find the other texts of each text's group, such as requests with one intent."""
+
+    name: str
+    texts: Sequence[str]
+    groups: np.ndarray  # the group of each text, (text,)
+
+    def measure(self, vectors: TaskVectors) -> SearchMetrics:
+        """Average precision at ten, and P@1, of each text with others in its group: (text,)."""
+        matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
+        others = np.bincount(self.groups)[self.groups] - 1
+        queries, found = np.flatnonzero(others), list[np.ndarray]()
+        depth = min(_MAP_DEPTH, len(matrix) - 1)  # without the text itself
+        for start in range(0, len(queries), _BLOCK):
+            block = queries[start : start + _BLOCK]
+            similarities = all_similarities(matrix[block], matrix, vectors.similarity)
+            similarities[np.arange(len(block)), block] = -np.inf
+            nearest = np.argsort(-similarities, axis=1, kind="stable")[:, :depth]
+            found.append(self.groups[nearest] == self.groups[block][:, None])
+        same = np.concatenate(found)
+        precision = np.cumsum(same, axis=1) / np.arange(1, same.shape[1] + 1)
+        average = (precision * same).sum(axis=1) / np.minimum(others[queries], _MAP_DEPTH)
+        return SearchMetrics({MAP: average, P_AT_1: same[:, 0]})
+
+
+def group_task(name: str, rows: Examples) -> GroupTask:
+    """A task from rows of a text and the name of its group; of equal texts the first."""
+    _, first = np.unique(rows.rows[:, 0], return_index=True)
+    texts = [rows.texts[row] for row in rows.rows[np.sort(first), 0].tolist()]
+    _, groups = np.unique(rows.rows[np.sort(first), 1], return_inverse=True)
+    if np.bincount(groups).max() < 2:
+        raise DataError("each group has one text; expected groups of several", path=name)
+    return GroupTask(name, texts, groups)
 
 
 def is_nearer(vectors: np.ndarray, triplets: np.ndarray, similarity: Similarity = "cosine") -> np.ndarray:

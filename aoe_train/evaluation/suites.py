@@ -29,13 +29,15 @@ from aoe_train.evaluation.pairs import (
     read_positives,
     shown_name,
 )
-from aoe_train.evaluation.search_results import RetrievalTask, search_task
+from aoe_train.evaluation.search_results import RetrievalTask, group_task, search_task
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.reader import read_pairs
 from pairkit.dataset.records import is_search
 
 if TYPE_CHECKING:
+    from aoe_train.evaluation.search_results import GroupTask
     from aoe_train.evaluation.tasks import EvaluationTask, Split
+    from aoe_train.records import Examples
     from pairkit.dataset.in_memory import Source
     from pairkit.dataset.labels import LabelRules
 
@@ -153,6 +155,8 @@ class TaskRequest(NamedTuple):
             return ChosenTasks(DUPLICATES, [task], {})
         if self.suite == "gis":
             return ChosenTasks("gis", [read_binary_task(self.data, split, rules, say, self.columns)], {})
+        if "group" in (self.columns or {}):
+            return ChosenTasks("groups", [self._groups(split, rules, say)], {})
         positives = self.suite is None and read_positives(self.data, split, rules, say, self.columns)
         if positives:
             return ChosenTasks("retrieval", [RetrievalTask(shown_name(self.data), positives)], {})
@@ -165,3 +169,12 @@ class TaskRequest(NamedTuple):
         say("labels are 0 and 1: using AUC, F1 and accuracy (--suite gis); --suite sts uses correlations")
         task_again = read_binary_task(self.data, split, rules, lambda _: None, self.columns)
         return ChosenTasks("gis", [task_again], {})
+
+    def _groups(self, split: Split | None, rules: LabelRules, say: Callable[[str], None]) -> GroupTask:
+        """The texts of a table, and the group of each."""
+        columns = dict(self.columns or {})
+        roles = {"anchor": columns.pop("text", "text"), "positive": columns.pop("group")}
+        if columns or self.suite is not None:
+            raise ConfigError("--columns with group takes only text and group, and no --suite")
+        rows = read_positives(cast("Source", self.data), split, rules, say, roles)
+        return group_task(shown_name(cast("Source", self.data)), cast("Examples", rows))

@@ -74,6 +74,21 @@ def test_evaluate_ranks_positives_and_triplets(rows: list[tuple[str, ...]], expe
     assert {name: told[name] for name in expected} == pytest.approx(expected)
 
 
+def test_evaluate_ranks_texts_of_one_group():
+    groups = {"a": "x", "b": "x", "c": "y", "d": "y", "e": "alone"}
+    data = [{"text": text, "intent": group} for text, group in groups.items()]
+    columns = {"text": "text", "group": "intent"}
+    table = aoe_train.evaluate(on_circle, data=data, columns=columns, resamples=0, progress=False)
+    ((_, told),) = table.to_dict().items()
+    # first are b of a, a of b, b of c (d is third), c of d
+    assert (told["P@1"], told["n"]) == (3 / 4, 4)
+    assert told["map@10"] == pytest.approx((1 + 1 + 1 / 3 + 1) / 4)
+    with pytest.raises(DataError, match="each group has one text"):
+        aoe_train.evaluate(on_circle, data=data[3:], columns=columns, progress=False)
+    with pytest.raises(ConfigError, match="takes only text and group"):
+        aoe_train.evaluate(on_circle, data=data, columns=columns | {"label": "x"}, progress=False)
+
+
 def test_the_verdict_on_positives_is_by_mrr():
     documents = [{"question": f"question {number} ?", "answer": f"answer {number} ."} for number in range(60)]
     mined = pairkit.mine(documents, split_sizes=(0.2, 0, 0.8), progress=False)
