@@ -77,7 +77,8 @@ characters, HTML comments and template checklists are removed; images are replac
 **statements about being a duplicate are removed** ("duplicate of …", "[dup]", "closing in favour of …");
 **all references to issues and pull requests are removed** (numbers, links, file names such as
 `issue-12.rs`), with the words that lead to them ("see", "related to"); credentials are replaced by `[secret]`
-and e-mail addresses by `[email]` (listed below); repeated blank lines are removed. Code stays.
+and e-mail addresses by `[email]` (listed below), login names in paths and prompts by `user`; repeated blank
+lines are removed. Code stays.
 """
 
 _SECRETS = f"""

@@ -160,7 +160,18 @@ _TAG = re.compile(
     r"(?<!`)</?(?:(?P<breaks>p|br|div)|pre|a|span|font|tt)(?:[ \t][^<>`]{0,1500})?/?>(?!`)", re.IGNORECASE
 )
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#34|#x27);")
-_HOME = re.compile(r"(?P<root>/home/|/Users/|[A-Z]:\\Users\\)(?!user\b)[^\s/\\:\"'`<>|()\[\]]{1,64}")
+# A name has blanks only on Windows and macOS, and only before a separator.
+_HOME = re.compile(
+    r"(?P<root>/home/|(?P<blanks>/Users/|(?i:[a-z]:(?:\\\\?|/)(?:users|documents and settings)(?:\\\\?|/))))"
+    r"(?!user\b)[^\s/\\:\"'`<>|()\[\]]{1,64}"
+    r"(?(blanks)(?:(?: (?!and\b|or\b)[\w.'-]{1,32}){1,3}(?=[/\\]))?)"
+)
+_HOMES = ("/home/", "/users/", "\\users\\", "documents and settings")
+_PROMPT = re.compile(
+    r"^(?P<before>[ \t>|]{0,8}(?:\([\w.-]{1,32}\) )?\[?)(?!user@host\b)[\w.-]{1,32}@(?!\d+\.)\w[\w.-]{0,63}"
+    r"(?=(?:[: ][~/][^\s$#%>]{0,200} ?| [^\s\]]{1,100}\])?[$#%>](?:[ \t]|$))",
+    re.MULTILINE,
+)
 # Questions and instructions of Google Code's and GitHub's templates.
 INSTRUCTION = re.compile(
     r"^[ \t]*(?:(?:what steps will reproduce the problem|what is the expected output|what do you see instead"
@@ -206,11 +217,14 @@ def _tag_replacement(tag: re.Match[str]) -> str:
     return " " if tag["breaks"] and all(one and not one.isspace() for one in around) else ""
 
 
-def without_home_folders(text: str) -> tuple[str, int]:
-    """Replace a person's name in the path of a home folder by `user`."""
-    if "/home/" not in text and "/Users/" not in text and ":\\Users\\" not in text:
-        return text, 0
-    return _HOME.subn(lambda home: f"{home['root']}user", text)
+def without_login_names(text: str) -> tuple[str, int]:
+    """Replace the login name in the path of a home folder and in a prompt (`ann@thinkpad:~$`)."""
+    lower, count, prompts = text.lower(), 0, 0
+    if any(folder in lower for folder in _HOMES):
+        text, count = _HOME.subn(lambda home: f"{home['root']}user", text)
+    if "@" in text:
+        text, prompts = _PROMPT.subn(lambda prompt: f"{prompt['before']}user@host", text)
+    return text, count + prompts
 
 
 def images_to_words(text: str) -> tuple[str, int]:

@@ -7,7 +7,8 @@ The text is the title, an empty line and the body. In both:
 2. HTML comments, tags that importers write around texts, lines with only names of people ("by **login**:",
    "cc @login"), checklists ("I searched for duplicates") and template instructions are removed; HTML entities
    are replaced by their characters;
-3. credentials become `[secret]`, e-mail addresses `[email]`, and names in `/home/NAME` `user`;
+3. credentials become `[secret]`, e-mail addresses `[email]`, names in `/home/NAME` `user`, and prompts
+   `user@host`;
 4. images become their alternative text;
 5. statements that the issue is, may be or is not a duplicate are removed;
 6. all references to issues and pull requests are removed: `#12`, `owner/name#12`, `GH-12`, links, `issue 12`,
@@ -40,7 +41,7 @@ from gis_builder.pairing.markup import (
     segments,
     tidy_blanks,
     with_leading_words,
-    without_home_folders,
+    without_login_names,
 )
 from gis_builder.pairing.references import find_references
 from gis_builder.pairing.secrets import scrub_secrets
@@ -126,7 +127,7 @@ def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> s
     text = _cut_counted(text, comments(text), "html_comment", removed)
     text, secrets = scrub_secrets(text)
     removed.update(secrets)
-    text = _counted(without_home_folders(text), "home_folder", removed)
+    text = _counted(without_login_names(text), "login_name", removed)
     text = "".join(piece if code else _clean_prose(piece, removed) for piece, code in segments(text))
     text = _cut_references(text, removed, partners)
     return tidy_blanks(text)

@@ -55,6 +55,16 @@ def test_a_text_is_title_empty_line_body() -> None:
         ("It dies.\n\ncc @ann, @bob and @zoe", "It dies."),
         ("cc @ann it dies", "cc @ann it dies"),
         ("at /home/ann/x.go and C:\\Users\\ann\\y", "at /home/user/x.go and C:\\Users\\user\\y"),
+        (r"c:\users\ann\y, C:\\Users\\ann\\y", r"c:\users\user\y, C:\\Users\\user\\y"),
+        (r"C:\Documents and Settings\Ann Lee\y", r"C:\Documents and Settings\user\y"),
+        (r"C:\Users\Jane van Doe\y and C:\Users\ann or D:\x", r"C:\Users\user\y and C:\Users\user or D:\x"),
+        ("d:/users/ann/y, /Users/Ann Lee/y", "d:/users/user/y, /Users/user/y"),
+        ("see https://x.example/users/ann and C:\\Users", "see https://x.example/users/ann and C:\\Users"),
+        ("ann@thinkpad:~$ make\nit dies", "user@host:~$ make\nit dies"),
+        ("[ann@build-7 app]$ ls\n(env) ann@mac ~ % ls", "[user@host app]$ ls\n(env) user@host ~ % ls"),
+        ("> root@3f2a:/var/log# tail\nann@mac>", "> user@host:/var/log# tail\nuser@host>"),
+        ("npm@9.1 costs $5 and git@host:a/b.git", "npm@9.1 costs $5 and git@host:a/b.git"),
+        ("left-pad@1.3.0 > a@2\nreact@next # why", "left-pad@1.3.0 > a@2\nreact@next # why"),
         ("a  \n\n\n\nb", "a\n\nb"),
         ("```\n- duplicate of the old value\n```", "```\n- duplicate of the old value\n```"),
         ("```py\nx = 1  # 2\n\n\n#\n```", "```py\nx = 1  # 2\n\n#\n```"),
@@ -115,7 +125,10 @@ def test_rendering_never_raises_and_gives_valid_text(title: str, body: str) -> N
     assert not set(text) & set("\x00\r\ufeff")
 
 
-@pytest.mark.parametrize("unit", ["same as #1 ", "<!-- ", "![a](", "[x](", "#1 ", "issues 1, "])
+@pytest.mark.parametrize(
+    "unit",
+    ["same as #1 ", "<!-- ", "![a](", "[x](", "#1 ", "issues 1, ", "C:\\Users\\a b ", "a@b:", "\na@b c"],
+)
 def test_a_body_takes_linear_time(unit: str) -> None:
     assert_linear(clean, repeated(unit))
 
