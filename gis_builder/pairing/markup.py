@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from html import unescape
 
 from gis_builder.detection.page import fences
@@ -15,17 +15,29 @@ _JOINT_WORDS = """
     through to under until upon via vs with
 """
 _JOINTS = frozenset(_JOINT_WORDS.split())
-_NOUNS = frozenset(("bug", "bugs", "issue", "issues", "pr", "ticket", "tickets"))
+_NOUN_WORDS = "bug bugs issue issues pr prs pull request requests ticket tickets"
+_NOUNS = frozenset(_NOUN_WORDS.split())
 # If a clause has only these words, joints and a reference, all of it is removed.
 _LEAD_WORDS = """
-    a again already also are based be blocked blocker blocks bug bugs caused closely could depends described
+    a again already also are based be blocked blocker blocks caused closely could depends described
     discovered discussed discussion encountered extracted few fixed fixes follow-up followup found further i
-    introduced is issue issues it it's likely linked loosely may maybe mentioned might more moved noticed
-    original originally other parent part perhaps possibly potentially pr presumably previous previously
-    probably re ref reference references refs regressed related relates relevant reported same seems separated
-    similar somewhat spawned split spun that the these this ticket tickets tracked tracking was were which
+    introduced is it it's likely linked loosely may maybe mentioned might more moved noticed original
+    originally other parent part perhaps possibly potentially presumably previous previously probably re ref
+    reference references refs regressed related relates relevant reported same seems separated similar
+    somewhat spawned split spun that the these this tracked tracking was were which
 """
-_LEADS = _JOINTS.union(_LEAD_WORDS.split())
+_LEADS = _JOINTS | _NOUNS.union(_LEAD_WORDS.split())
+# Beside these words a sentence needs the reference: "we need #12 for this", "#12 broke this".
+_NEEDING_WORDS = """
+    address addresses addressing after also although before block blocks break breaks broke but cause
+    caused causes close closed closes closing could cover covers created did does filed fix fixed fixes
+    fixing found has have how if implement implements introduced is landed landing may merge merged
+    merging might need needs once opened resolve resolved resolves resolving reverted reverting see seen
+    should solve solved solves solving track tracks unless unlike was when where whether while why will
+    would
+"""
+_NEEDING = frozenset(_NEEDING_WORDS.split())
+_GOES_ON = re.compile(r"[ \t]+([a-z]+)")
 _WORD = re.compile(r"(?:(?<=[\s(\[,;:.!?>*_])|^)(?P<word>[A-Za-z][A-Za-z'-]*)(?P<stop>[.:]?)[ \t]*\Z")
 _ABBREVIATIONS = frozenset(("cf", "ref", "refs", "re"))
 _MAX_WORDS = 6
@@ -39,17 +51,41 @@ _CLAUSE_ENDS = re.compile(r"[ \t]*(?:[.,;:!?)\]\n]|\Z)")
 _FULL_STOP = re.compile(r"[ \t]*[.,;:]")
 
 
-def with_leading_words(text: str, span: Span) -> Span:
-    """The span of a reference or list of references, with the words that make no sense without it."""
+def replaced_reference(text: str, span: Span) -> tuple[Span, str]:
+    """The span of a reference with the words that make no sense without it, and their replacement."""
     start, end = _with_brackets(text, *span)
     tail = _TAIL.match(text, end)
-    if _CLAUSE_ENDS.match(text, tail.end() if tail else end) is None:
-        return span
-    joints, leads = _joints_start(text, start), _words_start(text, start, _LEADS)
-    opens = _CLAUSE_OPENS.search(text, max(0, leads - _WINDOW), leads)
-    if leads < start and opens is not None:
-        return _whole_clause(text, leads, tail.end() if tail else end)
-    return (joints, end) if tail is None else span
+    ends = _CLAUSE_ENDS.match(text, tail.end() if tail else end) is not None
+    if ends:
+        leads, joints = _words_start(text, start, _LEADS), _joints_start(text, start)
+        if leads < start and _CLAUSE_OPENS.search(text, max(0, leads - _WINDOW), leads):
+            return _whole_clause(text, leads, tail.end() if tail else end), ""
+        if tail is None and joints < start:
+            return (joints, end), ""
+    if (start, end) == span and (needed := _another_issue(text, *span, ends=ends)):
+        return needed
+    return ((start, end) if ends and tail is None else span), ""
+
+
+def _another_issue(text: str, start: int, end: int, *, ends: bool) -> tuple[Span, str] | None:
+    """The reference with a noun before it, and "another issue", if its sentence needs an object or subject."""
+    start += len(text[start:end]) - len(text[start:end].lstrip(" \t"))
+    goes_on = _GOES_ON.match(text, end)
+    if text[start] in "[]()<>-_/" or text[end : end + 1] == ":" or not (ends or goes_on):
+        return None
+    first = _words_start(text, start, _NOUNS)
+    noun, before = text[first:start].strip(" \t"), text[max(0, first - _WINDOW) : first]
+    word = _WORD.search(before)
+    opens = _CLAUSE_OPENS.search(before) is not None
+    is_needed = word is not None and word["word"].lower() in (_NEEDING if ends else _NEEDING | _JOINTS)
+    if opens and goes_on is not None and not ends:
+        is_needed = bool(noun) or goes_on[1] in _NEEDING
+    if not is_needed or (noun and not noun.replace(" ", "").isalpha()):
+        return None
+    another = "other" if noun.endswith("s") else "another"
+    is_first = opens and before.rstrip(" \t")[-1:] in ("", "\n", ".", "!", "?")
+    noun = noun if noun.isupper() else noun.lower()
+    return (first, end), f"{another.capitalize() if is_first else another} {noun or 'issue'}"
 
 
 def _joints_start(text: str, position: int) -> int:
@@ -98,13 +134,20 @@ _MAX_BETWEEN = 10
 _WRAPPERS = {"(": ")", "[": "]", "<": ">", "*": "*", "_": "_", "~": "~", '"': '"'}
 
 
-def cut(text: str, spans: Iterable[Span]) -> str:
-    """Remove `spans`, the words that join two of them, their brackets, and the blank before."""
+def cut(text: str, spans: Iterable[Span], replaced: Mapping[Span, str] | None = None) -> str:
+    """Remove `spans`, the words that join two of them, their brackets, and the blank before.
+
+    `replaced` has the words that replace some of them.
+    """
+    words_at = {start: words for (start, _), words in (replaced or {}).items()}
     pieces: list[str] = []
     position = 0
-    for start, end in merge(text, spans):
-        start, end = _widen(text, max(start, position), end)
-        pieces.append(text[position:start])
+    for span in merge(text, spans):
+        start, end = max(span[0], position), span[1]
+        words = words_at.get(span[0], "")
+        if not words:
+            start, end = _widen(text, start, end)
+        pieces += (text[position:start], words)
         position = max(position, end)
     pieces.append(text[position:])
     return "".join(pieces)

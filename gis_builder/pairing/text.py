@@ -12,8 +12,8 @@ The text is the title, an empty line and the body. In both:
 4. images become their alternative text;
 5. statements that the issue is, may be or is not a duplicate are removed;
 6. all references to issues and pull requests are removed: `#12`, `owner/name#12`, `GH-12`, links, `issue 12`,
-   `issue-12.rs`, with the words that lead to them: "(see #12)", "Related to #12."; hex colours, stack frames,
-   `#[attributes]` and headings stay;
+   `issue-12.rs`, with the words that lead to them: "(see #12)", "Related to #12."; if a sentence needs the
+   reference, "another issue" replaces it; hex colours, stack frames, `#[attributes]` and headings stay;
 7. blanks at line ends, lines of bare markup and repeated empty lines are removed. Code stays.
 
 Steps 5 and 6 keep the label out of the text. They depend only on the form: if only references to the partner
@@ -38,9 +38,9 @@ from gis_builder.pairing.markup import (
     html_to_text,
     images_to_words,
     merge,
+    replaced_reference,
     segments,
     tidy_blanks,
-    with_leading_words,
     without_login_names,
 )
 from gis_builder.pairing.references import find_references
@@ -147,7 +147,8 @@ def _cut_references(text: str, removed: Counter[str], partners: Collection[Issue
     if not references:
         return text
     removed.update("partner_reference" if r.points_at(partners) else "issue_reference" for r in references)
-    return cut(text, [with_leading_words(text, span) for span in merge(text, [r.span for r in references])])
+    replaced = dict(replaced_reference(text, span) for span in merge(text, [r.span for r in references]))
+    return cut(text, replaced, replaced)
 
 
 def _counted(replaced: tuple[str, int], kind: str, removed: Counter[str]) -> str:
