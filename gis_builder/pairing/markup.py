@@ -68,7 +68,7 @@ def replaced_reference(text: str, span: Span) -> tuple[Span, str]:
 
 
 def _another_issue(text: str, start: int, end: int, *, ends: bool) -> tuple[Span, str] | None:
-    """The reference with a noun before it, and "another issue", if its sentence needs an object or subject."""
+    """The reference with its noun, and "another issue", if its sentence needs an object or a subject."""
     start += len(text[start:end]) - len(text[start:end].lstrip(" \t"))
     goes_on = _GOES_ON.match(text, end)
     if text[start] in "[]()<>-_/" or text[end : end + 1] == ":" or not (ends or goes_on):

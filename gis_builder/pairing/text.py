@@ -5,8 +5,8 @@ The text is the title, an empty line and the body. In both:
 1. newlines are made uniform, Unicode is composed (NFC); control, zero-width and lone surrogate characters
    are removed, as are more than thirty combining marks on a letter;
 2. HTML comments, tags that importers write around texts, lines with only names of people ("by **login**:",
-   "cc @login"), checklists ("I searched for duplicates") and template instructions are removed; HTML entities
-   are replaced by their characters;
+   "cc @login"), checklists ("I searched for duplicates"), template instructions and other lines that many
+   issues of the repository repeat are removed; HTML entities are replaced by their characters;
 3. credentials become `[secret]`, e-mail addresses `[email]`, names in `/home/NAME` `user`, and prompts
    `user@host`;
 4. images become their alternative text;
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gis_builder.detection.page import comments
@@ -45,6 +45,7 @@ from gis_builder.pairing.markup import (
 )
 from gis_builder.pairing.references import find_references
 from gis_builder.pairing.secrets import scrub_secrets
+from gis_builder.pairing.templates import LINE
 from gis_builder.settings.pairs import TextSettings
 from gis_builder.store.records import DuplicateCluster, Issue, IssueRef, IssueText
 from pairkit.app.printable import normalize
@@ -67,16 +68,22 @@ class RenderedTexts:
 
 
 def render_issues(
-    issues: Iterable[Issue], clusters: Iterable[DuplicateCluster], settings: TextSettings
+    issues: Iterable[Issue],
+    clusters: Iterable[DuplicateCluster],
+    templates: Mapping[str, Collection[str]],
+    settings: TextSettings,
 ) -> RenderedTexts:
-    """Render the issues; pull requests, empty and short texts are rejected with a reason code."""
+    """Render the issues, without their repositories' template lines.
+
+    Pull requests, empty and short texts are rejected with a reason code.
+    """
     partners = {member: cluster.members for cluster in clusters for member in cluster.members}
     texts = RenderedTexts()
     for issue in issues:
         if issue.is_pull:
             texts.rejected[issue.ref] = "pull_request"
             continue
-        rendered = render(issue, partners.get(issue.ref, ()))
+        rendered = render(issue, partners.get(issue.ref, ()), templates.get(issue.repo, ()))
         reason = unusable(rendered.text, settings)
         if reason:
             texts.rejected[issue.ref] = reason
@@ -86,12 +93,12 @@ def render_issues(
     return texts
 
 
-def render(issue: Issue, members: Collection[IssueRef] = ()) -> IssueText:
+def render(issue: Issue, members: Collection[IssueRef] = (), template: Collection[str] = ()) -> IssueText:
     """The text of an issue; its cluster's `members` only decide how removed references are counted."""
     removed: Counter[str] = Counter()
     partners = [member for member in members if member != issue.ref]
     title = " ".join(clean(issue.title, removed, partners).split())
-    body = clean(issue.body, removed, partners)
+    body = clean(issue.body, removed, partners, template)
     text = f"{title}\n\n{body}" if title and body else title or body
     return IssueText(issue.ref, text, issue.created_at, dict(sorted(removed.items())))
 
@@ -111,29 +118,38 @@ def unusable(text: str, settings: TextSettings) -> str | None:
     return None
 
 
-def clean(text: str, removed: Counter[str] | None = None, partners: Collection[IssueRef] = ()) -> str:
+def clean(
+    text: str,
+    removed: Counter[str] | None = None,
+    partners: Collection[IssueRef] = (),
+    template: Collection[str] = (),
+) -> str:
     """Apply the rules until nothing changes, so that cleaning a clean text again changes nothing."""
     removed = Counter() if removed is None else removed
     for _ in range(_MAX_PASSES):
         before = removed.total()
-        text = _pass(text, removed, partners)
+        text = _pass(text, removed, partners, template)
         if removed.total() == before:
             break
     return text
 
 
-def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> str:
+def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef], template: Collection[str]) -> str:
     text = normalize("NFC", _INVISIBLE.sub("", _BREAKS.sub("\n", text)))
     text = _cut_counted(text, comments(text), "html_comment", removed)
     text, secrets = scrub_secrets(text)
     removed.update(secrets)
     text = _counted(without_login_names(text), "login_name", removed)
-    text = "".join(piece if code else _clean_prose(piece, removed) for piece, code in segments(text))
+    pieces = segments(text)
+    text = "".join(piece if code else _clean_prose(piece, removed, template) for piece, code in pieces)
     text = _cut_references(text, removed, partners)
     return tidy_blanks(text)
 
 
-def _clean_prose(text: str, removed: Counter[str]) -> str:
+def _clean_prose(text: str, removed: Counter[str], template: Collection[str]) -> str:
+    if template:
+        lines = [line.span() for line in LINE.finditer(text) if line[0].strip() in template]
+        text = _cut_counted(text, lines, "template_line", removed)
     text = _counted(html_to_text(text), "html", removed)
     for kind, pattern in (("byline", BYLINE), ("checklist", CHECKLIST), ("instruction", INSTRUCTION)):
         text = _cut_counted(text, [match.span() for match in pattern.finditer(text)], kind, removed)

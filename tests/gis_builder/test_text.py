@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gis_builder.pairing.templates import template_lines
 from gis_builder.pairing.text import clean, render, render_issues, unusable
 from gis_builder.settings.pairs import TextSettings
 from gis_builder.store.records import DuplicateCluster, Issue, IssueRef
@@ -155,7 +156,7 @@ def test_issues_are_usable_or_rejected_with_a_reason() -> None:
         issue(3, "#4", ""),
         issue(4, pull=True),
     ]
-    texts = render_issues(issues, [cluster], TextSettings())
+    texts = render_issues(issues, [cluster], {}, TextSettings())
     assert list(texts.usable) == [IssueRef(REPO, 1)]
     assert texts.rejected == {
         IssueRef(REPO, 2): "text_too_short",
@@ -163,3 +164,46 @@ def test_issues_are_usable_or_rejected_with_a_reason() -> None:
         IssueRef(REPO, 4): "pull_request",
     }
     assert texts.removed == Counter(partner_reference=1)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_removed"),
+    [
+        *(
+            (line, True)
+            for line in ("### Expected behavior", "**Describe the bug**", "What version do you use?")
+        ),
+        *(
+            (line, True)
+            for line in ("Please answer these questions before submitting.", "- Steps to reproduce:")
+        ),
+        *((line, True) for line in ("Before filing a bug:", "提交前请回答以下问题。", "操作系统是什么？")),
+        *(
+            (line, False)
+            for line in ("Thanks!", "Windows 10", "- OS: Windows", "package main", "谢谢！", "Example:")
+        ),
+        *(
+            (line, False)
+            for line in ("    What is indented?", "```\nWhat is in code?\n```", "It is 3 days old now again")
+        ),
+    ],
+)
+def test_lines_of_templates_are_removed(line: str, is_removed: bool) -> None:
+    issues = [
+        issue(n, body=f"Crash {n}.\r\n{line if n % 20 == 0 else ''}\r\nIt ends.") for n in range(1, 2_501)
+    ]
+    template = template_lines(issues)
+    text = render(issues[19], template=template).text
+    assert text == "Crash on start\n\nCrash 20.\n" + ("\n" if is_removed else f"{line}\n") + "It ends."
+    assert (
+        render_issues(issues[19:20], [], {REPO: template}, TextSettings()).removed["template_line"]
+        == is_removed
+    )
+
+
+def test_a_rare_line_and_a_small_repository_have_no_template() -> None:
+    asking = [issue(n, body="What did you expect?" if n % 10 == 0 else f"Crash {n}") for n in range(99)]
+    assert template_lines(asking) == frozenset()
+    assert template_lines([*asking, issue(pull=True)]) == frozenset()
+    assert template_lines([*asking, issue()]) == {"What did you expect?"}
+    assert template_lines([*asking, *(issue(n, body=f"Crash {n}") for n in range(200))]) == frozenset()
