@@ -29,12 +29,11 @@ _LEAD_WORDS = """
 _LEADS = _JOINTS | _NOUNS.union(_LEAD_WORDS.split())
 # Beside these words a sentence needs the reference: "we need #12 for this", "#12 broke this".
 _NEEDING_WORDS = """
-    address addresses addressing after also although before block blocks break breaks broke but cause
-    caused causes close closed closes closing could cover covers created did does filed fix fixed fixes
-    fixing found has have how if implement implements introduced is landed landing may merge merged
-    merging might need needs once opened resolve resolved resolves resolving reverted reverting see seen
-    should solve solved solves solving track tracks unless unlike was when where whether while why will
-    would
+    address after also although before block blocks break breaks broke but cause caused causes close closed
+    closes could cover created did does filed fix fixed fixes fixing found has have how if implement
+    introduced is may merge merged merging might need needs once opened resolve resolved resolves reverting
+    see seen should solve solved solves solving track tracks unless unlike was when where whether while why
+    will would
 """
 _NEEDING = frozenset(_NEEDING_WORDS.split())
 _GOES_ON = re.compile(r"[ \t]+([a-z]+)")
@@ -74,18 +73,15 @@ def _another_issue(text: str, start: int, end: int, *, ends: bool) -> tuple[Span
     if text[start] in "[]()<>-_/" or text[end : end + 1] == ":" or not (ends or goes_on):
         return None
     first = _words_start(text, start, _NOUNS)
-    noun, before = text[first:start].strip(" \t"), text[max(0, first - _WINDOW) : first]
-    word = _WORD.search(before)
-    opens = _CLAUSE_OPENS.search(before) is not None
-    is_needed = word is not None and word["word"].lower() in (_NEEDING if ends else _NEEDING | _JOINTS)
+    before = text[max(0, first - _WINDOW) : first]
+    word, opens = _WORD.search(before), _CLAUSE_OPENS.search(before)
     if opens and goes_on is not None and not ends:
-        is_needed = bool(noun) or goes_on[1] in _NEEDING
-    if not is_needed or (noun and not noun.replace(" ", "").isalpha()):
-        return None
-    another = "other" if noun.endswith("s") else "another"
+        is_needed = first < start or goes_on[1] in _NEEDING
+    else:
+        is_needed = word is not None and word["word"].lower() in (_NEEDING if ends else _NEEDING | _JOINTS)
     is_first = opens and before.rstrip(" \t")[-1:] in ("", "\n", ".", "!", "?")
-    noun = noun if noun.isupper() else noun.lower()
-    return (first, end), f"{another.capitalize() if is_first else another} {noun or 'issue'}"
+    is_noun = ":" not in text[first:start]
+    return ((first, end), f"{'A' if is_first else 'a'}nother issue") if is_needed and is_noun else None
 
 
 def _joints_start(text: str, position: int) -> int:
@@ -134,20 +130,14 @@ _MAX_BETWEEN = 10
 _WRAPPERS = {"(": ")", "[": "]", "<": ">", "*": "*", "_": "_", "~": "~", '"': '"'}
 
 
-def cut(text: str, spans: Iterable[Span], replaced: Mapping[Span, str] | None = None) -> str:
-    """Remove `spans`, the words that join two of them, their brackets, and the blank before.
-
-    `replaced` has the words that replace some of them.
-    """
-    words_at = {start: words for (start, _), words in (replaced or {}).items()}
+def cut(text: str, spans: Iterable[Span], words: Mapping[int, str] | None = None) -> str:
+    """Remove `spans`, their brackets, and words that join them, or replace them by the `words` at a start."""
     pieces: list[str] = []
     position = 0
-    for span in merge(text, spans):
-        start, end = max(span[0], position), span[1]
-        words = words_at.get(span[0], "")
-        if not words:
-            start, end = _widen(text, start, end)
-        pieces += (text[position:start], words)
+    for start, end in merge(text, spans):
+        replacement = words.get(start) if words else None
+        start, end = (start, end) if replacement else _widen(text, max(start, position), end)
+        pieces += (text[position:start], replacement or "")
         position = max(position, end)
     pieces.append(text[position:])
     return "".join(pieces)
@@ -209,7 +199,6 @@ _HOME = re.compile(
     r"(?!user\b)[^\s/\\:\"'`<>|()\[\]]{1,64}"
     r"(?(blanks)(?:(?: (?!and\b|or\b)[\w.'-]{1,32}){1,3}(?=[/\\]))?)"
 )
-_HOMES = ("/home/", "/users/", "\\users\\", "documents and settings")
 _PROMPT = re.compile(
     r"^(?P<before>[ \t>|]{0,8}(?:\([\w.-]{1,32}\) )?\[?)(?!user@host\b)[\w.-]{1,32}@(?!\d+\.)\w[\w.-]{0,63}"
     r"(?=(?:[: ][~/][^\s$#%>]{0,200} ?| [^\s\]]{1,100}\])?[$#%>](?:[ \t]|$))",
@@ -262,11 +251,10 @@ def _tag_replacement(tag: re.Match[str]) -> str:
 
 def without_login_names(text: str) -> tuple[str, int]:
     """Replace the login name in the path of a home folder and in a prompt (`ann@thinkpad:~$`)."""
-    lower, count, prompts = text.lower(), 0, 0
-    if any(folder in lower for folder in _HOMES):
-        text, count = _HOME.subn(lambda home: f"{home['root']}user", text)
-    if "@" in text:
-        text, prompts = _PROMPT.subn(lambda prompt: f"{prompt['before']}user@host", text)
+    lower, count = text.lower(), 0
+    if "/home/" in lower or "users" in lower or "documents and settings" in lower:
+        text, count = _HOME.subn(r"\g<root>user", text)
+    text, prompts = _PROMPT.subn(r"\g<before>user@host", text) if "@" in text else (text, 0)
     return text, count + prompts
 
 

@@ -7,8 +7,7 @@ The text is the title, an empty line and the body. In both:
 2. HTML comments, tags that importers write around texts, lines with only names of people ("by **login**:",
    "cc @login"), checklists ("I searched for duplicates"), template instructions and other lines that many
    issues of the repository repeat are removed; HTML entities are replaced by their characters;
-3. credentials become `[secret]`, e-mail addresses `[email]`, names in `/home/NAME` `user`, and prompts
-   `user@host`;
+3. credentials become `[secret]`, e-mail addresses `[email]`, login names in paths and prompts `user`;
 4. images become their alternative text;
 5. statements that the issue is, may be or is not a duplicate are removed;
 6. all references to issues and pull requests are removed: `#12`, `owner/name#12`, `GH-12`, links, `issue 12`,
@@ -24,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from gis_builder.detection.page import comments
@@ -45,7 +44,7 @@ from gis_builder.pairing.markup import (
 )
 from gis_builder.pairing.references import find_references
 from gis_builder.pairing.secrets import scrub_secrets
-from gis_builder.pairing.templates import LINE
+from gis_builder.pairing.templates import Templates, without_template
 from gis_builder.settings.pairs import TextSettings
 from gis_builder.store.records import DuplicateCluster, Issue, IssueRef, IssueText
 from pairkit.app.printable import normalize
@@ -70,13 +69,10 @@ class RenderedTexts:
 def render_issues(
     issues: Iterable[Issue],
     clusters: Iterable[DuplicateCluster],
-    templates: Mapping[str, Collection[str]],
+    templates: Templates,
     settings: TextSettings,
 ) -> RenderedTexts:
-    """Render the issues, without their repositories' template lines.
-
-    Pull requests, empty and short texts are rejected with a reason code.
-    """
+    """Render the issues; pull requests, empty and short texts are rejected with a reason code."""
     partners = {member: cluster.members for cluster in clusters for member in cluster.members}
     texts = RenderedTexts()
     for issue in issues:
@@ -98,7 +94,7 @@ def render(issue: Issue, members: Collection[IssueRef] = (), template: Collectio
     removed: Counter[str] = Counter()
     partners = [member for member in members if member != issue.ref]
     title = " ".join(clean(issue.title, removed, partners).split())
-    body = clean(issue.body, removed, partners, template)
+    body = clean(without_template(issue.body, template, removed), removed, partners)
     text = f"{title}\n\n{body}" if title and body else title or body
     return IssueText(issue.ref, text, issue.created_at, dict(sorted(removed.items())))
 
@@ -118,38 +114,29 @@ def unusable(text: str, settings: TextSettings) -> str | None:
     return None
 
 
-def clean(
-    text: str,
-    removed: Counter[str] | None = None,
-    partners: Collection[IssueRef] = (),
-    template: Collection[str] = (),
-) -> str:
+def clean(text: str, removed: Counter[str] | None = None, partners: Collection[IssueRef] = ()) -> str:
     """Apply the rules until nothing changes, so that cleaning a clean text again changes nothing."""
     removed = Counter() if removed is None else removed
     for _ in range(_MAX_PASSES):
         before = removed.total()
-        text = _pass(text, removed, partners, template)
+        text = _pass(text, removed, partners)
         if removed.total() == before:
             break
     return text
 
 
-def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef], template: Collection[str]) -> str:
+def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> str:
     text = normalize("NFC", _INVISIBLE.sub("", _BREAKS.sub("\n", text)))
     text = _cut_counted(text, comments(text), "html_comment", removed)
     text, secrets = scrub_secrets(text)
     removed.update(secrets)
     text = _counted(without_login_names(text), "login_name", removed)
-    pieces = segments(text)
-    text = "".join(piece if code else _clean_prose(piece, removed, template) for piece, code in pieces)
+    text = "".join(piece if code else _clean_prose(piece, removed) for piece, code in segments(text))
     text = _cut_references(text, removed, partners)
     return tidy_blanks(text)
 
 
-def _clean_prose(text: str, removed: Counter[str], template: Collection[str]) -> str:
-    if template:
-        lines = [line.span() for line in LINE.finditer(text) if line[0].strip() in template]
-        text = _cut_counted(text, lines, "template_line", removed)
+def _clean_prose(text: str, removed: Counter[str]) -> str:
     text = _counted(html_to_text(text), "html", removed)
     for kind, pattern in (("byline", BYLINE), ("checklist", CHECKLIST), ("instruction", INSTRUCTION)):
         text = _cut_counted(text, [match.span() for match in pattern.finditer(text)], kind, removed)
@@ -163,8 +150,8 @@ def _cut_references(text: str, removed: Counter[str], partners: Collection[Issue
     if not references:
         return text
     removed.update("partner_reference" if r.points_at(partners) else "issue_reference" for r in references)
-    replaced = dict(replaced_reference(text, span) for span in merge(text, [r.span for r in references]))
-    return cut(text, replaced, replaced)
+    spans = dict(replaced_reference(text, span) for span in merge(text, [r.span for r in references]))
+    return cut(text, spans, {start: words for (start, _), words in spans.items() if words})
 
 
 def _counted(replaced: tuple[str, int], kind: str, removed: Counter[str]) -> str:

@@ -36,15 +36,15 @@ from gis_builder.pairing.text import clean
         # The sentence needs the reference.
         ("We saw it in #12 and fixed it.", "We saw it in another issue and fixed it."),
         ("I might want to solve issue #12 with this.", "I might want to solve another issue with this."),
-        ("Since PR #12 the parser fails.", "Since another PR the parser fails."),
+        ("Since PR #12 the parser fails.", "Since another issue the parser fails."),
         (
             "#12 broke this, pull request #13 did not.",
-            "Another issue broke this, another pull request did not.",
+            "Another issue broke this, another issue did not.",
         ),
         ("My patch fixes #12 and #13.", "My patch fixes another issue."),
         ("Unlike #12, it fails.", "Unlike another issue, it fails."),
         ("This and o/n#12 fail.", "This and another issue fail."),
-        ("Bugs #12 and #13 were closed.", "Other bugs were closed."),
+        ("Bugs #12 and #13 were closed.", "Another issue were closed."),
         ("issue #12 and issue #13 are fixed", "Another issue are fixed"),
         (
             "The fix for issue #12 broke the compiler bug #13 again.",

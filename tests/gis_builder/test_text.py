@@ -189,12 +189,12 @@ def test_issues_are_usable_or_rejected_with_a_reason() -> None:
     ],
 )
 def test_lines_of_templates_are_removed(line: str, is_removed: bool) -> None:
-    issues = [
-        issue(n, body=f"Crash {n}.\r\n{line if n % 20 == 0 else ''}\r\nIt ends.") for n in range(1, 2_501)
-    ]
+    body = "Crash {}.\n```\nfn main()\n```\n{}\nIt ends."
+    bodies = [body.format(n, line if n % 20 == 0 else "") for n in range(1, 2_501)]
+    issues = [issue(n, body=text.replace("\n", "\r\n")) for n, text in enumerate(bodies)]
     template = template_lines(issues)
     text = render(issues[19], template=template).text
-    assert text == "Crash on start\n\nCrash 20.\n" + ("\n" if is_removed else f"{line}\n") + "It ends."
+    assert text == f"Crash on start\n\n{body.format(20, '' if is_removed else line)}"
     assert (
         render_issues(issues[19:20], [], {REPO: template}, TextSettings()).removed["template_line"]
         == is_removed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gis_builder.pairing.secrets.values import is_wrapped_token, looks_keyed, looks_random, shapes
+from gis_builder.pairing.secrets.values import looks_keyed, looks_random, shapes
 
 _START, _END = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9])"
 
@@ -27,10 +27,7 @@ ISSUED = (
     ),
     *shapes(
         "github",
-        (
-            "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
-            r"(?:gh[pousr]|github_pat)_(?![xX]{4})[A-Za-z0-9_]{20,255}",
-        ),
+        ("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"(?:gh[pousr]|github_pat)_(?![xX]{4})[A-Za-z0-9_]{20,255}"),
     ),
     *shapes(
         "gitlab",
@@ -161,13 +158,12 @@ ISSUED = (
         ("alchemy.com/ infura.io/", r"(?:alchemy\.com|infura\.io)/v\d/(?P<value>[\w-]{20,60})"),
         ("sk", rf"{_START}SK[0-9a-f]{{32}}{_END}"),  # Twilio
         ("client(", rf"""{_START}AC[0-9a-f]{{32}}["']?[,:]\s{{0,20}}["']?(?P<value>[0-9a-f]{{32}}){_END}"""),
-        # Tailscale, 1Password, CircleCI, Buildkite, RunPod, Dynatrace, Bitbucket, Cloudflare, PostHog, Resend
+        # Tailscale, 1Password, Buildkite, Bitbucket, PostHog, Resend, Dynatrace
         (
-            "tskey- ops_eyj ccipat_ bkua_ rpa_ dt0c01. atctt3 atbb v1.0- phx_ re_",
-            rf"""{_START}(?:tskey-[a-z]{{2,8}}-[\w-]{{20,80}}|ops_eyJ[\w-]{{100,2000}}|CCIPAT_\w{{20,80}}
-        |bkua_[0-9a-f]{{40}}|rpa_[A-Z0-9a-z]{{40,60}}|dt0c01\.[A-Z0-9]{{24}}\.[A-Z0-9]{{64}}
-        |ATCTT3[\w=-]{{60,300}}|ATBB[A-Za-z0-9]{{32}}|v1\.0-[0-9a-f]{{24}}-[0-9a-f]{{146}}|phx_\w{{40,60}}
-        |re_[A-Za-z0-9]{{8}}_[A-Za-z0-9]{{24}}){_END}""",
+            "tskey- ops_eyj bkua_ atbb phx_ re_ dt0c01.",
+            rf"""{_START}(?:tskey-[a-z]{{2,8}}-[\w-]{{20,80}}|ops_eyJ[\w-]{{100,2000}}|bkua_[0-9a-f]{{40}}
+        |ATBB[A-Za-z0-9]{{32}}|phx_\w{{40,60}}|re_[A-Za-z0-9]{{8}}_[A-Za-z0-9]{{24}}
+        |dt0c01\.[A-Z0-9]{{24}}\.[A-Z0-9]{{64}}){_END}""",
             looks_keyed,
         ),
         # Commands whose argument is a key.
@@ -183,9 +179,8 @@ ISSUED = (
         # Wrapped over lines; signed (three parts) or encrypted (five, some empty); similar ones.
         (
             "eyj",
-            r"""(?<![\w-])eyJ[\w-]{8,200}+(?:\.[\w-]{0,200}+)?(?:\r?\n[ \t>|]{0,24}[\w.-]{24,200}+)++
+            r"""(?<![\w-])eyJ[\w-]{16,200}+(?:\.[\w-]{0,200}+)?(?:\r?\n[ \t>|]{0,24}[\w.-]{24,200}+)++
         (?:\r?\n[ \t>|]{0,24}(?=[\w.-]{0,200}[0-9])[\w.-]{1,200}+(?=["'`\s]|\Z))?""",
-            is_wrapped_token,
         ),
         ("eyj", r"(?<![\w-])eyJ[\w-]{8,4000}+(?:\.[\w-]{0,4000}+){2,4}"),
         ("eyj", r"(?<![\w-])eyJpdiI6[\w%+/-]{40,4000}={0,2}"),

@@ -33,6 +33,21 @@ _KEY_GATES = "secret token key credential bearer _pat -pat _salt"
 _ASSIGNED_TO_KEY = rf"""{_KEY_NAME}(?:\.base)?[\w-]{{0,30}}{ASSIGNED}(?:{QUOTE})?"""
 _LONG_VALUE = r"[A-Za-z0-9+/_~-]{16,2000}={0,2}"
 
+# Labels in other languages. Names in Latin letters begin a word.
+_LABEL = r"""(?i:(?<![^\W_])(?:(?:pass|kenn)wort|mot[ ]de[ ]passe|contrase[ñn]a|clave|senha|palavra[ -]passe
+    |parola|has[łl]o|wachtwoord|[şs]ifre(?:niz)?)|密[码碼]|口令|パスワード|暗証番号|비밀번호|비번|암호|парол[ья])"""
+_LABEL_GATES = """wort mot contrase clave senha palavra parola hasło haslo woord ifre 密码 密碼 口令
+    パスワード 暗証番号 비밀번호 비번 암호 парол"""
+_KEY_LABEL = r"""(?i:токен|ключ|令牌|密[钥鑰]|秘[钥鑰]|トークン|キー|토큰|키|schlüssel|jeton|clé|clave|chave
+    |chiave|klucz|sleutel|anahtar)(?:[ ](?:d['’]|d[aeo][ ])?(?i:api|acceso|acesso|accès))?"""
+_KEY_LABEL_GATES = """токен ключ 令牌 密 秘 トークン キー 토큰 키 schlüssel jeton clé clave chave chiave klucz
+    sleutel anahtar"""
+_QUOTED = rf"""{QUOTE}(?P<value>[^\s"'`\\]{{3,200}})\\{{0,2}}["'`](?![ ]?:)"""
+# Cells of tables, but not their heads: "| password | abc |".
+_CELL = r"[|>][ *`]{0,20}[\w. -]{0,30}?"
+_NEXT = r"(?:[ *`]{0,20}\|[ *`]{0,20}|</t[dh]>\s{0,20}<td>)"
+_CELL_END = r"(?=[ *`]{0,20}(?:\|[ ]{0,20}(?!\r?\n[ >]{0,8}\|[ ]?[:-])(?m:$)|</td>))"
+
 KEYS = (
     *shapes(
         "aws",
@@ -46,6 +61,8 @@ KEYS = (
     ),
     *shapes(
         "assignment",
+        (_KEY_LABEL_GATES, rf"{_KEY_LABEL}{ASSIGNED}(?:{QUOTE})?(?P<value>{_LONG_VALUE})", looks_random),
+        (_KEY_GATES, rf"{_CELL}{_KEY_NAME}{_NEXT}(?P<value>{_LONG_VALUE}){_CELL_END}", looks_random),
         # With signs, as in Django's settings.
         (
             "secret",
@@ -115,10 +132,7 @@ HEADERS = (
             is_no_word,
         ),
     ),
-    *shapes(
-        "aws",
-        ("signature=", r"(?:X-Amz-|\b)Signature=(?P<value>[0-9a-f]{64})"),
-    ),
+    *shapes("aws", ("signature=", r"(?:X-Amz-|\b)Signature=(?P<value>[0-9a-f]{64})")),
     *shapes(
         "assignment",
         (
@@ -176,24 +190,20 @@ COMMANDS = shapes(
         r"""[ ](?:-u|--user|-a|--auth)[ =]?["']?[\w.@+-]{1,80}:(?P<value>[^\s"'@]{3,200})""",
         is_hard_password,
     ),
+    # Programs and settings with the password after a blank.
     (
-        "htpasswd",
-        rf"\bhtpasswd[ ]-\w{{0,4}}b\w{{0,4}}[ ]\S{{1,100}}[ ]\S{{1,60}}[ ]{_VALUE}",
+        "htpasswd net pass: storepass keypass requirepass convertto-securestring",
+        rf"""(?:\bhtpasswd[ ]-\w{{0,4}}b\w{{0,4}}[ ]\S{{1,100}}[ ]\S{{1,60}}
+        |(?i:\bnet[ ]use[ ])[^\n]{{1,120}}?/user:\S{{1,60}}|[ ]-pass(?:in|out)?(?=[ ]pass:)
+        |-\w{{0,4}}(?:store|key)pass|\brequirepass|(?i:convertto-securestring)(?:[ ]-[A-Za-z]{{1,12}}){{0,3}})
+        [ ](?:pass:)?{_VALUE}""",
         could_be_literal,
     ),
-    ("net", rf"(?i:\bnet[ ]use[ ])[^\n]{{1,120}}?/user:\S{{1,60}}[ ]{_VALUE}", could_be_literal),
-    ("pass:", rf"[ ]-pass(?:in|out)?[ ]pass:{_VALUE}", could_be_literal),
-    ("storepass keypass", rf"-(?:\w{{0,4}}storepass|\w{{0,4}}keypass)[ ]{_VALUE}", could_be_literal),
     (
         "passwd docker sudo helm gh podman",
         r"""\becho[ ](?:-n[ ])?["']?(?:[\w.-]{1,40}:)?
         (?P<value>[^\s"'`|]{4,200})["']?[ ]\|[ ]
         (?:sudo[ ])?(?:passwd|chpasswd|sudo|docker|podman|helm|gh)\b""",
-        could_be_literal,
-    ),
-    (
-        "assword:",
-        r"""assword:?\s?["']?[;,)\s]{1,4}send[ ](?:--[ ])?["'](?P<value>[^\s"'\\]{4,200})""",
         could_be_literal,
     ),
     # Files and protocols with one setting per line.
@@ -205,13 +215,12 @@ COMMANDS = shapes(
         could_be_literal,
     ),
     ("pass", r"(?m:^)[ >]{0,8}PASS[ ](?P<value>\S{4,200})[ ]{0,2}\r?(?m:$)", could_be_literal),
-    ("334 upbhc3n3b3jkog", r"334[ ]UGFzc3dvcmQ6\W{1,12}(?:[CS]:[ ])?(?P<value>[A-Za-z0-9+/]{4,400}={0,2})"),
     (
-        "auth",
-        r"\bAUTH(?:ENTICATE)?[ ](?:PLAIN|LOGIN|X?OAUTH\w{1,6})[ ](?P<value>[A-Za-z0-9+/]{8,4000}={0,2})",
+        "334 auth",
+        r"""(?:\b334[ ]UGFzc3dvcmQ6\W{1,12}(?:[CS]:[ ])?|\bAUTH(?:ENTICATE)?[ ](?:PLAIN|LOGIN|X?OAUTH\w{1,6})
+        [ ])(?P<value>[A-Za-z0-9+/]{8,4000}={0,2})""",
         is_no_word,
     ),
-    ("requirepass", rf"\brequirepass[ ]{_VALUE}", could_be_literal),
     ("psk", r"""\bpsk[ ]?[=:][ ]?["']?(?P<value>[^\s"']{8,64})""", could_be_literal),
     # Statements and calls.
     (
@@ -220,22 +229,12 @@ COMMANDS = shapes(
         (?P<value>[^\s'"]{3,200})["']""",
         could_be_literal,
     ),
-    (
-        "convertto-securestring",
-        r"""(?i:convertto-securestring)(?:[ ]-[A-Za-z]{1,12}){0,3}[ ]{1,4}["']?(?P<value>[^\s"'`]{3,200})""",
-        could_be_literal,
-    ),
-    (
-        "passw",
-        r"""assw(?:or)?d["'\])]{1,4}\.(?:send_keys|sendKeys|fill|setValue)\(["'](?P<value>[^\s"']{4,200})["']""",
-        could_be_literal,
-    ),
     ("}</", r"(?i:password|master)>(?P<value>\{[A-Za-z0-9+/]{16,400}={0,2}\})</", is_no_word),  # Maven
     (
-        "login( networkcredential( mysqli( getconnection( auth( basicauth(",
-        r"""(?:\blogin|NetworkCredential|mysqli|getConnection|[aA]uth)
-        \((?:["'][^"'\n]{0,200}["'],[ ]{0,2}){1,2}
-        ["'](?P<value>[^\s"']{4,200})["']""",
+        "login( networkcredential( mysqli( getconnection( auth( basicauth( assw",
+        r"""(?:(?:\blogin|NetworkCredential|mysqli|getConnection|[aA]uth)
+        \((?:["'][^"'\n]{0,200}["'],[ ]{0,2}){1,2}|assw(?:or)?d["'\])]{1,4}\.(?:send_?[kK]eys|fill|setValue)\(
+        |assword:?\s?["']?[;,)\s]{1,4}send[ ](?:--[ ])?)["'](?P<value>[^\s"'\\]{4,200})(?:\\[nr])?["']""",
         could_be_literal,
     ),
 )
@@ -259,30 +258,7 @@ _GATES = "passw passphrase pwd pass"
 # Part of the pattern, so that a plain word ("was changed to X") doesn't end the search.
 _SIGNED = r"""(?=[^\s"'`]{0,60}[^\sA-Za-z"'`,.;:!?)])"""
 
-# Labels in other languages. Names in Latin letters begin a word.
-_LABEL = r"""(?i:(?<![^\W_])(?:(?:pass|kenn)wort|mot[ ]de[ ]passe|contrase[ñn]a|clave|senha|palavra[ -]passe
-    |parola|has[łl]o|wachtwoord|[şs]ifre(?:niz)?)|密[码碼]|口令|パスワード|暗証番号|비밀번호|비번|암호|парол[ья])"""
-_LABEL_GATES = """wort de+passe contrase clave senha palavra parola hasło haslo woord ifre 密码 密碼 口令
-    パスワード 暗証番号 비밀번호 비번 암호 парол"""
-_KEY_LABEL = r"""(?i:токен|ключ|令牌|密[钥鑰]|秘[钥鑰]|トークン|キー|토큰|키|schlüssel|jeton|clé|clave|chave
-    |chiave|klucz|sleutel|anahtar)(?:[ ](?:d['’]|d[aeo][ ])?(?i:api|acceso|acesso|accès))?"""
-_KEY_LABEL_GATES = """токен ключ 令牌 密 秘 トークン キー 토큰 키 schlüssel jeton clé clave chave chiave klucz
-    sleutel anahtar"""
-# Cells of tables, but not their heads: "| password | abc |".
-_CELL = r"[|>][ *`]{0,20}[\w. -]{0,30}?"
-_NEXT_CELL = r"(?:[ *`]{0,20}\|[ *`]{0,20}|</t[dh]>\s{0,20}<td>)"
-_CELL_END = r"(?=[ *`]{0,20}(?:\|[ ]{0,20}(?!\r?\n[ >]{0,8}\|[ ]?[:-])(?m:$)|</td>))"
-
 PASSWORDS = (
-    *shapes(
-        "assignment",
-        (_KEY_LABEL_GATES, rf"{_KEY_LABEL}{ASSIGNED}(?:{QUOTE})?(?P<value>{_LONG_VALUE})", looks_random),
-        (
-            _KEY_GATES,
-            rf"{_CELL}{_KEY_NAME}{_NEXT_CELL}(?P<value>{_LONG_VALUE}){_CELL_END}",
-            looks_random,
-        ),
-    ),
     *shapes(
         "url_password",
         (
@@ -293,18 +269,14 @@ PASSWORDS = (
     ),
     *shapes(
         "password",
-        *(  # Quoted.
-            (
-                gates,
-                rf"""{name}{ASSIGNED}{QUOTE}(?P<value>[^\s"'`\\]{{3,200}})\\{{0,2}}["'`](?![ ]?:)""",
-                could_be_literal,
-            )
+        *(
+            (gates, rf"""{name}{ASSIGNED}{_QUOTED}""", could_be_literal)
             for gates, name in ((_GATES, _NAME), (_LABEL_GATES, _LABEL))
         ),
         # In other languages: a value that ends a line, or has a digit or sign.
         (
             _LABEL_GATES,
-            rf"""{_LABEL}{ASSIGNED}(?P<value>(?!["'`\[])[!-~]{{4,200}}){LINE_END}""",
+            rf"{_LABEL}{ASSIGNED}(?P<value>(?![\"'`\[])[!-~]{{4,200}}){LINE_END}",
             could_be_password,
         ),
         (
@@ -315,7 +287,7 @@ PASSWORDS = (
         ),
         (
             f"{_GATES} {_LABEL_GATES}",
-            rf"{_CELL}(?:{_NAME}|{_LABEL}){_NEXT_CELL}(?P<value>[^\s|`<*]{{3,200}}){_CELL_END}",
+            rf"{_CELL}(?:{_NAME}|{_LABEL}){_NEXT}(?P<value>[^\s|`<*]{{3,200}}){_CELL_END}",
             could_be_password,
         ),
         # On a line of a settings file.

@@ -41,14 +41,9 @@ class Shape:
 
 
 def shapes(kind: str, *rows: tuple[str, str] | tuple[str, str, Callable[[str], bool]]) -> tuple[Shape, ...]:
-    """Shapes of one kind; a row has gates ("+" is a blank), a verbose pattern, and a test of the value."""
+    """Shapes of one kind; a row has gates separated by blanks, a verbose pattern, and a test of the value."""
     return tuple(
-        Shape(
-            f"secret_{kind}",
-            tuple(gate.replace("+", " ") for gate in gates.split()),
-            re.compile(pattern, re.VERBOSE),
-            *accepts,
-        )
+        Shape(f"secret_{kind}", tuple(gates.split()), re.compile(pattern, re.VERBOSE), *accepts)
         for gates, pattern, *accepts in rows
     )
 
@@ -119,8 +114,7 @@ def _is_placeholder(value: str) -> bool:
 
 def looks_random(value: str) -> bool:
     """Whether the value has letters, digits and high entropy, and is not words joined by signs."""
-    has_both = _has_digit(value) and any(c.isalpha() for c in value)
-    return has_both and _has_entropy(value) and not _JOINED_WORDS.fullmatch(value)
+    return _has_digit(value) and any(c.isalpha() for c in value) and _has_entropy(value)
 
 
 def looks_keyed(value: str) -> bool:
@@ -141,11 +135,6 @@ def looks_mixed(value: str) -> bool:
 def looks_mixed_or_long(value: str) -> bool:
     """As `looks_mixed`, or with 32 hexadecimal digits in a row."""
     return looks_mixed(value) or (_LONG_HEX.search(value) is not None and not _is_placeholder(value))
-
-
-def is_wrapped_token(value: str) -> bool:
-    """Whether lines are the three or five parts of a JSON web token, with the second object."""
-    return "".join(value.split()).count(".") in (2, 4)
 
 
 def holds_random(value: str) -> bool:
@@ -185,7 +174,7 @@ def _has_both_cases(value: str) -> bool:
 
 
 def _has_entropy(value: str) -> bool:
-    return not _is_placeholder(value) and _bits(value) >= _RANDOM_BITS
+    return not (_is_placeholder(value) or _JOINED_WORDS.fullmatch(value)) and _bits(value) >= _RANDOM_BITS
 
 
 def _bits(value: str) -> float:
