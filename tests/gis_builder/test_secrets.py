@@ -238,6 +238,7 @@ def test_secrets_are_replaced(kind: str, marked: str) -> None:
         *("**Password:** required", "AUTH PLAIN is offered", "wandb login fails on startup"),
         *("ConvertTo-SecureString $password -AsPlainText", "<b>{someComponentName}</b>", "mfa.enabled=true"),
         *("SECRET_KEY = os.environ['SECRET_KEY']", "localhost:5432:refused", "ключ: значение"),
+        *("execute_pass (pass=0x1761680) at", "KeyUsage: x509.KeyUsageKey2Encipherment"),
         *("eyJ starts\nof_a_very_long_identifier_in_code_12", "mongodb://<user>:<password>@localhost:27017"),
         *ORDINARY_NAMES.strip().splitlines(),
     ],

@@ -28,7 +28,7 @@ _KEY_NAME = r"""(?:(?i:secret|token|credential|bearer(?<![a-z]bearer)|[_-]pat|_s
      (?<!partition.key)(?<!sort.key)(?<!index.key))
     (?:(?<=[A-Z])(?:S|ID)?(?![A-Z])|(?<=[a-z])(?:s|id|key|value)?(?![a-z])|(?<=[a-z])SECRET)
     (?![\w-]{0,30}?(?i:name|path|file|folder|director|provider|class|type|count|length|limit|index|size|model
-        |manager|prefix|field|column|format|algo|helper|process|hash|digest|fingerprint|endpoint|ur[il]\b)))"""
+        |manager|prefix|field|column|format|algo|helper|process|hash|digest|usage|fingerp|endpoint|ur[il]\b)))"""
 _KEY_GATES = "secret token key credential bearer _pat -pat _salt"
 _ASSIGNED_TO_KEY = rf"""{_KEY_NAME}(?:\.base)?[\w-]{{0,30}}{ASSIGNED}(?:{QUOTE})?"""
 _LONG_VALUE = r"[A-Za-z0-9+/_~-]{16,2000}={0,2}"

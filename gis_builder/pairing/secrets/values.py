@@ -75,7 +75,7 @@ _PLACEHOLDER = re.compile(
 # Expressions in programs: "${TOKEN}", "<token>", "%s", "&str", "[secret]", "get(", "Option<"; also paths:
 # "/home", "C:\\Users", "main.rs".
 _EXPRESSION = re.compile(
-    r"[<{\[(&/\\]|\$[A-Za-z_{(]|%[(sd{]|~/|[*@][A-Za-z_]+$|[=:|!]+$|[A-Za-z]:[/\\]|[\w.]*\w[(\[{<]"
+    r"[<{\[(&/\\]|\$[A-Za-z_{(]|%[(sd{]|~/|[*@][A-Za-z_]+$|[=:|!]+$|[A-Za-z]:[/\\]|[\w.]*\w[(\[{<]|0x[0-9a-f]+$"
     r"|[\w.-]+\.[A-Za-z]{1,4}[.,;:]?$"
 )
 # Names in programs: "settings.PASSWORD", "std::string", "get_password", "userPassword".
