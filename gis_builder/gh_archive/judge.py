@@ -21,6 +21,7 @@ from gis_builder.gh_archive import rows as r
 from gis_builder.gh_archive.threads import RepoThreads, threads_of
 from gis_builder.pairing.build import grounds_of, mentions_of
 from gis_builder.pairing.positives import find_clusters
+from gis_builder.pairing.templates import template_lines
 from gis_builder.pairing.text import RenderedTexts, render_issues
 from gis_builder.settings import ArchiveSettings
 from gis_builder.store.records import (
@@ -190,7 +191,8 @@ class _Judge:
         issues = [thread.issue for n in sorted({*members, *sample}) if (thread := repo.threads.get(n))]
         rejected = {issue.ref: reason for issue in issues if (reason := self._rejection(issue, repo))}
         accepted = (issue for issue in issues if issue.ref not in rejected)
-        texts = render_issues(accepted, clusters, settings.text)
+        template = template_lines(thread.issue for thread in repo.threads.values())
+        texts = render_issues(accepted, clusters, {repo.name: template}, settings.text)
         texts.rejected |= rejected
         return texts
 

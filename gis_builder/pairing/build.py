@@ -23,6 +23,7 @@ from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.positives import find_clusters, make_positives
 from gis_builder.pairing.results import DROPPED_FILE, Built
 from gis_builder.pairing.split import split_issues, tie_similar
+from gis_builder.pairing.templates import template_lines
 from gis_builder.pairing.text import has_word, render, render_issues
 from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.settings import BuildSettings, SplitSettings
@@ -54,7 +55,8 @@ def assemble(
     members = {ref for cluster in clusters for ref in cluster.members}
     refs = members | _negative_sample(store, rows, duplicates, settings)
     issues = show.counted("rendering texts", _issues(store, refs), len(refs))
-    texts = render_issues(issues, clusters, settings.text)
+    templates = {repo: template_lines(store.issues(repo)) for repo in sorted({ref.repo for ref in refs})}
+    texts = render_issues(issues, clusters, templates, settings.text)
     positives = make_positives(clusters, texts, grounds_of(duplicates), settings.pair, seed)
     _LOG.info(
         "%d duplicates in %d clusters, %d texts (%d rejected), %d positives (%d dropped)",
@@ -272,8 +274,9 @@ def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[
                 f"{repo}: {len(issues):,} of its {total[repo]:,} issues were fetched; the strategy sweep"
                 " fetches all"
             )
+        template = template_lines(issues)
         for issue in show.counted("rendering texts", issues, len(issues)):
-            text = render(issue).text
+            text = render(issue, template=template).text
             is_usable = has_word(text)
             counts["written" if is_usable else "text_empty"] += 1
             if is_usable:

@@ -73,11 +73,13 @@ _MAKING = """
 
 _RENDERING = """
 With the same rules for both labels, in title and body: newlines and Unicode (NFC) are made uniform, control
-characters, HTML comments and template checklists are removed; images are replaced by their alternative text;
+characters, HTML comments, template checklists, and headings and questions that at least 5 of 100 issues of a
+repository repeat are removed; images are replaced by their alternative text;
 **statements about being a duplicate are removed** ("duplicate of …", "[dup]", "closing in favour of …");
 **all references to issues and pull requests are removed** (numbers, links, file names such as
 `issue-12.rs`), with the words that lead to them ("see", "related to"); credentials are replaced by `[secret]`
-and e-mail addresses by `[email]` (listed below); repeated blank lines are removed. Code stays.
+and e-mail addresses by `[email]` (listed below), login names in paths and prompts by `user`; repeated blank
+lines are removed. Code stays.
 """
 
 _SECRETS = f"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from html import unescape
 
 from gis_builder.detection.page import fences
@@ -15,17 +15,28 @@ _JOINT_WORDS = """
     through to under until upon via vs with
 """
 _JOINTS = frozenset(_JOINT_WORDS.split())
-_NOUNS = frozenset(("bug", "bugs", "issue", "issues", "pr", "ticket", "tickets"))
+_NOUN_WORDS = "bug bugs issue issues pr prs pull request requests ticket tickets"
+_NOUNS = frozenset(_NOUN_WORDS.split())
 # If a clause has only these words, joints and a reference, all of it is removed.
 _LEAD_WORDS = """
-    a again already also are based be blocked blocker blocks bug bugs caused closely could depends described
+    a again already also are based be blocked blocker blocks caused closely could depends described
     discovered discussed discussion encountered extracted few fixed fixes follow-up followup found further i
-    introduced is issue issues it it's likely linked loosely may maybe mentioned might more moved noticed
-    original originally other parent part perhaps possibly potentially pr presumably previous previously
-    probably re ref reference references refs regressed related relates relevant reported same seems separated
-    similar somewhat spawned split spun that the these this ticket tickets tracked tracking was were which
+    introduced is it it's likely linked loosely may maybe mentioned might more moved noticed original
+    originally other parent part perhaps possibly potentially presumably previous previously probably re ref
+    reference references refs regressed related relates relevant reported same seems separated similar
+    somewhat spawned split spun that the these this tracked tracking was were which
 """
-_LEADS = _JOINTS.union(_LEAD_WORDS.split())
+_LEADS = _JOINTS | _NOUNS.union(_LEAD_WORDS.split())
+# Beside these words a sentence needs the reference: "we need #12 for this", "#12 broke this".
+_NEEDING_WORDS = """
+    address after also although before block blocks break breaks broke but cause caused causes close closed
+    closes could cover created did does filed fix fixed fixes fixing found has have how if implement
+    introduced is may merge merged merging might need needs once opened resolve resolved resolves reverting
+    see seen should solve solved solves solving track tracks unless unlike was when where whether while why
+    will would
+"""
+_NEEDING = frozenset(_NEEDING_WORDS.split())
+_GOES_ON = re.compile(r"[ \t]+([a-z]+)")
 _WORD = re.compile(r"(?:(?<=[\s(\[,;:.!?>*_])|^)(?P<word>[A-Za-z][A-Za-z'-]*)(?P<stop>[.:]?)[ \t]*\Z")
 _ABBREVIATIONS = frozenset(("cf", "ref", "refs", "re"))
 _MAX_WORDS = 6
@@ -39,17 +50,38 @@ _CLAUSE_ENDS = re.compile(r"[ \t]*(?:[.,;:!?)\]\n]|\Z)")
 _FULL_STOP = re.compile(r"[ \t]*[.,;:]")
 
 
-def with_leading_words(text: str, span: Span) -> Span:
-    """The span of a reference or list of references, with the words that make no sense without it."""
+def replaced_reference(text: str, span: Span) -> tuple[Span, str]:
+    """The span of a reference with the words that make no sense without it, and their replacement."""
     start, end = _with_brackets(text, *span)
     tail = _TAIL.match(text, end)
-    if _CLAUSE_ENDS.match(text, tail.end() if tail else end) is None:
-        return span
-    joints, leads = _joints_start(text, start), _words_start(text, start, _LEADS)
-    opens = _CLAUSE_OPENS.search(text, max(0, leads - _WINDOW), leads)
-    if leads < start and opens is not None:
-        return _whole_clause(text, leads, tail.end() if tail else end)
-    return (joints, end) if tail is None else span
+    ends = _CLAUSE_ENDS.match(text, tail.end() if tail else end) is not None
+    if ends:
+        leads, joints = _words_start(text, start, _LEADS), _joints_start(text, start)
+        if leads < start and _CLAUSE_OPENS.search(text, max(0, leads - _WINDOW), leads):
+            return _whole_clause(text, leads, tail.end() if tail else end), ""
+        if tail is None and joints < start:
+            return (joints, end), ""
+    if (start, end) == span and (needed := _another_issue(text, *span, ends=ends)):
+        return needed
+    return ((start, end) if ends and tail is None else span), ""
+
+
+def _another_issue(text: str, start: int, end: int, *, ends: bool) -> tuple[Span, str] | None:
+    """The reference with its noun, and "another issue", if its sentence needs an object or a subject."""
+    start += len(text[start:end]) - len(text[start:end].lstrip(" \t"))
+    goes_on = _GOES_ON.match(text, end)
+    if text[start] in "[]()<>-_/" or text[end : end + 1] == ":" or not (ends or goes_on):
+        return None
+    first = _words_start(text, start, _NOUNS)
+    before = text[max(0, first - _WINDOW) : first]
+    word, opens = _WORD.search(before), _CLAUSE_OPENS.search(before)
+    if opens and goes_on is not None and not ends:
+        is_needed = first < start or goes_on[1] in _NEEDING
+    else:
+        is_needed = word is not None and word["word"].lower() in (_NEEDING if ends else _NEEDING | _JOINTS)
+    is_first = opens and before.rstrip(" \t")[-1:] in ("", "\n", ".", "!", "?")
+    is_noun = ":" not in text[first:start]
+    return ((first, end), f"{'A' if is_first else 'a'}nother issue") if is_needed and is_noun else None
 
 
 def _joints_start(text: str, position: int) -> int:
@@ -98,13 +130,14 @@ _MAX_BETWEEN = 10
 _WRAPPERS = {"(": ")", "[": "]", "<": ">", "*": "*", "_": "_", "~": "~", '"': '"'}
 
 
-def cut(text: str, spans: Iterable[Span]) -> str:
-    """Remove `spans`, the words that join two of them, their brackets, and the blank before."""
+def cut(text: str, spans: Iterable[Span], words: Mapping[int, str] | None = None) -> str:
+    """Remove `spans`, their brackets, and words that join them, or replace them by the `words` at a start."""
     pieces: list[str] = []
     position = 0
     for start, end in merge(text, spans):
-        start, end = _widen(text, max(start, position), end)
-        pieces.append(text[position:start])
+        replacement = words.get(start) if words else None
+        start, end = (start, end) if replacement else _widen(text, max(start, position), end)
+        pieces += (text[position:start], replacement or "")
         position = max(position, end)
     pieces.append(text[position:])
     return "".join(pieces)
@@ -160,7 +193,17 @@ _TAG = re.compile(
     r"(?<!`)</?(?:(?P<breaks>p|br|div)|pre|a|span|font|tt)(?:[ \t][^<>`]{0,1500})?/?>(?!`)", re.IGNORECASE
 )
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#34|#x27);")
-_HOME = re.compile(r"(?P<root>/home/|/Users/|[A-Z]:\\Users\\)(?!user\b)[^\s/\\:\"'`<>|()\[\]]{1,64}")
+# A name has blanks only on Windows and macOS, and only before a separator.
+_HOME = re.compile(
+    r"(?P<root>/home/|(?P<blanks>/Users/|(?i:[a-z]:(?:\\\\?|/)(?:users|documents and settings)(?:\\\\?|/))))"
+    r"(?!user\b)[^\s/\\:\"'`<>|()\[\]]{1,64}"
+    r"(?(blanks)(?:(?: (?!and\b|or\b)[\w.'-]{1,32}){1,3}(?=[/\\]))?)"
+)
+_PROMPT = re.compile(
+    r"^(?P<before>[ \t>|]{0,8}(?:\([\w.-]{1,32}\) )?\[?)(?!user@host\b)[\w.-]{1,32}@(?!\d+\.)\w[\w.-]{0,63}"
+    r"(?=(?:[: ][~/][^\s$#%>]{0,200} ?| [^\s\]]{1,100}\])?[$#%>](?:[ \t]|$))",
+    re.MULTILINE,
+)
 # Questions and instructions of Google Code's and GitHub's templates.
 INSTRUCTION = re.compile(
     r"^[ \t]*(?:(?:what steps will reproduce the problem|what is the expected output|what do you see instead"
@@ -206,11 +249,13 @@ def _tag_replacement(tag: re.Match[str]) -> str:
     return " " if tag["breaks"] and all(one and not one.isspace() for one in around) else ""
 
 
-def without_home_folders(text: str) -> tuple[str, int]:
-    """Replace a person's name in the path of a home folder by `user`."""
-    if "/home/" not in text and "/Users/" not in text and ":\\Users\\" not in text:
-        return text, 0
-    return _HOME.subn(lambda home: f"{home['root']}user", text)
+def without_login_names(text: str) -> tuple[str, int]:
+    """Replace the login name in the path of a home folder and in a prompt (`ann@thinkpad:~$`)."""
+    lower, count = text.lower(), 0
+    if "/home/" in lower or "users" in lower or "documents and settings" in lower:
+        text, count = _HOME.subn(r"\g<root>user", text)
+    text, prompts = _PROMPT.subn(r"\g<before>user@host", text) if "@" in text else (text, 0)
+    return text, count + prompts
 
 
 def images_to_words(text: str) -> tuple[str, int]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec.json import Decoder
 
+from gis_builder.pairing.templates import template_lines
 from gis_builder.pairing.text import has_word, render
 from gis_builder.store import Store
 from gis_builder.store.decoding import Malformed, Node, Number, RepoName, decode
@@ -94,7 +95,7 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
             f"{ref}: no such issue (new, deleted or a pull request); import or crawl it first",
             path=store.path,
         )
-    text = render(issue).text
+    text = render(issue, template=template_lines(store.issues(ref.repo))).text
     if not has_word(text):
         raise DataError(f"{ref}: its text has no words to search for")
     site = store.site

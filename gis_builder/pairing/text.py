@@ -5,14 +5,14 @@ The text is the title, an empty line and the body. In both:
 1. newlines are made uniform, Unicode is composed (NFC); control, zero-width and lone surrogate characters
    are removed, as are more than thirty combining marks on a letter;
 2. HTML comments, tags that importers write around texts, lines with only names of people ("by **login**:",
-   "cc @login"), checklists ("I searched for duplicates") and template instructions are removed; HTML entities
-   are replaced by their characters;
-3. credentials become `[secret]`, e-mail addresses `[email]`, and names in `/home/NAME` `user`;
+   "cc @login"), checklists ("I searched for duplicates"), template instructions and other lines that many
+   issues of the repository repeat are removed; HTML entities are replaced by their characters;
+3. credentials become `[secret]`, e-mail addresses `[email]`, login names in paths and prompts `user`;
 4. images become their alternative text;
 5. statements that the issue is, may be or is not a duplicate are removed;
 6. all references to issues and pull requests are removed: `#12`, `owner/name#12`, `GH-12`, links, `issue 12`,
-   `issue-12.rs`, with the words that lead to them: "(see #12)", "Related to #12."; hex colours, stack frames,
-   `#[attributes]` and headings stay;
+   `issue-12.rs`, with the words that lead to them: "(see #12)", "Related to #12."; if a sentence needs the
+   reference, "another issue" replaces it; hex colours, stack frames, `#[attributes]` and headings stay;
 7. blanks at line ends, lines of bare markup and repeated empty lines are removed. Code stays.
 
 Steps 5 and 6 keep the label out of the text. They depend only on the form: if only references to the partner
@@ -37,13 +37,14 @@ from gis_builder.pairing.markup import (
     html_to_text,
     images_to_words,
     merge,
+    replaced_reference,
     segments,
     tidy_blanks,
-    with_leading_words,
-    without_home_folders,
+    without_login_names,
 )
 from gis_builder.pairing.references import find_references
 from gis_builder.pairing.secrets import scrub_secrets
+from gis_builder.pairing.templates import Templates, without_template
 from gis_builder.settings.pairs import TextSettings
 from gis_builder.store.records import DuplicateCluster, Issue, IssueRef, IssueText
 from pairkit.app.printable import normalize
@@ -66,7 +67,10 @@ class RenderedTexts:
 
 
 def render_issues(
-    issues: Iterable[Issue], clusters: Iterable[DuplicateCluster], settings: TextSettings
+    issues: Iterable[Issue],
+    clusters: Iterable[DuplicateCluster],
+    templates: Templates,
+    settings: TextSettings,
 ) -> RenderedTexts:
     """Render the issues; pull requests, empty and short texts are rejected with a reason code."""
     partners = {member: cluster.members for cluster in clusters for member in cluster.members}
@@ -75,7 +79,7 @@ def render_issues(
         if issue.is_pull:
             texts.rejected[issue.ref] = "pull_request"
             continue
-        rendered = render(issue, partners.get(issue.ref, ()))
+        rendered = render(issue, partners.get(issue.ref, ()), templates.get(issue.repo, ()))
         reason = unusable(rendered.text, settings)
         if reason:
             texts.rejected[issue.ref] = reason
@@ -85,12 +89,12 @@ def render_issues(
     return texts
 
 
-def render(issue: Issue, members: Collection[IssueRef] = ()) -> IssueText:
+def render(issue: Issue, members: Collection[IssueRef] = (), template: Collection[str] = ()) -> IssueText:
     """The text of an issue; its cluster's `members` only decide how removed references are counted."""
     removed: Counter[str] = Counter()
     partners = [member for member in members if member != issue.ref]
     title = " ".join(clean(issue.title, removed, partners).split())
-    body = clean(issue.body, removed, partners)
+    body = clean(without_template(issue.body, template, removed), removed, partners)
     text = f"{title}\n\n{body}" if title and body else title or body
     return IssueText(issue.ref, text, issue.created_at, dict(sorted(removed.items())))
 
@@ -126,7 +130,7 @@ def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> s
     text = _cut_counted(text, comments(text), "html_comment", removed)
     text, secrets = scrub_secrets(text)
     removed.update(secrets)
-    text = _counted(without_home_folders(text), "home_folder", removed)
+    text = _counted(without_login_names(text), "login_name", removed)
     text = "".join(piece if code else _clean_prose(piece, removed) for piece, code in segments(text))
     text = _cut_references(text, removed, partners)
     return tidy_blanks(text)
@@ -146,7 +150,8 @@ def _cut_references(text: str, removed: Counter[str], partners: Collection[Issue
     if not references:
         return text
     removed.update("partner_reference" if r.points_at(partners) else "issue_reference" for r in references)
-    return cut(text, [with_leading_words(text, span) for span in merge(text, [r.span for r in references])])
+    spans = dict(replaced_reference(text, span) for span in merge(text, [r.span for r in references]))
+    return cut(text, spans, {start: words for (start, _), words in spans.items() if words})
 
 
 def _counted(replaced: tuple[str, int], kind: str, removed: Counter[str]) -> str:

@@ -13,6 +13,10 @@ from gis_builder.pairing.secrets import KINDS, scrub_secrets
 from tests.support.linear import assert_linear, repeated
 
 BODY = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+HEX = "0123456789abcdef"
+JWT = f"eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkFubiJ9.{BODY * 5}"
+WRAPPED = "\n".join(JWT[start : start + 64] for start in range(0, len(JWT), 64))
+DJANGO = "5y!k#2x(9@v$z&1w=u^e7-q)t+b*m3n0_j8h6g4f%d"
 
 
 # Secrets are between « and ». They are put together here, so that no scanner takes this file for a leak.
@@ -24,11 +28,18 @@ SECRETS = {
         "https://hooks.slack.com/services/«" + "T00000000/B00000000/XXXX»",
         "https://discord.com/api/webhooks/«" + "123456789012345678/" + f"{BODY * 2}»",
         "https://api.telegram.org/bot«" + "123456789:AA" + f"{BODY[:33]}»/getMe",
+        "client.run('«" + "mfa." + f"{BODY * 2}»')",
     ],
     "secret_google": [f"«AIza{BODY[:35]}»"],
     "secret_llm": [f"«sk-{BODY}»", f"«sk-ant-api03-{BODY}»", "«hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgH»"],
     "secret_gitlab": [f"«glpat-{BODY}»"],
-    "secret_jwt": [f"«eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{BODY}»"],
+    "secret_jwt": [f"«eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{BODY}»", f"«{WRAPPED}»\n\nIt fails"],
+    "secret_service": [
+        f"Client('AC{HEX * 2}', '«{HEX[::-1] * 2}»')",
+        f"$ wandb login --relogin «{HEX * 2}01234567»",
+        f"ngrok config add-authtoken «{BODY}»",
+        "«tskey-" + f"auth-{BODY}»",
+    ],
     "secret_url_password": ["postgres://user:«hunter2»@db.example/x"],
     "secret_authorization": [
         "-H 'Authorization: Bearer «abc123def456ghi»'",
@@ -43,6 +54,15 @@ SECRETS = {
         f"- name: API_KEY\n  value: «{BODY}»",
         f"GET /v1/items?appid=«{BODY}»",
         "API_TOKEN=«abc123de»",
+        f"SECRET_KEY = '«{DJANGO}»'",
+        f"os.environ.get('SECRET_KEY', '«{DJANGO}»')",
+        f'wandb.login(key="«{HEX * 2}»")',
+        f"**API key:** `«{BODY}»`",
+        f"| API key | `«{BODY}»` |",
+        *(
+            f"{name}«{BODY}»"
+            for name in ("токен: ", "密钥：", "clé d'API : ", "API-Schlüssel: ", "APIキー：")
+        ),
     ],
     "secret_password": [
         "DB_PASSWORD=«correcthorse»",
@@ -59,6 +79,41 @@ SECRETS = {
         'smtp.login("ann", "«swordfish»")',
         "the password was changed to «hunter2» today",
         "ann:«$2y$10$" + "./" * 26 + "a»",
+        *(
+            f"{label}«hunter2»"
+            for label in (
+                *(
+                    "密码：",
+                    "用户名：admin 密碼: ",
+                    "密码是 ",
+                    "パスワード：",
+                    "비밀번호: ",
+                    "Логин: ann, пароль: ",
+                ),
+                *(
+                    "Passwort: ",
+                    "mot de passe : ",
+                    "mot de passe\xa0: ",
+                    "la contraseña es ",
+                    "senha: ",
+                    "Hasło: ",
+                ),
+                *("şifre: ", "wachtwoord: ", "Parola: ", "**密码：** ", "__Password:__ ", "- **Passwort:** "),
+            )
+        ),
+        "**Password:** `«abc»`",
+        "**Password**: `«abc»`",
+        'Kennwort = "«geheim»"',
+        "| password | «abc» |",
+        "| user | ann |\n| **Passwort** | `«hunter2»` |",
+        "<tr><td>password</td><td>«hunter2»</td></tr>",
+        'ConvertTo-SecureString -String "«P@ssw0rd!»" -AsPlainText -Force',
+        "C: AUTH PLAIN «AGFubgBodW50ZXIy»",
+        "S: 334 UGFzc3dvcmQ6\nC: «aHVudGVyMg==»",
+        'echo "db.example:5432:*:ann:«hunter2»" > ~/.pgpass',
+        "storePassword '«android»'",
+        "<password>«{COQLCE6DU6GtcS5P=}»</password>",
+        'find_element(By.ID, "password").send_keys("«hunter2»")',
     ],
     "secret_registry": [f'{{"auths": {{"x": {{"auth": "«{BODY}==»"}}}}}}'],
     "secret_private_key": [
@@ -73,6 +128,78 @@ SECRETS = {
     ],
     "email": ["mail «jane.doe+x@mail.example.org» now", "mailto:«a@b.io»"],
 }
+
+
+# Names with "key", "token", "secret" or "pass" in a word, and names of what a key has or is for.
+ORDINARY_NAMES = """
+tokenizer_name_or_path=bert-base-uncased-finetuned-mrpc-v2
+tokenizer_name="distilbert-base-uncased-finetuned-sst-2-english"
+--tokenizer_name xlm-roberta-large-finetuned-conll03
+tokenizer: AutoTokenizerFastV2Implementation
+TOKENIZERS_PARALLELISM=false1-or-true2
+TOKENIZER_PATH=meta-llama/Llama-2-7b-chat-hf
+token-classification=dslim/bert-base-NER-uncased-v1
+token_classifier_dropout_config=Dropout0p1Layer12Head16
+token_type_embeddings_module=Embedding768Type2Vocab30522
+tokenization_utils_base=TokenizationUtilsBase4of12X
+max_tokens_per_batch_name=Batch4096Tokens16Grad8Accum
+detokenizer_backend=Sentencepiece32kUnigram2020
+tokens_per_second_model_name=A100x8-PCIe-80GB-SXM4
+token_count_by_model=gpt4o20240806preview128k
+next_token_index_path=shard00017of00512index
+credentials_provider=EC2InstanceMetadataProviderV2
+credentialsProviderClass=DefaultAWSCredentialsProviderChainV2
+credential_helper=osxkeychain2GitCredentialManager13
+credential_process=aws-vault-exec-prod-2020-json
+credential_source_type=Ec2InstanceMetadata169Imds2
+monkey_business_2020=truestory4ofa2monkeyIn2020
+monkey_patch_version=gevent21p12p0Greenlet1p1p2
+monkeypatch.setattr=Requests2SessionAdapter10Retry
+donkey_kong_level=Level25mBarrel100mElevator75
+turkey_region: trIstanbul34Ankara06Izmir35
+hotkey_binding=Ctrl1Shift2Alt3Meta4F12
+hockey_app_id: Build2020x12y7Release33Beta4
+--monkey Gevent21Greenlet1PatchAllThreads
+https://shop.example/?turkey=Breast2Wings4Legs2Thigh8
+https://x.example/?monkey=Capuchin12Howler34Spider56
+KEYBOARD_LAYOUT=us-intl-altgr-2
+KEYCLOAK_URL=http://localhost:8080/auth1
+KEYCLOAK_ADMIN_USER=admin-user-1
+KEYSPACE_NAME=cassandra_2020_prod1
+keyboard_variant: Dvorak4Programmer2Intl105Keys
+keystone_endpoint=Region1Cluster2Zone3Node44Api
+keyframe_animation: FadeIn300msEaseOut2Bounce4x
+keyword_extractor=Rake2Yake3TextRank4KeyBert5
+keychain_access_group: A1B2C3Team4Shared5Group6
+secretary_of_state=JohnDoe1950to1999Term2of4
+secretName=db-credentials-production-v2
+secrets_manager_arn_prefix=UsEast1Account2Prod3Region4
+secret_file: Run2SecretsDb3PasswordTxt44
+secret_key_path=vault2/kv1/data/team44/prodKey7
+api_key_name=ProductionKey2020Rotation04Q3
+api_key_header_prefix=XApi2Version3Header4Prefix5
+key_length_by_algorithm=Rsa4096Ec256Ed25519X448
+private_key_file=IdRsa4096Deploy2020Prod11
+public_key: ssh2Rfc4716Openssh7p9Ed25519
+sort_key: Created2020Updated2021Id1234567
+primary_key=OrderId123456LineItem789Row10
+cache_key: NodeModules20Linux64Lock9f8e7d
+partition_key = Tenant42Region7Shard19Bucket3
+model_key=distilbert-base-uncased-finetuned-sst-2-english
+s3_key=models/2020/01/model-v2-final/part-0001
+label_key: app.kubernetes.io/managed-by-team-2
+translation.key = settings.account.security.two_factor.v2
+bearer_model_name=Bearing6204ZzSkf2020Deep3Groove
+bearer of bad news 2020
+the forbearer_2020: AncestorOf1850sFamily12Tree3
+--token-limit 4096tokens-per-request-2020
+--api-key-prefix xApiKeyV2HeaderPrefix2020
+git config credential.helper Manager2Core4Windows10
+COMPASS=north-by-northwest-12
+BYPASS=proxy-rule-12
+--bypass=localhost;127.0.0.1
+--compass-points n-ne-e-se-16
+"""
 
 
 @pytest.mark.parametrize(
@@ -102,6 +229,18 @@ def test_secrets_are_replaced(kind: str, marked: str) -> None:
         *('{"password": "Passwort"}', "postgres://app:${DB_PASSWORD}@db/app"),
         *(f"cache-key: linux-{'0123456789abcdef' * 2}", "test password::verifies_hash ... ok"),
         "docker run -u 1000:1000 image",
+        *("密码：错误", "密码不正确", "Passwort: falsch", "пароль: не принимается", "mot de passe : requis"),
+        *(
+            "| password | string |",
+            "| user | password |\n|---|---|\n| a | b |",
+            "| password | role |\n|---|---|",
+        ),
+        *("**Password:** required", "AUTH PLAIN is offered", "wandb login fails on startup"),
+        *("ConvertTo-SecureString $password -AsPlainText", "<b>{someComponentName}</b>", "mfa.enabled=true"),
+        *("SECRET_KEY = os.environ['SECRET_KEY']", "localhost:5432:refused", "ключ: значение"),
+        *("execute_pass (pass=0x1761680) at", "KeyUsage: x509.KeyUsageKey2Encipherment"),
+        *("eyJ starts\nof_a_very_long_identifier_in_code_12", "mongodb://<user>:<password>@localhost:27017"),
+        *ORDINARY_NAMES.strip().splitlines(),
     ],
 )
 def test_other_texts_stay(text: str) -> None:
@@ -120,7 +259,25 @@ def test_a_rejected_value_does_not_hide_the_next_one() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["password", "key-", "eyJ", "-----BEGIN PRIVATE KEY-----", "a@b.", "Cookie: a=b;"],
+    [
+        *(
+            "password",
+            "key-",
+            "eyJ",
+            "-----BEGIN PRIVATE KEY-----",
+            "a@b.",
+            "Cookie: a=b;",
+            "密码：",
+            "пароль: ",
+        ),
+        *(
+            "| password |",
+            "eyJabcdefghijklmnop\nabcdefghijklmnopqrstuvwxyz\n",
+            "SECRET_KEY='",
+            "--token-name",
+        ),
+        *("AUTH PLAIN ", "<td>password</td><td>", "wandb login -a ", "clé d'api", 'login(key="', "a:5432:"),
+    ],
 )
 def test_a_hostile_text_takes_linear_time(unit: str) -> None:
     """Beginnings of many patterns; `benchmarks/hostile_texts.py` tries thousands."""
@@ -138,7 +295,7 @@ def test_planted_credentials_are_replaced_and_similar_texts_stay() -> None:
     for case in planted.plant(seed=1, per_kind=60):
         replaced[case.kind].append(case.secret not in scrub_secrets(case.text)[0])
     shares = {kind: sum(results) / len(results) for kind, results in replaced.items()}
-    assert shares.pop("none") <= 0.05
+    assert shares.pop("none") <= 0.005
     assert shares.keys() == KINDS.keys()
     least = dict.fromkeys(KINDS, 0.9) | {"secret_password": 0.85}
     assert {kind: share for kind, share in shares.items() if share < least[kind]} == {}

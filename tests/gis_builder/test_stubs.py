@@ -33,7 +33,27 @@ from gis_builder.pairing.text import clean
         ("We hit this bug #12.", "We hit this bug."),
         ("It fails. Spawned off of (#12).", "It fails."),
         ("It fails on start (#12).", "It fails on start."),
-        ("We saw it in #12 and fixed it.", "We saw it in and fixed it."),
+        # The sentence needs the reference.
+        ("We saw it in #12 and fixed it.", "We saw it in another issue and fixed it."),
+        ("I might want to solve issue #12 with this.", "I might want to solve another issue with this."),
+        ("Since PR #12 the parser fails.", "Since another issue the parser fails."),
+        (
+            "#12 broke this, pull request #13 did not.",
+            "Another issue broke this, another issue did not.",
+        ),
+        ("My patch fixes #12 and #13.", "My patch fixes another issue."),
+        ("Unlike #12, it fails.", "Unlike another issue, it fails."),
+        ("This and o/n#12 fail.", "This and another issue fail."),
+        ("Bugs #12 and #13 were closed.", "Another issue were closed."),
+        ("issue #12 and issue #13 are fixed", "Another issue are fixed"),
+        (
+            "The fix for issue #12 broke the compiler bug #13 again.",
+            "The fix for another issue broke the compiler bug again.",
+        ),
+        ("- #12 parser fails", "- parser fails"),
+        ("It fails in #12 5 times. Fixing #12: 5 tests.", "It fails in 5 times. Fixing: 5 tests."),
+        ("It fails. See pull request #12.", "It fails."),
+        ("See [this comment](https://github.com/o/n/issues/1) for it.", "See this comment for it."),
         # Nothing introduces the reference.
         ("The parser #12 fails.", "The parser fails."),
         ("Do you see the window?", "Do you see the window?"),

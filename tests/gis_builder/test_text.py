@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gis_builder.pairing.templates import template_lines
 from gis_builder.pairing.text import clean, render, render_issues, unusable
 from gis_builder.settings.pairs import TextSettings
 from gis_builder.store.records import DuplicateCluster, Issue, IssueRef
@@ -55,6 +56,16 @@ def test_a_text_is_title_empty_line_body() -> None:
         ("It dies.\n\ncc @ann, @bob and @zoe", "It dies."),
         ("cc @ann it dies", "cc @ann it dies"),
         ("at /home/ann/x.go and C:\\Users\\ann\\y", "at /home/user/x.go and C:\\Users\\user\\y"),
+        (r"c:\users\ann\y, C:\\Users\\ann\\y", r"c:\users\user\y, C:\\Users\\user\\y"),
+        (r"C:\Documents and Settings\Ann Lee\y", r"C:\Documents and Settings\user\y"),
+        (r"C:\Users\Jane van Doe\y and C:\Users\ann or D:\x", r"C:\Users\user\y and C:\Users\user or D:\x"),
+        ("d:/users/ann/y, /Users/Ann Lee/y", "d:/users/user/y, /Users/user/y"),
+        ("see https://x.example/users/ann and C:\\Users", "see https://x.example/users/ann and C:\\Users"),
+        ("ann@thinkpad:~$ make\nit dies", "user@host:~$ make\nit dies"),
+        ("[ann@build-7 app]$ ls\n(env) ann@mac ~ % ls", "[user@host app]$ ls\n(env) user@host ~ % ls"),
+        ("> root@3f2a:/var/log# tail\nann@mac>", "> user@host:/var/log# tail\nuser@host>"),
+        ("npm@9.1 costs $5 and git@host:a/b.git", "npm@9.1 costs $5 and git@host:a/b.git"),
+        ("left-pad@1.3.0 > a@2\nreact@next # why", "left-pad@1.3.0 > a@2\nreact@next # why"),
         ("a  \n\n\n\nb", "a\n\nb"),
         ("```\n- duplicate of the old value\n```", "```\n- duplicate of the old value\n```"),
         ("```py\nx = 1  # 2\n\n\n#\n```", "```py\nx = 1  # 2\n\n#\n```"),
@@ -115,7 +126,10 @@ def test_rendering_never_raises_and_gives_valid_text(title: str, body: str) -> N
     assert not set(text) & set("\x00\r\ufeff")
 
 
-@pytest.mark.parametrize("unit", ["same as #1 ", "<!-- ", "![a](", "[x](", "#1 ", "issues 1, "])
+@pytest.mark.parametrize(
+    "unit",
+    ["same as #1 ", "<!-- ", "![a](", "[x](", "#1 ", "issues 1, ", "C:\\Users\\a b ", "a@b:", "\na@b c"],
+)
 def test_a_body_takes_linear_time(unit: str) -> None:
     assert_linear(clean, repeated(unit))
 
@@ -142,7 +156,7 @@ def test_issues_are_usable_or_rejected_with_a_reason() -> None:
         issue(3, "#4", ""),
         issue(4, pull=True),
     ]
-    texts = render_issues(issues, [cluster], TextSettings())
+    texts = render_issues(issues, [cluster], {}, TextSettings())
     assert list(texts.usable) == [IssueRef(REPO, 1)]
     assert texts.rejected == {
         IssueRef(REPO, 2): "text_too_short",
@@ -150,3 +164,46 @@ def test_issues_are_usable_or_rejected_with_a_reason() -> None:
         IssueRef(REPO, 4): "pull_request",
     }
     assert texts.removed == Counter(partner_reference=1)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_removed"),
+    [
+        *(
+            (line, True)
+            for line in ("### Expected behavior", "**Describe the bug**", "What version do you use?")
+        ),
+        *(
+            (line, True)
+            for line in ("Please answer these questions before submitting.", "- Steps to reproduce:")
+        ),
+        *((line, True) for line in ("Before filing a bug:", "提交前请回答以下问题。", "操作系统是什么？")),
+        *(
+            (line, False)
+            for line in ("Thanks!", "Windows 10", "- OS: Windows", "package main", "谢谢！", "Example:")
+        ),
+        *(
+            (line, False)
+            for line in ("    What is indented?", "```\nWhat is in code?\n```", "It is 3 days old now again")
+        ),
+    ],
+)
+def test_lines_of_templates_are_removed(line: str, is_removed: bool) -> None:
+    body = "Crash {}.\n```\nfn main()\n```\n{}\nIt ends."
+    bodies = [body.format(n, line if n % 20 == 0 else "") for n in range(1, 2_501)]
+    issues = [issue(n, body=text.replace("\n", "\r\n")) for n, text in enumerate(bodies)]
+    template = template_lines(issues)
+    text = render(issues[19], template=template).text
+    assert text == f"Crash on start\n\n{body.format(20, '' if is_removed else line)}"
+    assert (
+        render_issues(issues[19:20], [], {REPO: template}, TextSettings()).removed["template_line"]
+        == is_removed
+    )
+
+
+def test_a_rare_line_and_a_small_repository_have_no_template() -> None:
+    asking = [issue(n, body="What did you expect?" if n % 10 == 0 else f"Crash {n}") for n in range(99)]
+    assert template_lines(asking) == frozenset()
+    assert template_lines([*asking, issue(pull=True)]) == frozenset()
+    assert template_lines([*asking, issue()]) == {"What did you expect?"}
+    assert template_lines([*asking, *(issue(n, body=f"Crash {n}") for n in range(200))]) == frozenset()

@@ -27,10 +27,7 @@ ISSUED = (
     ),
     *shapes(
         "github",
-        (
-            "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
-            r"gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_[A-Za-z0-9_]{20,255}",
-        ),
+        ("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"(?:gh[pousr]|github_pat)_(?![xX]{4})[A-Za-z0-9_]{20,255}"),
     ),
     *shapes(
         "gitlab",
@@ -87,7 +84,11 @@ ISSUED = (
         ("hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<value>[\w/-]{10,120})"),
         # Discord, Telegram, Teams
         ("/api/webhooks/", r"/api/webhooks/(?P<value>\d{15,22}/[\w-]{50,100})"),
-        (".", r"(?<![\w.-])[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])", looks_random),
+        (
+            ".",
+            r"(?<![\w.-])(?:[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}|mfa\.[\w-]{40,100})(?![\w-])",
+            looks_random,
+        ),
         (":aa", r"(?<![0-9])\d{8,10}:AA[\w-]{32,34}(?![\w-])"),
         ("hook", r"/(?:hooks?|webhooks?|incoming)/(?P<value>[A-Za-z0-9_/-]{20,200})", looks_random),
         (
@@ -156,10 +157,31 @@ ISSUED = (
         ("--token", r"--token[ =](?P<value>[a-z0-9]{6}\.[a-z0-9]{16})(?![a-z0-9])"),  # kubeadm
         ("alchemy.com/ infura.io/", r"(?:alchemy\.com|infura\.io)/v\d/(?P<value>[\w-]{20,60})"),
         ("sk", rf"{_START}SK[0-9a-f]{{32}}{_END}"),  # Twilio
+        ("client(", rf"""{_START}AC[0-9a-f]{{32}}["']?[,:]\s{{0,20}}["']?(?P<value>[0-9a-f]{{32}}){_END}"""),
+        # Tailscale, 1Password, Buildkite, Bitbucket, PostHog, Resend, Dynatrace
+        (
+            "tskey- ops_eyj bkua_ atbb phx_ re_ dt0c01.",
+            rf"""{_START}(?:tskey-[a-z]{{2,8}}-[\w-]{{20,80}}|ops_eyJ[\w-]{{100,2000}}|bkua_[0-9a-f]{{40}}
+        |ATBB[A-Za-z0-9]{{32}}|phx_\w{{40,60}}|re_[A-Za-z0-9]{{8}}_[A-Za-z0-9]{{24}}
+        |dt0c01\.[A-Z0-9]{{24}}\.[A-Z0-9]{{64}}){_END}""",
+            looks_keyed,
+        ),
+        # Commands whose argument is a key.
+        (
+            "login auth",
+            r"""\b(?:(?:wandb|vault|railway|hf|huggingface-cli)[ ]login|(?:snyk|surge)[ ]auth
+        |ngrok[ ](?:config[ ]add-)?authtoken)(?:[ ]--?[\w-]{1,20}){0,3}[ ]["']?(?P<value>[\w.-]{16,255})""",
+            looks_keyed,
+        ),
     ),
     *shapes(
         "jwt",
-        # Signed (three parts), encrypted (five, some empty), and similar tokens of frameworks.
+        # Wrapped over lines; signed (three parts) or encrypted (five, some empty); similar ones.
+        (
+            "eyj",
+            r"""(?<![\w-])eyJ[\w-]{16,200}+(?:\.[\w-]{0,200}+)?(?:\r?\n[ \t>|]{0,24}[\w.-]{24,200}+)++
+        (?:\r?\n[ \t>|]{0,24}(?=[\w.-]{0,200}[0-9])[\w.-]{1,200}+(?=["'`\s]|\Z))?""",
+        ),
         ("eyj", r"(?<![\w-])eyJ[\w-]{8,4000}+(?:\.[\w-]{0,4000}+){2,4}"),
         ("eyj", r"(?<![\w-])eyJpdiI6[\w%+/-]{40,4000}={0,2}"),
     ),

@@ -49,13 +49,15 @@ def shapes(kind: str, *rows: tuple[str, str] | tuple[str, str, Callable[[str], b
 
 
 QUOTE = r"""\\{0,2}["'`]"""
+_GAP = r"[ \t\xa0\u202f\u3000]{0,8}"
 ASSIGNED = rf"""(?:
-    [\\"'`\])]{{0,4}}[ \t]{{0,8}}(?:=>|->|:=|:|={{1,2}}|,(?=[ ]?["'`\\]))[ \t]{{0,8}}(?:\[(?!secret\]))?
+    (?:\*\*|[\\"'`\])]{{0,4}}){_GAP}
+        (?:=>|->|:=|[:：](?:\*\*|__)?|={{1,2}}|＝|,(?=[ ]?["'`\\])){_GAP}(?:\[(?!secret\]))?
         (?:(?:&|static[ ]|const[ ]|[sS]tr(?:ing)?){{0,3}}[ ]=[ ])?
     |(?:{QUOTE})?[ \t]{{0,4}}[,{{]?\s{{0,40}}(?:type\s{{1,8}}=\s{{1,8}}string\s{{1,16}})?
         (?:{QUOTE})?(?:value|default)(?:{QUOTE})?[ \t]{{0,8}}[:=][ \t]{{0,8}}
     |[ ]\[[\w*]{{0,12}}\]:[ ]
-    |["']?>
+    |["']?>(?!@)
 )"""
 LINE_START = r"(?m:^)[ \t>+|-]{0,20}(?:\d{1,6}[ ]{1,4})?(?:(?:export|set|setx|ENV|-e|--env|\$env:)[ ]?)?"
 LINE_END = r"(?=[ \t]{0,20}\\?\r?(?m:$))"
@@ -66,14 +68,14 @@ _EXAMINED = 512  # characters of a value that are searched for signs of a placeh
 
 # "xxxxxx", "****", "...", "your-key"
 _PLACEHOLDER = re.compile(
-    r"x{4}|\*{3}|\.{3}|•|…|example|placeholder|(?<![A-Za-z0-9])your|your[-_]|redacted|change[-_]?(?:me|it)"
-    r"|removed|dummy|(?<![A-Za-z0-9])(?:my|some|the)[-_]?(?:pass|secret|token|key)",
+    r"x{4}|\*{3}|\.{3}|•|…|example|placeholder|(?<![A-Za-z0-9])your|your[-_]|redacted"
+    r"|(?:change|replace)[-_]?(?:me|it)|removed|dummy|(?<![A-Za-z0-9])(?:my|some|the)[-_]?(?:pass|secret|token|key)",
     re.IGNORECASE,
 )
 # Expressions in programs: "${TOKEN}", "<token>", "%s", "&str", "[secret]", "get(", "Option<"; also paths:
 # "/home", "C:\\Users", "main.rs".
 _EXPRESSION = re.compile(
-    r"[<{\[(&/\\]|\$[A-Za-z_{(]|%[(sd{]|~/|[*@][A-Za-z_]+$|[=:|!]+$|[A-Za-z]:[/\\]|[\w.]*\w[(\[{<]"
+    r"[<{\[(&/\\]|\$[A-Za-z_{(]|%[(sd{]|~/|[*@][A-Za-z_]+$|[=:|!]+$|[A-Za-z]:[/\\]|[\w.]*\w[(\[{<]|0x[0-9a-f]+$"
     r"|[\w.-]+\.[A-Za-z]{1,4}[.,;:]?$"
 )
 # Names in programs: "settings.PASSWORD", "std::string", "get_password", "userPassword".
@@ -85,15 +87,19 @@ _ABOUT_SECRETS = re.compile(
     r"pass|pwd|secret|token|key|user|login|auth|cred|value|field|input|env|hash|config|setting|get|set|is|has",
     re.IGNORECASE,
 )
-# Words after "password:" in code, forms and logs that aren't passwords; the last line has other languages.
+# Words after "password:" in code, forms and logs that aren't passwords; the last lines have other languages.
 _WORDS = re.compile(
     r"and|any|bool|boolean|bytes|char|default|disabled|email|empty|enabled|encrypted|expired|false|field|fixed"
     r"|for|from|hash|hidden|incorrect|input|int|invalid|key|login|missing|nil|none|null|number|off|optional|pass"
     r"|passphrase|passwd|password|plaintext|prompt|pwd|required|reset|secret|str|string|text|the|token|true|type"
-    r"|undefined|unknown|unset|user|username|usize|value|varchar|void|with|wrong"
-    r"|passwort|kennwort|contraseña|contrasena|senha|wachtwoord|lösenord|hasło|heslo|parola|пароль|密码|密碼|パスワード",
+    r"|undefined|unknown|unset|user|username|usize|value|varchar|void|with|wrong|works|fails|passed|failed|same"
+    r"|passwort|kennwort|contraseña|contrasena|senha|wachtwoord|lösenord|hasło|heslo|parola|пароль|密码|密碼|パスワード"
+    r"|falsch|leer|vergessen|(?:in)?correct[oa]|inv[aá]lid[oa]|requerid[oa]|obrigat\w+|requis|vide|oublié"
+    r"|errat[oa]|sbagliat[oa]|błędne|yanlış|onjuist|vereist",
     re.IGNORECASE,
 )
+# Words and short numbers joined by signs: "bert-base-uncased-v2", "models/2020/01".
+_JOINED_WORDS = re.compile(r"(?:(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4}|[a-z]{1,4}[0-9]{1,3})(?:[-_/.]|$))+")
 _NOT_A_WORD = re.compile(r"[0-9]|[a-z][A-Z]")
 _LONG_HEX = re.compile(r"[0-9a-f]{32}")
 _PIECE = re.compile(r"[A-Za-z0-9_-]{10,}")
@@ -107,7 +113,7 @@ def _is_placeholder(value: str) -> bool:
 
 
 def looks_random(value: str) -> bool:
-    """Whether the value has letters, digits and high entropy."""
+    """Whether the value has letters, digits and high entropy, and is not words joined by signs."""
     return _has_digit(value) and any(c.isalpha() for c in value) and _has_entropy(value)
 
 
@@ -168,7 +174,7 @@ def _has_both_cases(value: str) -> bool:
 
 
 def _has_entropy(value: str) -> bool:
-    return not _is_placeholder(value) and _bits(value) >= _RANDOM_BITS
+    return not (_is_placeholder(value) or _JOINED_WORDS.fullmatch(value)) and _bits(value) >= _RANDOM_BITS
 
 
 def _bits(value: str) -> float:
