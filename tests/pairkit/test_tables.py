@@ -57,6 +57,7 @@ SAME: dict[str, tuple[str, bytes]] = {
     "JSON lines of Windows PowerShell": ("a.ndjson", LINES.replace("\n", "\r\n").encode("utf-16")),
     "JSON lines in cp1252": ("a.jsonl", AS_IS.encode("cp1252")),
     "compressed JSON lines": ("a.jsonl.gz", gzip.compress(LINES.encode())),
+    "JSON lines of datasets": ("a.json", LINES.encode()),
     "an array": ("a.json", json.dumps(OBJECTS).encode("utf-8-sig")),
     "an array in an object": (
         "a.json",
