@@ -88,17 +88,14 @@ class _Decoder:
             return line.decode("ascii")
         if row == 1 and line.startswith(codecs.BOM_UTF8):
             return self.decode(line.removeprefix(codecs.BOM_UTF8), row)
-        at = row
         try:
             text, encoding = line.decode(), "UTF-8"
-        except UnicodeDecodeError as error:
-            at += line.count(b"\n", 0, error.start)
-            text, encoding = self._as_windows(line, at), "Windows-1252"
-        usual, since = self._first = self._first or (encoding, at)
+        except UnicodeDecodeError:
+            text, encoding = self._as_windows(line, row), "Windows-1252"
+        usual, since = self._first = self._first or (encoding, row)
         if encoding != usual:
-            raise DataError(
-                f"is {encoding}, but row {since} is {usual}; save all rows as UTF-8", path=self._path, row=at
-            )
+            message = f"is {encoding}, but row {since} is {usual}; save all rows as UTF-8"
+            raise DataError(message, path=self._path, row=row)
         return text
 
     def _as_windows(self, line: bytes, row: int) -> str:
@@ -214,10 +211,9 @@ def _open_as_utf8(path: Path) -> Iterator[io.BufferedIOBase]:
         if file.peek(2)[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             yield file
             return
-        data = file.read(MAX_WHOLE_BYTES + 1)
-        if len(data) > MAX_WHOLE_BYTES:
+        if len(data := file.read(MAX_WHOLE_BYTES + 1)) > MAX_WHOLE_BYTES:
             raise DataError(
-                f"is UTF-16 of more than {MAX_WHOLE_BYTES >> 20} MiB; save it as UTF-8", path=path
+                f"has more than {MAX_WHOLE_BYTES >> 20} MiB of UTF-16; save it as UTF-8", path=path
             )
         yield io.BytesIO(data.decode("utf-16").encode())
 

@@ -158,7 +158,8 @@ def test_blank_lines_of_a_text_file_are_left_out(tmp_path: Path, caplog: pytest.
     path = put(tmp_path, "a.txt", b"one\n\n two\n\n")
     assert [*table_rows(path)] == [(1, {"text": "one"}), (3, {"text": " two"})]
     assert "2 blank lines left out, the first is 2" in caplog.text
-    assert read_rows(path)["train"]["text"].to_list() == ["one", " two"]
+    for source in (path, ["one", "", " two", ""]):
+        assert read_rows(source)["train"]["text"].to_list() == ["one", " two"]
 
 
 OOXML = "http://schemas.openxmlformats.org"
