@@ -106,7 +106,7 @@ def encode(
     in memory return an array; a file needs `out`.
 
     Args:
-        texts: A txt (one text per line), csv, tsv, jsonl or parquet file, also .gz; - for a pipe. In Python
+        texts: A .txt file (one text per line) or a table such as CSV; - for a pipe. In Python
             also texts in memory, such as a list or a column of a DataFrame.
         model: A folder, a Hub id, minilm or smollm2. In Python also an `Encoder`.
         out: Output file: .npy, or .parquet with the input's columns and `vector`.

@@ -39,8 +39,8 @@ def index(
     vectors.
 
     Args:
-        texts: A txt (one text per line), csv, tsv, jsonl or parquet file, a folder or a Hub id. In Python
-            also rows in memory. All columns are stored, and `search` can filter by them.
+        texts: A .txt file (one text per line), a table, a folder or a Hub id. In Python also rows in memory.
+            All columns are stored, and `search` can filter by them.
         model: A folder, a Hub id, minilm or smollm2. Static models work, too; in Python also an `Encoder`.
         out: Folder of the index.
         columns: Columns with the text, as text=NAME, title=NAME,body=NAME or question=NAME,answer=NAME, which

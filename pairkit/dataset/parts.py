@@ -121,10 +121,11 @@ def _path(source: str | Path) -> Path:
 
 def _in_memory(source: InMemory, where: str) -> dict[str, list[TablePart]]:
     tables, classes = tables_in_memory(source), classes_in_memory(source)
+    lines = isinstance(source, Sequence) and isinstance(source[0], str)
     several = len(tables) > 1
     return _by_split(
         {
-            name: [TablePart(f"{where}, {name}" if several else where, table, classes.get(name, {}))]
+            name: [TablePart(f"{where}, {name}" if several else where, table, classes.get(name, {}), lines)]
             for name, table in tables.items()
         }
     )

@@ -30,7 +30,7 @@ from pairkit.dataset.label_meaning import LabelColumn, LabelMeaning, decide_labe
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.dataset.parts import TablePart, parts_of, split_name
 from pairkit.dataset.records import LabelKind, PairDataset, typed_rows, written_rows
-from pairkit.dataset.tables import class_names_of_file, first_row, has_header, is_parquet, read_table
+from pairkit.dataset.tables import class_names_of_file, is_parquet
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,12 +40,11 @@ class SourceTable:
     """One table of a source with the roles of its columns; rows are read on request."""
 
     where: str
-    path: Path  # the name, if in memory
-    lines: bool
-    header: bool
+    part: TablePart  # with its rows unless it is read each time
+    columns: Mapping[str, str] | None  # as given
+    first_row: int  # its number in messages
     roles: Roles
     classes: Sequence[str]
-    frame: pl.DataFrame | None  # None: read the file each time
     distinct: LabelColumn | None  # each label once
     head: pl.DataFrame  # the columns without rows
     skips: bool  # whether rows without a label or text are left out
@@ -61,13 +60,8 @@ class SourceTable:
         hold: bool = True,
     ) -> SourceTable:
         """Find the columns of a table; without `hold`, no row stays in memory."""
-        where, source, classes, lines = part
-        header = False
-        if isinstance(source, pl.DataFrame):
-            path, frame = Path(where), source
-        else:
-            path, header, classes = source, has_header(source, columns), class_names_of_file(source)
-            frame = read_table(source, lines=lines, header=header)
+        where, (frame, first) = part.where, part.read(columns)
+        classes = class_names_of_file(part.table) if isinstance(part.table, Path) else part.classes
         roles = find_roles(frame.columns, where, columns, single=single)
         read_as = (
             f"{role} from {one_line(name if isinstance(name, str) else ', '.join(name), 60)}"
@@ -76,22 +70,16 @@ class SourceTable:
         )
         _LOG.info("%s: %d rows, %s", where, frame.height, ", ".join(read_as))
         named = classes.get(roles.label, ())
-        table = cls(where, path, lines, header, roles, named, frame, None, frame.clear(), skips)
+        kept = part._replace(table=frame) if hold else part
+        table = cls(where, kept, columns, first, roles, named, None, frame.clear(), skips)
         distinct = distinct_labels(table.label_column(frame)) if roles.label else None
         if skips and distinct is not None:
             distinct = distinct.filter(~distinct.missing())
-        return replace(table, frame=frame if hold else None, distinct=distinct)
-
-    @property
-    def first_row(self) -> int:
-        """The number of the first row, for messages."""
-        return first_row(self.path, header=self.header)
+        return replace(table, distinct=distinct)
 
     def whole(self) -> pl.DataFrame:
         """All rows."""
-        return (
-            read_table(self.path, lines=self.lines, header=self.header) if self.frame is None else self.frame
-        )
+        return self.part.read(self.columns)[0]
 
     def label_column(self, frame: pl.DataFrame) -> LabelColumn:
         """The labels of all rows."""
@@ -101,7 +89,7 @@ class SourceTable:
         """The rows; if `skips`, without those that lack a label or text."""
         frame, labels, first = self.whole(), None, self.first_row
         column = self.label_column(frame) if self.roles.label else None
-        if not self.skips and not self.lines:  # blank lines of a text file are always left out
+        if not self.skips and not self.part.lines:  # blank lines of a text file are always left out
             return UsableRows(frame, None if column is None else meaning.of(column), None, None)
         reasons = pl.repeat(None, frame.height, dtype=pl.String, eager=True)
         if column is not None:

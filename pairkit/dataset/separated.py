@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,18 +73,31 @@ def records(
         yield row, cells
 
 
+def named_records(
+    path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
+) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The column names, numbers from 1 if there is no header; and the records of rows."""
+    found = records(path, broken, header=header)
+    first = next(found, (1, []))
+    if not header:
+        return [str(number) for number in range(1, len(first[1]) + 1)], chain([first], found)
+    if repeated := next((name for name, times in Counter(first[1]).items() if name and times > 1), None):
+        note_once("%s: several columns are named %s; a number tells them apart", path, one_line(repeated))
+    return column_names(first[1]), found
+
+
 def read_separated(path: Path, *, header: bool = True) -> pl.DataFrame:
     """The table of a file, with all values as texts, and null for empty cells."""
-    names = names_of(path, header=header)
+    names, rows = named_records(path, header=header)
     if not names:
         raise DataError("is empty; expected a line with the names of the columns, then rows", path=path)
     width, blocks = len(names), [pl.DataFrame(schema=dict.fromkeys(names, pl.String))]
-    rows = islice((cells for _, cells in records(path, header=header)), header, None)
-    while block := list(islice(rows, _BLOCK)):
+    while block := [cells for _, cells in islice(rows, _BLOCK)]:
         full = (cells if len(cells) == width else cells + [""] * (width - len(cells)) for cells in block)
         columns = zip(names, zip(*full, strict=True), strict=True)
         blocks.append(pl.DataFrame([pl.Series(name, values, pl.String) for name, values in columns]))
-    return pl.concat(blocks).with_columns(pl.all().replace("", None))
+    table = pl.concat(blocks)
+    return table.select(pl.when(pl.col(name) != "").then(pl.col(name)) for name in names)
 
 
 def column_names(names: Iterable[str]) -> list[str]:
@@ -96,17 +110,6 @@ def column_names(names: Iterable[str]) -> list[str]:
             name = f"{plain}_{next(others)}"
         found[name] = None
     return [*found]
-
-
-def names_of(path: Path, *, header: bool = True) -> list[str]:
-    """The column names of a file; numbers from 1 if it has no header."""
-    cells = next(records(path), (1, []))[1]
-    if not header:
-        return [str(number) for number in range(1, len(cells) + 1)]
-    names = column_names(cells)
-    if repeated := next((name for name in cells if name and cells.count(name) > 1), None):
-        note_once("%s: several columns are named %s; a number tells them apart", path, one_line(repeated))
-    return names
 
 
 def _reader(path: Path) -> Any:
@@ -133,7 +136,8 @@ def _is_quoted(path: Path) -> bool:
     """Whether a TSV file quotes cells: all that begin with a mark end with one, and some need it."""
     opens, needed, width = False, next(_lines(path), "").startswith('"'), 0
     for _, line in read_text_lines(path):
-        opens, needed = opens or bool(_OPENS_CELL.search(line)), needed or '""' in line
+        if '"' in line:
+            opens, needed = opens or bool(_OPENS_CELL.search(line)), needed or '""' in line
     if not opens:
         return False
     try:
@@ -150,7 +154,7 @@ def _is_quoted(path: Path) -> bool:
 def _lines(path: Path) -> Iterator[str]:
     """Lines with their ends, which may be lone carriage returns."""
     for _, line in read_text_lines(path):
-        if "\r" in line[:-2].rstrip("\r"):
+        if "\r" in line and "\r" in line[:-2].rstrip("\r"):
             yield from re.findall(r"[^\r]*\r+\n?|[^\r]+", line)
         else:
             yield line

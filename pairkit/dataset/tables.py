@@ -18,7 +18,7 @@ import polars as pl
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.extras import needed_for
 from pairkit.app.printable import one_line
-from pairkit.dataset.separated import column_names, names_of, read_separated, records
+from pairkit.dataset.separated import column_names, named_records, read_separated
 from pairkit.dataset.table_limits import (
     FREE_VALUES,
     MAX_COLUMNS,
@@ -36,6 +36,7 @@ from pairkit.system.lines import (
     is_gzipped,
     note_once,
     parse_json,
+    read_json_lines,
     read_objects,
     read_text,
     read_text_lines,
@@ -76,7 +77,7 @@ def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     given = {*(columns or {}).values()} - {"none"}
     if not given or not all(name.isdecimal() for name in given) or format_of(path) not in _SEPARATED:
         return True
-    return given <= {*names_of(path)}
+    return given <= {*named_records(path)[0]}
 
 
 def table_rows(
@@ -89,10 +90,8 @@ def table_rows(
     """
     kind = format_of(path)
     if kind in _SEPARATED:
-        found = records(path, broken, header=header)
-        names = names_of(path, header=header)
-        for row, cells in islice(found, header, None):
-            yield row, dict(zip_longest(names, cells, fillvalue=""))
+        names, found = named_records(path, broken, header=header)
+        yield from ((row, dict(zip_longest(names, cells, fillvalue=""))) for row, cells in found)
     elif kind in _JSON_LINES:
         yield from read_objects(path, broken)
     elif kind == ".txt":
@@ -205,8 +204,15 @@ def _read_json(path: Path) -> pl.DataFrame:
 
 
 def json_values(path: Path) -> list[Any]:
-    """The values of a JSON array, which may be the value of a known key of an object."""
-    values = parse_json(read_text(path, remedy="put an object on each line and name it .jsonl"), path)
+    """The values of a JSON array, or of a known key of an object, or of JSON lines."""
+    text = read_text(path, remedy="put an object on each line and name it .jsonl")
+    try:
+        values = parse_json(text, path)
+    except DataError:
+        with suppress(ValueError):
+            json.loads(text.lstrip().partition("\n")[0])  # so the file may have JSON lines
+            return [value for _, value in read_json_lines(path)]
+        raise
     for name in ("data", "rows", "items", "records"):  # of Squad, the Hub's viewer, and web APIs
         values = values[name] if isinstance(values, dict) and isinstance(values.get(name), list) else values
     if not isinstance(values, list):

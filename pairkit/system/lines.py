@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import os
+import re
 import stat
 import zlib
 from collections.abc import Callable, Iterator
@@ -71,6 +72,10 @@ def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
         yield row, decoder.decode(line, row)
 
 
+# Bytes without a character, and runs that only other alphabets and scripts have.
+_NOT_WINDOWS = re.compile(rb"[\x81\x8d\x8f\x90\x9d]|[\x80-\xff]{5}")
+
+
 class _Decoder:
     """Decodes a file's lines as UTF-8, or as Windows-1252 if only ASCII is also UTF-8."""
 
@@ -79,33 +84,29 @@ class _Decoder:
         self._first: tuple[str, int] | None = None  # encoding and row of the first line beyond ASCII
 
     def decode(self, line: bytes, row: int) -> str:
-        if row == 1:
-            line = line.removeprefix(codecs.BOM_UTF8)
-        if line.isascii():
+        if line.isascii():  # most are, and this is the fastest check
             return line.decode("ascii")
-        at = row
+        if row == 1 and line.startswith(codecs.BOM_UTF8):
+            return self.decode(line.removeprefix(codecs.BOM_UTF8), row)
         try:
             text, encoding = line.decode(), "UTF-8"
-        except UnicodeDecodeError as error:
-            at += line.count(b"\n", 0, error.start)
-            text, encoding = self._as_windows(line, at), "Windows-1252"
-        usual, since = self._first = self._first or (encoding, at)
+        except UnicodeDecodeError:
+            text, encoding = self._as_windows(line, row), "Windows-1252"
+        usual, since = self._first = self._first or (encoding, row)
         if encoding != usual:
-            raise DataError(
-                f"is {encoding}, but row {since} is {usual}; save all rows as UTF-8", path=self._path, row=at
-            )
+            message = f"is {encoding}, but row {since} is {usual}; save all rows as UTF-8"
+            raise DataError(message, path=self._path, row=row)
         return text
 
     def _as_windows(self, line: bytes, row: int) -> str:
-        try:
-            text = line.decode("cp1252")
-        except UnicodeDecodeError as error:
+        if odd := _NOT_WINDOWS.search(line):
             raise DataError(
-                f"neither UTF-8 nor Windows-1252 (byte {line[error.start]:#04x}); save the file as UTF-8 in"
-                " the program that wrote it",
+                f"neither UTF-8 nor Windows-1252 (bytes {odd[0].hex(' ')}); save the file as UTF-8 in the"
+                " program that wrote it",
                 path=self._path,
                 row=row,
-            ) from error
+            )
+        text = line.decode("cp1252")
         if self._first is None:
             start = next(number for number, character in enumerate(text) if character > "\x7f")
             note_once(
@@ -153,7 +154,8 @@ def read_objects(
 def _object(line: str, path: Path, row: int) -> dict[str, Any]:
     value = parse_json(line.rstrip(), path, row)
     if not isinstance(value, dict):
-        raise DataError(f"{type(value).__name__}, expected a JSON object", path=path, row=row)
+        remedy = "; name a file of one array .json" if isinstance(value, list) else ""
+        raise DataError(f"{type(value).__name__}, expected a JSON object{remedy}", path=path, row=row)
     if "\\u" in line:
         try:
             json.dumps(value, ensure_ascii=False).encode()
@@ -209,10 +211,9 @@ def _open_as_utf8(path: Path) -> Iterator[io.BufferedIOBase]:
         if file.peek(2)[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             yield file
             return
-        data = file.read(MAX_WHOLE_BYTES + 1)
-        if len(data) > MAX_WHOLE_BYTES:
+        if len(data := file.read(MAX_WHOLE_BYTES + 1)) > MAX_WHOLE_BYTES:
             raise DataError(
-                f"is UTF-16 of more than {MAX_WHOLE_BYTES >> 20} MiB; save it as UTF-8", path=path
+                f"has more than {MAX_WHOLE_BYTES >> 20} MiB of UTF-16; save it as UTF-8", path=path
             )
         yield io.BytesIO(data.decode("utf-16").encode())
 

@@ -99,7 +99,8 @@ def test_limit_on_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (b"\xfe\xff" + "zwölf 😀\r\n".encode("utf-16-be"), ["zwölf 😀\r\n"]),
         (b"\xef\xbb\xbfNr\n\x80 5\n", ["Nr\n", "€ 5\n"]),
         ("zwölf\n".encode() + b"zw\xf6lf\n", "a.txt:2: is Windows-1252, but row 1 is UTF-8"),
-        (b"a\n\x81\n", r"a.txt:2: neither UTF-8 nor Windows-1252 \(byte 0x81\)"),
+        (b"a\n\x81\n", r"a.txt:2: neither UTF-8 nor Windows-1252 \(bytes 81\)"),
+        ("a\nПривет\n".encode("cp1251"), r"a.txt:2: neither UTF-8 nor Windows-1252 \(bytes cf f0 e8"),
         (b"\xff\xfea", "a.txt:1: not readable"),
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairkit
-from pairkit.dataset import reader
+from pairkit.dataset import parts
 from pairkit.dataset.audit import audit_pairs
 from pairkit.dataset.bad_rows import by_reason, joined
 from pairkit.dataset.labels import AS_FOUND, LabelRules, label_rules
@@ -102,7 +102,7 @@ def test_memory_of_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
     row = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})
     write_shards(tmp_path / "made", "train", *[row] * 6)
-    monkeypatch.setattr(reader, "read_table", counted)
+    monkeypatch.setattr(parts, "read_table", counted)
     pairkit.audit(tmp_path / "made")
     assert len(counts) == 18  # each for its labels, and in both passes
     assert max(counts) <= 2  # the one that is read, and the one before it

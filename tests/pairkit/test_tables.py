@@ -57,6 +57,7 @@ SAME: dict[str, tuple[str, bytes]] = {
     "JSON lines of Windows PowerShell": ("a.ndjson", LINES.replace("\n", "\r\n").encode("utf-16")),
     "JSON lines in cp1252": ("a.jsonl", AS_IS.encode("cp1252")),
     "compressed JSON lines": ("a.jsonl.gz", gzip.compress(LINES.encode())),
+    "JSON lines of datasets": ("a.json", LINES.encode()),
     "an array": ("a.json", json.dumps(OBJECTS).encode("utf-8-sig")),
     "an array in an object": (
         "a.json",
@@ -157,7 +158,8 @@ def test_blank_lines_of_a_text_file_are_left_out(tmp_path: Path, caplog: pytest.
     path = put(tmp_path, "a.txt", b"one\n\n two\n\n")
     assert [*table_rows(path)] == [(1, {"text": "one"}), (3, {"text": " two"})]
     assert "2 blank lines left out, the first is 2" in caplog.text
-    assert read_rows(path)["train"]["text"].to_list() == ["one", " two"]
+    for source in (path, ["one", "", " two", ""]):
+        assert read_rows(source)["train"]["text"].to_list() == ["one", " two"]
 
 
 OOXML = "http://schemas.openxmlformats.org"
