@@ -76,7 +76,7 @@ def main() -> None:
     print(f"\n| judged pairs | {' | '.join(samplers)} |\n|---{'|---' * len(samplers)}|")
     for pairs in map(int, options.pairs.split(",")):
         shown = [
-            np.mean([gain(sampler(pairs, generator)).word == "ship" for _ in range(options.draws)])
+            np.mean([gain(sampler(pairs, generator)).word == "better" for _ in range(options.draws)])
             for sampler in samplers.values()
         ]
         print(f"| {pairs} | {' | '.join(f'{100 * share:.0f} %' for share in shown)} |", flush=True)

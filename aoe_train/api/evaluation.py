@@ -79,7 +79,7 @@ def evaluate(
     Tables show scores times 100, as papers do, with 95 % bootstrap intervals in brackets. The JSON object has
     unscaled scores: {task: {spearman, pearson, n, ci95, overlap}}, with the parts of a task under `subsets`
     and the other model's scores under `against`. With --data and --against the last line is a recommendation:
-    ship, not shown or worse (`gain` in the JSON). Judged pairs of `aoe sample --queries` compare the two
+    better, inconclusive or worse (`gain` in the JSON). Judged pairs of `aoe sample --queries` compare the two
     sampled models by P@1. With --layers, --dim or --quantize the JSON object is
     {sizes: [{model, layers, dim, quantize, bytes, tasks}]}, with the object above as `tasks`.
 

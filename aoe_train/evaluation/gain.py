@@ -23,9 +23,9 @@ from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics, Met
 from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics
 from pairkit.app.errors import DataError
 
-Word = Literal["ship", "not shown", "worse"]
+Word = Literal["better", "inconclusive", "worse"]
 _MIN_PAIRS = 30  # with fewer, resamples are too similar
-_MIN_PER_LABEL = 10  # with five of a label, one gain in twelve is shipped by chance; with two, one in five
+_MIN_PER_LABEL = 10  # with five of a label, one in twelve is `better` by chance; with two, one in five
 _NAMES = {"roc_auc": "AUC", "spearman": "Spearman", MRR: "MRR", MAP: "MAP@10"}  # P@1 is its own name
 
 
@@ -49,12 +49,12 @@ class Gain:
 
     @property
     def word(self) -> Word:
-        """`ship` if the interval is above 0, `worse` if below; else, or with too few pairs, `not shown`."""
+        """`better` if the interval is above 0, `worse` if below; else, or with too few pairs, `inconclusive`."""
         if too_few(self.pairs, self.rarer):
-            return "not shown"
+            return "inconclusive"
         if self.ahead.interval.low > 0:
-            return "ship"
-        return "worse" if self.ahead.interval.high < 0 else "not shown"
+            return "better"
+        return "worse" if self.ahead.interval.high < 0 else "inconclusive"
 
     def to_dict(self) -> dict[str, Any]:
         """The object in JSON and run.json; metrics are not multiplied by 100."""

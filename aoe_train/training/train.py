@@ -278,7 +278,7 @@ class _Run:
         gain: Gain | None = None
         if judged is not None:
             gain = on_main(lambda: judged.gain(encode, similarity, seed=settings.seed))
-        keeps_model = gain is None or optim.if_not_better == "model" or gain.word == "ship"
+        keeps_model = gain is None or optim.if_not_better == "model" or gain.word == "better"
         if judged is not None and self.main and not keeps_model:
             judged.restore(setup.model)
         record = run_record(

@@ -93,7 +93,7 @@ def some(low: float, high: float, reliability: float = 1.0) -> Gain:
 
 def test_the_verdict_follows_from_the_interval():
     assert [some(*ends).word for ends in ((0.004, 0.018), (0.0, 0.01), (-0.01, 0.01), (-0.02, -0.001))] == [
-        *("ship", "not shown", "not shown", "worse")
+        *("better", "inconclusive", "inconclusive", "worse")
     ]
     assert str(some(0.004, 0.018)) == "AUC 89.32 -> 90.41 (+1.10 [0.40, 1.80], 1,412 pairs)"
     assert "[0.40, 1.80], corrected for uncertain labels, 1,412 pairs)" in str(some(0.004, 0.018, 0.8))
@@ -102,9 +102,9 @@ def test_the_verdict_follows_from_the_interval():
 
 def test_a_gain_by_hand():
     for after, before, word, difference in (
-        (RIGHT, HALF, "ship", 0.25),
+        (RIGHT, HALF, "better", 0.25),
         (HALF, RIGHT, "worse", -0.25),
-        (HALF, 2 * HALF, "not shown", 0),  # ranks all pairs alike
+        (HALF, 2 * HALF, "inconclusive", 0),  # ranks all pairs alike
     ):
         found = gain(Binary(after, LABELS), Binary(before, LABELS), **HOW)
         assert found is not None
@@ -134,8 +134,8 @@ def test_intervals_widen_with_label_uncertainty():
 def test_too_few_pairs_show_nothing():
     """With three positives among 200 pairs, one gain in seven is chance."""
     for pairs, word, end in (
-        (28, "not shown", "], 28 pairs: too few to tell)"),
-        (32, "ship", "], 32 pairs)"),
+        (28, "inconclusive", "], 28 pairs: too few to tell)"),
+        (32, "better", "], 32 pairs)"),
     ):
         found = gain(Binary(RIGHT[:pairs], LABELS[:pairs]), Binary(HALF[:pairs], LABELS[:pairs]), **HOW)
         assert found is not None
@@ -143,7 +143,7 @@ def test_too_few_pairs_show_nothing():
     labels = np.array([1.0] * 3 + [0] * 197)
     better, worse = np.where(labels == 1, 0.9, 0.1), np.where(labels == 1, 0.3, 0.1)
     better[50:60], worse[50:60] = 0.2, 0.5
-    for positives, word in ((3, "not shown"), (10, "ship")):
+    for positives, word in ((3, "inconclusive"), (10, "better")):
         labels[:positives], better[:positives], worse[:positives] = 1, 0.9, 0.3
         found = gain(Binary(better, labels), Binary(worse, labels), **HOW)
         assert found is not None
