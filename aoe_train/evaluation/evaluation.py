@@ -66,7 +66,8 @@ class Evaluation(Printed):
     def gains(self) -> dict[str, Gain]:
         """For each task of your own pairs, whether to replace the other model by this one.
 
-        `.word` is `better`, `inconclusive` or `worse`. Labels of `label judge` are weighted by their probability.
+        `.word` is `better`, `inconclusive` or `worse`. Labels of `label judge` are weighted by their
+        probability.
         Empty without your own pairs, another model or intervals.
         """
         return {
