@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from gis_builder.detection.page import has_any, mask, might_guess, might_matter
+from gis_builder.detection.lexicon import has_any
+from gis_builder.detection.page import mask, might_guess, might_matter
 from gis_builder.detection.reading import TextReading, read, read_body
 from gis_builder.detection.tokens import find_references
 from gis_builder.store.records import GITHUB, Comment, Event, Issue, IssueRef, Thread
