@@ -196,8 +196,8 @@ _REFERRING_STEMS = (
     "now at", "meant", "correction", "make that", "should be", "should read",
     " is #", "'s #", "’s #", " is http", "'s http", "just #", "just http", "is issue", "is bug", "really #",
     "be #", "is basically", "is really", "is just", "is essentially", "similar", "identical", "exactly like",
-    "exactly as", "a better ", "differ", "let's", "lets ", "instead", "because #", "because http", "since #", "since http", "as #", "as http", "that one",
-    "the other",
+    "exactly as", "a better ", "differ", "let's", "lets ", "instead", "because #", "because http",
+    "since #", "since http", "as #", "as http", "that one", "the other",
 )  # fmt: skip
 # These can change an earlier claim.
 _ANSWERING_STEMS = ("open", "clos", "fix", "works", "repro", "different", "unrelated", "resolved", "^")

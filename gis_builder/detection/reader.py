@@ -225,6 +225,9 @@ class SentenceReader:
         rule = marker.rule
         if self._is_preceded(_IN_VAIN, marker, 12) or (rule.opens_list and not self._ends_in_colon()):
             return False
+        codes = self.sentence.codes
+        if self.sentence.is_foreign and marker.targets is None and Code.CLOSE not in codes:
+            return codes[: marker.start][-1:] != Code.WORD  # the data are duplicated, not the issue
         if rule.must_close:
             near = self.page.near(self.index)
             if Code.CLOSE not in near or says_fixed(near):

@@ -125,8 +125,8 @@ _DUPLICATES = _rules(r"""
         (?P<marker>DUPLICATED) [^REFERENCE DUPLICATE FAVOUR FIXED QUESTION]{0,8}? [BY OF] ARTICLE? ISSUE?
         TARGETS
     Issue duplicated, see #1.
-        (?: ^ | (?<=[THIS IS AS CLOSE COMMA ISSUE FILLER ARTICLE])) (?P<marker>DUPLICATED) ISSUE? (?:COMMA{0,2}
-        SEE)? [COMMA ARTICLE ISSUE BY]{0,3} TARGETS
+        (?: ^ | (?<=[THIS IS AS CLOSE COMMA ISSUE FILLER ARTICLE])) (?P<marker>DUPLICATED) ISSUE?
+        (?:COMMA{0,2} SEE)? [COMMA ARTICLE ISSUE BY]{0,3} TARGETS
     #1 duplicated
         ^ TARGETS (?P<marker>DUPLICATED) (?=COMMA | $)
     A dup of issues like: [opens_list]
