@@ -204,7 +204,8 @@ PHRASES = _phrase_table(rf"""
     DUPLICATE (?<![\w/.])/(?:triage )?(?:duplicate|dupe?)
     DUPLICATE (?:dup|dupe|duplicate) for(?= (?:issue |bug )?\x01)
     DUPLICATE double[-\s](?:filing|filed|post(?:ed|ing)?|report(?:ed)?|submission)
-    DUPLICATE (?:opened|filed|reported|posted|submitted) twice|(?:a|the) duplication(?= of)
+    DUPLICATE (?:de-?)?dup(?:e|p?ing) (?:this|it|that)(?: one| issue)? (?:to|into|of|against|with)
+    DUPLICATE (?:been )?(?:opened|filed|reported|posted|submitted) twice|(?:a|the) duplication(?= of)
         |(?<![\w/]\s)(?<!/)duplication(?= of (?:issue |bug )?\x01)
         |re-?posted (?:my own|my|the same) (?:issue|bug|report)
     # in favour of another
@@ -224,8 +225,8 @@ PHRASES = _phrase_table(rf"""
     TRACKED fall(?:s|ing)? under(?: the (?:purview|jurisdiction|scope|umbrella) of)?
     FAVOUR let'?s (?:all |just |please )?(?:move|go|switch|head|hop|jump
         |take (?:this|it)) (?:this |it )?(?:over )?(?:to|in|into)(?= (?:the |issue |bug )?\x01)
-    FAVOUR let'?s (?:\w+ )?(?:keep|have|hold|discuss|talk|consolidate|centrali[sz]e|follow up
-        |carry on) (?:(?:this|it|that|the|all|any|further) )?(?:{_TALK} )?(?:about (?:this|it) )?
+    FAVOUR let'?s (?:\w+ )?(?:keep|have|hold|discuss|talk|consolidate|centrali[sz]e
+        |follow(?: up| along)?|track|carry on) (?:(?:this|it|that|the|all|any|further|everything) )?(?:{_TALK} )?(?:about (?:this|it) )?
         (?:over )?(?:in|on|at|under|to)(?= (?:the |issue |bug )?\x01)
     FAVOUR let'?s (?:just )?(?:use|go with|stick with)(?= \x01\x02*+ (?:for|instead))|(?:use|follow)
         (?= \x01\x02*+ instead)
@@ -253,7 +254,7 @@ PHRASES = _phrase_table(rf"""
     REPORTED there(?:'?s| is| was) (?:already|also already)(?=[\s:(]{{1,3}}\x01)|already(?=\s?\x01)
     REPORTED known (?:issue|bug|problem|limitation)|open (?:issue|bug|ticket) already
     REPORTED (?:already|previously) (?:mentioned|discussed|described) (?:this|it) (?:in|at|on|under)
-    REPORTED (?:already|previously|(?:was|been)(?= (?:answered|asked|raised))) (?:been )?
+    REPORTED (?:already|previously|being|(?:was|been)(?= (?:answered|asked|raised))) (?:been )?
         (?:answered|asked|discussed|raised|brought up)(?: before| already)?(?: over)? (?:in|at|under)
         (?= (?:issue |bug )?\x01)
     REPORTED (?:have|got)(?= \x01\x02*+ for (?:this|that|it)(?!\w))

@@ -234,8 +234,17 @@ class SentenceReader:
                 return False
         if rule.is_open_question and not self.sentence.is_question:
             return False
+        if self._is_quoted(marker):
+            return False
         # "The fix was the same as for #1."
         return marker.kind is ClaimKind.DUPLICATE or not self._is_preceded(_OF_A_FIX, marker, 8)
+
+    def _is_quoted(self, marker: Marker) -> bool:
+        """Whether marker and targets are a quotation: the log has "duplicate of #1"."""
+        (start, _), (_, end) = (
+            self.sentence.spans[i] for i in (marker.start, (marker.targets or (0, 1))[1] - 1)
+        )
+        return self.page.hidden[start - 1 : start] == '"' == self.page.hidden[end : end + 1]
 
     def _claim(self, marker: Marker) -> Claim:
         page, sentence = self.page, self.sentence
@@ -289,7 +298,9 @@ class SentenceReader:
             return Stance.OPEN if marker.rule.is_open_question else Stance.ASKED
         if self._is_denied(marker):
             return Stance.DENIED
-        if Code.UNDECIDED in sentence.codes or self._is_qualified(marker):
+        is_likeness = marker.kind is not ClaimKind.DUPLICATE
+        is_condition = is_likeness and self.page.hidden.startswith("if ", self.start)
+        if is_condition or Code.UNDECIDED in sentence.codes or self._is_qualified(marker):
             return Stance.OPEN
         is_hedged = self._is_preceded(_HEDGE, marker, 12) or self._is_followed(_HEDGED_AFTER, marker)
         return Stance.HEDGED if is_hedged else Stance.ASSERTED
