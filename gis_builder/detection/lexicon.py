@@ -138,6 +138,7 @@ _WORDS_BY_CODE = {
         just basically essentially really again actually effectively simply clearly obviously certainly
         surely pretty much very already then now so thus therefore hence still exact same-ish only i'm
         am i i'd i'll i've we we'll gonna going instead anyway more-or-less technically in-fact
+        afaik afaict iirc imo imho
     """,
     Code.AND: "and or plus as-well-as",
 }
@@ -153,7 +154,8 @@ _SAME = (
     r"(?: exact| underlying| basic| core| general| known| old| fundamental| kind of| type of)?"
 )
 _SAME_THING = (
-    rf"{_SAME} {_THING}(?: here)?(?: as| that| reported| described| in| like| with)(?: in| as| what| with)?"
+    rf"{_SAME} {_THING}(?: here)?(?: (?:that|which) (?:was|is|has been) (?:reported|described)| as| that"
+    r"| reported| described| in| like| with)(?: in| as| what| with)?"
 )
 _BE_SURE = r"(?:sure|certain|positive|confident)"
 _INTO = r"(?:to|into|in to|with|under|over to)"
@@ -218,15 +220,16 @@ PHRASES = _phrase_table(rf"""
         |feedback)s? (?:there|to|here)
     MOVED (?:merg(?:ed?|ing)|fold(?:ed|ing)?|roll(?:ed|ing)|consolidat(?:ed?|ing)|mov(?:ed|ing)
         |punt(?:ed|ing)) (?:over )?{_INTO}
-    MOVED (?:merg(?:e|ing)|fold(?:ing)?|roll(?:ing)?|consolidat(?:e|ing)|mov(?:e|ing)) (?:this|it|the
-        |that)(?: {_TALK})? {_INTO}
+    MOVED (?:merg(?:e|ing)|fold(?:ing)?|roll(?:ing)?|consolidat(?:e|ing)|mov(?:e|ing))
+        (?: (?:this|it|the|that|all|further))?(?: {_TALK})? {_INTO}
     FAVOUR (?:because|since|as)(?=\s?(?:\x01\x02*+|that one|the other(?: one)?)\s
         (?:has|have|contains?|is|got) (?:a lot |much )?(?:more|better))
     TRACKED fall(?:s|ing)? under(?: the (?:purview|jurisdiction|scope|umbrella) of)?
     FAVOUR let'?s (?:all |just |please )?(?:move|go|switch|head|hop|jump
         |take (?:this|it)) (?:this |it )?(?:over )?(?:to|in|into)(?= (?:the |issue |bug )?\x01)
     FAVOUR let'?s (?:\w+ )?(?:keep|have|hold|discuss|talk|consolidate|centrali[sz]e
-        |follow(?: up| along)?|track|carry on) (?:(?:this|it|that|the|all|any|further|everything) )?(?:{_TALK} )?(?:about (?:this|it) )?
+        |follow(?: up| along)?|track|carry on) (?:(?:this|it|that|the|all|any|further|everything) )?
+        (?:{_TALK} )?(?:about (?:this|it) )?
         (?:over )?(?:in|on|at|under|to)(?= (?:the |issue |bug )?\x01)
     FAVOUR let'?s (?:just )?(?:use|go with|stick with)(?= \x01\x02*+ (?:for|instead))|(?:use|follow)
         (?= \x01\x02*+ instead)
@@ -257,11 +260,13 @@ PHRASES = _phrase_table(rf"""
     REPORTED (?:already|previously|being|(?:was|been)(?= (?:answered|asked|raised))) (?:been )?
         (?:answered|asked|discussed|raised|brought up)(?: before| already)?(?: over)? (?:in|at|under)
         (?= (?:issue |bug )?\x01)
-    REPORTED (?:have|got)(?= \x01\x02*+ for (?:this|that|it)(?!\w))
+    REPORTED (?:have|got)(?= \x01\x02*+ (?:for (?:this|that|it)|open|already)(?!\w))
+    REPORTED (?:reported|filed|requested) (?:earlier|before)(?: as| in)?(?= \x01)
     TRACKED (?:existing|outstanding) (?:discussion|issue|bug|ticket|report)
         (?: (?:is|at|in|on|over|about this)){{0,3}}
     PART_OF (?:sub-?section|part|portion|piece|aspect) of
-    REPORTED open(?: already)? (?:about|for) (?:this|it)
+    REPORTED open(?: already)?(?: issue| bug| ticket)? (?:about|for) (?:this|it)
+    TRACKED (?:discussing|talking about) (?:this|it|that)(?: already)? {_WITHIN}(?= \x01)
     REPORTED been (?:report\w*|filed|request\w*|raised|submitted)
     # the same
     SAME_AS {_SAME_THING}
@@ -271,7 +276,7 @@ PHRASES = _phrase_table(rf"""
         |incarnation) of
     SAME_AS (?:an? |the )?(?:instance|manifestation|incarnation|special case) of
     SAME_AS (?:just )?an?(?: \w+ly)? \w+ (?:case|variant) of
-    SAME_AS (?:an? |the )?(?:re-?post|repeat|subset) of
+    SAME_AS (?:an? |the )?(?:exact )?(?:re-?post|repeat|subset|copy(?= of (?:issue )?\x01)) of
     SAME {_SAME} {_THING}
     SAME one and the same
     # an issue named before
@@ -283,11 +288,15 @@ PHRASES = _phrase_table(rf"""
     THAT_ONE (?:those|these|the) two{_PAUSE}|both(?: of (?:them|those|these))?{_PAUSE}
     THAT_ONE that(?=\s*(?:[.!,;()]|\Z|instead|then|as well|for|and|too|since|because))
     THAT_ONE (?:the )?above(?=\s*(?:[.!,;:)]|\Z))
+    IS (?:describes|reports)(?= (?:\w+ly )?the same)
     # sure, unsure, undecided
     FILLER (?:i(?:'m| am) )?(?:pretty|quite|fairly|rather|almost|very) {_BE_SURE}(?: that)?
     FILLER i(?:'m| am) {_BE_SURE}(?: that)?
     FILLER no doubt|in effect|in fact|in essence|more or less|of course|for now|at this point
     UNDECIDED (?:can(?:no|')t|cannot|hard to|impossible to|no way to|unable to) (?:tell|say|know|decide)
+    UNDECIDED i (?:\w+ )?thought(?= [^.\n]{{0,60}}\bbut\b)
+    UNDECIDED (?:let (?:me|us) know|tell (?:me|us)|check|verify) (?:if|whether)
+        (?= (?:this|it)(?!\w)[^.\n]{{0,30}}(?:dup|same))
     UNDECIDED (?:will |'ll )?never know|depending on how you look|opinions differ|no idea|not sure
     UNDECIDED one of (?:the |those |these )?(?:two|them|both){_PAUSE}
     UNDECIDED {_MAYBE}(?= [^.?!\n]{{0,60}}[,;] {_MAYBE})|maybe (?:not|it isn't|it is not)

@@ -199,6 +199,7 @@ _REFERRING_STEMS = (
     "exactly as", "a better ", "differ", "let's", "lets ", "instead", "because #", "because http",
     "since #", "since http", "as #", "as http", "that one", "the other",
     "answered", "asked", "raised", "brought up", "discussed", "repeat", "have #", "have http", "got #",
+    "copy of",
 )  # fmt: skip
 # These can change an earlier claim.
 _ANSWERING_STEMS = ("open", "clos", "fix", "works", "repro", "different", "unrelated", "resolved", "^")

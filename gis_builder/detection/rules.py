@@ -119,11 +119,11 @@ _DUPLICATES = _rules(r"""
         (?P<marker>DUPLICATE) ISSUE? (?:(?:IS WORD)? COMMA [^REFERENCE DUPLICATE FAVOUR SAME_AS TRACKED
         FIXED RELATED DIFFERENT QUESTION]{0,4})? SEE [ARTICLE ISSUE OF COMMA FILLER]{0,3} TARGETS
     This duplicates #1.
-        (?:^ | (?<=THIS) | (?<=[THIS FILLER] FILLER) | (?<=COMMA) | (?<=THIS MAYBE) | (?<=THIS [WORD
+        (?:^ | (?<=THIS) | (?<=[THIS FILLER] FILLER) | (?<=COMMA) | (?<=THIS [MAYBE ISSUE]) | (?<=THIS [WORD
         FILLER])) (?P<marker>DUPLICATES) ARTICLE? ISSUE? COMMA? TARGETS
     Duplicated, as it were, by #1.
-        (?P<marker>DUPLICATED) [^REFERENCE DUPLICATE FAVOUR FIXED QUESTION]{0,8}? [BY OF] ARTICLE? ISSUE?
-        TARGETS
+        (?<!ARTICLE) (?P<marker>DUPLICATED) [^REFERENCE DUPLICATE FAVOUR FIXED QUESTION]{0,8}? [BY OF]
+        ARTICLE? ISSUE? TARGETS
     Issue duplicated, see #1.
         (?: ^ | (?<=[THIS IS AS CLOSE COMMA ISSUE FILLER ARTICLE])) (?P<marker>DUPLICATED) ISSUE?
         (?:COMMA{0,2} SEE)? [COMMA ARTICLE ISSUE BY]{0,3} TARGETS
@@ -175,8 +175,8 @@ _LIKENESSES = _rules(r"""
     This is the same issue as that one. [points_back]
         (?P<marker>SAME_AS) ARTICLE? THAT_ONE
     #1 is exactly the same bug.
-        TARGETS COMMA? (?:WHICH COMMA?)? (?:[MAYBE FILLER]{0,2} IS | MAYBE) [FILLER MAYBE ARTICLE IS ALSO
-        ISSUE]{0,4} (?P<marker>SAME)
+        TARGETS COMMA? (?:[WHICH THIS] COMMA?)? (?:[MAYBE FILLER]{0,2} IS | MAYBE) [FILLER MAYBE ARTICLE
+        IS ALSO ISSUE]{0,4} (?P<marker>SAME)
     The very same problem: #1
         (?P<marker>SAME) [COMMA AS BY]{0,2} ARTICLE? ISSUE? TARGETS
     Very similar to #1, closing. [must_close]
@@ -201,7 +201,7 @@ _TRACKED = _rules(r"""
     It is tracked in the other issue. [points_back]
         (?P<marker>TRACKED) ARTICLE? THAT_ONE
     #1 is the tracking issue.
-        TARGETS [FILLER MAYBE]{0,2} IS [FILLER MAYBE]{0,2} ARTICLE? WORD? (?P<marker>TRACKED)
+        TARGETS [FILLER MAYBE]{0,2} IS [FILLER MAYBE]{0,2} ARTICLE? WORD? (?P<marker>TRACKED) (?!ARTICLE WORD)
     I think #1 covers the same thing.
         TARGETS [WORD FILLER ALSO MAYBE IS OF]{0,4} (?P<marker>COVERS) (?=[THIS ARTICLE SAME THAT_ONE COMMA]
         | $)

@@ -14,7 +14,7 @@ from gis_builder.detection.lexicon import Code
 from gis_builder.detection.page import mask
 from gis_builder.detection.reader import find_markers
 from gis_builder.detection.reading import read
-from gis_builder.detection.rules import RULES, ClaimRule, compile_rule
+from gis_builder.detection.rules import FOREIGN_RULES, RULES, ClaimRule, compile_rule
 from gis_builder.detection.tokens import (
     CodedSentence,
     code_of,
@@ -215,7 +215,7 @@ def test_each_example_matches_its_rule_and_no_earlier_one(rule: ClaimRule) -> No
 
 def test_rules_span_a_bounded_number_of_tokens() -> None:
     unbounded = re.compile(r"(?<!\\)[*+]|\{\d+,\}")
-    for rule in chain(*RULES.values()):
+    for rule in chain(*RULES.values(), *FOREIGN_RULES.values()):
         assert not unbounded.search(rule.pattern), rule.example
 
 
