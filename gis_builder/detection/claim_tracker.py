@@ -153,10 +153,7 @@ class ClaimTracker:
         return None
 
     def _inferred_targets(self, claim: Claim, who: str | None) -> tuple[IssueRef, ...]:
-        """The targets of a claim without a reference: the issue (or for "those", issues) mentioned last.
-
-        Another person's mention counts only shortly before the claim.
-        """
+        """The issue (or for "those", issues) mentioned last by this person, or lately by another."""
         rejected = {ref for tracked in self.claims if not tracked.is_valid for ref in tracked.targets}
         for back, statement in enumerate(reversed(self.statements)):
             if back >= _MENTION_REACH and statement.who != who:

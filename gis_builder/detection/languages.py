@@ -1,8 +1,8 @@
 """Phrases of languages other than English, from `languages/*.toml`.
 
 A file has lists of regular expressions by `lexicon.Code`, in lower case; a blank in them matches a run of
-blanks, or also none if the language is `unspaced`. A text is in the language of which it has the most
-`words`, or `letters` if the language has its own script. A `claim_stem` can make a claim without a reference.
+blanks, or also none if the language is `unspaced`. A text is in the first language of which it has
+`letters`, or else of which it has the most `words`. A `claim_stem` can make a claim without a reference.
 """
 
 from __future__ import annotations
@@ -25,14 +25,11 @@ _TO_BLANKS = str.maketrans(dict.fromkeys(".,:;!?()[]*_", " "))
 
 def language_of(text: str) -> str | None:
     """The code of the language of a text in lower case; None if it's English or another."""
+    script = None if text.isascii() else next((n for n, each in _LETTERS.items() if each.search(text)), None)
     words = text.translate(_TO_BLANKS).split()
-    scores = {}
-    if not _ALL_WORDS.isdisjoint(words):
-        scores = {name: len(known.intersection(words)) for name, known in _WORDS.items()}
-    if not text.isascii():
-        scores |= {name: len(letters.findall(text)) for name, letters in _LETTERS.items()}
-    best = max(scores, key=scores.__getitem__, default=None)
-    return best if best is not None and scores[best] else None
+    if script is not None or _ALL_WORDS.isdisjoint(words):
+        return script
+    return max(_WORDS, key=lambda name: len(_WORDS[name].intersection(words)))
 
 
 def phrases(language: str, gap: str) -> list[tuple[Code, str]]:

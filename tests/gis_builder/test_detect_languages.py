@@ -24,7 +24,7 @@ def table(name: str) -> list[tuple[str, str, list[str]]]:
 
 
 def test_held_out() -> None:
-    """At the first reading, 60 of 70 English threads and 30 of 30 others were right; then phrases were added."""
+    """At first, 60 of 70 English threads and 30 of 30 others were right; phrases were added afterwards."""
     right: Counter[bool] = Counter()
     for language, expected, lines in table("held_out.tsv"):
         verdict = decided(*talk(*lines))
