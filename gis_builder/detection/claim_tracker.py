@@ -23,6 +23,7 @@ from gis_builder.store.records import GITHUB, IssueRef, Kind, Thread
 KindOf = Callable[[IssueRef], Kind]
 
 _ANSWER_REACH = 2  # a bare "yes" or "no" can answer a claim up to this many comments earlier
+_MENTION_REACH = 3  # statements back in which another person's mention can be a claim's target
 _ANSWER_WORDS = 30
 _FEW_WORDS = 12
 
@@ -134,7 +135,7 @@ class ClaimTracker:
                 is_second_voice = claim.stance is Stance.HEDGED and statement.who != earlier.statement.who
                 earlier.confirm(statement, Stance.ASSERTED if is_second_voice else claim.stance)
                 return
-        targets = claim.targets or self._inferred_targets(claim)
+        targets = claim.targets or self._inferred_targets(claim, statement.who)
         self.claims.append(
             TrackedClaim(
                 claim, targets, statement, len(self.statements), claim.stance, is_inferred=not claim.targets
@@ -151,10 +152,12 @@ class ClaimTracker:
                 return tracked
         return None
 
-    def _inferred_targets(self, claim: Claim) -> tuple[IssueRef, ...]:
-        """The targets of a claim without a reference: the issue (or for "those", issues) mentioned last."""
+    def _inferred_targets(self, claim: Claim, who: str | None) -> tuple[IssueRef, ...]:
+        """The issue (or for "those", issues) mentioned last by this person, or lately by another."""
         rejected = {ref for tracked in self.claims if not tracked.is_valid for ref in tracked.targets}
-        for statement in reversed(self.statements):
+        for back, statement in enumerate(reversed(self.statements)):
+            if back >= _MENTION_REACH and statement.who != who:
+                continue
             refs = tuple(ref for ref in self.issues_named_by(statement) if ref not in rejected)
             if refs:
                 return refs if claim.is_plural else refs[-1:]

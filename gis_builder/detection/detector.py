@@ -70,7 +70,8 @@ _INPUTS: dict[str, Any] = {
 def code_digest(*parts: str) -> str:
     """A hash of modules (`store/records.py`) and folders (`detection`) of this package."""
     paths = [Path(__file__).parents[1] / part for part in parts]
-    sources = [source for path in paths for source in (path.glob("*.py") if path.is_dir() else (path,))]
+    files = chain.from_iterable(path.rglob("*") if path.is_dir() else (path,) for path in paths)
+    sources = [file for file in files if file.suffix in (".py", ".toml")]
     contents = sorted((source.name, source.read_bytes()) for source in sources)
     return hashlib.sha256(b"".join(name.encode() + content for name, content in contents)).hexdigest()
 

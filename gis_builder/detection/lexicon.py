@@ -1,7 +1,7 @@
 """Codes of words and phrases, which turn a sentence into a string of codes.
 
 Phrases are tried before single words, in this order, and match whole words. A blank in a phrase matches a run
-of blanks with at most one line break. Phrases of scripts without blanks have their own table.
+of blanks with at most one line break. `languages` has the phrases of other languages.
 """
 
 from __future__ import annotations
@@ -71,62 +71,65 @@ def code_pattern(pattern: str, codes: type[StrEnum] = Code) -> re.Pattern[str]:
     return re.compile(_NAME.sub(lambda name: re.escape(codes[name[0]]), pattern).replace(" ", ""))
 
 
+def has_any(text: str, stems: tuple[str, ...]) -> bool:
+    """Whether the text contains one of the stems."""
+    for stem in stems:  # noqa: SIM110 - a generator takes twice the time
+        if stem in text:
+            return True
+    return False
+
+
 _WORDS_BY_CODE = {
     Code.DUPLICATE: """
-        duplicate dup dupe duplicat duplikat duplikát duplikaat duplikatem doppelt doublon duplicado
-        duplicada duplicato duplicaat dublett dubblett dubbel dobbel дубликат дубликатом дубль дублирует
-        дупликат
+        duplicate dup dupe duplicat duplikát dublett dubblett
     """,
-    Code.DUPLICATES: "duplicates dups dupes dup's duplikate doublons duplicados",
+    Code.DUPLICATES: "duplicates dups dupes dup's",
     Code.DUPLICATED: "duplicated duped dupped dup'd dupe'd",
     Code.COVERS: """
         supersedes superseeds supercedes supersede subsumes subsume covers captures encompasses tracks
     """,
     Code.THIS: "this it it's its this's mine these thats",
-    Code.IS: "is was are be being been were becomes remains ist est es è é jest ser",
+    Code.IS: "is was are be being been were becomes remains",
     Code.NOT: """
         not n't isn't isnt wasn't aren't don't dont doesn't doesnt didn't didnt wouldn't never neither
-        cannot can't cant couldn't no hardly despite disagree nicht kein keine keiner pas não nao nie не
+        cannot can't cant couldn't no hardly despite disagree doubt unlikely
     """,
     Code.MAYBE: """
         maybe probably possibly possible potentially potential might may could perhaps likely presumably
         apparently seems seem seemed appears appear sounds suspect suspected guess think believe assume
         presume imagine suspiciously looks look would wonder wondering arguably semi quasi near almost
-        partial partially kinda vielleicht wahrscheinlich peut-être quizás talvez возможно похоже
+        partial partially kinda
     """,
-    Code.IF: "if whether unless until should please wenn falls ob si se если",
-    Code.CLOSE: """
-        closing closed close closes schließe schliesse geschlossen ferme fermé cierro cerrando cerrado
-        fechando fecho chiudo zamykam закрываю закрыто
-    """,
+    Code.IF: "if whether unless until should please",
+    Code.CLOSE: "closing closed close closes",
     Code.REOPEN: "reopen reopening reopened re-opening re-opened re-open",
     Code.FIXED: """
         fixed fixes fix fixing resolved resolves resolve solved solves solve landed merged implemented
         works working repaired addressed done
     """,
     Code.RELATED: """
-        related relates similar relevant linked connected reminiscent resembles related-to ähnlich
+        related relates similar relevant linked connected reminiscent resembles related-to
     """,
     Code.DIFFERENT: """
         different differs differ difference distinct separate unrelated independent orthogonal otherwise
     """,
     Code.YES: """
         yes yep yeah yup ya yea indeed right agreed agree correct confirmed confirm exactly sure true
-        definitely ja oui sí sì да
+        definitely
     """,
     Code.THANKS: """
         oops whoops woops ah oh d'oh doh ack sorry aha ok okay dang damn argh hah gah bah aw aww shoot thanks
-        thank thx ty merci danke gracias obrigado
+        thank thx ty
     """,
     Code.NO: "nah nope",
     Code.SEARCH: "find search searched searching searches look-up looked",
     Code.ALSO: "also additionally too moreover",
     Code.WHICH: "which whose",
-    Code.SEE: "see cf check per ref follow siehe voir véase ver vide",
-    Code.OF: "of to with against with: from von vom zu zur de del da do du di dello della van av af des",
-    Code.BY: "by in at on under into through via over here there bei durch",
-    Code.AS: "as als comme como come",
-    Code.ARTICLE: "a an the another yet one ein eine einen un une uno una um uma o our my",
+    Code.SEE: "see cf check per ref follow",
+    Code.OF: "of to with against with: from av af",
+    Code.BY: "by in at on under into through via over here there",
+    Code.AS: "as",
+    Code.ARTICLE: "a an the another yet one our my",
     Code.ISSUE: """
         issue issues bug bugs ticket tickets report reports problem request thread thing ice crash item
         topic feature-request regression
@@ -135,8 +138,9 @@ _WORDS_BY_CODE = {
         just basically essentially really again actually effectively simply clearly obviously certainly
         surely pretty much very already then now so thus therefore hence still exact same-ish only i'm
         am i i'd i'll i've we we'll gonna going instead anyway more-or-less technically in-fact
+        afaik afaict iirc imo imho
     """,
-    Code.AND: "and or und et y e i/or plus as-well-as",
+    Code.AND: "and or plus as-well-as",
 }
 WORDS = {word: code for code, words in _WORDS_BY_CODE.items() for word in words.split()}
 
@@ -150,7 +154,8 @@ _SAME = (
     r"(?: exact| underlying| basic| core| general| known| old| fundamental| kind of| type of)?"
 )
 _SAME_THING = (
-    rf"{_SAME} {_THING}(?: here)?(?: as| that| reported| described| in| like| with)(?: in| as| what| with)?"
+    rf"{_SAME} {_THING}(?: here)?(?: (?:that|which) (?:was|is|has been) (?:reported|described)| as| that"
+    r"| reported| described| in| like| with)(?: in| as| what| with)?"
 )
 _BE_SURE = r"(?:sure|certain|positive|confident)"
 _INTO = r"(?:to|into|in to|with|under|over to)"
@@ -185,6 +190,7 @@ def _phrase_table(table: str) -> tuple[tuple[Code, str], ...]:
 PHRASES = _phrase_table(rf"""
     # exceptions: "duplicate key", jokes, issues that stay open
     WORD (?:duplicate|dup)(?: of)? \x01\x02*+(?= {_BAD_NAME}(?!\w))
+    WORD (?:duplicates?|dups?|dupes?)(?=["'`]?\s?[:=]\s?(?:["'`\[{{0-9]|true|false|null|none|error|warn))
     WORD (?:the|that|these) (?:duplicate|dup)(?: of)? \x01\x02*+(?= {_MESSAGE}s?(?!\w))
     JOKE (?:just |only |i'?m )?(?:kidding|joking)|j/k|as a joke|april fools?'?|sarcasm|trollface|troll
     JOKE (?<![\w/.])/s(?:arcasm)?(?=\s*\Z|\s*\n)
@@ -200,7 +206,9 @@ PHRASES = _phrase_table(rf"""
     DUPLICATE (?<![\w/.])/(?:triage )?(?:duplicate|dupe?)
     DUPLICATE (?:dup|dupe|duplicate) for(?= (?:issue |bug )?\x01)
     DUPLICATE double[-\s](?:filing|filed|post(?:ed|ing)?|report(?:ed)?|submission)
-    DUPLICATE (?:opened|filed|reported|posted|submitted) twice|(?:a|the) duplication(?= of)
+    DUPLICATE (?:de-?)?dup(?:e|p?ing) (?:this|it|that)(?: one| issue)? (?:to|into|of|against|with)
+    DUPLICATE (?:been )?(?:opened|filed|reported|posted|submitted) twice|(?:a|the) duplication(?= of)
+        |(?<![\w/]\s)(?<!/)duplication(?= of (?:issue |bug )?\x01)
         |re-?posted (?:my own|my|the same) (?:issue|bug|report)
     # in favour of another
     FAVOUR in (?:fav(?:ou?|uo)r(?:ite)?|lieu|preference)(?: of| to)?
@@ -212,15 +220,16 @@ PHRASES = _phrase_table(rf"""
         |feedback)s? (?:there|to|here)
     MOVED (?:merg(?:ed?|ing)|fold(?:ed|ing)?|roll(?:ed|ing)|consolidat(?:ed?|ing)|mov(?:ed|ing)
         |punt(?:ed|ing)) (?:over )?{_INTO}
-    MOVED (?:merg(?:e|ing)|fold(?:ing)?|roll(?:ing)?|consolidat(?:e|ing)|mov(?:e|ing)) (?:this|it|the
-        |that)(?: {_TALK})? {_INTO}
+    MOVED (?:merg(?:e|ing)|fold(?:ing)?|roll(?:ing)?|consolidat(?:e|ing)|mov(?:e|ing))
+        (?: (?:this|it|the|that|all|further))?(?: {_TALK})? {_INTO}
     FAVOUR (?:because|since|as)(?=\s?(?:\x01\x02*+|that one|the other(?: one)?)\s
         (?:has|have|contains?|is|got) (?:a lot |much )?(?:more|better))
     TRACKED fall(?:s|ing)? under(?: the (?:purview|jurisdiction|scope|umbrella) of)?
     FAVOUR let'?s (?:all |just |please )?(?:move|go|switch|head|hop|jump
         |take (?:this|it)) (?:this |it )?(?:over )?(?:to|in|into)(?= (?:the |issue |bug )?\x01)
-    FAVOUR let'?s (?:\w+ )?(?:keep|have|hold|discuss|talk|consolidate|centrali[sz]e|follow up
-        |carry on) (?:(?:this|it|that|the|all|any|further) )?(?:{_TALK} )?(?:about (?:this|it) )?
+    FAVOUR let'?s (?:\w+ )?(?:keep|have|hold|discuss|talk|consolidate|centrali[sz]e
+        |follow(?: up| along)?|track|carry on) (?:(?:this|it|that|the|all|any|further|everything) )?
+        (?:{_TALK} )?(?:about (?:this|it) )?
         (?:over )?(?:in|on|at|under|to)(?= (?:the |issue |bug )?\x01)
     FAVOUR let'?s (?:just )?(?:use|go with|stick with)(?= \x01\x02*+ (?:for|instead))|(?:use|follow)
         (?= \x01\x02*+ instead)
@@ -248,10 +257,16 @@ PHRASES = _phrase_table(rf"""
     REPORTED there(?:'?s| is| was) (?:already|also already)(?=[\s:(]{{1,3}}\x01)|already(?=\s?\x01)
     REPORTED known (?:issue|bug|problem|limitation)|open (?:issue|bug|ticket) already
     REPORTED (?:already|previously) (?:mentioned|discussed|described) (?:this|it) (?:in|at|on|under)
+    REPORTED (?:already|previously|being|(?:was|been)(?= (?:answered|asked|raised))) (?:been )?
+        (?:answered|asked|discussed|raised|brought up)(?: before| already)?(?: over)? (?:in|at|under)
+        (?= (?:issue |bug )?\x01)
+    REPORTED (?:have|got)(?= \x01\x02*+ (?:for (?:this|that|it)|open|already)(?!\w))
+    REPORTED (?:reported|filed|requested) (?:earlier|before)(?: as| in)?(?= \x01)
     TRACKED (?:existing|outstanding) (?:discussion|issue|bug|ticket|report)
         (?: (?:is|at|in|on|over|about this)){{0,3}}
     PART_OF (?:sub-?section|part|portion|piece|aspect) of
-    REPORTED open(?: already)? (?:about|for) (?:this|it)
+    REPORTED open(?: already)?(?: issue| bug| ticket)? (?:about|for) (?:this|it)
+    TRACKED (?:discussing|talking about) (?:this|it|that)(?: already)? {_WITHIN}(?= \x01)
     REPORTED been (?:report\w*|filed|request\w*|raised|submitted)
     # the same
     SAME_AS {_SAME_THING}
@@ -261,7 +276,7 @@ PHRASES = _phrase_table(rf"""
         |incarnation) of
     SAME_AS (?:an? |the )?(?:instance|manifestation|incarnation|special case) of
     SAME_AS (?:just )?an?(?: \w+ly)? \w+ (?:case|variant) of
-    SAME_AS (?:an? |the )?(?:re-?post|repeat|subset) of
+    SAME_AS (?:an? |the )?(?:exact )?(?:re-?post|repeat|subset|copy(?= of (?:issue )?\x01)) of
     SAME {_SAME} {_THING}
     SAME one and the same
     # an issue named before
@@ -273,17 +288,21 @@ PHRASES = _phrase_table(rf"""
     THAT_ONE (?:those|these|the) two{_PAUSE}|both(?: of (?:them|those|these))?{_PAUSE}
     THAT_ONE that(?=\s*(?:[.!,;()]|\Z|instead|then|as well|for|and|too|since|because))
     THAT_ONE (?:the )?above(?=\s*(?:[.!,;:)]|\Z))
+    IS (?:describes|reports)(?= (?:\w+ly )?the same)
     # sure, unsure, undecided
     FILLER (?:i(?:'m| am) )?(?:pretty|quite|fairly|rather|almost|very) {_BE_SURE}(?: that)?
     FILLER i(?:'m| am) {_BE_SURE}(?: that)?
     FILLER no doubt|in effect|in fact|in essence|more or less|of course|for now|at this point
     UNDECIDED (?:can(?:no|')t|cannot|hard to|impossible to|no way to|unable to) (?:tell|say|know|decide)
+    UNDECIDED i (?:\w+ )?thought(?= [^.\n]{{0,60}}\bbut\b)
+    UNDECIDED (?:let (?:me|us) know|tell (?:me|us)|check|verify) (?:if|whether)
+        (?= (?:this|it)(?!\w)[^.\n]{{0,30}}(?:dup|same))
     UNDECIDED (?:will |'ll )?never know|depending on how you look|opinions differ|no idea|not sure
     UNDECIDED one of (?:the |those |these )?(?:two|them|both){_PAUSE}
     UNDECIDED {_MAYBE}(?= [^.?!\n]{{0,60}}[,;] {_MAYBE})|maybe (?:not|it isn't|it is not)
     CORRECTION i meant(?: to (?:say|write|link))?|make that|correction
     CORRECTION (?:should (?:be|read|have been)|meant to be)(?= ?\x01)
-    NO (?:i )?(?:don'?t|do not) (?:think|believe) so|i doubt (?:it|that)
+    NO (?:i )?(?:don'?t|do not) (?:think|believe) so|i doubt (?:it|that){_PAUSE}
     NO no,? it (?:isn'?t|is not|doesn'?t)
     NO (?:actually|hmm*|er|wait|oh),? (?:no|not|never ?mind)(?=\s*(?:[,.;:!]|\Z| me))
     NO scratch that|i (?:take|took) (?:it|that) back|i (?:was|am|could be) (?:wrong|mistaken)
@@ -294,7 +313,8 @@ PHRASES = _phrase_table(rf"""
     MAYBE (?:looks?|sounds?|feels?
         |smells?) (?:a lot |very much |much |quite |suspiciously |rather )?like
     MAYBE not (?:entirely |100% |quite |really |so |very |totally )?(?:sure|certain|clear|convinced)
-    MAYBE (?:nominat|propos|suggest|recommend|vot)(?:e|es|ed|ing|s)?(?= (?:for |to |that )?
+    UNDECIDED nominat(?:e|ed|es|ing)(?= (?:\w+ ){{0,3}}clos)
+    MAYBE (?:propos|suggest|recommend|vot)(?:e|es|ed|ing|s)?(?= (?:for |to |that )?
         (?:\w+ ){{0,3}}clos)
     MAYBE may be|could be|can be|don'?t know|may or may not(?: be)?|(?:seems?|appears?) to be
     # fixed or not a bug
@@ -326,18 +346,8 @@ PHRASES = _phrase_table(rf"""
     THANKS did(?:n'?t| not) (?:see|find|notice|realize|realise|know)
 """)
 
-UNSPACED_PHRASES: tuple[tuple[Code, str], ...] = (
+SIGNS: tuple[tuple[Code, str], ...] = (
     (Code.THAT_ONE, r"\^+(?:\s?-+)?|👆|☝️?"),
     (Code.YES, r":\+1:|\+1\b|👍"),
     (Code.JOKE, r"🙄|🤡|😜"),
-    (Code.NOT, r"不是|并非|沒有|没有|(?:では|じゃ)(?:ない|ありません)|아닙니다|아님"),
-    (Code.DUPLICATE, r"重复|重複|중복"),
-    (Code.CLOSE, r"关闭|關閉|クローズ|閉じ|닫"),
-    (Code.SAME, r"同一个(?:问题|bug)?|同じ(?:問題|issue)?|相同(?:的)?(?:问题|issue)?|一样(?:的)?(?:问题)?"),
-    (Code.SAME, r"같은 (?:문제|이슈)"),
-    (Code.REPORTED, r"已经?有|已存在|既にある|すでにある|이미 있"),
-    (Code.SEE, r"请?参?见|参照|ご覧|참고"),
-    (Code.MAYBE, r"可能|也许|かもしれ|たぶん|아마|と思い|ようです|みたい|っぽい|같습니다|같아요"),
-    (Code.FILLER, r"です|でした|である|しています|している|입니다|이에요|예요|됩니다|了|的|吧|哦"),
-    (Code.THIS, r"这个?(?:问题)?|此(?:问题|issue)?|本(?:issue|问题)|これ|この(?:issue|問題)"),
 )

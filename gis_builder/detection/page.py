@@ -12,7 +12,8 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, takewhile
 
-from gis_builder.detection.lexicon import Code
+from gis_builder.detection import languages
+from gis_builder.detection.lexicon import Code, has_any
 from gis_builder.detection.tokens import (
     REFERENCE_MARK,
     CodedSentence,
@@ -181,10 +182,7 @@ def _mask_indented(text: str) -> str:
 
 
 # Beginnings of words. These can make a claim without a reference.
-_CLAIM_STEMS = (
-    *("dup", "dubl", "dpu", "dulp", "deup", " favo", "favuo", "in lieu"),
-    *("doublon", "doppelt", "dobbel", "дубл", "重复", "重複", "중복"),
-)
+_CLAIM_STEMS = ("dup", "dubl", "dpu", "dulp", "deup", " favo", "favuo", "in lieu")
 # These can make a claim beside a reference.
 _REFERRING_STEMS = (
     "same", "already", "supers", "superc", "subsum", "absorb", "encompass", "obsoleted", "replac", "track",
@@ -195,12 +193,13 @@ _REFERRING_STEMS = (
     "open about", "open for", "known limitation", "part of", "section of", "portion of", "aspect of",
     "piece of", "sub-", "subissue", "subbug", "fall under", "falls under", "falling under", "direct ",
     "discuss ", "closing for", "closed for", "double", "twice", "follow #", "follow http", "now under",
-    "now at", "meant", "correction", "make that", "should be", "should read", "同一", "同じ", "相同", "같은",
+    "now at", "meant", "correction", "make that", "should be", "should read",
     " is #", "'s #", "’s #", " is http", "'s http", "just #", "just http", "is issue", "is bug", "really #",
     "be #", "is basically", "is really", "is just", "is essentially", "similar", "identical", "exactly like",
-    "exactly as", "a better ", "differ", "let's", "lets ", "instead", "一样", "已有", "已经有", "已存在",
-    "既に", "이미", "because #", "because http", "since #", "since http", "as #", "as http", "that one",
-    "the other",
+    "exactly as", "a better ", "differ", "let's", "lets ", "instead", "because #", "because http",
+    "since #", "since http", "as #", "as http", "that one", "the other",
+    "answered", "asked", "raised", "brought up", "discussed", "repeat", "have #", "have http", "got #",
+    "copy of",
 )  # fmt: skip
 # These can change an earlier claim.
 _ANSWERING_STEMS = ("open", "clos", "fix", "works", "repro", "different", "unrelated", "resolved", "^")
@@ -211,12 +210,20 @@ _POINTING = re.compile(rf"\b(?:is|it's|just|really)\b[^.]{{0,30}}{REFERENCE_MARK
 def might_matter(text: str) -> bool:
     """Whether a comment could contain a claim; takes microseconds."""
     lower = text.lower()
-    return has_any(lower, _CLAIM_STEMS) or (could_refer(lower) and has_any(lower, _REFERRING_STEMS))
+    if _might_claim(lower):
+        return True
+    return could_refer(lower) and (
+        has_any(lower, _REFERRING_STEMS) or languages.language_of(lower) is not None
+    )
 
 
 def might_guess(body: str) -> bool:
     """Whether the body of an issue could call it a duplicate."""
-    return has_any(body.lower(), _CLAIM_STEMS)
+    return _might_claim(body.lower())
+
+
+def _might_claim(lower: str) -> bool:
+    return has_any(lower, _CLAIM_STEMS) or has_any(lower, languages.CLAIM_STEMS)
 
 
 def is_worth_reading(sentence: str) -> bool:
@@ -226,14 +233,6 @@ def is_worth_reading(sentence: str) -> bool:
     if REFERENCE_MARK in sentence:
         return has_any(sentence, _REFERRING_STEMS) or _POINTING.search(sentence) is not None
     return has_any(sentence, _BACK_STEMS) and has_any(sentence, _REFERRING_STEMS)
-
-
-def has_any(text: str, stems: tuple[str, ...]) -> bool:
-    """Whether the text contains one of the stems."""
-    for stem in stems:  # noqa: SIM110 - a generator takes twice the time
-        if stem in text:
-            return True
-    return False
 
 
 _SHORT = 300  # characters
@@ -247,6 +246,7 @@ class PreparedText:
         masked = mask(text)
         self.references = find_references(masked, issue.repo, former_names)
         self.hidden = hide_references(masked, self.references).lower().replace("’", "'")
+        self.language = languages.language_of(self.hidden)
         self.spans = sentence_spans(self.hidden)
         self._by_start = {reference.start: reference for reference in self.references}
         self._starts = list(self._by_start)
@@ -255,12 +255,12 @@ class PreparedText:
     def sentence(self, index: int) -> CodedSentence:
         """The sentence at an index, tokenised once."""
         if index not in self._sentences:
-            self._sentences[index] = tokenise(self.hidden, self.spans[index], self._by_start)
+            self._sentences[index] = tokenise(self.hidden, self.spans[index], self._by_start, self.language)
         return self._sentences[index]
 
     def sentences_worth_reading(self) -> dict[int, CodedSentence]:
         """By index, all sentences of a short text; of a long text the first and those that may matter."""
-        is_short = len(self.hidden) <= _SHORT
+        is_short = len(self.hidden) <= _SHORT or self.language is not None
         return {
             index: self.sentence(index)
             for index, (start, end) in enumerate(self.spans)

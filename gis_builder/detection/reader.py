@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from gis_builder.detection.lexicon import Code, code_pattern
 from gis_builder.detection.page import PreparedText
-from gis_builder.detection.rules import RULES, ClaimKind, ClaimRule, compile_rule
+from gis_builder.detection.rules import FOREIGN_RULES, RULES, ClaimKind, ClaimRule, compile_rule
 from gis_builder.detection.tokens import CodedSentence, Reference
 from gis_builder.store.records import IssueRef
 
@@ -70,15 +70,18 @@ _REQUIRED_CODES = {
     ClaimKind.SAME: {Code.SAME_AS, Code.SAME, Code.THIS, Code.SIMILAR_TO, Code.DIFFERENT},
     ClaimKind.TRACKED: {Code.TRACKED, Code.REPORTED, Code.COVERS, Code.PART_OF},
 }  # fmt: skip
-_COMPILED = {kind: [(rule, compile_rule(rule)) for rule in rules] for kind, rules in RULES.items()}
+_COMPILED, _FOREIGN_COMPILED = (
+    {kind: [(rule, compile_rule(rule)) for rule in rules] for kind, rules in table.items()}
+    for table in (RULES, FOREIGN_RULES)
+)
 
 
-def find_markers(codes: str) -> list[Marker]:
+def find_markers(codes: str, *, is_foreign: bool = False) -> list[Marker]:
     """The markers of a sentence in order; if two overlap, the earlier rule wins."""
     markers: list[Marker] = []
     covered = bytearray(len(codes))
     present = frozenset(codes)
-    for kind, rules in _COMPILED.items():
+    for kind, rules in (_FOREIGN_COMPILED if is_foreign else _COMPILED).items():
         if present.isdisjoint(_REQUIRED_CODES[kind]):
             continue
         for rule, pattern in rules:
@@ -103,6 +106,10 @@ _DENIAL = code_pattern(
     r"NOT (?!WORD{0,2} SEARCH) [^COMMA AND CLOSE REFERENCE NO FAVOUR]{0,5} $"
     r"| [NO NOT] COMMA? NOT [^COMMA AND CLOSE REFERENCE]{0,5} $"  # "no, not a ..."
 )
+# The same on either side of the marker, for languages with another order of words.
+_FOREIGN_DENIAL = code_pattern("NOT [^COMMA AND CLOSE]{0,9} $")
+_DENIED_AFTER = code_pattern("[^COMMA AND CLOSE REFERENCE]{0,5} NOT")
+_HEDGED_AFTER = code_pattern("[^CLOSE]{0,9} [MAYBE IF]")
 _HEDGE = code_pattern(r"[MAYBE IF] [^AND]{0,9} $")  # "I think that this is a ...", "if it is a ..."
 _OF_A_FIX = code_pattern(
     r"(?<!AS) FIXED [^REFERENCE COMMA CLOSE]{0,3} $"
@@ -201,7 +208,7 @@ class SentenceReader:
 
     def claims(self) -> Iterator[Claim]:
         """The claims of the sentence, in order."""
-        markers = find_markers(self.sentence.codes)
+        markers = find_markers(self.sentence.codes, is_foreign=self.sentence.is_foreign)
         # "Same cause as in #1, closed that one as a duplicate of this": both claims are about #1.
         is_reversed = any(marker.is_reversed for marker in markers)
         for marker in markers:
@@ -218,14 +225,26 @@ class SentenceReader:
         rule = marker.rule
         if self._is_preceded(_IN_VAIN, marker, 12) or (rule.opens_list and not self._ends_in_colon()):
             return False
+        codes = self.sentence.codes
+        if self.sentence.is_foreign and marker.targets is None and Code.CLOSE not in codes:
+            return codes[: marker.start][-1:] != Code.WORD  # the data are duplicated, not the issue
         if rule.must_close:
             near = self.page.near(self.index)
             if Code.CLOSE not in near or says_fixed(near):
                 return False
         if rule.is_open_question and not self.sentence.is_question:
             return False
+        if self._is_quoted(marker):
+            return False
         # "The fix was the same as for #1."
         return marker.kind is ClaimKind.DUPLICATE or not self._is_preceded(_OF_A_FIX, marker, 8)
+
+    def _is_quoted(self, marker: Marker) -> bool:
+        """Whether marker and targets are a quotation: the log has "duplicate of #1"."""
+        (start, _), (_, end) = (
+            self.sentence.spans[i] for i in (marker.start, (marker.targets or (0, 1))[1] - 1)
+        )
+        return self.page.hidden[start - 1 : start] == '"' == self.page.hidden[end : end + 1]
 
     def _claim(self, marker: Marker) -> Claim:
         page, sentence = self.page, self.sentence
@@ -277,16 +296,29 @@ class SentenceReader:
         sentence = self.sentence
         if sentence.is_question and not sentence.codes.startswith(Code.CLOSE):
             return Stance.OPEN if marker.rule.is_open_question else Stance.ASKED
-        if self._is_preceded(_DENIAL, marker, 9):
+        if self._is_denied(marker):
             return Stance.DENIED
-        if Code.UNDECIDED in sentence.codes or self._is_qualified(marker):
+        is_likeness = marker.kind is not ClaimKind.DUPLICATE
+        is_condition = is_likeness and self.page.hidden.startswith("if ", self.start)
+        if is_condition or Code.UNDECIDED in sentence.codes or self._is_qualified(marker):
             return Stance.OPEN
-        return Stance.HEDGED if self._is_preceded(_HEDGE, marker, 12) else Stance.ASSERTED
+        is_hedged = self._is_preceded(_HEDGE, marker, 12) or self._is_followed(_HEDGED_AFTER, marker)
+        return Stance.HEDGED if is_hedged else Stance.ASSERTED
+
+    def _is_denied(self, marker: Marker) -> bool:
+        if not self.sentence.is_foreign:
+            return self._is_preceded(_DENIAL, marker, 9)
+        return self._is_preceded(_FOREIGN_DENIAL, marker, 12) or self._is_followed(_DENIED_AFTER, marker)
+
+    def _is_followed(self, by: re.Pattern[str], marker: Marker) -> bool:
+        return self.sentence.is_foreign and by.match(self.sentence.codes, marker.end) is not None
 
     def _is_qualified(self, marker: Marker) -> bool:
         """Whether the sentence also names a difference: "the same cause, but another symptom"."""
         if marker.kind is not ClaimKind.SAME or Code.CLOSE in self.sentence.codes:
             return False
+        if self.sentence.is_foreign and Code.DIFFERENT in self.sentence.codes:
+            return True
         marker_end = self.sentence.spans[marker.end - 1][1]
         return _BUT_DIFFERENT.search(self.page.hidden, marker_end, self.end) is not None
 

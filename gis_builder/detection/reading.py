@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
-from gis_builder.detection.lexicon import Code
-from gis_builder.detection.page import PreparedText, has_any, mask, might_guess
+from gis_builder.detection.lexicon import Code, has_any
+from gis_builder.detection.page import PreparedText, mask, might_guess
 from gis_builder.detection.reader import (
     AGREEMENT,
     DISAGREEMENT,
@@ -25,6 +25,7 @@ from gis_builder.detection.reader import (
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.detection.tokens import REFERENCE_MARK, find_references
 from gis_builder.store.records import IssueRef
+from pairkit.similarity.terms import segmented
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,7 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Text
         speaks_of_duplicates=Code.DUPLICATE in codes,
         reopens=any(map(is_reopening, sentences)),
         is_closing=Code.CLOSE in codes,
-        words=len(page.hidden.split()),
+        words=len(segmented(page.hidden).split()),
     )
 
 

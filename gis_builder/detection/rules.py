@@ -112,8 +112,6 @@ _DUPLICATES = _rules(r"""
         (?P<marker>DUPLICATE) ISSUE? OF ARTICLE? THAT_ONE
     Dup: #1
         (?P<marker>DUPLICATE) ISSUE? [COMMA ARTICLE]{0,3} SEE? [ARTICLE ISSUE COMMA]{0,2} TARGETS
-    重複です #1
-        (?P<marker>DUPLICATE) FILLER{1,2} COMMA? SEE? TARGETS
     This has many duplicates (e.g. #1), closing. [must_close]
         (?<![REFERENCE THAT_ONE]) (?P<marker>HAS_DUPLICATES) [^REFERENCE DUPLICATE FAVOUR SAME_AS
         QUESTION]{0,5}? TARGETS
@@ -121,13 +119,16 @@ _DUPLICATES = _rules(r"""
         (?P<marker>DUPLICATE) ISSUE? (?:(?:IS WORD)? COMMA [^REFERENCE DUPLICATE FAVOUR SAME_AS TRACKED
         FIXED RELATED DIFFERENT QUESTION]{0,4})? SEE [ARTICLE ISSUE OF COMMA FILLER]{0,3} TARGETS
     This duplicates #1.
-        (?:^ | (?<=THIS) | (?<=[THIS FILLER] FILLER) | (?<=COMMA) | (?<=THIS MAYBE) | (?<=THIS [WORD
+        (?:^ | (?<=THIS) | (?<=[THIS FILLER] FILLER) | (?<=COMMA) | (?<=THIS [MAYBE ISSUE]) | (?<=THIS [WORD
         FILLER])) (?P<marker>DUPLICATES) ARTICLE? ISSUE? COMMA? TARGETS
     Duplicated, as it were, by #1.
-        (?P<marker>DUPLICATED) [^REFERENCE DUPLICATE FAVOUR FIXED QUESTION]{0,8}? [BY OF] ARTICLE? ISSUE?
-        TARGETS
-    与 #1 重复
-        TARGETS WORD{0,3} (?P<marker>DUPLICATE) (?!ISSUE? [OF REFERENCE SEE])
+        (?<!ARTICLE) (?P<marker>DUPLICATED) [^REFERENCE DUPLICATE FAVOUR FIXED QUESTION]{0,8}? [BY OF]
+        ARTICLE? ISSUE? TARGETS
+    Issue duplicated, see #1.
+        (?: ^ | (?<=[THIS IS AS CLOSE COMMA ISSUE FILLER ARTICLE])) (?P<marker>DUPLICATED) ISSUE?
+        (?:COMMA{0,2} SEE)? [COMMA ARTICLE ISSUE BY]{0,3} TARGETS
+    #1 duplicated
+        ^ TARGETS (?P<marker>DUPLICATED) (?=COMMA | $)
     A dup of issues like: [opens_list]
         (?P<marker>DUPLICATE) OF ARTICLE? [FILLER WORD]{0,2} ISSUE [^REFERENCE QUESTION]{0,3} COMMA $
     # No target near the marker; excludes "duplicate code", "the duplicate symbol", "disallow duplicate keys".
@@ -174,10 +175,8 @@ _LIKENESSES = _rules(r"""
     This is the same issue as that one. [points_back]
         (?P<marker>SAME_AS) ARTICLE? THAT_ONE
     #1 is exactly the same bug.
-        TARGETS COMMA? (?:WHICH COMMA?)? (?:[MAYBE FILLER]{0,2} IS | MAYBE) [FILLER MAYBE ARTICLE IS ALSO
-        ISSUE]{0,4} (?P<marker>SAME)
-    和 #1 同一个问题
-        TARGETS WORD{0,2} (?P<marker>SAME)
+        TARGETS COMMA? (?:[WHICH THIS] COMMA?)? (?:[MAYBE FILLER]{0,2} IS | MAYBE) [FILLER MAYBE ARTICLE
+        IS ALSO ISSUE]{0,4} (?P<marker>SAME)
     The very same problem: #1
         (?P<marker>SAME) [COMMA AS BY]{0,2} ARTICLE? ISSUE? TARGETS
     Very similar to #1, closing. [must_close]
@@ -202,7 +201,7 @@ _TRACKED = _rules(r"""
     It is tracked in the other issue. [points_back]
         (?P<marker>TRACKED) ARTICLE? THAT_ONE
     #1 is the tracking issue.
-        TARGETS [FILLER MAYBE]{0,2} IS [FILLER MAYBE]{0,2} ARTICLE? WORD? (?P<marker>TRACKED)
+        TARGETS [FILLER MAYBE]{0,2} IS [FILLER MAYBE]{0,2} ARTICLE? WORD? (?P<marker>TRACKED) (?!ARTICLE WORD)
     I think #1 covers the same thing.
         TARGETS [WORD FILLER ALSO MAYBE IS OF]{0,4} (?P<marker>COVERS) (?=[THIS ARTICLE SAME THAT_ONE COMMA]
         | $)
@@ -221,6 +220,46 @@ RULES = {
     ClaimKind.SAME: _LIKENESSES,
     ClaimKind.TRACKED: _TRACKED,
 }
+
+
+# In other languages the target comes before or after the marker, with other words between.
+_ANY_ORDER = r"""
+    #2 is a duplicate of #1.
+        SUBJECT [^REFERENCE COMMA CLAIM]{0,2} IS [^REFERENCE COMMA CLAIM]{0,4} (?P<marker>[CLAIM]) [OF ARTICLE
+        ISSUE]{0,2} TARGETS
+    #2 #1 duplicates.
+        SUBJECT IS [^REFERENCE COMMA CLAIM]{0,2} TARGETS [^REFERENCE COMMA CLAIM]{0,4} (?P<marker>[CLAIM])
+    #1 with the same problem.
+        TARGETS [^REFERENCE CLAIM QUESTION DIFFERENT RELATED FIXED COMMA]{0,8}? (?P<marker>[CLAIM])
+    The same problem as #1.
+        (?P<marker>[CLAIM]) [^REFERENCE CLAIM QUESTION DIFFERENT RELATED FIXED NOT]{0,8}? TARGETS
+    #1: the same problem
+        TARGETS COMMA [^REFERENCE CLAIM QUESTION DIFFERENT RELATED FIXED COMMA]{0,6}? (?P<marker>[CLAIM])
+"""
+_ALONE = _rules(r"""
+    Duplicate.
+        ^ [THIS IS ARTICLE FILLER MAYBE NOT COMMA YES THANKS ISSUE]{0,6} (?P<marker>DUPLICATE) [FILLER COMMA
+        MAYBE NOT IS THIS ISSUE THANKS]{0,6} $
+    Closing as duplicate.
+        CLOSE [^REFERENCE QUESTION]{0,9} (?P<marker>DUPLICATE)
+    A duplicate, so I'm closing it.
+        (?P<marker>DUPLICATE) (?=[^REFERENCE QUESTION]{0,9} CLOSE)
+""")
+
+
+def _with_other_orders(kind: ClaimKind) -> list[ClaimRule]:
+    table = _ANY_ORDER.replace("CLAIM", " ".join(CODES[kind]))
+    return [*_rules(table), *RULES[kind], *(_ALONE if kind is ClaimKind.DUPLICATE else ())]
+
+
+# The codes of the words that make a claim in a language other than English.
+CODES = {
+    ClaimKind.DUPLICATE: ("DUPLICATE", "DUPLICATES", "DUPLICATED"),
+    ClaimKind.FAVOUR: ("FAVOUR", "MOVED"),
+    ClaimKind.SAME: ("SAME", "SAME_AS"),
+    ClaimKind.TRACKED: ("TRACKED", "REPORTED"),
+}
+FOREIGN_RULES = {kind: _with_other_orders(kind) for kind in RULES}
 
 
 def compile_rule(rule: ClaimRule) -> re.Pattern[str]:

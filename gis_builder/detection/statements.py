@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from gis_builder.detection.page import has_any, mask, might_guess, might_matter
+from gis_builder.detection import languages
+from gis_builder.detection.lexicon import has_any
+from gis_builder.detection.page import mask, might_guess, might_matter
 from gis_builder.detection.reading import TextReading, read, read_body
 from gis_builder.detection.tokens import find_references
 from gis_builder.store.records import GITHUB, Comment, Event, Issue, IssueRef, Thread
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
-_DUPLICATE_LABEL = re.compile(r"\bdup(?:e|licated?|licates)?\b|重复|重複|중복", re.IGNORECASE)
+_DUPLICATE_LABEL = re.compile(r"\bdup(?:e|licated?|licates)?\b", re.IGNORECASE)
 _EDIT_NOTE = re.compile(
     r"^\W{0,4}(?:edit(?:ed)?|updated?|upd|eta)\b[^:\n]{0,30}?[:\-–—\])*]+"
     r"(?P<note>[^\n]++(?:\n(?![^\S\n]*+\n)[^\n]++)*+)",
@@ -111,7 +113,7 @@ def read_marks(thread: Thread) -> TrackerMarks:
             in_force.pop(event.target, None)  # keeps the newest mark last
             in_force[event.target] = event
     marked = [e for e in in_force.values() if reopened_at is None or e.created_at > reopened_at]
-    is_labelled = any(_DUPLICATE_LABEL.search(label) for label in issue.labels)
+    is_labelled = any(map(_says_duplicate, issue.labels))
     is_marked = any(event.target is None for event in marked)
     imported = _imported_mark(thread, reopened_at)
     return TrackerMarks(
@@ -124,6 +126,10 @@ def read_marks(thread: Thread) -> TrackerMarks:
         or imported is not None
         or (is_labelled and not unmarked),
     )
+
+
+def _says_duplicate(label: str) -> bool:
+    return _DUPLICATE_LABEL.search(label) is not None or has_any(label.lower(), languages.CLAIM_STEMS)
 
 
 def _imported_mark(thread: Thread, reopened_at: str | None) -> ImportedMark | None:

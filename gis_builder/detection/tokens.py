@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 
-from gis_builder.detection.lexicon import PHRASES, UNSPACED_PHRASES, WORDS, Code, code_pattern
+from gis_builder.detection import languages
+from gis_builder.detection.lexicon import PHRASES, SIGNS, WORDS, Code, code_pattern
 from gis_builder.store.records import IssueRef
 
 Span = tuple[int, int]
@@ -35,9 +36,11 @@ _REFERENCE = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-# Words before "#12" that show that it is a number in another tracker.
+# Words before "#12" that show that it is a number in another tracker or list.
 _OTHER_REGISTER = re.compile(
-    r"\b(?:rfcs?|peps?|jeps?|jira|bugzilla|gcc|gitlab|cve)(?: (?:pr|issue|pull request|bug))?[ :]*\Z",
+    r"\b(?:(?:rfcs?|peps?|jeps?|jira|bugzilla|gcc|gitlab|cve)(?: (?:pr|issue|pull request|bug))?"
+    r"|lines?|steps?|rows?|columns?|pages?|sections?|chapters?|points?|options?|examples?|attempts?|builds?"
+    r"|revisions?|figures?|slides?|tips?|comments?|answers?|questions?|items?|notes?|goals?|rules?)[ :]*\Z",
     re.IGNORECASE,
 )
 _PULL_BEFORE = re.compile(r"\b(?:pr|pull request) ?\Z", re.IGNORECASE)
@@ -171,26 +174,34 @@ _REFERENCE_LIST = code_pattern(
 def _phrases() -> list[str]:
     """Each phrase as a branch; its empty group is last, so that a wrong first letter ends the branch."""
     spaced = [
-        f"(?:{rule.replace(' ', _GAP)})(?!\\w)(?P<{code}_{i}>)" for i, (code, rule) in enumerate(PHRASES)
+        f"(?:{rule.replace(' ', _GAP)})(?!\\w)(?P<{code.name}_{i}>)" for i, (code, rule) in enumerate(PHRASES)
     ]
-    return spaced + [f"(?:{rule})(?P<{code}_u{i}>)" for i, (code, rule) in enumerate(UNSPACED_PHRASES)]
+    return spaced + [f"(?:{rule})(?P<{code.name}_s{i}>)" for i, (code, rule) in enumerate(SIGNS)]
 
 
-_TOKEN = re.compile(
-    "|".join(
-        [
-            r"(?P<blank>[ \t]++)",
-            rf"(?P<reference>{REFERENCE_MARK}{_REST_OF_REFERENCE}*+)",
-            *_phrases(),
-            r"(?P<abbreviation>(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl)\.)",
-            r"(?P<cjk>[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])",
-            r"(?P<word>@?[^\W_]++(?:['.-][^\W_]++)*+)",
-            r"(?P<and>[&+/])",
-            r"(?P<ask>\?)",
-            r"(?P<lesser>[,:;()\[\]、，：（）—–\n]|(?<!-)-++(?=\s)|->|=>|→|⇒|…)",
-        ]
+@cache
+def _token(language: str | None) -> re.Pattern[str]:
+    """The pattern of a token; the phrases of another language come before the English."""
+    letter = rf"(?:(?!{_UNSPACED})[^\W_])" if language else r"[^\W_]"
+    foreign = languages.phrases(language, _GAP) if language else []
+    return re.compile(
+        "|".join(
+            [
+                r"(?P<blank>[ \t]++)",
+                rf"(?P<reference>{REFERENCE_MARK}{_REST_OF_REFERENCE}*+)",
+                *(f"{pattern}(?P<{code.name}_f{i}>)" for i, (code, pattern) in enumerate(foreign)),
+                *_phrases(),
+                r"(?P<abbreviation>(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl)\.)",
+                rf"(?P<cjk>{_UNSPACED})",
+                rf"(?P<word>@?{letter}++(?:['.-]{letter}++)*+)",
+                r"(?P<and>[&+/])",
+                r"(?P<ask>\?)",
+                r"(?P<lesser>[,:;()\[\]、，：（）—–\n]|(?<!-)-++(?=\s)|->|=>|→|⇒|…)",
+            ]
+        )
     )
-)
+
+
 # The stops come first and lookbehinds follow, so that the engine skips from stop to stop instead of looking
 # behind at every character.
 _SENTENCE_END = re.compile(
@@ -203,7 +214,9 @@ _SENTENCE_END = re.compile(
     rf"|(?!(?<=[.;])\s{{1,3}}(?:see|cf\.?) {REFERENCE_MARK}))"
     r"[.!?;]*+(?=[\s)\]*_\"']|\Z)[)\]*_\"']*+"
     r"|(?<=[。！？；])"
-    r"|(?<=\n)(?:[ \t]*+\n\s*+|(?=[ \t]*+(?:[-*+]|\d{1,9}[.)])[ ])))"
+    r"|(?<=\n)(?:[ \t]*+\n\s*+|(?=[ \t]*+(?:[-*+]|\d{1,9}[.)])[ ]))"
+    # "Duplicate of #1", and on the next line "Duplicate of #2"
+    rf"|(?<=[{REFERENCE_MARK}{_REST_OF_REFERENCE}]\n)(?=dup(?:licat)?e? of ))"
 )
 
 
@@ -215,6 +228,7 @@ class CodedSentence:
     spans: tuple[Span, ...]
     references: tuple[tuple[Reference, ...], ...]  # several if the token is a list
     is_question: bool
+    is_foreign: bool = False
 
 
 def hide_references(text: str, references: Sequence[Reference]) -> str:
@@ -246,18 +260,23 @@ def _pieces(text: str, start: int, end: int) -> Iterator[Span]:
     yield start, end
 
 
-def tokenise(text: str, span: Span, by_start: dict[int, Reference]) -> CodedSentence:
+def tokenise(
+    text: str, span: Span, by_start: dict[int, Reference], language: str | None = None
+) -> CodedSentence:
     """Tokenise one sentence of a lower-case text with hidden references."""
     codes: list[str] = []
     spans: list[Span] = []
-    for match in _TOKEN.finditer(text, *span):
+    for match in _token(language).finditer(text, *span):
         group = match.lastgroup or ""
         if group != "blank":
             codes.append(_code(group, match))
             spans.append(match.span())
     references = [(by_start[start],) if start in by_start else () for start, _ in spans]
     is_question = "?" in text[max(0, span[1] - 4) : span[1]] or "？" in text[max(0, span[1] - 2) : span[1]]
-    return _with_lists(CodedSentence("".join(codes), tuple(spans), tuple(references), is_question))
+    is_question = is_question or (language is not None and Code.QUESTION in codes)
+    return _with_lists(
+        CodedSentence("".join(codes), tuple(spans), tuple(references), is_question, language is not None)
+    )
 
 
 def _with_lists(sentence: CodedSentence) -> CodedSentence:
@@ -282,9 +301,10 @@ def _with_lists(sentence: CodedSentence) -> CodedSentence:
 def _code(group: str, match: re.Match[str]) -> str:
     if group == "word":
         return code_of(match.group())
-    return _CODE_OF_GROUP.get(group) or group.partition("_")[0]
+    return _CODE_OF_GROUP.get(group) or _CODE_OF_NAME[group.rpartition("_")[0]]
 
 
+_CODE_OF_NAME = dict(Code.__members__)
 _CODE_OF_GROUP = {
     "reference": Code.REFERENCE,
     "abbreviation": Code.SEE,

@@ -13,9 +13,13 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from gis_builder.detection.lexicon import code_pattern
+from gis_builder.detection.lexicon import Code, code_pattern
+from gis_builder.detection.page import PreparedText
+from gis_builder.detection.reader import find_markers
+from gis_builder.detection.rules import ClaimKind
 from gis_builder.detection.tokens import Span
 from gis_builder.pairing.references import IssueMention
+from gis_builder.store.records import IssueRef
 
 
 class NoteCode(StrEnum):
@@ -123,6 +127,7 @@ _SAME_GATE = re.compile(
     r"[Ss]ame|[Ii]dentical|[Ff]avou?r of|[a-z]ed by|[Rr]eported|[Tt]racked|[Ff]iled|[Rr]aised"
 )
 _MAX_LINE = 1500
+_ANY_ISSUE = IssueRef("", 0)
 
 
 class _Token(NamedTuple):
@@ -147,7 +152,25 @@ def find_duplicate_notes(text: str, references: list[IssueMention]) -> list[Span
         if done - start <= _MAX_LINE:  # a longer line is data, not prose
             in_line = references[bisect_left(starts, start) : bisect_left(starts, done)]
             spans += _notes(text, start, done, [r.span for r in in_line if r.end <= done])
-    return spans
+    return spans or list(_notes_in_other_languages(text))
+
+
+def _notes_in_other_languages(text: str) -> Iterator[Span]:
+    """The clauses that the detector takes for claims: with a target, or of nothing else."""
+    page = PreparedText(text, _ANY_ISSUE, ())
+    for index, (_, end) in enumerate(page.spans if page.language else ()):
+        sentence = page.sentence(index)
+        codes = sentence.codes
+        ends = [
+            position
+            for marker in find_markers(codes, is_foreign=True)
+            if marker.targets or (marker.kind is ClaimKind.DUPLICATE and Code.WORD not in codes)
+            for position in (marker.start, marker.end, *(marker.targets or ()))
+        ]
+        if ends:  # from the comma before to the comma behind, or all if it says that the issue is closed
+            first = 0 if Code.CLOSE in codes else codes.rfind(Code.COMMA, 0, min(ends)) + 1
+            comma = -1 if Code.CLOSE in codes else codes.find(Code.COMMA, max(ends))
+            yield sentence.spans[first][0], end if comma < 0 else sentence.spans[comma][first == 0]
 
 
 def _notes(text: str, start: int, end: int, references: list[Span]) -> Iterator[Span]:

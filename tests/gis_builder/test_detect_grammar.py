@@ -14,7 +14,7 @@ from gis_builder.detection.lexicon import Code
 from gis_builder.detection.page import mask
 from gis_builder.detection.reader import find_markers
 from gis_builder.detection.reading import read
-from gis_builder.detection.rules import RULES, ClaimRule, compile_rule
+from gis_builder.detection.rules import FOREIGN_RULES, RULES, ClaimRule, compile_rule
 from gis_builder.detection.tokens import (
     CodedSentence,
     code_of,
@@ -155,7 +155,7 @@ def sentences(text: str) -> list[CodedSentence]:
     ("words", "code"),
     [
         ("duplicate dup dupe duplcate dupilcate duplicat duplciate dublicate dulpicate", Code.DUPLICATE),
-        ("duplikat doublon duplicado semi-dup", Code.DUPLICATE),
+        ("duplikat duplicado semi-dup", Code.DUPLICATE),
         ("duplicates dupilcates", Code.DUPLICATES),
         ("duplicated", Code.DUPLICATED),
         ("duplication duplicating deduplicate duplex replicate dump update double", Code.WORD),
@@ -174,7 +174,6 @@ def test_typos_and_translations_of_duplicate(words: str, code: Code) -> None:
         ("same\nissue as #1", ["SAME_AS REFERENCE"]),
         ("See e.g. #1. Done!", ["SEE SEE REFERENCE", "FIXED"]),
         ("Dupe of ^---", ["DUPLICATE OF THAT_ONE"]),
-        ("和 #1 重复", ["WORD REFERENCE DUPLICATE"]),
         ("- one #1\n- two #2", ["ARTICLE REFERENCE COMMA", "WORD REFERENCE"]),
     ],
 )
@@ -216,7 +215,7 @@ def test_each_example_matches_its_rule_and_no_earlier_one(rule: ClaimRule) -> No
 
 def test_rules_span_a_bounded_number_of_tokens() -> None:
     unbounded = re.compile(r"(?<!\\)[*+]|\{\d+,\}")
-    for rule in chain(*RULES.values()):
+    for rule in chain(*RULES.values(), *FOREIGN_RULES.values()):
         assert not unbounded.search(rule.pattern), rule.example
 
 

@@ -145,9 +145,9 @@ def test_claims(expected: str, text: str) -> None:
             I think this is a duplicate of #1
             This may or may not be a dup of #1
             Possibly a dup of #1. Closing.
-            Nominating for closing as a dupe of #1.
             I propose to close this as a duplicate of #1
         open
+            Nominating for closing as a dupe of #1.
             Not sure if this is a dup of #1
             Maybe dup of #1, maybe our own bug.
             Possibly a dup of #1. No way to tell.

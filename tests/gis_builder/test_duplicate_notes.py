@@ -36,6 +36,10 @@ def without(text: str) -> str:
         ("Already tracked in #12.", ""),
         ("Duplicate of [the crash on start](https://github.com/o/n/issues/3)", ""),
         ("Not a duplicate of #12", ""),
+        ("Es hängt. Ist das ein Duplikat von #12? Bei mir auch.", "Es hängt. Bei mir auch."),
+        ("Même problème que #12, mais le journal reste vide", "mais le journal reste vide"),
+        ("打不开。与 #12 重复。", "打不开。"),
+        ("#12 と同じ問題です。落ちます。", "落ちます。"),
     ],
 )
 def test_notes_are_removed(text: str, left: str) -> None:
@@ -48,7 +52,14 @@ def test_notes_are_removed(text: str, left: str) -> None:
         *("error: duplicate definition of value `foo`", "Duplicate symbols when linking"),
         *("Find duplicates in a list", "Removing duplicate rows is slow since #12", "`dup` and dup2 leak"),
         *("call dup(fd) twice", "It shows (duplicate) results", "a full-duplex channel of #12"),
-        *("a 16 dp margin", "The error message is the same as in #12 but longer", "nothing of the kind"),
+        *(
+            "Die Zeile wird doppelt angezeigt",
+            "重复点击按钮会崩溃",
+            "数据重复",
+            "行が重複します",
+            "a 16 dp margin",
+        ),
+        *("The error message is the same as in #12 but longer", "nothing of the kind"),
     ],
 )
 def test_other_texts_stay(text: str) -> None:
