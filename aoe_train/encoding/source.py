@@ -27,9 +27,11 @@ def open_source(path: Path, columns: Mapping[str, str] | None = None) -> TextSou
     if path.name.lower().endswith((".txt", ".txt.gz")):
         if columns:
             raise ConfigError(f"--columns text={columns.get('text')}: {path} has no columns; leave it out")
+        if not path.is_file():
+            raise DataError("no such file", path=path)
         return RowSource(path, "text", partial(_text_rows, path))
     from pairkit.dataset.columns import text_column  # takes a while to import
-    from pairkit.dataset.tables import has_header, is_parquet, table_rows
+    from pairkit.dataset.tables import has_header, is_parquet, sheet_of, table_rows
 
     if is_parquet(path):
         batches = ParquetBatches(path)
@@ -38,7 +40,7 @@ def open_source(path: Path, columns: Mapping[str, str] | None = None) -> TextSou
     _, first = next(rows(), (1, None))
     if first is None:
         raise DataError("has no rows; expected at least one", path=path)
-    return RowSource(path, text_column([*first], str(path), columns), rows)
+    return RowSource(sheet_of(path)[0], text_column([*first], str(path), columns), rows)
 
 
 def _text_rows(path: Path) -> Iterator[tuple[int, Row]]:

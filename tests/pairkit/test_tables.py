@@ -204,6 +204,10 @@ def test_spreadsheets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = read_pairs(path, rules=label_rules(None, None, "skip"))["train"]
     assert found.select("text1", "text2", "label", "id").rows() == [(*ROWS[0], 7), (*ROWS[1], 8)]
     assert [*table_rows(tmp_path / "a.xlsx:B")] == [(2, {"text": "x"})]
+    assert [*read_values(f"{path}:B", None)] == [(f"{path}:B", 2, "x")]
+    assert read_index_rows(f"{path}:B").texts == ["x"]
+    sheet = open_source(tmp_path / "a.xlsx:B")
+    assert (sheet.path, [*sheet.values()]) == (path, [(2, "x")])
     with pytest.raises(DataError, match=r"a\.xlsx: no sheet 'C'; there are Pairs, B"):
         read_pairs(f"{path}:C")
     monkeypatch.setattr(table_limits, "FREE_BYTES", 0)
