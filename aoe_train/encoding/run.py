@@ -104,7 +104,8 @@ def encode_file(
         made_of = {
             "parts": [_FORMAT, part_texts],
             "text column": source.column,
-            "input": sha256(file),
+            "input": sha256(source.path),
+            **({} if source.path == file else {"sheet": file.name}),
             **settings,
             **_quantization_record(quantize, ranges),
         }

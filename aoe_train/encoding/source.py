@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairkit.app.errors import ConfigError, DataError
-from pairkit.dataset.columns import text_column
 from pairkit.dataset.parquet_batches import ParquetBatches
-from pairkit.dataset.tables import has_header, is_lines, is_parquet, table_rows
+from pairkit.system.lines import note_once, read_text_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,8 +24,15 @@ _BLOCK_ROWS = 4096
 
 def open_source(path: Path, columns: Mapping[str, str] | None = None) -> TextSource:
     """Open a file by its extension."""
-    if columns and is_lines(path):
-        raise ConfigError(f"--columns text={columns.get('text')}: {path} has no columns; leave it out")
+    if path.name.lower().endswith((".txt", ".txt.gz")):
+        if columns:
+            raise ConfigError(f"--columns text={columns.get('text')}: {path} has no columns; leave it out")
+        if not path.is_file():
+            raise DataError("no such file", path=path)
+        return RowSource(path, "text", partial(_text_rows, path))
+    from pairkit.dataset.columns import text_column  # takes a while to import
+    from pairkit.dataset.tables import has_header, is_parquet, sheet_of, table_rows
+
     if is_parquet(path):
         batches = ParquetBatches(path)
         return ParquetSource(path, text_column(batches.schema.names, str(path), columns), batches)
@@ -34,7 +40,19 @@ def open_source(path: Path, columns: Mapping[str, str] | None = None) -> TextSou
     _, first = next(rows(), (1, None))
     if first is None:
         raise DataError("has no rows; expected at least one", path=path)
-    return RowSource(path, text_column([*first], str(path), columns), rows)
+    return RowSource(sheet_of(path)[0], text_column([*first], str(path), columns), rows)
+
+
+def _text_rows(path: Path) -> Iterator[tuple[int, Row]]:
+    """The lines of a text file without blank ones, which are counted."""
+    blank = 0
+    for row, line in read_text_lines(path):
+        if line.strip():
+            yield row, {"text": line.rstrip("\r\n")}
+        else:
+            blank += 1
+    if blank:
+        note_once("%s: %d blank lines left out", path, blank)
 
 
 def texts(source: TextSource) -> Iterator[str]:

@@ -83,10 +83,9 @@ def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
 def table_rows(
     path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows of a table or a text file by column name, with their numbers; read one by one if possible.
+    """Rows of a table by column name, with their numbers; read one by one if possible.
 
-    `broken` gets the errors of single rows, which are then left out; without it they are raised. Blank lines
-    of a text file are left out.
+    `broken` gets the errors of single rows, which are then left out; without it they are raised.
     """
     kind = format_of(path)
     if kind in _SEPARATED:
@@ -94,15 +93,6 @@ def table_rows(
         yield from ((row, dict(zip_longest(names, cells, fillvalue=""))) for row, cells in found)
     elif kind in _JSON_LINES:
         yield from read_objects(path, broken)
-    elif kind == ".txt":
-        blank = []
-        for row, line in read_text_lines(path):
-            if line.strip():
-                yield row, {"text": line.rstrip("\r\n")}
-            else:
-                blank.append(row)
-        if blank:
-            note_once("%s: %d blank lines left out, the first is %d", path, len(blank), blank[0])
     else:
         yield from enumerate(read_table(path).iter_rows(named=True), first_row(path))
 

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from aoe_train.encoding.source import open_source
 from aoe_train.searching.text_rows import read_rows as read_index_rows
 from llm_labeler.dataset.texts import read_values
 from pairkit.app.errors import DataError
@@ -156,8 +157,8 @@ def test_missing_values_are_counted(tmp_path: Path) -> None:
 
 def test_blank_lines_of_a_text_file_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = put(tmp_path, "a.txt", b"one\n\n two\n\n")
-    assert [*table_rows(path)] == [(1, {"text": "one"}), (3, {"text": " two"})]
-    assert "2 blank lines left out, the first is 2" in caplog.text
+    assert [*open_source(path).values()] == [(1, "one"), (3, " two")]
+    assert "2 blank lines left out" in caplog.text
     for source in (path, ["one", "", " two", ""]):
         assert read_rows(source)["train"]["text"].to_list() == ["one", " two"]
 
@@ -203,6 +204,10 @@ def test_spreadsheets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = read_pairs(path, rules=label_rules(None, None, "skip"))["train"]
     assert found.select("text1", "text2", "label", "id").rows() == [(*ROWS[0], 7), (*ROWS[1], 8)]
     assert [*table_rows(tmp_path / "a.xlsx:B")] == [(2, {"text": "x"})]
+    assert [*read_values(f"{path}:B", None)] == [(f"{path}:B", 2, "x")]
+    assert read_index_rows(f"{path}:B").texts == ["x"]
+    sheet = open_source(tmp_path / "a.xlsx:B")
+    assert (sheet.path, [*sheet.values()]) == (path, [(2, "x")])
     with pytest.raises(DataError, match=r"a\.xlsx: no sheet 'C'; there are Pairs, B"):
         read_pairs(f"{path}:C")
     monkeypatch.setattr(table_limits, "FREE_BYTES", 0)
