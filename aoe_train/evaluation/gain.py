@@ -49,7 +49,7 @@ class Gain:
 
     @property
     def word(self) -> Word:
-        """`better` if the interval is above 0, `worse` if below; else, or of too few pairs, `inconclusive`."""
+        """`better` if the interval is above 0, `worse` if below; else or with few pairs, `inconclusive`."""
         if too_few(self.pairs, self.rarer):
             return "inconclusive"
         if self.ahead.interval.low > 0:

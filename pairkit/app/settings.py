@@ -94,7 +94,8 @@ def argument(name: str, value: Any, kind: Any) -> Any:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
         first = error.errors()[0]  # of a whole table, only the part in question is shown
-        message, found = first["msg"].removeprefix("Value error, "), one_line(repr(first["input"]), 100)
+        part = value if first["type"] == "missing" else first["input"]
+        message, found = first["msg"].removeprefix("Value error, "), one_line(repr(part), 100)
         raise ConfigError(f"{name} = {found}: {message[:1].lower()}{message[1:]}") from error
 
 
