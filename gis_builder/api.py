@@ -219,26 +219,15 @@ def import_tracker(
     skip_broken: Annotated[bool, Flag(main=True)] = False,
     progress: _Progress = True,
 ) -> Crawled:
-    """Fill the folder `work` from a saved tracker instead of a server.
+    """Read a saved tracker of GitHub, or tickets of another tracker, instead of crawling.
 
-    The folder has issues.jsonl, comments.jsonl and events.jsonl: REST objects, one per line. An event is
-    closed, reopened, marked_as_duplicate (with canonical: owner/name#M) or unmarked_as_duplicate. Optional
-    files are repo.json (full_name, previous_names, private, has_issues) and missing.jsonl (lines of number,
-    status: deleted or transferred, to: owner/name#M).
+    GitHub: folders of REST objects (issues.jsonl, comments.jsonl, events.jsonl), and the output of `gh api
+    --paginate`, `gh issue list --json` and github-backup. Other trackers: CSV, TSV, JSON, Parquet and
+    spreadsheets, also as exported by Jira, GitLab, Bugzilla, YouTrack, Redmine, Azure DevOps and others, with
+    their links to duplicates. The page "Saved trackers, tickets and stores" lists files, columns and limits.
 
-    Without such files, every JSON file is read and its layout recognised: arrays of REST objects from `gh api
-    --paginate` (issues, comments, events, timelines); `gh issue list --state all --json
-    number,title,body,state,stateReason,author,createdAt,updatedAt,closedAt,labels,comments,url`; folders of
-    github-backup (issues/N.json with comment_data and event_data).
-
-    Tickets of other trackers are imported with their formal duplicate links: tables (CSV, TSV, JSON lines,
-    Parquet, spreadsheets) with the columns id, title, created_at and, optionally, body, duplicate_of,
-    closed_at, state, priority, author, labels, url and repo, also under the names of other trackers' exports;
-    JSON of Jira, GitLab, Bugzilla, YouTrack, Redmine, Azure DevOps, Mantis and others. A ticket with a link
-    counts as closed. Links that are not found are listed in WORK/skipped_links.csv.
-
-    Each file may be gzipped. Line-based files may be larger than memory. A file with one JSON document is
-    read as a whole; its limit is 512 MiB.
+    A ticket with a link counts as closed as a duplicate. Links that are not found are listed in
+    WORK/skipped_links.csv. Each file may be gzipped.
 
     Args:
         folder: A folder of saved trackers, a JSON file, or a table of tickets.

@@ -187,9 +187,9 @@ def review(
 ) -> Review:
     """Let people judge a sample of pairs blindly in a browser, and estimate the accuracy of the labels.
 
-    Each answer is saved at once, and the same call continues a review. `pairkit.apply` and
-    `llm_labeler.score` read its file. Arguments that choose pairs are set when a review begins: later they
-    may be left out, but not changed.
+    Each answer is saved at once, and the same call continues a review. `pairs apply` and `label score` read
+    its file. Options that choose pairs are set when a review begins: later they may be left out, but not
+    changed.
 
     Args:
         source: As for `read`.

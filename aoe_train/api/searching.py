@@ -128,8 +128,6 @@ def search(
 ) -> list[IndexHit]:
     """Find texts of an index by meaning and words.
 
-    For repeated searches in Python, `open_index` loads the index once.
-
     Args:
         folder: An index that `aoe index` built.
         text: Text to search for; on the command line, - reads it from stdin.
