@@ -30,11 +30,16 @@ _CHUNK, _CHUNK_BYTES = 10_000, 16 << 20  # rows, and bytes of lines, of a table
 _COMPACT_BYTES, _COMPACT_AGAIN = 96 << 20, 32 << 20
 _MAX_BYTES = 192 << 20  # of an hour's tables, so that a hostile hour does not exhaust a worker's memory
 _FULL = "the hour exceeds the size limit"
+_OLD_LAYOUT = "the layout of 2011 to 2014"
 
 
 class _Head(Node, frozen=True):
     id: decoding.DecimalId
     type: decoding.Word
+
+
+class _Dated(Node, frozen=True):
+    created_at: str
 
 
 class _Repo(Node, frozen=True):
@@ -62,7 +67,7 @@ class _Event(Node, frozen=True):
     actor: rest_records.Account | None = None
 
 
-_HEAD, _EVENT = Decoder(_Head), Decoder(_Event)
+_HEAD, _EVENT, _DATED = Decoder(_Head), Decoder(_Event), Decoder(_Dated)
 
 
 def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
@@ -78,7 +83,23 @@ def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
         tally.broke_off = str(error).removeprefix(f"{path}:{error.row}: ")
     if not tally.lines:
         tally.broke_off = tally.broke_off or "no lines"
+    _check_loss(tally, path)
     yield r.serialise(reader.table(), [tally])
+
+
+def _check_loss(tally: r.HourTally, path: Path) -> None:
+    """Refuse an hour of which most is lost, because its loss would look like an hour without duplicates."""
+    broken = {reason: count for reason, count in tally.broken.items() if reason != _FULL}
+    if broken.get(_OLD_LAYOUT, 0) > tally.issue_events:
+        raise DataError(
+            f"has {_OLD_LAYOUT}, which has no texts of issues; use hours from 2015-01-01 on", path=path
+        )
+    if 2 * sum(broken.values()) > tally.lines:
+        raise DataError(
+            f"{sum(broken.values()):,} of {tally.lines:,} lines are broken, most of them with:"
+            f" {max(broken, key=broken.__getitem__)}; download it again, or remove it to count it as missing",
+            path=path,
+        )
 
 
 def _is_damage(error: DataError) -> bool:
@@ -105,7 +126,7 @@ class _HourReader:
         try:
             rows = self._rows_of(line, _kind_of(line))
         except Malformed as error:
-            self.tally.note_broken(str(error))
+            self.tally.note_broken(_OLD_LAYOUT if _is_old(line) else str(error))
             return
         self.tally.events += 1
         self._rows += rows
@@ -180,6 +201,13 @@ class _HourReader:
         count = len(self._seen)
         self._seen.add((event.repo.id, key))
         return len(self._seen) > count
+
+
+def _is_old(line: bytes) -> bool:
+    try:
+        return decode(line, _DATED).created_at < "2015"
+    except Malformed:
+        return False
 
 
 def _kind_of(line: bytes) -> str:

@@ -157,6 +157,17 @@ def read_rows(files: Sequence[Path], where: pl.Expr | None = None) -> pl.DataFra
     return newest((rows if where is None else rows.filter(where)).collect())
 
 
+def changed_keys(hours: Sequence[Path]) -> Iterator[bytes]:
+    """Yield the file of the keys of all repositories in these hours."""
+    keys = pl.concat([pl.read_parquet(path, columns=["key"], glob=False).unique() for path in hours])
+    yield parquet_bytes(keys.unique().sort("key"))
+
+
+def read_keys(path: Path) -> set[int]:
+    """Read a file of `changed_keys`."""
+    return set(pl.read_parquet(path, glob=False)["key"])
+
+
 def sort_month(hours: Sequence[Path], first: int, last: int, buckets: int) -> Iterator[bytes]:
     """Yield the files of a month's buckets from `first` to before `last`; bucket 0 has the tallies."""
     inside = _within(first, last, buckets)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import errno
 import gzip
 import json
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,8 +23,9 @@ import polars as pl
 import pytest
 
 import gis_builder
-from gis_builder.gh_archive.maps import FileTask, Pool
+from gis_builder.gh_archive.maps import FileTask
 from gis_builder.gh_archive.run import DRAW, EXTRACT, JUDGE, SORT
+from gis_builder.gh_archive.runners import OnRay, Pool
 from gis_builder.store import Store
 from gis_builder.store.records import Thread
 from pairkit.app.errors import ConfigError, DataError
@@ -296,22 +300,32 @@ def test_invalid_archive_arguments(tmp_path: Path) -> None:
             build(tmp_path / "none", tmp_path / "gis", **given)
 
 
-def write_own(_: str) -> Iterator[bytes]:
+def attempted(log: Path, failures: int, signal_number: int) -> Iterator[bytes]:
+    """Fail a number of times, with an error or by a signal, then write."""
+    with log.open("a") as file:
+        file.write(".")
+    if len(log.read_text()) <= failures:
+        if signal_number:
+            os.kill(os.getpid(), signal_number)
+        raise OSError(errno.EIO, "Input/output error")
     yield b"done"
 
 
-def die(_: str) -> Iterator[bytes]:
-    os.kill(os.getpid(), signal.SIGKILL)
-    yield b""
+@pytest.mark.parametrize("how", [0, signal.SIGKILL], ids=["an error", "a killed worker"])
+def test_failed_tasks_are_repeated_and_at_last_listed(tmp_path: Path, how: int) -> None:
+    def tasks(*failures: int) -> list[FileTask]:
+        folder = tmp_path / "-".join(map(str, failures))
+        folder.mkdir()
+        return [
+            FileTask((folder / f"{n}.out",), attempted, (folder / f"{n}.log", count, how))
+            for n, count in enumerate(failures)
+        ]
 
-
-def test_a_killed_worker_ends_the_run_but_keeps_finished_files(tmp_path: Path) -> None:
-    tasks = [FileTask((tmp_path / f"{n}.out",), write_own, ("",)) for n in range(6)]
-    with Pool(2) as pool:
-        assert len(list(pool.run(tasks))) == 6
-        with pytest.raises(DataError, match="fewer --workers"):
-            list(pool.run([FileTask((tmp_path / "b.out",), die, ("",))]))
-    assert all(task.outs[0].read_bytes() == b"done" for task in tasks)
+    why = "its worker was lost (killed), probably for lack of memory; use fewer" if how else "Input/output"
+    given = tasks(0, 2, 0, 0, 9)
+    with Pool(2) as pool, pytest.raises(DataError, match=rf"1 of 5 tasks failed \(4\).*{re.escape(why)}"):
+        list(pool.run(given))
+    assert [task.outs[0].exists() for task in given] == [True, True, True, True, False]
 
 
 @pytest.mark.parametrize("places", [("judged",), pytest.param(("hours", "judged"), marks=pytest.mark.slow)])
@@ -373,3 +387,24 @@ def test_a_ray_cluster_makes_the_same_bytes(built: Any, source: Path, tmp_path: 
         cluster.remove_node(second, allow_graceful=False)
         assert driver.wait() == 0
         assert files(out) == files(built.out)
+
+
+@pytest.mark.slow
+def test_a_cluster_without_its_largest_machine_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("gis_builder.gh_archive.runners._REREAD_S", 0.2)
+    tasks = [
+        FileTask((tmp_path / f"{n}.out",), attempted, (tmp_path / f"{n}.log", n % 3, 0), 3 << 30)
+        for n in range(9)
+    ]
+    with two_nodes(head=1 << 30) as (cluster, second), OnRay(cluster.address) as ray:
+        ray.check_shared(tmp_path, None)
+        for place, _ in enumerate(ray.run(tasks)):
+            if place == 1:
+                cluster.remove_node(second, allow_graceful=False)
+        assert all(task.outs[0].exists() for task in tasks)
+        (tmp_path / ".shared").write_text("that of another machine")
+        with pytest.raises(DataError, match=rf"host {socket.gethostname()}: {tmp_path} is not shared"):
+            list(ray.run([FileTask((tmp_path / "last.out",), attempted, (tmp_path / "last.log", 0, 0))]))
+    assert "state-dump" not in "".join(capsys.readouterr())
