@@ -314,24 +314,33 @@ def detect(
 def explain(work: Work, issue: str, *, config: Config = None, settings: SettingsGiven = None) -> Explanation:
     """Explain the verdict on an issue: the evidence in order of time, with its weight.
 
+    If a dataset was made, also why the issue or its pairs were left out of it.
+
     Args:
-        work: The crawl's folder.
+        work: The folder of a crawl or an archive.
         issue: `owner/name#number`.
         config: See `build`.
         settings: See `detect`.
 
     Raises:
-        ConfigError: There is no crawl in that folder, or it has no such issue.
+        ConfigError: There is no crawl or archive in that folder, or it has no such issue.
         DataError: Its store is damaged.
     """
     from gis_builder.detection.detector import explain_thread
     from gis_builder.detection.results import Explanation
+    from gis_builder.gh_archive.explain import explain_archived, is_archive
+    from gis_builder.pairing.dataset import dropped_lines
+    from gis_builder.pairing.results import DROPPED_FILE
     from gis_builder.store.store import open_store
     from pairkit.app.settings import argument
 
-    merged, name = _merged(explain, locals()), argument("issue", issue, str)
-    with open_store(_path("work", work)) as store:
-        verdict, text = explain_thread(store, name, merged.detect)
+    merged, name, folder = _merged(explain, locals()), argument("issue", issue, str), _path("work", work)
+    if is_archive(folder):
+        verdict, text = explain_archived(folder, name, merged.detect)
+    else:
+        with open_store(folder) as store:
+            verdict, text = explain_thread(store, name, merged.detect)
+    text = "\n".join([text, *dropped_lines(folder / DROPPED_FILE, verdict.ref)])
     targets = tuple(map(str, verdict.targets))
     return Explanation(
         *(str(verdict.ref), str(verdict.outcome), targets, verdict.confidence, verdict.reason, text)

@@ -239,12 +239,13 @@ class _ArchiveRun:
         )
         settings = self._settings.model_dump_json(include={"pair", "seed"})
         tasks = []
-        for path, part in zip(judged, settle.draw_inputs(combined, assignment), strict=True):
+        parts = settle.draw_inputs(combined, assignment)
+        for path, bucket, part in zip(judged, combined.buckets, parts, strict=True):
             name = maps.digest_of(pack(part))
             draw_input = self._write(
                 maps.file_named(self._work / "placed", _stem(path), "zlib", "", name), part
             )
-            inputs = (path.name, draw_input.name)
+            inputs = (bucket.digest, draw_input.name)
             out = maps.file_named(self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs)
             arguments = (path, draw_input, settings)
             tasks.append(FileTask((out,), settle.draw_negatives, arguments, memory_for([path])))
