@@ -328,14 +328,14 @@ def explain(work: Work, issue: str, *, config: Config = None, settings: Settings
     """
     from gis_builder.detection.detector import explain_thread
     from gis_builder.detection.results import Explanation
-    from gis_builder.gh_archive.explain import explain_archived, is_archive
+    from gis_builder.gh_archive.explain import explain_archived
     from gis_builder.pairing.dataset import dropped_lines
     from gis_builder.pairing.results import DROPPED_FILE
     from gis_builder.store.store import open_store
     from pairkit.app.settings import argument
 
     merged, name, folder = _merged(explain, locals()), argument("issue", issue, str), _path("work", work)
-    if is_archive(folder):
+    if (folder / "hours").is_dir():
         verdict, text = explain_archived(folder, name, merged.detect)
     else:
         with open_store(folder) as store:

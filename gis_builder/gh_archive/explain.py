@@ -15,11 +15,6 @@ from gis_builder.store.records import Verdict
 from pairkit.app.errors import ConfigError
 
 
-def is_archive(work: Path) -> bool:
-    """Whether this is the working folder of an archive."""
-    return (work / "hours").is_dir()
-
-
 def explain_archived(work: Path, name: str, settings: DetectSettings) -> tuple[Verdict, str]:
     """The verdict on an issue and its explanation."""
     issue = parse_issue(name)

@@ -15,7 +15,6 @@ from msgspec.json import Decoder
 from gis_builder.gh_archive import rows as r
 from gis_builder.store import decoding
 from gis_builder.store.decoding import Malformed, Node, decode, stamp
-from gis_builder.store.records import Event
 from gis_builder.trackers import rest_records
 from pairkit.app.errors import DataError
 from pairkit.system.lines import read_lines
@@ -170,16 +169,19 @@ class _HourReader:
         source, action = _source(event), event.payload.action
         issue = rest_records.issue_record(event.repo.name, item)
         rows = [
-            r.bare_row(source, r.REPO, name=event.repo.name),
-            r.issue_row(source, issue, item.author_association),
+            r.row(source, r.REPO, name=event.repo.name),
+            r.row(source, r.ISSUE, issue, changed_at=issue.updated_at, association=item.author_association),
         ]
+        number = issue.number
         if comment is not None:
             own = rest_records.comment_record(comment)
-            rows.append(r.comment_row(source, issue.number, own, comment.author_association))
+            association = comment.author_association
+            rows.append(r.row(source, r.COMMENT, own, number=number, association=association))
         elif action in _ACTIONS:
             reason = issue.state_reason if action == "closed" else None
-            record = Event(action, rest_records.account_name(event.actor), source.at, state_reason=reason)
-            rows.append(r.event_row(source, issue.number, record))
+            values = {"author": rest_records.account_name(event.actor), "created_at": source.event_at}
+            values |= {"action": action, "state_reason": reason}
+            rows.append(r.row(source, r.EVENT, None, number=number, id=source.event_id, **values))
         text = item if comment is None else comment
         self.tally.issue_events += 1
         self.tally.without_association += text.author_association is None
@@ -188,14 +190,14 @@ class _HourReader:
     def _pull_rows(self, event: _Event, number: int | None) -> list[r.Row]:
         if number is None:
             raise Malformed("payload.number: missing")
-        return [r.bare_row(_source(event), r.PULL, number)] if self._is_new(event, number) else []
+        return [r.row(_source(event), r.PULL, number=number)] if self._is_new(event, number) else []
 
     def _member_rows(self, event: _Event) -> list[r.Row]:
         account = event.payload.member or event.actor
         name = rest_records.account_name(account)
         if account is None or name is None or rest_records.is_bot(account) or not self._is_new(event, name):
             return []
-        return [r.bare_row(_source(event), r.MEMBER, name=name)]
+        return [r.row(_source(event), r.MEMBER, name=name)]
 
     def _is_new(self, event: _Event, key: int | str) -> bool:
         count = len(self._seen)

@@ -7,7 +7,6 @@ import stat
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 from pairkit.app.errors import ConfigError, DataError
 
@@ -16,13 +15,6 @@ _HOUR = timedelta(hours=1)
 _FIRST = datetime(2015, 1, 1, tzinfo=UTC)  # earlier events have another schema without texts
 _LAST_COMPLETE = datetime(2025, 5, 23, 23, tzinfo=UTC)  # most hours after it lack events
 _TRAILER = 8  # bytes at the end of a gzip file: checksum and size
-
-
-class HourFile(NamedTuple):
-    """The file of an hour; `identity` depends on its content."""
-
-    path: Path
-    identity: str
 
 
 def hours_between(text: str) -> list[str]:
@@ -48,14 +40,14 @@ def lacks_events(text: str) -> bool:
     return _ends(text)[1] > _LAST_COMPLETE
 
 
-def hour_files(folder: Path, hours: Sequence[str]) -> dict[str, HourFile]:
-    """The existing files of these hours in a folder; hours may have two digits."""
+def hour_files(folder: Path, hours: Sequence[str]) -> dict[str, tuple[Path, str]]:
+    """The existing files of these hours, with their identities; names may have two digits of the hour."""
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     files = {}
     for hour in hours:
         for name in (f"{hour}.json.gz", f"{hour[:11]}{hour[11:]:0>2}.json.gz"):
             if name in names and (identity := identity_of(path := folder.resolve() / name)) is not None:
-                files[hour] = HourFile(path, identity)
+                files[hour] = path, identity
                 break
     return files
 

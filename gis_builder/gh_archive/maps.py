@@ -53,25 +53,13 @@ def file_named(folder: Path, stem: str, ending: str, code: object, *inputs: obje
     return folder / f"{stem}.{digest_of(code)[:_DIGITS]}.{digest_of(inputs)[:_DIGITS]}.{ending}"
 
 
-def inputs_of(path: Path) -> str:
-    """The hash of the inputs in the name of a file."""
-    return path.name.split(".")[2]
-
-
 def superseded(work: Path, used: Collection[Path]) -> Iterator[Path]:
-    """The task's files that are not used, but for rows of other hours and months."""
-    rows = {_rows_of(path, work) for path in used} - {None}
+    """The files of tasks that are not used, but for rows of other hours."""
+    stems = {path.name.partition(".")[0] for path in used}
     for path in (path for pattern in _PATTERNS for path in work.glob(pattern)):
-        if _NAME.fullmatch(path.name) and path not in used:
-            own = _rows_of(path, work)
-            if own is None or own in rows:
-                yield path
-
-
-def _rows_of(path: Path, work: Path) -> tuple[str, str] | None:
-    """The kind and the hour or month of a file of rows."""
-    kind = path.relative_to(work).parts[0].partition("-")[0]
-    return (kind, path.name.partition(".")[0]) if kind in ("hours", "rows") else None
+        is_other = path.parent.name == "hours" and path.name.partition(".")[0] not in stems
+        if path not in used and not is_other and _NAME.fullmatch(path.name):
+            yield path
 
 
 def digest_of(value: object) -> str:

@@ -28,7 +28,7 @@ from gis_builder.progress import RunDisplay
 from gis_builder.settings import ArchiveSettings
 from gis_builder.store.store import working_folder
 from pairkit import __version__
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.errors import DataError
 from pairkit.dataset.parquet import write_parquet
 from pairkit.system.files import write_bytes
 from pairkit.system.folders import check_apart
@@ -67,7 +67,7 @@ class Job:
 
     def record(self, rows: Mapping[str, Path]) -> dict[str, Any]:
         """Everything that determines the content of the dataset."""
-        contents = [[hour, maps.inputs_of(path)] for hour, path in rows.items()]
+        contents = [[hour, path.name.split(".")[2]] for hour, path in rows.items()]
         return {
             **self.settings.model_dump(mode="json"),
             "hours": span_of(self.hours),
@@ -109,11 +109,9 @@ class _ArchiveRun:
         self._used: list[Path] = []
         self._files = hour_files(job.source, job.hours)
         self.hours = self._rows_by_hour()
-        if not self.hours and not job.source.is_dir():
-            raise ConfigError(f"source = {job.source}: no such folder; expected one with hours of GH Archive")
         if not self.hours:
             raise DataError(
-                f"neither files nor rows of these hours, such as {job.hours[0]}.json.gz; check hours",
+                f"no files of these hours, such as {job.hours[0]}.json.gz, and no rows; check hours",
                 path=job.source,
             )
         self._names = [path.name for path in self.hours.values()]
@@ -123,18 +121,18 @@ class _ArchiveRun:
         read = sorted(folder.glob("[!.]*.parquet"), key=lambda path: path.stat().st_mtime)
         rows = {_stem(path): path for path in read}  # the newest
         rows |= {
-            hour: maps.file_named(folder, hour, "parquet", code, file.identity)
-            for hour, file in self._files.items()
+            hour: maps.file_named(folder, hour, "parquet", code, identity)
+            for hour, (_, identity) in self._files.items()
         }
         return {hour: rows[hour] for hour in self._job.hours if hour in rows}
 
     def read(self) -> None:
         """Run the first map, on the files of the source; rows of deleted files are already there."""
-        first = next((file.path for file in self._files.values()), None)
+        first = next((path for path, _ in self._files.values()), None)
         self._runner.check_shared(self._work, first)
         tasks = [
-            FileTask((self.hours[hour],), extract_hour, (file.path, hour))
-            for hour, file in self._files.items()
+            FileTask((self.hours[hour],), extract_hour, (path, hour))
+            for hour, (path, _) in self._files.items()
         ]
         self._run("reading hours", tasks)
         self._used += self.hours.values()

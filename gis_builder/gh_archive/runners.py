@@ -15,12 +15,12 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from gis_builder.gh_archive.hours import identity_of
 from gis_builder.gh_archive.maps import FileTask, do
@@ -62,13 +62,6 @@ class _Attempt:
     memory: int = 0  # requested from Ray
 
 
-class _Failure(NamedTuple):
-    """The error of an attempt, and its Ray node."""
-
-    text: str
-    node: str = ""
-
-
 class Runner(ABC):
     """Runs tasks. A failed one is tried again after the others; one that always fails doesn't stop them."""
 
@@ -81,8 +74,7 @@ class Runner(ABC):
     @abstractmethod
     def __exit__(self, *_: object) -> None: ...
 
-    @abstractmethod
-    def check_shared(self, work: Path, source: Path | None) -> None:
+    def check_shared(self, work: Path, source: Path | None) -> None:  # noqa: B027 - nothing to check here
         """Check that every machine has the work folder, and this file of the source."""
 
     def run(self, tasks: Sequence[FileTask]) -> Iterator[None]:
@@ -99,21 +91,19 @@ class Runner(ABC):
             done = self._first(running)
             attempt = running.pop(done)
             try:
-                failure = self._result(done)
+                failure, node = self._result(done)
             except WorkerLost as error:
-                failure = _Failure(
-                    f"its worker was lost ({error}), probably for lack of memory; {self._remedy}"
-                )
+                failure, node = f"worker lost ({error}), probably for lack of memory; {self._remedy}", ""
                 attempt.losses += 1
             else:
-                attempt.failures += failure is not None
-            if failure is None:
+                attempt.failures += 1
+            if not failure:
                 yield
             elif attempt.losses <= self._max_losses and attempt.failures < _MAX_FAILURES:
-                attempt.nodes.add(failure.node)
+                attempt.nodes.add(node)
                 waiting.append(attempt)
             else:
-                failed[attempt.task.outs[0].name.partition(".")[0]] = failure.text
+                failed[attempt.task.outs[0].name.partition(".")[0]] = failure
         if failed:
             raise DataError(
                 f"{len(failed):,} of {len(tasks):,} tasks failed ({', '.join(failed)}), the first with:"
@@ -132,8 +122,8 @@ class Runner(ABC):
         """Wait for a task to end; returns its handle."""
 
     @abstractmethod
-    def _result(self, done: Any) -> _Failure | None:
-        """The failure of a task that has ended, if any; raises WorkerLost."""
+    def _result(self, done: Any) -> tuple[str, str]:
+        """The failure of a task that has ended, or an empty text, and its Ray node; raises WorkerLost."""
 
 
 def _attempt(task: FileTask) -> str:
@@ -144,8 +134,7 @@ def _attempt(task: FileTask) -> str:
         return str(error)
     except Exception as error:  # noqa: BLE001 - listed at the end, with the other failures
         place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(place.filename).name}:{place.lineno}"
-        return f"{type(error).__name__} in {where}: {one_line(str(error), 200)}"
+        return f"{type(error).__name__} in {place.name}, line {place.lineno}: {one_line(str(error), 200)}"
     return ""
 
 
@@ -161,9 +150,6 @@ class Pool(Runner):
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def check_shared(self, work: Path, source: Path | None) -> None:
-        """All tasks run on this machine."""
-
     def _has_room(self, running: Mapping[Any, _Attempt], following: _Attempt) -> bool:
         # One of the tasks that ran when a worker was killed took too much memory: each is repeated alone.
         if any(attempt.losses for attempt in (following, *running.values())):
@@ -176,16 +162,13 @@ class Pool(Runner):
             finished.set_result(_attempt(attempt.task))
             return finished
         with _interrupts_blocked():  # new workers inherit the mask, see `_start_worker`
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(self._workers, _CONTEXT, initializer=_start_worker)
             try:
-                return self._started().submit(_attempt, attempt.task)
+                return self._pool.submit(_attempt, attempt.task)
             except BrokenProcessPool:
                 self.__exit__()
-                return self._started().submit(_attempt, attempt.task)
-
-    def _started(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(self._workers, _CONTEXT, initializer=_start_worker)
-        return self._pool
+                return self._begin(attempt)
 
     def _first(self, running: dict[Any, _Attempt]) -> Future[str]:
         while True:
@@ -194,12 +177,11 @@ class Pool(Runner):
             if done:
                 return next(iter(done))
 
-    def _result(self, done: Future[str]) -> _Failure | None:
+    def _result(self, done: Future[str]) -> tuple[str, str]:
         try:
-            error = done.result()
+            return done.result(), ""
         except BrokenProcessPool as lost:
             raise WorkerLost("killed") from lost
-        return _Failure(error) if error else None
 
 
 @contextmanager
@@ -257,29 +239,25 @@ class OnRay(Runner):
         write_bytes(token, os.urandom(8), private=True)
         self._stack.callback(token.unlink, missing_ok=True)
         self._shared = {path: identity_of(path) for path in (token, source) if path is not None}
+        options = [{"num_cpus": 0, "scheduling_strategy": self._cluster.on(node)} for node in self._nodes]
         checks = [
-            self._cluster.begun(
-                self._remote.options(num_cpus=0, scheduling_strategy=self._cluster.on(node)).remote,
-                *(None, self._shared),
-            )
-            for node in self._nodes
+            self._cluster.begun(self._remote.options(**own).remote, None, self._shared) for own in options
         ]
-        failures = (failure.text for check in checks if (failure := self._failure(check)))
-        if problems := "; ".join(failures):
-            raise ConfigError(f"{problems}; share both folders with it, or run `ray stop` there")
-
-    def _failure(self, check: Any) -> _Failure | None:
-        try:
-            return self._result(check)
-        except WorkerLost:  # tasks then go to other machines
-            return None
+        problems = []
+        for check in checks:
+            with suppress(WorkerLost):  # tasks then go to other machines
+                problems.append(self._result(check)[0])
+        if any(problems):
+            raise ConfigError(
+                f"{'; '.join(filter(None, problems))}; share both folders, or run `ray stop` there"
+            )
 
     def _read_machines(self) -> None:
         """Read the machines again, as they join and leave."""
         machines = self._cluster.machines()
-        self._nodes = [machine.node for machine in machines]
-        self._cores = sum(machine.cores for machine in machines)
-        self._max_memory = max((machine.memory for machine in machines), default=0)
+        self._nodes = [node for node, _, _ in machines]
+        self._cores = sum(count for _, count, _ in machines)
+        self._max_memory = max((memory for _, _, memory in machines), default=0)
         self._read_at = time.monotonic()
         if machines:
             self._had_cores_at = self._read_at
@@ -316,14 +294,14 @@ class OnRay(Runner):
                 attempt = running.pop(handle)
                 running[self._begin(attempt)] = attempt
 
-    def _result(self, done: Any) -> _Failure | None:
+    def _result(self, done: Any) -> tuple[str, str]:
         try:
-            text, node = self._cluster.fetched(done)
+            failure: tuple[str, str] = self._cluster.fetched(done)
         except (WorkerLost, RemoteError):
             raise
         except Exception as error:  # noqa: BLE001 - a machine without the package, for example
-            return _Failure(one_line(f"{type(error).__name__}: {error}", 300))
-        return _Failure(text, node) if text else None
+            return one_line(f"{type(error).__name__}: {error}", 300), ""
+        return failure
 
 
 def _do(packed: bytes | None, shared: Mapping[Path, str | None]) -> tuple[str, str]:

@@ -148,14 +148,6 @@ class HoursRead(Printed):
         """The counts by month as one object for scripts."""
         return {"work": str(self.work), "months": self.months}
 
-    def table(self) -> ResultTable:
-        """The events and losses of each month."""
-        table = ResultTable("month", "hours", "missing", "truncated", "events of issues")
-        for name, month in self.months.items():
-            losses = len(month["missing_hours"]), len(month["hours_broken_off"])
-            table.add_row(name, month["hours"], *losses, month["issue_events"])
-        return table
-
     def notes(self) -> list[str]:
         """The events and losses of all hours."""
         return [coverage(self.months)]

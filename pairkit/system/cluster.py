@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from typing import Any, NamedTuple, TextIO, cast
+from typing import Any, TextIO, cast
 
 from pairkit.app.errors import ConfigError, RemoteError
 from pairkit.app.extras import needed_for
@@ -39,29 +39,20 @@ def address_of(engine: str, address: str | None) -> str | None:
     return address
 
 
-class Machine(NamedTuple):
-    """A machine with cores; `node` is its id in the cluster, `memory` in bytes."""
-
-    node: str
-    cores: int
-    memory: int
-
-
 class Cluster:
     """A cluster that this process has joined; made by `joined`."""
 
     def __init__(self, ray: Any, address: str) -> None:
         self.ray, self._address = ray, address
 
-    def machines(self) -> list[Machine]:
-        """The machines that can run calls now."""
+    def machines(self) -> list[tuple[str, int, int]]:
+        """The id, cores and memory in bytes of each machine that can run calls now."""
         with self._node_errors():
             _connect(self._address)  # without its first node, Ray would end this process after a minute
-            nodes = [node for node in self.ray.nodes() if node["Alive"]]
-        found = ((node["NodeID"], node["Resources"]) for node in nodes)
+            nodes = [(node["NodeID"], node["Resources"]) for node in self.ray.nodes() if node["Alive"]]
         return [
-            Machine(node, int(own["CPU"]), int(own.get("memory", 0)))
-            for node, own in found
+            (node, int(own.get("CPU", 0)), int(own.get("memory", 0)))
+            for node, own in nodes
             if own.get("CPU", 0) >= 1
         ]
 
