@@ -136,6 +136,9 @@ class _ArchiveRun:
         ]
         self._run("reading hours", tasks)
         self._used += self.hours.values()
+        own = maps.file_named(Path(), "", "", _code(EXTRACT)).name.split(".")[1]
+        if older := [hour for hour, path in self.hours.items() if path.name.split(".")[1] != own]:
+            self._show.say(f"{len(older):,} hours without files, such as {older[0]}: read by another version")
 
     def dataset(self, out: Path, record: dict[str, Any]) -> dict[str, Any]:
         """Make the dataset and return its statistics."""

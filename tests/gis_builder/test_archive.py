@@ -187,7 +187,8 @@ def test_only_repositories_with_changed_rows_are_judged_again(
     steps = (
         (RANGE, lines_of(events_of(7, first[:90])), {7}, 3),  # an hour is added,
         (RANGE, lines_of(events_of(7, first[:50]) + events_of(101, second[:9])), {7, 101}, 3),  # replaced,
-        (RANGE.replace("-2", "-1"), [], {101}, 2),  # and left out
+        (RANGE, [b'{"id":"9","type":"WatchEvent"}'], {101}, 2),  # emptied,
+        (RANGE.replace("-2", "-1"), [], set(), 2),  # and left out
     )
     for hours, lines, changed, count in steps:
         if lines:
@@ -225,6 +226,10 @@ def test_hours_can_be_read_and_deleted_one_by_one(
     assert times(made.work).keys() == times(built.work).keys()
     assert "removed superseded files of 3.0 MiB" in capsys.readouterr().err
     assert not (work / "rows-32").exists()
+    (rows,) = work.glob(f"hours/{HOURS[0]}.*")
+    rows.rename(rows.with_name(f"{HOURS[0]}.{'0' * 20}.{rows.name.split('.')[2]}.parquet"))
+    assert files(build(folder, made.out, fresh=True, progress=True).out) == files(built.out)
+    assert f"1 hours without files, such as {HOURS[0]}: read by another version" in capsys.readouterr().err
 
 
 def test_changed_settings_repeat_only_dependent_tasks(built: Any, source: Path, tmp_path: Path) -> None:
