@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gis_builder.crawling.plan import Plan
     from gis_builder.crawling.status import Crawled, Status
     from gis_builder.detection.results import Detected, Explanation
-    from gis_builder.pairing.results import ArchiveBuilt, Built, Rendered
+    from gis_builder.pairing.results import ArchiveBuilt, Built, HoursRead, Rendered
     from gis_builder.pairing.suggest import Suggested
     from gis_builder.progress import RunDisplay
     from gis_builder.settings import BuildSettings
@@ -317,24 +317,33 @@ def detect(
 def explain(work: Work, issue: str, *, config: Config = None, settings: SettingsGiven = None) -> Explanation:
     """Explain the verdict on an issue: the evidence in order of time, with its weight.
 
+    If a dataset was made, also why the issue or its pairs were left out of it.
+
     Args:
-        work: The crawl's folder.
+        work: The folder of a crawl or an archive.
         issue: `owner/name#number`.
         config: See `build`.
         settings: See `detect`.
 
     Raises:
-        ConfigError: There is no crawl in that folder, or it has no such issue.
+        ConfigError: There is no crawl or archive in that folder, or it has no such issue.
         DataError: Its store is damaged.
     """
     from gis_builder.detection.detector import explain_thread
     from gis_builder.detection.results import Explanation
+    from gis_builder.gh_archive.explain import explain_archived
+    from gis_builder.pairing.dataset import dropped_lines
+    from gis_builder.pairing.results import DROPPED_FILE
     from gis_builder.store.store import open_store
     from pairkit.app.settings import argument
 
-    merged, name = _merged(explain, locals()), argument("issue", issue, str)
-    with open_store(_path("work", work)) as store:
-        verdict, text = explain_thread(store, name, merged.detect)
+    merged, name, folder = _merged(explain, locals()), argument("issue", issue, str), _path("work", work)
+    if (folder / "hours").is_dir():
+        verdict, text = explain_archived(folder, name, merged.detect)
+    else:
+        with open_store(folder) as store:
+            verdict, text = explain_thread(store, name, merged.detect)
+    text = "\n".join([text, *dropped_lines(folder / DROPPED_FILE, verdict.ref)])
     targets = tuple(map(str, verdict.targets))
     return Explanation(
         *(str(verdict.ref), str(verdict.outcome), targets, verdict.confidence, verdict.reason, text)
@@ -393,12 +402,13 @@ def archive(
     workers: Annotated[int | None, Flag(metavar="N", panel=_TASKS)] = None,
     engine: Annotated[str, Flag(metavar="NAME", panel=_TASKS)] = "local",
     address: Annotated[str | None, Flag(metavar="HOST:PORT", panel=_TASKS)] = None,
+    read_only: bool = False,
     seed: Seed = None,
     config: Config = None,
     settings: SettingsGiven = None,
     fresh: Fresh = False,
     progress: _Progress = True,
-) -> ArchiveBuilt:
+) -> ArchiveBuilt | HoursRead:
     """Make a dataset of all public repositories from hours of GH Archive.
 
     No request is sent to GitHub. If a run was stopped, the same call continues it. Runs with the same `work`
@@ -407,13 +417,14 @@ def archive(
     Args:
         hours: The first and the last day or hour in UTC, such as `2015-01-01..2015-12-31` or
             `2015-01-01-0..2015-01-01-5`.
-        source: The folder of the archive's files, YYYY-MM-DD-H.json.gz.
+        source: The folder of the archive's files, YYYY-MM-DD-H.json.gz; may lack hours that `work` has.
         out: The dataset's folder.
         work: The folder for intermediate results. Default: OUT.work.
         exclude: A file of exclusions, one per line: owner/name, owner/*, owner/name#12 or @login.
         workers: Number of processes. Default: the number of cores.
         engine: local, or ray for a cluster whose machines share `source`, `out` and `work`.
         address: The address of the Ray cluster, as printed by ray start.
+        read_only: Only read the hours into `work`; their files can then be deleted.
         seed: See `build`.
         config: See `build`.
         settings: See `build`. Negatives can't be a function.
@@ -431,8 +442,8 @@ def archive(
 
     from gis_builder.gh_archive.hours import hours_between
     from gis_builder.gh_archive.judge import read_exclusions
-    from gis_builder.gh_archive.maps import choose_runner
-    from gis_builder.gh_archive.run import Job, build_archive
+    from gis_builder.gh_archive.run import Job, build_archive, read_hours
+    from gis_builder.gh_archive.runners import choose_runner
     from gis_builder.settings import ArchiveSettings
     from pairkit.app.settings import argument, merge
     from pairkit.system.folders import work_beside
@@ -453,6 +464,8 @@ def archive(
             () if exclude is None else read_exclusions(_path("exclude", exclude)),
         )
         with runner:
+            if read_only:
+                return read_hours(job, runner, show)
             return build_archive(job, folder, runner, show, fresh=fresh)
 
 
