@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -289,6 +290,7 @@ def reproduce(
         for row, reason in skipped.items():
             say(f"skipped {row}: {reason}")
         return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # job schedulers end a job with it
     if not is_packaged(recipe):
         _confirm(recipe, list_actions(loaded, at_scale), yes=yes)
     result = run(loaded, options, say=lambda message: say(message, quiet=quiet))

@@ -200,12 +200,13 @@ def read_binary_task(
     name = shown_name(source)
     if is_whole(source) or (split is None and len(split_names(source)) == 1):
         return _task(name, {"test": read_one_split(source, split, rules, say, columns)})
-    pairs = read_pairs(source, rules=rules, columns=columns)
-    splits = noted_pairs(pairs, source, columns, say).splits
-    names = _SPLITS[split or "test"]
-    if names[0] not in splits:
-        raise DataError(f"no split {names[0]!r}; choose one of {', '.join(splits)}", path=source_name(source))
-    used = {name: splits[name] for name in names if name in splits}
+    wanted, known = _SPLITS[split or "test"], split_names(source)
+    if wanted[0] not in known:
+        raise DataError(f"no split {wanted[0]!r}; choose one of {', '.join(known)}", path=source_name(source))
+    used: dict[str, pl.DataFrame] = {}
+    for part in (part for part in wanted if part in known):  # other splits may have no labels
+        pairs = read_pairs(source, split=part, rules=rules, columns=columns)
+        used |= noted_pairs(pairs, source, columns, say).splits
     if len(used) > 1 and used["validation"]["label"].n_unique() < 2:
         say(f"{source_name(source)}: validation has only one label, so it can't choose thresholds")
         used.pop("validation")

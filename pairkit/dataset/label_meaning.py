@@ -160,7 +160,8 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[La
     """The common meaning of the labels of several tables; distinct labels are sufficient."""
     for column in columns:
         column.refuse(column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}")
-    user_values = rules.values or {}
+    no_gold = _NO_GOLD if any(column.classes for column in columns) else {}
+    user_values = {**no_gold, **rules.values} if rules.values else {}
     rest = [_without(column, user_values) for column in columns]
     is_words = any(column.numbers.is_null().any() for column in rest)
     known = _certain_words(columns, rest, user_values) if is_words else {}

@@ -137,12 +137,19 @@ def _run(
     # A fixed preset, because `auto` depends on the data; methods have their own objective.
     defaults: Tree = {"preset": "angle-paper"}
     if hasattr(objective, "lr"):
-        defaults = {"preset": "auto", "optim": {"lr": objective.lr}, "encoder": objective.encoder}
-    settings = merged(defaults, *layers, row.settings, own.settings, {"seed": seed}, *overrides)
+        defaults = {"preset": "auto", "optim": {"lr": objective.lr}}
+    # How the scale's backbone makes vectors is not for other backbones, nor for methods with a pooling.
+    shared = merged(defaults, *layers)
+    if own_backbone := own.backbone or row.backbone:
+        shared["encoder"] = {**layers[0].get("encoder", {})}
+    if objective is not None:
+        shared = merged(shared, {"encoder": getattr(objective, "encoder", {})})
+    seed_of_run = seed if row.seed is None else row.seed
+    settings = merged(shared, row.settings, own.settings, {"seed": seed_of_run}, *overrides)
     return Run(
         row.name,
         seed,
-        folders.fill(own.backbone or row.backbone or backbone),
+        folders.fill(own_backbone or backbone),
         row.train,
         settings,
         row.texts,

@@ -17,6 +17,7 @@ Tree = dict[str, Any]
 
 _FOLDER = Path(__file__).parents[1] / "recipes"
 _SMOKE_ROWS = 128
+_SMOKE_TASK = {"sts": ("STS-B",), "transfer": ("TREC",), "nli": ("SNLI-from-dev",)}  # one of a suite
 SMOKE_SETTINGS = ("optim.epochs=1", "optim.evaluations=1")
 NO_DEV = "none"
 _MAX_CHARACTERS = 1000  # of a name, a path or an argument
@@ -110,7 +111,8 @@ class Row(Settings):
     options: dict[str, str] = Field(default_factory=dict)  # arguments of the method
     whiten: Whiten | None = None  # score whitened vectors
     flow: Texts | None = None  # score the output of a flow that is fitted to these texts
-    backbone: Line | None = None  # unset: that of the scale
+    backbone: Line | None = None  # unset: that of the scale, with its encoder settings
+    seed: int | None = None  # train each run with this seed; unset: each with its own
     settings: Tree = Field(default_factory=dict)  # override those of the recipe
     scales: dict[Scale, RowAtScale] = Field(default_factory=dict)
     paper: dict[str, float] = Field(default_factory=dict)  # published score in each column, times 100
@@ -155,11 +157,12 @@ class Recipe(Settings):
 def _smoke(small: AtScale) -> AtScale:
     source = small.source.model_copy(update={"rows": min(_SMOKE_ROWS, small.source.rows or _SMOKE_ROWS)})
     first = small.evaluate[0]
+    tasks = first.tasks[:1] or _SMOKE_TASK.get(first.suite, ())
     return small.model_copy(
         update={
             "source": source,
             "seeds": small.seeds[:1],
-            "evaluate": (first.model_copy(update={"tasks": first.tasks[:1] or first.tasks, "mean": False}),),
+            "evaluate": (first.model_copy(update={"tasks": tasks, "mean": False}),),
         }
     )
 
