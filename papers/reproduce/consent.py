@@ -28,11 +28,12 @@ def list_actions(recipe: Recipe, scale: Scale) -> list[str]:
 def _outside_sources(recipe: Recipe, scale: Scale) -> Iterator[str]:
     """Models and data that are not in --data-dir."""
     at = recipe.at(scale)
-    sources = [at.backbone, at.source.train, at.source.dev, *(column.data for column in at.evaluate)]
+    sources = [at.backbone, *at.source.train, at.source.dev, *(column.data for column in at.evaluate)]
     for row in recipe.runs:
         sources += [
             row.backbone,
             row.at(scale).backbone,
+            *row.at(scale).data,
             *row.options.values(),
             *row.at(scale).options.values(),
             *(texts.of for texts in (row.texts, row.whiten, row.flow) if texts),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import printable
 from pairkit.app.settings import Settings, load_settings
 from pairkit.dataset.labels import LabelValues
+from papers.suites.published import published_row
 
 Scale = Literal["smoke", "small", "full"]
 Tree = dict[str, Any]
@@ -33,12 +34,23 @@ def _line(text: str) -> str:
 
 
 Line = Annotated[str, AfterValidator(_line)]
+Lines = Annotated[
+    tuple[Line, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+]
+
+
+def _published(value: object) -> object:
+    """Replace the name of a published row by its scores."""
+    try:
+        return published_row(value) if isinstance(value, str) else value
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
 
 
 class Source(Settings):
     """Training data. In its strings {data} is --data-dir and {work} a folder of the recipe."""
 
-    train: Line  # file, folder or Hub id
+    train: Lines = Field(min_length=1)  # files, folders or Hub ids; several are joined
     dev: Line | None = None  # dev set; unset: the validation split, if any; "none": no dev set
     labels: LabelValues | None = None  # value of each label in both: a number or "skip"
     prepare: tuple[tuple[Line, ...], ...] = ()  # commands of gis and label that make the data
@@ -48,7 +60,7 @@ class Source(Settings):
 class Column(Settings):
     """A test set that every model is scored on: one column per task."""
 
-    suite: Line  # a suite of `aoe evaluate`, or `pairs`
+    suite: Line  # a suite of `aoe evaluate` or `papers evaluate`, `pairs` or `mteb`
     tasks: tuple[Line, ...] = ()  # tasks of the suite; unset: all
     metric: Line = "spearman"  # metric that the table shows
     data: Line | None = None  # pairs or a pair dataset, for `pairs` and `gis`; unset: --data-dir
@@ -83,6 +95,8 @@ class RowAtScale(Settings):
     backbone: Line | None = None
     settings: Tree = Field(default_factory=dict)  # override those of the row
     options: dict[str, str] = Field(default_factory=dict)  # override those of the row
+    data: Lines = ()  # training data, such as {data}/a.tsv; unset: that of the scale
+    labels: LabelValues | None = None  # value of each label in `data`
     skip: Line | None = None  # reason to skip the row
 
 
@@ -115,7 +129,8 @@ class Row(Settings):
     seed: int | None = None  # train each run with this seed; unset: each with its own
     settings: Tree = Field(default_factory=dict)  # override those of the recipe
     scales: dict[Scale, RowAtScale] = Field(default_factory=dict)
-    paper: dict[str, float] = Field(default_factory=dict)  # published score in each column, times 100
+    # published score in each column, times 100; or the name of a row, such as "AoE, Table 1: USE"
+    paper: Annotated[dict[str, float], BeforeValidator(_published)] = Field(default_factory=dict)
 
     @property
     def learns(self) -> bool:
@@ -134,6 +149,7 @@ class Recipe(Settings):
     title: Line
     paper: Line  # paper and number of the table
     about: str  # what the table shows
+    compare: Line | None = None  # test the difference of each row from this row, over the seeds
     settings: Tree = Field(default_factory=dict)  # of all rows, as in `aoe train --config`
     runs: tuple[Row, ...] = Field(min_length=1)
     scales: dict[Scale, AtScale]
@@ -143,6 +159,8 @@ class Recipe(Settings):
         names = [row.name for row in self.runs]
         if len({slug(name) for name in names}) < len(names):
             raise ValueError(f"two runs have the same or similar names; found {', '.join(names)}")
+        if self.compare not in (None, *names):
+            raise ValueError(f"compare: no row {self.compare!r}; expected {', '.join(names)}")
         return self
 
     def at(self, scale: Scale) -> AtScale:
