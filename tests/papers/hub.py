@@ -73,7 +73,7 @@ HUB: dict[tuple[str, str | None], Callable[[], DatasetDict]] = {
         {split: classes("premise", "hypothesis", _NLI, 4) for split in ("train", "dev", "test")}
     ),
     ("sentence-transformers/wikipedia-en-sentences", None): lambda: DatasetDict(
-        train=Dataset.from_dict({"sentence": texts(300, 4)})
+        train=Dataset.from_dict({"sentence": texts(200, 4)})
     ),
 }
 
@@ -129,7 +129,7 @@ def write_labelled(folder: Path) -> None:
 
 def write_models(folder: Path) -> None:
     """Tiny models at the Hub ids, as paths below `folder`, which has to be the current one."""
-    bert = save_bert(folder / "google-bert/bert-base-uncased", layers=1, dim=128, length=512)
+    bert = save_bert(folder / "google-bert/bert-base-uncased", layers=1, dim=136, spread=0.2, length=512)
     save_generator(bert, folder / "distilbert/distilbert-base-uncased")
     for size in ("7b", "13b"):
         save_llama(folder / f"NousResearch/Llama-2-{size}-hf", layers=1, length=512)
