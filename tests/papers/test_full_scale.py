@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import aoe_train
+from aoe_train.settings.training import TrainSettings
 from papers.methods.bilstm import write_bilstm
+from papers.reproduce.plan import Folders, Run, plan
 from papers.reproduce.recipe import read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
 from papers.suites.mteb import evaluate_mteb
@@ -98,3 +101,88 @@ def test_mteb_tasks(root: Path, monkeypatch):
     found = evaluate_mteb("google-bert/bert-base-uncased", ["any"])
     assert set(found) == {"MockSTSTask", "MockRetrievalTask"}
     assert all(-1 <= score <= 1 for score in found.values())
+
+
+# The settings of rows at scale `full`, as the papers or the authors' code have them; see papers/settings.md.
+BERT = {"pooling": "cls", "lr": 5e-5, "max_length": 128, "strategy": "shuffle"}
+LLAMA = {"pooling": "last", "lr": 1e-4, "lora": (32, 32, 0.1, ("q_proj", "v_proj"), True)}
+LLAMA_NLI = LLAMA | {"max_length": 50, "batch": (120, 4), "epochs": 1}
+ANGLE = {"weights": {"cosine": 1, "ibn": 1, "angle": 1}, "tau": (0.05, 0.05, 1.0), "duplicates": "positive"}
+AOE = {"weights": {"angle": 1, "contrastive": 1}, "tau": (0.05, 0.05, 0.05)}
+SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
+    ("stsb", "AnglE"): BERT | ANGLE,
+    ("stsb", "AoE"): BERT | AOE,
+    ("stsb", "AnglE, RAN"): {"pooling": "auto"},
+    ("gis", "AoE"): BERT | AOE | {"max_length": 512},
+    ("gis", "AnglE, RAN"): {"pooling": "auto", "max_length": 2048},
+    **{(name, "AnglE"): BERT | ANGLE for name in ("mrpc", "qqp", "qnli", "retrieval")},
+    **{(name, "AnglE, RAN"): {"pooling": "auto"} for name in ("mrpc", "qqp", "qnli")},
+    ("nli", "InferSent"): {"pooling": "max", "lr": 1e-3},
+    ("nli", "SBERT"): BERT,
+    ("nli", "SBERT, own settings"): BERT | {"pooling": "avg", "lr": 2e-5, "batch": (16, 1), "epochs": 1},
+    ("nli", "SimCSE, own settings"): BERT
+    | {"max_length": 32, "batch": (512, 1), "epochs": 3, "duplicates": "negative"},
+    ("nli", "ConSERT, supervised"): {"pooling": "avg", "lr": 2e-5},
+    ("nli", "AnglE"): BERT | ANGLE,
+    ("nli", "AoE"): BERT | AOE,
+    ("nli-llama", "SBERT"): LLAMA_NLI,
+    ("nli-llama", "AnglE"): LLAMA_NLI | ANGLE | {"weights": {"cosine": 1, "ibn": 35, "angle": 1}},
+    ("nli-llama", "AnglE, quoted prompt"): {"prompts": 'Summarize sentence "{text}" in one word:"'},
+    ("nli-llama", "AoE"): LLAMA_NLI | AOE | {"prompts": "Summarize sentence {text} in one word:"},
+    ("nli-llama", "AoE, 13B"): LLAMA_NLI | AOE,
+    ("stsb-llama", "AoE"): LLAMA | AOE,
+    ("transfer", "AoE, LLaMA 7B"): LLAMA_NLI | AOE,
+    ("transfer", "none, average"): {"pooling": "avg"},
+    ("ablation", "ibn"): BERT | {"weights": {"ibn": 1}},
+    ("ablation", "AnglE, copies are negatives"): BERT | ANGLE | {"duplicates": "negative"},
+    ("ablation-nli", "only angle"): BERT | {"weights": {"angle": 1}, "tau": (0.05, 0.05, 0.05)},
+    ("ablation-nli", "AoE, max"): BERT | AOE | {"pooling": "max"},
+    ("pooling", "last-avg"): {"pooling": "avg"},
+    ("seeds", "AoE, seed 42"): BERT | AOE | {"seed": 42},
+    ("llm-supervised", "AnglE, ensemble"): BERT | ANGLE,
+    ("unsupervised", "whitening"): {"pooling": "first-last-avg"},
+    ("unsupervised", "BERT-flow"): {"pooling": "first-last-avg"},
+    ("unsupervised", "CT"): {"pooling": "avg", "lr": 1e-5},
+    ("unsupervised", "IS-BERT"): {"pooling": "avg", "lr": 2e-5},
+    ("unsupervised", "SimCSE"): {"pooling": "cls", "lr": 3e-5, "batch": (64, 1), "epochs": 1},
+    ("unsupervised", "LLaMA"): {"pooling": "last"},
+}
+
+
+def resolved(name: str) -> dict[str, Run]:
+    """The first run of each row at scale `full`."""
+    recipe = read_recipe(name)
+    runs, _ = plan(recipe, "full", Folders(Path("d"), Path("w")))
+    return {run.row: run for run in reversed(runs)}
+
+
+def chosen(run: Run) -> dict[str, Any]:
+    """The settings that the table above names."""
+    settings = TrainSettings.model_validate(run.settings)
+    tau, lora, optim = settings.objective.tau, settings.lora, settings.optim
+    return {
+        "pooling": settings.encoder.pooling,
+        "max_length": settings.encoder.max_length,
+        "prompts": settings.prompts,
+        "seed": settings.seed,
+        "lr": optim.lr,
+        "batch": (optim.batch_size, optim.accumulation),
+        "epochs": optim.epochs,
+        "strategy": settings.batches.strategy,
+        "weights": settings.objective.weights.active,
+        "tau": (tau.cosine, tau.ibn, tau.angle),
+        "duplicates": settings.objective.duplicates,
+        "lora": lora and (lora.rank, lora.alpha, lora.dropout, lora.targets, lora.four_bit),
+    }
+
+
+@pytest.mark.parametrize(("name", "row"), SETTINGS)
+def test_settings_are_the_papers(name: str, row: str):
+    found = chosen(resolved(name)[row])
+    assert {key: found[key] for key in SETTINGS[name, row]} == SETTINGS[name, row]
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_rows_differ(name: str):
+    runs = [repr(replace(run, row="", seed=0)) for run in resolved(name).values()]
+    assert len(set(runs)) == len(runs)
