@@ -11,7 +11,7 @@ import numpy as np
 import aoe_train
 from pairkit.app.errors import ConfigError, DataError
 from papers import suites
-from papers.suites.mteb import evaluate_mteb
+from papers.suites.mteb import MTEB, evaluate_mteb
 from papers.suites.published import MEAN
 
 if TYPE_CHECKING:
@@ -34,11 +34,8 @@ class Scoring:
                 tasks = list(self._tasks(column, _random_vectors))
                 self._scores(column, tasks)
                 self.titles += [column.name or name for name, _ in tasks]
-            else:
-                known = (
-                    column.tasks or suites.SUITES[column.suite].tasks if column.suite in suites.SUITES else ()
-                )
-                self.titles += known
+            elif column.suite in suites.SUITES:
+                self.titles += column.tasks or suites.SUITES[column.suite].tasks
             self.titles += [MEAN] if column.mean else []
         for title in self.titles:
             if self.titles.count(title) > 1 or title == RESERVED:
@@ -49,7 +46,7 @@ class Scoring:
         scores: dict[str, float] = {}
         overlap: dict[str, int] = {}
         for column in self._columns:
-            if column.suite == "mteb":
+            if column.suite == MTEB:
                 found = evaluate_mteb(model, column.tasks)
                 scores |= found | ({MEAN: fmean(found.values())} if column.mean else {})
                 continue

@@ -17,6 +17,7 @@ from pairkit.app.extras import needed_for
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+MTEB = "mteb"
 _ENGLISH = "MTEB(eng, v1)"
 
 

@@ -14,7 +14,7 @@ import aoe_train
 from aoe_train.settings.training import TrainSettings
 from papers.methods.bilstm import write_bilstm
 from papers.reproduce.plan import Folders, Run, plan
-from papers.reproduce.recipe import read_recipe, recipe_names
+from papers.reproduce.recipe import Scale, read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
 from papers.suites.mteb import evaluate_mteb
 from tests.docs.test_commands_are_known import tree
@@ -149,10 +149,9 @@ SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
 }
 
 
-def resolved(name: str) -> dict[str, Run]:
-    """The first run of each row at scale `full`."""
-    recipe = read_recipe(name)
-    runs, _ = plan(recipe, "full", Folders(Path("d"), Path("w")))
+def resolved(name: str, scale: Scale = "full") -> dict[str, Run]:
+    """The first run of each row."""
+    runs, _ = plan(read_recipe(name), scale, Folders(Path("d"), Path("w")))
     return {run.row: run for run in reversed(runs)}
 
 
@@ -184,5 +183,6 @@ def test_settings_are_the_papers(name: str, row: str):
 
 @pytest.mark.parametrize("name", recipe_names())
 def test_rows_differ(name: str):
-    runs = [repr(replace(run, row="", seed=0)) for run in resolved(name).values()]
-    assert len(set(runs)) == len(runs)
+    for scale in read_recipe(name).scales:
+        runs = [repr(replace(run, row="", seed=0)) for run in resolved(name, scale).values()]
+        assert len(set(runs)) == len(runs)

@@ -446,6 +446,7 @@ def test_an_untrusted_recipe_lists_its_actions_and_needs_consent(root: Path, mon
     found = modified(root, "rows = 16", command)
     assert list_actions(found, "small") == ["runs    gis detect --work {work}/w"]
     assert list_actions(found, "full") == ["loads   somebody/bert", "loads   somebody/pairs"]
+    assert "loads   mteb" in list_actions(read_recipe("mteb"), "full")
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     with pytest.raises(ConfigError, match="nothing was run; check the actions above and add --yes"):
         papers(root / "changed.toml", "--data-dir", root / "data", "--out", root / "out")
