@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -204,9 +205,10 @@ def read_binary_task(
     if wanted[0] not in known:
         raise DataError(f"no split {wanted[0]!r}; choose one of {', '.join(known)}", path=source_name(source))
     used: dict[str, pl.DataFrame] = {}
+    say_once = cache(say)
     for part in (part for part in wanted if part in known):  # other splits may have no labels
         pairs = read_pairs(source, split=part, rules=rules, columns=columns)
-        used |= noted_pairs(pairs, source, columns, say).splits
+        used |= noted_pairs(pairs, source, columns, say_once).splits
     if len(used) > 1 and used["validation"]["label"].n_unique() < 2:
         say(f"{source_name(source)}: validation has only one label, so it can't choose thresholds")
         used.pop("validation")
