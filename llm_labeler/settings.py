@@ -320,7 +320,7 @@ class LabelSettings(Settings):
             if name not in self.llm:
                 raise ValueError(
                     f"no LLM is named {name!r}; expected {', '.join(sorted(self.llm))} or ensemble, or add"
-                    f" [llm.{name}] to a file for config (--config)"
+                    f" [llm.{name}] to a file for --config"
                 )
         if AGGREGATIONS[self.ensemble.aggregation].is_judged and self.llms and not self.judges:
             raise ValueError(

@@ -233,7 +233,7 @@ def _embedder(
         yield info, partial(map, encode_texts)
         return
     if not isinstance(model, str | Path):
-        option = "--engine ray" if cluster else f"{len(devices)} workers"
+        option = "--engine=ray" if cluster else f"{len(devices)} workers"
         raise ConfigError(f"{option}: each worker loads the model, so give its folder or name")
     show(Progress(name := f"load {model}"))
     # Workers on other machines may have another working folder.

@@ -215,7 +215,7 @@ def mine(
         problem = "needs a model" if model is None else "doesn't use a model"
         raise ConfigError(f"by = {settings.by}: {problem}; expected bm25, or model or both with --model")
     if corpus_columns is not None and corpus is None:
-        raise ConfigError("corpus_columns: applies to a corpus; add one with --corpus")
+        raise ConfigError("--corpus-columns: applies to a corpus; add one with --corpus")
     with Display(progress) as show:
         with stage("read", show):
             material = read_mining_dataset(

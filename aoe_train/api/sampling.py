@@ -128,7 +128,7 @@ def sample(
         model = "minilm"
     models = [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else [*model]
     if not models:
-        raise ConfigError("--model (model=): found an empty list, expected at least one model")
+        raise ConfigError("--model: found an empty list, expected at least one model")
     with Display(progress) as show:
         opened = [(each, loaded(each, precision, show, notes(progress))) for each in models]
         pairs, counts = sample_pairs(

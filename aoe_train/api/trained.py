@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _KEPT_BACKBONE = (
     "kept the backbone: the model was not shown to be better, so the backbone's weights were saved"
-    " (--if-not-better model saves the model's)"
+    " (--if-not-better=model saves the model's)"
 )
 
 JUDGE_ALL = ("--yes-no", "--n", "400")

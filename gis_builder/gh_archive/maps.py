@@ -131,7 +131,7 @@ class Pool:
                     yield
         except BrokenProcessPool as error:
             raise DataError(
-                "a worker was killed, most likely for lack of memory; use fewer --workers (workers=…)"
+                "a worker was killed, most likely for lack of memory; use fewer --workers"
             ) from error
 
     def _begin(self, task: FileTask) -> Future[None]:

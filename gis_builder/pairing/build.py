@@ -232,8 +232,8 @@ def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, f
     is_same = run.get("settings") == settings and set(run.get("repositories", ())) == set(repos)
     if not is_same and not fresh:
         raise ConfigError(
-            f"{out}: contains a dataset with other settings or repositories; give --fresh to replace it "
-            "(fresh=True), or choose another folder"
+            f"{out}: contains a dataset with other settings or repositories; give --fresh to replace it,"
+            " or choose another folder"
         )
 
 

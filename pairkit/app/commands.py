@@ -138,7 +138,7 @@ def add_command(
             else:
                 result = run(function, given, **{one.name: one.read(words[one.name]) for one in own})
         except PairkitError as error:
-            error.args = (_with_flag(str(error), public), *error.args[1:])
+            error.args = (_with_flag(str(error.args[0]), public), *error.args[1:])
             raise
         finally:
             logger.setLevel(level)

@@ -64,7 +64,7 @@ def find_roles(
     roles = found or _known_roles(names, where, single=single)
     if not found and roles.negatives and (label := _label_of(names)):
         raise DataError(  # a label in a row with negatives is ambiguous
-            f"has the label column {one_line(label)} beside negatives; drop it, or give --columns (columns=)"
+            f"has the label column {one_line(label)} beside negatives; drop it, or give --columns"
             " with the other columns",
             path=where,
         )
@@ -80,7 +80,7 @@ def find_roles(
 def _not_used(names: Sequence[str], where: str) -> DataError:
     return DataError(
         f"would not use {one_line(', '.join(names))}, which by name are negatives; drop them, or give the"
-        f" columns to use (--columns, columns=), with negative={_NO_NEGATIVES} to ignore negatives",
+        f" columns to use as --columns, with negative={_NO_NEGATIVES} to ignore negatives",
         path=where,
     )
 
@@ -108,7 +108,7 @@ def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
         f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
         " sentence1, sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate;"
         " anchor, positive[, negative or negative_1, negative_2, …]); rename them or give their roles,"
-        " such as --columns text1=title,text2=body,label=same (columns=), or 1,2,3 without a header line",
+        " such as --columns text1=title,text2=body,label=same, or 1,2,3 without a header line",
         path=where,
     )
 
@@ -169,10 +169,10 @@ def text_column(
         found = next(iter(names if len(names) == 1 else strings))
     if found is None:
         raise DataError(
-            f"no known text column among {shown}; name it, such as --columns text=NAME (columns=)", path=where
+            f"no known text column among {shown}; name it, such as --columns text=NAME", path=where
         )
     if len(names) > 1 and found != "text":
-        note_once("%s: the texts are in %s; else give --columns text=NAME (columns=)", where, one_line(found))
+        note_once("%s: the texts are in %s; else give --columns text=NAME", where, one_line(found))
     return found
 
 
@@ -202,7 +202,7 @@ def document_roles(
     if needed and not {"question", "body"} & roles.keys():
         raise DataError(
             f"found the columns {one_line(', '.join(names))}, expected title and body, question and answer,"
-            " or text; rename them or give --columns, such as title=headline,body=article (columns=)",
+            " or text; rename them or give --columns, such as title=headline,body=article",
             path=where,
         )
     return roles

@@ -283,7 +283,7 @@ def check_out(out: Path | None, run: Mapping[str, Any], sources: Iterable[Source
     if there is not None and not same and not fresh:
         raise ConfigError(
             f"{out}: has a dataset made from other sources or with other settings; give --fresh"
-            " to replace it (fresh=True), or another folder"
+            " to replace it, or another folder"
         )
 
 

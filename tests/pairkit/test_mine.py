@@ -218,7 +218,7 @@ def test_splits_and_reproducibility(tmp_path: Path) -> None:
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path)).read_bytes()
     pairkit.mine(collection(60), tmp_path / "a", **how)  # repeating is not a conflict
-    with pytest.raises(ConfigError, match="give --fresh"):
+    with pytest.raises(ConfigError, match="give fresh=True"):
         pairkit.mine(collection(61), tmp_path / "a", **how)
     other = pairkit.mine(collection(60), **how, seed=7)
     assert (

@@ -126,7 +126,7 @@ def test_folder_of_splits(tmp_path: Path) -> None:
         (
             "a.csv",
             "text1,text2,label\na,b,1\n ,b,1\n",
-            r"a\.csv:3: text1 is empty; fill it, .*--bad-rows skip",
+            r"a\.csv:3: text1 is empty; fill it, .*bad_rows='skip'",
         ),
         ("a.csv", "text1,text2,label\na,,1\n", r"a\.csv:2: text2 is empty"),
         ("a.csv", "text1,text2,label\na,b,1\na,b,7\n", r"a\.csv:3: label '7'; expected 0 or 1"),
