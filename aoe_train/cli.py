@@ -279,7 +279,7 @@ add_command(
     mine,
     "aoe mine --data pairs.csv --out mined",
     "aoe mine --data gis --model minilm --by both --relative-margin 0.05 --out mined",
-    "aoe mine -d nq.jsonl -m minilm --range 10,50 --sampling random -o mined",
+    "aoe mine -d nq.jsonl -m minilm --rank-range 10,50 --sampling random -o mined",
     "aoe mine -d questions.tsv -m minilm --corpus passages.txt --num-negatives 7 -o mined",
 )
 add_command(

@@ -52,9 +52,7 @@ Negatives = Annotated[
 ]
 Match = Annotated[str | None, Flag(metavar="NAME", panel=_PAIRS, setting="pair.match")]
 Ratio = Annotated[float | None, Flag(metavar="X", panel=_PAIRS, setting="pair.ratio")]
-AllPairs = Annotated[
-    bool | None, Flag("--all-within-cluster/--edges-only", panel=_PAIRS, setting="pair.all_within_cluster")
-]
+AllPairs = Annotated[bool | None, Flag(panel=_PAIRS, setting="pair.all_within_cluster")]
 ClusterCap = Annotated[int | None, Flag(metavar="N", panel=_PAIRS, setting="pair.cluster_cap")]
 Seed = Annotated[int | None, Flag(metavar="N", panel=RUN, setting="seed")]
 

@@ -178,7 +178,7 @@ def review(
     seed: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE)] = None,
     strata: Annotated[Sequence[str] | None, Flag(metavar="A,B,…", panel=_SAMPLE, read=between_commas)] = None,
     each: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE)] = None,
-    grades: Annotated[bool | None, Flag("--grades/--yes-no", panel=_SAMPLE)] = None,
+    grades: Annotated[bool | None, Flag(panel=_SAMPLE)] = None,
     question: Annotated[str | None, Flag(metavar="TEXT", panel=_SAMPLE)] = None,
     columns: Columns = None,
     labels: Labels = None,
@@ -330,7 +330,7 @@ def export(
     source: Dataset,
     out: Annotated[str | Path, Out],
     *,
-    file_format: Annotated[str, Flag("--format", metavar="NAME", panel=OUTPUT, main=True)] = "jsonl",
+    format: Annotated[str, Flag(metavar="NAME", panel=OUTPUT, main=True)] = "jsonl",  # noqa: A002 - as the flag
     raw: Annotated[bool, Flag(panel=OUTPUT)] = False,
     columns: Columns = None,
     labels: Labels = None,
@@ -345,7 +345,7 @@ def export(
     Args:
         source: As for `read`.
         out: The folder for the files. Existing files with other content are not replaced.
-        file_format: jsonl or csv.
+        format: jsonl or csv.
         raw: Write CSV for programs, without the apostrophes.
         columns: As for `read`.
         labels: As for `read`.
@@ -362,14 +362,14 @@ def export(
 
     Example:
         >>> import pairkit
-        >>> [path.name for path in pairkit.export("pairs.tsv", "plain", file_format="csv")]
+        >>> [path.name for path in pairkit.export("pairs.tsv", "plain", format="csv")]
         ['train.csv']
     """
     from pairkit.dataset.export import FileFormat, export_pairs
 
     folder = argument("out", out, Path)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
-    return export_pairs(pairs, folder, cast("FileFormat", file_format), raw=raw)
+    return export_pairs(pairs, folder, cast("FileFormat", format), raw=raw)
 
 
 def write(

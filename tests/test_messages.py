@@ -97,3 +97,11 @@ def test_the_same_error_in_python_and_in_the_shell(
     with pytest.raises(SystemExit):
         start(lambda: command_line("pairkit"))
     assert "give --fresh to replace it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_an_option_has_the_same_name_in_python_and_in_the_shell(package: str) -> None:
+    for command in command_line(package).registered_commands:
+        for name, one in command.cls.parameters.items():
+            flags = [flag for flag in one.flag.names.split() if flag.startswith("--")]
+            assert flags in ([], [f"--{name.replace('_', '-')}"], ["--set"] * (name == "settings"))

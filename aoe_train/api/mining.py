@@ -101,7 +101,7 @@ def mine(
         int | None, Flag("--num-negatives -n", metavar="N", panel="Rules for negatives", main=True)
     ] = None,
     rank_range: Annotated[
-        tuple[int, int] | str | None, Flag("--range", metavar="LOW,HIGH", panel="Rules for negatives")
+        tuple[int, int] | str | None, Flag(metavar="LOW,HIGH", panel="Rules for negatives")
     ] = None,
     sampling: Annotated[str | None, Flag(metavar="NAME", panel="Rules for negatives")] = None,
     margin: Annotated[float | None, Flag(metavar="X", panel="Rules for negatives")] = None,

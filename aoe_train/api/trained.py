@@ -19,7 +19,7 @@ _KEPT_BACKBONE = (
     " (--if-not-better=model saves the model's)"
 )
 
-JUDGE_ALL = ("--yes-no", "--n", "400")
+JUDGE_ALL = ("--no-grades", "--n", "400")
 
 
 def compare(model: str, other: str, judged: str) -> list[str]:
