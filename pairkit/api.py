@@ -13,6 +13,7 @@ from pairkit.dataset.flags import (
     BadRows,
     Columns,
     Dataset,
+    Dropped,
     Fresh,
     LabelRange,
     Labels,
@@ -23,6 +24,7 @@ from pairkit.dataset.flags import (
 )
 from pairkit.dataset.in_memory import Source
 from pairkit.dataset.labels import label_rules
+from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.reader import read_pairs
 from pairkit.dataset.records import PairDataset
 
@@ -243,6 +245,7 @@ def apply(
     labels: Labels = None,
     label_range: LabelRange = None,
     bad_rows: BadRows = "error",
+    dropped: Dropped = None,
     fresh: Fresh = False,
 ) -> MadeDataset:
     """Make a dataset from a review: without the rejected pairs, or with people's labels.
@@ -259,6 +262,7 @@ def apply(
         labels: As for `read`.
         label_range: As for `read`.
         bad_rows: As for `read`.
+        dropped: File for the rows that are left out, as Parquet.
         fresh: Replace a dataset made with other settings.
 
     Returns:
@@ -275,7 +279,7 @@ def apply(
     folder, file = argument("out", out, Path | None), argument("store", store, Path | None)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     path = file or review_beside(pairs.source)
-    return apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh)
+    return _with_dropped(apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh), dropped)
 
 
 def show(
@@ -428,6 +432,7 @@ def merge(
     labels: Labels = None,
     label_range: LabelRange = None,
     bad_rows: BadRows = "error",
+    dropped: Dropped = None,
     fresh: Fresh = False,
 ) -> MadeDataset:
     """Join datasets: each pair once, and no text, issue or cluster in two splits.
@@ -447,6 +452,7 @@ def merge(
         labels: As for `read`.
         label_range: As for `read`.
         bad_rows: As for `read`.
+        dropped: File for the rows that are left out, as Parquet.
         fresh: Replace a dataset made with other settings.
 
     Returns:
@@ -472,7 +478,7 @@ def merge(
         name: read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
         for name, source in by_name.items()
     }
-    return make_merged(pairs, by_name, folder, settings=settings, fresh=fresh)
+    return _with_dropped(make_merged(pairs, by_name, folder, settings=settings, fresh=fresh), dropped)
 
 
 def split(
@@ -486,6 +492,7 @@ def split(
     labels: Labels = None,
     label_range: LabelRange = None,
     bad_rows: BadRows = "error",
+    dropped: Dropped = None,
     fresh: Fresh = False,
 ) -> MadeDataset:
     """Divide a dataset into train, validation and test that share no text, issue or cluster.
@@ -503,6 +510,7 @@ def split(
         labels: As for `read`.
         label_range: As for `read`.
         bad_rows: As for `read`.
+        dropped: File for the rows that are left out, as Parquet.
         fresh: Replace a dataset made with other settings.
 
     Returns:
@@ -525,7 +533,7 @@ def split(
     sizes = argument("split_sizes", split_sizes, list[float])
     settings = _settings("error", sizes, cut_negatives, seed)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
-    return make_split(pairs, source, folder, settings=settings, fresh=fresh)
+    return _with_dropped(make_split(pairs, source, folder, settings=settings, fresh=fresh), dropped)
 
 
 def mine(
@@ -537,6 +545,7 @@ def mine(
     max_chars: Annotated[int, Flag(metavar="N")] = 1000,
     split_sizes: Annotated[Sequence[float], SplitSizes] = (0.8, 0.1, 0.1),
     seed: Annotated[int, Seed] = 42,
+    dropped: Dropped = None,
     fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> MadeDataset:
@@ -558,6 +567,7 @@ def mine(
         max_chars: Maximum characters of a text, which is cut after a whole sentence or word.
         split_sizes: Proportions of train, validation and test.
         seed: Random seed.
+        dropped: File for the rows that are left out, as Parquet.
         fresh: Replace a dataset made with other settings.
         progress: Whether to show progress on stderr, or a function that receives it.
 
@@ -598,7 +608,8 @@ def mine(
         "seed": argument("seed", seed, int),
     }
     roles = argument("columns", columns, dict[str, str] | None)
-    return make_mined(source, folder, columns=roles, settings=settings, fresh=fresh, progress=progress)
+    made = make_mined(source, folder, columns=roles, settings=settings, fresh=fresh, progress=progress)
+    return _with_dropped(made, dropped)
 
 
 def _settings(
@@ -610,3 +621,10 @@ def _settings(
         "cut_negatives": cut_negatives,
         "seed": argument("seed", seed, int),
     }
+
+
+def _with_dropped(made: MadeDataset, path: str | Path | None) -> MadeDataset:
+    """The result, after writing the rows that were left out."""
+    if path is not None:
+        write_parquet(argument("dropped", path, Path), made.dropped)
+    return made

@@ -31,6 +31,7 @@ BadRows = Annotated[str, BAD_ROWS]
 SplitSizes = Flag(metavar="A,B,C", main=True, read=_numbers)
 Out = Flag("--out -o", metavar="DIR", panel=OUTPUT, main=True)
 OutNeeded = replace(Out, required=True)
+Dropped = Annotated[str | Path | None, Flag(metavar="FILE", panel=OUTPUT)]
 Fresh = Annotated[bool, Flag(panel=OUTPUT)]
 Seed = Flag(metavar="N", panel=RUN)
 Config = Annotated[str | Path | None, Flag("--config -c", metavar="FILE", panel=RUN)]
