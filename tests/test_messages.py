@@ -74,7 +74,8 @@ def test_messages_name_declared_options_once(package: str) -> None:
         ("use --engine=ray (--no-lora: --lr 2e-5)", "use engine='ray' (lora=False: lr=2e-5)"),
         ("--data PAIRS, --model --labels 'not so=1'", "data=PAIRS, model= labels='not so=1'"),
         ("--set run.chunk=16.", "settings='run.chunk=16'."),
-        ("a--fresh `pairs audit --columns a=b`", "a--fresh `pairs audit --columns a=b`"),
+        ("a--fresh, `pairs audit --columns a=b`", "a--fresh, `pairs audit --columns a=b`"),
+        ("--columns 'text=a b'", "columns={'text': 'a b'}"),
     ],
 )
 def test_python_gets_keyword_arguments(message: str, in_python: str) -> None:

@@ -45,9 +45,9 @@ def _keyword(found: re.Match[str]) -> str:
     if flag in BOOLEAN or positive in BOOLEAN:
         rest = whole[len(flag) + 2 :]
         return f"{_name(flag)}=True{rest}" if flag in BOOLEAN else f"{_name(positive)}=False{rest}"
-    if flag.endswith("columns") and value and "=" in value:
-        return f"{_name(flag)}={dict(part.partition('=')[::2] for part in value.split(','))}"
     given = (value or "").strip("'")
+    if flag.endswith("columns") and "=" in given:
+        return f"{_name(flag)}={dict(part.partition('=')[::2] for part in given.split(','))}"
     is_bare = re.fullmatch(r"[\d.]+(e-?\d+)?|[A-Z]*", given)  # a number, or a word that stands for a value
     return f"{_name(flag)}={given if is_bare else repr(given)}"
 

@@ -213,7 +213,7 @@ BAD = {
     "short.txt.gz": (gzip.compress(b"a\nb\n" * 1000)[:-10], "not readable"),
     "names.csv": (
         b"title,body\na,b\n",
-        "no known text column among title, body.* columns={'text': 'NAME'}",
+        "no known text column among title, body.* columns={'text': 'title'}",
     ),
     "ragged.csv": (b"id,text\n1,a\n2,b,c\n", r"ragged\.csv:3: 3 cells, expected 2"),
     "quote.csv": (b'id,text\n1,a\n2,"b\n', r"quote\.csv:3: a quotation mark opens a cell"),

@@ -149,12 +149,14 @@ def test_tables_of_documents(tmp_path: Path) -> None:
         ({"title": "b"}, "no column 'b'"),
         ({"question": "a"}, "'question': also give answer"),
         ({"title": "a"}, "expected title and body, question and answer, or text"),
-        (None, "expected title and body, question and answer, or text"),
+        (None, r"question and answer, or text; rename them or give columns=\{'text': 'a'\}"),
     ],
 )
 def test_invalid_mappings(columns: Any, message: str) -> None:
     with pytest.raises((ConfigError, DataError), match=message):
         mined([{"a": "x"}], columns=columns)
+    with pytest.raises(DataError, match=r"columns=\{'question': 'Frage', 'answer': 'Antwort'\}"):
+        mined([{"Frage": "x", "Antwort": "y"}])
 
 
 def test_drop_reasons(tmp_path: Path) -> None:
