@@ -59,7 +59,7 @@ def _evaluate(
     ] = None,
     out: Annotated[
         Path | None,
-        Flag("--out -o", metavar="FILE", panel=OUTPUT, help="Write the result as JSON."),
+        Flag("-o", metavar="FILE", panel=OUTPUT, help="Write the result as JSON."),
     ] = None,
     json: bool = False,
 ) -> None:
@@ -89,7 +89,7 @@ def _search(
     ] = False,
     out: Annotated[
         str | None,
-        Flag("--out -o", metavar="FILE", panel=OUTPUT, help="Output of --every: a .parquet file."),
+        Flag("-o", metavar="FILE", panel=OUTPUT, help="Output of --every: a .parquet file."),
     ] = None,
     json: bool = False,
     quiet: bool = False,
@@ -159,7 +159,7 @@ def _duplicates(
     *,
     out: Annotated[
         Path | None,
-        Flag("--out -o", metavar="FILE", panel=OUTPUT, main=True, help="Write all pairs as .parquet."),
+        Flag("-o", metavar="FILE", panel=OUTPUT, main=True, help="Write all pairs as .parquet."),
     ] = None,
 ) -> Any:
     result = duplicates(**given)

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _LLMS, _LABELS, LIMITS = "LLMs", "Labels", "Limits"
 
-Data = Annotated["Source", Flag("--data -d", metavar="DATA", panel=INPUT, main=True)]
-AskedLlms = Annotated["LlmsGiven", Flag("--llms -l", metavar="NAME,…", panel=_LLMS, setting="llms")]
+Data = Annotated["Source", Flag("-d", metavar="DATA", panel=INPUT, main=True)]
+AskedLlms = Annotated["LlmsGiven", Flag("-l", metavar="NAME,…", panel=_LLMS, setting="llms")]
 OutFolder = Annotated[str | Path, Out]
-Work = Annotated[str | Path, Flag("--work -w", metavar="DIR", panel=INPUT)]
-NewWork = Annotated[str | Path | None, Flag("--work -w", metavar="DIR", panel="Output")]
+Work = Annotated[str | Path, Flag("-w", metavar="DIR", panel=INPUT)]
+NewWork = Annotated[str | Path | None, Flag("-w", metavar="DIR", panel="Output")]
 Task = Annotated[str | None, Flag(metavar="NAME", panel=_LLMS, main=True, setting="task")]
-Size = Annotated[int | None, Flag("--size -n", metavar="N", panel=_LLMS, main=True, setting="size")]
+Size = Annotated[int | None, Flag("-n", metavar="N", panel=_LLMS, main=True, setting="size")]
 Samples = Annotated[int | None, Flag(metavar="N", panel=_LLMS, setting="samples")]
 Examples = Annotated[str | Path | None, Flag(metavar="FILE", panel=_LLMS, setting="prompt.examples")]
 Prompt = Annotated[str | Path | None, Flag(metavar="NAME", panel=_LLMS, setting="prompt.template")]
@@ -46,7 +46,7 @@ MaxTokens = Annotated[int | None, Flag(metavar="N", panel=LIMITS, setting="budge
 MaxRequests = Annotated[int | None, Flag(metavar="N", panel=LIMITS, setting="budget.max_requests")]
 Batch = Annotated[bool, Flag(panel=_LLMS)]
 RunFlag = Annotated[bool, Flag(panel=RUN)]
-LocalOnly = Annotated[bool | None, Flag("--local-only", panel=_LLMS, setting="local_only")]
+LocalOnly = Annotated[bool | None, Flag(long="--local-only", panel=_LLMS, setting="local_only")]
 Seed = Annotated[int | None, Flag(metavar="N", panel=RUN, setting="seed")]
 
 
@@ -389,7 +389,7 @@ def score(
 
 def llms(
     *,
-    config: Annotated[str | Path | None, Flag("--config -c", metavar="FILE", panel=INPUT, main=True)] = None,
+    config: Annotated[str | Path | None, Flag("-c", metavar="FILE", panel=INPUT, main=True)] = None,
     settings: SettingsGiven = None,
 ) -> Llms:
     """List the built-in and configured LLMs with their prices and whether their keys are set.

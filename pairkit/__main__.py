@@ -48,9 +48,7 @@ def _review(
     ] = None,
     port: Annotated[
         int | None,
-        Flag(
-            "--port -p", metavar="N", panel="People", help="Port of the page. [default: 8750, or a free port]"
-        ),
+        Flag("-p", metavar="N", panel="People", help="Port of the page. [default: 8750, or a free port]"),
     ] = None,
     report: Annotated[
         bool, Flag(panel=OUTPUT, main=True, help="Print the results so far instead of serving the page.")

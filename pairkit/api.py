@@ -130,7 +130,7 @@ def audit(
 
 def report(
     source: Dataset,
-    out: Annotated[str | Path | None, Flag("--out -o", metavar="FILE", panel=OUTPUT, main=True)] = None,
+    out: Annotated[str | Path | None, Flag("-o", metavar="FILE", panel=OUTPUT, main=True)] = None,
     *,
     columns: Columns = None,
     labels: Labels = None,

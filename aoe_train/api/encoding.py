@@ -81,7 +81,7 @@ def encode(
 def encode(
     texts: Annotated[str | Path | Iterable[str], Flag(metavar="INPUT", positional=True)],
     *,
-    model: Annotated[str | Path | Encoder, Flag("--model -m", metavar="MODEL", panel=MODEL, main=True)],
+    model: Annotated[str | Path | Encoder, Flag("-m", metavar="MODEL", panel=MODEL, main=True)],
     out: Annotated[str | Path | None, replace(OutFile, required=True)] = None,
     columns: Columns = None,
     prompt_name: PromptName = None,

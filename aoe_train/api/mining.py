@@ -93,12 +93,12 @@ def mine(
     *,
     model: Annotated[
         str | Path | Encoder | None,
-        Flag("--model -m", metavar="MODEL", panel="Candidates", main=True, repeat=True, read=one_or_several),
+        Flag("-m", metavar="MODEL", panel="Candidates", main=True, repeat=True, read=one_or_several),
     ] = None,
-    out: Annotated[str | Path | None, Flag("--out -o", metavar="DIR", panel=OUTPUT, required=True)] = None,
+    out: Annotated[str | Path | None, Flag("-o", metavar="DIR", panel=OUTPUT, required=True)] = None,
     by: Annotated[str | None, Flag(metavar="NAME", panel="Candidates", main=True)] = None,
     num_negatives: Annotated[
-        int | None, Flag("--num-negatives -n", metavar="N", panel="Rules for negatives", main=True)
+        int | None, Flag("-n", metavar="N", panel="Rules for negatives", main=True)
     ] = None,
     rank_range: Annotated[
         tuple[int, int] | str | None, Flag(metavar="LOW,HIGH", panel="Rules for negatives")

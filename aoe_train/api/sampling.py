@@ -74,9 +74,9 @@ def sample(
     *,
     model: Annotated[
         str | Path | Encoder | Sequence[str | Path | Encoder] | None,
-        Flag("--model -m", metavar="MODEL", panel=INPUT, main=True, repeat=True, read=one_or_several),
+        Flag("-m", metavar="MODEL", panel=INPUT, main=True, repeat=True, read=one_or_several),
     ] = None,
-    out: Annotated[str | Path | None, Flag("--out -o", metavar="DIR", panel=OUTPUT, required=True)] = None,
+    out: Annotated[str | Path | None, Flag("-o", metavar="DIR", panel=OUTPUT, required=True)] = None,
     queries: Annotated[Source | None, Flag(metavar="FILE", panel=INPUT, main=True)] = None,
     top: Annotated[int, Flag(metavar="N", panel=INPUT)] = 1,
     columns: Columns = None,

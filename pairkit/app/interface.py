@@ -8,10 +8,9 @@ from contextlib import contextmanager
 
 # The boolean options of messages: `--fresh` is `fresh=True`, and `--no-lora` is `lora=False`.
 BOOLEAN = {
-    *("batch", "cache", "cut-negatives", "dry-run", "fresh", "grades", "keep-going", "local-only", "lora"),
-    *("no-key", "retry-failed", "skip-broken", "trust-remote-code"),
+    *("batch", "cache", "cut_negatives", "dry_run", "fresh", "grades", "keep_going", "local_only", "lora"),
+    *("no_key", "retry_failed", "skip_broken", "trust_remote_code"),
 }
-_RENAMED = {"set": "settings"}
 # A value has a "=", "/", digit or capital, or ": " after it; any other is written as `--flag=value`.
 _FLAG = re.compile(
     r"`[^`]*`"  # a command
@@ -38,19 +37,14 @@ def spoken(message: str) -> str:
 
 
 def _keyword(found: re.Match[str]) -> str:
-    flag, value, whole = found["flag"], found["value"], found[0]
+    flag, given = found["flag"], (found["value"] or "").strip("'")
     if flag is None:
-        return whole
-    positive = flag.removeprefix("no-")
-    if flag in BOOLEAN or positive in BOOLEAN:
-        rest = whole[len(flag) + 2 :]
-        return f"{_name(flag)}=True{rest}" if flag in BOOLEAN else f"{_name(positive)}=False{rest}"
-    given = (value or "").strip("'")
-    if flag.endswith("columns") and "=" in given:
-        return f"{_name(flag)}={dict(part.partition('=')[::2] for part in given.split(','))}"
+        return found[0]
+    name = "settings" if flag == "set" else flag.replace("-", "_")
+    positive = name if name in BOOLEAN else name.removeprefix("no_")
+    if positive in BOOLEAN:
+        return f"{positive}={name == positive}{found[0][len(flag) + 2 :]}"
+    if name.endswith("columns") and "=" in given:
+        return f"{name}={dict(part.partition('=')[::2] for part in given.split(','))}"
     is_bare = re.fullmatch(r"[\d.]+(e-?\d+)?|[A-Z]*", given)  # a number, or a word that stands for a value
-    return f"{_name(flag)}={given if is_bare else repr(given)}"
-
-
-def _name(flag: str) -> str:
-    return _RENAMED.get(flag, flag.replace("-", "_"))
+    return f"{name}={given if is_bare else repr(given)}"

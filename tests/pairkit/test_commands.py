@@ -50,7 +50,7 @@ class Result:
 
 def bake(
     source: Annotated[Heavy | str, Flag(metavar="DOUGH", positional=True)],
-    out: Annotated[str | Path | None, Flag("--out -o", required=True)] = None,
+    out: Annotated[str | Path | None, Flag("-o", required=True)] = None,
     *,
     rate: Annotated[float | None, Flag(panel=INPUT, setting="rate")] = None,
     sizes: Annotated[
