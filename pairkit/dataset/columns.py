@@ -109,21 +109,17 @@ def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
         f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
         " sentence1, sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate;"
         f" anchor, positive[, negative or negative_1, negative_2, …]); rename them or give"
-        f" {_advice(names, single)}, with numbers for names if there is no header line",
+        f" {_advice(names, single=single)}, with numbers for names if there is no header line",
         path=where,
     )
 
 
-def _advice(names: Sequence[str], single: bool) -> str:
-    """`--columns` with the columns that are there: of single texts, of a pair, or of a pair and its label."""
-    known = next((name for name in names if single and name.lower() in TEXT_COLUMNS), None)
-    if known is not None:
-        return _columns_option(["text"], [known])
-    labels = [name for name in names if name.lower() in _LABEL_NAMES]
-    texts = [name for name in names if name not in labels]
-    if len(names) < 3:
-        return _columns_option(["anchor", "positive"], names)
-    return _columns_option(["text1", "text2", "label"], [*texts[:2], *labels[:1], *texts[2:]])
+def _advice(names: Sequence[str], *, single: bool) -> str:
+    """`--columns` with columns that are there: of a single text, of a pair, or of a pair and its label."""
+    known = [name for name in names if single and name.lower() in TEXT_COLUMNS]
+    ordered = sorted(names, key=lambda name: name.lower() in _LABEL_NAMES)
+    pair = ("text1", "text2", "label") if len(names) > 2 else ("anchor", "positive")
+    return _columns_option(("text",) if known else pair, known or [*ordered[:2], *ordered[-1:]])
 
 
 def _columns_option(roles: Sequence[str], names: Sequence[str]) -> str:
