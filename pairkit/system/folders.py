@@ -14,7 +14,7 @@ from pairkit.system.files import open_own, write_errors
 from pairkit.system.lines import parse_json, read_whole
 
 LOCK_FILE = "lock"
-REPLACE = "give --fresh (fresh=True) to replace it, or another --out (out=)"
+REPLACE = "give --fresh to replace it, or another --out"
 _MAX_JSON_BYTES = 64 << 20
 _MOST_SHOWN = 5  # differences
 

@@ -49,7 +49,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, sample_url: str) -> Path:
     with Store.open(folder / "1.work" / "store.sqlite") as store:
         threads = list(store.threads(next(iter(store.repos())).full_name))
     write_hours(folder / "hours", lines_of(events_of(7, threads)), ["2015-01-01-0", "2015-01-01-1"])
-    llm_labeler.generate(TEXTS[:9], llms="wordnet", out=folder / "l", work=folder / "label.work", **quiet)
+    llm_labeler.generate(TEXTS[:9], llm="wordnet", out=folder / "l", work=folder / "label.work", **quiet)
     review = pairkit.review(folder / "0.tsv", folder / "0.review", n=20, grades=True)
     judge_all(review, lambda text: str(len(text) % 6))
     return folder
@@ -94,10 +94,10 @@ CALLS: dict[str, Callable[..., Any]] = {
         at / f"{n}.work", out, **quiet, **more
     ),
     "llm_labeler.generate": lambda at, out, n, **more: llm_labeler.generate(
-        TEXTS[n : n + 9], llms="wordnet", out=out, **quiet, **more
+        TEXTS[n : n + 9], llm="wordnet", out=out, **quiet, **more
     ),
     "llm_labeler.judge": lambda at, out, n, **more: llm_labeler.judge(
-        at / f"{n}.tsv", llms={"a": judge, "b": judge, "c": judge}, out=out, **quiet, **more
+        at / f"{n}.tsv", llm={"a": judge, "b": judge, "c": judge}, out=out, **quiet, **more
     ),
     "llm_labeler.parse": lambda at, out, n, **more: llm_labeler.parse(
         at / "label.work", out=out, seed=n, **quiet, **more
@@ -150,9 +150,7 @@ def test_a_finished_result_is_kept_unless_fresh(place: Path, tmp_path: Path, nam
     made = content(out)
     call(place, out, 1)
     assert content(out) == made
-    with pytest.raises(
-        ConfigError, match=r"out.*; give --fresh \(fresh=True\) to replace it, or another --out"
-    ):
+    with pytest.raises(ConfigError, match=r"out.*; give fresh=True to replace it, or another out="):
         call(place, out, 0)
     assert content(out) == made
     call(place, out, 0, fresh=True)
