@@ -77,8 +77,8 @@ class Plan(Printed):
         ]
         return tuple(
             spoken(
-                f"--{name} ({shown(limit)}) is too low for the whole run: {shown(spent)} are spent, and it will"
-                f" take about {shown(likely)} more; raise it, or use fewer sentences with --draw"
+                f"--{name} ({shown(limit)}) is too low for the whole run: {shown(spent)} are spent, and it"
+                f" will take about {shown(likely)} more; raise it, or use fewer sentences with --draw"
             )
             for name, limit, spent, likely, shown in checks
             if limit is not None and spent + likely > limit
