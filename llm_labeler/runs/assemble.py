@@ -255,9 +255,8 @@ class QualityWarnings:
         if off_topic >= _MIN_COUNT and 2 * off_topic > judged:
             lines.append(
                 f"{llm}: {off_topic:,} of {judged:,} sentences have little to do with their texts (dropped as"
-                f" {', '.join(OFF_TOPIC)}, or kept with almost no word in common); it may answer them"
-                " instead of rewriting them: look at some with `label show`, and try"
-                " --prompt=hardened"
+                f" {', '.join(OFF_TOPIC)}, or kept with almost no word in common); it may answer them instead"
+                " of rewriting them: look at some with `label show`, and try --prompt=hardened"
             )
         copies, negatives = self._copies[llm], self._negatives[llm]
         if copies >= _MIN_COUNT and 2 * copies > negatives:

@@ -326,8 +326,7 @@ def check_aggregation_can_work(settings: LabelSettings, left_out: Collection[str
     if AGGREGATIONS[aggregation].is_judged and judges_itself:
         raise ConfigError(
             f"aggregation {aggregation}: no LLM judges its own sentences, and {proposers[0]} is the only one,"
-            " so no pair could result; name more --llm or --judges, or use"
-            " --aggregation=union"
+            " so no pair could result; name more --llm or --judges, or use --aggregation=union"
         )
 
 

@@ -12,6 +12,7 @@ from llm_labeler.records import Ask, Provider, Text, TokenUsage
 from llm_labeler.runs.run_folder import RunRecord
 from llm_labeler.runs.tasks import GenerationTask
 from llm_labeler.settings import RULES, BudgetSettings
+from pairkit.app.interface import spoken
 from pairkit.app.result_table import Printed, ResultTable
 
 _BYTES_PER_TOKEN = 4  # of English; other scripts have fewer
@@ -75,8 +76,10 @@ class Plan(Printed):
             ("max-cost", self.limits.max_cost, self.spent.known_cost, self.cost or 0.0, money),
         ]
         return tuple(
-            f"--{name} ({shown(limit)}) is too low for the whole run: {shown(spent)} are spent, and it will"
-            f" take about {shown(likely)} more; raise it, or use fewer sentences with --draw"
+            spoken(
+                f"--{name} ({shown(limit)}) is too low for the whole run: {shown(spent)} are spent, and it"
+                f" will take about {shown(likely)} more; raise it, or use fewer sentences with --draw"
+            )
             for name, limit, spent, likely, shown in checks
             if limit is not None and spent + likely > limit
         )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 # The boolean options of messages: `--fresh` is `fresh=True`, and `--no-lora` is `lora=False`.
 BOOLEAN = {
     *("batch", "cache", "cut_negatives", "dry_run", "fresh", "grades", "keep_going", "local_only", "lora"),
-    *("no_key", "retry_failed", "skip_broken", "trust_remote_code"),
+    *("no_key", "remove_missing", "retry_failed", "skip_broken", "trust_remote_code"),
 }
 # A value has a "=", "/", digit or capital, or ": " after it; any other is written as `--flag=value`.
 _FLAG = re.compile(

@@ -33,7 +33,7 @@ def test_encode_accepts_only_texts(texts, bert):
         (lambda: ANY.evaluate([], data=ROWS, progress=False), "no model to evaluate"),
         (lambda: ANY.evaluate("m", data=ROWS, seed="x", progress=False), "seed = 'x': "),
         (lambda: ANY.evaluate("m", data=ROWS, resamples="x", progress=False), "resamples = 'x': "),
-        (lambda: ANY.evaluate("m", data=ROWS, suite=3, progress=False), "--suite 3: expected sts"),
+        (lambda: ANY.evaluate("m", data=ROWS, suite=3, progress=False), "suite=3: expected sts"),
         (lambda: ANY.train(ROWS, out=None, progress=False), "out = None: "),
         (lambda: ANY.train(ROWS, out="m", backbone=None, progress=False), "backbone = None: "),
     ],

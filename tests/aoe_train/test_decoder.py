@@ -221,7 +221,7 @@ def test_a_run_without_flags_trains_adapters_in_the_papers_prompt(llama, tmp_pat
     plain = run(llama, "plain")
     assert has_lora(plain.model.backbone)
     assert plain.settings.named_prompts.chosen() == "Summarize sentence {text} in one word:"
-    assert "only adapters of rank 32 are trained (--no-lora" in capsys.readouterr().err
+    assert "only adapters of rank 32 are trained (lora=False" in capsys.readouterr().err
     again = run(tmp_path / "plain", "again")  # an encoder by now
     assert again.settings == plain.settings
     whole = run(llama, "whole", lora=False, prompts="{text}")

@@ -154,7 +154,7 @@ def test_one_table_of_layers_and_sizes(bert):
     assert "layers" not in alone[0]
     for model, given, message in (
         ("m", {"layers": 1, "endpoint": "http://127.0.0.1:1/v1"}, "can't be set for an endpoint"),
-        (bert, {"layers": [1, 1]}, "--layers 1,1: contains a value twice"),
+        (bert, {"layers": [1, 1]}, "layers='1,1': contains a value twice"),
         (Encoder.load(bert, device="cpu"), {"layers": 1}, "layers can't be set for a loaded Encoder"),
     ):
         with pytest.raises(ConfigError, match=message):

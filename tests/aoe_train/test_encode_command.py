@@ -103,7 +103,7 @@ def test_prompts_by_name_and_by_text(bert: Path, tmp_path: Path):
         np.testing.assert_allclose(np.load(out), encoder.encode(texts, **asked), atol=1e-6)
     for flags, words in (
         (("--prompt-name", "q", "--fresh"), "no prompt 'q'; this model has 'query', 'document', 't'"),
-        (("--prompt-name", "query", "--prompt", "x"), "--prompt and --prompt-name: give only one of them"),
+        (("--prompt-name", "query", "--prompt", "x"), "prompt= and prompt_name=: give only one of them"),
         (("--prompt-name", "query"), r"other settings: prompt \(a car there, the man: now\)"),
     ):
         with pytest.raises(ConfigError, match=words):

@@ -131,10 +131,10 @@ def test_export_errors(tmp_path: Path):
     one, wide = save_bert(tmp_path / "one", layers=1), save_bert(tmp_path / "wide", layers=2)
     mixed: dict[str, Any] = {"weight_mix": 0.5}
     for given, words in (
-        (mixed, "its run.json doesn't name its backbone; give --backbone"),
+        (mixed, "its run.json doesn't name its backbone; give backbone="),
         ({**mixed, "backbone": wide}, "different names or shapes"),
         ({"weight_mix": 1.5, "backbone": one}, r"weight_mix 1\.5: expected a number above 0"),
-        ({"backbone": one}, "--backbone without --weight-mix has no effect"),
+        ({"backbone": one}, "backbone= without weight_mix= has no effect"),
         ({"format": "pickle"}, "expected a format of sentence-transformers, onnx"),
         ({"dtype": "int8"}, "a dtype of fp32, bf16, fp16"),
         ({"out": one}, "already exists"),

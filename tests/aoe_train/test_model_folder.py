@@ -217,7 +217,7 @@ def test_pickled_training_states_are_refused(tmp_path, name):
     check_state_files(tmp_path)
     torch.save({"state": Bomb(tmp_path / "ran")}, tmp_path / name)
     refused(
-        lambda: check_state_files(tmp_path), DataError, rf"{name}: can't continue from this file .*--fresh"
+        lambda: check_state_files(tmp_path), DataError, rf"{name}: can't continue from this file .*fresh=True"
     )
     assert not (tmp_path / "ran").exists()
 

@@ -100,7 +100,7 @@ REFUSED: dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]] = {
     "another role than text": (
         *(["a", "b"], [Model()], {"columns": {"anchor": "a"}}, ConfigError, "expected one of text, title"),
     ),
-    "results without queries": (["a", "b"], [Model()], {"top": 5}, ConfigError, "--top 5 needs --queries"),
+    "results without queries": (["a", "b"], [Model()], {"top": 5}, ConfigError, "top=5 needs queries="),
 }
 
 

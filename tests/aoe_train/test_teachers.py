@@ -228,7 +228,7 @@ def test_invalid_vector_files_are_refused(columns, message, tmp_path):
         ),
         ({"teacher__model": "x.npy"}, "a .npy lacks the texts"),
         ({"teacher__model": "x.parquet", **EVERYTHING}, "no such file; give a model, or a file of vectors"),
-        ({"teacher__prompts": "q: "}, "teacher: has settings but no model; give --teacher"),
+        ({"teacher__prompts": "q: "}, "teacher: has settings but no model; give teacher="),
         (
             {"teacher__model": "TEACHER", "teacher__prompts": {"text": "q: "}, **EVERYTHING},
             "teacher.prompts: no column",
@@ -314,7 +314,7 @@ def test_scores_are_trained_and_recorded(bert, tmp_path):
     assert "Scores of a teacher: `rows.jsonl`." in (tmp_path / "m" / "README.md").read_text()
     for more, message in (
         ({"objective__weights__embed_distill": 1}, "scores, expected its vectors"),
-        ({"teacher__scores": str(tmp_path / "none.jsonl")}, r"--teacher-scores .*none.jsonl: no such file"),
+        ({"teacher__scores": str(tmp_path / "none.jsonl")}, r"teacher_scores=.*none.jsonl': no such file"),
     ):
         with pytest.raises(ConfigError, match=message):
             run(data, bert, tmp_path / "n", **{**flags, **more})

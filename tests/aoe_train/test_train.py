@@ -130,7 +130,7 @@ def test_other_settings_or_inputs_are_refused(data, bert, finished, tmp_path):
         with pytest.raises(ConfigError, match=match):
             run(given, backbone, finished, **{"optim__epochs": 2, **flags})
 
-    refused(r"settings\.seed \(42 there, 7 now\).*--fresh", seed=7)
+    refused(r"settings\.seed \(42 there, 7 now\).*fresh=True", seed=7)
     refused("dev_data", {**data, "dev_data": data["data"]})
     refused("backbone", backbone=save_bert(tmp_path / "heavier", seed=3))
     other = Path(shutil.copytree(bert, tmp_path / "other"))
@@ -283,7 +283,7 @@ def test_out_of_memory_advice(data, bert, tmp_path, monkeypatch, owner, method, 
         raise error
 
     monkeypatch.setattr(owner, method, refuse)
-    words = r"out of memory: lower --batch-size \(now 16\) or --max-length"
+    words = r"out of memory: lower batch_size= \(now 16\) or max_length="
     with pytest.raises(ConfigError, match=words):
         run(data, bert, tmp_path / "m")
     if owner is Encoder:
@@ -337,7 +337,7 @@ def test_early_stopping(data, bert, tmp_path):
         ({"run__trainer": {"optim": "sgdd"}}, "transformers rejects"),
         ({"optim__scheduler": "bent"}, "transformers rejects"),
         ({"run__precision": "fp16"}, "fp16: not available on a CPU"),
-        ({"run__shard": True}, "run.shard: needs several processes; .* torchrun"),
+        ({"run__shard": True}, "run.shard: needs several processes; .* `torchrun"),
         ({"preset": "cosent", "batches__strategy": "tokens"}, "max_tokens"),
     ],
 )
@@ -374,7 +374,7 @@ def test_unsupported_gradient_checkpointing_is_refused(data, bert, tmp_path, mon
 def test_idle_gpus_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     args = start_processes(settings(), tmp_path)
-    assert idle_gpus(args) == "1 of 4 GPUs is used; to use all, start with torchrun --nproc-per-node 4"
+    assert idle_gpus(args) == "1 of 4 GPUs is used; to use all, start with `torchrun --nproc-per-node 4`"
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     assert idle_gpus(args) is None
     assert args.ddp_broadcast_buffers is False
@@ -476,7 +476,7 @@ def test_settings_that_sharding_does_not_support(given, optimiser, words):
 
 def test_ran_cannot_be_sharded(data, ran, tmp_path):
     given, sources = settings(**{"run.shard": True}), Sources(data["data"], str(ran), tmp_path / "m")
-    with refusal(r"--dry-run doesn't support run.shard"):  # which measures whole models
+    with refusal(r"a dry run doesn't support run.shard"):  # which measures whole models
         plan(sources, given)
     loaded = load(sources, given, set(), torch.device("cpu"), print, lambda _: None)
     resolved = ResolvedSettings(given, dict.fromkeys(loaded.data.train, given), "fp32")
@@ -531,7 +531,7 @@ def test_unusable_dev_rows(data, tmp_path, lines, words):
 def test_single_texts_need_dropout(tmp_path):
     (tmp_path / "texts.txt").write_text("\n".join(WORDS) + "\n")
     where = {"data": str(tmp_path / "texts.txt")}, save_bert(tmp_path / "bert", dropout=0.0), tmp_path / "m"
-    with refusal(r"need a backbone with dropout.*--lora"):
+    with refusal(r"need a backbone with dropout.*lora=True"):
         run(*where, preset="simcse-paper")
     assert not (tmp_path / "m.work").exists()  # or the next run would need --fresh
     assert run(*where, preset="simcse-paper", lora={"rank": 2})["result"]["steps"] > 0

@@ -185,7 +185,7 @@ def test_labels_and_columns_of_each_dataset(files, bert, tmp_path):
     ("settings", "words"),
     [
         ({"datasets.nil.weight": 2}, r"datasets\.nil: no such dataset; expected nli, qa, stsb"),
-        ({"mix.dev": "x"}, r"mix\.dev: no dev set 'x'; there is none: give --dev-data"),
+        ({"mix.dev": "x"}, r"mix\.dev: no dev set 'x'; there is none: give dev_data="),
         ({"mix.order": "round-robin", "mix.temperature": 2}, r"mix\.temperature = 2: .* round-robin"),
         ({"mix.epoch": "once", "datasets.nli.weight": 2}, r"datasets\.nli\.weight: has no effect"),
         ({"datasets.qa.preset": "cosent"}, r"dataset qa: objective cosine: found positive data"),

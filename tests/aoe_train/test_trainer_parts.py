@@ -71,7 +71,7 @@ def test_log_means_across_a_checkpoint():
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 @pytest.mark.parametrize(
     ("step", "error", "words"),
-    [(0, DataError, "before the first step"), (7, Diverged, r"at step 7: .*lower --lr \(now 0.5\)")],
+    [(0, DataError, "before the first step"), (7, Diverged, r"at step 7: .*lower lr= \(now 0.5\)")],
 )
 def test_error_names_the_rows_of_the_first_bad_batch(loss, step, error, words):
     log = LossLog(0.5)

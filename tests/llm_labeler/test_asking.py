@@ -191,8 +191,8 @@ def test_judging_is_estimated() -> None:
     [
         ({}, []),
         ({"max_cost": 1.0, "max_tokens": 10_000, "max_requests": 2}, []),
-        ({"max_cost": 0.0004}, ["--max-cost ($0.0004) is too low for the whole run"]),
-        ({"max_tokens": 70, "max_requests": 1}, ["--max-requests (1 calls)", "--max-tokens"]),
+        ({"max_cost": 0.0004}, ["max_cost= ($0.0004) is too low for the whole run"]),
+        ({"max_tokens": 70, "max_requests": 1}, ["max_requests= (1 calls)", "max_tokens="]),
     ],
 )
 def test_a_limit_that_is_too_low_for_the_run_is_reported(budget: dict[str, float], short: list[str]) -> None:

@@ -1,5 +1,16 @@
-"""The tiny models of the tests of training."""
+"""The tiny models of the tests of training, and messages as in the shell."""
 
+from collections.abc import Iterator
+
+import pytest
+
+from pairkit.app.interface import shell
 from tests.aoe_train.conftest import bert, kill_at, llama, minilm, shallow
 
 __all__ = ["bert", "kill_at", "llama", "minilm", "shallow"]
+
+
+@pytest.fixture(autouse=True)
+def _in_the_shell() -> Iterator[None]:
+    with shell():
+        yield
