@@ -473,6 +473,7 @@ def render(
     work: Work,
     out: Annotated[str | Path, replace(Out, metavar="FILE")] = "issues.parquet",
     *,
+    fresh: Fresh = False,
     progress: _Progress = True,
 ) -> Rendered:
     """Write the text of every issue, for `aoe index` and `aoe evaluate --suite duplicates`.
@@ -481,6 +482,7 @@ def render(
         work: The folder of the crawl or import. A search has only some of the issues.
         out: A Parquet file with the columns id (`owner/name#number`), repo, number, url, text, created_at,
             state and labels; of tickets also key (`ABC-12`) and priority.
+        fresh: Replace a file with other rows.
         progress: See `build`.
 
     Raises:
@@ -499,7 +501,7 @@ def render(
 
     file = _path("out", out)
     with _display(progress) as show, open_store(_path("work", work)) as store:
-        return Rendered(file, render_store(store, file, show))
+        return Rendered(file, render_store(store, file, show, fresh=fresh))
 
 
 def suggest(
@@ -548,11 +550,14 @@ _PACKAGE = Path(__file__).resolve().parent
 _SAMPLES = (_PACKAGE / "data" / "sample", _PACKAGE.parent / "data" / "sample")  # installed, source tree
 
 
-def demo(out: Annotated[str | Path, Out] = "demo", *, progress: _Progress = True) -> Built:
+def demo(
+    out: Annotated[str | Path, Out] = "demo", *, fresh: Fresh = False, progress: _Progress = True
+) -> Built:
     """Build a dataset from the sample trackers: no token, no network.
 
     Args:
         out: The dataset's folder.
+        fresh: Replace a dataset made with other settings.
         progress: See `build`.
     """
     from pairkit.system.folders import work_beside
@@ -563,7 +568,7 @@ def demo(out: Annotated[str | Path, Out] = "demo", *, progress: _Progress = True
         raise ConfigError("the sample trackers are missing from this installation; reinstall aoe-toolkit")
     import_tracker(sample, work, progress=progress)
     detect(work, progress=progress)
-    return pair(work, out, progress=progress)
+    return pair(work, out, fresh=fresh, progress=progress)
 
 
 def _import_options(arguments: Mapping[str, Any]) -> ImportOptions:

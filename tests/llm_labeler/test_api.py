@@ -92,7 +92,7 @@ def test_sentences_in_memory_are_resumed_like_a_file(tmp_path: Path) -> None:
     second = generate([*TEXTS], tmp_path / "out", asked, settings={"llm.mine.local": True})
     assert len(asked) == len(set(asked)) == 6
     assert (second.asked.cached, second.spent.requests, second.cost) == (3, 3, 0.0)
-    with pytest.raises(ConfigError, match="made from another input"):
+    with pytest.raises(ConfigError, match="made from other inputs"):
         generate(TEXTS[:1], tmp_path / "out")
 
 
