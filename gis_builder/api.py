@@ -36,8 +36,8 @@ _Progress: TypeAlias = "bool | Listener"
 
 _SERVER, _PAIRS, _TASKS = "Server", "Pairs", "Tasks"
 
-ReposGiven = Annotated[Repos, Flag("--repos -r", metavar="FILE|NAMES")]
-Work = Annotated[str | Path, Flag("--work -w", metavar="DIR")]
+ReposGiven = Annotated[Repos, Flag("-r", metavar="FILE|NAMES")]
+Work = Annotated[str | Path, Flag("-w", metavar="DIR")]
 Strategy = Annotated[str | None, Flag(metavar="NAME", main=True, setting="crawl.strategy")]
 ApiUrl = Annotated[str | None, Flag(metavar="URL", panel=_SERVER, setting="crawl.api_url")]
 TokenFile = Annotated[str | Path | None, Flag(metavar="FILE", panel=_SERVER)]
@@ -52,9 +52,7 @@ Negatives = Annotated[
 ]
 Match = Annotated[str | None, Flag(metavar="NAME", panel=_PAIRS, setting="pair.match")]
 Ratio = Annotated[float | None, Flag(metavar="X", panel=_PAIRS, setting="pair.ratio")]
-AllPairs = Annotated[
-    bool | None, Flag("--all-within-cluster/--edges-only", panel=_PAIRS, setting="pair.all_within_cluster")
-]
+AllPairs = Annotated[bool | None, Flag(panel=_PAIRS, setting="pair.all_within_cluster")]
 ClusterCap = Annotated[int | None, Flag(metavar="N", panel=_PAIRS, setting="pair.cluster_cap")]
 Seed = Annotated[int | None, Flag(metavar="N", panel=RUN, setting="seed")]
 
@@ -63,7 +61,7 @@ def build(
     repos: ReposGiven,
     out: Annotated[str | Path, Out] = "gis-dataset",
     *,
-    work: Annotated[str | Path | None, Flag("--work -w", metavar="DIR")] = None,
+    work: Annotated[str | Path | None, Flag("-w", metavar="DIR")] = None,
     strategy: Strategy = None,
     api_url: ApiUrl = None,
     token: Annotated[str | None, PYTHON_ONLY] = None,
@@ -394,10 +392,10 @@ def pair(
 
 def archive(
     hours: Annotated[str, Flag(metavar="A..B")],
-    source: Annotated[str | Path, Flag("--source -s", metavar="DIR")],
+    source: Annotated[str | Path, Flag("-s", metavar="DIR")],
     out: Annotated[str | Path, Out] = "gis-archive",
     *,
-    work: Annotated[str | Path | None, Flag("--work -w", metavar="DIR")] = None,
+    work: Annotated[str | Path | None, Flag("-w", metavar="DIR")] = None,
     exclude: Annotated[str | Path | None, Flag(metavar="FILE")] = None,
     workers: Annotated[int | None, Flag(metavar="N", panel=_TASKS)] = None,
     engine: Annotated[str, Flag(metavar="NAME", panel=_TASKS)] = "local",
@@ -509,7 +507,7 @@ def suggest(
     issue: Annotated[int | str, Flag(metavar="N|KEY")],
     *,
     index: Annotated[str | Path, Flag(metavar="INDEX")],
-    work: Annotated[str | Path, Flag("--work -w", metavar="DIR", main=True)] = "gis.work",
+    work: Annotated[str | Path, Flag("-w", metavar="DIR", main=True)] = "gis.work",
     top: Annotated[int, Flag(metavar="N", main=True)] = 5,
 ) -> Suggested:
     """List older issues that an issue may duplicate.

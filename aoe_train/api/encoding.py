@@ -81,7 +81,7 @@ def encode(
 def encode(
     texts: Annotated[str | Path | Iterable[str], Flag(metavar="INPUT", positional=True)],
     *,
-    model: Annotated[str | Path | Encoder, Flag("--model -m", metavar="MODEL", panel=MODEL, main=True)],
+    model: Annotated[str | Path | Encoder, Flag("-m", metavar="MODEL", panel=MODEL, main=True)],
     out: Annotated[str | Path | None, replace(OutFile, required=True)] = None,
     columns: Columns = None,
     prompt_name: PromptName = None,
@@ -232,7 +232,7 @@ def _embedder(
         yield info, partial(map, encode_texts)
         return
     if not isinstance(model, str | Path):
-        option = "--engine ray" if cluster else f"{len(devices)} workers"
+        option = "--engine=ray" if cluster else f"{len(devices)} workers"
         raise ConfigError(f"{option}: each worker loads the model, so give its folder or name")
     show(Progress(name := f"load {model}"))
     # Workers on other machines may have another working folder.

@@ -44,9 +44,7 @@ def evaluate(
     *,
     suite: Annotated[str | None, Flag(metavar="NAME", panel=INPUT)] = None,
     data_dir: Annotated[str | Path | None, Flag(metavar="DIR", panel=INPUT, main=True)] = None,
-    tasks: Annotated[
-        Sequence[str | EvaluationTask], Flag("--task", metavar="NAME", panel=INPUT, repeat=True)
-    ] = (),
+    tasks: Annotated[str | Sequence[str | EvaluationTask], Flag(metavar="NAME,…", panel=INPUT)] = (),
     data: Annotated[Source | None, Data] = None,
     reports: OtherData = None,
     columns: Columns = None,
@@ -88,7 +86,7 @@ def evaluate(
             of anchor and positive get MRR and recall instead.
         data_dir: Folder with the STS test sets in sts/, stsb/ and sick/. Missing files are left out; their
             names are such as sts/STS12.tsv and stsb/stsb-test.tsv.
-        tasks: Evaluate only this task, such as STS-B; repeatable. In Python a list, which may have your own
+        tasks: Evaluate only these tasks, such as STS-B,SICK-R. In Python a list, which may have your own
             tasks; see `aoe_train.tasks`. Default: all of the suite.
         data: Your own pairs instead of test sets: a folder, a file or a Hub id. In Python also rows in
             memory.
@@ -172,7 +170,8 @@ def evaluate(
         raise ConfigError(
             "--against compares full vectors; leave it out, or leave out --layers, --dim and --quantize"
         )
-    request = TaskRequest(suite, data_dir, tuple(tasks or ()), data, reports, split, columns)
+    chosen = tuple(tasks.split(",") if isinstance(tasks, str) else tasks or ())
+    request = TaskRequest(suite, data_dir, chosen, data, reports, split, columns)
     request.check({"--labels": labels, "--label-range": label_range})
     model_endpoint, against_server = (
         None if url is None else Endpoint(url, variable, plain_http)

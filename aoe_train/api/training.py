@@ -30,9 +30,7 @@ TRAINING = "Training"
 def train(
     data: Annotated[Given | None, replace(Data, repeat=True, read=named_sources)] = None,
     *,
-    backbone: Annotated[
-        str | Path, Flag("--backbone -b", metavar="MODEL", panel=MODEL, main=True)
-    ] = "minilm",
+    backbone: Annotated[str | Path, Flag("-b", metavar="MODEL", panel=MODEL, main=True)] = "minilm",
     out: Annotated[str | Path, Out] = "model",
     preset: Annotated[str | None, Flag(metavar="NAME", panel=TRAINING, setting="preset", main=True)] = None,
     purpose: Annotated[str | None, Flag(metavar="NAME", panel=TRAINING, setting="purpose", main=True)] = None,

@@ -179,7 +179,7 @@ def _chosen_split(source: Source, split: str | None, say: Say) -> str | None:
     if is_whole(source):
         if split is not None:
             kind = "file" if isinstance(source, str | Path) else "table"
-            raise ConfigError(f"{source_name(source)}: a {kind} has no splits; leave --split {split} out")
+            raise ConfigError(f"{source_name(source)}: a {kind} has no splits; leave --split out")
         return None
     names = split_names(source)
     if split is None and "test" not in names and "validation" in names and len(names) > 1:

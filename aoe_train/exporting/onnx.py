@@ -194,7 +194,7 @@ def _refuse_unsupported(model: Path, settings: EncoderSettings) -> None:
     else:
         reason = needs_toolkit(model, settings)
     if reason is not None:
-        raise ConfigError(f"can't be exported as a graph: {reason}; use --format sentence-transformers")
+        raise ConfigError(f"can't be exported as a graph: {reason}; use --format=sentence-transformers")
 
 
 def onnx_encoder(
@@ -239,6 +239,6 @@ def _trace(model: PaddedEncoder, path: Path) -> None:
             )
     except torch.onnx.OnnxExporterError as error:
         raise ConfigError(
-            f"{type(model.backbone).__name__} can't be exported as a graph ({error}); use --format"
-            " sentence-transformers"
+            f"{type(model.backbone).__name__} can't be exported as a graph ({error}); use"
+            " --format=sentence-transformers"
         ) from error

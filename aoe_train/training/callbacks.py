@@ -330,7 +330,7 @@ class Reports:
         folder = callback.logging_dir or str(self._root / name)
         # Steps after the checkpoint will be written again.
         callback.tb_writer = callback._SummaryWriter(log_dir=folder, purge_step=step + 1 if step else None)
-        return f"tensorboard: reporting to {folder}; view it with tensorboard --logdir {self._root}"
+        return f"tensorboard: reporting to {folder}; view it with `tensorboard --logdir {self._root}`"
 
     def _wandb(self, callback: Any, name: str, _: int) -> str:
         from wandb.errors import Error
@@ -356,4 +356,4 @@ class Reports:
 
         self._args.run_name = self._args.run_name or name  # the callback resumes the run of this name
         project = self._args.project
-        return f"trackio: reporting to {TRACKIO_DIR}; view it with trackio show --project {project}"
+        return f"trackio: reporting to {TRACKIO_DIR}; view it with `trackio show --project {project}`"

@@ -26,16 +26,11 @@ class WorkerLost(Exception):  # noqa: N818
 def address_of(engine: str, address: str | None) -> str | None:
     """The address of the cluster; None for this machine."""
     if engine not in ("local", "ray"):
-        raise ConfigError(f"--engine {engine} (engine={engine!r}): expected local or ray")
+        raise ConfigError(f"--engine={engine}: expected local or ray")
     if engine == "local" and address is not None:
-        raise ConfigError(
-            f"address = {address}: is for --engine ray (engine='ray'); give that, or no address"
-        )
+        raise ConfigError(f"--address={address}: is for --engine=ray; give that, or no address")
     if engine == "ray" and address is None:
-        raise ConfigError(
-            "--engine ray (engine='ray') needs --address (address=…), such as 10.0.0.1:6379, which"
-            " `ray start` prints"
-        )
+        raise ConfigError("--engine=ray needs --address, such as 10.0.0.1:6379, which `ray start` prints")
     return address
 
 
@@ -101,7 +96,7 @@ class Cluster:
 def joined(address: str) -> Iterator[Cluster]:
     """Join the cluster at an address; at the end, this process's calls are cancelled."""
     _check_answers(address)
-    with needed_for("--engine ray (engine='ray')"):
+    with needed_for("--engine=ray"):
         import ray
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)

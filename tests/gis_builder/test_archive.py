@@ -161,7 +161,7 @@ def test_an_added_hour_reuses_the_other_hours(threads: dict[str, list[Thread]], 
     kept = {path: at for path, at in times(first.work).items() if path.startswith("hours/")}
     shutil.copytree(source, whole)
     write_hours(whole, [*lines[-40:], lines[0]], [MORE])  # with a repeated line
-    with pytest.raises(ConfigError, match="--fresh"):
+    with pytest.raises(ConfigError, match="fresh=True"):
         build(whole, tmp_path / "gis")
     more = build(whole, tmp_path / "gis", fresh=True)
     assert kept.items() < times(more.work).items()
@@ -352,8 +352,8 @@ def test_invalid_archive_arguments(tmp_path: Path) -> None:
         ({"settings": {"pair.negatives": len}}, "random, hard or mixed"),
         ({"settings": {"detect.allow_cross_repository": True}}, "judged by repository"),
         ({"workers": 0}, "workers = 0"),
-        ({"address": "10.0.0.1:6379"}, "--engine ray"),
-        (ray, "needs --address"),
+        ({"address": "10.0.0.1:6379"}, "engine='ray'"),
+        (ray, "needs address="),
         ({**ray, "address": "auto"}, "expected HOST:PORT"),
         ({**ray, "address": "127.0.0.1:1"}, "no Ray cluster answers"),
         ({"engine": "ray", "address": "127.0.0.1:1"}, "not available on a cluster"),

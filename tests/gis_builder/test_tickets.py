@@ -520,7 +520,7 @@ def test_objects_without_urls_need_a_repository(root: Path, store: Store) -> Non
     write_tracker(root / "lines", "o/r", issues=bare)
     for place in (root / "a.json", root / "lines"):
         (root / "lines" / "o" / "r" / "repo.json").unlink(missing_ok=True)
-        with pytest.raises(DataError, match="--repo owner/name"):
+        with pytest.raises(DataError, match="repo='owner/name'"):
             import_dump(place, store, ignore)
         (row,) = import_dump(place, store, ignore, ImportOptions(repo="o/r"))
         assert (row.full_name, row.issue_count) == ("o/r", 2)
