@@ -59,7 +59,7 @@ def _evaluate(
     ] = None,
     out: Annotated[
         Path | None,
-        Flag("--out -o", metavar="FILE", panel=OUTPUT, help="Write the result as JSON."),
+        Flag("-o", metavar="FILE", panel=OUTPUT, help="Write the result as JSON."),
     ] = None,
     json: bool = False,
 ) -> None:
@@ -89,7 +89,7 @@ def _search(
     ] = False,
     out: Annotated[
         str | None,
-        Flag("--out -o", metavar="FILE", panel=OUTPUT, help="Output of --every: a .parquet file."),
+        Flag("-o", metavar="FILE", panel=OUTPUT, help="Output of --every: a .parquet file."),
     ] = None,
     json: bool = False,
     quiet: bool = False,
@@ -159,7 +159,7 @@ def _duplicates(
     *,
     out: Annotated[
         Path | None,
-        Flag("--out -o", metavar="FILE", panel=OUTPUT, main=True, help="Write all pairs as .parquet."),
+        Flag("-o", metavar="FILE", panel=OUTPUT, main=True, help="Write all pairs as .parquet."),
     ] = None,
 ) -> Any:
     result = duplicates(**given)
@@ -279,7 +279,7 @@ add_command(
     mine,
     "aoe mine --data pairs.csv --out mined",
     "aoe mine --data gis --model minilm --by both --relative-margin 0.05 --out mined",
-    "aoe mine -d nq.jsonl -m minilm --range 10,50 --sampling random -o mined",
+    "aoe mine -d nq.jsonl -m minilm --rank-range 10,50 --sampling random -o mined",
     "aoe mine -d questions.tsv -m minilm --corpus passages.txt --num-negatives 7 -o mined",
 )
 add_command(

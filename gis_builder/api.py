@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gis_builder.crawling.plan import Plan
     from gis_builder.crawling.status import Crawled, Status
     from gis_builder.detection.results import Detected, Explanation
-    from gis_builder.pairing.results import ArchiveBuilt, Built, Rendered
+    from gis_builder.pairing.results import ArchiveBuilt, Built, HoursRead, Rendered
     from gis_builder.pairing.suggest import Suggested
     from gis_builder.progress import RunDisplay
     from gis_builder.settings import BuildSettings
@@ -36,8 +36,8 @@ _Progress: TypeAlias = "bool | Listener"
 
 _SERVER, _PAIRS, _TASKS = "Server", "Pairs", "Tasks"
 
-ReposGiven = Annotated[Repos, Flag("--repos -r", metavar="FILE|NAMES")]
-Work = Annotated[str | Path, Flag("--work -w", metavar="DIR")]
+ReposGiven = Annotated[Repos, Flag("-r", metavar="FILE|NAMES")]
+Work = Annotated[str | Path, Flag("-w", metavar="DIR")]
 Strategy = Annotated[str | None, Flag(metavar="NAME", main=True, setting="crawl.strategy")]
 ApiUrl = Annotated[str | None, Flag(metavar="URL", panel=_SERVER, setting="crawl.api_url")]
 TokenFile = Annotated[str | Path | None, Flag(metavar="FILE", panel=_SERVER)]
@@ -52,9 +52,7 @@ Negatives = Annotated[
 ]
 Match = Annotated[str | None, Flag(metavar="NAME", panel=_PAIRS, setting="pair.match")]
 Ratio = Annotated[float | None, Flag(metavar="X", panel=_PAIRS, setting="pair.ratio")]
-AllPairs = Annotated[
-    bool | None, Flag("--all-within-cluster/--edges-only", panel=_PAIRS, setting="pair.all_within_cluster")
-]
+AllPairs = Annotated[bool | None, Flag(panel=_PAIRS, setting="pair.all_within_cluster")]
 ClusterCap = Annotated[int | None, Flag(metavar="N", panel=_PAIRS, setting="pair.cluster_cap")]
 Seed = Annotated[int | None, Flag(metavar="N", panel=RUN, setting="seed")]
 
@@ -63,7 +61,7 @@ def build(
     repos: ReposGiven,
     out: Annotated[str | Path, Out] = "gis-dataset",
     *,
-    work: Annotated[str | Path | None, Flag("--work -w", metavar="DIR")] = None,
+    work: Annotated[str | Path | None, Flag("-w", metavar="DIR")] = None,
     strategy: Strategy = None,
     api_url: ApiUrl = None,
     token: Annotated[str | None, PYTHON_ONLY] = None,
@@ -219,26 +217,15 @@ def import_tracker(
     skip_broken: Annotated[bool, Flag(main=True)] = False,
     progress: _Progress = True,
 ) -> Crawled:
-    """Fill the folder `work` from a saved tracker instead of a server.
+    """Read a saved tracker of GitHub, or tickets of another tracker, instead of crawling.
 
-    The folder has issues.jsonl, comments.jsonl and events.jsonl: REST objects, one per line. An event is
-    closed, reopened, marked_as_duplicate (with canonical: owner/name#M) or unmarked_as_duplicate. Optional
-    files are repo.json (full_name, previous_names, private, has_issues) and missing.jsonl (lines of number,
-    status: deleted or transferred, to: owner/name#M).
+    GitHub: folders of REST objects (issues.jsonl, comments.jsonl, events.jsonl), and the output of `gh api
+    --paginate`, `gh issue list --json` and github-backup. Other trackers: CSV, TSV, JSON, Parquet and
+    spreadsheets, also as exported by Jira, GitLab, Bugzilla, YouTrack, Redmine, Azure DevOps and others, with
+    their links to duplicates. The page "Saved trackers, tickets and stores" lists files, columns and limits.
 
-    Without such files, every JSON file is read and its layout recognised: arrays of REST objects from `gh api
-    --paginate` (issues, comments, events, timelines); `gh issue list --state all --json
-    number,title,body,state,stateReason,author,createdAt,updatedAt,closedAt,labels,comments,url`; folders of
-    github-backup (issues/N.json with comment_data and event_data).
-
-    Tickets of other trackers are imported with their formal duplicate links: tables (CSV, TSV, JSON lines,
-    Parquet, spreadsheets) with the columns id, title, created_at and, optionally, body, duplicate_of,
-    closed_at, state, priority, author, labels, url and repo, also under the names of other trackers' exports;
-    JSON of Jira, GitLab, Bugzilla, YouTrack, Redmine, Azure DevOps, Mantis and others. A ticket with a link
-    counts as closed. Links that are not found are listed in WORK/skipped_links.csv.
-
-    Each file may be gzipped. Line-based files may be larger than memory. A file with one JSON document is
-    read as a whole; its limit is 512 MiB.
+    A ticket with a link counts as closed as a duplicate. Links that are not found are listed in
+    WORK/skipped_links.csv. Each file may be gzipped.
 
     Args:
         folder: A folder of saved trackers, a JSON file, or a table of tickets.
@@ -328,24 +315,33 @@ def detect(
 def explain(work: Work, issue: str, *, config: Config = None, settings: SettingsGiven = None) -> Explanation:
     """Explain the verdict on an issue: the evidence in order of time, with its weight.
 
+    If a dataset was made, also why the issue or its pairs were left out of it.
+
     Args:
-        work: The crawl's folder.
+        work: The folder of a crawl or an archive.
         issue: `owner/name#number`.
         config: See `build`.
         settings: See `detect`.
 
     Raises:
-        ConfigError: There is no crawl in that folder, or it has no such issue.
+        ConfigError: There is no crawl or archive in that folder, or it has no such issue.
         DataError: Its store is damaged.
     """
     from gis_builder.detection.detector import explain_thread
     from gis_builder.detection.results import Explanation
+    from gis_builder.gh_archive.explain import explain_archived
+    from gis_builder.pairing.dataset import dropped_lines
+    from gis_builder.pairing.results import DROPPED_FILE
     from gis_builder.store.store import open_store
     from pairkit.app.settings import argument
 
-    merged, name = _merged(explain, locals()), argument("issue", issue, str)
-    with open_store(_path("work", work)) as store:
-        verdict, text = explain_thread(store, name, merged.detect)
+    merged, name, folder = _merged(explain, locals()), argument("issue", issue, str), _path("work", work)
+    if (folder / "hours").is_dir():
+        verdict, text = explain_archived(folder, name, merged.detect)
+    else:
+        with open_store(folder) as store:
+            verdict, text = explain_thread(store, name, merged.detect)
+    text = "\n".join([text, *dropped_lines(folder / DROPPED_FILE, verdict.ref)])
     targets = tuple(map(str, verdict.targets))
     return Explanation(
         *(str(verdict.ref), str(verdict.outcome), targets, verdict.confidence, verdict.reason, text)
@@ -396,20 +392,21 @@ def pair(
 
 def archive(
     hours: Annotated[str, Flag(metavar="A..B")],
-    source: Annotated[str | Path, Flag("--source -s", metavar="DIR")],
+    source: Annotated[str | Path, Flag("-s", metavar="DIR")],
     out: Annotated[str | Path, Out] = "gis-archive",
     *,
-    work: Annotated[str | Path | None, Flag("--work -w", metavar="DIR")] = None,
+    work: Annotated[str | Path | None, Flag("-w", metavar="DIR")] = None,
     exclude: Annotated[str | Path | None, Flag(metavar="FILE")] = None,
     workers: Annotated[int | None, Flag(metavar="N", panel=_TASKS)] = None,
     engine: Annotated[str, Flag(metavar="NAME", panel=_TASKS)] = "local",
     address: Annotated[str | None, Flag(metavar="HOST:PORT", panel=_TASKS)] = None,
+    read_only: bool = False,
     seed: Seed = None,
     config: Config = None,
     settings: SettingsGiven = None,
     fresh: Fresh = False,
     progress: _Progress = True,
-) -> ArchiveBuilt:
+) -> ArchiveBuilt | HoursRead:
     """Make a dataset of all public repositories from hours of GH Archive.
 
     No request is sent to GitHub. If a run was stopped, the same call continues it. Runs with the same `work`
@@ -418,13 +415,14 @@ def archive(
     Args:
         hours: The first and the last day or hour in UTC, such as `2015-01-01..2015-12-31` or
             `2015-01-01-0..2015-01-01-5`.
-        source: The folder of the archive's files, YYYY-MM-DD-H.json.gz.
+        source: The folder of the archive's files, YYYY-MM-DD-H.json.gz; may lack hours that `work` has.
         out: The dataset's folder.
         work: The folder for intermediate results. Default: OUT.work.
         exclude: A file of exclusions, one per line: owner/name, owner/*, owner/name#12 or @login.
         workers: Number of processes. Default: the number of cores.
         engine: local, or ray for a cluster whose machines share `source`, `out` and `work`.
         address: The address of the Ray cluster, as printed by ray start.
+        read_only: Only read the hours into `work`; their files can then be deleted.
         seed: See `build`.
         config: See `build`.
         settings: See `build`. Negatives can't be a function.
@@ -442,8 +440,8 @@ def archive(
 
     from gis_builder.gh_archive.hours import hours_between
     from gis_builder.gh_archive.judge import read_exclusions
-    from gis_builder.gh_archive.maps import choose_runner
-    from gis_builder.gh_archive.run import Job, build_archive
+    from gis_builder.gh_archive.run import Job, build_archive, read_hours
+    from gis_builder.gh_archive.runners import choose_runner
     from gis_builder.settings import ArchiveSettings
     from pairkit.app.settings import argument, merge
     from pairkit.system.folders import work_beside
@@ -464,6 +462,8 @@ def archive(
             () if exclude is None else read_exclusions(_path("exclude", exclude)),
         )
         with runner:
+            if read_only:
+                return read_hours(job, runner, show)
             return build_archive(job, folder, runner, show, fresh=fresh)
 
 
@@ -507,7 +507,7 @@ def suggest(
     issue: Annotated[int | str, Flag(metavar="N|KEY")],
     *,
     index: Annotated[str | Path, Flag(metavar="INDEX")],
-    work: Annotated[str | Path, Flag("--work -w", metavar="DIR", main=True)] = "gis.work",
+    work: Annotated[str | Path, Flag("-w", metavar="DIR", main=True)] = "gis.work",
     top: Annotated[int, Flag(metavar="N", main=True)] = 5,
 ) -> Suggested:
     """List older issues that an issue may duplicate.

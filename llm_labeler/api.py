@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _LLMS, _LABELS, LIMITS = "LLMs", "Labels", "Limits"
 
-Data = Annotated["Source", Flag("--data -d", metavar="DATA", panel=INPUT, main=True)]
-AskedLlms = Annotated["LlmsGiven", Flag("--llm --llms -l", metavar="NAME,…", panel=_LLMS, setting="llms")]
+Data = Annotated["Source", Flag("-d", metavar="DATA", panel=INPUT, main=True)]
+AskedLlms = Annotated["LlmsGiven", Flag("-l", metavar="NAME,…", panel=_LLMS, setting="llms")]
 OutFolder = Annotated[str | Path, Out]
-Work = Annotated[str | Path, Flag("--work -w", metavar="DIR", panel=INPUT)]
-NewWork = Annotated[str | Path | None, Flag("--work -w", metavar="DIR", panel="Output")]
+Work = Annotated[str | Path, Flag("-w", metavar="DIR", panel=INPUT)]
+NewWork = Annotated[str | Path | None, Flag("-w", metavar="DIR", panel="Output")]
 Task = Annotated[str | None, Flag(metavar="NAME", panel=_LLMS, main=True, setting="task")]
-Size = Annotated[int | None, Flag("--size -n", metavar="N", panel=_LLMS, main=True, setting="size")]
+Size = Annotated[int | None, Flag("-n", metavar="N", panel=_LLMS, main=True, setting="size")]
 Samples = Annotated[int | None, Flag(metavar="N", panel=_LLMS, setting="samples")]
 Examples = Annotated[str | Path | None, Flag(metavar="FILE", panel=_LLMS, setting="prompt.examples")]
 Prompt = Annotated[str | Path | None, Flag(metavar="NAME", panel=_LLMS, setting="prompt.template")]
@@ -46,12 +46,12 @@ MaxTokens = Annotated[int | None, Flag(metavar="N", panel=LIMITS, setting="budge
 MaxRequests = Annotated[int | None, Flag(metavar="N", panel=LIMITS, setting="budget.max_requests")]
 Batch = Annotated[bool, Flag(panel=_LLMS)]
 RunFlag = Annotated[bool, Flag(panel=RUN)]
-LocalOnly = Annotated[bool | None, Flag("--local-only", panel=_LLMS, setting="local_only")]
+LocalOnly = Annotated[bool | None, Flag(long="--local-only", panel=_LLMS, setting="local_only")]
 Seed = Annotated[int | None, Flag(metavar="N", panel=RUN, setting="seed")]
 
 
 def generate(
-    source: Data,
+    data: Data,
     *,
     llms: AskedLlms,
     out: OutFolder = "pairs",
@@ -85,7 +85,7 @@ def generate(
     Run the same command again to continue: answers are stored, and only unanswered questions are sent.
 
     Args:
-        source: Sentences: a file, a dataset or a Hub id. A text file has one per line; CSV, TSV, JSONL and
+        data: Sentences: a file, a dataset or a Hub id. A text file has one per line; CSV, TSV, JSONL and
             Parquet have a column of them. In Python also a list of sentences or of dicts, a DataFrame, or a
             `datasets.Dataset`.
         llms: chatgpt, llama, chatglm, ensemble (those of the three that are available), wordnet (rules,
@@ -152,7 +152,7 @@ def generate(
     folders = argument("out", out, Path), argument("work", work, Path | None)
     options = AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going)
     return _label.generate(
-        *(source, *folders, resolved, functions),
+        *(data, *folders, resolved, functions),
         columns=argument("columns", columns, dict[str, str] | None),
         options=options,
         fresh=fresh,
@@ -183,7 +183,7 @@ def plan(arguments: dict[str, Any]) -> Plan:
     resolved, functions = read_arguments(setting_keys(generate), arguments, config=config, settings=settings)
     folders = argument("out", arguments["out"], Path), argument("work", arguments["work"], Path | None)
     return _label.plan(
-        arguments["source"],
+        arguments["data"],
         *folders,
         resolved,
         functions,
@@ -230,7 +230,7 @@ def parse(
 
 
 def judge(
-    source: Data,
+    data: Data,
     *,
     llms: AskedLlms,
     out: OutFolder = "judged",
@@ -260,7 +260,7 @@ def judge(
     Run the same command again to continue.
 
     Args:
-        source: Pairs: a file, a dataset or a Hub id. In Python whatever `pairkit.read` takes. Triplets become
+        data: Pairs: a file, a dataset or a Hub id. In Python whatever `pairkit.read` takes. Triplets become
             pairs.
         llms: See `generate`.
         out: Folder of the dataset.
@@ -298,7 +298,7 @@ def judge(
     resolved, functions = read_arguments(setting_keys(judge), locals(), config=config, settings=settings)
     folders = argument("out", out, Path), argument("work", work, Path | None)
     return judge_pairs(
-        *(source, *folders, resolved, functions),
+        *(data, *folders, resolved, functions),
         columns=columns,
         rules=label_rules(labels, label_range),
         options=AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going),
@@ -389,7 +389,7 @@ def score(
 
 def llms(
     *,
-    config: Annotated[str | Path | None, Flag("--config -c", metavar="FILE", panel=INPUT, main=True)] = None,
+    config: Annotated[str | Path | None, Flag("-c", metavar="FILE", panel=INPUT, main=True)] = None,
     settings: SettingsGiven = None,
 ) -> Llms:
     """List the built-in and configured LLMs with their prices and whether their keys are set.

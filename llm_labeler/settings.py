@@ -197,7 +197,7 @@ class JudgeSettings(Settings):
 class EnsembleSettings(Settings):
     """How the proposals of several LLMs become labels."""
 
-    members: tuple[str, ...] = ("chatgpt", "llama", "chatglm")  # the LLMs of `--llm ensemble`
+    members: tuple[str, ...] = ("chatgpt", "llama", "chatglm")  # the LLMs of `--llms ensemble`
     aggregation: Annotated[str, _one_of(*AGGREGATIONS)] = "union"  # union, vote or weighted
     unrelated_is_negative: bool = True  # vote, weighted: a judge's `unrelated` confirms a negative
     # drop or swap positives that are judged opposite, and negatives that are judged same
@@ -320,7 +320,7 @@ class LabelSettings(Settings):
             if name not in self.llm:
                 raise ValueError(
                     f"no LLM is named {name!r}; expected {', '.join(sorted(self.llm))} or ensemble, or add"
-                    f" [llm.{name}] to a file for config (--config)"
+                    f" [llm.{name}] to a file for --config"
                 )
         if AGGREGATIONS[self.ensemble.aggregation].is_judged and self.llms and not self.judges:
             raise ValueError(

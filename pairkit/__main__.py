@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pairkit.app.flag import OUTPUT, Flag
@@ -10,8 +9,6 @@ from pairkit.app.startup import start
 
 if TYPE_CHECKING:
     from typer import Typer
-
-DROPPED = Flag(metavar="FILE", panel=OUTPUT, help="Write the rows that were left out, as Parquet.")
 
 
 def _audit(audit: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
@@ -35,13 +32,6 @@ def _export(export: Any, given: Any) -> None:
         out.print(str(path), markup=False)
 
 
-def _make(make: Any, given: Any, *, dropped: Annotated[Path | None, DROPPED] = None) -> Any:
-    result = make(**given)
-    if dropped is not None:
-        result.save_dropped(dropped)
-    return result
-
-
 def _review(
     review: Any,
     given: Any,
@@ -58,9 +48,7 @@ def _review(
     ] = None,
     port: Annotated[
         int | None,
-        Flag(
-            "--port -p", metavar="N", panel="People", help="Port of the page. [default: 8750, or a free port]"
-        ),
+        Flag("-p", metavar="N", panel="People", help="Port of the page. [default: 8750, or a free port]"),
     ] = None,
     report: Annotated[
         bool, Flag(panel=OUTPUT, main=True, help="Print the results so far instead of serving the page.")
@@ -131,21 +119,18 @@ def application() -> Typer:
         "pairs mine handbook --out mined",
         "pairs mine faq.csv --columns question=ask,answer=reply --out mined",
         "pairs mine articles.jsonl --strategies title-body,section --out mined",
-        run=_make,
     )
     add_command(
         app,
         api.merge,
         "pairs merge gis labelled.tsv --out both",
         "pairs merge mine.csv yours.csv --conflicts drop --split-sizes 0.8,0.1,0.1 --out ours",
-        run=_make,
     )
     add_command(
         app,
         api.split,
         "pairs split pairs.tsv --out divided",
         "pairs split gis --split-sizes 0.9,0,0.1 --cut-negatives --out resplit",
-        run=_make,
     )
     add_command(
         app,
@@ -160,7 +145,6 @@ def application() -> Typer:
         api.apply,
         "pairs apply gis-dataset --out checked",
         "pairs apply gis-dataset --relabel --out relabelled",
-        run=_make,
     )
     return app
 

@@ -13,6 +13,7 @@ from pairkit.dataset.flags import (
     BadRows,
     Columns,
     Dataset,
+    Dropped,
     Fresh,
     LabelRange,
     Labels,
@@ -23,6 +24,7 @@ from pairkit.dataset.flags import (
 )
 from pairkit.dataset.in_memory import Source
 from pairkit.dataset.labels import label_rules
+from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.reader import read_pairs
 from pairkit.dataset.records import PairDataset
 
@@ -128,7 +130,7 @@ def audit(
 
 def report(
     source: Dataset,
-    out: Annotated[str | Path | None, Flag("--out -o", metavar="FILE", panel=OUTPUT, main=True)] = None,
+    out: Annotated[str | Path | None, Flag("-o", metavar="FILE", panel=OUTPUT, main=True)] = None,
     *,
     columns: Columns = None,
     labels: Labels = None,
@@ -180,7 +182,7 @@ def review(
     seed: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE)] = None,
     strata: Annotated[Sequence[str] | None, Flag(metavar="A,B,…", panel=_SAMPLE, read=between_commas)] = None,
     each: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE)] = None,
-    grades: Annotated[bool | None, Flag("--grades/--yes-no", panel=_SAMPLE)] = None,
+    grades: Annotated[bool | None, Flag(panel=_SAMPLE)] = None,
     question: Annotated[str | None, Flag(metavar="TEXT", panel=_SAMPLE)] = None,
     columns: Columns = None,
     labels: Labels = None,
@@ -189,9 +191,9 @@ def review(
 ) -> Review:
     """Let people judge a sample of pairs blindly in a browser, and estimate the accuracy of the labels.
 
-    Each answer is saved at once, and the same call continues a review. `pairkit.apply` and
-    `llm_labeler.score` read its file. Arguments that choose pairs are set when a review begins: later they
-    may be left out, but not changed.
+    Each answer is saved at once, and the same call continues a review. `pairs apply` and `label score` read
+    its file. Options that choose pairs are set when a review begins: later they may be left out, but not
+    changed.
 
     Args:
         source: As for `read`.
@@ -245,6 +247,7 @@ def apply(
     labels: Labels = None,
     label_range: LabelRange = None,
     bad_rows: BadRows = "error",
+    dropped: Dropped = None,
     fresh: Fresh = False,
 ) -> MadeDataset:
     """Make a dataset from a review: without the rejected pairs, or with people's labels.
@@ -261,6 +264,7 @@ def apply(
         labels: As for `read`.
         label_range: As for `read`.
         bad_rows: As for `read`.
+        dropped: File for the rows that are left out, as Parquet.
         fresh: Replace a dataset made with other settings.
 
     Returns:
@@ -277,7 +281,7 @@ def apply(
     folder, file = argument("out", out, Path | None), argument("store", store, Path | None)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     path = file or review_beside(pairs.source)
-    return apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh)
+    return _with_dropped(apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh), dropped)
 
 
 def show(
@@ -332,7 +336,7 @@ def export(
     source: Dataset,
     out: Annotated[str | Path, Out],
     *,
-    file_format: Annotated[str, Flag("--format", metavar="NAME", panel=OUTPUT, main=True)] = "jsonl",
+    format: Annotated[str, Flag(metavar="NAME", panel=OUTPUT, main=True)] = "jsonl",  # noqa: A002 - as the flag
     raw: Annotated[bool, Flag(panel=OUTPUT)] = False,
     columns: Columns = None,
     labels: Labels = None,
@@ -348,7 +352,7 @@ def export(
     Args:
         source: As for `read`.
         out: The folder for the files.
-        file_format: jsonl or csv.
+        format: jsonl or csv.
         raw: Write CSV for programs, without the apostrophes.
         columns: As for `read`.
         labels: As for `read`.
@@ -366,14 +370,14 @@ def export(
 
     Example:
         >>> import pairkit
-        >>> [path.name for path in pairkit.export("pairs.tsv", "plain", file_format="csv")]
+        >>> [path.name for path in pairkit.export("pairs.tsv", "plain", format="csv")]
         ['train.csv']
     """
     from pairkit.dataset.export import FileFormat, export_pairs
 
     folder = argument("out", out, Path)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
-    return export_pairs(pairs, folder, cast("FileFormat", file_format), raw=raw, fresh=fresh)
+    return export_pairs(pairs, folder, cast("FileFormat", format), raw=raw, fresh=fresh)
 
 
 def write(
@@ -432,6 +436,7 @@ def merge(
     labels: Labels = None,
     label_range: LabelRange = None,
     bad_rows: BadRows = "error",
+    dropped: Dropped = None,
     fresh: Fresh = False,
 ) -> MadeDataset:
     """Join datasets: each pair once, and no text, issue or cluster in two splits.
@@ -451,6 +456,7 @@ def merge(
         labels: As for `read`.
         label_range: As for `read`.
         bad_rows: As for `read`.
+        dropped: File for the rows that are left out, as Parquet.
         fresh: Replace a dataset made with other settings.
 
     Returns:
@@ -476,7 +482,7 @@ def merge(
         name: read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
         for name, source in by_name.items()
     }
-    return make_merged(pairs, by_name, folder, settings=settings, fresh=fresh)
+    return _with_dropped(make_merged(pairs, by_name, folder, settings=settings, fresh=fresh), dropped)
 
 
 def split(
@@ -490,6 +496,7 @@ def split(
     labels: Labels = None,
     label_range: LabelRange = None,
     bad_rows: BadRows = "error",
+    dropped: Dropped = None,
     fresh: Fresh = False,
 ) -> MadeDataset:
     """Divide a dataset into train, validation and test that share no text, issue or cluster.
@@ -507,6 +514,7 @@ def split(
         labels: As for `read`.
         label_range: As for `read`.
         bad_rows: As for `read`.
+        dropped: File for the rows that are left out, as Parquet.
         fresh: Replace a dataset made with other settings.
 
     Returns:
@@ -529,7 +537,7 @@ def split(
     sizes = argument("split_sizes", split_sizes, list[float])
     settings = _settings("error", sizes, cut_negatives, seed)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
-    return make_split(pairs, source, folder, settings=settings, fresh=fresh)
+    return _with_dropped(make_split(pairs, source, folder, settings=settings, fresh=fresh), dropped)
 
 
 def mine(
@@ -541,6 +549,7 @@ def mine(
     max_chars: Annotated[int, Flag(metavar="N")] = 1000,
     split_sizes: Annotated[Sequence[float], SplitSizes] = (0.8, 0.1, 0.1),
     seed: Annotated[int, Seed] = 42,
+    dropped: Dropped = None,
     fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> MadeDataset:
@@ -562,6 +571,7 @@ def mine(
         max_chars: Maximum characters of a text, which is cut after a whole sentence or word.
         split_sizes: Proportions of train, validation and test.
         seed: Random seed.
+        dropped: File for the rows that are left out, as Parquet.
         fresh: Replace a dataset made with other settings.
         progress: Whether to show progress on stderr, or a function that receives it.
 
@@ -602,7 +612,8 @@ def mine(
         "seed": argument("seed", seed, int),
     }
     roles = argument("columns", columns, dict[str, str] | None)
-    return make_mined(source, folder, columns=roles, settings=settings, fresh=fresh, progress=progress)
+    made = make_mined(source, folder, columns=roles, settings=settings, fresh=fresh, progress=progress)
+    return _with_dropped(made, dropped)
 
 
 def _settings(
@@ -614,3 +625,10 @@ def _settings(
         "cut_negatives": cut_negatives,
         "seed": argument("seed", seed, int),
     }
+
+
+def _with_dropped(made: MadeDataset, path: str | Path | None) -> MadeDataset:
+    """The result, after writing the rows that were left out."""
+    if path is not None:
+        write_parquet(argument("dropped", path, Path), made.dropped)
+    return made

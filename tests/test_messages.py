@@ -1,50 +1,108 @@
-"""Messages name both the flag and the keyword argument."""
+"""Messages name an option once, by its flag, which readers in Python get as a keyword argument."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.messages import texts_of
+import pairkit
+from pairkit.app.errors import ConfigError
+from pairkit.app.interface import BOOLEAN, shell, spoken
+from pairkit.app.startup import start
+from tests.conftest import command_line
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("pairkit", "gis_builder")
-# Definitions of flags, patterns, and words of threads.
-SKIPPED = {
-    "api.py",
-    "cli.py",
-    "__main__.py",
-    "commands",
-    "commands.py",
-    "flags.py",
-    "secrets",
-    "detection",
-}
-FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]+)")
-A_COMMAND = re.compile(r"gis import --help")
+PACKAGES = ("gis_builder", "llm_labeler", "aoe_train", "pairkit")
+SKIPPED = {"secrets", "detection", "flag.py", "commands.py", "cli.py"}  # patterns, and the shell's own
+FLAG = re.compile(r"(?<![^\s(])--(?:no-(?=lora|grades|cache))?([a-z][a-z-]+)")
+DECLARATION = re.compile(r"--[a-z-]+(?:[ /]-{1,2}[a-z-]+)*|(?:aoe|gis|label|pairs|torchrun|pip|zcat) .*")
 
 
-def flags_alone(source: str) -> list[str]:
-    """The flags in a module's messages without their keyword argument."""
-    found = []
-    for line, text in texts_of(source):
-        if not FLAG.fullmatch(text):  # otherwise a definition of a flag
-            for flag in FLAG.findall(A_COMMAND.sub("", text)):
-                if f"{flag.replace('-', '_')}=" not in text:
-                    found.append(f"{line}: --{flag}")
-    return found
+def messages(source: str) -> Iterator[tuple[int, str]]:
+    """The texts in a module's code that contain flags, without docstrings, commands and declarations."""
+    tree = ast.parse(source)
+    skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            skipped |= {id(part) for part in node.values}
+            parts = (part.value if isinstance(part, ast.Constant) else "0" for part in node.values)
+            text = "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        else:
+            continue
+        text = re.sub("`[^`]*`", "", text)
+        if id(node) not in skipped and FLAG.search(text) and not DECLARATION.fullmatch(text):
+            yield node.lineno, text
+
+
+def options(package: str) -> dict[str, type]:
+    """The type of each option of a package's commands, by flag."""
+    return {
+        (name if name != "settings" else "set").replace("_", "-"): one.kind
+        for command in command_line(package).registered_commands
+        for name, one in command.cls.parameters.items()
+    }
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_messages_name_flag_and_keyword(package: str) -> None:
-    files = [path for path in (ROOT / package).rglob("*.py") if SKIPPED.isdisjoint(path.parts)]
-    assert files
-    assert {path.name: flags for path in files if (flags := flags_alone(path.read_text()))} == {}
+def test_messages_name_declared_options_once(package: str) -> None:
+    serves = PACKAGES if package == "pairkit" else (package,)
+    kinds = {flag: kind for one in serves for flag, kind in options(one).items()}
+    wrong = []
+    for path in (ROOT / package).rglob("*.py"):
+        found = [] if SKIPPED & {*path.parts} else messages(path.read_text(encoding="utf-8"))
+        for line, text in found:
+            for flag in FLAG.findall(text):
+                keyword = flag.replace("-", "_")
+                is_twice = re.search(rf"(?<![-\w]){keyword}(=| \(--)", text)
+                if flag not in kinds or is_twice or (keyword in BOOLEAN) != (kinds[flag] is bool):
+                    wrong.append(f"{path}:{line}: --{flag} in {text!r}")
+    assert wrong == []
 
 
-def test_flags_alone() -> None:
-    assert flags_alone('raise E(f"{x}: give " "--cut-negatives")') == ["1: --cut-negatives"]
-    assert flags_alone('raise E("give --cut-negatives (cut_negatives=True), see gis import --help")') == []
-    assert flags_alone('"""--out"""\noption("--out")') == []
+@pytest.mark.parametrize(
+    ("message", "in_python"),
+    [
+        ("give --fresh to replace it, or another --out", "give fresh=True to replace it, or another out="),
+        ("give --columns text=NAME,b=1, or none", "give columns={'text': 'NAME', 'b': '1'}, or none"),
+        ("--suite foo: expected sts", "suite='foo': expected sts"),
+        ("use --engine=ray (--no-lora: --lr 2e-5)", "use engine='ray' (lora=False: lr=2e-5)"),
+        ("--data PAIRS, --model --labels 'not so=1'", "data=PAIRS, model= labels='not so=1'"),
+        ("--set run.chunk=16.", "settings='run.chunk=16'."),
+        ("a--fresh, `pairs audit --columns a=b`", "a--fresh, `pairs audit --columns a=b`"),
+        ("--columns 'text=a b'", "columns={'text': 'a b'}"),
+    ],
+)
+def test_python_gets_keyword_arguments(message: str, in_python: str) -> None:
+    assert spoken(message) == str(ConfigError(message)) == in_python
+    with shell():
+        assert spoken(message) == str(ConfigError(message)) == message
+
+
+def test_the_same_error_in_python_and_in_the_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"anchor {n}\tpositive {n}\t{n % 2}\n" for n in range(9)]
+    Path("pairs.tsv").write_text("text1\ttext2\tlabel\n" + "".join(rows))
+    pairkit.split("pairs.tsv", "out", split_sizes=(1, 0, 0))
+    with pytest.raises(ConfigError, match="give fresh=True to replace it"):
+        pairkit.split("pairs.tsv", "out", split_sizes=(1, 0, 0), seed=7)
+    arguments = ("split", "pairs.tsv", "--out", "out", "--split-sizes", "1,0,0", "--seed", "7")
+    monkeypatch.setattr("sys.argv", ["pairs", *arguments])
+    with pytest.raises(SystemExit):
+        start(lambda: command_line("pairkit"))
+    assert "give --fresh to replace it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_an_option_has_the_same_name_in_python_and_in_the_shell(package: str) -> None:
+    for command in command_line(package).registered_commands:
+        for name, one in command.cls.parameters.items():
+            expected = "--set" if name == "settings" else f"--{name.replace('_', '-')}"
+            assert one.flag.long in ("", expected)

@@ -44,9 +44,7 @@ def evaluate(
     *,
     suite: Annotated[str | None, Flag(metavar="NAME", panel=INPUT)] = None,
     data_dir: Annotated[str | Path | None, Flag(metavar="DIR", panel=INPUT, main=True)] = None,
-    tasks: Annotated[
-        Sequence[str | EvaluationTask], Flag("--task", metavar="NAME", panel=INPUT, repeat=True)
-    ] = (),
+    tasks: Annotated[str | Sequence[str | EvaluationTask], Flag(metavar="NAME,…", panel=INPUT)] = (),
     data: Annotated[Source | None, Data] = None,
     reports: OtherData = None,
     columns: Columns = None,
@@ -76,12 +74,9 @@ def evaluate(
 ) -> Evaluation:
     """Measure the quality of models on your own pairs or on STS test sets.
 
-    Tables show scores times 100, as papers do, with 95 % bootstrap intervals in brackets. The JSON object has
-    unscaled scores: {task: {spearman, pearson, n, ci95, overlap}}, with the parts of a task under `subsets`
-    and the other model's scores under `against`. With --data and --against the last line is a recommendation:
-    better, inconclusive or worse (`gain` in the JSON). Judged pairs of `aoe sample --queries` compare the two
-    sampled models by P@1. With --layers, --dim or --quantize the JSON object is
-    {sizes: [{model, layers, dim, quantize, bytes, tasks}]}, with the object above as `tasks`.
+    Scores are shown times 100, with 95 % intervals in brackets. With your own data and another model to
+    compare with, the last line says whether the model is better, inconclusive or worse. Pairs are compared by
+    AUC, scores by Spearman, positives by MRR, and judged results of `aoe sample --queries` by P@1.
 
     Args:
         model: A folder, a Hub id, minilm, smollm2 or a name at --endpoint; repeatable. In Python
@@ -91,7 +86,7 @@ def evaluate(
             of anchor and positive get MRR and recall instead.
         data_dir: Folder with the STS test sets in sts/, stsb/ and sick/. Missing files are left out; their
             names are such as sts/STS12.tsv and stsb/stsb-test.tsv.
-        tasks: Evaluate only this task, such as STS-B; repeatable. In Python a list, which may have your own
+        tasks: Evaluate only these tasks, such as STS-B,SICK-R. In Python a list, which may have your own
             tasks; see `aoe_train.tasks`. Default: all of the suite.
         data: Your own pairs instead of test sets: a folder, a file or a Hub id. In Python also rows in
             memory.
@@ -121,6 +116,12 @@ def evaluate(
         seed: Random seed.
         cache: Cache vectors on disk for the next run.
         progress: Whether to show progress on stderr, or a function that receives it.
+
+    Returns:
+        The scores. `to_dict()`, and --json, have them unscaled: {task: {spearman, pearson, n, ci95,
+        overlap}}, with the parts of a task under `subsets`, the other model's scores under `against`, and the
+        verdict under `gain`. With `layers`, `dim` or `quantize` they are {sizes: [{model, layers, dim,
+        quantize, bytes, tasks}]}.
 
     Raises:
         ConfigError: Unknown model, suite or task, or contradictory options.
@@ -169,7 +170,8 @@ def evaluate(
         raise ConfigError(
             "--against compares full vectors; leave it out, or leave out --layers, --dim and --quantize"
         )
-    request = TaskRequest(suite, data_dir, tuple(tasks or ()), data, reports, split, columns)
+    chosen = tuple(tasks.split(",") if isinstance(tasks, str) else tasks or ())
+    request = TaskRequest(suite, data_dir, chosen, data, reports, split, columns)
     request.check({"--labels": labels, "--label-range": label_range})
     model_endpoint, against_server = (
         None if url is None else Endpoint(url, variable, plain_http)

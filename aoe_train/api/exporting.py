@@ -27,7 +27,7 @@ def export(
     layers: Layers = None,
     weight_mix: Annotated[float | None, Flag(metavar="X", panel=MODEL, main=True)] = None,
     backbone: Annotated[str | Path | None, Flag(metavar="MODEL", panel=MODEL)] = None,
-    data: Annotated[Source | None, Flag("--data -d", metavar="DATA", panel=INPUT)] = None,
+    data: Annotated[Source | None, Flag("-d", metavar="DATA", panel=INPUT)] = None,
     fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> Exported:

@@ -93,15 +93,15 @@ def mine(
     *,
     model: Annotated[
         str | Path | Encoder | None,
-        Flag("--model -m", metavar="MODEL", panel="Candidates", main=True, repeat=True, read=one_or_several),
+        Flag("-m", metavar="MODEL", panel="Candidates", main=True, repeat=True, read=one_or_several),
     ] = None,
-    out: Annotated[str | Path | None, Flag("--out -o", metavar="DIR", panel=OUTPUT, required=True)] = None,
+    out: Annotated[str | Path | None, Flag("-o", metavar="DIR", panel=OUTPUT, required=True)] = None,
     by: Annotated[str | None, Flag(metavar="NAME", panel="Candidates", main=True)] = None,
     num_negatives: Annotated[
-        int | None, Flag("--num-negatives -n", metavar="N", panel="Rules for negatives", main=True)
+        int | None, Flag("-n", metavar="N", panel="Rules for negatives", main=True)
     ] = None,
     rank_range: Annotated[
-        tuple[int, int] | str | None, Flag("--range", metavar="LOW,HIGH", panel="Rules for negatives")
+        tuple[int, int] | str | None, Flag(metavar="LOW,HIGH", panel="Rules for negatives")
     ] = None,
     sampling: Annotated[str | None, Flag(metavar="NAME", panel="Rules for negatives")] = None,
     margin: Annotated[float | None, Flag(metavar="X", panel="Rules for negatives")] = None,
@@ -215,7 +215,7 @@ def mine(
         problem = "needs a model" if model is None else "doesn't use a model"
         raise ConfigError(f"by = {settings.by}: {problem}; expected bm25, or model or both with --model")
     if corpus_columns is not None and corpus is None:
-        raise ConfigError("corpus_columns: applies to a corpus; add one with --corpus")
+        raise ConfigError("--corpus-columns: applies to a corpus; add one with --corpus")
     with Display(progress) as show:
         with stage("read", show):
             material = read_mining_dataset(

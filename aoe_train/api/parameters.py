@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 MODEL = "Model"
 _COLUMN_PROMPT = re.compile(r"(text[12]?|anchor|positive|negative(?:_\d+)?|query|document)=(.*)", re.DOTALL)
 
-Model = Flag("--model -m", metavar="MODEL", panel=INPUT, main=True)
-Data = Flag("--data -d", metavar="DATA", panel=INPUT, main=True)
+Model = Flag("-m", metavar="MODEL", panel=INPUT, main=True)
+Data = Flag("-d", metavar="DATA", panel=INPUT, main=True)
 OtherData = Annotated["Source | None", Flag(metavar="DATA", panel=INPUT)]
 Index = Flag(metavar="INDEX", positional=True)
-OutFile = Flag("--out -o", metavar="FILE", panel=OUTPUT, main=True)
+OutFile = Flag("-o", metavar="FILE", panel=OUTPUT, main=True)
 Number = Flag(metavar="N", panel=RUN)
 PromptName = Annotated[str | None, Flag(metavar="NAME", panel=MODEL)]
 Prompt = Annotated[str | None, Flag(metavar="TEXT", panel=MODEL)]
@@ -33,7 +33,7 @@ Precision = Annotated[str | None, Flag(metavar="NAME", panel=RUN)]
 RankBy = Annotated[str, Flag(metavar="NAME", panel=RUN)]
 Calibration = Annotated["str | Path | np.ndarray | None", Flag(metavar="FILE", panel=OUTPUT)]
 Weight = Annotated[float | None, Flag(metavar="X", panel=RUN)]
-IndexModel = Annotated["str | Path | Encoder | None", Flag("--model -m", metavar="MODEL", panel=MODEL)]
+IndexModel = Annotated["str | Path | Encoder | None", Flag("-m", metavar="MODEL", panel=MODEL)]
 
 
 def named_sources(given: list[str]) -> Any:

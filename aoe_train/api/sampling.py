@@ -74,9 +74,9 @@ def sample(
     *,
     model: Annotated[
         str | Path | Encoder | Sequence[str | Path | Encoder] | None,
-        Flag("--model -m", metavar="MODEL", panel=INPUT, main=True, repeat=True, read=one_or_several),
+        Flag("-m", metavar="MODEL", panel=INPUT, main=True, repeat=True, read=one_or_several),
     ] = None,
-    out: Annotated[str | Path | None, Flag("--out -o", metavar="DIR", panel=OUTPUT, required=True)] = None,
+    out: Annotated[str | Path | None, Flag("-o", metavar="DIR", panel=OUTPUT, required=True)] = None,
     queries: Annotated[Source | None, Flag(metavar="FILE", panel=INPUT, main=True)] = None,
     top: Annotated[int, Flag(metavar="N", panel=INPUT)] = 1,
     columns: Columns = None,
@@ -128,7 +128,7 @@ def sample(
         model = "minilm"
     models = [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else [*model]
     if not models:
-        raise ConfigError("--model (model=): found an empty list, expected at least one model")
+        raise ConfigError("--model: found an empty list, expected at least one model")
     with Display(progress) as show:
         opened = [(each, loaded(each, precision, show, notes(progress))) for each in models]
         pairs, counts = sample_pairs(

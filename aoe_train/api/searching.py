@@ -130,7 +130,7 @@ def search(
     folder: Annotated[str | Path, Index],
     text: Annotated[str, Flag(metavar="TEXT", positional=True, optional=True)],
     *,
-    top: Annotated[int, Flag("--top -n", metavar="N", panel=OUTPUT, main=True)] = 10,
+    top: Annotated[int, Flag("-n", metavar="N", panel=OUTPUT, main=True)] = 10,
     where: Annotated[
         Mapping[str, Any] | None, Flag(metavar="COLUMN=VALUE", panel=INPUT, main=True, repeat=True)
     ] = None,
@@ -142,8 +142,6 @@ def search(
     model: IndexModel = None,
 ) -> list[IndexHit]:
     """Find texts of an index by meaning and words.
-
-    For repeated searches in Python, `open_index` loads the index once.
 
     Args:
         folder: An index that `aoe index` built.

@@ -20,7 +20,7 @@ def serve(
     index: Annotated[str | Path | None, Flag(metavar="INDEX", panel=MODEL, main=True)] = None,
     against: Annotated[str | Path | None, Flag(metavar="INDEX", panel=MODEL, main=True)] = None,
     host: Annotated[str, Flag(metavar="ADDRESS", panel="Server", main=True)] = "127.0.0.1",
-    port: Annotated[int, Flag("--port -p", metavar="N", panel="Server", main=True)] = 8000,
+    port: Annotated[int, Flag("-p", metavar="N", panel="Server", main=True)] = 8000,
     name: Annotated[str | None, Flag(metavar="NAME", panel=MODEL)] = None,
     key_env: Annotated[str | None, Flag(metavar="NAME", panel="Server", main=True)] = None,
     no_key: Annotated[bool, Flag(panel="Server")] = False,
@@ -34,8 +34,8 @@ def serve(
 ) -> EmbeddingServer:
     """Serve a model as OpenAI's /v1/embeddings, and an index as a search page at / and as /search.
 
-    In Python the server runs in a thread. Requests that arrive while the model runs form the next batch. On
-    SIGTERM or Ctrl-C `aoe serve` finishes the requests in progress.
+    Requests that arrive while the model runs form the next batch. On SIGTERM or Ctrl-C, requests in progress
+    are finished.
 
     Args:
         model: A folder, a Hub id, minilm or smollm2. Static models work, too; in Python also an `Encoder`.

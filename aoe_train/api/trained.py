@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 _KEPT_BACKBONE = (
     "kept the backbone: the model was not shown to be better, so the backbone's weights were saved"
-    " (--if-not-better model saves the model's)"
+    " (--if-not-better=model saves the model's)"
 )
 
-JUDGE_ALL = ("--yes-no", "--n", "400")
+JUDGE_ALL = ("--no-grades", "--n", "400")
 
 
 def compare(model: str, other: str, judged: str) -> list[str]:

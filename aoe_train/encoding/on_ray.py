@@ -104,7 +104,7 @@ class ActorPool:
             activity = "loading the model" if number is None else "encoding the same texts"
             raise ConfigError(
                 f"actors were lost repeatedly while {activity} ({error}), probably because memory ran out;"
-                " run the same command again to continue, or with fewer --workers (workers=…)"
+                " run the same command again to continue, or with fewer --workers"
             ) from error
         self._cluster.ray.kill(actor)  # frees the device if the actor is only unreachable
         self._start()

@@ -81,7 +81,7 @@ def read_duplicates(
 def _task(data: Source, tracker: DuplicateTracker, split: Split | None) -> DuplicatesTask:
     if is_whole(data):
         if split is not None:
-            raise ConfigError(f"{source_name(data)}: has no splits; leave --split {split} out")
+            raise ConfigError(f"{source_name(data)}: has no splits; leave --split out")
         task = DuplicatesTask(tracker, next(iter(tracker.queries)))
     else:
         judged = SPLIT_NAMES[split or "test"]
@@ -131,7 +131,7 @@ def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str
     """The ids (duplicate, canonical) of each pair of label 1."""
     table, renamed = _read(part, columns), columns or {}
     if unknown := {*renamed} - {*_SIDES}:
-        raise ConfigError(f"--columns {min(unknown)}: with --reports expected duplicate and canonical")
+        raise ConfigError(f"--columns: found {min(unknown)}; with --reports expected duplicate and canonical")
     sides = [renamed.get(side, side) for side in _SIDES]
     names = {*table.frame.columns}
     if {*sides} <= names:

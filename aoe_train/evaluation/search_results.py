@@ -64,9 +64,7 @@ class SearchTask:
 def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
     """A task from the queries whose results are all judged."""
     if not np.isin(frame["label"].to_numpy(), (0, 1)).all():
-        raise DataError(
-            "expected labels 0 and 1; judge its pairs with `pairs review`, without --grades", path=name
-        )
+        raise DataError("expected labels 0 and 1; judge its pairs with `pairs review --no-grades`", path=name)
     samples = frame.select("query_top", "query_share").unique()
     if samples.height > 1:
         raise DataError("has queries of several samples; evaluate each sample separately", path=name)

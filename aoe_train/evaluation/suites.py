@@ -118,13 +118,13 @@ class TaskRequest(NamedTuple):
     def check(self, rules: Mapping[str, object]) -> None:
         """Refuse contradictory options before anything is read."""
         if self.data is not None and (self.data_dir is not None or self.tasks):
-            raise ConfigError("--data replaces the test sets; leave --data-dir and --task out")
+            raise ConfigError("--data replaces the test sets; leave --data-dir and --tasks out")
         data_options = {"--columns": self.columns, "--reports": self.reports, **rules}
         data_flags = [flag for flag, value in data_options.items() if value is not None]
         if self.data is None and data_flags:
             raise ConfigError(f"{data_flags[0]} needs --data, your own pairs; leave it out")
         if self.reports is not None and self.suite != DUPLICATES:
-            raise ConfigError(f"--reports needs --suite {DUPLICATES}; leave it out")
+            raise ConfigError(f"--reports needs --suite={DUPLICATES}; leave it out")
         if self.split not in (None, "test", "dev"):
             raise ConfigError(f"--split {self.split}: expected test or dev")
         if self.own_tasks:
@@ -166,7 +166,7 @@ class TaskRequest(NamedTuple):
         pairs = pair_task(name, frame)
         if self.suite == "sts" or not np.isin(pairs.labels, (0, 1)).all():
             return ChosenTasks("sts", [pairs], {})
-        say("labels are 0 and 1: using AUC, F1 and accuracy (--suite gis); --suite sts uses correlations")
+        say("labels are 0 and 1: using AUC, F1 and accuracy (--suite=gis); --suite=sts uses correlations")
         task_again = read_binary_task(self.data, split, rules, lambda _: None, self.columns)
         return ChosenTasks("gis", [task_again], {})
 

@@ -56,7 +56,7 @@ def slow_precision(precision: EncodingPrecision, device: torch.device) -> str | 
         return None
     return (
         f"matrix products take {relative:.1f} times as long in {precision} as in fp32 on this processor; fp32"
-        " is faster (--precision fp32, run.precision in settings)"
+        " is faster (--precision fp32)"
     )
 
 

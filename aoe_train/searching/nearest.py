@@ -137,7 +137,7 @@ def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
     """
     if kind == "flat":
         return None
-    faiss = _faiss(f"--kind {kind}")
+    faiss = _faiss(f"--kind={kind}")
     dim, threads = vectors.shape[1], faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:
@@ -158,7 +158,7 @@ def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
 def check_kind(kind: IndexKind) -> None:
     """Refuse a kind that needs a missing package, before texts are encoded."""
     if kind != "flat":
-        _faiss(f"--kind {kind}")
+        _faiss(f"--kind={kind}")
 
 
 def read(folder: Path, kind: IndexKind, shape: tuple[int, int]) -> Any:

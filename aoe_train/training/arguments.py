@@ -100,7 +100,7 @@ def idle_gpus(args: TrainingArguments) -> str | None:
     count = torch.cuda.device_count()
     if args.world_size > 1 or count < 2:
         return None
-    return f"1 of {count} GPUs is used; to use all, start with torchrun --nproc-per-node {count}"
+    return f"1 of {count} GPUs is used; to use all, start with `torchrun --nproc-per-node {count}`"
 
 
 def set_optim(args: TrainingArguments, optim: OptimSettings, precision: Computed) -> None:
@@ -146,7 +146,7 @@ def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
     if not run.shard:
         return
     if args.world_size == 1:
-        raise ConfigError("run.shard: needs several processes; start with torchrun --nproc-per-node 2")
+        raise ConfigError("run.shard: needs several processes; start with `torchrun --nproc-per-node 2`")
     unsupported = {
         "run.chunk, as processes may have different numbers of chunks": run.chunk,
         "run.compile": run.compile,

@@ -100,5 +100,5 @@ def check_judged(source: Source | None, settings: TrainSettings) -> None:
         reason = "encoder.dense: randomly initialised layers have no backbone to compare with"
     if reason:
         raise ConfigError(
-            f"--accept-on with {reason}; leave it out, and compare afterwards with aoe evaluate --against"
+            f"--accept-on with {reason}; leave it out, and compare afterwards with `aoe evaluate --against`"
         )

@@ -66,7 +66,7 @@ def plan(
     check_judged(sources.judged, settings)
     if settings.run.shard:
         raise ConfigError(
-            "--dry-run doesn't support run.shard; leave run.shard out, and divide the memory of weights,"
+            "a dry run doesn't support run.shard; leave run.shard out, and divide the memory of weights,"
             " gradients and optimiser by the number of processes"
         )
 

@@ -114,7 +114,7 @@ def _check_found(folder: Path, trackers: Trackers, warnings: Sequence[str]) -> N
         reasons = "; ".join([*(f"{row.name}: {row.detail or row.outcome}" for row in rows[:5]), *warnings])
         reasons = f" ({reasons})" if reasons else ""
         raise DataError(
-            f"contains no issue{reasons}; save the issues first, see gis import --help", path=folder
+            f"contains no issue{reasons}; save the issues first, see `gis import --help`", path=folder
         )
 
 

@@ -112,7 +112,7 @@ def parse_time(text: str, form: str = "", day_first: Callable[[], bool] | None =
         with suppress(ValueError, OverflowError):
             moment = _parse_time(text, day_first)
     if moment is None:
-        known = "expected 2024-01-31 23:59, or give --date-format (date_format=)"
+        known = "expected 2024-01-31 23:59, or give --date-format"
         raise Malformed(f"unknown time {one_line(text, 60)!r}; {known}")
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 

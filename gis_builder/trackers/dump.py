@@ -212,13 +212,15 @@ def find_dumps(root: Path, repo: str | None = None, broken: BrokenRows | None = 
     if root.is_file():
         return [SavedDump(root, fallback=repo, broken=broken)]
     if not root.is_dir():
-        raise DataError("no such file or folder; expected a saved tracker, see gis import --help", path=root)
+        raise DataError(
+            "no such file or folder; expected a saved tracker, see `gis import --help`", path=root
+        )
     folders = {path.parent for path in root.rglob("*") if is_tracker_file(path)}
     if not folders and saved_files(root):
         return [SavedDump(root, fallback=repo, broken=broken)]
     if not folders:
         raise DataError(
-            "contains no tracker; expected issues.jsonl or a layout listed in gis import --help", path=root
+            "contains no tracker; expected issues.jsonl or a layout listed in `gis import --help`", path=root
         )
     dumps = []
     for folder in sorted(folders):

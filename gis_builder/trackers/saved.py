@@ -24,7 +24,7 @@ Part = tuple[str, Object]  # "issues", "comments" or "events", and the REST obje
 
 _ADDRESS = re.compile(r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/([0-9]+)(?:[/#]|$)")
 _COMMENT = re.compile(r"#issuecomment-([0-9]{1,18})$")
-GIVE_REPO = "give --repo owner/name (repo=)"
+GIVE_REPO = "give --repo owner/name"
 _REST_NAMES = {"createdAt": "created_at", "authorAssociation": "author_association"}
 _NEVER = "0001-"  # gh's year of a `closedAt` that is null
 _NEXT = re.compile(r"[^\s,]")  # the first character of a value, or a bracket of an array
@@ -58,7 +58,7 @@ def read_saved(
         parts = _parts(value, repo) if isinstance(value, dict) else None
         if parts is None:
             is_nameless = repo is None and is_known(value, "owner/name")
-            remedy = GIVE_REPO if is_nameless else "see gis import --help"
+            remedy = GIVE_REPO if is_nameless else "see `gis import --help`"
             names = next((list(one) for one in objects_in(value) if isinstance(one, dict)), [])
             found = other_kind(names) or (f"keys {one_line(', '.join(names), 100)}" if names else "")
             broken(DataError(f"unknown layout{f' ({found})' if found else ''}; {remedy}", path=path, row=row))

@@ -107,13 +107,15 @@ _OTHER_KINDS = {
 }
 
 _CLOSED = re.compile(
-    r"(?:closed?|resolved|done|complet(?:ed?)?|solved|verified|fixed|duplicated?|rejected|cancell?ed|merged)"
+    r"(?:closed?|resolved|done|complet(?:ed?)?|solved|verified|fixed|duplicated?|rejected|cancell?ed|merged"
+    r"|geschlossen|erledigt|gelöst|ferm[ée]e?|résolue?|cerrad[oa]|resuelt[oa]|fechad[oa]|resolvid[oa]|chius[oa]"
+    r"|risolt[oa]|zamkni[ęe]t[ye]|gesloten|opgelost|kapalı|закрыта?о?|реш[её]но?|已关闭|已解决|完了|解決済み?|종료|완료)"
     r"(?:[-_ :(].*)?"
 )
 _UNRESOLVED = ("", "none", "unresolved", "open", "reopened")
 _DUPLICATE = re.compile(r"(?:closed[-_ ]*)?\(?dup(?:e|licated?)?\)?", re.IGNORECASE)
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
-_OR_SKIP = "or give --skip-broken (skip_broken=True)"
+_OR_SKIP = "or give --skip-broken"
 _GITLAB_API = re.compile(r"projects/([0-9]+)/issues/([0-9]+)$")
 _PERSON = ("username", "name", "displayName", "display_name", "display_value", "login", "key", "identifier")
 _BLOCKS = {"paragraph", "heading", "codeBlock", "listItem", "hardBreak"}  # of Jira's rich text
@@ -175,16 +177,15 @@ def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
         raise Malformed(f"{type(value).__name__}, expected a JSON object")
     names, values = (tuple(value), tuple(value.values())) if isinstance(value, dict) else value
     if (other := other_kind(names)) and not columns:
-        raise Malformed(f"is {other}; import only tickets, or give their columns with --columns (columns=)")
+        raise Malformed(f"is {other}; import only tickets, or give their columns with --columns")
     indices = roles_of(names, tuple(columns.items()))
     is_link = are_links or ("title" not in indices and "duplicate_of" in indices)
     for role in LINK if is_link else TICKET:
         if role not in indices:
-            flag, keyword = ("--link-columns", "link_columns") if are_links else ("--columns", "columns")
+            flag = "--link-columns" if are_links else "--columns"
             what = f"no column {columns[role]!r} for {role}" if role in columns else f"no column for {role}"
             present = one_line(", ".join(names), 400) or "(none)"
-            remedy = f"rename one, or give {flag} {role}=NAME ({keyword}=)"
-            raise Malformed(f"{what}; the columns are {present}: {remedy}")
+            raise Malformed(f"{what}; the columns are {present}: rename one, or give {flag} {role}=NAME")
     return {role: [values[n] for n in indices[role]] for role in (LINK if is_link else indices)}
 
 

@@ -130,7 +130,7 @@ class TicketFile:
             found = "have both orders" if orders else "can have the day or the month first"
             raise DataError(
                 f"dates such as 03/04/2024 {found}; give --date-format %d/%m/%Y or %m/%d/%Y"
-                " (date_format=), with the time if there is one, such as %d/%m/%Y %H:%M",
+                ", with the time if there is one, such as %d/%m/%Y %H:%M",
                 path=self.path,
             )
         return orders == {True}

@@ -69,7 +69,7 @@ class ImportOptions:
             if unknown := [role for role in given if role not in known]:
                 raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(known)}")
         if self.link_columns and not self.links:
-            raise ConfigError("link_columns: give the file of links too (--links, links=)")
+            raise ConfigError("--link-columns: give the file of links too, as --links")
         try:
             datetime.strptime(datetime(2024, 1, 31).strftime(self.date_format), self.date_format)
         except ValueError:
@@ -110,7 +110,7 @@ def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: 
         return [dump, saved] if set(rest) & set(saved_files(source)) else [dump]
     if source.exists() and (options.links or options.columns):
         raise ConfigError(
-            f"{source}: contains no tickets, but links or columns were given; see gis import --help"
+            f"{source}: contains no tickets, but links or columns were given; see `gis import --help`"
         )
     return find_dumps(source, options.repo, broken)
 
@@ -242,7 +242,7 @@ class TicketIndex:
                 if other != path and when != created_at:
                     raise Malformed(
                         f"ticket {one_line(ticket.id, 80)} has another time of creation in {other.name};"
-                        " import only one of these files, or each with its own --repo (repo=)"
+                        " import only one of these files, or each with its own --repo"
                     )
                 self.repeated += 1
             page = ticket.url if _PAGE.fullmatch(ticket.url) else ticket.id

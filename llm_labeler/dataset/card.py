@@ -281,8 +281,8 @@ def _why_empty(dropped: Mapping[str, int], statistics: Mapping[str, Any]) -> str
     problem = f"no pair is left to write ({listed or 'no LLM proposed any'})"
     if reasons.get("not_answered") and not statistics.get("proposals"):
         return (
-            f"{problem}: no question was answered; run `label generate` again, with a higher max_cost"
-            " (--max-cost), max_tokens (--max-tokens) or max_requests (--max-requests) if a limit stopped it"
+            f"{problem}: no question was answered; run `label generate` again, with a higher"
+            " --max-cost, --max-tokens or --max-requests if a limit stopped it"
         )
     warnings = statistics.get("warnings") or ("look at some with `label show`",)
     return f"{problem}; {'; '.join(warnings)}, and see the [filters] and [ensemble] settings"

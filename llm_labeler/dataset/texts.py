@@ -63,7 +63,7 @@ def _file_values(path: Path, columns: Columns) -> Values:
         )
     match format_of(path):
         case ".txt" if columns:
-            raise ConfigError(f"{path}: a text file has no columns; leave out --columns (columns=)")
+            raise ConfigError(f"{path}: a text file has no columns; leave out --columns")
         case ".txt":
             return ((str(path), row, line) for row, line in read_text_lines(path))
         case ".jsonl" | ".ndjson":
@@ -105,7 +105,7 @@ def _frame_values(part: TablePart, columns: Columns) -> Values:
     if columns is None and first > 1 and len(column.split()) >= _HEADER_WORDS:
         raise DataError(
             "the name of its only column is a sentence, so the header line seems to be missing: give"
-            ' --columns 1 (columns={"text": "1"})',
+            " --columns text=1",
             path=part.where,
         )
     return ((part.where, row, value) for row, value in enumerate(frame[column], first))

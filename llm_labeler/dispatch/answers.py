@@ -217,7 +217,7 @@ class AnswerStore:
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> AnswerStore:
         """Open the store at `path`."""
-        absent = "no such label store; run `label generate` first, or give its work folder (--work) as work"
+        absent = "no such label store; run `label generate` first, or give its --work"
         return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
 
     def close(self) -> None:

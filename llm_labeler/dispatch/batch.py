@@ -65,7 +65,7 @@ def _with_batches(provider: Provider) -> ServerProvider:
 
     if isinstance(provider, ServerProvider) and provider.kind in _KINDS_WITH_BATCHES:
         return provider
-    raise ConfigError(f"llm {provider.name}: has no Batch API; leave it out, or run without batch (--batch)")
+    raise ConfigError(f"llm {provider.name}: has no Batch API; leave it out, or run without --batch")
 
 
 class _Batcher:

@@ -107,15 +107,14 @@ def check_prices(settings: BudgetSettings, prices: Mapping[str, Prices], spent: 
     if unknown:
         name = f"llm.{unknown[0]}"
         raise ConfigError(
-            f"max_cost (--max-cost) can't be checked: the price of {', '.join(unknown)} is unknown; give US"
-            " dollars per million tokens, 0 if it is free: "
-            f"settings={{'{name}.price_in': X, '{name}.price_out': Y}} (--set {name}.price_in=X "
-            f"--set {name}.price_out=Y), or limit with max_tokens (--max-tokens)"
+            f"--max-cost can't be checked: the price of {', '.join(unknown)} is unknown; give US"
+            f" dollars per million tokens, 0 if it is free, as --set {name}.price_in=X and"
+            f" --set {name}.price_out=Y, or limit with --max-tokens"
         )
     if spent.unpriced:
         raise ConfigError(
-            f"max_cost (--max-cost) can't be checked: the price of {spent.unpriced} earlier calls is unknown;"
-            " limit with max_tokens (--max-tokens), or use another work folder (--work)"
+            f"--max-cost can't be checked: the price of {spent.unpriced} earlier calls is unknown;"
+            " limit with --max-tokens, or use another --work"
         )
 
 

@@ -166,7 +166,7 @@ class OpenAiBatches:
             path = f"{first}&after={batches[-1].batch_id}"
         raise BadReply(
             f"the Batch API lists {_MAX_PAGES} pages of batches without {tag}; run again to continue, or ask"
-            " the questions without a batch, with retry_failed (--retry-failed)"
+            " the questions without a batch, with --retry-failed"
         )
 
     async def results(self, status: BatchStatus) -> Iterator[ResultLine]:
@@ -188,7 +188,7 @@ class OpenAiBatches:
                 raise ConfigError(
                     f"llm {self._provider.name}: the server has no such batch, or no Batch API (HTTP"
                     f" {refused.refusal.status}: {refused.refusal.message}); use the server and the key that"
-                    " the batch was started with, or run without batch (--batch)"
+                    " the batch was started with, or run without --batch"
                 ) from refused
             failed = await self._provider.explain(refused)
             if not isinstance(failed, CallFailed):

@@ -77,8 +77,8 @@ def _half(labels: pl.Series) -> float:
     low, high = labels.to_numpy().min(), labels.to_numpy().max()
     if low == high:
         raise DataError(
-            f"all gold labels are {low:g}; give gold_threshold (--gold-threshold), the lowest label of texts"
-            " with the same meaning"
+            f"all gold labels are {low:g}; give --gold-threshold, the lowest label of texts with the same"
+            " meaning"
         )
     return float(low + high) / 2
 

@@ -27,6 +27,7 @@ from llm_labeler.runs.run_folder import CANDIDATES_FILE, RunRecord, format_count
 from llm_labeler.runs.tasks import GenerationTask, TextCandidates, estimate_judges, with_votes
 from llm_labeler.settings import AGGREGATIONS, RULES, TASKS, LabelSettings
 from pairkit.app.errors import PairkitError, RemoteError
+from pairkit.app.interface import spoken
 from pairkit.app.progress import Listener, Progress
 from pairkit.app.result_table import Printed, ResultTable
 from pairkit.app.terminal import say
@@ -255,15 +256,15 @@ class QualityWarnings:
             lines.append(
                 f"{llm}: {off_topic:,} of {judged:,} sentences have little to do with their texts (dropped as"
                 f" {', '.join(OFF_TOPIC)}, or kept with almost no word in common); it may answer them"
-                " instead of rewriting them: look at some with `label show`, and try prompt hardened"
-                " (--prompt hardened)"
+                " instead of rewriting them: look at some with `label show`, and try"
+                " --prompt=hardened"
             )
         copies, negatives = self._copies[llm], self._negatives[llm]
         if copies >= _MIN_COUNT and 2 * copies > negatives:
             lines.append(
                 f"{llm}: {copies:,} of {negatives:,} negatives repeat their texts"
                 f" ({', '.join(COPIES)}); it may be too small for the task: look at some with `label show`,"
-                " and use a larger model, or let other LLMs judge with aggregation vote (--aggregation)"
+                " and use a larger model, or let other LLMs judge with --aggregation=vote"
             )
         spent, answers = self._limit_spent[llm], self._answers[llm]
         if spent >= _MIN_COUNT and 2 * spent > answers:
@@ -285,7 +286,7 @@ class Notes(list[str]):
 
     def add(self, note: str) -> None:
         """Keep a note, and print it."""
-        self.append(note)
+        self.append(spoken(note))
         say(note, quiet=self._is_quiet)
 
     def add_input(self, texts: InputTexts, remote: Sequence[str]) -> None:
@@ -302,8 +303,8 @@ class Notes(list[str]):
         """Note how many rejected questions were not repeated."""
         if rejected := sum(failure.final and record.asks(failure.key) for failure in store.failures()):
             self.add(
-                f"{rejected:,} questions were rejected by their server and not repeated; retry_failed"
-                " (--retry-failed) repeats them"
+                f"{rejected:,} questions were rejected by their server and not repeated;"
+                " --retry-failed repeats them"
             )
 
 

@@ -157,7 +157,7 @@ def _refuse_double_payment(record: RunRecord, store: AnswerStore, *, give_up: bo
         number, llms = sum(len(batch.keys) for batch in pending), sorted({batch.llm for batch in pending})
         raise ConfigError(
             f"{number:,} questions are in a pending batch of {', '.join(llms)} and would be paid twice:"
-            " collect it with batch (--batch), or abandon it with retry_failed (--retry-failed)"
+            " collect it with --batch, or abandon it with --retry-failed"
         )
     for batch in pending:
         store.abandon_batch(batch)
@@ -246,7 +246,7 @@ def _stopped(asked: Asked, settings: LabelSettings, out: Path, work: Path) -> st
     """The limit that stopped a run, and how to use unjudged proposals; empty if no limit did."""
     if not asked.stopped:
         return ""
-    limit = f"stopped at {asked.stopped} (--{asked.stopped.replace('_', '-')})"
+    limit = f"stopped at --{asked.stopped.replace('_', '-')}"
     if not settings.judges or not asked.cached + asked.spent.requests:
         return limit
     other = out.with_name(f"{out.name}-unjudged")
@@ -306,7 +306,7 @@ def prepare(
 ) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
     """Check the arguments before any call; return the run's record, its sentences and its LLMs."""
     if not settings.proposers:
-        raise ConfigError("no LLM is named; give llms (--llm), such as chatgpt,llama, or wordnet for rules")
+        raise ConfigError("no LLM is named; give --llms, such as chatgpt,llama, or wordnet for rules")
     check_aggregation_can_work(settings)
     template = load_template(settings.prompt, settings.task)
     texts = read_texts(source, columns=columns, settings=settings.input, seed=settings.seed)
@@ -326,8 +326,8 @@ def check_aggregation_can_work(settings: LabelSettings, left_out: Collection[str
     if AGGREGATIONS[aggregation].is_judged and judges_itself:
         raise ConfigError(
             f"aggregation {aggregation}: no LLM judges its own sentences, and {proposers[0]} is the only one,"
-            " so no pair could result; name more llms (--llm) or judges (--judges), or use aggregation union"
-            " (--aggregation union)"
+            " so no pair could result; name more --llms or --judges, or use"
+            " --aggregation=union"
         )
 
 
@@ -336,8 +336,8 @@ def remote_llms(settings: LabelSettings, providers: Mapping[str, Provider]) -> l
     names = [name for name, provider in providers.items() if provider.leaves_machine]
     if settings.local_only and names:
         raise ConfigError(
-            f"local_only (--local-only): {', '.join(names)} may send text to another machine; if the LLM runs"
-            f" on this machine, set local = true in [llm.{names[0]}]"
+            f"--local-only: {', '.join(names)} may send text to another machine; if the LLM runs on this"
+            f" machine, set local = true in [llm.{names[0]}]"
         )
     return names
 

@@ -70,14 +70,13 @@ class Plan(Printed):
         calls = sum(estimate.missing for estimate in self.estimates)
         tokens = sum(estimate.tokens for estimate in self.estimates)
         checks = [
-            ("max_requests", self.limits.max_requests, self.spent.requests, calls, "{:,} calls".format),
-            ("max_tokens", self.limits.max_tokens, self.spent.tokens, tokens, "{:,} tokens".format),
-            ("max_cost", self.limits.max_cost, self.spent.known_cost, self.cost or 0.0, money),
+            ("max-requests", self.limits.max_requests, self.spent.requests, calls, "{:,} calls".format),
+            ("max-tokens", self.limits.max_tokens, self.spent.tokens, tokens, "{:,} tokens".format),
+            ("max-cost", self.limits.max_cost, self.spent.known_cost, self.cost or 0.0, money),
         ]
         return tuple(
-            f"{name} (--{name.replace('_', '-')}) {shown(limit)} is too low for the whole run: {shown(spent)}"
-            f" are spent, and it will take about {shown(likely)} more; raise it, or use fewer sentences with"
-            " draw (--draw)"
+            f"--{name} ({shown(limit)}) is too low for the whole run: {shown(spent)} are spent, and it will"
+            f" take about {shown(likely)} more; raise it, or use fewer sentences with --draw"
             for name, limit, spent, likely, shown in checks
             if limit is not None and spent + likely > limit
         )

@@ -119,7 +119,7 @@ def read_examples(path: Path) -> Examples:
     if number > MAX_EXAMPLES or characters > MAX_CHARACTERS:
         raise ConfigError(
             f"{path}: {number:,} example texts with {characters:,} characters would be sent with every"
-            f" question; give at most {MAX_EXAMPLES} and {MAX_CHARACTERS:,} (examples, --examples)"
+            f" question; give at most {MAX_EXAMPLES} and {MAX_CHARACTERS:,} in --examples"
         )
     return {
         polarity: tuple((text, tuple(sentences)) for text, sentences in texts.items())

@@ -41,7 +41,7 @@ STORE_FILE = "answers.sqlite"
 RUN_FILE = "run.json"
 TEXTS_FILE = "texts.parquet"
 CANDIDATES_FILE = "candidates.parquet"
-IN_USE = "in use by another label process; wait for it or choose another work folder (--work)"
+IN_USE = "in use by another label process; wait for it or choose another --work"
 _TEXTS = {"text_id": pl.String, "text": pl.String, "row": pl.Int64}
 
 
@@ -127,9 +127,7 @@ def load_run_record(work: Path) -> RunRecord:
     """Load the record of the last run in this folder."""
     path = work / RUN_FILE
     if not path.is_file():
-        raise ConfigError(
-            f"{work}: not a working folder of `label generate`; give its OUT.work as work (--work)"
-        )
+        raise ConfigError(f"{work}: not a working folder of `label generate`; give its OUT.work as --work")
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
         return RunRecord(

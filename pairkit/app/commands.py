@@ -93,8 +93,8 @@ def examples(*lines: str) -> str:
 
 
 JSON = Flag(panel=OUTPUT, main=True, help="End with one JSON object on stdout.")
-QUIET = Flag("--quiet -q", panel=OUTPUT, main=True, help="No progress and no notes on stderr.")
-VERBOSE = Flag("--verbose -v", panel=OUTPUT, help="Log each step on stderr.")
+QUIET = Flag("-q", panel=OUTPUT, main=True, help="No progress and no notes on stderr.")
+VERBOSE = Flag("-v", panel=OUTPUT, help="Log each step on stderr.")
 
 
 def add_command(
@@ -138,7 +138,7 @@ def add_command(
             else:
                 result = run(function, given, **{one.name: one.read(words[one.name]) for one in own})
         except PairkitError as error:
-            error.args = (_with_flag(str(error), public), *error.args[1:])
+            error.args = (_with_flag(str(error.args[0]), public), *error.args[1:])
             raise
         finally:
             logger.setLevel(level)
@@ -257,7 +257,7 @@ def _option(one: Parameter) -> inspect.Parameter:
     details |= {"metavar": "" if kind is bool else flag.metavar, "show_default": False}
     plain = "--" + one.name.replace("_", "-")
     both = kind is bool and one.default is not False
-    names = flag.names.split() or [f"{plain}/--no-{plain[2:]}" if both else plain]
+    names = filter(None, (flag.long or (f"{plain}/--no-{plain[2:]}" if both else plain), flag.short))
     declared = (
         Argument(**details) if flag.positional else Option(*names, rich_help_panel=flag.panel, **details)
     )
@@ -307,6 +307,5 @@ def _with_flag(message: str, parameters: Iterable[Parameter]) -> str:
     for one in parameters:
         found = re.match(rf"(?:{one.name}|setting '{re.escape(one.flag.setting)}') = ", message)
         if found and not one.flag.positional:
-            flag = one.flag.names.split()[0] if one.flag.names else "--" + one.name.replace("_", "-")
-            return f"{flag.partition('/')[0]} {message[found.end() :]}"
+            return f"--{one.name.replace('_', '-')} {message[found.end() :]}"
     return message

@@ -16,11 +16,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pairkit.app.interface import spoken
+
 
 class PairkitError(Exception):
     """Base of all errors that users can fix."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        """The message in the words of the reader's interface."""
+        return spoken(super().__str__())
 
 
 class ConfigError(PairkitError):

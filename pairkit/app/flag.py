@@ -23,7 +23,7 @@ R = TypeVar("R")
 class Flag:
     """What only the command line needs for a parameter."""
 
-    names: str = ""  # such as `--data -d`; default: from the parameter's name
+    short: str = ""  # such as -d
     metavar: str | None = None
     panel: str = "Options"  # the group of flags in help
     main: bool = False  # whether `--help` shows it; `--help-all` shows every flag
@@ -34,6 +34,7 @@ class Flag:
     required: bool = False  # for the command, but not in Python
     optional: bool = False  # for the command, but not in Python; the default is None
     hidden: bool = False  # only in Python
+    long: str = ""  # default: from the parameter's name
     help: str = ""  # if the function's docstring has no entry
 
 

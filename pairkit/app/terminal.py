@@ -17,6 +17,7 @@ from rich.console import Console
 
 from pairkit.app.errors import ConfigError, PairkitError
 from pairkit.app.extras import can_run, missing
+from pairkit.app.interface import shell, spoken
 from pairkit.app.printable import half_escaped, one_line, printable
 
 INTERRUPTED = 130
@@ -52,7 +53,7 @@ err = _Console(stderr=True, highlight=False, soft_wrap=True)
 def say(message: str, *, quiet: bool = False) -> None:
     """Print a message on stderr, unless `quiet`."""
     if not quiet:
-        err.print(message, markup=False)
+        err.print(spoken(message), markup=False)
 
 
 def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool = False) -> None:
@@ -60,7 +61,8 @@ def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool = Fa
     if not isinstance(command, str) and not can_run(command):
         return
     line = command if isinstance(command, str) else shlex.join(str(word) for word in command)
-    say(f"next: {why}\n  {line}", quiet=quiet)
+    if not quiet:
+        err.print(f"next: {why}\n  {line}", markup=False)
 
 
 def print_json(result: Mapping[str, Any]) -> None:
@@ -80,7 +82,8 @@ def run(command: Callable[[], Any]) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for locales without UTF-8
     try:
-        _run_or_exit(command)
+        with shell():
+            _run_or_exit(command)
     except (Ended, KeyboardInterrupt) as ended:
         code = ended.code if isinstance(ended, Ended) else INTERRUPTED
         if code == INTERRUPTED:
@@ -99,7 +102,7 @@ def _run_or_exit(command: Callable[[], Any]) -> None:
     try:
         try:
             command()
-        except ModuleNotFoundError as error:
+        except ImportError as error:
             raise missing(error, "this command") or error from error
     except PairkitError as error:
         err.print(f"error: {one_line(str(error), None)}", markup=False, style="red")

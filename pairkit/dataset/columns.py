@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 
 import polars as pl
 
@@ -64,7 +65,7 @@ def find_roles(
     roles = found or _known_roles(names, where, single=single)
     if not found and roles.negatives and (label := _label_of(names)):
         raise DataError(  # a label in a row with negatives is ambiguous
-            f"has the label column {one_line(label)} beside negatives; drop it, or give --columns (columns=)"
+            f"has the label column {one_line(label)} beside negatives; drop it, or give --columns"
             " with the other columns",
             path=where,
         )
@@ -80,7 +81,7 @@ def find_roles(
 def _not_used(names: Sequence[str], where: str) -> DataError:
     return DataError(
         f"would not use {one_line(', '.join(names))}, which by name are negatives; drop them, or give the"
-        f" columns to use (--columns, columns=), with negative={_NO_NEGATIVES} to ignore negatives",
+        f" columns to use as --columns, with negative={_NO_NEGATIVES} to ignore negatives",
         path=where,
     )
 
@@ -107,10 +108,24 @@ def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
     raise DataError(
         f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
         " sentence1, sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate;"
-        " anchor, positive[, negative or negative_1, negative_2, …]); rename them or give their roles,"
-        " such as --columns text1=title,text2=body,label=same (columns=), or 1,2,3 without a header line",
+        f" anchor, positive[, negative or negative_1, negative_2, …]); rename them or give"
+        f" {_advice(names, single=single)}, with numbers for names if there is no header line",
         path=where,
     )
+
+
+def _advice(names: Sequence[str], *, single: bool) -> str:
+    """`--columns` with columns that are there: of a single text, of a pair, or of a pair and its label."""
+    known = [name for name in names if single and name.lower() in TEXT_COLUMNS]
+    ordered = sorted(names, key=lambda name: name.lower() in _LABEL_NAMES)
+    pair = ("text1", "text2", "label") if len(names) > 2 else ("anchor", "positive")
+    return _columns_option(("text",) if known else pair, known or [*ordered[:2], *ordered[-1:]])
+
+
+def _columns_option(roles: Sequence[str], names: Sequence[str]) -> str:
+    """`--columns` with a column for each role."""
+    usable = [one_line(name) for name in names if not re.search("[,=]", name)] + ["NAME"] * len(roles)
+    return "--columns " + quote(",".join(map("=".join, zip(roles, usable, strict=False))))
 
 
 def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str], *, single: bool) -> Roles:
@@ -169,10 +184,12 @@ def text_column(
         found = next(iter(names if len(names) == 1 else strings))
     if found is None:
         raise DataError(
-            f"no known text column among {shown}; name it, such as --columns text=NAME (columns=)", path=where
+            f"no known text column among {shown}; name it, such as"
+            f" {_columns_option(['text'], strings or names)}",
+            path=where,
         )
     if len(names) > 1 and found != "text":
-        note_once("%s: the texts are in %s; else give --columns text=NAME (columns=)", where, one_line(found))
+        note_once("%s: the texts are in %s; else give --columns text=NAME", where, one_line(found))
     return found
 
 
@@ -200,9 +217,10 @@ def document_roles(
                 raise ConfigError(f"column mapping {one!r}: also give {other}")
             del roles[one]
     if needed and not {"question", "body"} & roles.keys():
+        wanted = ["question", "answer"] if len(names) == 2 else ["text"]
         raise DataError(
             f"found the columns {one_line(', '.join(names))}, expected title and body, question and answer,"
-            " or text; rename them or give --columns, such as title=headline,body=article (columns=)",
+            f" or text; rename them or give {_columns_option(wanted, names)}",
             path=where,
         )
     return roles

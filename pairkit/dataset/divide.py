@@ -150,5 +150,5 @@ def _check(splits: Sequence[str], parts: Mapping[str, float], largest: int) -> N
             raise DataError(
                 f"{largest:,} of {len(splits):,} rows are connected by their texts, so {split} would get"
                 f" {found[split]:,} rows of {expected:,}; let only positives connect them"
-                " (--cut-negatives, cut_negatives=True), or give other sizes (--split-sizes, split_sizes=)"
+                " (--cut-negatives), or give other --split-sizes"
             )

@@ -26,14 +26,15 @@ Dataset = Annotated["Source", Flag(metavar="DATASET", positional=True)]
 Columns = Annotated[Mapping[str, str] | None, Flag(metavar="A=B,…", panel=INPUT, read=columns_given)]
 Labels = Annotated["Mapping[str, Meaning] | str | None", Flag(metavar="LABEL=N,…", panel=INPUT)]
 LabelRange = Annotated[tuple[float, float] | str | None, Flag(metavar="LOW,HIGH", panel=INPUT)]
-BAD_ROWS = Flag("--bad-rows", metavar="NAME", panel=INPUT)
+BAD_ROWS = Flag(metavar="NAME", panel=INPUT)
 BadRows = Annotated[str, BAD_ROWS]
 SplitSizes = Flag(metavar="A,B,C", main=True, read=_numbers)
-Out = Flag("--out -o", metavar="DIR", panel=OUTPUT, main=True)
+Out = Flag("-o", metavar="DIR", panel=OUTPUT, main=True)
 OutNeeded = replace(Out, required=True)
+Dropped = Annotated[str | Path | None, Flag(metavar="FILE", panel=OUTPUT)]
 Fresh = Annotated[bool, Flag(panel=OUTPUT)]
 Seed = Flag(metavar="N", panel=RUN)
-Config = Annotated[str | Path | None, Flag("--config -c", metavar="FILE", panel=RUN)]
+Config = Annotated[str | Path | None, Flag("-c", metavar="FILE", panel=RUN)]
 SettingsGiven = Annotated[
-    Mapping[str, Any] | Iterable[str] | None, Flag("--set", metavar="KEY=VALUE", panel=RUN, repeat=True)
+    Mapping[str, Any] | Iterable[str] | None, Flag(long="--set", metavar="KEY=VALUE", panel=RUN, repeat=True)
 ]

@@ -171,7 +171,7 @@ class ReviewStore:
                 self._settings = ReviewSettings.model_validate_json(text)
             except ValueError as error:  # no row, or invalid JSON
                 raise DataError(
-                    "a review without settings; move it away or use another file (--store, store=)",
+                    "a review without settings; move it away or use another --store",
                     path=self.path,
                 ) from error
         return self._settings

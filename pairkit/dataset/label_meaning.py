@@ -161,7 +161,8 @@ class LabelMeaning:
 
 def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[LabelMeaning, LabelsRead]:
     """The common meaning of the labels of several tables; distinct labels are sufficient."""
-    user_values = rules.values or {}
+    no_gold = _NO_GOLD if any(column.classes for column in columns) else {}
+    user_values = {**no_gold, **rules.values} if rules.values else {}
     rest = [_without(column, user_values) for column in columns]
     for column in rest:
         column.refuse(column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}")
@@ -215,7 +216,7 @@ def _outside(labels: Sequence[pl.Series]) -> str:
     low, high = floor(numbers.min()), ceil(numbers.max())
     return (
         f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}: give the lowest and"
-        f" the highest possible score, such as --label-range {low},{high} (label_range=)"
+        f" the highest possible score, such as --label-range {low},{high}"
     )
 
 
@@ -277,7 +278,7 @@ def _unknown_words(columns: Sequence[LabelColumn], found: Sequence[str]) -> Data
     return column.error(
         unknown if unknown.any() else column.numbers.is_null(),
         f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {listed}: map words to"
-        f" numbers or skip, such as --labels {quote(','.join(mapped) or _EXAMPLE)} (labels=)",
+        f" numbers or skip, such as --labels {quote(','.join(mapped) or _EXAMPLE)}",
     )
 
 
@@ -318,7 +319,7 @@ def _skipped(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) ->
 def _lacks(meanings: Mapping[str, Meaning]) -> str:
     known = one_line(", ".join(meanings), 200)
     return (
-        f"label {{label}} has no meaning among the given ones ({known}); add it to --labels (labels=)"
+        f"label {{label}} has no meaning among the given ones ({known}); add it to --labels"
         " with a number, or with skip to leave its rows out"
     )
 
@@ -348,7 +349,7 @@ def _check_numbers(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) 
                 column.refuse(
                     column.numbers.is_not_null(),
                     f"label {{label}} with {one} and {other}: in NLI, 0 is often entailment; set its meaning"
-                    " with --labels 0=1,1=0 or --labels 0=0,1=1 (labels=)",
+                    " with --labels 0=1,1=0 or --labels 0=0,1=1",
                 )
     elif found <= _OF_NLI | {3.0, 4.0}:
         message = _may_be_classes(sorted(found))
@@ -360,10 +361,10 @@ def _may_be_classes(found: Sequence[float]) -> str:
     as_nli = {0.0: "1", 1.0: SKIP, 2.0: "0"} if {0.0, 2.0} <= {*found} <= _OF_NLI else {}
     counts = as_nli or {found[0]: "0", found[-1]: "1"}
     example = ",".join(f"{number:g}={counts.get(number, SKIP)}" for number in found)
-    range_ = "" if {-1.0, 2.0} <= {*found} else f" or --label-range {found[0]:g},{found[-1]:g} (label_range=)"
+    range_ = "" if {-1.0, 2.0} <= {*found} else f" or --label-range {found[0]:g},{found[-1]:g}"
     return (
         f"label {{label}}: {', '.join(f'{number:g}' for number in found)} may be classes (in NLI, 0 is often"
-        f" entailment, 1 neutral, 2 contradiction) or scores; set --labels {example} (labels=){range_}"
+        f" entailment, 1 neutral, 2 contradiction) or scores; set --labels {example}{range_}"
     )
 
 

@@ -21,7 +21,7 @@ Meaning: TypeAlias = float | Literal["skip"]
 OnBadRows = Literal["error", "skip"]
 # Empty, or what spreadsheets, Python and databases write for a missing value.
 MISSING = r"^\s*(?:nan|NaN|None|NULL|null|n/a|N/A|<NA>|NaT|#N/A|#REF!|#VALUE!|#NAME\?|#DIV/0!)?\s*$"
-LEAVE_OUT = "or leave such rows out: `pairs` and `aoe train` have --bad-rows skip (bad_rows=)"
+LEAVE_OUT = "or leave such rows out: `pairs` and `aoe train` have --bad-rows=skip"
 
 
 _LABEL_VALUE = re.compile(r"[\s,]*(\S.*?)\s*=\s*([^,=\s][^,=]*?)\s*(?:,|$)")  # words may have commas

@@ -21,7 +21,6 @@ from pairkit.dataset.columns import as_json
 from pairkit.dataset.divide import DROPPED, OTHER_RANK, RANKS, divide, keep_apart
 from pairkit.dataset.in_memory import Source, contents_of, with_kind
 from pairkit.dataset.labels import CONFLICT, SKIPPED, LabelsRead
-from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import (
     AGAINST_FIRST,
     COLUMNS,
@@ -177,14 +176,6 @@ class MadeDataset(Printed):
     dropped: pl.DataFrame
     statistics: dict[str, Any]
     out: Path | None = None
-
-    def save_dropped(self, path: str | Path) -> None:
-        """Write the rows that were left out as Parquet.
-
-        Raises:
-            ConfigError: The file can't be written.
-        """
-        write_parquet(Path(path), self.dropped)
 
     def to_dict(self) -> dict[str, Any]:
         """The folder and the statistics."""

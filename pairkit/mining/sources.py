@@ -75,9 +75,7 @@ def _of_files(
     show: Listener,
 ) -> Iterator[Document]:
     if columns:
-        raise ConfigError(
-            f"{source_name(source)}: columns are only for tables; leave them out (--columns, columns=)"
-        )
+        raise ConfigError(f"{source_name(source)}: --columns is only for tables; leave it out")
     home = Path(str(source)) if Path(str(source)).is_dir() else Path(str(source)).parent
     for done, file in enumerate(files):
         show(Progress("read documents", done, len(files)))

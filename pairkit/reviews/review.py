@@ -113,7 +113,7 @@ def _difference(
     store: ReviewStore, dataset: PairDataset, options: ReviewOptions
 ) -> ConfigError | DataError | None:
     """The error if the pairs or a given option differ from the existing review."""
-    begun, remedy = store.settings, "give another file (--store, store=)"
+    begun, remedy = store.settings, "give another --store"
     if begun.digest != dataset_digest(dataset):
         about = f"is a review of other pairs than those of {one_line(dataset.source)}; {remedy}"
         return DataError(about, path=store.path)

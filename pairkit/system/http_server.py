@@ -58,9 +58,7 @@ def bound(host: str, port: int) -> socket.socket:
         found.listen(128)
     except (OSError, OverflowError) as error:
         found.close()
-        raise ConfigError(
-            f"port {port} of {host} can't be used ({error}); give another (--port, port=)"
-        ) from error
+        raise ConfigError(f"port {port} of {host} can't be used ({error}); give another --port") from error
     return found
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pairkit.app.errors import DataError
+from pairkit.app.interface import spoken
 from pairkit.app.printable import one_line
 
 _LOG = logging.getLogger(__name__)
@@ -120,7 +121,7 @@ class _Decoder:
 @lru_cache(1000)
 def note_once(message: str, *words: object) -> None:
     """Log a warning, but not again when the file is read again."""
-    _LOG.warning(message, *words)
+    _LOG.warning("%s", spoken(message % words))
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:

@@ -216,7 +216,7 @@ def test_evaluation_pairs_are_read_like_training_pairs(suite: str, train_file: P
     )
     columns = {"text1": "a", "text2": "b", "label": "says"}
     assert aoe_train.evaluate(bert, data=named, columns=columns, **how).to_dict() == expected
-    with pytest.raises(ConfigError, match="--columns needs --data"):
+    with pytest.raises(ConfigError, match="columns= needs data="):
         aoe_train.evaluate(bert, data_dir=".", columns=columns)
 
 
@@ -286,12 +286,12 @@ def test_sizes_are_rows_of_one_table(dev_file: Path, bert: Path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"dim": [8, 8]}, "--dim 8,8: contains a value twice"),
-        ({"quantize": "int8,int8"}, "--quantize int8,int8: contains a value twice"),
+        ({"dim": [8, 8]}, "dim='8,8': contains a value twice"),
+        ({"quantize": "int8,int8"}, "quantize='int8,int8': contains a value twice"),
         ({"quantize": "int4"}, "quantize 'int4': expected"),
         ({"dim": "x"}, "dim"),
         ({"dim": 64}, "dim 64: this model's vectors have 32 dimensions"),
-        ({"dim": 8, "against": "minilm"}, "--against compares full vectors"),
+        ({"dim": 8, "against": "minilm"}, "against= compares full vectors"),
     ],
 )
 def test_invalid_sizes_are_refused(dev_file: Path, bert: Path, given: dict[str, Any], message: str):
@@ -311,7 +311,7 @@ def test_bad_rows_are_written_next_to_the_model(train_file: Path, bert: Path, tm
     lines = train_file.read_text().splitlines()
     data.write_text("\n".join([lines[0], "\t".join(" " * len(lines[0].split("\t"))), *lines[1:9], ""]))
     how: dict[str, Any] = {"backbone": bert, "out": out, "epochs": 1, "progress": False}
-    with pytest.raises(DataError, match=r"train\.tsv:2: .*--bad-rows skip"):
+    with pytest.raises(DataError, match=r"train\.tsv:2: .*bad_rows='skip'"):
         aoe_train.train(data, **how)
     run = aoe_train.train(data, bad_rows="skip", **how)
     assert run.pairs == 8
@@ -332,5 +332,5 @@ def test_encode_returns_an_array_or_writes_a_file(bert: Path, tmp_path: Path):
         aoe_train.encode(tmp_path / "t.txt", model=bert)  # type: ignore[call-overload]
     with pytest.raises(ConfigError, match="is for a file of texts"):
         aoe_train.encode(texts, model=bert, out=tmp_path / "w.npy")  # type: ignore[call-overload]
-    with pytest.raises(ConfigError, match="--precision half: expected auto"):
+    with pytest.raises(ConfigError, match="precision='half': expected auto"):
         aoe_train.encode(texts, model=bert, precision="half")

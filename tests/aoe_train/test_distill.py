@@ -105,7 +105,7 @@ def test_the_command_and_its_errors(bert: Path, texts: Path, tmp_path: Path):
     few.write_text("\n".join(sentences(50)))
     with pytest.raises(DataError, match="found 50 texts; expected at least 110"):
         aoe_train.distill(few, model=bert, out=static, progress=False)
-    with pytest.raises(ConfigError, match="--dim 33: the model's vectors have 32 numbers"):
+    with pytest.raises(ConfigError, match="dim=33: the model's vectors have 32 numbers"):
         aoe_train.distill(texts, model=bert, out=static, dim=33, progress=False)
     assert json.loads(aoe("distill", texts, "-m", bert, "-o", static, "--json"))["texts"] == 285
     again = aoe_train.distill(texts, model=bert, out=static, progress=False)

@@ -181,7 +181,7 @@ def test_other_settings_do_not_resume_a_run(lines: Path, tmp_path: Path):
     with pytest.raises(KeyboardInterrupt):
         run(lines, out, Fake(stop_before=1))
     other = {"model": {"weights": "v"}}
-    with pytest.raises(ConfigError, match=r"model\.weights \(w there, v now\).*--fresh"):
+    with pytest.raises(ConfigError, match=r"model\.weights \(w there, v now\).*fresh=True"):
         run(lines, out, settings=other)
     lines.write_text(lines.read_text() + "one more\n")
     with pytest.raises(ConfigError, match=r"differs in input \("):
@@ -192,7 +192,7 @@ def test_other_settings_do_not_resume_a_run(lines: Path, tmp_path: Path):
 def test_an_existing_output_is_replaced_only_with_fresh(lines: Path, tmp_path: Path):
     out = tmp_path / "out.npy"
     out.write_text("precious")
-    with pytest.raises(ConfigError, match="already exists; give --fresh"):
+    with pytest.raises(ConfigError, match="already exists; give fresh=True"):
         run(lines, out)
     # nor if what is to replace it can't be made
     with pytest.raises(DataError):
@@ -202,7 +202,7 @@ def test_an_existing_output_is_replaced_only_with_fresh(lines: Path, tmp_path: P
     run(lines, out, fresh=True)
     assert np.load(out).shape == (10, DIM)
     out.write_text("another file of that name")
-    with pytest.raises(ConfigError, match="already exists; give --fresh"):
+    with pytest.raises(ConfigError, match="already exists; give fresh=True"):
         run(lines, out)
 
 
@@ -211,7 +211,10 @@ BAD = {
     "latin.txt": (b"a\nna\x8fve\n", r"latin\.txt:2: neither UTF-8 nor Windows-1252"),
     "plain.txt.gz": (b"not gzip", "not readable"),
     "short.txt.gz": (gzip.compress(b"a\nb\n" * 1000)[:-10], "not readable"),
-    "names.csv": (b"title,body\na,b\n", "no known text column among title, body; .* --columns text=NAME"),
+    "names.csv": (
+        b"title,body\na,b\n",
+        "no known text column among title, body.* columns={'text': 'title'}",
+    ),
     "ragged.csv": (b"id,text\n1,a\n2,b,c\n", r"ragged\.csv:3: 3 cells, expected 2"),
     "quote.csv": (b'id,text\n1,a\n2,"b\n', r"quote\.csv:3: a quotation mark opens a cell"),
     "header.csv": (b"text\n", "has no rows; expected at least one"),
@@ -259,7 +262,7 @@ def test_columns_that_do_not_fit_into_a_table(tmp_path: Path):
     [
         ("in.txt", "out.bin", {}, r"out\.bin: expected \.npy or \.parquet"),
         ("in.doc", "out.npy", {}, r"in\.doc: unknown file type '\.doc'; give \.parquet"),
-        ("in.txt", "out.npy", {"columns": {"text": "body"}}, "--columns text=body: .* has no columns"),
+        ("in.txt", "out.npy", {"columns": {"text": "body"}}, "columns={'text': 'body'}: .* has no columns"),
         ("in.txt", "folder.npy", {}, "is a folder"),
     ],
 )

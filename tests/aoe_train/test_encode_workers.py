@@ -87,7 +87,7 @@ def test_devices_of_workers():
     assert workers_devices(4, ["cuda:0", "cuda:1"]) == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
     with pytest.raises(ConfigError, match="vectors of cpu and cuda differ; choose one kind"):
         workers_devices(2, ["cuda:0", "cpu"])
-    with pytest.raises(ConfigError, match="--workers 1: expected at least one for each of the 2 devices"):
+    with pytest.raises(ConfigError, match="workers=1: expected at least one for each of the 2 devices"):
         workers_devices(1, ["cuda:0", "cuda:1"])
 
 
@@ -203,7 +203,7 @@ def test_errors_that_end_a_run(bert: Path, tmp_path: Path):
     for ray, spec, words in (
         (loading, worker_spec(bert), "lost repeatedly while loading the model"),
         (InOneProcess([2]), worker_spec(tmp_path), r"no config\.json"),
-        (InOneProcess([2]), worker_spec(bert, "cuda"), "--device cuda: the cluster has no GPU"),
+        (InOneProcess([2]), worker_spec(bert, "cuda"), "device='cuda': the cluster has no GPU"),
         (InOneProcess([0]), worker_spec(bert), "has no CPU cores"),
     ):
         with pytest.raises(ConfigError, match=words):
@@ -232,12 +232,12 @@ def test_resources_of_an_actor(
 def test_options_that_conflict_with_a_cluster(bert: Path, texts: Path, tmp_path: Path):
     nobody: dict[str, Any] = {"engine": "ray", "address": "127.0.0.1:1"}
     for given, words in (
-        ({"engine": "ray"}, "needs --address"),
-        ({"address": "127.0.0.1:1"}, "is for --engine ray"),
+        ({"engine": "ray"}, "needs address="),
+        ({"address": "127.0.0.1:1"}, "is for engine='ray'"),
         ({"engine": "spark"}, "expected local or ray"),
         (nobody, "no Ray cluster answers there"),
-        ({**nobody, "device": "cuda:0,cuda:1"}, "--device cuda:0,cuda:1: on a cluster only the kind"),
-        ({**nobody, "model": Encoder.load(bert)}, "--engine ray: each worker loads the model"),
+        ({**nobody, "device": "cuda:0,cuda:1"}, "device='cuda:0,cuda:1': on a cluster only the kind"),
+        ({**nobody, "model": Encoder.load(bert)}, "engine='ray': each worker loads the model"),
     ):
         with pytest.raises(ConfigError, match=words):
             aoe_train.encode(

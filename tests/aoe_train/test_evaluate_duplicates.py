@@ -159,7 +159,7 @@ def test_a_file_without_times(tmp_path: Path):
     task = read_duplicates(files["data"] / "test.tsv", files["reports"], say=said.append)
     assert task.queries[0].candidates == 8
     assert said[-1] == ("test.tsv: no times (a column created), so candidates include newer reports")
-    with pytest.raises(ConfigError, match="has no splits; leave --split dev out"):
+    with pytest.raises(ConfigError, match="has no splits; leave split= out"):
         read_duplicates(files["data"] / "test.tsv", files["reports"], split="dev")
 
 
@@ -176,7 +176,9 @@ def test_ids_from_gis_or_renamed_columns():
     )
     task = read_duplicates(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})
     assert task.queries == [DuplicateQuery(0, 2, (1,), ())]
-    with pytest.raises(ConfigError, match="--columns text1: with --reports expected duplicate and canonical"):
+    with pytest.raises(
+        ConfigError, match="columns=: found text1; with reports= expected duplicate and canonical"
+    ):
         read_duplicates(pairs, reports, columns={"text1": "bug"})
 
 

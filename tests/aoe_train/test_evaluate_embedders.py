@@ -147,7 +147,7 @@ def test_errors_of_the_cache(tmp_path: Path):
     damaged.parent.mkdir()
     damaged.write_bytes(b"not a database" * 100)
     for folder, error in ((damaged.parent, DataError), (damaged / "below", ConfigError)):
-        with pytest.raises(error, match=r"the cache of vectors is unusable .*--no-cache"):
+        with pytest.raises(error, match=r"the cache of vectors is unusable .*cache=False"):
             store(folder)
 
 

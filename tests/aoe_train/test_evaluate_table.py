@@ -74,7 +74,7 @@ def test_json_without_rival_overlap_or_intervals():
     found = scored(rival=None, trained=None, resamples=Resampling(0))["MR"].to_dict()
     assert (set(found), found["overlap"]) == ({"accuracy", "n", "overlap", "subsets"}, None)
     assert scored(resamples=Resampling(0))["MR"].to_dict()["against"] == {"accuracy": {"value": 0.5}}
-    with pytest.raises(ConfigError, match="--resamples 50: expected at least 100, or 0"):
+    with pytest.raises(ConfigError, match="resamples=50: expected at least 100, or 0"):
         Resampling(50)
 
 

@@ -131,8 +131,8 @@ def told(capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("settings", "change", "error", "message"),
     [
-        ({"run.shard": True}, {}, ConfigError, "--accept-on with run.shard"),
-        ({"encoder.dense": 16}, {}, ConfigError, "--accept-on with encoder.dense"),
+        ({"run.shard": True}, {}, ConfigError, "accept_on= with run.shard"),
+        ({"encoder.dense": 16}, {}, ConfigError, "accept_on= with encoder.dense"),
         ({}, {"label": 1}, DataError, "all labels are equal"),
     ],
 )
@@ -148,7 +148,7 @@ def test_unsupported_comparisons_are_refused(settings, change, error, message, t
 @pytest.mark.parametrize("function", [aoe_train.train, aoe_train.plan])
 def test_if_not_better_needs_accept_on(function, given, tmp_path):
     with pytest.raises(
-        ConfigError, match=r"--if-not-better without --accept-on has no effect; give --accept-on PAIRS"
+        ConfigError, match=r"if_not_better= without accept_on= has no effect; give accept_on=PAIRS"
     ):
         function(judged_rows(1), backbone="none", out=tmp_path / "m", preset="angle-paper", **given)
 

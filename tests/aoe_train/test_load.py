@@ -127,7 +127,7 @@ def test_pinned_or_local_code_runs(own, monkeypatch):
     for source, revision in ((own, None), ("org/m", "a" * 40)):
         encoder = Encoder.load(source, revision=revision, trust_remote_code=True)
         assert type(encoder.model.backbone).__name__ == "FunctionEmbedder"
-    with pytest.raises(ConfigError, match="--trust-remote-code"):
+    with pytest.raises(ConfigError, match="trust_remote_code=True"):
         Encoder.load(own)
 
 

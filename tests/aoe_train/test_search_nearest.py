@@ -221,10 +221,10 @@ def test_search_every_on_the_command_line(dated_index: Path, tmp_path: Path, mon
         assert printed == {"texts": 39, "hits": pl.read_parquet("one").height, "undated": 1}
     assert Path("one").read_bytes() == Path("two").read_bytes()
     for wrong, words in (
-        (["--every"], "expected a TEXT to search for, or both --every and --out"),
-        (["text", "--out", "x"], "expected a TEXT to search for, or both --every and --out"),
+        (["--every"], "expected a TEXT to search for, or both every= and out="),
+        (["text", "--out", "x"], "expected a TEXT to search for, or both every= and out="),
         (["--every", "--out", "one"], "already exists"),
-        (["--every", "--out", "x", "--before", "day=3"], "one --before COLUMN and no --where"),
+        (["--every", "--out", "x", "--before", "day=3"], "one before=COLUMN and no where="),
     ):
         with pytest.raises(ConfigError, match=words):
             aoe("search", dated_index, *wrong)

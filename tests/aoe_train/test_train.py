@@ -287,7 +287,7 @@ def test_out_of_memory_advice(data, bert, tmp_path, monkeypatch, owner, method, 
     with pytest.raises(ConfigError, match=words):
         run(data, bert, tmp_path / "m")
     if owner is Encoder:
-        with pytest.raises(ConfigError, match=r"lower --batch-size \(now 16\), --max-length or run.chunk"):
+        with pytest.raises(ConfigError, match=r"lower batch_size= \(now 16\), max_length= or run.chunk"):
             plan(Sources(backbone=str(bert), out=tmp_path / "m", **data), settings())
 
 
@@ -323,7 +323,7 @@ def test_early_stopping(data, bert, tmp_path):
     record = run(data, bert, tmp_path / "m", **flags)
     assert record["result"]["steps"] < 30
     assert record["result"]["pairs"] < 5 * ROWS
-    with pytest.raises(ConfigError, match=r"patience.*--dev-data"):
+    with pytest.raises(ConfigError, match=r"patience.*dev_data="):
         run({"data": data["data"]}, bert, tmp_path / "n", optim__patience=2)
 
 
@@ -524,7 +524,7 @@ def test_unusable_dev_rows(data, tmp_path, lines, words):
     found = read_data(Sources(str(tmp_path / "set"), "none", tmp_path / "m"), settings(), told.append)
     assert found.dev == {}
     assert any("validation split is left out" in line and words in line for line in told)
-    with pytest.raises(DataError, match=f"{words}.*--dev-data"):
+    with pytest.raises(DataError, match=f"{words}.*dev_data="):
         read_data(Sources(data["data"], "none", tmp_path / "m", dev_data=str(held_out)), settings())
 
 

@@ -101,7 +101,7 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place: Path) -> None:
         (("--model", "hollow"), 2, "hollow: no weights; expected model.safetensors"),
         (("--model", "nan"), 3, "contain NaN or infinity, first"),
         (("--model", "bert", "--data-dir", "cut"), 3, "has 1,378 rows instead of the published 1,379"),
-        (("--model", "bert", "--task", "STS-B", "--split", "dev"), 3, "stsb-dev.tsv"),
+        (("--model", "bert", "--tasks", "STS-B", "--split", "dev"), 3, "stsb-dev.tsv"),
         (("--model", "bert", "--split", "train"), 2, "--split train: expected test or dev"),
         (("--model", "bert", "--precision", "int3"), 2, "--precision int3"),
         (("--model", "bert", "--resamples", "9"), 2, "--resamples 9"),

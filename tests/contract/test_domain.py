@@ -49,7 +49,7 @@ def run(place: Path, package: str, *arguments: str) -> Done:
 def pairs(place: Path) -> Done:
     """The command that writes pairs of the sentences."""
     return run(
-        *(place, "llm_labeler", "generate", "--data", "sentences.txt", "--llm", "wordnet", "--draw", "50"),
+        *(place, "llm_labeler", "generate", "--data", "sentences.txt", "--llms", "wordnet", "--draw", "50"),
         *("--out", "pairs", "--set", "split.test=0.4", "--json"),
     )
 
@@ -89,7 +89,7 @@ def test_from_sentences_to_figures_beside_baselines(place: Path, pairs: Done) ->
 def test_rules_on_texts_in_the_first_person_keep_the_backbone(place: Path) -> None:
     asked = (f"I know that {line[:1].lower()}{line[1:]}\n" for line in SENTENCES)
     (place / "requests.txt").write_text("".join(asked))
-    run(place, "llm_labeler", "generate", "--data", "requests.txt", "--llm", "wordnet", "--out", "asked")
+    run(place, "llm_labeler", "generate", "--data", "requests.txt", "--llms", "wordnet", "--out", "asked")
     how = ("--data", "asked/triplet", "--backbone", "bert", "--preset", "domain", "--top-layers", "1")
     told = run(place, "aoe_train", "train", "--out", "kept", *how)
     assert "the backbone's weights are kept" in told.err

@@ -79,7 +79,7 @@ def test_the_gh_tool_is_the_last_source(tmp_path: Path, monkeypatch: pytest.Monk
     assert secrets(find_tokens(API, environ={})) == ["gho_auth_token_github.com"]
     tool.write_text("#!/bin/sh\nexit 1\n")
     with pytest.raises(
-        ConfigError, match=r"no GitHub token found: set GITHUB_TOKEN .*--token-file.*gh auth login"
+        ConfigError, match=r"no GitHub token found: set GITHUB_TOKEN .*token_file=.*gh auth login"
     ):
         find_tokens(API, environ={})
 

@@ -42,7 +42,7 @@ def test_only_a_dataset_with_other_settings_needs_fresh(tmp_path: Path) -> None:
     write_run(tmp_path / "o", {"seed": 1}, ["a/b"])
     check_out(tmp_path / "o", ["a/b"], {"seed": 1}, fresh=False)
     for repos, settings in ((["a/c"], {"seed": 1}), (["a/b"], {"seed": 2})):
-        with pytest.raises(ConfigError, match="give --fresh"):
+        with pytest.raises(ConfigError, match="give fresh=True"):
             check_out(tmp_path / "o", repos, settings, fresh=False)
         check_out(tmp_path / "o", repos, settings, fresh=True)
 

@@ -145,7 +145,7 @@ def test_exports_are_read(tmp_path: Path, store: Store, name: str) -> None:
         ("board.json", {"cards": [], "lists": []}, "of Trello"),
         ("phabricator.json", {"result": {"data": [{"phid": "PHID-TASK-1", "fields": {}}]}}, "of Phabricator"),
         ("gh.csv", "number,title,created_at,pull_request\n1,a,2024-01-01,\n", "a row of GitHub's issues"),
-        ("asana.csv", "Task ID,Created At,Name\n1,2024-01-01,a\n", "give --columns title=NAME"),
+        ("asana.csv", "Task ID,Created At,Name\n1,2024-01-01,a\n", "give columns={'title': 'NAME'}"),
         ("lines.jsonl", '{"id":1,"title":"a","created_at":"2024-01-01"}\n{"id":2,"title":"v1","due_on":null,'
          '"tag_name":"v1","created_at":"2024-01-01"}', "lines.jsonl:2: is a release"),
         ("notes.zip", "PK", "archives can't be read; unpack it"),

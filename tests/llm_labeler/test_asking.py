@@ -87,7 +87,7 @@ def test_questions_in_a_pending_batch_are_not_asked(tmp_path: Path) -> None:
             SubmittedBatch("ann", "batch_1", "in_progress", {"a": answer.key}, TokenUsage(10, 10), None)
         )
     with pytest.raises(
-        ConfigError, match=r"1 questions are in a pending batch of ann .* batch \(--batch\), or abandon"
+        ConfigError, match=r"1 questions are in a pending batch of ann .* batch=True, or abandon"
     ):
         generate(tmp_path / "out")
     before = result.spent_in_all.requests
@@ -191,8 +191,8 @@ def test_judging_is_estimated() -> None:
     [
         ({}, []),
         ({"max_cost": 1.0, "max_tokens": 10_000, "max_requests": 2}, []),
-        ({"max_cost": 0.0004}, ["max_cost (--max-cost) $0.0004 is too low for the whole run"]),
-        ({"max_tokens": 70, "max_requests": 1}, ["max_requests (--max-requests) 1 calls", "max_tokens"]),
+        ({"max_cost": 0.0004}, ["--max-cost ($0.0004) is too low for the whole run"]),
+        ({"max_tokens": 70, "max_requests": 1}, ["--max-requests (1 calls)", "--max-tokens"]),
     ],
 )
 def test_a_limit_that_is_too_low_for_the_run_is_reported(budget: dict[str, float], short: list[str]) -> None:

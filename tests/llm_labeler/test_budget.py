@@ -66,10 +66,7 @@ def test_an_unknown_price_is_not_zero() -> None:
     limited = BudgetSettings(max_cost=1.0)
     check_prices(limited, {"free": known}, Spending())
     check_prices(BudgetSettings(max_tokens=1), {"odd": unknown}, Spending(unpriced=3))
-    remedy = (
-        r"price of odd is unknown; .*settings=\{'llm.odd.price_in': X, 'llm.odd.price_out': Y\} "
-        r"\(--set llm.odd.price_in=X --set llm.odd.price_out=Y\)"
-    )
+    remedy = r"price of odd is unknown; .*settings='llm.odd.price_in=X' and settings='llm.odd.price_out=Y'"
     with pytest.raises(ConfigError, match=remedy):
         check_prices(limited, {"free": known, "odd": unknown}, Spending())
     with pytest.raises(ConfigError, match="the price of 3 earlier calls is unknown"):

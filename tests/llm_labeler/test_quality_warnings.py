@@ -35,7 +35,7 @@ def warnings(
         (
             warnings(["unchanged", "near_copy", "copy", "too_long"], 1, polarity="negative"),
             "ann: 3 of 4 negatives repeat their texts (copy, near_copy, unchanged)",
-            "aggregation vote (--aggregation)",
+            "--aggregation=vote",
         ),
         (warnings(["too_short"], llm="wordnet"), "wordnet: no positives", "English sentences"),
         (warnings(SPENT, 1), "ann: 3 of 4 answers reached the token limit", "llm.ann.max_tokens"),

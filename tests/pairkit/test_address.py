@@ -51,7 +51,7 @@ def test_invalid_addresses(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
         read(text)
     assert "hunter2" not in str(caught.value)
-    assert str(caught.value).startswith("--api-url ")
+    assert str(caught.value).startswith("api_url=")
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_bad_rows(tmp_path: Path) -> None:
 def test_bad_rows_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path, out = tmp_path / "pairs.csv", tmp_path / "out"
     path.write_text("text1,text2,label\na,b,yes\n,d,no\ne,f,\ng,h,no\n")
-    with pytest.raises(DataError, match=r"pairs\.csv:4: label None is missing; .*--bad-rows skip"):
+    with pytest.raises(DataError, match=r"pairs\.csv:4: label None is missing; .*bad_rows='skip'"):
         pairkit.write(path, out)
     made = pairkit.write(path, out, bad_rows="skip")
     assert made.statistics["dropped_pairs"] == {"empty_text1": 1, "empty_label": 1}

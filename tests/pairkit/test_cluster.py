@@ -13,11 +13,11 @@ from pairkit.system.cluster import Cluster, WorkerLost, address_of, joined
 def test_engine_and_address() -> None:
     assert address_of("local", None) is None
     assert address_of("ray", "10.0.0.1:6379") == "10.0.0.1:6379"
-    with pytest.raises(ConfigError, match=r"10\.0\.0\.1:6379: is for --engine ray"):
+    with pytest.raises(ConfigError, match=r"10\.0\.0\.1:6379': is for engine='ray'"):
         address_of("local", "10.0.0.1:6379")
-    with pytest.raises(ConfigError, match="needs --address"):
+    with pytest.raises(ConfigError, match="needs address="):
         address_of("ray", None)
-    with pytest.raises(ConfigError, match=r"--engine spark \(engine='spark'\): expected local or ray"):
+    with pytest.raises(ConfigError, match=r"engine='spark': expected local or ray"):
         address_of("spark", None)
 
 
@@ -32,7 +32,7 @@ def test_invalid_addresses() -> None:
 
 def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    match = r"--engine ray .* needs ray, .* 'aoe-toolkit\[ray\]'"
+    match = r"engine='ray' needs ray, .* 'aoe-toolkit\[ray\]'"
     with socket.create_server(("127.0.0.1", 0)) as listening, pytest.raises(ConfigError, match=match):
         joined(f"127.0.0.1:{listening.getsockname()[1]}").__enter__()
 

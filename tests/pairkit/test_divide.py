@@ -48,7 +48,7 @@ def test_connected_pairs() -> None:
         pl.when(pl.col("label") == 0).then(pl.lit("the same")).otherwise("text2").alias("text2")
     )
     with pytest.raises(
-        DataError, match=r"400 of 400 rows are connected.*validation would get 0 rows of 40.*cut-neg"
+        DataError, match=r"400 of 400 rows are connected.*validation would get 0 rows of 40.*cut_neg"
     ):
         pairkit.split(ring)
     made = pairkit.split(ring, cut_negatives=True)

@@ -55,7 +55,7 @@ def test_repeated_call_is_unchanged(home: Path) -> None:
     before = fingerprint(home / "out")
     pairkit.split("train.tsv", "out")
     assert fingerprint(home / "out") == before
-    with pytest.raises(ConfigError, match="give --fresh to replace it"):
+    with pytest.raises(ConfigError, match="give fresh=True to replace it"):
         pairkit.split("train.tsv", "out", seed=1)
     assert fingerprint(home / "out") == before
     pairkit.split("train.tsv", "out", seed=1, fresh=True)

@@ -149,12 +149,14 @@ def test_tables_of_documents(tmp_path: Path) -> None:
         ({"title": "b"}, "no column 'b'"),
         ({"question": "a"}, "'question': also give answer"),
         ({"title": "a"}, "expected title and body, question and answer, or text"),
-        (None, "expected title and body, question and answer, or text"),
+        (None, r"question and answer, or text; rename them or give columns=\{'text': 'a'\}"),
     ],
 )
 def test_invalid_mappings(columns: Any, message: str) -> None:
     with pytest.raises((ConfigError, DataError), match=message):
         mined([{"a": "x"}], columns=columns)
+    with pytest.raises(DataError, match=r"columns=\{'question': 'Frage', 'answer': 'Antwort'\}"):
+        mined([{"Frage": "x", "Antwort": "y"}])
 
 
 def test_drop_reasons(tmp_path: Path) -> None:
@@ -218,7 +220,7 @@ def test_splits_and_reproducibility(tmp_path: Path) -> None:
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path)).read_bytes()
     pairkit.mine(collection(60), tmp_path / "a", **how)  # repeating is not a conflict
-    with pytest.raises(ConfigError, match="give --fresh"):
+    with pytest.raises(ConfigError, match="give fresh=True"):
         pairkit.mine(collection(61), tmp_path / "a", **how)
     other = pairkit.mine(collection(60), **how, seed=7)
     assert (

@@ -122,11 +122,12 @@ def test_folder_of_splits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.csv", "x,y\n1,2\n", r"a\.csv: found the columns x, y, expected text1, text2, label"),
+        ("a.csv", "a,same,score,b\n1,2,3,4\n", r"\{'text1': 'a', 'text2': 'same', 'label': 'score'\}"),
+        ("a.csv", "x,y\n1,2\n", r"a\.csv: found the columns x, y, .*\{'anchor': 'x', 'positive': 'y'\}"),
         (
             "a.csv",
             "text1,text2,label\na,b,1\n ,b,1\n",
-            r"a\.csv:3: text1 is empty; fill it, .*--bad-rows skip",
+            r"a\.csv:3: text1 is empty; fill it, .*bad_rows='skip'",
         ),
         ("a.csv", "text1,text2,label\na,,1\n", r"a\.csv:2: text2 is empty"),
         ("a.csv", "text1,text2,label\na,b,1\na,b,7\n", r"a\.csv:3: label '7'; expected 0 or 1"),
@@ -255,6 +256,9 @@ def test_single_texts(tmp_path: Path) -> None:
     assert read_rows(titles, columns={"text": "title"})["train"].to_dicts() == [{"text": "one"}]
     with pytest.raises(DataError, match="found the columns id, title"):
         read_rows(titles)
+    intents = put(tmp_path / "c.csv", "intent,text\nx,one\n")
+    with pytest.raises(DataError, match=r"or give columns=\{'text': 'text'\}"):
+        read_rows(intents)
     with pytest.raises(ConfigError, match="perhaps negatives, or only text; found text1"):
         read_rows(titles, columns={"text1": "title"})
     with pytest.raises(DataError, match="found the columns sentence"):

@@ -115,14 +115,14 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
         ),
         ("a.csv", HEAD + 'a,b,1\n"c,d,0\ne,f,1\n', r":3: lines 3 to 4: a quotation mark opens a cell"),
         ("a.csv", HEAD + "a,b,1\n" + HEAD, ":3: repeats the first row"),
-        ("a.csv", HEAD + "a,b,1\n\nc,d,0\n", ":3: label None is missing; .*--bad-rows skip"),
+        ("a.csv", HEAD + "a,b,1\n\nc,d,0\n", ":3: label None is missing; .*bad_rows='skip'"),
         (
             "a.csv",
             PLAIN.encode("utf-16-le").decode("latin-1"),
             ":1: has NUL characters, as in UTF-16 without",
         ),
         ("a.csv", "text1 ,Text 2,label\na,b,1\n", ": found the columns text1, Text 2, label, expected"),
-        ("a.csv", HEAD + "a,#N/A,1\n", ":2: text2 is '#N/A', so missing; .*--bad-rows skip"),
+        ("a.csv", HEAD + "a,#N/A,1\n", ":2: text2 is '#N/A', so missing; .*bad_rows='skip'"),
         ("a.jsonl", '{"text1": "a", "text2": "b", "label": NaN}\n', ":1: label nan is missing"),
         ("a.jsonl", LINES + '{"text1": "a"\n', ":3: not JSON"),
         (

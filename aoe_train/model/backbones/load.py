@@ -42,7 +42,7 @@ def check_pin(source: str | Path, revision: str | None, *, trust_remote_code: bo
     local = str(source) in PACKAGED or Path(source).is_dir()
     if trust_remote_code and not (local or _COMMIT.fullmatch(revision or "")):
         raise ConfigError(
-            f"{source}: trust_remote_code runs the model's code; pin the commit that you reviewed with"
+            f"{source}: --trust-remote-code runs the model's code; pin the commit that you reviewed with"
             " --revision (40 hexadecimal digits)"
         )
 

