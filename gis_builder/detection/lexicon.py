@@ -79,6 +79,17 @@ def has_any(text: str, stems: tuple[str, ...]) -> bool:
     return False
 
 
+def entries(table: str) -> list[tuple[str, list[str]]]:
+    """The entries of a table: a line and the indented lines below it; `# ` begins a comment."""
+    found: list[tuple[str, list[str]]] = []
+    for line in dedent(table).strip().splitlines():
+        if line.startswith(" "):
+            found[-1][1].append(line.strip())
+        elif not line.startswith("# "):
+            found.append((line, []))
+    return found
+
+
 _WORDS_BY_CODE = {
     Code.DUPLICATE: """
         duplicate dup dupe duplicat duplikát dublett dubblett
@@ -177,14 +188,9 @@ _MESSAGE = r"(?:error|exception|violation|warning|message|panic|assertion|defini
 
 
 def _phrase_table(table: str) -> tuple[tuple[Code, str], ...]:
-    """Parse lines of a code and a pattern; an indented line continues the pattern, `#` begins a comment."""
-    rows: list[list[str]] = []
-    for line in dedent(table).strip().splitlines():
-        if line.startswith(" "):
-            rows[-1][1] += line.strip()
-        elif not line.startswith("#"):
-            rows.append(line.split(" ", 1))
-    return tuple((Code[name], pattern) for name, pattern in rows)
+    """Parse entries that begin with a code; the rest is the pattern."""
+    rows = ((*head.split(" ", 1), lines) for head, lines in entries(table))
+    return tuple((Code[name], pattern + "".join(lines)) for name, pattern, lines in rows)
 
 
 PHRASES = _phrase_table(rf"""
