@@ -90,70 +90,54 @@ def entries(table: str) -> list[tuple[str, list[str]]]:
     return found
 
 
-_WORDS_BY_CODE = {
-    Code.DUPLICATE: """
-        duplicate dup dupe duplicat duplikát dublett dubblett
-    """,
-    Code.DUPLICATES: "duplicates dups dupes dup's",
-    Code.DUPLICATED: "duplicated duped dupped dup'd dupe'd",
-    Code.COVERS: """
-        supersedes superseeds supercedes supersede subsumes subsume covers captures encompasses tracks
-    """,
-    Code.THIS: "this it it's its this's mine these thats",
-    Code.IS: "is was are be being been were becomes remains",
-    Code.NOT: """
-        not n't isn't isnt wasn't aren't don't dont doesn't doesnt didn't didnt wouldn't never neither
+_WORDS_BY_CODE = """
+    DUPLICATE duplicate dup dupe duplicat duplikát dublett dubblett
+    DUPLICATES duplicates dups dupes dup's
+    DUPLICATED duplicated duped dupped dup'd dupe'd
+    COVERS supersedes superseeds supercedes supersede subsumes subsume covers captures encompasses tracks
+    THIS this it it's its this's mine these thats
+    IS is was are be being been were becomes remains
+    NOT not n't isn't isnt wasn't aren't don't dont doesn't doesnt didn't didnt wouldn't never neither
         cannot can't cant couldn't no hardly despite disagree doubt unlikely
-    """,
-    Code.MAYBE: """
-        maybe probably possibly possible potentially potential might may could perhaps likely presumably
+    MAYBE maybe probably possibly possible potentially potential might may could perhaps likely presumably
         apparently seems seem seemed appears appear sounds suspect suspected guess think believe assume
         presume imagine suspiciously looks look would wonder wondering arguably semi quasi near almost
         partial partially kinda
-    """,
-    Code.IF: "if whether unless until should please",
-    Code.CLOSE: "closing closed close closes",
-    Code.REOPEN: "reopen reopening reopened re-opening re-opened re-open",
-    Code.FIXED: """
-        fixed fixes fix fixing resolved resolves resolve solved solves solve landed merged implemented
+    IF if whether unless until should please
+    CLOSE closing closed close closes
+    REOPEN reopen reopening reopened re-opening re-opened re-open
+    FIXED fixed fixes fix fixing resolved resolves resolve solved solves solve landed merged implemented
         works working repaired addressed done
-    """,
-    Code.RELATED: """
-        related relates similar relevant linked connected reminiscent resembles related-to
-    """,
-    Code.DIFFERENT: """
-        different differs differ difference distinct separate unrelated independent orthogonal otherwise
-    """,
-    Code.YES: """
-        yes yep yeah yup ya yea indeed right agreed agree correct confirmed confirm exactly sure true
+    RELATED related relates similar relevant linked connected reminiscent resembles related-to
+    DIFFERENT different differs differ difference distinct separate unrelated independent orthogonal
+        otherwise
+    YES yes yep yeah yup ya yea indeed right agreed agree correct confirmed confirm exactly sure true
         definitely
-    """,
-    Code.THANKS: """
-        oops whoops woops ah oh d'oh doh ack sorry aha ok okay dang damn argh hah gah bah aw aww shoot thanks
-        thank thx ty
-    """,
-    Code.NO: "nah nope",
-    Code.SEARCH: "find search searched searching searches look-up looked",
-    Code.ALSO: "also additionally too moreover",
-    Code.WHICH: "which whose",
-    Code.SEE: "see cf check per ref follow",
-    Code.OF: "of to with against with: from av af",
-    Code.BY: "by in at on under into through via over here there",
-    Code.AS: "as",
-    Code.ARTICLE: "a an the another yet one our my",
-    Code.ISSUE: """
-        issue issues bug bugs ticket tickets report reports problem request thread thing ice crash item
+    THANKS oops whoops woops ah oh d'oh doh ack sorry aha ok okay dang damn argh hah gah bah aw aww shoot
+        thanks thank thx ty
+    NO nah nope
+    SEARCH find search searched searching searches look-up looked
+    ALSO also additionally too moreover
+    WHICH which whose
+    SEE see cf check per ref follow
+    OF of to with against with: from av af
+    BY by in at on under into through via over here there
+    AS as
+    ARTICLE a an the another yet one our my
+    ISSUE issue issues bug bugs ticket tickets report reports problem request thread thing ice crash item
         topic feature-request regression
-    """,
-    Code.FILLER: """
-        just basically essentially really again actually effectively simply clearly obviously certainly
-        surely pretty much very already then now so thus therefore hence still exact same-ish only i'm
-        am i i'd i'll i've we we'll gonna going instead anyway more-or-less technically in-fact
-        afaik afaict iirc imo imho
-    """,
-    Code.AND: "and or plus as-well-as",
+    FILLER just basically essentially really again actually effectively simply clearly obviously certainly
+        surely pretty much very already then now so thus therefore hence still exact same-ish only i'm am i
+        i'd i'll i've we we'll gonna going instead anyway more-or-less technically in-fact afaik afaict
+        iirc imo imho
+    AND and or plus as-well-as
+"""
+WORDS = {
+    word: Code[code]
+    for head, lines in entries(_WORDS_BY_CODE)
+    for code, *words in [" ".join([head, *lines]).split()]
+    for word in words
 }
-WORDS = {word: code for code, words in _WORDS_BY_CODE.items() for word in words.split()}
 
 _THING = (
     r"(?:issues?|bugs?|problems?|things?|tickets?|reports?|requests?|root[-\s](?:cause|issue|problem)|cause"
