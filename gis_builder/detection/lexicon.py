@@ -206,8 +206,7 @@ PHRASES = _phrase_table(rf"""
     FAVOUR replac(?:ed|ing) (?:by|with)|discuss (?:this |it )?(?:further )?(?:on|in|at|under)
     COVERS (?:has |have )?super[cs]ee?ded(?= this)
     FAVOUR redundant (?:with|to|given)|clos(?:ed|ing) (?:this )?for(?=\s?\x01)
-    FAVOUR direct (?:all |any )?(?:further |future )?(?:discussion|comments
-        |feedback)s? (?:there|to|here)
+    FAVOUR direct (?:all |any )?(?:further |future )?(?:discussion|comments|feedback)s? (?:there|to|here)
     MOVED (?:merg(?:ed?|ing)|fold(?:ed|ing)?|roll(?:ed|ing)|consolidat(?:ed?|ing)|mov(?:ed|ing)
         |punt(?:ed|ing)) (?:over )?{_INTO}
     MOVED (?:merg(?:e|ing)|fold(?:ing)?|roll(?:ing)?|consolidat(?:e|ing)|mov(?:e|ing))
@@ -217,10 +216,9 @@ PHRASES = _phrase_table(rf"""
     TRACKED fall(?:s|ing)? under(?: the (?:purview|jurisdiction|scope|umbrella) of)?
     FAVOUR let'?s (?:all |just |please )?(?:move|go|switch|head|hop|jump
         |take (?:this|it)) (?:this |it )?(?:over )?(?:to|in|into)(?= (?:the |issue |bug )?\x01)
-    FAVOUR let'?s (?:\w+ )?(?:keep|have|hold|discuss|talk|consolidate|centrali[sz]e
-        |follow(?: up| along)?|track|carry on) (?:(?:this|it|that|the|all|any|further|everything) )?
-        (?:{_TALK} )?(?:about (?:this|it) )?
-        (?:over )?(?:in|on|at|under|to)(?= (?:the |issue |bug )?\x01)
+    FAVOUR let'?s (?:\w+ )?(?:keep|have|hold|discuss|talk|consolidate|centrali[sz]e|follow(?: up| along)?
+        |track|carry on) (?:(?:this|it|that|the|all|any|further|everything) )?(?:{_TALK} )?(?:about (?:this
+        |it) )?(?:over )?(?:in|on|at|under|to)(?= (?:the |issue |bug )?\x01)
     FAVOUR let'?s (?:just )?(?:use|go with|stick with)(?= \x01\x02*+ (?:for|instead))|(?:use|follow)
         (?= \x01\x02*+ instead)
     FAVOUR continu(?:e|es|ed|ing) (?:(?:this|the|that|it) )?(?:{_TALK} )?{_WITHIN}
@@ -241,8 +239,7 @@ PHRASES = _phrase_table(rf"""
     REPORTED (?:already|previously) (?:been )?(?:\w+ly )?(?:report\w*|filed|open(?:ed)?|exist\w*|known
         |request\w*|raised|an? (?:\w+ )?(?:issue|bug|ticket|report|request)|have|has|being|on file
         |submitted|logged|there|noted|recorded)
-    REPORTED (?:reported|filed|opened|submitted) (?:this|it)(?: already| earlier| before)? (?:as|in|at
-        |under)
+    REPORTED (?:reported|filed|opened|submitted) (?:this|it)(?: already| earlier| before)? (?:as|in|at|under)
     REPORTED (?:is|was|that'?s) (?:already )?(?:reported|filed|logged|registered) (?:as|in|at|under)
     REPORTED there(?:'?s| is| was) (?:already|also already)(?=[\s:(]{{1,3}}\x01)|already(?=\s?\x01)
     REPORTED known (?:issue|bug|problem|limitation)|open (?:issue|bug|ticket) already
@@ -262,8 +259,7 @@ PHRASES = _phrase_table(rf"""
     SAME_AS {_SAME_THING}
     SAME_AS (?:the )?(?:exact )?same (?:as|like|with)(?: in)?|exactly (?:like|as in)
     SAME_AS (?:identical|equivalent) (?:to|with)
-    SAME_AS (?:(?:yet )?another|one more) (?:instance|case|example|occurrence|manifestation
-        |incarnation) of
+    SAME_AS (?:(?:yet )?another|one more) (?:instance|case|example|occurrence|manifestation|incarnation) of
     SAME_AS (?:an? |the )?(?:instance|manifestation|incarnation|special case) of
     SAME_AS (?:just )?an?(?: \w+ly)? \w+ (?:case|variant) of
     SAME_AS (?:an? |the )?(?:exact )?(?:re-?post|repeat|subset|copy(?= of (?:issue )?\x01)) of
@@ -300,35 +296,28 @@ PHRASES = _phrase_table(rf"""
     YES (?:seems|looks|sounds|appears) (?:so|right|correct|like it)|(?:i )?(?:think|believe) so
     YES you(?:'re| are) right|that'?s (?:it|right|the one|correct)|makes sense
     YES it is indeed|so it (?:is|does|seems)
-    MAYBE (?:looks?|sounds?|feels?
-        |smells?) (?:a lot |very much |much |quite |suspiciously |rather )?like
+    MAYBE (?:looks?|sounds?|feels?|smells?) (?:a lot |very much |much |quite |suspiciously |rather )?like
     MAYBE not (?:entirely |100% |quite |really |so |very |totally )?(?:sure|certain|clear|convinced)
     UNDECIDED nominat(?:e|ed|es|ing)(?= (?:\w+ ){{0,3}}clos)
-    MAYBE (?:propos|suggest|recommend|vot)(?:e|es|ed|ing|s)?(?= (?:for |to |that )?
-        (?:\w+ ){{0,3}}clos)
+    MAYBE (?:propos|suggest|recommend|vot)(?:e|es|ed|ing|s)?(?= (?:for |to |that )?(?:\w+ ){{0,3}}clos)
     MAYBE may be|could be|can be|don'?t know|may or may not(?: be)?|(?:seems?|appears?) to be
     # fixed or not a bug
     FIXED works? (?:now|fine|for me|correctly|as expected|on)|(?:compiles?|builds?) (?:now|fine|for me)
         |now (?:works|compiles|builds)
-    FIXED can(?:no|')t (?:reproduce|repro)|(?:unable|not able|failed) to (?:reproduce|repro)
-        |no(?:-| )repro
+    FIXED can(?:no|')t (?:reproduce|repro)|(?:unable|not able|failed) to (?:reproduce|repro)|no(?:-| )repro
     FIXED (?:doesn'?t|not|don'?t|no longer) (?:\w+ )?(?:reproduces?|repro|occurs?|happens?|crash(?:es)?
         |fails?|ices?)
     WORD (?:to )?be done
     FIXED has been (?:fixed|implemented|resolved|addressed)|closed (?:by|in(?! fav| pref| lieu))
-    FIXED (?:don'?t|do not) (?:think|believe) (?:that )?(?:this|it)
-        (?:'?s| is) (?:really |actually )?a bug
+    FIXED (?:don'?t|do not) (?:think|believe) (?:that )?(?:this|it)(?:'?s| is) (?:really |actually )?a bug
     FIXED not[-\s]a[-\s]bug|working as intended|by design|expected behaviou?r|as (?:expected|intended
         |designed)
-    FIXED won'?t ?fix|no longer (?:relevant|applies|an issue|a problem|valid|needed)|moot|out of date
-        |obsolete
+    FIXED won'?t ?fix|no longer (?:relevant|applies|an issue|a problem|valid|needed)|moot|out of date|obsolete
     # different, not, similar
-    DIFFERENT not the same|different \w+ (?:than|from|to)|has nothing to do with|nothing to do with
-        |other than
+    DIFFERENT not the same|different \w+ (?:than|from|to)|has nothing to do with|nothing to do with|other than
     NOT no longer|far from|(?:only|just) close to(?: being)?|rather than|instead of
     NOT {_NOT_DO} (?:\w+ )?(?:seem|look|sound|appear|think|believe)(?: like| to be)?
-    SIMILAR_TO (?:very |really |quite |so |pretty |extremely )?similar (?:issue |problem |bug )?
-        (?:to|as|with)
+    SIMILAR_TO (?:very |really |quite |so |pretty |extremely )?similar (?:issue |problem |bug )?(?:to|as|with)
     SIMILAR_TO (?:nearly|almost|virtually|practically) (?:identical|the same)(?: (?:to|as|with))?
     RELATED (?:some|any)thing (?:like|similar)|much like|similar(?:ly)? (?:to|as)|reminds me of
     # thanks and apologies
