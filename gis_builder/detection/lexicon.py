@@ -173,8 +173,8 @@ _MESSAGE = r"(?:error|exception|violation|warning|message|panic|assertion|defini
 
 def _phrase_table(table: str) -> tuple[tuple[Code, str], ...]:
     """Parse entries that begin with a code; the rest is the pattern."""
-    rows = ((*head.split(" ", 1), lines) for head, lines in entries(table))
-    return tuple((Code[name], pattern + "".join(lines)) for name, pattern, lines in rows)
+    heads = ((head.partition(" "), lines) for head, lines in entries(table))
+    return tuple((Code[code], pattern + "".join(lines)) for (code, _, pattern), lines in heads)
 
 
 PHRASES = _phrase_table(rf"""

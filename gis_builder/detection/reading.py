@@ -72,8 +72,7 @@ def _phrases(table: str) -> tuple[_Phrase, ...]:
     """Parse stems, in which `_` is a blank, and the patterns below them."""
     return tuple(
         _Phrase(
-            tuple(stems.replace("_", " ").split("|")),
-            re.compile("".join(lines).replace(" ", r"\s{1,3}")),
+            tuple(stems.replace("_", " ").split("|")), re.compile("".join(lines).replace(" ", r"\s{1,3}"))
         )
         for stems, lines in entries(table)
     )
