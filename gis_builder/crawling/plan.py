@@ -19,7 +19,7 @@ from gis_builder.crawling.github.search import is_cheaper_swept, search_queries
 from gis_builder.crawling.status import outcome_lines
 from gis_builder.settings import BuildSettings, CrawlSettings
 from gis_builder.store import RepoRow, Store, Usage
-from pairkit.app.result_table import ResultTable, escape
+from pairkit.app.result_table import Printed, ResultTable
 
 # Measured on issues 1 to 30,664 of rust-lang/rust with the default phrases, see benchmarks/README.md.
 _MEASURED_ON = "rust-lang/rust"
@@ -63,7 +63,7 @@ class RepoPlan:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Plan:
+class Plan(Printed):
     """The estimated cost of a crawl by repository, and the cost of the estimate."""
 
     strategy: str
@@ -125,14 +125,6 @@ class Plan:
         """Lines on renamed or missing repositories, and on the accuracy of the estimate."""
         lines = outcome_lines(repo.row for repo in self.repositories)
         return [*lines, _basis(self)] if self.requests else lines
-
-    def __repr__(self) -> str:
-        counts = [str(self.table())] if self.requests else []
-        return "\n".join([*counts, *self.lines()])
-
-    def _repr_html_(self) -> str:
-        lines = "<br>".join(map(escape, self.lines()))
-        return f"{self.table()._repr_html_() if self.requests else ''}<p><small>{lines}</small></p>"
 
 
 def plan(names: Sequence[str], settings: BuildSettings, open_github: Callable[[Store], GitHub]) -> Plan:

@@ -11,7 +11,7 @@ from typing import Any
 
 from gis_builder.store import RateLimit, RepoOutcome, RepoRow, Store, Tally, Usage
 from pairkit.app.errors import RemoteError
-from pairkit.app.result_table import ResultTable, escape
+from pairkit.app.result_table import Printed, ResultTable
 
 _MAX_NAMED = 3  # repositories with the same outcome that get a line each
 _COUNTED = ("issues", "threads", "left", "points", "requests")
@@ -69,7 +69,7 @@ class RepoStatus:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Status:
+class Status(Printed):
     """The progress of a whole crawl.
 
     Attributes:
@@ -147,13 +147,6 @@ class Status:
             lines.append(f"{len(self.warnings)} warnings:")
             lines += [f"  {repo}: {text}" if repo else f"  {text}" for repo, text in self.warnings]
         return lines
-
-    def __repr__(self) -> str:
-        return "\n".join([str(self.table()), *self.lines()])
-
-    def _repr_html_(self) -> str:
-        lines = "<br>".join(map(escape, self.lines()))
-        return f"{self.table()._repr_html_()}<p><small>{lines}</small></p>"
 
 
 def read_status(store: Store) -> Status:

@@ -72,13 +72,18 @@ class Printed:
         """All tables."""
         return [self.table()]
 
+    def lines(self) -> list[str]:
+        """Lines below the tables."""
+        return []
+
     def __repr__(self) -> str:
-        return "\n\n".join(map(str, self.tables()))
+        tables = "\n\n".join(map(str, self.tables()))
+        return "\n".join([*([tables] if tables else []), *self.lines()])
 
     def _repr_html_(self) -> str:
-        return "".join(
-            escape(part) if isinstance(part, str) else part._repr_html_() for part in self.tables()
-        )
+        parts = [escape(part) if isinstance(part, str) else part._repr_html_() for part in self.tables()]
+        lines = "<br>".join(map(escape, self.lines()))
+        return "".join(parts) + (f"<p><small>{lines}</small></p>" if lines else "")
 
 
 Cell = str | int | float | None

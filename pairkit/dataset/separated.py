@@ -118,7 +118,7 @@ def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
             return None
         schema = dict.fromkeys(names, pl.String)
         table = pl.read_csv(data, has_header=False, separator=dialect.delimiter, schema=schema)
-    except (DataError, pl.exceptions.PolarsError, ValueError):
+    except (DataError, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError):
         return None
     cells = pl.all().fill_null("")
     is_blank = ~pl.any_horizontal(cells.str.contains(r"[^\s\x1c-\x1f]"))
