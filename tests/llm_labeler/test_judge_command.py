@@ -164,7 +164,7 @@ def test_without_votes_the_error_counts_how_answers_ended(kind: Any, ending: str
     with serve(faults=Faults(1.0, (kind,))) as server:
         llm = {"kind": "openai_compatible", "model": "emulated", "base_url": server.base_url}
         with pytest.raises(DataError, match=rf"undecided \(.*; answers: {ending} \d+\); raise max_tokens"):
-            judged(tmp_path / "out", llms={"a": llm})
+            judged(tmp_path / "out", llm={"a": llm})
 
 
 def test_without_votes_no_pair_is_decided(tmp_path: Path) -> None:
