@@ -31,7 +31,7 @@ demo: $(VENV)/.demo
 # Questions without labels -> rules' triplets and the texts themselves -> a model. Requests -> a model that groups them.
 domain-demo: $(VENV)/.domain
 	mkdir -p $(DOMAIN)
-	$(BIN)/label generate --data $(QUESTIONS) --draw 2000 --llms wordnet --out $(DOMAIN)/pairs
+	$(BIN)/label generate --data $(QUESTIONS) --draw 2000 --llm wordnet --out $(DOMAIN)/pairs
 	$(BIN)/aoe train --data $(DOMAIN)/pairs/triplet --backbone minilm --out $(DOMAIN)/rules $(ADAPT)
 	$(BIN)/aoe train --data $(QUESTIONS) $(TEXTS) --backbone $(DOMAIN)/rules --out $(DOMAIN)/model $(ADAPT)
 	$(if $(PEOPLE),$(BIN)/aoe evaluate $(COMPARE) --data $(PEOPLE))

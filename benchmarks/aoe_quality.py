@@ -34,7 +34,12 @@ TUNED = {
     "lr": 5e-5,
     "epochs": 4,
     "batch_size": 16,
-    "settings": {"objective.margin": 0.5, "optim.average": 1, "optim.scheduler": "constant_with_warmup"},
+    "settings": {
+        "objective.margin": 0.5,
+        "optim.average": 1,
+        "optim.scheduler": "constant_with_warmup",
+        "batches.strategy": "length",
+    },
 }
 
 

@@ -155,7 +155,7 @@ def our_arguments(work: Work) -> dict:
         "precision": work.precision,
         "seed": 0,
         # The peers write nothing during the timed epoch either.
-        "settings": {"optim.warmup": 0, "log.checkpoint_minutes": 1000},
+        "settings": {"batches.strategy": "length", "optim.warmup": 0, "log.checkpoint_minutes": 1000},
     }
 
 

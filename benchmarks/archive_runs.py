@@ -1,10 +1,10 @@
 """CPU time by stage and peak memory of `gis archive` from end to end.
 
-    python benchmarks/archive_runs.py growth|trackers FOLDER
+    python benchmarks/archive_runs.py growth|trackers|added FOLDER
 
 FOLDER has hours of GH Archive. `growth` repeats them for 10, 100 and 400 hours, each with its own
 repositories, and adds the sample trackers. `trackers` runs only these, 1, 10 and 100 times; they are full of
-duplicates, so most of the work comes after reading.
+duplicates, so most of the work comes after reading. `added` runs 22 hours, and again with one hour more.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _REPO = re.compile(rb'"repo":\{"id":(\d+),"name":"([^"]+)"')
 def main() -> int:
     """Measure and print a table."""
     parser = argument_parser(__doc__)
-    parser.add_argument("what", choices=("growth", "trackers", "measure"))
+    parser.add_argument("what", choices=("growth", "trackers", "added", "measure"))
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
     if given.what == "measure":
@@ -57,6 +57,15 @@ def table(home: Path, hours: list[Path], what: str) -> None:
     """Print a row for each run."""
     heads = ("run", "reading", "sorting", "judging", "negatives", "driver", "peak MiB")
     print(f"| {' | '.join((*heads, 'issue events', 'rows', 'raw MB', 'work MB'))} |\n|{'---|' * 11}")
+    if what == "added":
+        fill(home, hours, 22 - SAMPLE_HOURS)
+        show(home, "22 hours")
+        (name,) = hours_between("2015-02-01-22")
+        (home / f"hours/{name}.json.gz").write_bytes(with_own_repositories(hours[0].read_bytes(), 99))
+        show(home, "one more")
+        shutil.rmtree(home / "work")
+        show(home, "23 from nothing")
+        return
     for times in (1, 10, 100) if what == "trackers" else (10, 100, 400):
         if what == "trackers":
             write_hours(

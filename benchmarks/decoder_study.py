@@ -120,6 +120,8 @@ def trained(place: Path, rows: list[dict], run: dict, change: dict, judged: dict
         "lora.dropout": 0.1,
         "encoder.pooling": "last",
         "encoder.max_length": 128,
+        "batches.strategy": "length",
+        "objective.duplicates": "exclude",
         "objective.tau": dict.fromkeys(change.get("tau", [] if "preset" in change else TAU), 0.2),
         **change.get("settings", {}),
     }

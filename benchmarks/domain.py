@@ -135,7 +135,7 @@ def rows_of(kind: str, folder: Path, domain: Domain, options: argparse.Namespace
     else:
         cost = options.max_cost and options.max_cost / len(options.domains.split(","))
         out = folder / "pairs"
-        print(llm_labeler.generate(texts, llms=options.llm, out=out, config=options.config, max_cost=cost))
+        print(llm_labeler.generate(texts, llm=options.llm, out=out, config=options.config, max_cost=cost))
     return path
 
 

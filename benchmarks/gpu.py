@@ -256,6 +256,7 @@ def training(who: str, work: Work, epochs: int) -> dict:
         settings: dict = {
             "run.compile": "compiled" in who,
             "run.graphs": "without graphs" not in who,
+            "batches.strategy": "length",
             "optim.warmup": 0,
             "log.checkpoint_minutes": 1000,
             "log.steps": 10_000,

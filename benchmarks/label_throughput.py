@@ -89,7 +89,7 @@ def ours(source: Path, out: Path, options: argparse.Namespace, faults: float) ->
             f"concurrency = {options.concurrency}\n",
             encoding="utf-8",
         )
-        command = [sys.executable, "-m", "llm_labeler", "generate", "--data", str(source), "--llms", "llama"]
+        command = [sys.executable, "-m", "llm_labeler", "generate", "--data", str(source), "--llm", "llama"]
         command += ["--config", str(config), "--out", str(out), "--json", "-q"]
         start = time.perf_counter()
         done, cpu_s = run(command)

@@ -30,6 +30,8 @@ import aoe_train
 
 SETTINGS = {
     "preset": "angle-paper",  # does not depend on the rows
+    "batches.strategy": "length",
+    "objective.duplicates": "exclude",
     "objective.tau.cosine": 0.2,
     "objective.tau.angle": 0.2,
     "optim.lr": 5e-5,

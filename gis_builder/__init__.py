@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gis_builder.detection.results import Explanation as Explanation
     from gis_builder.pairing.results import ArchiveBuilt as ArchiveBuilt
     from gis_builder.pairing.results import Built as Built
+    from gis_builder.pairing.results import HoursRead as HoursRead
     from gis_builder.pairing.results import Rendered as Rendered
     from gis_builder.pairing.suggest import Suggested as Suggested
     from gis_builder.trackers.preview import ImportPreview as ImportPreview

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gis_builder.crawling.plan import Plan
     from gis_builder.crawling.status import Crawled, Status
     from gis_builder.detection.results import Detected, Explanation
-    from gis_builder.pairing.results import ArchiveBuilt, Built, Rendered
+    from gis_builder.pairing.results import ArchiveBuilt, Built, HoursRead, Rendered
     from gis_builder.pairing.suggest import Suggested
     from gis_builder.progress import RunDisplay
     from gis_builder.settings import BuildSettings
@@ -217,26 +217,15 @@ def import_tracker(
     skip_broken: Annotated[bool, Flag(main=True)] = False,
     progress: _Progress = True,
 ) -> Crawled:
-    """Fill the folder `work` from a saved tracker instead of a server.
+    """Read a saved tracker of GitHub, or tickets of another tracker, instead of crawling.
 
-    The folder has issues.jsonl, comments.jsonl and events.jsonl: REST objects, one per line. An event is
-    closed, reopened, marked_as_duplicate (with canonical: owner/name#M) or unmarked_as_duplicate. Optional
-    files are repo.json (full_name, previous_names, private, has_issues) and missing.jsonl (lines of number,
-    status: deleted or transferred, to: owner/name#M).
+    GitHub: folders of REST objects (issues.jsonl, comments.jsonl, events.jsonl), and the output of `gh api
+    --paginate`, `gh issue list --json` and github-backup. Other trackers: CSV, TSV, JSON, Parquet and
+    spreadsheets, also as exported by Jira, GitLab, Bugzilla, YouTrack, Redmine, Azure DevOps and others, with
+    their links to duplicates. The page "Saved trackers, tickets and stores" lists files, columns and limits.
 
-    Without such files, every JSON file is read and its layout recognised: arrays of REST objects from `gh api
-    --paginate` (issues, comments, events, timelines); `gh issue list --state all --json
-    number,title,body,state,stateReason,author,createdAt,updatedAt,closedAt,labels,comments,url`; folders of
-    github-backup (issues/N.json with comment_data and event_data).
-
-    Tickets of other trackers are imported with their formal duplicate links: tables (CSV, TSV, JSON lines,
-    Parquet, spreadsheets) with the columns id, title, created_at and, optionally, body, duplicate_of,
-    closed_at, state, priority, author, labels, url and repo, also under the names of other trackers' exports;
-    JSON of Jira, GitLab, Bugzilla, YouTrack, Redmine, Azure DevOps, Mantis and others. A ticket with a link
-    counts as closed. Links that are not found are listed in WORK/skipped_links.csv.
-
-    Each file may be gzipped. Line-based files may be larger than memory. A file with one JSON document is
-    read as a whole; its limit is 512 MiB.
+    A ticket with a link counts as closed as a duplicate. Links that are not found are listed in
+    WORK/skipped_links.csv. Each file may be gzipped.
 
     Args:
         folder: A folder of saved trackers, a JSON file, or a table of tickets.
@@ -326,24 +315,33 @@ def detect(
 def explain(work: Work, issue: str, *, config: Config = None, settings: SettingsGiven = None) -> Explanation:
     """Explain the verdict on an issue: the evidence in order of time, with its weight.
 
+    If a dataset was made, also why the issue or its pairs were left out of it.
+
     Args:
-        work: The crawl's folder.
+        work: The folder of a crawl or an archive.
         issue: `owner/name#number`.
         config: See `build`.
         settings: See `detect`.
 
     Raises:
-        ConfigError: There is no crawl in that folder, or it has no such issue.
+        ConfigError: There is no crawl or archive in that folder, or it has no such issue.
         DataError: Its store is damaged.
     """
     from gis_builder.detection.detector import explain_thread
     from gis_builder.detection.results import Explanation
+    from gis_builder.gh_archive.explain import explain_archived
+    from gis_builder.pairing.dataset import dropped_lines
+    from gis_builder.pairing.results import DROPPED_FILE
     from gis_builder.store.store import open_store
     from pairkit.app.settings import argument
 
-    merged, name = _merged(explain, locals()), argument("issue", issue, str)
-    with open_store(_path("work", work)) as store:
-        verdict, text = explain_thread(store, name, merged.detect)
+    merged, name, folder = _merged(explain, locals()), argument("issue", issue, str), _path("work", work)
+    if (folder / "hours").is_dir():
+        verdict, text = explain_archived(folder, name, merged.detect)
+    else:
+        with open_store(folder) as store:
+            verdict, text = explain_thread(store, name, merged.detect)
+    text = "\n".join([text, *dropped_lines(folder / DROPPED_FILE, verdict.ref)])
     targets = tuple(map(str, verdict.targets))
     return Explanation(
         *(str(verdict.ref), str(verdict.outcome), targets, verdict.confidence, verdict.reason, text)
@@ -402,12 +400,13 @@ def archive(
     workers: Annotated[int | None, Flag(metavar="N", panel=_TASKS)] = None,
     engine: Annotated[str, Flag(metavar="NAME", panel=_TASKS)] = "local",
     address: Annotated[str | None, Flag(metavar="HOST:PORT", panel=_TASKS)] = None,
+    read_only: bool = False,
     seed: Seed = None,
     config: Config = None,
     settings: SettingsGiven = None,
     fresh: Fresh = False,
     progress: _Progress = True,
-) -> ArchiveBuilt:
+) -> ArchiveBuilt | HoursRead:
     """Make a dataset of all public repositories from hours of GH Archive.
 
     No request is sent to GitHub. If a run was stopped, the same call continues it. Runs with the same `work`
@@ -416,13 +415,14 @@ def archive(
     Args:
         hours: The first and the last day or hour in UTC, such as `2015-01-01..2015-12-31` or
             `2015-01-01-0..2015-01-01-5`.
-        source: The folder of the archive's files, YYYY-MM-DD-H.json.gz.
+        source: The folder of the archive's files, YYYY-MM-DD-H.json.gz; may lack hours that `work` has.
         out: The dataset's folder.
         work: The folder for intermediate results. Default: OUT.work.
         exclude: A file of exclusions, one per line: owner/name, owner/*, owner/name#12 or @login.
         workers: Number of processes. Default: the number of cores.
         engine: local, or ray for a cluster whose machines share `source`, `out` and `work`.
         address: The address of the Ray cluster, as printed by ray start.
+        read_only: Only read the hours into `work`; their files can then be deleted.
         seed: See `build`.
         config: See `build`.
         settings: See `build`. Negatives can't be a function.
@@ -440,8 +440,8 @@ def archive(
 
     from gis_builder.gh_archive.hours import hours_between
     from gis_builder.gh_archive.judge import read_exclusions
-    from gis_builder.gh_archive.maps import choose_runner
-    from gis_builder.gh_archive.run import Job, build_archive
+    from gis_builder.gh_archive.run import Job, build_archive, read_hours
+    from gis_builder.gh_archive.runners import choose_runner
     from gis_builder.settings import ArchiveSettings
     from pairkit.app.settings import argument, merge
     from pairkit.system.folders import work_beside
@@ -462,6 +462,8 @@ def archive(
             () if exclude is None else read_exclusions(_path("exclude", exclude)),
         )
         with runner:
+            if read_only:
+                return read_hours(job, runner, show)
             return build_archive(job, folder, runner, show, fresh=fresh)
 
 
@@ -469,6 +471,7 @@ def render(
     work: Work,
     out: Annotated[str | Path, replace(Out, metavar="FILE")] = "issues.parquet",
     *,
+    fresh: Fresh = False,
     progress: _Progress = True,
 ) -> Rendered:
     """Write the text of every issue, for `aoe index` and `aoe evaluate --suite duplicates`.
@@ -477,6 +480,7 @@ def render(
         work: The folder of the crawl or import. A search has only some of the issues.
         out: A Parquet file with the columns id (`owner/name#number`), repo, number, url, text, created_at,
             state and labels; of tickets also key (`ABC-12`) and priority.
+        fresh: Replace a file with other rows.
         progress: See `build`.
 
     Raises:
@@ -495,7 +499,7 @@ def render(
 
     file = _path("out", out)
     with _display(progress) as show, open_store(_path("work", work)) as store:
-        return Rendered(file, render_store(store, file, show))
+        return Rendered(file, render_store(store, file, show, fresh=fresh))
 
 
 def suggest(
@@ -544,11 +548,14 @@ _PACKAGE = Path(__file__).resolve().parent
 _SAMPLES = (_PACKAGE / "data" / "sample", _PACKAGE.parent / "data" / "sample")  # installed, source tree
 
 
-def demo(out: Annotated[str | Path, Out] = "demo", *, progress: _Progress = True) -> Built:
+def demo(
+    out: Annotated[str | Path, Out] = "demo", *, fresh: Fresh = False, progress: _Progress = True
+) -> Built:
     """Build a dataset from the sample trackers: no token, no network.
 
     Args:
         out: The dataset's folder.
+        fresh: Replace a dataset made with other settings.
         progress: See `build`.
     """
     from pairkit.system.folders import work_beside
@@ -559,7 +566,7 @@ def demo(out: Annotated[str | Path, Out] = "demo", *, progress: _Progress = True
         raise ConfigError("the sample trackers are missing from this installation; reinstall aoe-toolkit")
     import_tracker(sample, work, progress=progress)
     detect(work, progress=progress)
-    return pair(work, out, progress=progress)
+    return pair(work, out, fresh=fresh, progress=progress)
 
 
 def _import_options(arguments: Mapping[str, Any]) -> ImportOptions:

@@ -2,7 +2,7 @@
 
 Example:
     >>> import llm_labeler
-    >>> result = llm_labeler.generate("sentences.txt", llms="wordnet", progress=False)  # or llms="chatgpt"
+    >>> result = llm_labeler.generate("sentences.txt", llm="wordnet", progress=False)  # or llm="chatgpt"
     >>> result.pairs.splits["train"].columns[:3]
     ['text1', 'text2', 'label']
     >>> llm_labeler.report(result.work).llms["wordnet"].answers

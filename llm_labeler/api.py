@@ -53,7 +53,7 @@ Seed = Annotated[int | None, Flag(metavar="N", panel=RUN, setting="seed")]
 def generate(
     data: Data,
     *,
-    llms: AskedLlms,
+    llm: AskedLlms,
     out: OutFolder = "pairs",
     work: NewWork = None,
     columns: Columns = None,
@@ -88,7 +88,7 @@ def generate(
         data: Sentences: a file, a dataset or a Hub id. A text file has one per line; CSV, TSV, JSONL and
             Parquet have a column of them. In Python also a list of sentences or of dicts, a DataFrame, or a
             `datasets.Dataset`.
-        llms: chatgpt, llama, chatglm, ensemble (those of the three that are available), wordnet (rules,
+        llm: chatgpt, llama, chatglm, ensemble (those of the three that are available), wordnet (rules,
             English only), or names from the configuration. In Python also your own functions from prompt to
             answer, plain or async, or a dict from names to functions or entries.
         out: Folder of the dataset.
@@ -104,7 +104,7 @@ def generate(
         polarity: positive, negative or both. Default: both.
         aggregation: How proposals become labels: union, vote or weighted.
         judges: LLMs that judge the proposals, for the aggregations vote and weighted. Default: the LLMs of
-            `llms`.
+            `llm`.
         limit: Use only the first N usable sentences.
         draw: Use a random sample of N sentences, for example of a file that is sorted by topic.
         max_cost: Maximum cost in US dollars, summed over all runs with the same `work`.
@@ -136,7 +136,7 @@ def generate(
         >>> def my_llm(prompt: str) -> str:
         ...     return "1. An aircraft is taking off.\n2. A plane leaves the ground."
         >>> result = llm_labeler.generate(
-        ...     ["A plane is taking off."], llms=my_llm, polarity="positive", out="pairs", progress=False
+        ...     ["A plane is taking off."], llm=my_llm, polarity="positive", out="pairs", progress=False
         ... )
         >>> result.positives
         2
@@ -171,7 +171,7 @@ def plan(arguments: dict[str, Any]) -> Plan:
 
     Example:
         >>> import llm_labeler
-        >>> plan = llm_labeler.plan(["A plane is taking off.", "A man sings."], llms="chatgpt", size=5)
+        >>> plan = llm_labeler.plan(["A plane is taking off.", "A man sings."], llm="chatgpt", size=5)
         >>> plan.texts, plan.estimates[0].missing, plan.cost < 0.01
         (2, 4, True)
     """
@@ -232,7 +232,7 @@ def parse(
 def judge(
     data: Data,
     *,
-    llms: AskedLlms,
+    llm: AskedLlms,
     out: OutFolder = "judged",
     work: NewWork = None,
     columns: Columns = None,
@@ -262,7 +262,7 @@ def judge(
     Args:
         data: Pairs: a file, a dataset or a Hub id. In Python whatever `pairkit.read` takes. Triplets become
             pairs.
-        llms: See `generate`.
+        llm: See `generate`.
         out: Folder of the dataset.
         work: See `generate`.
         columns: Names of the columns, such as text1=title,label=same. See `pairkit.read`.

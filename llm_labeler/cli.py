@@ -47,10 +47,10 @@ _SETTINGS = "llm_labeler.settings:LabelSettings"
 add_command(
     app,
     api.generate,
-    "label generate -d sentences.txt --llms wordnet --out pairs",
-    "label generate -d sentences.txt --llms wordnet --task triplet --out triplets",
-    "label generate -d sentences.txt --llms chatgpt,llama -c llms.toml --max-cost 5",
-    "label generate -d notes.parquet --columns text=body --llms llama --dry-run",
+    "label generate -d sentences.txt --llm wordnet --out pairs",
+    "label generate -d sentences.txt --llm wordnet --task triplet --out triplets",
+    "label generate -d sentences.txt --llm chatgpt,llama -c llms.toml --max-cost 5",
+    "label generate -d notes.parquet --columns text=body --llm llama --dry-run",
     run=_generate,
     settings=_SETTINGS,
 )
@@ -64,9 +64,9 @@ add_command(
 add_command(
     app,
     api.judge,
-    "label judge -d pairs.csv --llms chatgpt,llama,chatglm --out judged",
-    "label judge -d quora.tsv --llms llama --columns text1=question1,text2=question2,label=is_duplicate",
-    "label judge -d dataset --llms chatgpt --draw 500 --max-cost 1",
+    "label judge -d pairs.csv --llm chatgpt,llama,chatglm --out judged",
+    "label judge -d quora.tsv --llm llama --columns text1=question1,text2=question2,label=is_duplicate",
+    "label judge -d dataset --llm chatgpt --draw 500 --max-cost 1",
     run=_complete,
     settings=_SETTINGS,
 )

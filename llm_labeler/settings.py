@@ -197,7 +197,7 @@ class JudgeSettings(Settings):
 class EnsembleSettings(Settings):
     """How the proposals of several LLMs become labels."""
 
-    members: tuple[str, ...] = ("chatgpt", "llama", "chatglm")  # the LLMs of `--llms ensemble`
+    members: tuple[str, ...] = ("chatgpt", "llama", "chatglm")  # the LLMs of `--llm ensemble`
     aggregation: Annotated[str, _one_of(*AGGREGATIONS)] = "union"  # union, vote or weighted
     unrelated_is_negative: bool = True  # vote, weighted: a judge's `unrelated` confirms a negative
     # drop or swap positives that are judged opposite, and negatives that are judged same

@@ -137,18 +137,20 @@ def report(
     label_range: LabelRange = None,
     bad_rows: BadRows = "error",
     seed: Annotated[int, Seed] = 42,
+    fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> Report:
     """Describe a dataset on one page: counts, lengths, word overlap, what was dropped, and sample pairs.
 
     Args:
         source: As for `read`.
-        out: The HTML file. An earlier report there is replaced. Default: DATASET.report.html.
+        out: The HTML file. Default: DATASET.report.html.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
         bad_rows: As for `read`.
         seed: Random seed for the choice of sample pairs.
+        fresh: Replace a report on other pairs.
         progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
@@ -169,7 +171,7 @@ def report(
 
     folder, seed = argument("out", out, Path | None), argument("seed", seed, int)
     pairs = read_pairs(source, columns=columns, rules=label_rules(labels, label_range, bad_rows))
-    return make_report(pairs, folder, seed=seed, progress=progress)
+    return make_report(pairs, folder, seed=seed, fresh=fresh, progress=progress)
 
 
 def review(
@@ -189,9 +191,9 @@ def review(
 ) -> Review:
     """Let people judge a sample of pairs blindly in a browser, and estimate the accuracy of the labels.
 
-    Each answer is saved at once, and the same call continues a review. `pairkit.apply` and
-    `llm_labeler.score` read its file. Arguments that choose pairs are set when a review begins: later they
-    may be left out, but not changed.
+    Each answer is saved at once, and the same call continues a review. `pairs apply` and `label score` read
+    its file. Options that choose pairs are set when a review begins: later they may be left out, but not
+    changed.
 
     Args:
         source: As for `read`.
@@ -340,6 +342,7 @@ def export(
     labels: Labels = None,
     label_range: LabelRange = None,
     bad_rows: BadRows = "error",
+    fresh: Fresh = False,
 ) -> list[Path]:
     """Write each split as a file of JSON lines or CSV.
 
@@ -348,13 +351,14 @@ def export(
 
     Args:
         source: As for `read`.
-        out: The folder for the files. Existing files with other content are not replaced.
+        out: The folder for the files.
         format: jsonl or csv.
         raw: Write CSV for programs, without the apostrophes.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
         bad_rows: As for `read`.
+        fresh: Replace files with other content.
 
     Returns:
         The files, in the order of the splits.
@@ -373,7 +377,7 @@ def export(
 
     folder = argument("out", out, Path)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
-    return export_pairs(pairs, folder, cast("FileFormat", format), raw=raw)
+    return export_pairs(pairs, folder, cast("FileFormat", format), raw=raw, fresh=fresh)
 
 
 def write(

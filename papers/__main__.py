@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -112,19 +113,22 @@ def evaluate(
         "python -m papers figures --model minilm --data stsb-test.tsv --out figures",
         "python -m papers figures -m M -d stsb-test.tsv --kind halves --zone cosine --above 0.9 -o figures",
         "python -m papers figures -m M -m M2 --kind curves --out figures",
+        "python -m papers figures --data gis --kind pairs --out figures",
     )
 )
 def figures(
-    model: Annotated[list[str], _option("--model -m", "Model, as for `aoe encode`; repeatable.", "MODEL")],
     out: Annotated[Path, _option("--out -o", "Output folder; its earlier figures are replaced.", "DIR")],
     *,
+    model: Annotated[
+        list[str] | None, _option("--model -m", "Model, as for `aoe encode`; repeatable.", "MODEL")
+    ] = None,
     data: Annotated[
         str | None, _option("--data -d", "Pairs with gold scores; not needed for curves.", "DATA")
     ] = None,
     split: Annotated[
         str | None, _option("--split", "Split of the dataset: test or dev. [default: test]", "NAME")
     ] = None,
-    kind: Annotated[str, _option("--kind", "densities, halves, curves or all.", "KIND")] = "all",
+    kind: Annotated[str, _option("--kind", "densities, halves, curves, pairs or all.", "KIND")] = "all",
     saturation: Annotated[
         float, _option("--saturation", "densities: a pair is saturated if |cosine| exceeds this.", "X")
     ] = 0.95,
@@ -146,13 +150,14 @@ def figures(
 
     densities: cosines by gold score, one panel per model. halves: real and imaginary halves of the vectors of
     pairs in the saturation zone, as t-SNE planes and distances. curves: the loss, its parts and the dev
-    metric by step, for models of `aoe train`. With --kind all, a figure that can't be drawn is skipped with a
-    note.
+    metric by step, for models of `aoe train`. pairs: lengths by split, n-gram overlap by label and rows by
+    source of the data, as the paper draws GIS; no model needed. With --kind all, a figure that can't be
+    drawn is skipped with a note.
     """
     from papers.figures.halves import Zone
     from papers.figures.make import Request, make_figures
 
-    request = Request(model, data, split, kind, saturation, Zone(zone, above, most, perplexity, seed))
+    request = Request(model or (), data, split, kind, saturation, Zone(zone, above, most, perplexity, seed))
     record = make_figures(request, out, lambda message: say(message, quiet=quiet))
     if json:
         print_json({"out": str(out), "files": record["files"], "left_out": record["left_out"]})
@@ -289,6 +294,7 @@ def reproduce(
         for row, reason in skipped.items():
             say(f"skipped {row}: {reason}")
         return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # job schedulers end a job with it
     if not is_packaged(recipe):
         _confirm(recipe, list_actions(loaded, at_scale), yes=yes)
     result = run(loaded, options, say=lambda message: say(message, quiet=quiet))

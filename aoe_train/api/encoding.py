@@ -102,8 +102,7 @@ def encode(
 ) -> np.ndarray | Encoded:
     """Write the vector of each text, in order. Run it again to continue.
 
-    To continue with a pipe, send the same texts again; finished ones are not encoded twice. In Python, texts
-    in memory return an array; a file needs `out`.
+    To continue with a pipe, send the same texts again; finished ones are not encoded twice.
 
     Args:
         texts: A .txt file (one text per line) or a table such as CSV; - for a pipe. In Python
@@ -134,8 +133,8 @@ def encode(
         progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
-        An array (text, dim), float32 unless quantised; for a file, a summary of the output. `OUT.run.json`
-        next to it records `dim`, `quantize` and the `ranges` of int8.
+        An array (text, dim), float32 unless quantised; for a file, which needs `out`, a summary of the
+        output. `OUT.run.json` next to it records `dim`, `quantize` and the `ranges` of int8.
 
     Raises:
         ConfigError: No such model, device, prompt or size; int8 of one text without calibration; `out` can't

@@ -74,12 +74,9 @@ def evaluate(
 ) -> Evaluation:
     """Measure the quality of models on your own pairs or on STS test sets.
 
-    Tables show scores times 100, as papers do, with 95 % bootstrap intervals in brackets. The JSON object has
-    unscaled scores: {task: {spearman, pearson, n, ci95, overlap}}, with the parts of a task under `subsets`
-    and the other model's scores under `against`. With --data and --against the last line is a recommendation:
-    better, inconclusive or worse (`gain` in the JSON). Judged pairs of `aoe sample --queries` compare the two
-    sampled models by P@1. With --layers, --dim or --quantize the JSON object is
-    {sizes: [{model, layers, dim, quantize, bytes, tasks}]}, with the object above as `tasks`.
+    Scores are shown times 100, with 95 % intervals in brackets. With your own data and another model to
+    compare with, the last line says whether the model is better, inconclusive or worse. Pairs are compared by
+    AUC, scores by Spearman, positives by MRR, and judged results of `aoe sample --queries` by P@1.
 
     Args:
         model: A folder, a Hub id, minilm, smollm2 or a name at --endpoint; repeatable. In Python
@@ -119,6 +116,12 @@ def evaluate(
         seed: Random seed.
         cache: Cache vectors on disk for the next run.
         progress: Whether to show progress on stderr, or a function that receives it.
+
+    Returns:
+        The scores. `to_dict()`, and --json, have them unscaled: {task: {spearman, pearson, n, ci95,
+        overlap}}, with the parts of a task under `subsets`, the other model's scores under `against`, and the
+        verdict under `gain`. With `layers`, `dim` or `quantize` they are {sizes: [{model, layers, dim,
+        quantize, bytes, tasks}]}.
 
     Raises:
         ConfigError: Unknown model, suite or task, or contradictory options.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from aoe_train.api.parameters import MODEL, Layers, Model
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, OUTPUT, Flag
-from pairkit.dataset.flags import Out
+from pairkit.dataset.flags import Fresh, Out
 
 if TYPE_CHECKING:
     from aoe_train.exporting.export import Dtype, Exported, Format
@@ -28,6 +28,7 @@ def export(
     weight_mix: Annotated[float | None, Flag(metavar="X", panel=MODEL, main=True)] = None,
     backbone: Annotated[str | Path | None, Flag(metavar="MODEL", panel=MODEL)] = None,
     data: Annotated[Source | None, Flag("-d", metavar="DATA", panel=INPUT)] = None,
+    fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> Exported:
     """Write a model as a self-contained folder.
@@ -36,7 +37,7 @@ def export(
 
     Args:
         model: A folder, a Hub id, minilm or smollm2.
-        out: A folder that doesn't exist yet.
+        out: The folder. If the same call has made it, its result is returned.
         format: sentence-transformers, onnx or onnx-int8. `onnx/model.onnx` is for sentence-transformers
             (`backend="onnx"`), transformers.js and fastembed; int8 is `onnx/model_qint8.onnx`, and the card
             has its measured loss of quality.
@@ -47,10 +48,11 @@ def export(
         backbone: The model's backbone, for averaging. Default: the recorded one.
         data: Labelled pairs to measure int8's loss on: a folder, a file or a Hub id. In Python also rows in
             memory. Of several splits, test is used. Default: cosines of built-in sentences are compared.
+        fresh: Replace an export of another model or with other settings.
         progress: Whether to show progress on stderr, or a function that receives it.
 
     Raises:
-        ConfigError: `out` exists, or the model can't be exported in this format.
+        ConfigError: `out` has something else, or the model can't be exported in this format.
         DataError: The export's vectors differ from the model's (int8: by too much); nothing is written.
         RemoteError: The Hub could not be reached.
 
@@ -61,11 +63,16 @@ def export(
     """
     from aoe_train.evaluation.pairs import read_pair_task
     from aoe_train.exporting import export as exporting
+    from aoe_train.exporting.loss import Loss
     from aoe_train.model.backbones.load import find_folder
     from aoe_train.model.encoder import Encoder
+    from aoe_train.model.run_folder import digest_of, exported_there
     from pairkit.app.progress import Display, Progress, stage
+    from pairkit.app.settings import argument
+    from pairkit.system.folders import is_same
 
-    exporting.check(Path(out), format, dtype, measured=data is not None)
+    exporting.check(format, dtype, measured=data is not None)
+    there = exported_there(folder := argument("out", out, Path), "export")
     if backbone is not None and weight_mix is None:
         raise ConfigError("--backbone without --weight-mix has no effect; add --weight-mix")
     task = None if data is None else read_pair_task(data)
@@ -78,16 +85,27 @@ def export(
             with stage(f"load {first}", show):
                 start = Encoder.load(first, device="cpu", precision="fp32", layers=layers)
                 merged = exporting.mix(encoder, start, weight_mix)
-        show(Progress(f"write and check {out}"))
+        made_of = {
+            "model": digest_of(encoder.identity()),
+            "format": format,
+            "dtype": dtype,
+            "weight_mix": weight_mix,
+            "data": task and digest_of({"texts": list(task.texts), "labels": task.labels.tolist()}),
+        }
+        if there is not None and is_same(folder, there["made_of"], made_of, fresh=fresh):
+            loss = there["loss"] and Loss(**there["loss"])
+            return exporting.Exported.from_facts(folder, there | {"loss": loss})
+        show(Progress(f"write and check {folder}"))
         return exporting.export(
             encoder,
-            out,
+            folder,
             source=find_folder(model),
             form=cast("Format", format),
             dtype=cast("Dtype", dtype),
             task=task,
             weight_mix=weight_mix,
             merged=merged,
+            made_of=made_of,
         )
 
 
@@ -97,6 +115,7 @@ def distill(
     model: Annotated[str | Path | Encoder, Model],
     out: Annotated[str | Path, Out],
     dim: Annotated[int | None, Flag(metavar="N", panel=OUTPUT, main=True)] = None,
+    fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> Distilled:
     """Distil a model into a static one, which looks up one vector per token instead of running a network.
@@ -112,31 +131,32 @@ def distill(
             resemble the texts that the static model will encode. All texts of a row are used. About 20,000
             texts make a good model; more are better.
         model: A folder, a Hub id, minilm or smollm2. In Python also an `Encoder`.
-        out: A folder that doesn't exist yet.
+        out: The folder. If the same call has made it, its result is returned.
         dim: Size of a vector, reduced to principal axes. Default: the model's.
+        fresh: Replace a static model of other texts, another model or another size.
         progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
         Counts, and the similarity to the model's vectors on held-out texts.
 
     Raises:
-        ConfigError: `out` exists, `dim` exceeds the model's, or the model can't be distilled.
+        ConfigError: `out` has something else, `dim` exceeds the model's, or the model can't be distilled.
         DataError: Too few texts.
         RemoteError: The Hub could not be reached.
     """
     from aoe_train.data.examples import read_examples
     from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
     from aoe_train.evaluation.embedders.embedder import LocalEmbedder
-    from aoe_train.exporting.static_model import distil, write
+    from aoe_train.exporting.static_model import Distilled, distil, write
     from aoe_train.model.encoder import Encoder
-    from aoe_train.model.run_folder import cache_dir
+    from aoe_train.model.run_folder import cache_dir, digest_of, exported_there, hash_examples
     from pairkit.app.progress import Display, stage
     from pairkit.app.settings import argument
+    from pairkit.system.folders import is_same
 
-    folder = argument("out", out, Path)
-    if folder.exists():
-        raise ConfigError(f"{folder}: already exists; give another folder to --out, or remove it")
-    rows = read_examples(texts).texts
+    there = exported_there(folder := argument("out", out, Path), "distill")
+    examples = read_examples(texts)
+    rows = examples.texts
     with Display(progress) as show:
         if isinstance(model, str | Path):
             from aoe_train.model.backbones.load import find_folder
@@ -149,9 +169,24 @@ def distill(
         full_dim = encoder.dim
         if dim is not None and not 1 <= dim <= full_dim:
             raise ConfigError(f"--dim {dim}: the model's vectors have {full_dim} numbers")
+        made_of = {
+            "texts": hash_examples(examples),
+            "model": digest_of(encoder.identity()),
+            "dim": dim or full_dim,
+        }
+        if there is not None and is_same(folder, there["made_of"], made_of, fresh=fresh):
+            return Distilled.from_facts(folder, there)
         embedder = LocalEmbedder(encoder, name)
         store = VectorStore(cache_dir("vectors"), embedder.identity)
         cached = CachedEmbedder(embedder, store, progress=show)
         static, result = distil(encoder, cached.encode, rows, folder, dim or full_dim, show)
-        write(static, result, model=embedder.name, source=source, wide=full_dim, texts=rows)
+        write(
+            static,
+            result,
+            model=embedder.name,
+            source=source,
+            wide=full_dim,
+            texts=rows,
+            made_of=made_of,
+        )
     return result

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from aoe_train.api.parameters import Index, IndexModel, Model, Number, RankBy, Weight, notes
 from pairkit.app.errors import ConfigError
 from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
-from pairkit.dataset.flags import Columns, Out
+from pairkit.dataset.flags import Columns, Fresh, Out
 
 if TYPE_CHECKING:
     from aoe_train.evaluation.embedders.embedder import Embedder
@@ -30,13 +30,15 @@ def index(
     columns: Columns = None,
     kind: Annotated[str | None, Flag(metavar="NAME", panel=OUTPUT)] = None,
     quantize: Annotated[str, Flag(metavar="NAME", panel=OUTPUT)] = "float32",
+    remove_missing: Annotated[bool, Flag(panel=OUTPUT)] = False,
+    fresh: Fresh = False,
     cache: Annotated[bool, Flag(panel=RUN)] = True,
     progress: bool | Listener = True,
 ) -> Indexed:
     """Build a search index of texts. Run it again to add texts: known texts are not encoded twice.
 
-    The index is a folder with the texts' rows, vectors and words. A killed call continues with the cached
-    vectors.
+    The index is a folder with the texts' rows, vectors and words. The row of a known text is replaced by its
+    row in the input. A killed call continues with the cached vectors.
 
     Args:
         texts: A .txt file (one text per line), a table, a folder or a Hub id. In Python also rows in memory.
@@ -48,6 +50,8 @@ def index(
         kind: flat compares every vector; hnsw is approximate (faiss). Default: flat; hnsw from 200,000 texts
             on.
         quantize: Format of the stored vectors: float32 or int8. int8 takes a quarter of the space.
+        remove_missing: Remove texts of an earlier index in `out` that are not in this input.
+        fresh: Replace the index in `out` instead of adding to it.
         cache: Cache vectors in `$AOE_CACHE/vectors`, so that a killed run continues.
         progress: Whether to show progress on stderr, or a function that receives it.
 
@@ -55,7 +59,8 @@ def index(
         Counts, and the recall of an approximate index.
 
     Raises:
-        ConfigError: `out` is not an index, unknown model or kind, or faiss is missing.
+        ConfigError: `out` is not an index or has one with other settings, unknown model or kind, or faiss is
+            missing.
         DataError: Missing column, no text, or a damaged model or index.
         RemoteError: The Hub could not be reached.
     """
@@ -82,7 +87,17 @@ def index(
         tokenizer = tokenizer_of(embedder)
         if tokenizer is not None and (warning := language_warning(tokenizer, rows.texts, name)):
             notes(progress)(warning)
-        return make(rows, embedder, folder, model=name, kind=index_kind, quantize=vector_format, show=show)
+        return make(
+            rows,
+            embedder,
+            folder,
+            model=name,
+            kind=index_kind,
+            quantize=vector_format,
+            remove_missing=remove_missing,
+            fresh=fresh,
+            show=show,
+        )
 
 
 def open_index(
@@ -127,8 +142,6 @@ def search(
     model: IndexModel = None,
 ) -> list[IndexHit]:
     """Find texts of an index by meaning and words.
-
-    For repeated searches in Python, `open_index` loads the index once.
 
     Args:
         folder: An index that `aoe index` built.

@@ -34,8 +34,8 @@ def serve(
 ) -> EmbeddingServer:
     """Serve a model as OpenAI's /v1/embeddings, and an index as a search page at / and as /search.
 
-    In Python the server runs in a thread. Requests that arrive while the model runs form the next batch. On
-    SIGTERM or Ctrl-C `aoe serve` finishes the requests in progress.
+    Requests that arrive while the model runs form the next batch. On SIGTERM or Ctrl-C, requests in progress
+    are finished.
 
     Args:
         model: A folder, a Hub id, minilm or smollm2. Static models work, too; in Python also an `Encoder`.

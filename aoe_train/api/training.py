@@ -89,10 +89,10 @@ def train(
     fresh: Fresh = False,
     progress: bool | Listener = True,
 ) -> Trained:
-    """Train a text-embedding model on pairs. Run it again to continue.
+    """Train a text-embedding model on pairs, triplets or plain texts. Run it again to continue.
 
-    `seconds` and `pairs_per_s` in the JSON cover the training steps only, without loading, tokenising,
-    evaluation and checkpoints.
+    The settings that you leave out depend on the rows and the backbone; --dry-run shows them, with an
+    estimate of time and memory.
 
     Args:
         data: Training data: a folder, a file or a Hub id; repeatable, as NAME=DATA. Pairs, triplets or single
@@ -174,7 +174,8 @@ def train(
         progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
-        The run, with `.encoder`, `.dev`, `.history` and `.out`.
+        The run, with `.encoder`, `.dev`, `.history` and `.out`. `seconds` and `pairs_per_s` cover the
+        training steps only, without loading, tokenising, evaluation and checkpoints.
 
     Raises:
         ConfigError: Settings, data and backbone don't fit together, memory ran out, another run uses the

@@ -13,7 +13,7 @@ from aoe_train.model.quantization import value_ranges
 from pairkit import __version__
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import write_json
-from pairkit.system.folders import differing, read_own
+from pairkit.system.folders import REPLACE, is_same, read_own
 
 _MADE_BY = "aoe encode"
 
@@ -36,12 +36,8 @@ def read_finished(out: Path, made_of: Mapping[str, Any]) -> dict[str, Any]:
     """The record of an existing output, which the same command must have made."""
     record = read_record(out)
     if record is None:
-        raise ConfigError(f"{out}: already exists; give --fresh to replace it, or choose another --out")
-    if differences := differing(record["made_of"], made_of):
-        raise ConfigError(
-            f"{out}: already exists, from a run that differs in {'; '.join(differences)}; give --fresh"
-            " to replace it, or choose another --out"
-        )
+        raise ConfigError(f"{out}: already exists; {REPLACE}")
+    is_same(out, record["made_of"], made_of, fresh=False)
     return record
 
 

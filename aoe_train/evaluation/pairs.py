@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -211,11 +212,14 @@ def read_binary_task(
     Source: Spearman as ACL 2024, Table 2 reports it; parts as in its Figure 9.
     """
     chosen = _chosen_split(source, split, say)
-    # With test, validation chooses thresholds.
-    pairs = read_pairs(source, split=None if chosen == "test" else chosen, rules=rules, columns=columns)
-    splits = noted_pairs(pairs, source, columns, say).splits
-    if chosen == "test" and chosen not in splits:
-        raise DataError(f"no split 'test'; choose one of {', '.join(splits)}", path=source_name(source))
+    known = () if chosen is None else split_names(source)
+    if chosen is not None and chosen not in known:
+        raise DataError(f"no split {chosen!r}; choose one of {', '.join(known)}", path=source_name(source))
+    splits, say_once = dict[str, pl.DataFrame](), cache(say)
+    # With test, validation chooses thresholds; other splits may have no labels.
+    for part in ("test", "validation") if chosen == "test" and "validation" in known else (chosen,):
+        pairs = read_pairs(source, split=part, rules=rules, columns=columns)
+        splits |= noted_pairs(pairs, source, columns, say_once).splits
     dev = splits.get("validation") if chosen == "test" else None
     if dev is not None and dev["label"].n_unique() < 2:
         say(f"{source_name(source)}: validation has only one label, so it can't choose thresholds")

@@ -29,7 +29,8 @@ _OURS = """With aoe-toolkit: `from aoe_train import Encoder; Encoder.load("{name
 _GRAPH = """
 ## Use
 ```python
-from sentence_transformers import SentenceTransformer    # with optimum-onnx
+# In an environment of its own: pip install 'optimum-onnx[onnxruntime]' sentence-transformers
+from sentence_transformers import SentenceTransformer
 
 model = SentenceTransformer("{name}", backend="onnx"{file_name})
 ```
@@ -46,8 +47,14 @@ tokens = AutoTokenizer.from_pretrained("{name}")(texts, padding=True, truncation
 """
 _INPUTS = """inputs = {{key: tokens[key] for key in ("input_ids", "attention_mask")}}
 """
-_OTHERS = """transformers.js (`pipeline("feature-extraction", "{name}"{js})`) and fastembed
-(`TextEmbedding.add_custom_model`, with `model_file="{file}"`) read the same files.
+_JS = """With transformers.js:
+```js
+const embed = await pipeline("feature-extraction", "{name}"{js});
+const vectors = await embed(texts, {{pooling: "{pooling}", normalize: {normalize}}});
+```
+"""
+_JS_POOLINGS = {"avg": "mean", "first-last-avg": "mean", "cls": "cls", "last": "last_token"}
+_OTHERS = """fastembed (`TextEmbedding.add_custom_model`, with `model_file="{file}"`) reads the same files.
 With onnxruntime:"""
 _ALONE = f"""import onnxruntime
 from transformers import AutoTokenizer
@@ -116,7 +123,7 @@ def graph_usage(name: str, settings: EncoderSettings, graph: Graph, loss: Loss |
     text = _GRAPH.format(
         name=name,
         file_name=file_name,
-        others=_OTHERS.format(**names, js=js),
+        others=_js_usage(name, js, settings) + _OTHERS.format(**names),
         alone=_ALONE.format(**names),
         max_length=settings.max_length,
         pooling=settings.pooling,
@@ -127,6 +134,14 @@ def graph_usage(name: str, settings: EncoderSettings, graph: Graph, loss: Loss |
         note += "With onnxruntime, add the prompt before the text yourself.\n"
     loss_section = f"## Loss\n{loss}.\n" if loss else ""
     return f"{text}\n{note}{loss_section}"
+
+
+def _js_usage(name: str, js: str, settings: EncoderSettings) -> str:
+    """The lines for transformers.js, which pools itself, unless it can't pool like this model."""
+    pooling = _JS_POOLINGS.get(settings.pooling)
+    if pooling is None or settings.dense or settings.dim is not None:
+        return ""
+    return _JS.format(name=name, js=js, pooling=pooling, normalize=str(settings.normalize).lower())
 
 
 def _prompts(prompts: NamedPrompts) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -129,13 +129,14 @@ def export(
     task: PairTask | None = None,
     weight_mix: float | None = None,
     merged: bool = False,
+    made_of: Mapping[str, Any] | None = None,
 ) -> Exported:
     """Write a float32 `encoder` to the folder `out`, which appears only if it is verified.
 
     The card, run.json and hashes of training texts in `source` are copied.
     """
     out, source = Path(out), Path(source)
-    check(out, form, dtype)
+    check(form, dtype)
     refuse_static(encoder.model.backbone, f"{source}: export")
     texts = probes(encoder.settings.max_length or 1)
     original = encoder.encode(texts)
@@ -159,7 +160,7 @@ def export(
             loss = measure(encoder.encode, encode, task, path=out)
         rounding = difference(expected, original)
         done = Exported(out, form, dtype, encoder.dim, merged, largest, rounding, reason, loss, weight_mix)
-        _describe(done, encoder, source, folder)
+        _describe(done, encoder, source, folder, made_of or {})
     return done
 
 
@@ -197,15 +198,13 @@ def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
     return had_adapters
 
 
-def check(out: Path, form: str, dtype: str, *, measured: bool = False) -> None:
+def check(form: str, dtype: str, *, measured: bool = False) -> None:
     """Check options before loading a model."""
     if form not in get_args(Format) or dtype not in DTYPES:
         raise ConfigError(
             f"can't export {form} in {dtype}; expected a format of {', '.join(get_args(Format))} and a dtype"
             f" of {', '.join(DTYPES)}"
         )
-    if out.exists():
-        raise ConfigError(f"{out}: already exists; give another folder to --out, or remove it")
     graph = GRAPHS.get(form)
     if graph is not None:
         require_onnx()
@@ -251,7 +250,9 @@ def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., np.ndarray]:
     )
 
 
-def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> None:
+def _describe(
+    done: Exported, encoder: Encoder, source: Path, folder: Path, made_of: Mapping[str, Any]
+) -> None:
     """Write card, run.json and hashes of training texts, from the source's own if it has them."""
     name, settings, graph = done.out.name, encoder.settings, GRAPHS.get(done.format)
     if (source / DIGESTS_FILE).is_file():
@@ -269,6 +270,6 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path) -> N
         about = card_data(card) if card.is_file() else {}
         tags = () if graph is None else ("onnx", "transformers.js")
         write_text(folder / "README.md", head(name, done.dim, tags=tags, about=about) + changed + use)
-    facts: dict[str, Any] = {**asdict(done), "out": name, "version": __version__}
+    facts: dict[str, Any] = {**asdict(done), "out": name, "version": __version__, "made_of": made_of}
     run = read_object(source / RUN_FILE) or {"source": source.name}
     write_json(folder / RUN_FILE, {**run, "export": facts})

@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import shutil
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -70,10 +71,7 @@ def quantize_onnx(folder: Path) -> None:
 
     plain, graph = folder / GRAPHS["onnx"].file, folder / GRAPHS["onnx-int8"].file
     external = plain.with_name(plain.name + ".data")  # of a graph that is too large for one file
-    root = logging.getLogger()
-    level = root.level
-    root.setLevel(logging.ERROR)  # hides advice that doesn't apply here
-    try:
+    with _errors_only():
         quantize_dynamic(
             plain,
             graph,
@@ -82,10 +80,19 @@ def quantize_onnx(folder: Path) -> None:
             weight_type=QuantType.QInt8,
             use_external_data_format=external.exists(),
         )
-    finally:
-        root.setLevel(level)
     plain.unlink()
     external.unlink(missing_ok=True)
+
+
+@contextmanager
+def _errors_only() -> Iterator[None]:
+    """Hide log messages that don't apply here, such as advice, and the absence of torchvision."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(disabled)
 
 
 GRAPH = GRAPHS["onnx"].file
@@ -217,7 +224,7 @@ def _trace(model: PaddedEncoder, path: Path) -> None:
     mask[0, 5:] = 0
     shape = {0: torch.export.Dim("text"), 1: torch.export.Dim("token")}
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _errors_only():
             warnings.simplefilter("ignore")
             torch.onnx.export(
                 model,

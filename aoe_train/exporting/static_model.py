@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from pairkit.system.files import whole_folder, write_json, write_text
 from pairkit.system.seeded import keyed_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from jaxtyping import Float
     from tokenizers import Tokenizer
@@ -51,7 +51,14 @@ vectors = model.encode(["A man is playing a flute.", "Someone plays an instrumen
 
 
 def write(
-    static: Static, done: Distilled, *, model: str, source: Path, wide: int, texts: Iterable[str]
+    static: Static,
+    done: Distilled,
+    *,
+    model: str,
+    source: Path,
+    wide: int,
+    texts: Iterable[str],
+    made_of: Mapping[str, Any],
 ) -> None:
     """Write the folder; it is complete or absent."""
     name = done.out.name
@@ -63,12 +70,12 @@ def write(
         name=name,
         about="" if done.dim == wide else f"on their {done.dim} principal axes ",
     )
-    facts = {**asdict(done), "out": name, "model": model, "version": __version__}
+    facts = {**asdict(done), "out": name, "model": model, "version": __version__, "made_of": made_of}
     with whole_folder(done.out) as folder:
         write_static(folder, static.tokenizer.to_str(), static.table)
         write_digests(folder, texts)
         write_text(folder / "README.md", head(name, done.dim, tags=["static"], about=about) + words)
-        write_json(folder / "run.json", {"distilled": facts})
+        write_json(folder / "run.json", {"distill": facts})
 
 
 _BLOCK_TEXTS = 1 << 12

@@ -9,10 +9,10 @@ import platform
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from pairkit import __version__
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
 from pairkit.system.files import remove, sha256, write_json
-from pairkit.system.folders import LOCK_FILE, check_place, differing, held_folder, read_own
+from pairkit.system.folders import LOCK_FILE, check_place, held_folder, is_same, read_own
 
 if TYPE_CHECKING:
     from torch import nn
@@ -43,6 +43,11 @@ class OutputResult:
     def to_dict(self) -> dict[str, Any]:
         """The `--json` object."""
         return {**asdict(cast("Any", self)), "out": str(self.out)}
+
+    @classmethod
+    def from_facts(cls, out: Path, facts: Mapping[str, Any]) -> Self:
+        """The result that a folder's run.json records."""
+        return cls(**{field.name: facts.get(field.name) for field in fields(cast("Any", cls))} | {"out": out})
 
 
 RUN_FILE = "run.json"
@@ -77,6 +82,19 @@ def read_run(folder: Path) -> dict[str, Any] | None:
     return run if isinstance(run.get("origin"), dict) else None
 
 
+def exported_there(out: Path, command: str) -> dict[str, Any] | None:
+    """The facts that `aoe export` or `aoe distill` recorded in `out`; None if it is missing or empty."""
+    check_place(out, "a model", "model")
+    if not out.exists() or not any(out.iterdir()):
+        return None
+    facts = (read_own(out / RUN_FILE) or {}).get(command)
+    if not isinstance(facts, dict) or not isinstance(facts.get("made_of"), dict):
+        raise ConfigError(
+            f"{out}: already exists, and isn't a model of `aoe {command}`; choose another --out"
+        )
+    return facts
+
+
 def begin_or_go_on(out: Path, work: Path, origin: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
     """Prepare the working folder for a run; returns the record of a finished one."""
     if fresh:
@@ -84,11 +102,7 @@ def begin_or_go_on(out: Path, work: Path, origin: Mapping[str, Any], *, fresh: b
     else:
         for folder in (out, work):
             run = read_run(folder)
-            if run is not None and (differences := differing(run["origin"], origin)):
-                raise ConfigError(
-                    f"{folder}: made by another run, which differs in {'; '.join(differences)}; give --fresh"
-                    " to replace it, or another --out"
-                )
+            is_same(folder, run and run["origin"], origin, fresh=False)
             if run is not None and "diverged" in run:  # it would diverge again
                 raise ConfigError(f"{folder}: {one_line(str(run['diverged']), 4096)}")
         if finished := read_run(out):
@@ -190,6 +204,11 @@ def hash_config(config: PretrainedConfig) -> str:
     """SHA-256 of a backbone's configuration, except for its origin."""
     parts = {key: value for key, value in config.to_dict().items() if key not in _ORIGIN_KEYS}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def digest_of(identity: Mapping[str, Any]) -> str:
+    """SHA-256 of a model's identity, or of other JSON."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def hash_files(source: Source | None) -> dict[str, str]:

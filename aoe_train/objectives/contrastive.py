@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -37,6 +38,9 @@ class Guide(NamedTuple):
         return is_near
 
 
+Duplicates = Literal["exclude", "positive", "negative"]
+
+
 class ExtraCandidates(NamedTuple):
     """Candidates beyond the papers'; all of them together are GISTEmbed's loss (Eq. 5 to 7)."""
 
@@ -50,8 +54,10 @@ NO_EXTRA_CANDIDATES = ExtraCandidates()
 
 def ibn_part(context: LossContext) -> Loss:
     """The part `ibn`."""
-    tau = context.tau("ibn")
-    return lambda pairs: ibn_loss(*_inputs(pairs, context), tau, _extra_candidates(pairs, context))
+    tau, duplicates = context.tau("ibn"), context.settings.duplicates
+    return lambda pairs: contrastive_loss(
+        *_inputs(pairs, context), tau, _extra_candidates(pairs, context), duplicates=duplicates
+    )
 
 
 def contrastive_part(context: LossContext) -> Loss:
@@ -63,6 +69,7 @@ def contrastive_part(context: LossContext) -> Loss:
         _extra_candidates(pairs, context),
         hard_negatives=settings.hard_negatives,
         symmetric=settings.symmetric,
+        duplicates=settings.duplicates,
     )
 
 
@@ -86,23 +93,6 @@ def _extra_candidates(pairs: Pairs, context: LossContext) -> ExtraCandidates:
     return ExtraCandidates(settings.contrast_anchors, settings.contrast_positives, guide)
 
 
-def ibn_loss(
-    first: Float[Tensor, "anchor dim"],
-    second: Float[Tensor, "candidate dim"],
-    texts: Int[Tensor, "candidate 2"],
-    positive: Bool[Tensor, " anchor"],
-    tau: float,
-    extra: ExtraCandidates = NO_EXTRA_CANDIDATES,
-) -> Float[Tensor, ""]:
-    """In-batch negatives with identical-sentence detection: arXiv Eq. 2, as a mean over the positive pairs.
-
-    The candidates of a positive pair's first text are the second texts of all pairs, whatever their labels,
-    without its `false_negatives`. A repeated row doesn't change its own loss, but its second text counts
-    twice as a negative of others, as in the equation. Without positive pairs, loss and gradient are 0.
-    """
-    return contrastive_loss(first, second, texts, positive, tau, extra)
-
-
 def contrastive_loss(
     first: Float[Tensor, "anchor dim"],
     second: Float[Tensor, "candidate dim"],
@@ -113,21 +103,27 @@ def contrastive_loss(
     *,
     hard_negatives: bool = True,
     symmetric: bool = False,
+    duplicates: Duplicates = "exclude",
 ) -> Float[Tensor, ""]:
-    """Supervised InfoNCE (ACL Eq. 4, SimCSE), as a mean over the positive pairs.
+    """Supervised InfoNCE: arXiv Eq. 2 and ACL Eq. 4, which are the same, as a mean over the positive pairs.
 
-    ACL Eq. 4 and arXiv Eq. 2 are the same formula, so with hard negatives and one direction this is
-    `ibn_loss`.
+    The candidates of a positive pair's first text are the second texts of all pairs, whatever their labels.
+    Its `false_negatives` are left out, or are positives or negatives, by `duplicates`. A repeated row doesn't
+    change its own loss, but its second text counts twice as a negative of others, as in the equations.
+    Without positive pairs, loss and gradient are 0.
     """
     anchors, guide = len(positive), extra.guide
     queries, candidates = unit(first), unit(second)
-    excluded = false_negatives(texts, positive)
+    copies, absent = false_negatives(texts, positive), texts[:, 1] == ABSENT
+    excluded = copies if duplicates == "exclude" else absent.expand_as(copies)
     if guide is not None:
         excluded = excluded | guide.too_near(guide.first, guide.second)
+    also_positive = copies & ~absent if duplicates == "positive" else torch.zeros_like(copies)
     partners = candidates[:anchors]
     blocks = [(queries @ candidates.T, excluded)]
     if not hard_negatives:
         blocks = [(queries @ partners.T, excluded[:, :anchors] | ~positive)]
+        also_positive = also_positive[:, :anchors] & positive
     if extra.anchors:
         excluded = _same_side(texts, positive, 0) | false_negatives(texts[:anchors], positive).T
         if guide is not None:
@@ -138,7 +134,7 @@ def contrastive_loss(
         if guide is not None:
             excluded = excluded | guide.too_near(guide.second[:anchors], guide.second[:anchors])
         blocks.append((partners @ partners.T, excluded))
-    loss = _partner_loss(blocks, positive, tau)
+    loss = _partner_loss(blocks, positive, tau, also_positive)
     if not symmetric:
         return loss
     excluded = false_negatives(texts[:anchors], positive).T | ~positive
@@ -189,10 +185,17 @@ def _partner_loss(
     blocks: list[tuple[Float[Tensor, "anchor _"], Bool[Tensor, "anchor _"]]],
     positive: Bool[Tensor, " anchor"],
     tau: float,
+    also_positive: Bool[Tensor, "anchor _"] | None = None,
 ) -> Float[Tensor, ""]:
-    """Mean of -log softmax of each positive pair's partner among the candidates that aren't excluded."""
+    """Mean of -log softmax of each positive pair's partner among the candidates that aren't excluded.
+
+    Partners are on the diagonal, and where the columns of the first block are `also_positive`.
+    """
     logits = torch.cat([cosines for cosines, _ in blocks], dim=1) / tau
     excluded = torch.cat([mask for _, mask in blocks], dim=1)
-    partner = torch.eye(*excluded.shape, dtype=torch.bool, device=positive.device)
-    losses = logits.masked_fill(excluded & ~partner, -torch.inf).logsumexp(1) - logits.diagonal()
-    return (losses * positive).sum() / positive.sum().clamp_min(1)
+    targets = torch.eye(*excluded.shape, dtype=torch.bool, device=positive.device)
+    if also_positive is not None:
+        targets = targets | F.pad(also_positive, (0, excluded.shape[1] - also_positive.shape[1]))
+    wholes = logits.masked_fill(excluded & ~targets, -torch.inf).logsumexp(1)
+    losses = targets.sum(1) * wholes - (targets * logits).sum(1)
+    return (losses * positive).sum() / (targets.sum(1) * positive).sum().clamp_min(1)

@@ -25,7 +25,7 @@ from aoe_train.objectives.kinds import POSITIVE_SHARE, TeacherInfo
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.pairs import BatchTeachers
 from aoe_train.objectives.settings import RANKED, ObjectiveSettings
-from pairkit.app.errors import ConfigError
+from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.settings import load_settings
 
 if TYPE_CHECKING:
@@ -108,6 +108,12 @@ class _Loss(nn.Module):
         if texts is None:
             texts = torch.arange(rows * columns, device=vectors.device).view(rows, columns)
         pair_labels = None if labels is None or columns > 2 else labels.view(-1).float()
+        if pair_labels is not None and not ((pair_labels >= 0) & (pair_labels <= 1)).all():
+            low, high = pair_labels.min().item(), pair_labels.max().item()
+            raise DataError(
+                f"{type(self).__name__}: found labels from {low:g} to {high:g}; expected 0 to 1: divide them"
+                " by the scale's maximum, such as 5 for STS-B"
+            )
         loss: Tensor = self.objective(vectors, pair_labels, texts, BatchTeachers(guide=guided))["loss"]
         return loss
 

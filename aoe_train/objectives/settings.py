@@ -130,6 +130,9 @@ class ObjectiveSettings(Settings):
     margin: float = Field(default=0.0, ge=0, le=2)
     positive_from: float | None = None  # ibn, contrastive: lowest graded label of a positive
     hard_negatives: bool = True  # contrastive: include negative texts in the candidates
+    # ibn, contrastive: copies of a positive elsewhere in the batch are left out (exclude), positives too, as
+    # in the arXiv paper (positive), or negatives (negative)
+    duplicates: Literal["exclude", "positive", "negative"] = "exclude"
     symmetric: bool = False  # contrastive: also rank the first texts for each second text
     # ibn, contrastive: use other rows' first texts as additional negatives of the first text
     contrast_anchors: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -29,12 +30,14 @@ from aoe_train.searching.folder import (
     read_index,
 )
 from aoe_train.searching.nearest import IndexKind, IndexVectors, Searcher, build, check_kind, nearest
-from aoe_train.searching.text_rows import TextRows, text_hash, with_keys
+from aoe_train.searching.text_rows import TextRows, joined, text_hash, with_keys
 from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.printable import one_line
 from pairkit.app.progress import Listener, Progress
 from pairkit.dataset.parquet import write_parquet
 from pairkit.similarity.bm25 import Bm25
 from pairkit.system.files import whole_folder, write_json
+from pairkit.system.folders import REPLACE, is_same
 
 MANY = 200_000  # rows from which a faiss index is the default
 _RECALL_QUERIES, _RECALL_RANK = 200, 10
@@ -49,6 +52,7 @@ class Indexed(OutputResult):
         out: The folder.
         rows: Number of indexed texts.
         encoded: Number of texts that were encoded now; the other vectors were reused.
+        missing: Number of texts that are only in the earlier index; `remove_missing` removes them.
         empty: Number of rows without text, which were left out.
         dim: Dimensions of a vector.
         kind: The index of vectors: flat or hnsw.
@@ -59,6 +63,7 @@ class Indexed(OutputResult):
     out: Path
     rows: int
     encoded: int
+    missing: int
     empty: int
     dim: int
     kind: IndexKind
@@ -68,10 +73,12 @@ class Indexed(OutputResult):
     def notes(self) -> list[str]:
         """Number of texts, size and recall."""
         left_out = f", {self.empty:,} rows without text left out" if self.empty else ""
+        earlier = f"{self.missing:,} of the texts are not in this input; --remove-missing removes them"
         return [
             f"{self.rows:,} texts, {self.encoded:,} encoded now{left_out};"
             f" {self.bytes / self.rows:,.0f} bytes per text; {self.kind} finds {self.recall:.1%} of the ten"
-            " nearest"
+            " nearest",
+            *([earlier] if self.missing else []),
         ]
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
@@ -93,17 +100,37 @@ def make(
     model: str,
     kind: IndexKind | None,
     quantize: Quantize,
+    remove_missing: bool,
+    fresh: bool,
     show: Listener,
 ) -> Indexed:
     """Write an index; the folder is complete or absent."""
-    chosen: IndexKind = kind or ("hnsw" if len(rows.texts) >= MANY else "flat")
-    check_kind(chosen)
-    hashes = [text_hash(text) for text in rows.texts]
-    # Equal hashes: these are the rows of an index.
-    if HASH in rows.frame.columns and rows.frame[HASH].to_list() != hashes:
-        raise DataError(f"the column {HASH} is reserved for hashes of texts; rename it")
+    if kind is not None:
+        check_kind(kind)
+    frame = _with_hashes(rows)
     probe = embedder.encode([TEXT], embedder.prompts.document)
-    matrix, encoded = _vectors(rows.texts, hashes, embedder, probe, out)
+    earlier, missing = _earlier(out, fresh=fresh), 0
+    if earlier is not None:
+        before = {
+            "model": earlier.about.model,
+            "text columns": earlier.about.text,
+            "vectors": earlier.about.vectors,
+            "kind": earlier.about.kind,
+        }
+        now = {
+            "model": earlier.about.model if same_model(probe, earlier.probe) else f"{model}, other weights",
+            "text columns": list(rows.columns),
+            "vectors": quantize,
+            "kind": kind or earlier.about.kind,
+        }
+        is_same(out, before, now, fresh=False)
+        if not remove_missing:
+            frame, missing = _added(earlier.rows, frame, out)
+    hashes, texts = frame[HASH].to_list(), joined(frame, rows.columns)
+    small = "flat" if earlier is None else earlier.about.kind
+    chosen: IndexKind = kind or ("hnsw" if len(texts) >= MANY else small)
+    check_kind(chosen)
+    matrix, encoded = _vectors(texts, hashes, embedder, earlier)
     about = IndexManifest(
         model=model,
         text=list(rows.columns),
@@ -114,7 +141,7 @@ def make(
         weight=WEIGHTS["bm25"],
     )
     with whole_folder(out) as folder:
-        write_parquet(folder / ROWS, rows.frame.with_columns(pl.Series(HASH, hashes)))
+        write_parquet(folder / ROWS, frame)
         np.save(folder / PROBE, probe, allow_pickle=False)
         ranges = value_ranges([matrix]) if quantize == "int8" else None
         stored = matrix if ranges is None else quantized(matrix, "int8", ranges)
@@ -124,14 +151,14 @@ def make(
         vectors = IndexVectors(stored, ranges)
         show(Progress("index words"))
         (folder / WORDS).mkdir()
-        Bm25(with_keys(rows.frame, rows.texts)).save(folder / WORDS)
+        Bm25(with_keys(frame, texts)).save(folder / WORDS)
         show(Progress(f"index vectors ({chosen})"))
         index = build(vectors, chosen, folder)
         recall = 1.0 if index is None else measure(vectors, Searcher(vectors, index))
         about = about.model_copy(update={"recall": recall})
         write_json(folder / ABOUT, about.model_dump(mode="json"))
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return Indexed(out, about.rows, encoded, rows.empty, about.dim, chosen, recall, size)
+    return Indexed(out, about.rows, encoded, missing, rows.empty, about.dim, chosen, recall, size)
 
 
 def measure(vectors: IndexVectors, searcher: Searcher) -> float:
@@ -144,11 +171,44 @@ def measure(vectors: IndexVectors, searcher: Searcher) -> float:
     return float(hits / max((exact >= 0).sum(), 1))
 
 
+class _Earlier(NamedTuple):
+    """The index that is added to."""
+
+    about: IndexManifest
+    rows: pl.DataFrame
+    vectors: IndexVectors
+    probe: np.ndarray
+
+
+def _earlier(out: Path, *, fresh: bool) -> _Earlier | None:
+    return _Earlier(*read_index(out)) if not fresh and out.exists() and is_index(out) else None
+
+
+def _with_hashes(rows: TextRows) -> pl.DataFrame:
+    hashes = pl.Series(HASH, [text_hash(text) for text in rows.texts], pl.String)
+    # Equal hashes: these are the rows of an index.
+    if HASH in rows.frame.columns and rows.frame[HASH].to_list() != hashes.to_list():
+        raise DataError(f"the column {HASH} is reserved for hashes of texts; rename it")
+    return rows.frame.with_columns(hashes)
+
+
+def _added(there: pl.DataFrame, frame: pl.DataFrame, out: Path) -> tuple[pl.DataFrame, int]:
+    """The rows of an earlier index with other texts, then the new rows; and the number of the former."""
+    kept = there.join(frame, on=HASH, how="anti", maintain_order="left")
+    try:
+        return pl.concat([kept, frame], how="diagonal_relaxed"), kept.height
+    except pl.exceptions.PolarsError as error:
+        raise ConfigError(f"{out}: has columns of other types ({one_line(str(error))}); {REPLACE}") from error
+
+
 def _vectors(
-    texts: Sequence[str], hashes: Sequence[str], embedder: Embedder, probe: np.ndarray, out: Path
+    texts: Sequence[str], hashes: Sequence[str], embedder: Embedder, earlier: _Earlier | None
 ) -> tuple[np.ndarray, int]:
     """Vectors of length 1, float32 (text, dim), and the number of newly encoded ones."""
-    row_of, reused = _earlier_vectors(out, probe)
+    row_of, reused = dict[str, int](), np.empty((0, 0), np.float32)
+    if earlier is not None and earlier.about.vectors == "float32":
+        row_of = {digest: row for row, digest in enumerate(earlier.rows[HASH])}
+        reused = earlier.vectors.rows(slice(None))
     missing = dict.fromkeys(text for text, digest in zip(texts, hashes, strict=True) if digest not in row_of)
     new = reused
     if missing:
@@ -163,18 +223,3 @@ def _vectors(
     for row, (text, digest) in enumerate(zip(texts, hashes, strict=True)):
         matrix[row] = reused[row_of[digest]] if digest in row_of else new[number[text]]
     return matrix, len(missing)
-
-
-def _earlier_vectors(out: Path, probe: np.ndarray) -> tuple[dict[str, int], np.ndarray]:
-    """Rows by hash of the text, and float32 vectors, of an earlier index of the same model.
-
-    A damaged index is ignored, since its error messages ask to build it again.
-    """
-    if out.exists() and is_index(out):
-        try:
-            about, rows, vectors, earlier = read_index(out)
-            if about.vectors == "float32" and same_model(probe, earlier):
-                return {digest: row for row, digest in enumerate(rows[HASH])}, vectors.rows(slice(None))
-        except DataError:
-            pass
-    return {}, np.empty((0, 0), np.float32)

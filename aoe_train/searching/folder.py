@@ -28,7 +28,7 @@ from pairkit.dataset.parquet import read_parquet
 ABOUT, ROWS, WORDS = "index.json", "rows.parquet", "words"
 VECTORS, RANGES, PROBE = "vectors.npy", "ranges.npy", "probe.npy"
 HASH = "sha256"
-_REMEDY = "build the index again"
+_REMEDY = "build the index again with --fresh"
 _Count = Annotated[int, Field(ge=1, le=1 << 40)]
 
 

@@ -238,7 +238,7 @@ class OptimSettings(Settings):
     batch_size: int = Field(default=32, ge=2)
     # batches per optimiser step; rows are only compared within their batch
     accumulation: int = Field(default=1, ge=1)
-    lr: float = Field(default=2e-5, gt=0)  # peak learning rate
+    lr: float = Field(default=5e-5, gt=0)  # peak learning rate
     scheduler: str = "linear"  # learning rate schedule, named as in transformers
     # warm-up of the learning rate: share of the steps, or a number of steps if 1 or more
     warmup: float = Field(default=0.1, ge=0)
@@ -329,8 +329,24 @@ class CardSettings(Settings):
     base_model: str | None = None  # the backbone's Hub id, if it is a local folder
 
 
+def merged(below: Tree, above: Tree) -> Tree:
+    """Merge two trees: `above` overrides `below` key by key; values that aren't tables replace each other."""
+    result = {**below, **above}
+    for key in below.keys() & above.keys():
+        if isinstance(below[key], dict) and isinstance(above[key], dict):
+            result[key] = merged(below[key], above[key])
+    return result
+
+
 AUTO, PAPERS, DOMAIN = "auto", "-paper", "domain"
-_PAPERS = {"optim": OptimSettings().model_dump(exclude={"if_not_better"})}
+_PAPERS: Tree = {
+    "optim": OptimSettings().model_dump(exclude={"if_not_better"}),
+    "batches": {"strategy": "shuffle"},
+}
+_PAPERS_OBJECTIVES: Mapping[str, Tree] = {
+    "angle": {"duplicates": "positive"},
+    "aoe": {"tau": {"angle": 0.05}},
+}
 # A few large steps of the last layers on rows of one domain. Steps, sizes of batches, learning rate, weight
 # mix and parts depend on the rows; see `data/defaults.py`. `benchmarks/domain.py` measures alternatives.
 _DOMAIN: Tree = {
@@ -343,7 +359,10 @@ _DOMAIN: Tree = {
 PRESETS: Mapping[str, Tree] = {
     AUTO: {},
     **{name: {"objective": given.model_dump(exclude_unset=True)} for name, given in OBJECTIVES.items()},
-    **{name + PAPERS: {"objective": given.model_dump(), **_PAPERS} for name, given in OBJECTIVES.items()},
+    **{
+        name + PAPERS: {"objective": merged(given.model_dump(), _PAPERS_OBJECTIVES.get(name, {})), **_PAPERS}
+        for name, given in OBJECTIVES.items()
+    },
     DOMAIN: _DOMAIN,
 }
 
@@ -442,12 +461,3 @@ class TrainSettings(Settings):
         return TrainSettings.model_validate(
             merged(run, {"data": run.get("data", {}) | data, "objective": own.get("objective", {})})
         )
-
-
-def merged(below: Tree, above: Tree) -> Tree:
-    """Merge two trees: `above` overrides `below` key by key; values that aren't tables replace each other."""
-    result = {**below, **above}
-    for key in below.keys() & above.keys():
-        if isinstance(below[key], dict) and isinstance(above[key], dict):
-            result[key] = merged(below[key], above[key])
-    return result

@@ -96,15 +96,16 @@ def stop_signals(*kinds: signal.Signals) -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether one of these signals has come; they don't end the process.
 
     A second SIGINT raises KeyboardInterrupt. Signals that are ignored or have other handlers are left alone,
-    as are all signals outside the main thread, the only one that can handle them.
+    as are all signals outside the main thread, the only one that can handle them. A signal that came too late
+    for a stop is passed on to `signal.default_int_handler` if that is its handler.
     """
-    received = False
+    received: int | None = None
 
     def receive(kind: int, _: object) -> None:
         nonlocal received
-        if received and kind == signal.SIGINT:
+        if received is not None and kind == signal.SIGINT:
             raise KeyboardInterrupt
-        received = True
+        received = kind
 
     is_main = threading.current_thread() is threading.main_thread()
     before = {kind: signal.getsignal(kind) for kind in kinds if is_main}
@@ -112,10 +113,12 @@ def stop_signals(*kinds: signal.Signals) -> Iterator[Callable[[], bool]]:
     for kind in ours:
         signal.signal(kind, receive)
     try:
-        yield lambda: received
+        yield lambda: received is not None
     finally:
         for kind, handler in ours.items():
             signal.signal(kind, handler)
+    if received is not None and signal.getsignal(received) is signal.default_int_handler:
+        raise KeyboardInterrupt
 
 
 class CheckpointCallback(TrainerCallback):

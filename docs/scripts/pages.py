@@ -24,6 +24,8 @@ DOCUMENTS = {
     "benchmarks/README.md": "about/benchmarks.md",
     "data/README.md": "about/data.md",
     "papers/README.md": "about/papers.md",
+    "papers/equations.md": "about/equations.md",
+    "papers/settings.md": "about/settings.md",
 }
 PACKAGES = tuple(dict.fromkeys((*scripts().values(), "pairkit")))
 # Maps files outside of `docs/` to their pages of the site.

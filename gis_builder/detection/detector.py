@@ -114,12 +114,17 @@ def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
     return [row for row in store.repos() if row.name in last.repositories]
 
 
-def explain_thread(store: Store, name: str, settings: DetectSettings) -> tuple[Verdict, str]:
-    """One thread's verdict and its explanation."""
+def parse_issue(name: str) -> IssueRef:
+    """The issue `owner/name#number`."""
     repo, _, number = name.rpartition("#")
     if "/" not in repo or not re.fullmatch(r"[0-9]{1,9}", number):
         raise ConfigError(f"issue = {name}: expected owner/name#number, such as rust-lang/rust#8051")
-    thread = store.thread(IssueRef(repo, int(number)))
+    return IssueRef(repo, int(number))
+
+
+def explain_thread(store: Store, name: str, settings: DetectSettings) -> tuple[Verdict, str]:
+    """One thread's verdict and its explanation."""
+    thread = store.thread(parse_issue(name))
     if thread is None:
         raise ConfigError(f"issue = {name}: not among the issues of {store.path}")
     detector = Detector(store, settings)

@@ -15,7 +15,6 @@ from msgspec.json import Decoder
 from gis_builder.gh_archive import rows as r
 from gis_builder.store import decoding
 from gis_builder.store.decoding import Malformed, Node, decode, stamp
-from gis_builder.store.records import Event
 from gis_builder.trackers import rest_records
 from pairkit.app.errors import DataError
 from pairkit.system.lines import read_lines
@@ -30,11 +29,16 @@ _CHUNK, _CHUNK_BYTES = 10_000, 16 << 20  # rows, and bytes of lines, of a table
 _COMPACT_BYTES, _COMPACT_AGAIN = 96 << 20, 32 << 20
 _MAX_BYTES = 192 << 20  # of an hour's tables, so that a hostile hour does not exhaust a worker's memory
 _FULL = "the hour exceeds the size limit"
+_OLD_LAYOUT = "the layout of 2011 to 2014"
 
 
 class _Head(Node, frozen=True):
     id: decoding.DecimalId
     type: decoding.Word
+
+
+class _Dated(Node, frozen=True):
+    created_at: str
 
 
 class _Repo(Node, frozen=True):
@@ -62,7 +66,7 @@ class _Event(Node, frozen=True):
     actor: rest_records.Account | None = None
 
 
-_HEAD, _EVENT = Decoder(_Head), Decoder(_Event)
+_HEAD, _EVENT, _DATED = Decoder(_Head), Decoder(_Event), Decoder(_Dated)
 
 
 def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
@@ -78,7 +82,23 @@ def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
         tally.broke_off = str(error).removeprefix(f"{path}:{error.row}: ")
     if not tally.lines:
         tally.broke_off = tally.broke_off or "no lines"
+    _check_loss(tally, path)
     yield r.serialise(reader.table(), [tally])
+
+
+def _check_loss(tally: r.HourTally, path: Path) -> None:
+    """Refuse an hour of which most is lost, because its loss would look like an hour without duplicates."""
+    broken = {reason: count for reason, count in tally.broken.items() if reason != _FULL}
+    if broken.get(_OLD_LAYOUT, 0) > tally.issue_events:
+        raise DataError(
+            f"has {_OLD_LAYOUT}, which has no texts of issues; use hours from 2015-01-01 on", path=path
+        )
+    if 2 * sum(broken.values()) > tally.lines:
+        raise DataError(
+            f"{sum(broken.values()):,} of {tally.lines:,} lines are broken, most of them with:"
+            f" {max(broken, key=broken.__getitem__)}; download it again, or remove it to count it as missing",
+            path=path,
+        )
 
 
 def _is_damage(error: DataError) -> bool:
@@ -105,7 +125,7 @@ class _HourReader:
         try:
             rows = self._rows_of(line, _kind_of(line))
         except Malformed as error:
-            self.tally.note_broken(str(error))
+            self.tally.note_broken(_OLD_LAYOUT if _is_old(line) else str(error))
             return
         self.tally.events += 1
         self._rows += rows
@@ -149,16 +169,19 @@ class _HourReader:
         source, action = _source(event), event.payload.action
         issue = rest_records.issue_record(event.repo.name, item)
         rows = [
-            r.bare_row(source, r.REPO, name=event.repo.name),
-            r.issue_row(source, issue, item.author_association),
+            r.row(source, r.REPO, name=event.repo.name),
+            r.row(source, r.ISSUE, issue, changed_at=issue.updated_at, association=item.author_association),
         ]
+        number = issue.number
         if comment is not None:
             own = rest_records.comment_record(comment)
-            rows.append(r.comment_row(source, issue.number, own, comment.author_association))
+            association = comment.author_association
+            rows.append(r.row(source, r.COMMENT, own, number=number, association=association))
         elif action in _ACTIONS:
             reason = issue.state_reason if action == "closed" else None
-            record = Event(action, rest_records.account_name(event.actor), source.at, state_reason=reason)
-            rows.append(r.event_row(source, issue.number, record))
+            values = {"author": rest_records.account_name(event.actor), "created_at": source.event_at}
+            values |= {"action": action, "state_reason": reason}
+            rows.append(r.row(source, r.EVENT, None, number=number, id=source.event_id, **values))
         text = item if comment is None else comment
         self.tally.issue_events += 1
         self.tally.without_association += text.author_association is None
@@ -167,19 +190,26 @@ class _HourReader:
     def _pull_rows(self, event: _Event, number: int | None) -> list[r.Row]:
         if number is None:
             raise Malformed("payload.number: missing")
-        return [r.bare_row(_source(event), r.PULL, number)] if self._is_new(event, number) else []
+        return [r.row(_source(event), r.PULL, number=number)] if self._is_new(event, number) else []
 
     def _member_rows(self, event: _Event) -> list[r.Row]:
         account = event.payload.member or event.actor
         name = rest_records.account_name(account)
         if account is None or name is None or rest_records.is_bot(account) or not self._is_new(event, name):
             return []
-        return [r.bare_row(_source(event), r.MEMBER, name=name)]
+        return [r.row(_source(event), r.MEMBER, name=name)]
 
     def _is_new(self, event: _Event, key: int | str) -> bool:
         count = len(self._seen)
         self._seen.add((event.repo.id, key))
         return len(self._seen) > count
+
+
+def _is_old(line: bytes) -> bool:
+    try:
+        return decode(line, _DATED).created_at < "2015"
+    except Malformed:
+        return False
 
 
 def _kind_of(line: bytes) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
+import stat
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 from pairkit.app.errors import ConfigError, DataError
 
@@ -16,14 +15,6 @@ _HOUR = timedelta(hours=1)
 _FIRST = datetime(2015, 1, 1, tzinfo=UTC)  # earlier events have another schema without texts
 _LAST_COMPLETE = datetime(2025, 5, 23, 23, tzinfo=UTC)  # most hours after it lack events
 _TRAILER = 8  # bytes at the end of a gzip file: checksum and size
-
-
-class HourFile(NamedTuple):
-    """The file of an hour; `identity` depends on its content."""
-
-    hour: str
-    path: Path
-    identity: str
 
 
 def hours_between(text: str) -> list[str]:
@@ -49,30 +40,30 @@ def lacks_events(text: str) -> bool:
     return _ends(text)[1] > _LAST_COMPLETE
 
 
-def hour_files(folder: Path, hours: Sequence[str]) -> list[HourFile]:
-    """The existing files of these hours in a folder."""
-    if not folder.is_dir():
-        raise ConfigError(f"source = {folder}: no such folder; expected one with hours of GH Archive")
-    paths = {hour: folder.resolve() / f"{hour}.json.gz" for hour in hours}
-    files = [
-        HourFile(hour, path, identity)
-        for hour, path in paths.items()
-        if (identity := _identity(path)) is not None
-    ]
-    if not files:
-        raise DataError(f"no files of these hours, such as {hours[0]}.json.gz; check hours", path=folder)
+def hour_files(folder: Path, hours: Sequence[str]) -> dict[str, tuple[Path, str]]:
+    """The existing files of these hours, with their identities; names may have two digits of the hour."""
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    files = {}
+    for hour in hours:
+        for name in (f"{hour}.json.gz", f"{hour[:11]}{hour[11:]:0>2}.json.gz"):
+            if name in names and (identity := identity_of(path := folder.resolve() / name)) is not None:
+                files[hour] = path, identity
+                break
     return files
 
 
-def _identity(path: Path) -> str | None:
+def identity_of(path: Path) -> str | None:
     """Size and last bytes of a file, so that it need not be read; None if there is no file."""
     try:
+        if not stat.S_ISREG((status := path.stat()).st_mode):
+            raise DataError("is a folder, pipe or device; remove it, or put the hour's file there", path=path)
         with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _TRAILER))
-            return f"{size} {file.read().hex()}"
+            file.seek(max(0, status.st_size - _TRAILER))
+            return f"{status.st_size} {file.read().hex()}"
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise DataError(f"not readable ({error.strerror}); fix its permissions", path=path) from error
 
 
 def _ends(text: str) -> tuple[datetime, datetime]:

@@ -124,10 +124,17 @@ class Exclusions:
         return login is not None and f"@{login.lower()}" in self._entries
 
 
-def judge_bucket(files: Sequence[Path], settings: str, excluded: Sequence[str]) -> Iterator[bytes]:
-    """Judge the repositories of a bucket."""
+def judge_bucket(
+    files: Sequence[Path], settings: str, excluded: Sequence[str], earlier: tuple[Path, Path] | None
+) -> Iterator[bytes]:
+    """Judge the repositories of a bucket; `earlier`: a judged bucket, and the keys that changed since."""
     judge = _Judge(ArchiveSettings.model_validate_json(settings), Exclusions(excluded))
-    repos = list(judge.judge(r.read_rows(files)))
+    if earlier is None:
+        repos = list(judge.judge(r.read_rows(files)))
+    else:
+        judged, keys = unpack(earlier[0], Judged), r.read_keys(earlier[1])
+        repos = [repo for repo in judged.repos if r.key_of(repo.repo_id) not in keys]
+        repos += judge.judge(r.read_rows(files, pl.col("key").is_in(keys)))
     repos.sort(
         key=lambda repo: (r.key_of(repo.repo_id), repo.repo_id)
     )  # independent of the number of buckets

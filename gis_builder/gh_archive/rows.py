@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import polars as pl
 
-from gis_builder.store.records import Comment, Event, Issue
+from gis_builder.store.records import Comment, Issue
 from pairkit.dataset.parquet import parquet_bytes, read_notes
 
 KEYS = 1 << 63
@@ -45,8 +45,7 @@ SCHEMA: dict[str, Any] = {
     "title": pl.String,
     "body": pl.String,
 }
-_NOTHING = (None,) * len(SCHEMA)
-_REST = _NOTHING[len(_IDENTITY) + len(_VERSION) :]
+_EMPTY: dict[str, Any] = {**dict.fromkeys(SCHEMA), "number": 0, "id": 0, "name": "", "changed_at": ""}
 _ROW_GROUP = 2048
 _TALLIES = "ledger"  # key in a file's footer
 _MAX_REASONS, _OTHER = 20, "other"  # reasons that are counted separately in an hour, and the name of others
@@ -83,49 +82,14 @@ class Source(NamedTuple):
 
     key: int
     repo_id: int
-    at: str
+    event_at: str
     event_id: int
 
 
-def bare_row(source: Source, kind: str, number: int = 0, name: str = "") -> Row:
-    """The row of a pull request, a repository's name or a member."""
-    return (source.key, source.repo_id, kind, number, 0, name, "", source.at, source.event_id, *_REST)
-
-
-def issue_row(source: Source, issue: Issue, association: str | None) -> Row:
-    """The row of an issue."""
-    return (
-        *(
-            source.key,
-            source.repo_id,
-            ISSUE,
-            issue.number,
-            0,
-            "",
-            issue.updated_at,
-            source.at,
-            source.event_id,
-        ),
-        *(None, issue.author, issue.is_bot, association, issue.created_at, issue.closed_at),
-        *(issue.state, issue.state_reason, issue.labels, issue.title, issue.body),
-    )
-
-
-def comment_row(source: Source, number: int, comment: Comment, association: str | None) -> Row:
-    """The row of a comment."""
-    return (
-        *(source.key, source.repo_id, COMMENT, number, comment.id, "", "", source.at, source.event_id, None),
-        *(comment.author, comment.is_bot, association, comment.created_at, *_NOTHING[:5], comment.body),
-    )
-
-
-def event_row(source: Source, number: int, event: Event) -> Row:
-    """The row of a closing or reopening, identified by the event's id."""
-    return (
-        *(source.key, source.repo_id, EVENT, number, source.event_id, "", "", source.at, source.event_id),
-        *(event.kind, event.actor, None, None, event.created_at, None, None, event.state_reason),
-        *_NOTHING[:3],
-    )
+def row(source: Source, kind: str, record: Issue | Comment | None = None, **values: Any) -> Row:
+    """The row of a record, or of other values; the other columns are empty."""
+    own = {name: getattr(record, name) for name in SCHEMA if hasattr(record, name)}
+    return tuple({**_EMPTY, **source._asdict(), **own, "kind": kind, **values}.values())
 
 
 def table_of(rows: Sequence[Row]) -> pl.DataFrame:
@@ -155,6 +119,17 @@ def read_rows(files: Sequence[Path], where: pl.Expr | None = None) -> pl.DataFra
     """Read the newest rows of files, optionally filtered."""
     rows = pl.scan_parquet(list(files), glob=False) if files else pl.LazyFrame(schema=SCHEMA)
     return newest((rows if where is None else rows.filter(where)).collect())
+
+
+def changed_keys(hours: Sequence[Path]) -> Iterator[bytes]:
+    """Yield the file of the keys of all repositories in these hours."""
+    keys = pl.concat([pl.read_parquet(path, columns=["key"], glob=False).unique() for path in hours])
+    yield parquet_bytes(keys.unique().sort("key"))
+
+
+def read_keys(path: Path) -> set[int]:
+    """Read a file of `changed_keys`."""
+    return set(pl.read_parquet(path, glob=False)["key"])
 
 
 def sort_month(hours: Sequence[Path], first: int, last: int, buckets: int) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from gis_builder.gh_archive.judge import OUTCOMES, Judged, JudgedRepo, pack, unpack
-from gis_builder.gh_archive.maps import FileTask, do
+from gis_builder.gh_archive.maps import FileTask, digest_of, do
 from gis_builder.gh_archive.stored import IssueTextsOnDisk, PairsOnDisk
 from gis_builder.pairing.dataset import Reasons, dropped_frame, reasons_of
 from gis_builder.pairing.negatives import make_negatives, shares
@@ -42,10 +42,11 @@ Owners = dict[str, tuple[tuple[str, int], int]]
 
 
 class _Bucket(NamedTuple):
-    """The ids of a bucket's repositories by name, and the indices of its positives."""
+    """The ids of a bucket's repositories by name, the indices of its positives, and a hash of its content."""
 
     repos: dict[str, int]
     positives: range
+    digest: str
 
 
 @dataclass(slots=True)
@@ -82,7 +83,8 @@ class CombinedBuckets:
             else:
                 self.counts[NAME_TAKEN] += 1
         self.drop(rejected, dropped)
-        self.buckets.append(_Bucket(ids, range(start, len(self.pairs))))
+        digest = digest_of(pack(list(judged.with_duplicates())))
+        self.buckets.append(_Bucket(ids, range(start, len(self.pairs)), digest))
 
     def _add_repo(self, repo: JudgedRepo) -> list[DroppedPair]:
         """Add a repository and its positives; returns the dropped ones."""

@@ -22,6 +22,7 @@ from gis_builder.pairing.dataset import (
     repository_counts,
     row_counts,
 )
+from gis_builder.pairing.results import coverage
 from gis_builder.settings.pairs import SPLITS
 from gis_builder.store.records import IssuePair, IssueRef, IssueText
 from pairkit.app.errors import DataError
@@ -78,7 +79,8 @@ def write_archive(
         positives[split] = rows.filter(pl.col("label") == 1)["place"].to_numpy()
     if not any(map(len, positives.values())):
         raise DataError(
-            "no pairs: these hours contain no duplicate with its original; add hours (dropped.parquet in the"
+            "no pairs: these hours contain no duplicate with its original"
+            f" ({coverage(by_month(hours, tallies))}); add hours (dropped.parquet in the"
             " working folder lists the dropped issues and pairs)",
             path=out,
         )

@@ -34,7 +34,7 @@ from pairkit import AuditReport, __version__, audit
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.parquet import parquet_bytes
 from pairkit.system.files import write_bytes
-from pairkit.system.folders import check_apart, made_there
+from pairkit.system.folders import check_apart, check_file, is_same, made_there
 
 _LOG = logging.getLogger(__name__)
 
@@ -227,14 +227,8 @@ def pair(
 def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, fresh: bool) -> None:
     """Refuse an output folder that contains anything but a dataset of the same repositories and settings."""
     run = made_there(out, "gis")
-    if run is None:
-        return
-    is_same = run.get("settings") == settings and set(run.get("repositories", ())) == set(repos)
-    if not is_same and not fresh:
-        raise ConfigError(
-            f"{out}: contains a dataset with other settings or repositories; give --fresh to replace it,"
-            " or choose another folder"
-        )
+    there = run and {"settings": run.get("settings"), "repositories": sorted(run.get("repositories", ()))}
+    is_same(out, there, {"settings": settings, "repositories": sorted(set(repos))}, fresh=fresh)
 
 
 def checked(out: Path) -> AuditReport:
@@ -259,7 +253,7 @@ RENDERED_COLUMNS: dict[str, type[pl.DataType]] = {
 TICKET_COLUMNS = ("key", "priority")  # only if the store has tickets of other trackers than GitHub
 
 
-def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[str]:
+def render_store(store: Store, out: Path, show: RunDisplay = SILENT, *, fresh: bool = False) -> Counter[str]:
     """Render all issues, including short ones, as in a dataset, and write them to a table."""
     rows: list[tuple[Any, ...]] = []
     counts: Counter[str] = Counter()
@@ -288,7 +282,6 @@ def render_store(store: Store, out: Path, show: RunDisplay = SILENT) -> Counter[
         raise DataError("no issue has a text; import or crawl other issues", path=store.path)
     frame = pl.DataFrame(rows, schema=RENDERED_COLUMNS, orient="row")
     table = parquet_bytes(frame if tickets else frame.drop(TICKET_COLUMNS))
-    if out.exists() and not (out.is_file() and out.read_bytes() == table):
-        raise ConfigError(f"{out}: already exists with other rows; choose another file, or move it away")
+    check_file(out, table, fresh=fresh)
     write_bytes(out, table)
     return counts

@@ -13,7 +13,7 @@ from gis_builder.pairing.secrets import KINDS
 from gis_builder.store.records import GITHUB, DroppedPair, IssuePair, IssueRef, IssueText
 from pairkit.app.errors import DataError
 from pairkit.dataset.card import dataset_card, table
-from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.parquet import read_parquet, write_parquet
 from pairkit.dataset.records import card_files, write_dataset
 from pairkit.similarity.measures import count_long, gap_auc, opening_times
 from pairkit.system.seeded import keyed_hash
@@ -362,6 +362,18 @@ def dropped_frame(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPai
     ]
     rows += [(drop.reason, drop.label, str(drop.first), str(drop.second)) for drop in sorted(dropped)]
     return pl.DataFrame(rows, schema=DROPPED_SCHEMA, orient="row")
+
+
+def dropped_lines(path: Path, issue: IssueRef) -> list[str]:
+    """The reasons in a file of `write_dropped` why an issue, or pairs with it, are not in the dataset."""
+    if not path.exists():
+        return []
+    own = (pl.col("issue1") == str(issue)) | (pl.col("issue2") == str(issue))
+    kinds = {None: "issue rejected", 1: "positive dropped", 0: "negative dropped"}
+    return [
+        f"{kinds[label]} [{reason}]: {' and '.join(filter(None, issues))}"
+        for reason, label, *issues in read_parquet(path).filter(own).iter_rows()
+    ]
 
 
 def write_dropped(path: Path, rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> None:

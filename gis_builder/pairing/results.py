@@ -121,6 +121,40 @@ class Built(_Dataset):
         return f"{self.table()}\n{self._cost()}"
 
 
+def coverage(months: Mapping[str, Mapping[str, Any]]) -> str:
+    """The events and losses of the requested hours."""
+    hours, events = (sum(month[key] for month in months.values()) for key in ("hours", "issue_events"))
+    missing, truncated = (
+        sum(len(month[key]) for month in months.values()) for key in ("missing_hours", "hours_broken_off")
+    )
+    broken = sum(sum(month["broken_lines"].values()) for month in months.values())
+    return (
+        f"{events:,} events of issues in {hours - missing:,} hours; {missing:,} hours missing,"
+        f" {truncated:,} truncated, {broken:,} broken lines"
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class HoursRead(Printed):
+    """Hours of GH Archive whose rows are in the working folder, so that their files can be deleted.
+
+    Attributes:
+        work: The folder with the rows.
+        months: Counts by month over the requested hours: hours, events, broken lines.
+    """
+
+    work: Path
+    months: Mapping[str, Mapping[str, Any]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts by month as one object for scripts."""
+        return {"work": str(self.work), "months": self.months}
+
+    def notes(self) -> list[str]:
+        """The events and losses of all hours."""
+        return [coverage(self.months)]
+
+
 @dataclass(frozen=True, repr=False)
 class ArchiveBuilt(_Dataset):
     """A finished dataset from GH Archive.
@@ -141,24 +175,16 @@ class ArchiveBuilt(_Dataset):
 
     def to_dict(self) -> dict[str, Any]:
         """The result as one flat object for scripts."""
-        return self._counts() | {"hours": self._total("hours")} | self._effort()
+        return (
+            self._counts() | {"hours": sum(month["hours"] for month in self.months.values())} | self._effort()
+        )
 
     def notes(self) -> list[str]:
         """Counts of rejected data by reason, and the coverage of the hours; one line each."""
         return [*_drop_lines(self.statistics, self.work), self._coverage()]
 
     def _coverage(self) -> str:
-        missing = sum(len(month["missing_hours"]) for month in self.months.values())
-        broken = sum(sum(month["broken_lines"].values()) for month in self.months.values())
-        truncated = sum(len(month["hours_broken_off"]) for month in self.months.values())
-        return (
-            f"{self._total('issue_events'):,} events of issues in {self._total('hours') - missing:,}"
-            f" hours; {missing:,} hours missing, {truncated:,} truncated, {broken:,} broken lines;"
-            " audit: no leaks"
-        )
-
-    def _total(self, key: str) -> int:
-        return sum(month[key] for month in self.months.values())
+        return f"{coverage(self.months)}; audit: no leaks"
 
     def __repr__(self) -> str:
         return f"{self.table()}\n{self._coverage()}"

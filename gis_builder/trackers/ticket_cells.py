@@ -107,7 +107,9 @@ _OTHER_KINDS = {
 }
 
 _CLOSED = re.compile(
-    r"(?:closed?|resolved|done|complet(?:ed?)?|solved|verified|fixed|duplicated?|rejected|cancell?ed|merged)"
+    r"(?:closed?|resolved|done|complet(?:ed?)?|solved|verified|fixed|duplicated?|rejected|cancell?ed|merged"
+    r"|geschlossen|erledigt|gelöst|ferm[ée]e?|résolue?|cerrad[oa]|resuelt[oa]|fechad[oa]|resolvid[oa]|chius[oa]"
+    r"|risolt[oa]|zamkni[ęe]t[ye]|gesloten|opgelost|kapalı|закрыта?о?|реш[её]но?|已关闭|已解决|完了|解決済み?|종료|완료)"
     r"(?:[-_ :(].*)?"
 )
 _UNRESOLVED = ("", "none", "unresolved", "open", "reopened")

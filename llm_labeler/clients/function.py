@@ -30,7 +30,7 @@ class FunctionProvider:
     def __init__(self, name: str, settings: LlmSettings, function: LlmFunction | None = None) -> None:
         if function is None:
             raise ConfigError(
-                f"llm {name}: no function; pass one from Python, as llms={{{name!r}: your_function}}"
+                f"llm {name}: no function; pass one from Python, as llm={{{name!r}: your_function}}"
             )
         self.name, self.model = name, settings.model
         self.parameters_text = json.dumps({"kind": "function", "model": settings.model}, sort_keys=True)

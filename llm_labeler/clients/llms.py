@@ -17,7 +17,7 @@ class Llm:
     """One LLM.
 
     Attributes:
-        name: Name for `llms` and `--llms`.
+        name: Name for `llms` and `--llm`.
         kind: Kind of server or `wordnet`.
         model: The server's name of the model.
         base_url: Address of the server; None: the maker's server, or no server.

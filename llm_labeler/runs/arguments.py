@@ -32,7 +32,7 @@ def read_arguments(
     values = dict(arguments)
     entries: dict[str, Any] = {}
     functions: dict[str, LlmFunction] = {}
-    for role in ("llms", "judges"):
+    for role in ("llm", "judges"):
         names = []
         for name, llm in _with_names(values.get(role)):
             names.append(name)
@@ -73,16 +73,16 @@ def _with_names(llms: Any) -> list[tuple[str, Any]]:
     for name, llm in named:
         if llm is not None and not (isinstance(name, str) and _NAME.fullmatch(name)):
             raise ConfigError(
-                f"llms: {name!r:.60} is not a name; expected letters, digits, _ and -: llms={{'mine': …}}"
+                f"llm: {name!r:.60} is not a name; expected letters, digits, _ and -: llm={{'mine': …}}"
             )
         if not (llm is None or callable(llm) or isinstance(llm, Mapping)):
             raise ConfigError(
-                f"llms: {name!r:.60} is {type(llm).__name__}; expected a function from prompt to answer, or"
+                f"llm: {name!r:.60} is {type(llm).__name__}; expected a function from prompt to answer, or"
                 " an entry such as {'kind': 'openai_compatible', …}"
             )
     described = [name for name, llm in named if llm is not None]
     if len({*described}) < len(described):
-        raise ConfigError("llms: two functions have the same name; name them: llms={'one': …, 'two': …}")
+        raise ConfigError("llm: two functions have the same name; name them: llm={'one': …, 'two': …}")
     return named
 
 
@@ -90,6 +90,6 @@ def _element_with_names(llm: Any) -> list[tuple[str, Any]]:
     if isinstance(llm, str):
         parts = [part.strip() for part in llm.split(",")]
         if not all(parts):
-            raise ConfigError(f"llms {llm!r}: expected NAME or NAME,NAME, such as chatgpt,llama")
+            raise ConfigError(f"llm {llm!r}: expected NAME or NAME,NAME, such as chatgpt,llama")
         return [(part, None) for part in parts]
     return [(getattr(llm, "__name__", type(llm).__name__), llm)]

@@ -193,9 +193,9 @@ def judge_pairs(
     check_apart(out, work)
     note = partial(say, quiet=progress is not True)
     if rules_only := [name for name in settings.proposers if settings.llm[name].kind == RULES]:
-        raise ConfigError(f"{rules_only[0]} is a set of rules, which can't judge; name LLMs in --llms")
+        raise ConfigError(f"{rules_only[0]} is a set of rules, which can't judge; name LLMs in --llm")
     if not settings.proposers:
-        raise ConfigError("no LLM is named; give --llms, preferably of several makers")
+        raise ConfigError("no LLM is named; give --llm, preferably of several makers")
     pairs = read_existing_pairs(source, columns, rules, settings.input, settings.seed)
     providers = {name: build(name, settings.llm[name], functions.get(name)) for name in settings.proposers}
     for reason, count in pairs.dropped.items():

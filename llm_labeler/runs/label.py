@@ -306,7 +306,7 @@ def prepare(
 ) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
     """Check the arguments before any call; return the run's record, its sentences and its LLMs."""
     if not settings.proposers:
-        raise ConfigError("no LLM is named; give --llms, such as chatgpt,llama, or wordnet for rules")
+        raise ConfigError("no LLM is named; give --llm, such as chatgpt,llama, or wordnet for rules")
     check_aggregation_can_work(settings)
     template = load_template(settings.prompt, settings.task)
     texts = read_texts(source, columns=columns, settings=settings.input, seed=settings.seed)
@@ -326,7 +326,7 @@ def check_aggregation_can_work(settings: LabelSettings, left_out: Collection[str
     if AGGREGATIONS[aggregation].is_judged and judges_itself:
         raise ConfigError(
             f"aggregation {aggregation}: no LLM judges its own sentences, and {proposers[0]} is the only one,"
-            " so no pair could result; name more --llms or --judges, or use --aggregation=union"
+            " so no pair could result; name more --llm or --judges, or use --aggregation=union"
         )
 
 

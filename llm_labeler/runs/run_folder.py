@@ -17,7 +17,7 @@ from pairkit import __version__
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.parquet import read_parquet, write_parquet
 from pairkit.system.files import write_bytes
-from pairkit.system.folders import made_there
+from pairkit.system.folders import is_same, made_there
 
 _COMMAND = "label"
 _TRIPLET_SETTINGS = (("prompt", "changes"), ("filters", "min_kept"))  # without effect on other tasks
@@ -26,16 +26,15 @@ _TRIPLET_SETTINGS = (("prompt", "changes"), ("filters", "min_kept"))  # without 
 def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
     """Refuse to replace a dataset that was made in another way."""
     existing = made_there(out, _COMMAND, "input")
-    if existing is not None and not fresh and _identity(existing) != _identity(run):
-        raise ConfigError(
-            f"{out}: holds a dataset made from another input, or with other settings or LLMs; give --fresh"
-            " to replace it, or another --out"
-        )
+    is_same(out, existing and _identity(existing), _identity(run), fresh=fresh)
 
 
-def _identity(run: Mapping[str, Any]) -> tuple[Any, ...]:
+def _identity(run: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of run.json that decide whether a dataset may be replaced; version and file name don't."""
-    return run["input"].get("sha256"), run.get("settings"), run.get("llms"), run.get("prompts")
+    return {
+        "input": run["input"].get("sha256"),
+        **{key: run.get(key) for key in ("settings", "llms", "prompts")},
+    }
 
 
 STORE_FILE = "answers.sqlite"

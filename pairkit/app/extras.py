@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from pairkit.app.errors import ConfigError
+from pairkit.app.printable import one_line
 
 _MODULES = {
     "hub": ("datasets",),
@@ -42,6 +43,11 @@ def missing(error: ImportError, what: str, extra: str | None = None) -> ConfigEr
     """The error with the extra to install; None if no extra has the package."""
     module = (error.name or "").partition(".")[0]
     extra = extra or _EXTRA_OF.get(module)
+    if not isinstance(error, ModuleNotFoundError) and (extra or not module):
+        return ConfigError(
+            f"{what} can't use an installed package, probably due to its version ({one_line(str(error))});"
+            f" in an environment of its own: pip install 'aoe-toolkit[{extra or 'train'}]'"
+        )
     if extra is None:
         return None
     return ConfigError(f"{what} needs {module}, which is not installed: pip install 'aoe-toolkit[{extra}]'")

@@ -102,7 +102,7 @@ def _run_or_exit(command: Callable[[], Any]) -> None:
     try:
         try:
             command()
-        except ModuleNotFoundError as error:
+        except ImportError as error:
             raise missing(error, "this command") or error from error
     except PairkitError as error:
         err.print(f"error: {one_line(str(error), None)}", markup=False, style="red")

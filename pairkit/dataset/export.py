@@ -14,12 +14,13 @@ from pairkit.dataset.bad_rows import write_bad_rows
 from pairkit.dataset.columns import as_json
 from pairkit.dataset.records import PairDataset
 from pairkit.system.files import write_text
+from pairkit.system.folders import check_file
 
 FileFormat = Literal["jsonl", "csv"]
 
 
 def export_pairs(
-    dataset: PairDataset, out: Path, file_format: FileFormat, *, raw: bool = False
+    dataset: PairDataset, out: Path, file_format: FileFormat, *, raw: bool = False, fresh: bool = False
 ) -> list[Path]:
     """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV."""
     if file_format not in get_args(FileFormat):
@@ -38,8 +39,7 @@ def export_pairs(
         for split, rows in dataset.splits.items()
     }
     for path, text in texts.items():
-        if path.exists() and not (path.is_file() and path.read_bytes() == text.encode()):
-            raise ConfigError(f"{path}: already exists; choose another folder, or move it away")
+        check_file(path, text.encode(), fresh=fresh)
     for path, text in texts.items():
         write_text(path, text)
     write_bad_rows(out, dataset.bad_rows)

@@ -41,7 +41,7 @@ CREATE TABLE judgements (
 );
 CREATE UNIQUE INDEX one_answer ON judgements (pair_id, person) WHERE NOT undone;
 """
-SCHEMA = Schema("review", 0x5052_5631, 2, _TABLES)  # "PRV1"
+SCHEMA = Schema("review", 0x5052_5631, 2, _TABLES, journal="DELETE")  # "PRV1"
 
 
 class ReviewSettings(Settings):

@@ -161,7 +161,8 @@ class LabelMeaning:
 
 def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[LabelMeaning, LabelsRead]:
     """The common meaning of the labels of several tables; distinct labels are sufficient."""
-    user_values = rules.values or {}
+    no_gold = _NO_GOLD if any(column.classes for column in columns) else {}
+    user_values = {**no_gold, **rules.values} if rules.values else {}
     rest = [_without(column, user_values) for column in columns]
     for column in rest:
         column.refuse(column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}")

@@ -36,7 +36,7 @@ from pairkit.dataset.records import (
     write_dataset,
 )
 from pairkit.similarity.measures import share_long
-from pairkit.system.folders import made_there
+from pairkit.system.folders import is_same, made_there
 
 Conflicts = Literal["error", "drop", "first"]
 
@@ -259,6 +259,9 @@ def _hash(pairs: PairDataset) -> str:
     return digest.hexdigest()
 
 
+_IDENTITY = ("command", "settings", "inputs")
+
+
 def check_out(out: Path | None, run: Mapping[str, Any], sources: Iterable[Source], *, fresh: bool) -> None:
     """Refuse an output folder with other files than a dataset of `pairs`, or with a source."""
     if out is None:
@@ -270,12 +273,12 @@ def check_out(out: Path | None, run: Mapping[str, Any], sources: Iterable[Source
         if out.resolve() in (home, *home.parents):
             raise ConfigError(f"{out}: would replace its source {place}; choose another folder")
     there = made_there(out, "pairs", "inputs")
-    same = there is not None and all(there.get(key) == run[key] for key in ("command", "settings", "inputs"))
-    if there is not None and not same and not fresh:
-        raise ConfigError(
-            f"{out}: has a dataset made from other sources or with other settings; give --fresh"
-            " to replace it, or another folder"
-        )
+    is_same(
+        out,
+        there and {key: there.get(key) for key in _IDENTITY},
+        {key: run[key] for key in _IDENTITY},
+        fresh=fresh,
+    )
 
 
 def write_result(

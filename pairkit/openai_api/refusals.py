@@ -236,7 +236,9 @@ _LIMITS = ("requests", "tokens")
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds to wait, at most `LONGEST_WAIT_S`; None if not stated."""
-    wait_s = _stated_wait({name: text for name, text in headers.items() if len(text) <= _MAX_HEADER}, now)
+    short = {name: text for name, text in headers.items() if len(text) <= _MAX_HEADER}
+    server_time = _moment(short.get("date", ""))  # this machine's clock may be wrong
+    wait_s = _stated_wait(short, now if server_time is None else server_time)
     return None if wait_s is None else min(wait_s, LONGEST_WAIT_S)
 
 
@@ -255,8 +257,13 @@ def _stated_wait(headers: Mapping[str, str], now: float) -> float | None:
 def _after(value: str, now: float) -> float | None:
     if (seconds := _number(value)) is not None:
         return seconds
+    moment = _moment(value)
+    return None if moment is None else max(0.0, moment - now)
+
+
+def _moment(date: str) -> float | None:
     try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - now)
+        return parsedate_to_datetime(date).timestamp()
     except (ValueError, TypeError, IndexError, OverflowError, OSError):
         return None
 

@@ -26,7 +26,7 @@ from pairkit.reports.counts import (
 )
 from pairkit.similarity.measures import COMMON_SHARE, common_words, distinct_words, split_at_words
 from pairkit.system.files import write_text
-from pairkit.system.folders import beside, own_name
+from pairkit.system.folders import beside, check_file, own_name
 
 # Counts that are not whole numbers, with their headings and formats.
 _FORMATS = {"long_share": ("> 512 tokens", ".0%"), "gap_auc": ("AUC of the gap in time", ".4f")}
@@ -87,7 +87,12 @@ def _split_table(counts: Mapping[str, Any], title: str = "", note: str = "") -> 
 
 
 def make_report(
-    dataset: PairDataset, out: Path | None = None, *, seed: int = 42, progress: bool | Listener = True
+    dataset: PairDataset,
+    out: Path | None = None,
+    *,
+    seed: int = 42,
+    fresh: bool = False,
+    progress: bool | Listener = True,
 ) -> Report:
     """Count and write the page; equal input gives equal bytes."""
     page = beside(dataset.source, "report.html") if out is None else out
@@ -98,7 +103,9 @@ def make_report(
     with Display(progress) as show:
         rows = collect_rows(dataset, show)
     counts = count(rows, dataset, seed)
-    write_text(page, _render(own_name(dataset.source), counts, rows, choose_samples(rows, seed)))
+    html = _render(own_name(dataset.source), counts, rows, choose_samples(rows, seed))
+    check_file(page, html.encode(errors="backslashreplace"), fresh=fresh)
+    write_text(page, html)
     return Report(page, counts)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import re
 import socket
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, TextIO, cast
 
 from pairkit.app.errors import ConfigError, RemoteError
 from pairkit.app.extras import needed_for
@@ -35,8 +37,23 @@ def address_of(engine: str, address: str | None) -> str | None:
 class Cluster:
     """A cluster that this process has joined; made by `joined`."""
 
-    def __init__(self, ray: Any) -> None:
-        self.ray = ray
+    def __init__(self, ray: Any, address: str) -> None:
+        self.ray, self._address = ray, address
+
+    def machines(self) -> list[tuple[str, int, int]]:
+        """The id, cores and memory in bytes of each machine that can run calls now."""
+        with self._node_errors():
+            _connect(self._address)  # without its first node, Ray would end this process after a minute
+            nodes = [(node["NodeID"], node["Resources"]) for node in self.ray.nodes() if node["Alive"]]
+        return [
+            (node, int(own.get("CPU", 0)), int(own.get("memory", 0)))
+            for node, own in nodes
+            if own.get("CPU", 0) >= 1
+        ]
+
+    def on(self, node: str, *, soft: bool = False) -> Any:
+        """The strategy for calls on this machine; if `soft`, also on others if it is lost."""
+        return self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=soft)
 
     def begun(self, remote: Callable[..., Any], *arguments: Any) -> Any:
         """Start a call by its `.remote` and return its reference."""
@@ -70,7 +87,7 @@ class Cluster:
             raise
         except (OSError, exceptions.LocalRayletDiedError, exceptions.RaySystemError) as error:
             raise RemoteError(
-                "the Ray node on this machine has ended; start it with"
+                "the cluster's first Ray node, or the one on this machine, has ended; start it with"
                 " `ray start`, and run the same command again to continue"
             ) from error
 
@@ -88,18 +105,43 @@ def joined(address: str) -> Iterator[Cluster]:
             f"address = {address}: no Ray cluster can be joined there ({error}); {_START}"
         ) from error
     try:
-        yield Cluster(ray)
+        with redirect_stdout(cast(TextIO, _WithoutRay(sys.stdout))):
+            yield Cluster(ray, address)
     finally:
         ray.shutdown()
 
 
+class _WithoutRay:
+    """A stream without what Ray's threads print, such as the state of a machine that was lost."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        is_rays = threading.current_thread().name.startswith("ray_")
+        return len(text) if is_rays else self._stream.write(text)
+
+
 def _check_answers(address: str) -> None:
     """Check that something listens, as Ray waits for minutes."""
-    match = _ADDRESS.fullmatch(address)
-    if match is None:
+    if _ADDRESS.fullmatch(address) is None:
         raise ConfigError(f"address = {address}: expected HOST:PORT, such as 10.0.0.1:6379")
     try:
-        with socket.create_connection((match[1], int(match[2])), _CONNECT_S):
-            pass
+        _connect(address)
     except (OSError, OverflowError, UnicodeError) as error:
         raise ConfigError(f"address = {address}: no Ray cluster answers there ({error}); {_START}") from error
+
+
+def _connect(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
+
+
+def this_node() -> str:
+    """The id of the machine, in a call on a cluster."""
+    import ray
+
+    return str(ray.get_runtime_context().get_node_id())

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import open_own, write_errors
@@ -28,6 +29,7 @@ class Schema:
     application: int  # SQLite's application_id
     version: int
     tables: str  # CREATE statements
+    journal: Literal["WAL", "DELETE"] = "WAL"  # with DELETE each commit is in the file itself, not beside it
 
 
 @contextmanager
@@ -51,7 +53,7 @@ def database_errors(path: Path) -> Iterator[None]:
         raise DataError(f"not usable ({error}): move it away and run again", path=path) from error
 
 
-def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+def connect(path: Path, *, read_only: bool = False, journal: str = "WAL") -> sqlite3.Connection:
     """A connection in autocommit mode."""
     mode = "ro" if read_only else "rw"
     connection = sqlite3.connect(
@@ -59,7 +61,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     )
     connection.execute("PRAGMA busy_timeout = 10000")
     if not read_only:
-        if _is_shared(path):  # a write-ahead log needs shared memory
+        if _is_shared(path) or journal == "DELETE":  # a write-ahead log needs shared memory
             connection.execute("PRAGMA journal_mode = DELETE")
         else:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -86,7 +88,7 @@ def open_database(path: Path, schema: Schema, *, create: bool, absent: str) -> s
     if create:
         _touch_private(path)
     with database_errors(path):
-        connection = connect(path)
+        connection = connect(path, journal=schema.journal)
         try:
             prepare(connection, path, schema, create=create)
         except BaseException:

@@ -17,7 +17,8 @@ from pairkit.app.errors import ConfigError, PairkitError
 from pairkit.app.printable import half_escaped
 
 _RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # polars, safetensors and tokenizers
-_TORCH_ERROR = re.compile(r"inline_container\.cc|PytorchStreamWriter")  # hides the system's error
+# Errors of torch and numpy that hide the system's.
+_HIDING_ERROR = re.compile(r"inline_container\.cc|PytorchStreamWriter|\d requested and \d+ written")
 
 
 @contextmanager
@@ -28,12 +29,12 @@ def write_errors(path: Path) -> Iterator[None]:
     except PairkitError:
         raise
     except Exception as error:
-        if isinstance(error, OSError):
+        if _HIDING_ERROR.search(str(error)):
+            reason = "most likely no space left on device"
+        elif isinstance(error, OSError):
             reason = str(error.strerror or error)
         elif rust := _RUST_ERROR.search(str(error)):
             reason = os.strerror(int(rust[1]))
-        elif _TORCH_ERROR.search(str(error)):
-            reason = "most likely no space left on device"
         else:
             raise
         raise ConfigError(

@@ -14,7 +14,9 @@ from pairkit.system.files import open_own, write_errors
 from pairkit.system.lines import parse_json, read_whole
 
 LOCK_FILE = "lock"
+REPLACE = "give --fresh to replace it, or another --out"
 _MAX_JSON_BYTES = 64 << 20
+_MOST_SHOWN = 5  # differences
 
 
 def work_beside(out: Path) -> Path:
@@ -118,6 +120,27 @@ def held_folder(folder: Path, remedy: str) -> Iterator[None]:
         except OSError as error:
             raise ConfigError(f"{folder}: {remedy}") from error
         yield
+
+
+def is_same(out: Path, there: Mapping[str, Any] | None, now: Mapping[str, Any], *, fresh: bool) -> bool:
+    """Whether `out` has the result of these inputs and settings; without `fresh`, others are refused.
+
+    `there` are those of the finished result; None if there is none.
+    """
+    if there is None or fresh:
+        return False
+    if differences := differing(there, now):
+        raise ConfigError(
+            f"{out}: made from other inputs or with other settings: {'; '.join(differences[:_MOST_SHOWN])};"
+            f" {REPLACE}"
+        )
+    return True
+
+
+def check_file(path: Path, data: bytes, *, fresh: bool) -> None:
+    """Refuse to replace a file with other content, unless `fresh`."""
+    if path.is_dir() or (path.exists() and not fresh and path.read_bytes() != data):
+        raise ConfigError(f"{path}: already exists with other content; {REPLACE}")
 
 
 def differing(saved: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 LOOPBACK = "127.0.0.1"
+_LAST_PORT = 65_535
 _JSON = b"application/json"
 _MAX_DIGITS = 12  # of a content length
 PAGE_HEADERS = {
@@ -43,6 +44,8 @@ class RefusedError(Exception):
 
 def bound(host: str, port: int) -> socket.socket:
     """A listening socket."""
+    if not 0 <= port <= _LAST_PORT:  # getaddrinfo takes the remainder
+        raise ConfigError(f"port {port}: expected 0 (any free one) to {_LAST_PORT} (--port, port=)")
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # asyncio sets TCP_NODELAY only if the protocol is given; without it, each response takes 40 ms.

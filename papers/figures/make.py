@@ -21,6 +21,7 @@ from pairkit.system.folders import check_only, check_place, read_own
 from papers.figures.draw_curves import draw_curves
 from papers.figures.draw_densities import draw_densities
 from papers.figures.draw_halves import draw_halves
+from papers.figures.draw_pairs import count_pairs, draw_pairs
 from papers.figures.halves import Halves, Zone, halves
 from papers.figures.numbers import Pairs, cosine_axis, cosine_densities, gold_scores, read_curves
 from papers.figures.style import paper_style, write_figure
@@ -28,9 +29,9 @@ from papers.figures.style import paper_style, write_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KINDS = ("densities", "halves", "curves")
+KINDS = ("densities", "halves", "curves", "pairs")
 RECORD_FILE = "figures.json"
-_FIGURE = re.compile(r"(curves|densities|halves[A-Za-z0-9._-]*)\.(png|svg)")
+_FIGURE = re.compile(r"(curves|densities|pairs|halves[A-Za-z0-9._-]*)\.(png|svg)")
 _DIGITS = 12  # of a cosine; the digits after them are rounding errors, which would break ties
 
 
@@ -54,12 +55,14 @@ class Request:
             raise ConfigError(f"--saturation {self.saturation:g}: expected more than 0 and less than 1")
         if self.data is None and self.kind not in ("curves", "all"):
             raise ConfigError(f"--kind {self.kind} needs --data, pairs with gold scores")
+        if not self.models and self.kind != "pairs":
+            raise ConfigError(f"--kind {self.kind} needs --model; only the kind pairs has none")
 
     @property
     def titles(self) -> dict[str, str]:
         """The models by title: the end of the path, as long as needed to be unique."""
         parts = [re.split(r"[/\\]", model.rstrip("/\\")) for model in self.models]
-        for length in range(1, max(map(len, parts))):
+        for length in range(1, max(map(len, parts), default=1)):
             names = ["/".join(path[-length:]) for path in parts]
             if len(set(names)) == len(names):
                 return dict(zip(names, self.models, strict=True))
@@ -82,10 +85,14 @@ def make_figures(request: Request, out: Path, say: Callable[[str], None] = print
             "data": request.data,
             "left_out": left_out,
         }
-        if request.data is not None and request.kind != "curves":
+        if request.data is not None and request.kind not in ("curves", "pairs"):
             _draw_vectors(request, record, figures, say)
         elif request.kind == "all":
-            left_out["densities and halves"] = "need --data, pairs with gold scores"
+            left_out["densities, halves and pairs"] = "need --data, pairs with gold scores"
+        if request.data is not None and request.wants("pairs"):
+            counts = count_pairs(pairkit.read(request.data))
+            record["pairs"] = counts.numbers()
+            figures["pairs"] = draw_pairs(counts, Path(request.data).name)
         curves = {}
         for name, model in request.titles.items() if request.wants("curves") else ():
             with _note_failure(request, f"curves of {name}", left_out):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _METHODS = {
     "angle-phase": "objectives:Phase",
     "consert": "consert:ConSert",
+    "consert-joint": "consert:ConSertJoint",
     "ct": "ct:ContrastiveTension",
     "diffcse": "diffcse:DiffCse",
     "ibn-angle-emb": "objectives:ibn_of_rows",

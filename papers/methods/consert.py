@@ -1,10 +1,14 @@
-"""ConSERT (Yan et al., ACL 2021, arXiv 2105.11741), the unsupervised variant.
+"""ConSERT (Yan et al., ACL 2021, arXiv 2105.11741), unsupervised or with labels ("joint").
 
 The loss (NT-Xent, Section 3 there): each of the two views r of a text has to find the other one among all 2N
 views of the batch. It is the mean of -log(exp(cos(r_i, r_j) / tau) / sum over k != i of
 exp(cos(r_i, r_k) / tau)), with tau = 0.1. The views are the paper's best pair: one has its tokens in random
 order (token shuffling), the other lacks a fifth of the features of its token embeddings (feature cutoff).
 Dropout is off.
+
+With labels, 0.15 of this loss is added to the cross-entropy of Sentence-BERT's classifier on (u, v, |u - v|).
+Differences from the paper: two classes, as neutral rows are left out, and no further training on unlabelled
+texts ("joint-unsup"), which the papers' figure includes.
 """
 
 from __future__ import annotations
@@ -14,8 +18,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
 
-from papers.methods.base import Method, OrdinaryTokens, text_of_token
+from papers.methods.base import IGNORED, Method, OrdinaryTokens, text_of_token
+from papers.methods.infersent import classes
 from papers.methods.objectives import ibn_angle_emb
 
 if TYPE_CHECKING:
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
 
 _TAU = 0.1
 _CUT = 0.2
+_SHARE = 0.15  # weight of the contrast beside the classifier
 
 
 class ConSert(Method):
@@ -47,6 +55,28 @@ class ConSert(Method):
                 second = batch.vectors(model)
         all_positive = torch.ones_like(batch.texts, dtype=torch.bool)
         return {"loss": ibn_angle_emb(first.float(), second.float(), all_positive, _TAU)}
+
+
+class ConSertJoint(ConSert):
+    """Also classifies pairs."""
+
+    lr = 2e-5
+    kinds = "binary", "triplet"
+
+    def begin(self, encoder: Encoder, kind: str) -> None:
+        """See `TextObjective`."""
+        super().begin(encoder, kind)
+        self.classifier = nn.Linear(3 * encoder.model.dim, 2)
+
+    def forward(self, model: Any, batch: TextBatch) -> dict[str, Tensor]:
+        """See `TextObjective`."""
+        vectors = batch.vectors(model).float()
+        premises, hypotheses = batch.rows[:, :1], batch.rows[:, 1:]
+        u, v = vectors[premises.expand_as(hypotheses)], vectors[hypotheses.clamp_min(0)]
+        logits = self.classifier(torch.cat([u, v, (u - v).abs()], dim=-1)).flatten(0, 1)
+        labels = classes(hypotheses, batch.labels).flatten()
+        contrast = super().forward(model, batch)["loss"]
+        return {"loss": cross_entropy(logits, labels, ignore_index=IGNORED) + _SHARE * contrast}
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
 from papers.reproduce.recipe import NO_DEV
+from papers.suites.mteb import MTEB
 
 if TYPE_CHECKING:
     from papers.reproduce.recipe import Recipe, Scale, Tree
@@ -28,11 +29,13 @@ def list_actions(recipe: Recipe, scale: Scale) -> list[str]:
 def _outside_sources(recipe: Recipe, scale: Scale) -> Iterator[str]:
     """Models and data that are not in --data-dir."""
     at = recipe.at(scale)
-    sources = [at.backbone, at.source.train, at.source.dev, *(column.data for column in at.evaluate)]
+    sources = [at.backbone, *at.source.train, at.source.dev, *(column.data for column in at.evaluate)]
+    sources += [MTEB for column in at.evaluate if column.suite == MTEB]  # it downloads its tasks' data
     for row in recipe.runs:
         sources += [
             row.backbone,
             row.at(scale).backbone,
+            *row.at(scale).data,
             *row.options.values(),
             *row.at(scale).options.values(),
             *(texts.of for texts in (row.texts, row.whiten, row.flow) if texts),

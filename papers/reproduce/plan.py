@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pairkit.app.errors import ConfigError
 from papers.methods import method
-from papers.reproduce.recipe import SMOKE_SETTINGS, Recipe, Row, Scale
+from papers.reproduce.recipe import SMOKE_SETTINGS, Recipe, Row, RowAtScale, Scale
 
 if TYPE_CHECKING:
-    from papers.reproduce.recipe import Texts, Tree, Whiten
+    from papers.reproduce.recipe import AtScale, Source, Texts, Tree, Whiten
 
 _NOT_FOR_ALL = ("seed", "preset")  # rows and runs differ in these, so --set refuses them
 
@@ -27,6 +27,7 @@ class Run:
     backbone: str
     train: bool
     settings: Tree
+    source: Source
     texts: Texts | None = None
     method: str | None = None
     options: Mapping[str, str] | None = None
@@ -70,10 +71,9 @@ def plan(
     rows = [row for row in recipe.runs if not only or row.name in only]
     skipped = {row.name: reason for row in rows if (reason := row.at(scale).skip)}
     overrides = [_parse_assignment(text) for text in assignments]
-    layers = recipe.settings, at.settings
     runs = [
         # A row without randomness has one run, for whichever seeds.
-        _run(row, scale, folders, layers, seed if row.learns else at.seeds[0], overrides, at.backbone)
+        _run(row, recipe, scale, folders, seed if row.learns else at.seeds[0], overrides)
         for index, seed in enumerate(seeds or at.seeds)
         for row in rows
         if row.name not in skipped and (row.learns or index == 0)
@@ -120,15 +120,9 @@ def _parse_assignment(text: str) -> Tree:
 
 
 def _run(
-    row: Row,
-    scale: Scale,
-    folders: Folders,
-    layers: Sequence[Tree],
-    seed: int,
-    overrides: Sequence[Tree],
-    backbone: str,
+    row: Row, recipe: Recipe, scale: Scale, folders: Folders, seed: int, overrides: Sequence[Tree]
 ) -> Run:
-    own = row.at(scale)
+    at, own = recipe.at(scale), row.at(scale)
     options = {name: folders.fill(value) for name, value in {**row.options, **own.options}.items()}
     try:
         objective: Any = None if row.method is None else method(row.method, **options)
@@ -137,17 +131,30 @@ def _run(
     # A fixed preset, because `auto` depends on the data; methods have their own objective.
     defaults: Tree = {"preset": "angle-paper"}
     if hasattr(objective, "lr"):
-        defaults = {"preset": "auto", "optim": {"lr": objective.lr}, "encoder": objective.encoder}
-    settings = merged(defaults, *layers, row.settings, own.settings, {"seed": seed}, *overrides)
+        defaults = {"preset": "auto", "optim": {"lr": objective.lr}}
+    # How the scale's backbone makes vectors is not for other backbones, nor for methods with a pooling.
+    own_backbone = own.backbone or row.backbone
+    of_scale = {**at.settings, "encoder": {}} if own_backbone else at.settings
+    of_method = {"encoder": getattr(objective, "encoder", {})}
+    last = {"seed": seed if row.seed is None else row.seed}
+    layers = defaults, recipe.settings, of_scale, of_method, row.settings, own.settings, last, *overrides
     return Run(
         row.name,
         seed,
-        folders.fill(own.backbone or row.backbone or backbone),
+        folders.fill(own_backbone or at.backbone),
         row.train,
-        settings,
+        merged(*layers),
+        _source(at, own, folders),
         row.texts,
         row.method,
         options,
         row.whiten,
         row.flow,
     )
+
+
+def _source(at: AtScale, row: RowAtScale, folders: Folders) -> Source:
+    """The training data of a row."""
+    own = {"train": row.data, "labels": row.labels} if row.data else {}
+    source = at.source.model_copy(update=own)
+    return source.model_copy(update={"train": tuple(map(folders.fill, source.train))})

@@ -5,18 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import printable
 from pairkit.app.settings import Settings, load_settings
 from pairkit.dataset.labels import LabelValues
+from papers.suites.published import published_row
 
 Scale = Literal["smoke", "small", "full"]
 Tree = dict[str, Any]
 
 _FOLDER = Path(__file__).parents[1] / "recipes"
 _SMOKE_ROWS = 128
+_SMOKE_TASK = {"sts": ("STS-B",), "transfer": ("TREC",), "nli": ("SNLI-from-dev",)}  # one of a suite
 SMOKE_SETTINGS = ("optim.epochs=1", "optim.evaluations=1")
 NO_DEV = "none"
 _MAX_CHARACTERS = 1000  # of a name, a path or an argument
@@ -32,12 +34,23 @@ def _line(text: str) -> str:
 
 
 Line = Annotated[str, AfterValidator(_line)]
+Lines = Annotated[
+    tuple[Line, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+]
+
+
+def _published(value: object) -> object:
+    """Replace the name of a published row by its scores."""
+    try:
+        return published_row(value) if isinstance(value, str) else value
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
 
 
 class Source(Settings):
     """Training data. In its strings {data} is --data-dir and {work} a folder of the recipe."""
 
-    train: Line  # file, folder or Hub id
+    train: Lines = Field(min_length=1)  # files, folders or Hub ids; several are joined
     dev: Line | None = None  # dev set; unset: the validation split, if any; "none": no dev set
     labels: LabelValues | None = None  # value of each label in both: a number or "skip"
     prepare: tuple[tuple[Line, ...], ...] = ()  # commands of gis and label that make the data
@@ -47,7 +60,7 @@ class Source(Settings):
 class Column(Settings):
     """A test set that every model is scored on: one column per task."""
 
-    suite: Line  # a suite of `aoe evaluate`, or `pairs`
+    suite: Line  # a suite of `aoe evaluate` or `papers evaluate`, `pairs` or `mteb`
     tasks: tuple[Line, ...] = ()  # tasks of the suite; unset: all
     metric: Line = "spearman"  # metric that the table shows
     data: Line | None = None  # pairs or a pair dataset, for `pairs` and `gis`; unset: --data-dir
@@ -82,6 +95,8 @@ class RowAtScale(Settings):
     backbone: Line | None = None
     settings: Tree = Field(default_factory=dict)  # override those of the row
     options: dict[str, str] = Field(default_factory=dict)  # override those of the row
+    data: Lines = ()  # training data, such as {data}/a.tsv; unset: that of the scale
+    labels: LabelValues | None = None  # value of each label in `data`
     skip: Line | None = None  # reason to skip the row
 
 
@@ -110,10 +125,12 @@ class Row(Settings):
     options: dict[str, str] = Field(default_factory=dict)  # arguments of the method
     whiten: Whiten | None = None  # score whitened vectors
     flow: Texts | None = None  # score the output of a flow that is fitted to these texts
-    backbone: Line | None = None  # unset: that of the scale
+    backbone: Line | None = None  # unset: that of the scale, with its encoder settings
+    seed: int | None = None  # train each run with this seed; unset: each with its own
     settings: Tree = Field(default_factory=dict)  # override those of the recipe
     scales: dict[Scale, RowAtScale] = Field(default_factory=dict)
-    paper: dict[str, float] = Field(default_factory=dict)  # published score in each column, times 100
+    # published score in each column, times 100; or the name of a row, such as "AoE, Table 1: USE"
+    paper: Annotated[dict[str, float], BeforeValidator(_published)] = Field(default_factory=dict)
 
     @property
     def learns(self) -> bool:
@@ -132,6 +149,7 @@ class Recipe(Settings):
     title: Line
     paper: Line  # paper and number of the table
     about: str  # what the table shows
+    compare: Line | None = None  # test the difference of each row from this row, over the seeds
     settings: Tree = Field(default_factory=dict)  # of all rows, as in `aoe train --config`
     runs: tuple[Row, ...] = Field(min_length=1)
     scales: dict[Scale, AtScale]
@@ -141,6 +159,8 @@ class Recipe(Settings):
         names = [row.name for row in self.runs]
         if len({slug(name) for name in names}) < len(names):
             raise ValueError(f"two runs have the same or similar names; found {', '.join(names)}")
+        if self.compare not in (None, *names):
+            raise ValueError(f"compare: no row {self.compare!r}; expected {', '.join(names)}")
         return self
 
     def at(self, scale: Scale) -> AtScale:
@@ -155,11 +175,12 @@ class Recipe(Settings):
 def _smoke(small: AtScale) -> AtScale:
     source = small.source.model_copy(update={"rows": min(_SMOKE_ROWS, small.source.rows or _SMOKE_ROWS)})
     first = small.evaluate[0]
+    tasks = first.tasks[:1] or _SMOKE_TASK.get(first.suite, ())
     return small.model_copy(
         update={
             "source": source,
             "seeds": small.seeds[:1],
-            "evaluate": (first.model_copy(update={"tasks": first.tasks[:1] or first.tasks, "mean": False}),),
+            "evaluate": (first.model_copy(update={"tasks": tasks, "mean": False}),),
         }
     )
 

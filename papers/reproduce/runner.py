@@ -30,7 +30,7 @@ from papers.reproduce.training_data import TrainingData, training_data
 if TYPE_CHECKING:
     from papers.methods.base import Encode, Method
     from papers.reproduce.plan import Folders, Run
-    from papers.reproduce.recipe import AtScale, Texts
+    from papers.reproduce.recipe import AtScale, Source, Texts
     from papers.reproduce.scoring import Scoring
 
 
@@ -109,7 +109,7 @@ class Runner:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _train(self, run: Run) -> dict[str, Any]:
-        data = self._training_data(run.texts)
+        data = self._training_data(run.texts, run.source)
         labels = {} if data.labels is None else {"data.labels": dict(data.labels)}
         trained = aoe_train.train(
             data.train,
@@ -156,19 +156,23 @@ class Runner:
         return run.backbone
 
     def _texts(self, texts: Texts) -> list[str]:
-        (frame,) = read_rows(self._training_data(texts).train).splits.values()
+        (frame,) = read_rows(self._training_data(texts, self.at.source).train).splits.values()
         return list(frame["text"])
 
-    def _training_data(self, texts: Texts | None) -> TrainingData:
-        name = repr(texts)
+    def _training_data(self, texts: Texts | None, source: Source) -> TrainingData:
+        name = repr((texts, source))
         if name not in self._data:
-            self._data[name] = training_data(self.at.source, self.folders, texts)
+            self._data[name] = training_data(source, self.folders, texts)
         return self._data[name]
 
     def _inputs(self, run: Run) -> dict[str, Any]:
         """Everything that the scores of a run depend on."""
-        data = self._training_data(run.texts) if run.train else None
-        fitted = [self._training_data(texts).train for texts in (run.whiten, run.flow) if texts is not None]
+        data = self._training_data(run.texts, run.source) if run.train else None
+        fitted = [
+            self._training_data(texts, self.at.source).train
+            for texts in (run.whiten, run.flow)
+            if texts is not None
+        ]
         sources = [data.train, data.dev] if data else []
         return {
             "backbone": {run.backbone: self._file_hashes(run.backbone)},

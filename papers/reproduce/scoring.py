@@ -11,12 +11,14 @@ import numpy as np
 import aoe_train
 from pairkit.app.errors import ConfigError, DataError
 from papers import suites
+from papers.suites.mteb import MTEB, evaluate_mteb
+from papers.suites.published import MEAN
 
 if TYPE_CHECKING:
     from papers.reproduce.plan import Folders
     from papers.reproduce.recipe import Column
 
-MEAN, RESERVED = "mean", "dev"
+RESERVED = "dev"
 PAIRS = "pairs"  # any pairs with labels, instead of a suite
 _FAST = PAIRS, "sts", "gis"  # suites that are cheap to score with random vectors
 
@@ -32,7 +34,9 @@ class Scoring:
                 tasks = list(self._tasks(column, _random_vectors))
                 self._scores(column, tasks)
                 self.titles += [column.name or name for name, _ in tasks]
-                self.titles += [MEAN] if column.mean else []
+            elif column.suite in suites.SUITES:
+                self.titles += column.tasks or suites.SUITES[column.suite].tasks
+            self.titles += [MEAN] if column.mean else []
         for title in self.titles:
             if self.titles.count(title) > 1 or title == RESERVED:
                 raise ConfigError(f"two columns would be named {title!r}; set different names")
@@ -42,6 +46,10 @@ class Scoring:
         scores: dict[str, float] = {}
         overlap: dict[str, int] = {}
         for column in self._columns:
+            if column.suite == MTEB:
+                found = evaluate_mteb(model, column.tasks)
+                scores |= found | ({MEAN: fmean(found.values())} if column.mean else {})
+                continue
             tasks = list(self._tasks(column, model))
             scores |= self._scores(column, tasks)
             overlap |= {column.name or name: each.overlap.rows for name, each in tasks if each.overlap}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
+
+from scipy.stats import ttest_rel
 
 from pairkit.dataset.card import table
 
@@ -19,8 +22,10 @@ def summary(recipe: Recipe, records: Sequence[Record], titles: Sequence[str]) ->
     """The rows of the table: name, number of seeds, and for each column mean, deviation and published score.
 
     Columns are ordered as in `titles`, parts after their whole. Scores are times 100. The deviation is that
-    of a sample, None for a single seed.
+    of a sample, None for a single seed. `p` is that of a paired t-test of the last column against the row
+    `recipe.compare`, over the seeds of both.
     """
+    by_row = {row.name: [record for record in records if record.row == row.name] for row in recipe.runs}
     return [
         {
             "row": row.name,
@@ -29,11 +34,12 @@ def summary(recipe: Recipe, records: Sequence[Record], titles: Sequence[str]) ->
                 column: {**_spread(values), "paper": row.paper.get(column)}
                 for column, values in _columns(own, titles).items()
             },
+            "p": _p_value(own, by_row.get(recipe.compare or "", []), titles),
             "training_s": round(fmean(record.seconds for record in own), 1),
             "overlap": own[0].overlap,
         }
         for row in recipe.runs
-        if (own := [record for record in records if record.row == row.name])
+        if (own := by_row[row.name])
     ]
 
 
@@ -44,10 +50,12 @@ def markdown(recipe: Recipe, result: Mapping[str, Any]) -> str:
     columns = sorted(
         dict.fromkeys(column for row in rows for column in row["figures"]), key=lambda column: column != DEV
     )
+    tested = recipe.compare if any(row["p"] is not None for row in rows) else None
     lines = [
         [
             row["row"],
             *(_cell(row["figures"].get(column)) for column in columns),
+            *([] if tested is None else ["" if row["p"] is None else f"{row['p']:.2g}"]),
             str(row["seeds"]),
             f"{row['training_s']:,.0f}",
         ]
@@ -60,10 +68,11 @@ def markdown(recipe: Recipe, result: Mapping[str, Any]) -> str:
         f" in brackets the published score ({recipe.paper}), with the paper's backbone and data."
         + (f" {result['about']}" if result["about"] else ""),
         *([f"Changed: {', '.join(result['changed'])}."] if result["changed"] else []),
-        table(["run", *columns, "seeds", "training s"], lines),
+        table(["run", *columns, *([] if tested is None else ["p"]), "seeds", "training s"], lines),
+        "" if tested is None else f"p: paired t-test of {columns[-1]} against {tested} over the seeds.",
         "\n".join(_notes(recipe, result)),
     ]
-    return "\n\n".join(sections).rstrip() + "\n"
+    return "\n\n".join(filter(None, sections)).rstrip() + "\n"
 
 
 def _notes(recipe: Recipe, result: Mapping[str, Any]) -> list[str]:
@@ -75,6 +84,17 @@ def _notes(recipe: Recipe, result: Mapping[str, Any]) -> list[str]:
         for task, count in row["overlap"].items()
     ]
     return [*about, *skipped, *overlap]
+
+
+def _p_value(own: Sequence[Record], other: Sequence[Record], titles: Sequence[str]) -> float | None:
+    """The p-value of a paired t-test between two rows; None with fewer than two seeds in common."""
+    first, second = ({record.seed: record.scores for record in records} for records in (own, other))
+    seeds = sorted(first.keys() & second.keys()) if own is not other else []
+    if len(seeds) < 2:
+        return None
+    last = max(first[seeds[0]], key=lambda name: _order(name, titles))
+    value = float(ttest_rel([first[s][last] for s in seeds], [second[s][last] for s in seeds]).pvalue)
+    return None if isnan(value) else value
 
 
 def _columns(records: Sequence[Record], titles: Sequence[str]) -> dict[str, list[float]]:

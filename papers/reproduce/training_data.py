@@ -20,7 +20,7 @@ from pairkit.system.files import sha256, write_bytes, write_text
 from papers.reproduce.recipe import NO_DEV
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pairkit.dataset.labels import Meaning
     from papers.reproduce.plan import Folders
@@ -69,18 +69,23 @@ def prepare(source: Source, folders: Folders, say: Callable[[str], None]) -> Non
 
 def training_data(source: Source, folders: Folders, texts: Texts | None = None) -> TrainingData:
     """The source unchanged, or files with a sample of its rows or with single texts."""
-    train = folders.fill(source.train)
+    train = [folders.fill(path) for path in source.train]
     dev = None if source.dev in (None, NO_DEV) else folders.fill(str(source.dev))
-    if texts is None and source.rows is None and source.dev != NO_DEV:
-        return TrainingData(train, dev, source.labels)
-    splits = split_names(train)
-    if source.dev is None and "validation" in splits and len(splits) > 1:
-        dev = train
-    if dev is not None and source.labels is not None:  # the derived training file has numbers as labels
-        dev = _save(_read(dev, source.labels, split="validation"), folders)
+    if texts is None and source.rows is None and source.dev != NO_DEV and len(train) == 1:
+        return TrainingData(train[0], dev, source.labels)
+    held_out = [dev] if dev else train if source.dev is None and all(map(_has_validation, train)) else []
+    if held_out and (source.labels is not None or len(held_out) > 1):  # derived files have numbers as labels
+        dev = _save(_read(held_out, source.labels, split="validation"), folders)
+    elif held_out:
+        dev = held_out[0]
     if texts is not None:
         return TrainingData(_save_texts(source, texts, folders), dev)
     return TrainingData(_save(_sample(_read(train, source.labels), source), folders), dev)
+
+
+def _has_validation(path: str) -> bool:
+    splits = split_names(path)
+    return "validation" in splits and len(splits) > 1
 
 
 def _sample(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
@@ -92,9 +97,9 @@ def _sample(frame: pl.DataFrame, source: Source) -> pl.DataFrame:
 def _save_texts(source: Source, texts: Texts, folders: Folders) -> str:
     """The distinct texts of all columns; lists of negatives are flattened."""
     if texts.of is None:
-        frame = _sample(_read(folders.fill(source.train), source.labels), source)
+        frame = _sample(_read([folders.fill(path) for path in source.train], source.labels), source)
     else:
-        frame = _read(folders.fill(texts.of), None, columns=texts.columns)
+        frame = _read([folders.fill(texts.of)], None, columns=texts.columns)
         frame = _sample(frame.head(texts.first or frame.height), source)
     columns = [frame[name].alias("text") for name in frame.columns if name != "label"]
     flat = [column.explode() if column.dtype == pl.List else column for column in columns]
@@ -102,17 +107,19 @@ def _save_texts(source: Source, texts: Texts, folders: Folders) -> str:
 
 
 def _read(
-    path: str,
+    paths: Sequence[str],
     labels: Mapping[str, Meaning] | None,
     *,
     split: str = "train",
     columns: Mapping[str, str] | None = None,
 ) -> pl.DataFrame:
-    """This split of a dataset, or its first one."""
-    splits = split_names(path)
-    split = split if split in splits else splits[0]
-    (frame,) = read_rows(path, split=split, columns=columns, rules=LabelRules(labels)).splits.values()
-    return frame
+    """This split of the datasets, or the first one of each."""
+    frames: list[pl.DataFrame] = []
+    for path in paths:
+        splits = split_names(path)
+        own = split if split in splits else splits[0]
+        frames += read_rows(path, split=own, columns=columns, rules=LabelRules(labels)).splits.values()
+    return frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
 
 
 def _save(frame: pl.DataFrame, folders: Folders) -> str:
@@ -127,5 +134,5 @@ def _save(frame: pl.DataFrame, folders: Folders) -> str:
 
 def missing_files(source: Source, folders: Folders) -> list[Path]:
     """Absent files of --data-dir; Hub ids and files of `prepare` are not checked."""
-    named = [folders.fill(text) for text in (source.train, source.dev) if text and "{data}" in text]
+    named = [folders.fill(text) for text in (*source.train, source.dev) if text and "{data}" in text]
     return [Path(name) for name in named if not Path(name).exists()]

@@ -90,9 +90,10 @@ def compare_with_published(suite: str, evaluation: Evaluation) -> str:
 def _comparison(published: PublishedTable, scores: Mapping[str, Mapping[str, float]], model: str) -> str:
     """A table; the model has an average only if it has all tasks."""
     own = [scores.get(task, {}).get(published.metric, math.nan) for task in published.tasks]
-    rows = [(f"**{model}**", *(_figure(100 * value) for value in (*own, sum(own) / len(own))))]
+    own += [sum(own) / len(own)] if len(own) > 1 else []
+    rows = [(f"**{model}**", *(_figure(100 * value) for value in own))]
     rows += [(name, *map(_figure, row)) for name, row in published.rows.items()]
-    return table((published.metric, *published.tasks, "Avg."), rows)
+    return table((published.metric, *published.tasks, *["Avg."][: len(own) - 1]), rows)
 
 
 def _figure(value: float) -> str:

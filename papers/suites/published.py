@@ -1,4 +1,4 @@
-"""Published scores, times 100.
+"""Published scores, times 100, of tables with several columns.
 
 AoE: Li & Li, "AoE: Angle-optimized Embeddings for Semantic Textual Similarity", ACL 2024.
 AnglE: Li & Li, "AnglE-optimized Text Embeddings", arXiv 2309.12871, its latest version.
@@ -8,6 +8,11 @@ Rows of other models that both papers print are listed only under AoE.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
+
+from pairkit.app.errors import ConfigError
+
+MEAN = "mean"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +107,27 @@ _NLI_AOE = PublishedTable(
     },
 )
 
+_RETRIEVAL_ANGLE = PublishedTable(
+    "AnglE, text retrieval",
+    "strict_accuracy",
+    ("Flickr30k",),
+    {"AnglE": (12.9,), "SimCSE, supervised": (10.4,), "SBERT": (5.2,)},
+)
+
 PUBLISHED: dict[str, tuple[PublishedTable, ...]] = {
     "sts": (_STS_AOE, _STS_ANGLE),
     "transfer": (_TRANSFER_AOE, _TRANSFER_ANGLE),
     "nli": (_NLI_AOE,),
+    "retrieval": (_RETRIEVAL_ANGLE,),
 }
 """Tables by suite."""
+
+
+def published_row(reference: str) -> dict[str, float]:
+    """The scores of a row by column, such as `AoE, Table 1: USE`; the last is the mean if it is one more."""
+    source, _, row = reference.partition(": ")
+    tables = {table.source: table for table in chain(*PUBLISHED.values())}
+    if source not in tables or row not in tables[source].rows:
+        known = tables[source].rows if source in tables else tables
+        raise ConfigError(f"no published scores {reference!r}; expected one of {', '.join(known)}")
+    return dict(zip((*tables[source].tasks, MEAN), tables[source].rows[row], strict=False))

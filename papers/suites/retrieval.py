@@ -61,8 +61,9 @@ class CaptionTask:
 
 
 def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:  # noqa: ARG001 - there is one task
-    """The file with the captions."""
-    return (data_dir / _FILES[split][0],)
+    """The file with the captions; it may be without `.gz`."""
+    path = data_dir / _FILES[split][0]
+    return (path.with_suffix("") if path.with_suffix("").is_file() else path,)
 
 
 def read(task: str, found: Sequence[Path]) -> CaptionTask:
@@ -75,7 +76,9 @@ def read(task: str, found: Sequence[Path]) -> CaptionTask:
     bad = captions.select(pl.any_horizontal(pl.all().str.strip_chars().fill_null("") == "").arg_true())
     if bad.height:
         raise DataError("an empty caption; expected five", path=path, row=bad.item(0, 0) + first_row(path))
-    published = next(images for name, images in _FILES.values() if Path(name).name == path.name)
+    published = next(
+        images for name, images in _FILES.values() if Path(name).stem == path.name.removesuffix(".gz")
+    )
     if len(captions) != published:
         raise DataError(f"{len(captions):,} rows, expected {published:,}; download it again", path=path)
     return CaptionTask(task, captions.rows())

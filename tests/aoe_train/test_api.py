@@ -158,7 +158,7 @@ def test_custom_loss_is_used_and_recorded(train_file: Path, bert: Path, tmp_path
     assert "cosine" not in run.record["history"][0]
     moved = weights(run.out), weights(bert)
     assert any(not torch.equal(moved[0][name], moved[1][name]) for name in moved[0])
-    with pytest.raises(ConfigError, match="differs in objective"):
+    with pytest.raises(ConfigError, match="other settings: objective"):
         aoe_train.train(train_file, backbone=bert, out=run.out, **HOW)
     card = (run.out / "README.md").read_text()
     assert f"## Objective\n\nA custom loss: `{__name__}.squared`.\n" in card

@@ -89,7 +89,7 @@ def test_sentence_transformers_reads_the_folder(bert: Path, texts: Path, tmp_pat
     assert set(held_out(sentences(300)[::-1])[0]) == set(kept)  # whatever their order
     ours, found = aoe_train.Encoder.load(bert).encode(kept, normalize=True), theirs.encode(kept)
     assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=1e-5)
-    record = json.loads((tmp_path / "static" / "run.json").read_text())["distilled"]
+    record = json.loads((tmp_path / "static" / "run.json").read_text())["distill"]
     assert record["agreement"] == done.agreement
     card = (tmp_path / "static" / "README.md").read_text()
     assert f"{done.agreement:.3f}" in card
@@ -108,8 +108,8 @@ def test_the_command_and_its_errors(bert: Path, texts: Path, tmp_path: Path):
     with pytest.raises(ConfigError, match="dim=33: the model's vectors have 32 numbers"):
         aoe_train.distill(texts, model=bert, out=static, dim=33, progress=False)
     assert json.loads(aoe("distill", texts, "-m", bert, "-o", static, "--json"))["texts"] == 285
-    with pytest.raises(ConfigError, match="already exists"):
-        aoe_train.distill(texts, model=bert, out=static, progress=False)
+    again = aoe_train.distill(texts, model=bert, out=static, progress=False)
+    assert (again.texts, again.out) == (285, static)
     rows = [{"text1": one, "text2": "a dog", "score": len(one) % 5} for one in sentences(20)]
     assert aoe_train.evaluate(static, data=rows, resamples=0, progress=False).to_dict()
 

@@ -334,7 +334,7 @@ def test_the_record_contains_int8_ranges(lines: Path, tmp_path: Path):
     assert (record(out)["quantize"], record(out)["dim"]) == ("int8", DIM)
     run(lines, out, quantize="int8", ranges=given, fresh=True)
     assert record(out)["ranges"] == given.tolist()
-    with pytest.raises(ConfigError, match="differs in calibration"):
+    with pytest.raises(ConfigError, match="settings: calibration"):
         run(lines, out, quantize="int8")
     vectors = np.random.default_rng(0).normal(size=(5000, DIM)).astype(np.float32)
     np.save(tmp_path / "vectors.npy", vectors)

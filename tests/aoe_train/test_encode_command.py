@@ -64,7 +64,7 @@ def test_quantized_vectors_and_queries_with_the_same_ranges(bert: Path, tmp_path
     assert np.abs(np.load(query)[0].astype(int) - codes[7]).max() <= 1  # as other batches round
     again = aoe_train.encode([texts[7]], model=str(bert), dim=12, quantize="int8", calibration=out)
     assert (again == np.load(query)).all()
-    with pytest.raises(ConfigError, match=r"from a run that differs in .*quantize"):
+    with pytest.raises(ConfigError, match=r"other settings: quantize"):
         aoe("encode", tmp_path / "in.txt", "--out", out, "--quantize", "binary", *flags)
     bits = tmp_path / "bits.parquet"
     aoe("encode", tmp_path / "in.txt", "--out", bits, "--quantize", "ubinary", *flags)
@@ -104,7 +104,7 @@ def test_prompts_by_name_and_by_text(bert: Path, tmp_path: Path):
     for flags, words in (
         (("--prompt-name", "q", "--fresh"), "no prompt 'q'; this model has 'query', 'document', 't'"),
         (("--prompt-name", "query", "--prompt", "x"), "prompt= and prompt_name=: give only one of them"),
-        (("--prompt-name", "query"), r"differs in prompt \(a car there, the man: now\)"),
+        (("--prompt-name", "query"), r"other settings: prompt \(a car there, the man: now\)"),
     ):
         with pytest.raises(ConfigError, match=words):
             aoe(*command, *flags)

@@ -244,7 +244,7 @@ def test_the_command_makes_a_dataset_that_training_reads(data: Path, bert: Path,
     assert json.loads(aoe(*command)) == printed
     aoe(*command, "--fresh")
     assert files == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    with pytest.raises(ConfigError, match="other settings; add fresh=True"):
+    with pytest.raises(ConfigError, match=r"other settings: settings\.num_negatives .*fresh=True"):
         aoe(*command[:-2], "2")
 
 

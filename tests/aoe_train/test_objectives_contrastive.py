@@ -14,7 +14,6 @@ from aoe_train.objectives.contrastive import (
     Guide,
     contrastive_loss,
     false_negatives,
-    ibn_loss,
 )
 from aoe_train.objectives.kinds import TeacherInfo
 from aoe_train.objectives.objective import Objective
@@ -36,23 +35,23 @@ def draw(seed: int, rows: int = 6, dim: int = 5, distinct: int = 7) -> tuple[Ten
     return table[texts[:, 0]], table[texts[:, 1]], texts, positive
 
 
-def plain(anchors, candidates, numbers, positive, tau, usable) -> float:
+def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclude") -> float:
     """The loss in plain loops; `numbers` are the (anchor, candidate) texts of each row."""
     together = {frozenset(pair) for pair, good in zip(numbers, positive, strict=True) if good}
     losses = []
-    for i, (anchor, own) in enumerate(zip(anchors, candidates, strict=True)):
+    for i, anchor in enumerate(anchors):
         if not positive[i]:
             continue
-
-        def similarity(other, anchor=anchor):
-            return math.exp(anchor @ other / np.linalg.norm(anchor) / np.linalg.norm(other) / tau)
-
-        total = similarity(own)
+        partners, total = [], 0.0
         for j, other in enumerate(candidates):
+            similarity = math.exp(anchor @ other / np.linalg.norm(anchor) / np.linalg.norm(other) / tau)
             texts = (numbers[i][0], numbers[j][1])
-            if usable[j] and texts[0] != texts[1] and frozenset(texts) not in together:
-                total += similarity(other)
-        losses.append(-math.log(similarity(own) / total))
+            is_copy = texts[0] == texts[1] or frozenset(texts) in together
+            if i == j or (usable[j] and is_copy and duplicates == "positive"):
+                partners.append(similarity)
+            if i == j or (usable[j] and not (is_copy and duplicates == "exclude")):
+                total += similarity
+        losses += [-math.log(similarity / total) for similarity in partners]
     return sum(losses) / max(len(losses), 1)
 
 
@@ -78,7 +77,6 @@ SAME = [[1.0, 1], [1, 1]]
 def test_by_hand(first, second, texts, positive, expected, without_hard):
     vectors = (torch.tensor(side, dtype=torch.float64) for side in (first, second))
     batch = *vectors, torch.tensor(texts), torch.tensor(positive, dtype=torch.bool), 1.0
-    assert ibn_loss(*batch).item() == pytest.approx(expected, abs=1e-12)
     assert contrastive_loss(*batch).item() == pytest.approx(expected, abs=1e-12)
     found = contrastive_loss(*batch, hard_negatives=False).item()
     assert found == pytest.approx(without_hard, abs=1e-12)
@@ -133,16 +131,21 @@ def test_loss_equals_plain_loops(seed, tau):
     some = plain(a, b, numbers, flags, tau, flags)
     back = plain(b, a, [pair[::-1] for pair in numbers], flags, tau, flags)
     batch = first, second, texts, positive, tau
-    assert ibn_loss(*batch).item() == pytest.approx(whole)
     assert contrastive_loss(*batch).item() == pytest.approx(whole)
     assert contrastive_loss(*batch, hard_negatives=False).item() == pytest.approx(some)
     assert contrastive_loss(*batch, symmetric=True).item() == pytest.approx((whole + back) / 2)
+    for duplicates in ("positive", "negative"):
+        for usable, hard_negatives in ((everyone, True), (flags, False)):
+            expected = plain(a, b, numbers, flags, tau, usable, duplicates)
+            found = contrastive_loss(*batch, hard_negatives=hard_negatives, duplicates=duplicates)
+            assert found.item() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("loss", [ibn_loss, contrastive_loss])
-def test_without_positives_loss_and_gradient_are_zero(loss):
+@pytest.mark.parametrize("duplicates", ["exclude", "positive", "negative"])
+def test_without_positives_loss_and_gradient_are_zero(duplicates):
     first, second, texts, positive = draw(0)
-    value = loss(first.requires_grad_(), second, texts, torch.zeros_like(positive), 0.05)
+    none = torch.zeros_like(positive)
+    value = contrastive_loss(first.requires_grad_(), second, texts, none, 0.05, duplicates=duplicates)
     value.backward()
     assert value == 0
     assert torch.equal(first.grad, torch.zeros_like(first))
@@ -176,7 +179,7 @@ def angle(degrees: float) -> list[float]:
 def test_guide_by_hand(anchors, candidates, positive, margin, strategy, kept):
     sides = (torch.tensor([*map(angle, side)]) for side in (anchors, candidates))
     extra = ExtraCandidates(guide=Guide(*sides, margin, strategy))
-    loss = ibn_loss(torch.eye(2), torch.eye(2), NUMBERS, torch.tensor(positive).bool(), 1.0, extra)
+    loss = contrastive_loss(torch.eye(2), torch.eye(2), NUMBERS, torch.tensor(positive).bool(), 1.0, extra)
     assert loss.item() == pytest.approx(math.log(1 + math.exp(-1)) if kept else 0, abs=1e-6)
 
 

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 import torch
 
+import gis_builder
 from aoe_train import Encoder
 from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CosineLoss, _numbers
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.settings import PRESETS
-from pairkit.app.errors import ConfigError
+from pairkit.app.errors import ConfigError, DataError
 from tests.aoe_train.tiny import only, save_bert
 
 st = pytest.importorskip("sentence_transformers")
@@ -120,15 +121,18 @@ def test_ranking_losses_need_labels(kind, model):
     assert float(ContrastiveLoss(model)(features, None)) > 0
     with pytest.raises(ConfigError, match="found 1 column and a label"):
         kind(model)(features[:1], LABELS)
+    with pytest.raises(DataError, match=f"{kind.__name__}: found labels from 0 to 5; expected 0 to 1"):
+        kind(model)(features, 5 * LABELS)
 
 
 @pytest.mark.parametrize(
     ("columns", "seen"),
     [
         ({"text1": FIRST * 4, "text2": SECOND * 4, "label": LABELS.tolist() * 4}, 2),
+        ({}, 2),
         (dict(zip("apqrs", [ANCHORS, POSITIVES, *NEGATIVES], strict=True)), 5),
     ],
-    ids=["pairs", "negatives"],
+    ids=["pairs", "a dataset of gis", "negatives"],
 )
 def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
     datasets = pytest.importorskip("datasets")
@@ -142,7 +146,12 @@ def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
     how = {"max_steps": 3, "per_device_train_batch_size": 8, "learning_rate": 1e-3, "report_to": "none"}
     args = st.SentenceTransformerTrainingArguments(str(tmp_path / "out"), **how)
     before = [weight.detach().clone() for weight in model.parameters()]
-    rows = datasets.Dataset.from_dict(columns)
+    if columns:
+        rows = datasets.Dataset.from_dict(columns)
+    else:
+        gis_builder.demo(tmp_path / "issues", progress=False)
+        rows = datasets.load_dataset(str(tmp_path / "issues"), split="train", cache_dir=str(tmp_path))
+        rows = rows.select_columns(["text1", "text2", "label"])
     trainer = st.SentenceTransformerTrainer(model=model, args=args, train_dataset=rows, loss=Watched(model))
     assert trainer.train().training_loss > 0
     assert any(not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train.objectives.contrastive import contrastive_loss, ibn_loss
+from aoe_train.objectives.contrastive import contrastive_loss
 from aoe_train.objectives.kinds import check_objective, positive_threshold
 from aoe_train.objectives.objective import CustomObjective, Objective
 from aoe_train.objectives.pairs import as_pairs, cosine
@@ -123,7 +123,7 @@ def test_loss_is_the_weighted_sum_of_parts():
     first, second = vectors.unbind(1)
     expected = {
         "cosine": ranking_loss(cosine(first, second), labels, 10.0),
-        "ibn": ibn_loss(first, second, texts, labels >= 3, 0.2),
+        "ibn": contrastive_loss(first, second, texts, labels >= 3, 0.2),
         "angle": ranking_loss(angle_reference(first, second), labels, 1 / 0.3),
         "contrastive": contrastive_loss(first, second, texts, labels >= 3, 0.4),
     }

@@ -132,7 +132,7 @@ def test_int8_is_only_for_encoding(bert, tmp_path):
     (tmp_path / "t.txt").write_text("a dog\na cat\n")
     how = {"model": bert, "out": tmp_path / "v.npy", "progress": False}
     encode(tmp_path / "t.txt", precision="int8", **how)
-    with pytest.raises(ConfigError, match=r"differs in .*precision"):
+    with pytest.raises(ConfigError, match=r"other settings: .*precision"):
         encode(tmp_path / "t.txt", precision="fp32", **how)
 
 

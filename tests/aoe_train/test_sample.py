@@ -206,5 +206,5 @@ def test_the_command_samples_queries(bert: Path, tmp_path: Path) -> None:
     assert aoe(*arguments, *models) == told  # finished before
     rows = pl.read_parquet(tmp_path / "to-judge" / "data" / "*.parquet")
     assert (rows["text1"] != rows["text2"]).all()
-    with pytest.raises(ConfigError, match="made from other data or with other settings"):
+    with pytest.raises(ConfigError, match="made from other inputs or with other settings"):
         aoe(*arguments, *models, "--top", "2")

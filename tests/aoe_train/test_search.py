@@ -205,7 +205,7 @@ def test_vectors_of_an_earlier_index_are_reused(bert: Path, tmp_path: Path, quan
     first = aoe_train.index(sentences(40), out=out, **how)
     assert (first.rows, first.encoded, first.kind, first.recall) == (40, 40, "flat", 1.0)
     texts = [*sentences(50)[5:], "the dog the dog"]
-    again = aoe_train.index(texts, out=out, **how)
+    again = aoe_train.index(texts, out=out, remove_missing=True, **how)
     assert (again.rows, again.encoded) == (46, 11 if quantize == "float32" else 46)
     aoe_train.index(texts, out=whole, **how)
     assert (out / "rows.parquet").read_bytes() == (whole / "rows.parquet").read_bytes()
@@ -294,7 +294,7 @@ def test_damaged_indexes(bert: Path, quantized: Path, tmp_path: Path, damage: st
     DAMAGES[damage][file](copied / file)
     with pytest.raises(DataError, match=r"index.*: .*build the index again"):
         aoe_train.search(copied, sentences(60)[7], model=bert)
-    assert aoe_train.index(issues(), model=bert, out=copied, **QUIET).rows == 60
+    assert aoe_train.index(issues(), model=bert, out=copied, fresh=True, **QUIET).rows == 60
     assert aoe_train.search(copied, sentences(60)[7], by="words")
 
 

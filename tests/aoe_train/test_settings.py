@@ -20,6 +20,7 @@ from aoe_train.data.defaults import (
 )
 from aoe_train.objectives.kinds import check_objective
 from aoe_train.objectives.settings import PRESETS as OBJECTIVES
+from aoe_train.objectives.settings import Taus
 from aoe_train.records import Kind
 from aoe_train.settings.training import EncoderSettings, LoraSettings, TrainSettings
 from pairkit.app.errors import ConfigError
@@ -29,11 +30,17 @@ from pairkit.app.settings import load_settings
 @pytest.mark.parametrize("preset", OBJECTIVES)
 def test_presets_and_paper_presets(preset):
     settings, papers = preset_of(preset), preset_of(f"{preset}-paper")
-    assert settings.objective == papers.objective == OBJECTIVES[preset]
+    assert settings.objective == OBJECTIVES[preset]
+    papers_own = {"angle": {"duplicates": "positive"}, "aoe": {"tau": Taus(angle=0.05)}}.get(preset, {})
+    assert papers.objective == OBJECTIVES[preset].model_copy(update=papers_own)
     assert "optim" not in settings.model_fields_set
     assert {"lr", "epochs", "batch_size", "average", "scheduler"} <= papers.optim.model_fields_set
-    assert (papers.optim.lr, papers.optim.epochs, papers.optim.batch_size) == (2e-5, 1, 32)
-    assert (papers.objective.tau.cosine, papers.objective.tau.angle, papers.optim.average) == (0.05, 1, 0)
+    assert (papers.optim.lr, papers.optim.epochs, papers.optim.batch_size) == (5e-5, 1, 32)
+    assert (papers.objective.tau.cosine, papers.optim.average, papers.batches.strategy) == (
+        0.05,
+        0,
+        "shuffle",
+    )
     for kind in get_args(Kind):
         assert of(kind, preset=f"{preset}-paper") == papers
         for one in (settings, papers):  # the objective is known before the backbone

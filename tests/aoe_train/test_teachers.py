@@ -174,7 +174,7 @@ def test_run_with_guide_and_teacher_resumes_with_the_same_bytes(bert, teacher, t
     assert told["dim"] == 16
     assert record["origin"]["teacher"]["weights"] == told["weights"]
     other = save_bert(tmp_path / "other", dim=16, layers=1, seed=8)
-    with pytest.raises(ConfigError, match=r"which differs in .*teacher\.weights"):
+    with pytest.raises(ConfigError, match=r"other settings: .*teacher\.weights"):
         run(data, bert, tmp_path / "whole", **{**flags, "teacher__model": str(other)})
 
 

@@ -137,7 +137,7 @@ def test_other_settings_or_inputs_are_refused(data, bert, finished, tmp_path):
     text = (other / "tokenizer.json").read_text()
     assert '"lowercase": true' in text
     (other / "tokenizer.json").write_text(text.replace('"lowercase": true', '"lowercase": false'))
-    refused("differs in tokenizer ", backbone=other)
+    refused("other settings: tokenizer ", backbone=other)
     assert not finished.with_name("m.work").exists()
     again = Path(shutil.copytree(finished, tmp_path / "m"))
     run(data, bert, again, seed=7, fresh=True)
@@ -608,9 +608,9 @@ def test_killed_run_continues_only_with_its_own_settings(bert, tmp_path, kill_at
     with pytest.raises(Killed):
         run(data, bert, tmp_path / "m", **how)
     for change, message in (
-        ({"prompts": {**BY_COLUMN, "anchor": "the cat: "}}, r"differs in settings\.prompts"),
-        ({"prompts": None}, r"differs in settings\.prompts"),
-        ({"optim__lr": 2e-3}, r"m\.work: made by another run.*optim\.lr"),
+        ({"prompts": {**BY_COLUMN, "anchor": "the cat: "}}, r"other settings: settings\.prompts"),
+        ({"prompts": None}, r"other settings: settings\.prompts"),
+        ({"optim__lr": 2e-3}, r"m\.work: made from other inputs.*optim\.lr"),
     ):
         with refusal(message):
             run(data, bert, tmp_path / "m", **how | change)

@@ -140,17 +140,24 @@ def bytelevel(max_length: int = 64) -> PreTrainedTokenizerFast:
 
 
 def save_bert(
-    folder: Path, *, dim: int = 32, layers: int = 2, dropout: float = 0.1, spread: float = 0.02, seed: int = 0
+    folder: Path,
+    *,
+    dim: int = 32,
+    layers: int = 2,
+    dropout: float = 0.1,
+    spread: float = 0.02,
+    seed: int = 0,
+    length: int = 64,
 ) -> Path:
     """A BERT with its tokenizer; with its default `spread` of weights all texts have similar vectors."""
     more = {
-        "max_position_embeddings": 64,
+        "max_position_embeddings": length,
         "hidden_dropout_prob": dropout,
         "attention_probs_dropout_prob": dropout,
         "initializer_range": spread,
     }
     kind = partial(BertModel, add_pooling_layer=False)
-    return _save(folder, kind, BertConfig, wordpiece(), seed, **_sizes(dim, layers), **more)
+    return _save(folder, kind, BertConfig, wordpiece(length), seed, **_sizes(dim, layers), **more)
 
 
 def save_generator(backbone: Path, folder: Path, *, seed: int = 0) -> None:
@@ -169,11 +176,11 @@ def save_words(path: Path, *, dim: int = 5) -> Path:
     return path
 
 
-def save_llama(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0) -> Path:
+def save_llama(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, length: int = 64) -> Path:
     """A LLaMA with grouped queries, and its tokenizer."""
-    more = {"max_position_embeddings": 128, "bos_token_id": 0, "eos_token_id": 1}
+    more = {"max_position_embeddings": 2 * length, "bos_token_id": 0, "eos_token_id": 1}
     sizes = {**_sizes(dim, layers), "num_key_value_heads": 2, **more}
-    return _save(folder, LlamaModel, LlamaConfig, bytelevel(), seed, **sizes)
+    return _save(folder, LlamaModel, LlamaConfig, bytelevel(length), seed, **sizes)
 
 
 def save_t5(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, decoder: bool = False) -> Path:

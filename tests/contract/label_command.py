@@ -36,7 +36,7 @@ def llms_file(path: Path, urls: Mapping[str, str], **more: Any) -> Path:
 def one_llm(folder: Path, url: str, **more: Any) -> tuple[str, ...]:
     """The flags for the LLM `llama` at an address."""
     config = llms_file(folder / "l.toml", {"llama": url}, **{"model": "emulated", **more})
-    return ("--llms", "llama", "--config", str(config))
+    return ("--llm", "llama", "--config", str(config))
 
 
 def sentences(path: Path, number: int) -> Path:

@@ -49,7 +49,7 @@ def run(place: Path, package: str, *arguments: str) -> Done:
 def pairs(place: Path) -> Done:
     """The command that writes pairs of the sentences."""
     return run(
-        *(place, "llm_labeler", "generate", "--data", "sentences.txt", "--llms", "wordnet", "--draw", "50"),
+        *(place, "llm_labeler", "generate", "--data", "sentences.txt", "--llm", "wordnet", "--draw", "50"),
         *("--out", "pairs", "--set", "split.test=0.4", "--json"),
     )
 
@@ -89,7 +89,7 @@ def test_from_sentences_to_figures_beside_baselines(place: Path, pairs: Done) ->
 def test_rules_on_texts_in_the_first_person_keep_the_backbone(place: Path) -> None:
     asked = (f"I know that {line[:1].lower()}{line[1:]}\n" for line in SENTENCES)
     (place / "requests.txt").write_text("".join(asked))
-    run(place, "llm_labeler", "generate", "--data", "requests.txt", "--llms", "wordnet", "--out", "asked")
+    run(place, "llm_labeler", "generate", "--data", "requests.txt", "--llm", "wordnet", "--out", "asked")
     how = ("--data", "asked/triplet", "--backbone", "bert", "--preset", "domain", "--top-layers", "1")
     told = run(place, "aoe_train", "train", "--out", "kept", *how)
     assert "the backbone's weights are kept" in told.err
@@ -185,7 +185,7 @@ def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
         for key, pair in store.pairs.items():
             answer = "yes" if relevant(pair.text1, pair.text2) else "no"
             store.add(ReviewJudgement(key, key, ann.name, answer, "", "", 1.0, "2026-01-01T00:00:00Z"))
-    llm_labeler.judge(sheet, llms={"a": judge}, out=place / "judged", progress=False)
+    llm_labeler.judge(sheet, llm={"a": judge}, out=place / "judged", progress=False)
     gains = [
         gain.to_dict()
         for data in (review.path, place / "judged")

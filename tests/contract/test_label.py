@@ -53,7 +53,7 @@ def ensemble(
             for seed, name in enumerate(MEMBERS)
         ]
         urls = {name: server.base_url for name, server in zip(MEMBERS, servers, strict=True)}
-        yield ("--llms", "ensemble", "--config", str(llms_file(folder / "llms.toml", urls))), servers
+        yield ("--llm", "ensemble", "--config", str(llms_file(folder / "llms.toml", urls))), servers
 
 
 def requests(servers: list[Server]) -> int:
@@ -89,7 +89,7 @@ def test_judging_without_an_unavailable_llm_exits_with_4(tmp_path: Path) -> None
     with serve() as good, serve(faults=Faults(1.0, ("quota",))) as broke:
         urls = {"good": good.base_url, "bad": broke.base_url}
         config = llms_file(tmp_path / "l.toml", urls, model="emulated")
-        flags = ("--data", pairs, "--out", out, "--llms", "good,bad", "--config", config, "--json")
+        flags = ("--data", pairs, "--out", out, "--llm", "good,bad", "--config", config, "--json")
         done, kept = run_label("judge", *flags), run_label("judge", *flags, "--keep-going")
     assert (done.code, "bad: the account is exhausted" in done.error) == (4, True), done.err
     assert (kept.code, "was made without all answers of bad" in kept.error) == (4, True), kept.err

@@ -14,7 +14,7 @@ from tests.contract.label_command import KEYS, generate, one_llm, run_label, sen
 from tests.llm_labeler.llm_server import http, playing_back
 from tests.support.llm import Faults, Options, serve
 
-WORDNET = ("--llms", "wordnet")
+WORDNET = ("--llm", "wordnet")
 
 
 @pytest.fixture
@@ -25,10 +25,10 @@ def source(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (("--llms", "chatgpt"), "no key; set OPENAI_API_KEY"),
+        (("--llm", "chatgpt"), "no key; set OPENAI_API_KEY"),
         ((*WORDNET, "--size", "0"), "--size 0: "),
         ((*WORDNET, "--aggregation", "vote"), "rules can't judge"),
-        (("--llms", "chatgpt", "--local-only"), "may send text to another machine"),
+        (("--llm", "chatgpt", "--local-only"), "may send text to another machine"),
         ((*WORDNET, "--columns", "text=body"), "--columns"),
     ],
 )

@@ -68,7 +68,7 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "mine, written": lambda place: mined(place, place / "mined"),
     "gis": lambda place: gis_builder.pair(place / "gis.work", place / "gis", **quiet),
     "gis, .pairs": lambda place: gis_builder.pair(place / "gis.work", place / "gis", **quiet).pairs,
-    "label": lambda place: llm_labeler.generate(SENTENCES, llms="wordnet", out=place / "label", **quiet),
+    "label": lambda place: llm_labeler.generate(SENTENCES, llm="wordnet", out=place / "label", **quiet),
     "review": reviewed,
     "aoe mine": lambda place: aoe_train.mine(mined(place), model=place / "bert", **quiet),
 }
@@ -102,4 +102,4 @@ def test_sentences_are_indexed_sampled_and_labelled(place: Path, tmp_path: Path,
     model = place / "bert"
     assert aoe_train.index(source, model=model, out=tmp_path / "index", **quiet).rows > 20
     assert aoe_train.sample(source, model=model, **quiet).pairs.height > 5
-    assert llm_labeler.generate(source, llms="wordnet", out=tmp_path / "label", **quiet).pairs
+    assert llm_labeler.generate(source, llm="wordnet", out=tmp_path / "label", **quiet).pairs

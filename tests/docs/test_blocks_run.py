@@ -100,6 +100,25 @@ def test_training_tutorial_runs_with_a_tiny_model(home: Path) -> None:
     assert names["vectors"].shape == (2, names["run"].encoder.dim)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["search.md", "small-vectors.md"])
+def test_commands_of_a_howto_run(page: str, home: Path) -> None:
+    rows = [
+        "text1\ttext2\tlabel",
+        *(f"The cat has {n} mice.\tA cat saw {n} mice.\t{n % 6}" for n in range(24)),
+    ]
+    Path("stsb-train.tsv").write_text("\n".join(rows))
+    for name in ("texts.txt", "questions.txt"):
+        Path(name).write_text("\n".join(rows[1:]).replace("\t", " "))
+    text = "".join(block.text for block in to_run(ROOT / "docs" / "howto" / page, "sh"))
+    if page == "search.md":
+        text = (
+            "gis import data/sample --work gis.work\ngis render --work gis.work --out issues.parquet\n" + text
+        )
+        text = text.replace("rust-lang/rust", "quarryhq/quarry").replace("new-index", "index")
+    in_shell(text, home.parent / "bin")
+
+
 def test_tuning_example_runs_with_a_tiny_model(home: Path) -> None:
     changes = {
         **NO_DEMO,

@@ -16,7 +16,7 @@ PAGES = (
     *(ROOT / "docs").rglob("*.md"),
     ROOT / "benchmarks" / "README.md",
     ROOT / "data" / "README.md",
-    ROOT / "papers" / "README.md",
+    *(ROOT / "papers").glob("*.md"),
 )
 # Patterns to avoid, with the terms to use.
 INSTEAD = {

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import errno
 import gzip
 import json
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,8 +23,10 @@ import polars as pl
 import pytest
 
 import gis_builder
-from gis_builder.gh_archive.maps import FileTask, Pool
+from gis_builder.gh_archive.maps import FileTask
 from gis_builder.gh_archive.run import DRAW, EXTRACT, JUDGE, SORT
+from gis_builder.gh_archive.runners import OnRay, Pool
+from gis_builder.gh_archive.threads import RepoThreads, threads_of
 from gis_builder.store import Store
 from gis_builder.store.records import Thread
 from pairkit.app.errors import ConfigError, DataError
@@ -165,6 +170,68 @@ def test_an_added_hour_reuses_the_other_hours(threads: dict[str, list[Thread]], 
     assert times(more.work).keys() == times(scratch.work).keys()  # superseded files are gone
 
 
+def test_only_repositories_with_changed_rows_are_judged_again(
+    threads: dict[str, list[Thread]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[int] = []
+
+    def recorded(rows: Any) -> RepoThreads:
+        judged.append((repo := threads_of(rows)).repo_id)
+        return repo
+
+    monkeypatch.setattr("gis_builder.gh_archive.judge.threads_of", recorded)
+    source, out = tmp_path / "hours", tmp_path / "gis"
+    first, second = threads.values()
+    write_hours(source, world(threads), HOURS)
+    build(source, out)
+    steps = (
+        (RANGE, lines_of(events_of(7, first[:90])), {7}, 3),  # an hour is added,
+        (RANGE, lines_of(events_of(7, first[:50]) + events_of(101, second[:9])), {7, 101}, 3),  # replaced,
+        (RANGE, [b'{"id":"9","type":"WatchEvent"}'], {101}, 2),  # emptied,
+        (RANGE.replace("-2", "-1"), [], set(), 2),  # and left out
+    )
+    for hours, lines, changed, count in steps:
+        if lines:
+            write_hours(source, lines, [MORE])
+        judged.clear()
+        again = gis_builder.archive(hours, source, out, workers=1, progress=False, fresh=True)
+        assert (set(judged), len(judged)) == (changed, len(changed))
+        scratch = gis_builder.archive(
+            *(hours, source, tmp_path / "scratch"), work=tmp_path / hours / str(changed), workers=1,
+            progress=False, fresh=True,
+        )  # fmt: skip
+        assert files(again.out) == files(scratch.out)
+        assert again.statistics["archive_repositories"]["with_duplicates"] == count
+
+
+def test_hours_can_be_read_and_deleted_one_by_one(
+    built: Any, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, work = tmp_path / "hours", tmp_path / "gis.work"
+    for hour in HOURS:
+        folder.mkdir()
+        shutil.copy(source / f"{hour}.json.gz", folder / f"{hour[:11]}0{hour[11:]}.json.gz")  # two digits
+        read = gis_builder.archive(hour, folder, work=work, read_only=True, workers=1, progress=False)
+        assert isinstance(read, gis_builder.HoursRead)
+        assert "in 1 hours; 0 hours missing" in read.notes()[0]
+        shutil.rmtree(folder)
+    build(folder, tmp_path / "gis", work=work)
+    for old in ("hours/2015-01-01-0", "judged/0000-of-0032", "rows-32/bucket=0000/2015-01"):
+        old_file = work / f"{old}.{'0' * 20}.{'1' * 20}.zlib"
+        old_file.parent.mkdir(exist_ok=True, parents=True)
+        old_file.write_bytes(b"0" * (1 << 20))
+        os.utime(old_file, (0, 0))
+    made = build(folder, tmp_path / "gis", fresh=True, progress=True)
+    assert files(made.out) == files(built.out)
+    assert times(made.work).keys() == times(built.work).keys()
+    assert "removed superseded files of 3.0 MiB" in capsys.readouterr().err
+    assert not (work / "rows-32").exists()
+    (rows,) = work.glob(f"hours/{HOURS[0]}.*")
+    rows.rename(rows.with_name(f"{HOURS[0]}.{'0' * 20}.{rows.name.split('.')[2]}.parquet"))
+    assert files(build(folder, made.out, fresh=True, progress=True).out) == files(built.out)
+    assert f"1 hours without files, such as {HOURS[0]}: read by another version" in capsys.readouterr().err
+
+
 def test_changed_settings_repeat_only_dependent_tasks(built: Any, source: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
     shutil.copytree(built.work, work)
@@ -241,7 +308,7 @@ def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
     assert other.statistics["rejected_issues"]["excluded"] == 1
     assert other.statistics["dropped_positives"]["per_repo_max"] > 0
     assert "has more than 5 positives" in (other.out / "README.md").read_text()
-    with pytest.raises(DataError, match="no pairs"):
+    with pytest.raises(DataError, match=r"no pairs: .* in 6 hours; 741 hours missing, 0 truncated, 0 broken"):
         build(source, tmp_path / "none", settings={"limits.min_closed": 10_000})
 
 
@@ -282,7 +349,6 @@ def test_invalid_archive_arguments(tmp_path: Path) -> None:
         build(tmp_path / "empty", tmp_path / "gis")
     ray = {"engine": "ray", "workers": None}
     for given, why in (
-        ({}, "no such folder"),
         ({"settings": {"pair.negatives": len}}, "random, hard or mixed"),
         ({"settings": {"detect.allow_cross_repository": True}}, "judged by repository"),
         ({"workers": 0}, "workers = 0"),
@@ -296,22 +362,57 @@ def test_invalid_archive_arguments(tmp_path: Path) -> None:
             build(tmp_path / "none", tmp_path / "gis", **given)
 
 
-def write_own(_: str) -> Iterator[bytes]:
+def test_a_verdict_of_an_archive_is_explained(built: Any, threads: dict[str, list[Thread]]) -> None:
+    dropped = pl.read_parquet(built.work / "dropped.parquet").row(0, named=True)
+    why = gis_builder.explain(built.work, dropped["issue1"])
+    assert why.outcome
+    assert f"rejected [{dropped['reason']}]: {dropped['issue1']}" in why.text
+    pair = built.pairs.rows.filter(pl.col("label") == 1).row(0, named=True)
+    ends = [f"{pair['repo']}#{pair[name].rpartition('/')[2]}" for name in ("url1", "url2")]
+    assert "duplicate" in {gis_builder.explain(built.work, end).outcome for end in ends}
+    with pytest.raises(ConfigError, match="not among the issues"):
+        gis_builder.explain(built.work, f"{next(iter(threads))}#999999")
+
+
+@pytest.mark.parametrize("what", ["pipe", "device", "folder", "loop"])
+def test_an_hour_that_is_not_a_file_is_refused(source: Path, tmp_path: Path, what: str) -> None:
+    path = tmp_path / f"{HOURS[0]}.json.gz"
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero" if what == "device" else path)
+    with pytest.raises(DataError, match=rf"{path.name}: (is a folder, pipe or device|not readable)"):
+        build(tmp_path, tmp_path / "gis")
+
+
+def attempted(log: Path, failures: int, signal_number: int) -> Iterator[bytes]:
+    """Fail a number of times, with an error or by a signal, then write."""
+    with log.open("a") as file:
+        file.write(".")
+    if len(log.read_text()) <= failures:
+        if signal_number:
+            os.kill(os.getpid(), signal_number)
+        raise OSError(errno.EIO, "Input/output error")
     yield b"done"
 
 
-def die(_: str) -> Iterator[bytes]:
-    os.kill(os.getpid(), signal.SIGKILL)
-    yield b""
+@pytest.mark.parametrize("how", [0, signal.SIGKILL], ids=["an error", "a killed worker"])
+def test_failed_tasks_are_repeated_and_at_last_listed(tmp_path: Path, how: int) -> None:
+    def tasks(*failures: int) -> list[FileTask]:
+        folder = tmp_path / "-".join(map(str, failures))
+        folder.mkdir()
+        return [
+            FileTask((folder / f"{n}.out",), attempted, (folder / f"{n}.log", count, how))
+            for n, count in enumerate(failures)
+        ]
 
-
-def test_a_killed_worker_ends_the_run_but_keeps_finished_files(tmp_path: Path) -> None:
-    tasks = [FileTask((tmp_path / f"{n}.out",), write_own, ("",)) for n in range(6)]
-    with Pool(2) as pool:
-        assert len(list(pool.run(tasks))) == 6
-        with pytest.raises(DataError, match="fewer workers="):
-            list(pool.run([FileTask((tmp_path / "b.out",), die, ("",))]))
-    assert all(task.outs[0].read_bytes() == b"done" for task in tasks)
+    why = "worker lost (killed), probably for lack of memory; use fewer" if how else "Input/output"
+    given = tasks(0, 2, 0, 0, 9)
+    with Pool(2) as pool, pytest.raises(DataError, match=rf"1 of 5 tasks failed \(4\).*{re.escape(why)}"):
+        list(pool.run(given))
+    assert [task.outs[0].exists() for task in given] == [True, True, True, True, False]
 
 
 @pytest.mark.parametrize("places", [("judged",), pytest.param(("hours", "judged"), marks=pytest.mark.slow)])
@@ -373,3 +474,24 @@ def test_a_ray_cluster_makes_the_same_bytes(built: Any, source: Path, tmp_path: 
         cluster.remove_node(second, allow_graceful=False)
         assert driver.wait() == 0
         assert files(out) == files(built.out)
+
+
+@pytest.mark.slow
+def test_a_cluster_without_its_largest_machine_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("gis_builder.gh_archive.runners._REREAD_S", 0.2)
+    tasks = [
+        FileTask((tmp_path / f"{n}.out",), attempted, (tmp_path / f"{n}.log", n % 3, 0), 3 << 30)
+        for n in range(9)
+    ]
+    with two_nodes(head=1 << 30) as (cluster, second), OnRay(cluster.address) as ray:
+        ray.check_shared(tmp_path, None)
+        for place, _ in enumerate(ray.run(tasks)):
+            if place == 1:
+                cluster.remove_node(second, allow_graceful=False)
+        assert all(task.outs[0].exists() for task in tasks)
+        (tmp_path / ".shared").write_text("that of another machine")
+        with pytest.raises(DataError, match=rf"host {socket.gethostname()}: {tmp_path} is not shared"):
+            list(ray.run([FileTask((tmp_path / "last.out",), attempted, (tmp_path / "last.log", 0, 0))]))
+    assert "state-dump" not in "".join(capsys.readouterr())

@@ -137,6 +137,7 @@ def test_malformed_lines_are_counted_by_reason(tmp_path: Path) -> None:
     rows, tally = read(
         tmp_path,
         [
+            *[event(60, "WatchEvent", {"action": "started"})] * 20,
             good,
             b"",
             good[:-20],
@@ -154,8 +155,8 @@ def test_malformed_lines_are_counted_by_reason(tmp_path: Path) -> None:
         ],
     )
     assert sum(row["kind"] == "comment" for row in rows) == 2
-    assert tally.lines == 13
-    assert tally.events == 2
+    assert tally.lines == 33
+    assert tally.events == 22
     assert sum(tally.broken.values()) == 11
     assert tally.broken["truncated line"] == 2
     assert any("nested" in reason for reason in tally.broken)
@@ -167,9 +168,33 @@ def test_the_number_of_reasons_is_bounded(tmp_path: Path) -> None:
         event(1, "IssuesEvent", {"action": "opened", "issue": issue(1, labels=[{"name": "x"}] * place + [1])})
         for place in range(40)
     ]
+    lines += [event(60, "WatchEvent", {"action": "started"})] * 40
     _, tally = read(tmp_path, lines)
     assert sum(tally.broken.values()) == 40
     assert len(tally.broken) <= 21
+
+
+OLD = {"created_at": "2012-03-11T00:00:00-08:00", "actor": "max", "repository": {"id": 7}, "payload": {}}
+OLDER = {"type": "IssuesEvent", "id": "9", "repo": {"id": 7}, "created_at": "2011-02-12T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("lost", "kept", "why"),
+    [
+        (b"junk", 3, "4 of 7 lines are broken, most of them with: truncated line; download it again"),
+        (json.dumps({"type": "IssuesEvent", **OLD}).encode(), 9, "has the layout of 2011 to 2014"),
+        (json.dumps(OLDER).encode(), 9, "has the layout of 2011 to 2014"),
+        (b"junk", 4, ""),
+    ],
+    ids=["most lines", "2012", "2011", "half of the lines"],
+)
+def test_an_hour_that_is_mostly_lost_is_refused(tmp_path: Path, lost: bytes, kept: int, why: str) -> None:
+    lines = [*[lost] * 4, *[event(60, "WatchEvent", {"action": "started"})] * kept]
+    if not why:
+        assert read(tmp_path, lines)[1].broken == {"truncated line": 4}
+        return
+    with pytest.raises(DataError, match=why):
+        read(tmp_path, lines)
 
 
 def test_a_truncated_file_is_read_to_its_end(tmp_path: Path) -> None:

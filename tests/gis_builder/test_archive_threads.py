@@ -38,21 +38,22 @@ def issue(number: int, minute: int, **more: Any) -> Issue:
 
 
 def shown(number: int, minute: int, association: str | None = "NONE", **more: Any) -> r.Row:
-    return r.issue_row(place(minute), issue(number, minute, **more), association)
+    own = issue(number, minute, **more)
+    return r.row(place(minute), r.ISSUE, own, changed_at=own.updated_at, association=association)
 
 
 def said(number: int, minute: int, author: str, association: str | None) -> r.Row:
-    return r.comment_row(
-        place(minute), number, Comment(minute, author, "NONE", at(minute), f"by {author}"), association
-    )
+    own = Comment(minute, author, "NONE", at(minute), f"by {author}")
+    return r.row(place(minute), r.COMMENT, own, number=number, association=association)
 
 
 def done(number: int, minute: int, kind: str = "closed", actor: str = "max") -> r.Row:
-    return r.event_row(place(minute), number, Event(kind, actor, at(minute)))
+    values = {"number": number, "id": minute, "created_at": at(minute)}
+    return r.row(place(minute), r.EVENT, action=kind, author=actor, **values)
 
 
 def named(minute: int, name: str) -> r.Row:
-    return r.bare_row(place(minute), r.REPO, name=name)
+    return r.row(place(minute), r.REPO, name=name)
 
 
 def repo(rows: Sequence[r.Row]) -> RepoThreads:
@@ -76,7 +77,7 @@ def test_the_latest_name_of_a_repository_counts() -> None:
 
 
 def test_kinds_of_references() -> None:
-    found = repo([shown(1, 2), r.bare_row(place(3), r.PULL, 5)])
+    found = repo([shown(1, 2), r.row(place(3), r.PULL, number=5)])
     kinds = [found.kind_of(IssueRef("acme/rocket", number)) for number in (1, 5, 6)]
     assert kinds == [Kind.ISSUE, Kind.PULL, Kind.UNKNOWN]
     assert found.kind_of(IssueRef("acme/other", 1)) is Kind.UNKNOWN
@@ -84,7 +85,7 @@ def test_kinds_of_references() -> None:
 
 
 def test_pushers_and_owners_are_members_without_an_association() -> None:
-    member = r.bare_row(place(1), r.MEMBER, name="max")
+    member = r.row(place(1), r.MEMBER, name="max")
     comments = [
         said(1, 2, "max", None),
         said(1, 3, "Acme", None),
@@ -168,7 +169,7 @@ def test_a_month_is_sorted_into_buckets(tmp_path: Path) -> None:
     paths = []
     for hour in range(3):
         rows = [
-            r.bare_row(r.Source(r.key_of(repo), repo, at(hour), hour * 100 + repo), r.REPO, name="acme/x")
+            r.row(r.Source(r.key_of(repo), repo, at(hour), hour * 100 + repo), r.REPO, name="acme/x")
             for repo in range(40)
         ]
         paths.append(tmp_path / f"{hour}.parquet")
@@ -190,7 +191,7 @@ def test_a_forged_number_does_not_exhaust_memory() -> None:
     honest = repo([shown(number, 2) for number in range(1, 9)])
     as_crawled = [n for n in number_order(8, "acme/rocket", 42) if n in honest.threads]
     assert list(sample_order(honest, 42)) == as_crawled
-    forged = repo([*(shown(number, 2) for number in range(1, 9)), r.bare_row(place(3), r.PULL, 9_999_999)])
+    forged = repo([*(shown(number, 2) for number in range(1, 9)), r.row(place(3), r.PULL, number=9_999_999)])
     tracemalloc.start()
     assert sorted(sample_order(forged, 42)) == list(range(1, 9))
     peak = tracemalloc.get_traced_memory()[1]

@@ -60,7 +60,7 @@ def test_only_a_table_with_the_same_rows_is_replaced(tmp_path: Path) -> None:
     gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
     file = tmp_path / "issues.parquet"
     file.write_text("mine")
-    with pytest.raises(ConfigError, match="already exists with other rows"):
+    with pytest.raises(ConfigError, match="already exists with other content"):
         gis_builder.render(tmp_path / "work", file, progress=False)
     assert file.read_text() == "mine"
     file.unlink()

@@ -593,6 +593,23 @@ def test_keys_states_and_priorities_stay(root: Path, tmp_path: Path) -> None:
         gis_builder.suggest(row["repo"], "SUP-007", work=tmp_path / "work", index=tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("state", "kept"),
+    [
+        *(
+            (word, "closed")
+            for word in ("Done", "geschlossen", "Erledigt", "fermé", "закрыт", "已解决", "Closed: fixed")
+        ),
+        *((word, "open") for word in ("offen", "in progress", "nouveau", "в работе", "进行中")),
+    ],
+)
+def test_states_in_other_languages(state: str, kept: str, root: Path, tmp_path: Path) -> None:
+    path = table(root / "t.csv", ["id", "title", "created", "state"], [["1", "Suche", "2024-01-01", state]])
+    gis_builder.import_tracker(path, tmp_path / "work", progress=False)
+    rendered = gis_builder.render(tmp_path / "work", tmp_path / "t.parquet", progress=False)
+    assert pl.read_parquet(rendered.out)["state"].to_list() == [kept]
+
+
 def test_after_an_import_without_issues_nothing_is_detected_or_paired(root: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
     with pytest.raises(DataError, match="contains no issue"):

@@ -40,7 +40,7 @@ def counting(asked: list[str]) -> Asked:
 
 
 def generate(source: Any, out: Path, asked: list[str] | None = None, **more: Any) -> llm_labeler.Labelled:
-    arguments = {"llms": counting([] if asked is None else asked), "progress": False, **more}
+    arguments = {"llm": counting([] if asked is None else asked), "progress": False, **more}
     return llm_labeler.generate(source, out=out, **arguments)
 
 
@@ -79,7 +79,7 @@ def test_training_is_suggested_unless_most_texts_have_no_pair(tmp_path: Path) ->
         return "None" if "Entry" in prompt else counting([])(prompt)
 
     texts = [*TEXTS[:1], *(f"Entry {n} has no equal." for n in range(30))]
-    few = generate(texts, tmp_path / "few", llms=mostly_mute)
+    few = generate(texts, tmp_path / "few", llm=mostly_mute)
     assert (few.positives, [step[:2] for _, step in few.next_steps()]) == (2, [["label", "report"]])
 
 
@@ -91,7 +91,7 @@ def test_sentences_in_memory_are_resumed_like_a_file(tmp_path: Path) -> None:
     second = generate([*TEXTS], tmp_path / "out", asked, settings={"llm.mine.local": True})
     assert len(asked) == len(set(asked)) == 6
     assert (second.asked.cached, second.spent.requests, second.cost) == (3, 3, 0.0)
-    with pytest.raises(ConfigError, match="made from another input"):
+    with pytest.raises(ConfigError, match="made from other inputs"):
         generate(TEXTS[:1], tmp_path / "out")
 
 
@@ -101,7 +101,7 @@ def test_generate_works_in_a_running_event_loop(tmp_path: Path) -> None:
         return counting([])(prompt)
 
     async def cell() -> llm_labeler.Labelled:
-        return generate(TEXTS, tmp_path / "out", llms=later)
+        return generate(TEXTS, tmp_path / "out", llm=later)
 
     result = asyncio.run(cell())
     assert result.positives == 6
@@ -152,7 +152,7 @@ def test_results_and_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
 
 
 def test_run_json_has_the_qualified_name_of_a_function(tmp_path: Path) -> None:
-    result = generate(TEXTS, tmp_path / "out", llms={"first": counting([])})
+    result = generate(TEXTS, tmp_path / "out", llm={"first": counting([])})
     run = json.loads((tmp_path / "out" / "run.json").read_text())
     assert run["llms"]["first"]["kind"] == "function"
     assert run["llms"]["first"]["model"] == f"python:{__name__}.counting.<locals>.mine"
@@ -202,7 +202,7 @@ def test_precedence_of_settings(tmp_path: Path) -> None:
     config = tmp_path / "c.toml"
     config.write_text("size = 4\nseed = 4\n[input]\nlimit = 4\n")
     record, _ = read_arguments(
-        KEYS, {"llms": "wordnet", "size": 6}, config=config, settings={"size": 5, "seed": 5}
+        KEYS, {"llm": "wordnet", "size": 6}, config=config, settings={"size": 5, "seed": 5}
     )
     assert (record.size, record.seed, record.input.limit, record.input.min_chars) == (6, 5, 4, 1)
 
@@ -220,7 +220,7 @@ def test_precedence_of_settings(tmp_path: Path) -> None:
     ],
 )
 def test_llms_by_name_function_and_entry(llms: Any, names: tuple[str, ...]) -> None:
-    record, functions = read_arguments(KEYS, {"llms": llms})
+    record, functions = read_arguments(KEYS, {"llm": llms})
     assert record.proposers == names
     entries = {name: record.llm[name] for name in functions}
     assert {entry.kind for entry in entries.values()} <= {"function"}
@@ -232,21 +232,21 @@ def test_llms_by_name_function_and_entry(llms: Any, names: tuple[str, ...]) -> N
 
 
 def test_settings_can_raise_the_concurrency_of_a_function() -> None:
-    record, _ = read_arguments(KEYS, {"llms": answer}, settings=["llm.answer.concurrency=4"])
+    record, _ = read_arguments(KEYS, {"llm": answer}, settings=["llm.answer.concurrency=4"])
     assert record.llm["answer"].concurrency == 4
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"llms": lambda prompt: prompt}, "'<lambda>' is not a name; .* llms={'mine': …}"),
-        ({"llms": [answer, answer]}, "two functions have the same name"),
-        ({"llms": [3]}, "'int' is int; expected a function"),
-        ({"llms": {"a b": answer}}, "'a b' is not a name"),
-        ({"llms": "a,,b"}, "expected NAME or NAME,NAME"),
-        ({"llms": "wordnet", "polarity": "up"}, "expected positive, negative or both"),
-        ({"llms": "wordnet", "aggregation": answer}, "aggregation"),
-        ({"llms": "wordnet", "aggregation": "best"}, "expected 'union', 'vote' or 'weighted'"),
+        ({"llm": lambda prompt: prompt}, "'<lambda>' is not a name; .* llm={'mine': …}"),
+        ({"llm": [answer, answer]}, "two functions have the same name"),
+        ({"llm": [3]}, "'int' is int; expected a function"),
+        ({"llm": {"a b": answer}}, "'a b' is not a name"),
+        ({"llm": "a,,b"}, "expected NAME or NAME,NAME"),
+        ({"llm": "wordnet", "polarity": "up"}, "expected positive, negative or both"),
+        ({"llm": "wordnet", "aggregation": answer}, "aggregation"),
+        ({"llm": "wordnet", "aggregation": "best"}, "expected 'union', 'vote' or 'weighted'"),
     ],
 )
 def test_invalid_arguments_give_one_line(arguments: dict[str, Any], says: str) -> None:
@@ -258,10 +258,10 @@ def test_invalid_arguments_give_one_line(arguments: dict[str, Any], says: str) -
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ANY.generate(["A plane."], llms=answer, out=None, progress=False), "out = None: "),
-        (lambda: ANY.generate(["A plane."], llms=answer, work=5, progress=False), "work = 5: "),
-        (lambda: ANY.generate(["A plane."], llms=answer, settings=5, progress=False), "settings = 5: "),
-        (lambda: ANY.plan(["A plane."], llms=answer, out=None), "out = None: "),
+        (lambda: ANY.generate(["A plane."], llm=answer, out=None, progress=False), "out = None: "),
+        (lambda: ANY.generate(["A plane."], llm=answer, work=5, progress=False), "work = 5: "),
+        (lambda: ANY.generate(["A plane."], llm=answer, settings=5, progress=False), "settings = 5: "),
+        (lambda: ANY.plan(["A plane."], llm=answer, out=None), "out = None: "),
         (lambda: ANY.parse(None), "work = None: "),
         (lambda: ANY.report(None), "work = None: "),
         (lambda: ANY.show(5, work="work"), "sentence = 5: "),

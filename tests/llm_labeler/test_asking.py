@@ -44,7 +44,7 @@ def answering(name: str, *failures: CallFailed) -> Callable[[str], str]:
 def generate(out: Path, *failures: CallFailed, texts: list[str] = TEXTS, **more: Any) -> llm_labeler.Labelled:
     llms = {"ann": answering("ann", *failures), "bob": answering("bob")}
     given = {"polarity": "positive", "progress": False, **more}
-    return llm_labeler.generate(texts, llms=llms, out=out, aggregation="vote", **given)
+    return llm_labeler.generate(texts, llm=llms, out=out, aggregation="vote", **given)
 
 
 def test_a_rejected_question_does_not_stop_judging(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_questions_in_a_pending_batch_are_not_asked(tmp_path: Path) -> None:
 
 def of_ensemble(out: Path, *members: str, **more: Any) -> llm_labeler.Labelled:
     settings = {"ensemble.members": [*members], "llm.llama.base_url": "http://127.0.0.1:9/v1"}
-    return llm_labeler.generate(TEXTS, llms="ensemble", out=out, settings=settings, progress=False, **more)
+    return llm_labeler.generate(TEXTS, llm="ensemble", out=out, settings=settings, progress=False, **more)
 
 
 def test_the_ensemble_leaves_out_unavailable_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_an_error_of_one_llm_is_reported_after_the_others_ended(tmp_path: Path) 
         raise ZeroDivisionError("of mine")
 
     with pytest.raises(ZeroDivisionError, match="of mine"):
-        llm_labeler.generate(TEXTS, llms=[waits, breaks], out=tmp_path / "out", progress=False)
+        llm_labeler.generate(TEXTS, llm=[waits, breaks], out=tmp_path / "out", progress=False)
 
 
 TEXT = Text.of("x" * 40, 1)

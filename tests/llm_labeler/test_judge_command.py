@@ -47,7 +47,7 @@ def judge_of(undecided: str, seen: list[str] | None = None) -> Callable[[str], s
 
 def judged(out: Path, source: Any = ROWS, **changes: Any) -> llm_labeler.JudgedPairs:
     llms = {name: judge_of(word) for name, word in zip("abc", ("same", "related", "different"), strict=True)}
-    return llm_labeler.judge(source, **{"llms": llms, "out": out, "progress": False} | changes)
+    return llm_labeler.judge(source, **{"llm": llms, "out": out, "progress": False} | changes)
 
 
 def test_decided_pairs_get_labels_and_others_are_counted(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_judges_see_no_labels_and_no_other_votes(tmp_path: Path) -> None:
     swapped = ROWS.with_columns(label=1 - pl.col("label"))
     for name, rows in (("one", ROWS), ("two", swapped)):
         judged(
-            tmp_path / name, rows, llms={"a": judge_of("same", seen)}, settings={"ensemble.min_confidence": 0}
+            tmp_path / name, rows, llm={"a": judge_of("same", seen)}, settings={"ensemble.min_confidence": 0}
         )
     assert seen[: len(seen) // 2] == seen[len(seen) // 2 :]
     assert all(not re.search(r"label|given|positive", prompt[prompt.index('{"text"') :]) for prompt in seen)
@@ -123,7 +123,7 @@ def test_graded_labels_from_half_on_mean_the_same(tmp_path: Path) -> None:
 
 
 def test_a_single_judge_has_no_accuracy(tmp_path: Path) -> None:
-    result = judged(tmp_path / "out", llms={"a": judge_of("same")})
+    result = judged(tmp_path / "out", llm={"a": judge_of("same")})
     assert re.search(r"\ba +6 +0 +-\s", str(result.tables()[0]))
     assert re.search(r"`a` \| .* \| - \|", (tmp_path / "out" / "README.md").read_text())
     assert re.search(r"0\.\d\d", str(judged(tmp_path / "all").tables()[0]))
@@ -135,8 +135,8 @@ def test_failures_are_reported_as_a_problem(tmp_path: Path) -> None:
 
     llms = {"a": judge_of("same"), "down": down}
     with pytest.raises(RemoteError, match=r"no answer to 2 questions \(rejected 2: <html>Login\)"):
-        judged(tmp_path / "out", llms=llms)
-    result = judged(tmp_path / "out", llms=llms, keep_going=True)
+        judged(tmp_path / "out", llm=llms)
+    result = judged(tmp_path / "out", llm=llms, keep_going=True)
     assert result.problem is not None
     assert result.problem.exit_code == 4
     assert judged(tmp_path / "whole").problem is None
@@ -149,7 +149,7 @@ def test_judges_on_unusual_servers(kind: Any, tmp_path: Path, monkeypatch: pytes
     faults = Faults(0.0 if options.format_error else 0.5, (kind,))
     with serve(options, faults) as server:
         llm = {"kind": "openai_compatible", "model": "emulated", "base_url": server.base_url}
-        judges = {"llms": {"a": llm}, "settings": {"judge.candidates_per_call": 1}}
+        judges = {"llm": {"a": llm}, "settings": {"judge.candidates_per_call": 1}}
         result = judged(tmp_path / "out", **judges)
         assert result.asked.spent.requests == server.stats.requests
         calls = server.stats.requests
@@ -161,13 +161,13 @@ def test_judges_on_unusual_servers(kind: Any, tmp_path: Path, monkeypatch: pytes
 
 def test_without_votes_no_pair_is_decided(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="every pair stayed undecided"):
-        judged(tmp_path / "out", llms={"mute": lambda _: "I can't tell."})
+        judged(tmp_path / "out", llm={"mute": lambda _: "I can't tell."})
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"llms": "wordnet"}, "wordnet is a set of rules, which can't judge"),
+        ({"llm": "wordnet"}, "wordnet is a set of rules, which can't judge"),
         ({"settings": {"task": "judge"}}, "to judge existing pairs, run `label judge`"),
     ],
 )

@@ -34,7 +34,7 @@ FILTERS = FilterSettings()
 
 
 def generate(out: Path, **changes: Any) -> llm_labeler.Labelled:
-    return llm_labeler.generate(SENTENCES, **{"out": out, "llms": "wordnet", "progress": False} | changes)
+    return llm_labeler.generate(SENTENCES, **{"out": out, "llm": "wordnet", "progress": False} | changes)
 
 
 def test_rules_make_triplets_for_training(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_texts_without_both_polarities_are_counted(tmp_path: Path) -> None:
         return "" if "misled" in prompt else "1. In many people, stress can lead to insomnia."
 
     with pytest.raises(DataError, match="no_negative 1"):
-        generate(tmp_path / "out", llms=answer, task="triplet", limit=1)
+        generate(tmp_path / "out", llm=answer, task="triplet", limit=1)
 
 
 def test_an_llm_names_the_kind_of_each_hard_negative(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_an_llm_names_the_kind_of_each_hard_negative(tmp_path: Path) -> None:
             "3. entity: Cats like fish on Fridays."
         )
 
-    result = generate(tmp_path / "out", llms=answer, task="triplet", limit=1)
+    result = generate(tmp_path / "out", llm=answer, task="triplet", limit=1)
     assert result.statistics["negative_kinds"] == {"negation": 1, "role": 1}
     assert result.dropped == {"few_words_kept": 1} or result.dropped == {"nothing_shared": 1}
 
@@ -106,7 +106,7 @@ def test_queries_become_triplets(tmp_path: Path) -> None:
     def answer(prompt: str) -> str:
         return f"1. {negative if 'does not answer' in prompt else positive}"
 
-    generate(tmp_path / "out", llms=answer, task="query", limit=1)
+    generate(tmp_path / "out", llm=answer, task="query", limit=1)
     (row,) = read_rows(tmp_path / "out")["train"].rows(named=True)
     assert row == {"anchor": SENTENCES[0], "positive": positive, "negatives": [negative]}
 
@@ -116,7 +116,7 @@ def test_queries_become_triplets(tmp_path: Path) -> None:
     [
         ({"task": "triplet", "polarity": "positive"}, "makes triplets, which need both"),
         ({"task": "triplet", "prompt": "paper"}, "belongs to the task papers; leave it out"),
-        ({"task": "query", "llms": "chatgpt", "aggregation": "vote"}, "pairs texts of different meaning"),
+        ({"task": "query", "llm": "chatgpt", "aggregation": "vote"}, "pairs texts of different meaning"),
         ({"task": "triple"}, "expected 'papers', 'triplet' or 'query'"),
         ({"task": "triplet", "settings": {"prompt.changes": "mood"}}, "negation"),
     ],
@@ -133,7 +133,7 @@ def test_only_the_papers_prompt_has_no_schema() -> None:
     def schemas(**changes: Any) -> list[Any]:
         result, functions = read_arguments(
             setting_keys(llm_labeler.generate),
-            {"llms": "llama", **changes},
+            {"llm": "llama", **changes},
             settings=changes.pop("settings", None),
         )
         record, texts, _ = prepare(SENTENCES, None, result, functions)
@@ -151,7 +151,7 @@ def test_only_the_papers_prompt_has_no_schema() -> None:
 def test_answers_with_a_schema_are_read(tmp_path: Path, task: str) -> None:
     with serve() as server:
         llms = {"mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}}
-        result = generate(tmp_path / "out", llms=llms, task=task, limit=2)
+        result = generate(tmp_path / "out", llm=llms, task=task, limit=2)
     assert result.statistics["splits"]["train"]["triplets"] == 6
     assert result.statistics["negative_kinds"] == {"negation" if task == "triplet" else "unknown": 6}
     assert result.dropped == {}
@@ -162,7 +162,7 @@ TEMPLATE = Template("own", {"positive": "{size} of {text}", "negative": "{size} 
 
 
 def sampled(out: Path, llm: Any, **changes: Any) -> llm_labeler.Labelled:
-    return llm_labeler.generate([TEXT], llms=llm, out=out, progress=False, **changes)
+    return llm_labeler.generate([TEXT], llm=llm, out=out, progress=False, **changes)
 
 
 def test_samples_are_further_questions(tmp_path: Path) -> None:

@@ -30,6 +30,18 @@ def test_command_names_the_extra(capsys: pytest.CaptureFixture[str]) -> None:
     assert "pip install 'aoe-toolkit[label]'" in capsys.readouterr().err
 
 
+def too_old() -> None:
+    raise ImportError("cannot import name 'PreTrainedConfig' from 'transformers'", name="transformers")
+
+
+def test_a_package_of_an_unusable_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        terminal.run(too_old)
+    error = " ".join(capsys.readouterr().err.split())
+    assert "cannot import name 'PreTrainedConfig'" in error
+    assert error.endswith("in an environment of its own: pip install 'aoe-toolkit[train]'")
+
+
 @pytest.mark.parametrize(
     ("lacks", "hidden"),
     [

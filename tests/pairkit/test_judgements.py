@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,21 @@ def test_read_a_review(store: ReviewStore) -> None:
     pairs = pairkit.read(store.path)
     assert pairs["test"].rows() == [("one 0", "other 0", 1, ["ann"]), ("one 1", "other 1", 0, ["ann"])]
     assert pairs.label_kind == "binary"
+
+
+def test_the_log_of_an_earlier_version_is_taken_into_the_file(store: ReviewStore, tmp_path: Path) -> None:
+    store.close()
+    with closing(sqlite3.connect(store.path)) as earlier:
+        earlier.execute("PRAGMA journal_mode = WAL")
+        earlier.execute(f"INSERT INTO judgements VALUES (1, {', '.join('?' * 8)}, 0)", judged("k"))
+        earlier.commit()
+        for path in tmp_path.glob("d.review*"):
+            shutil.copy(path, tmp_path / path.name.replace("d.", "copy."))
+    assert (tmp_path / "copy.review-wal").stat().st_size
+    for _ in range(2):
+        with ReviewStore(tmp_path / "copy.review") as copy:
+            assert [one.key for one in copy.judgements()] == ["k"]
+        (tmp_path / "copy.review-wal").unlink(missing_ok=True)
 
 
 def test_a_review_without_settings_is_an_error(tmp_path: Path) -> None:

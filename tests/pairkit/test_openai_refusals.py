@@ -218,6 +218,10 @@ NOW = 1_790_000_000.0
         ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
         ({"retry-after": formatdate(NOW + 90, usegmt=True)}, 90.0),
         ({"retry-after": formatdate(NOW - 90, usegmt=True)}, 0.0),
+        # By the server's clock, from which this machine's differs by an hour.
+        ({"retry-after": formatdate(NOW + 3690), "date": formatdate(NOW + 3600)}, 90.0),
+        ({"x-ratelimit-reset": str(NOW - 3550), "date": formatdate(NOW - 3600)}, 50.0),
+        ({"retry-after": formatdate(NOW + 90), "date": "soon"}, 90.0),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "-3"}, None),
         ({"retry-after": "nan"}, None),

@@ -47,7 +47,7 @@ def test_relabelled_pairs(dataset: Path, tmp_path: Path) -> None:
     assert labels == {str(place): int(place > 1) for place in range(20)}
     assert made.statistics["relabelled_pairs"] == 7  # six negatives and pair 1
     assert made.statistics["dropped_pairs"] == {}
-    with pytest.raises(ConfigError, match="made from other sources or with other settings"):
+    with pytest.raises(ConfigError, match="made from other inputs or with other settings"):
         pairkit.apply(dataset, tmp_path / "out")
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -263,6 +264,8 @@ def test_killed_server_keeps_judgements(tmp_path: Path) -> None:
         body = ann.judgement(ann.state(), "yes")
         assert ann.post("judge", body).status_code == 200
         acknowledged.append(body["key"])
+    copy = Path(shutil.copy(tmp_path / "d.review", tmp_path / "copy.review"))  # without files beside it
+    assert [*Review(copy).judgements()["key"]] == acknowledged
     pending = ann.judgement(ann.state(), "no")
     threading.Timer(0.002, process.kill).start()  # during judgements
     try:

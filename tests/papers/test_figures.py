@@ -59,7 +59,9 @@ def test_figures_and_numbers_of_vectors(bert: Path, pairs: Path, tmp_path: Path)
     out = tmp_path / "figures"
     request = Request([str(bert)], str(pairs), zone=SMALL)
     printed = make_figures(request, out, lambda _: None)
-    names = [f"{name}.{suffix}" for name in ("densities", "halves-bert") for suffix in ("png", "svg")]
+    names = [
+        f"{name}.{suffix}" for name in ("densities", "halves-bert", "pairs") for suffix in ("png", "svg")
+    ]
     assert sorted(files(out)) == sorted([*names, "figures.json"])
     assert "curves of bert" in printed["left_out"]
     before = files(out)
@@ -84,6 +86,26 @@ def test_figures_and_numbers_of_vectors(bert: Path, pairs: Path, tmp_path: Path)
     (out / "notes.txt").write_text("mine")
     with pytest.raises(ConfigError, match=r"has notes\.txt, which isn't part of a set of figures"):
         make_figures(request, out, lambda _: None)
+
+
+def test_figures_of_a_dataset(tmp_path: Path):
+    (tmp_path / "data").mkdir()
+    for split, long in (("train", 600), ("test", 4)):
+        rows = [
+            {"text1": "a b c", "text2": "a b d" if label else "e f g", "label": label, "repo": f"r/{label}"}
+            for label in (0, 1, 1, 0)
+        ]
+        rows[0]["text1"] = "word " * long
+        lines = "\n".join(map(json.dumps, rows))
+        (tmp_path / "data" / f"{split}.jsonl").write_text(lines + "\n")
+    request = Request((), str(tmp_path / "data"), kind="pairs")
+    found = make_figures(request, tmp_path / "out", lambda _: None)
+    assert found["files"] == ["pairs.png", "pairs.svg"]
+    assert found["pairs"]["long_texts"] == {"train": 1 / 8, "test": 0}
+    assert found["pairs"]["mean_overlap"]["1-gram"] == {"negative": 0, "positive": 50}
+    assert found["pairs"]["sources"] == {"r/0": 4, "r/1": 4}
+    with pytest.raises(ConfigError, match="--kind densities needs --model"):
+        Request((), "x.tsv", kind="densities")
 
 
 def test_curves_of_runs(tmp_path: Path):

@@ -60,14 +60,15 @@ def texts() -> list[str]:
     return [" ".join(words.sample(WORDS, words.randint(3, 9))) for _ in range(16)]
 
 
-@pytest.mark.parametrize("name", [*TEXT_METHODS, "infersent"])
+@pytest.mark.parametrize("name", [*TEXT_METHODS, "infersent", "consert-joint"])
 def test_a_killed_training_continues_to_the_same_weights(
     name: str, texts: list[str], shallow: Path, tmp_path: Path, kill_at: Any
 ):
     data: Any = texts
     backbone, options = shallow, dict[str, str]()
-    if name == "infersent":
+    if name in ("infersent", "consert-joint"):
         data = [{"text1": a, "text2": b, "label": n % 2} for n, (a, b) in enumerate(pairwise(texts))]
+    if name == "infersent":
         backbone = tmp_path / "bilstm"
         write_bilstm(save_words(tmp_path / "words.txt"), backbone, size=8)
     if name == "diffcse":
@@ -109,6 +110,7 @@ def test_a_killed_training_continues_to_the_same_weights(
         ("consert", "single", {"prompts": {"query": "q: "}}, "remove the prompts"),
         ("infersent", "binary", {}, "expected a BiLSTM over word vectors"),
         ("infersent", "positive", {}, "found positive rows, expected"),
+        ("consert-joint", "single", {}, "found single rows, expected binary or triplet rows"),
         ("ct", "positive", {}, "found positive rows, expected"),
         ("bow", "single", {}, "method 'bow': expected one of"),
     ],

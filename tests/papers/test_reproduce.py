@@ -5,16 +5,21 @@ from __future__ import annotations
 import io
 import json
 import re
+import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from scipy import stats
 
 import aoe_train
+from aoe_train.training.callbacks import stop_signals
 from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.terminal import Ended
 from papers.__main__ import app
 from papers.methods.bilstm import write_bilstm
 from papers.reproduce.consent import list_actions
@@ -145,6 +150,27 @@ def test_runs_are_ordered_by_seed_and_settings_by_layer(root: Path, recipe: Reci
     assert runs[0].settings["optim"]["lr"] == 1e-5  # which the method brings
 
 
+def test_a_row_has_its_own_data_and_seed_and_the_encoder_of_its_backbone(root: Path):
+    own = 'seed = 42\nscales.small = { data = ["{data}/a.tsv", "{data}/b.tsv"], labels = { yes = 1 } }'
+    made = modified(root, 'method = "ct"', f'method = "infersent"\nbackbone = "{{data}}/ran"\n{own}')
+    of_scale = {"encoder": {"pooling": "cls"}}
+    at = made.scales["small"].model_copy(update={"settings": of_scale})
+    runs, _ = plan(made.model_copy(update={"scales": {"small": at}}), "small", FOLDERS)
+    settings = {run.row: run.settings for run in runs}
+    assert settings["CoSENT"]["encoder"] == {"max_length": 16, "pooling": "cls"}
+    assert settings["CT"]["encoder"] == {"max_length": 16, "pooling": "max"}
+    assert {run.settings["seed"] for run in runs if run.row == "CT"} == {42}
+    found = next(run.source for run in runs if run.row == "CT")
+    assert found.train == tuple(str(Path("d").absolute() / name) for name in ("a.tsv", "b.tsv"))
+    assert found.labels == {"yes": 1}
+
+
+@pytest.mark.parametrize(("recipe", "tasks"), [("nli", ("STS-B",)), ("transfer", ("TREC",)), ("gis", ())])
+def test_smoke_scores_one_task(recipe: str, tasks: tuple[str, ...]):
+    (column,) = read_recipe(recipe).at("smoke").evaluate
+    assert (column.tasks, column.mean) == (tasks, False)
+
+
 def table(path: Path, *rows: str) -> None:
     path.write_text("\n".join(rows) + "\n")
 
@@ -176,6 +202,10 @@ def test_samples_of_rows_and_single_texts(root: Path):
     cut = training_data(source.model_copy(update={"rows": 4}), folders)
     assert cut.labels is None
     assert set(pl.read_parquet(str(cut.dev))["label"]) == {0, 1}
+    both = training_data(
+        source.model_copy(update={"train": ("{data}/words.tsv", "{data}/held.tsv")}), folders
+    )
+    assert pl.read_parquet(both.train).height == 16
 
 
 def test_a_sampled_dataset_keeps_its_validation_split_unless_dev_is_none(tmp_path: Path):
@@ -186,6 +216,8 @@ def test_a_sampled_dataset_keeps_its_validation_split_unless_dev_is_none(tmp_pat
     folders = Folders(tmp_path, tmp_path / "work")
     assert training_data(Source(train="{data}"), folders) == TrainingData(str(tmp_path), None)
     assert training_data(Source(train="{data}", rows=3), folders).dev == str(tmp_path)
+    two = training_data(Source(train=("{data}", "{data}")), folders)
+    assert [pl.read_parquet(str(path)).height for path in (two.train, two.dev)] == [12, 12]
     bare = training_data(Source(train="{data}", dev="none"), folders)
     assert bare.dev is None
     assert pl.read_parquet(bare.train).height == 6
@@ -278,6 +310,11 @@ def test_word_vectors_as_backbone(root: Path, monkeypatch):
         ('"Tiny"', "3", "title"),
         ('name = "CT"', 'name = "CoSENT"', "two runs have the same or similar names"),
         ("seeds = [0, 1]", "sedes = [0, 1]", "unknown setting"),
+        (
+            "paper = { held = 81.5 }",
+            'paper = "AoE, Table 1: Nobody"',
+            "no published scores 'AoE, Table 1: Nobody'",
+        ),
         ('"ct"', '"bow"', "CT: method 'bow': expected one of"),
         ('"ct"', '"diffcse"', "CT: DiffCse.__init__() missing 1 required positional argument"),
     ],
@@ -341,6 +378,25 @@ def test_mean_and_deviation_by_hand(recipe: Recipe):
     assert list(row["figures"]) == ["dev", "Z", "Z long", "A", "mean"]  # parts behind their whole
 
 
+def test_differences_are_tested_over_the_seeds(root: Path):
+    made = modified(root, 'about = "Two rows."', 'about = "Two rows."\ncompare = "CoSENT"')
+    scores = {"none": [0.5], "CoSENT": [0.80, 0.82, 0.81], "CT": [0.70, 0.74, 0.73]}
+    records = [
+        Record(row, seed, "k", "b", {"first": 0.0, "held": value})
+        for row, values in scores.items()
+        for seed, value in enumerate(values)
+    ]
+    rows = summary(made, records, ["first", "held"])
+    expected = stats.ttest_rel(scores["CT"], scores["CoSENT"]).pvalue
+    assert [row["p"] for row in rows] == [None, None, pytest.approx(expected)]
+    found = {"scale": "small", "backbone": "b", "about": "", "changed": [], "left_out": {}, "rows": rows}
+    page = markdown(made, found)
+    assert f"| {expected:.2g} | 3 |" in page
+    assert "p: paired t-test of held against CoSENT over the seeds." in page
+    with pytest.raises(ConfigError, match="compare: no row 'BERT'; expected none, CoSENT, CT"):
+        modified(root, 'about = "Two rows."', 'about = "Two rows."\ncompare = "BERT"')
+
+
 def papers(*arguments: object) -> None:
     """Run the command in this process; errors are raised."""
     app(["reproduce", *map(str, arguments)], standalone_mode=False)
@@ -366,11 +422,31 @@ def test_list_dry_run_and_usage_errors(root: Path, monkeypatch, capsys):
             papers(*arguments)
 
 
+@pytest.mark.parametrize("place", ["prepare", "Scoring.score", "Runner._train"])
+def test_sigterm_ends_the_command(root: Path, monkeypatch, place: str):
+    """Outside a training step, too; a signal that comes after the last step counts."""
+
+    def end(*_: object) -> Any:
+        with stop_signals(signal.SIGTERM) if place == "Runner._train" else nullcontext():
+            signal.raise_signal(signal.SIGTERM)
+        raise AssertionError("the command continues")
+
+    monkeypatch.setattr(f"papers.reproduce.reproduce.{place}", end)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(Ended) as ended:
+            papers(root / "tiny.toml", "--data-dir", root / "data", "--out", root / "out", "--only", "CoSENT")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ended.value.code == 130
+
+
 def test_an_untrusted_recipe_lists_its_actions_and_needs_consent(root: Path, monkeypatch, capsys):
     command = 'prepare = [["gis", "detect", "--work", "{work}/w"]]\nrows = 16'
     found = modified(root, "rows = 16", command)
     assert list_actions(found, "small") == ["runs    gis detect --work {work}/w"]
     assert list_actions(found, "full") == ["loads   somebody/bert", "loads   somebody/pairs"]
+    assert "loads   mteb" in list_actions(read_recipe("mteb"), "full")
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     with pytest.raises(ConfigError, match="nothing was run; check the actions above and add --yes"):
         papers(root / "changed.toml", "--data-dir", root / "data", "--out", root / "out")

@@ -24,7 +24,8 @@ import polars as pl
 from aoe_train.evaluation.overlap import read_digests, trained_on
 from aoe_train.evaluation.tasks import Encode
 from aoe_train.model.backbones.load import find_folder
-from aoe_train.searching.mining.run import digest_of, finished
+from aoe_train.model.run_folder import digest_of
+from aoe_train.searching.mining.run import finished
 from aoe_train.searching.nearest import IndexVectors, nearest
 from aoe_train.searching.text_rows import read_rows
 from pairkit import __version__

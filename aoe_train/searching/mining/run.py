@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from aoe_train.model.run_folder import working_folder
+from aoe_train.model.run_folder import digest_of, working_folder
 from aoe_train.searching.mining.dataset import MineSettings, MiningDataset
 from aoe_train.searching.mining.mine import FalseNegatives, MinedSplit, mine_split
 from aoe_train.searching.mining.rank import MiningVectors, embed
 from pairkit import __version__
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.app.errors import DataError
 from pairkit.app.progress import Listener
 from pairkit.dataset.card import dataset_card
 from pairkit.dataset.card import table as markdown_table
 from pairkit.dataset.records import card_files, shard, write_dataset
-from pairkit.system.folders import made_there, read_own, work_beside
+from pairkit.system.folders import is_same, made_there, read_own, work_beside
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
@@ -47,14 +45,11 @@ _LIMITS = """
 def finished(out: Path, run: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
     """The statistics of a finished run with the same inputs; None if `out` may be written."""
     there = made_there(out, "aoe", *_KEYS)
-    if there is None or fresh:
-        return None
-    statistics = read_own(out / "statistics.json")
-    if isinstance(statistics, dict) and all(there.get(key) == run[key] for key in _KEYS):
-        return statistics
-    raise ConfigError(
-        f"{out}: made from other data or with other settings; add --fresh to replace it, or choose another"
-        " --out"
+    kept = there and {key: there[key] for key in _KEYS}
+    return (
+        read_own(out / "statistics.json")
+        if is_same(out, kept, {key: run[key] for key in _KEYS}, fresh=fresh)
+        else None
     )
 
 
@@ -171,11 +166,6 @@ def _run_record(
         "settings": settings.model_dump(mode="json"),
         "inputs": {"data": dataset.digest(), "model": digest_of(identity) if identity else None},
     }
-
-
-def digest_of(identity: Mapping[str, Any]) -> str:
-    """A hash of a model's identity."""
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def _statistics(mined: Mapping[str, MinedSplit]) -> dict[str, Any]:

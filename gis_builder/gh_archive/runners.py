@@ -1,0 +1,317 @@
+"""Runs the tasks of a map in a process pool on this machine, or on a Ray cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import socket
+import threading
+import time
+import traceback
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from multiprocessing import resource_tracker
+from pathlib import Path
+from typing import Any, Self
+
+from gis_builder.gh_archive.hours import identity_of
+from gis_builder.gh_archive.maps import FileTask, do
+from pairkit.app.errors import ConfigError, DataError, PairkitError, RemoteError
+from pairkit.app.printable import one_line
+from pairkit.system.cluster import WorkerLost, address_of, joined, this_node
+from pairkit.system.files import write_bytes
+from pairkit.system.machine import cores
+
+_POLL_S = 0.2  # maximum delay of Ctrl-C
+_MAX_FAILURES = 3  # attempts of a task that end in an error
+_MAX_FAILED = 20  # failed tasks until no more are started
+_MAX_DOUBLINGS = 3  # of a task's memory, after its worker was lost
+_QUEUED_PER_CORE = 4  # tasks submitted to Ray for each core, so that cores don't wait for the driver
+_REREAD_S = 5.0  # until the machines of a cluster are read again
+_NO_CORES_S = 120.0  # without any core until the run ends
+_CONTEXT = multiprocessing.get_context("spawn")  # forked processes lack the threads of polars
+_SHARED = ".shared"  # a file of the work folder that all machines must have
+
+
+def choose_runner(engine: str, workers: int | None, address: str | None) -> Runner:
+    """Choose a process pool on this machine or a Ray cluster."""
+    cluster = address_of(engine, address)
+    if cluster is None:
+        return Pool(workers or cores())
+    if workers is not None:
+        raise ConfigError(f"workers = {workers}: not available on a cluster")
+    return OnRay(cluster)
+
+
+@dataclass(slots=True, eq=False)
+class _Attempt:
+    """A task, and what became of its earlier attempts."""
+
+    task: FileTask
+    losses: int = 0  # attempts whose worker was lost
+    failures: int = 0  # attempts that ended in an error
+    nodes: set[str] = field(default_factory=set)  # Ray nodes with such an attempt
+    memory: int = 0  # requested from Ray
+
+
+class Runner(ABC):
+    """Runs tasks. A failed one is tried again after the others; one that always fails doesn't stop them."""
+
+    _max_losses = 3  # one of them may be due to another task
+    _remedy = "use fewer --workers (workers=…)"
+
+    def __enter__(self) -> Self:
+        return self
+
+    @abstractmethod
+    def __exit__(self, *_: object) -> None: ...
+
+    def check_shared(self, work: Path, source: Path | None) -> None:  # noqa: B027 - nothing to check here
+        """Check that every machine has the work folder, and this file of the source."""
+
+    def run(self, tasks: Sequence[FileTask]) -> Iterator[None]:
+        """Run tasks; at the end, raises an error that lists those that failed repeatedly."""
+        waiting = deque(map(_Attempt, tasks))
+        running: dict[Any, _Attempt] = {}
+        failed: dict[str, str] = {}
+        while waiting or running:
+            while waiting and len(failed) < _MAX_FAILED and self._has_room(running, waiting[0]):
+                attempt = waiting.popleft()
+                running[self._begin(attempt)] = attempt
+            if not running:
+                break
+            done = self._first(running)
+            attempt = running.pop(done)
+            try:
+                failure, node = self._result(done)
+            except WorkerLost as error:
+                failure, node = f"worker lost ({error}), probably for lack of memory; {self._remedy}", ""
+                attempt.losses += 1
+            else:
+                attempt.failures += 1
+            if not failure:
+                yield
+            elif attempt.losses <= self._max_losses and attempt.failures < _MAX_FAILURES:
+                attempt.nodes.add(node)
+                waiting.append(attempt)
+            else:
+                failed[attempt.task.outs[0].name.partition(".")[0]] = failure
+        if failed:
+            raise DataError(
+                f"{len(failed):,} of {len(tasks):,} tasks failed ({', '.join(failed)}), the first with:"
+                f" {next(iter(failed.values()))}; run the same command again to repeat only these tasks"
+            )
+
+    @abstractmethod
+    def _has_room(self, running: Mapping[Any, _Attempt], following: _Attempt, /) -> bool: ...
+
+    @abstractmethod
+    def _begin(self, attempt: _Attempt) -> Any:
+        """Start a task; returns a handle."""
+
+    @abstractmethod
+    def _first(self, running: dict[Any, _Attempt]) -> Any:
+        """Wait for a task to end; returns its handle."""
+
+    @abstractmethod
+    def _result(self, done: Any) -> tuple[str, str]:
+        """The failure of a task that has ended, or an empty text, and its Ray node; raises WorkerLost."""
+
+
+def _attempt(task: FileTask) -> str:
+    """Run a task and return its error in one line, because an exception may not survive pickling."""
+    try:
+        do(task)
+    except PairkitError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 - listed at the end, with the other failures
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return f"{type(error).__name__} in {place.name}, line {place.lineno}: {one_line(str(error), 200)}"
+    return ""
+
+
+class Pool(Runner):
+    """Runs tasks on this machine; with one worker, in this process."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def _has_room(self, running: Mapping[Any, _Attempt], following: _Attempt) -> bool:
+        # One of the tasks that ran when a worker was killed took too much memory: each is repeated alone.
+        if any(attempt.losses for attempt in (following, *running.values())):
+            return not running
+        return len(running) < 2 * self._workers
+
+    def _begin(self, attempt: _Attempt) -> Future[str]:
+        if self._workers == 1:
+            finished = Future[str]()
+            finished.set_result(_attempt(attempt.task))
+            return finished
+        with _interrupts_blocked():  # new workers inherit the mask, see `_start_worker`
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(self._workers, _CONTEXT, initializer=_start_worker)
+            try:
+                return self._pool.submit(_attempt, attempt.task)
+            except BrokenProcessPool:
+                self.__exit__()
+                return self._begin(attempt)
+
+    def _first(self, running: dict[Any, _Attempt]) -> Future[str]:
+        while True:
+            with _interrupts_blocked():  # Ctrl-C during a wait could leave a lock held
+                done, _ = wait(running, _POLL_S, FIRST_COMPLETED)
+            if done:
+                return next(iter(done))
+
+    def _result(self, done: Future[str]) -> tuple[str, str]:
+        try:
+            return done.result(), ""
+        except BrokenProcessPool as lost:
+            raise WorkerLost("killed") from lost
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Delay Ctrl-C to the end of this context; processes that start here inherit the blocked signal."""
+    resource_tracker.ensure_running()  # now, because its start unblocks interrupts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start_worker() -> None:
+    """Set up a worker: one thread of polars, Ctrl-C as in the driver, and an end when the driver ends."""
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    import_module("polars")  # now, because it installs a handler of Ctrl-C
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # ignored in background jobs
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+class OnRay(Runner):
+    """Runs tasks on a Ray cluster; data are in files, so that Ray does not move or lose any."""
+
+    _max_losses = 20
+    _remedy = "use machines with more memory"
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._stack = ExitStack()
+        self._shared: dict[Path, str | None] = {}
+        self._retries = 0
+
+    def __enter__(self) -> Self:
+        self._cluster = self._stack.enter_context(joined(self._address))
+        self._remote = self._cluster.ray.remote(num_cpus=1, max_retries=0)(_do)
+        self._read_machines()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def check_shared(self, work: Path, source: Path | None) -> None:
+        """Run a check on each machine; tasks repeat it, as machines can join later."""
+        token = work / _SHARED
+        write_bytes(token, os.urandom(8), private=True)
+        self._stack.callback(token.unlink, missing_ok=True)
+        self._shared = {path: identity_of(path) for path in (token, source) if path is not None}
+        options = [{"num_cpus": 0, "scheduling_strategy": self._cluster.on(node)} for node in self._nodes]
+        checks = [
+            self._cluster.begun(self._remote.options(**own).remote, None, self._shared) for own in options
+        ]
+        problems = []
+        for check in checks:
+            with suppress(WorkerLost):  # tasks then go to other machines
+                problems.append(self._result(check)[0])
+        if any(problems):
+            raise ConfigError(
+                f"{'; '.join(filter(None, problems))}; share both folders, or run `ray stop` there"
+            )
+
+    def _read_machines(self) -> None:
+        """Read the machines again, as they join and leave."""
+        machines = self._cluster.machines()
+        self._nodes = [node for node, _, _ in machines]
+        self._cores = sum(count for _, count, _ in machines)
+        self._max_memory = max((memory for _, _, memory in machines), default=0)
+        self._read_at = time.monotonic()
+        if machines:
+            self._had_cores_at = self._read_at
+
+    def _has_room(self, running: Mapping[Any, _Attempt], _: _Attempt) -> bool:
+        return len(running) < max(1, _QUEUED_PER_CORE * self._cores)
+
+    def _begin(self, attempt: _Attempt) -> Any:
+        memory = attempt.task.memory << min(attempt.losses, _MAX_DOUBLINGS)
+        attempt.memory = min(memory, self._max_memory)  # Ray would wait forever for more
+        others = [node for node in self._nodes if node not in attempt.nodes] if attempt.nodes else []
+        strategy = "DEFAULT"
+        if others:
+            self._retries += 1
+            strategy = self._cluster.on(others[self._retries % len(others)], soft=True)
+        begin = self._remote.options(memory=attempt.memory, scheduling_strategy=strategy).remote
+        return self._cluster.begun(begin, pickle.dumps(attempt.task), self._shared)
+
+    def _first(self, running: dict[Any, _Attempt]) -> Any:
+        while True:
+            done = self._cluster.first(list(running), _REREAD_S)
+            if done is None or time.monotonic() > self._read_at + _REREAD_S:
+                self._read_machines()
+            if done is not None:
+                return done
+            if not self._nodes and self._read_at >= self._had_cores_at + _NO_CORES_S:
+                raise RemoteError(
+                    f"address = {self._address}: no machine of the cluster has cores; start one with"
+                    " `ray start`, and run the same command again to continue"
+                )
+            # No machine is left that has the memory of these tasks.
+            for handle in [own for own, attempt in running.items() if attempt.memory > self._max_memory]:
+                self._cluster.ray.cancel(handle)
+                attempt = running.pop(handle)
+                running[self._begin(attempt)] = attempt
+
+    def _result(self, done: Any) -> tuple[str, str]:
+        try:
+            failure: tuple[str, str] = self._cluster.fetched(done)
+        except (WorkerLost, RemoteError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a machine without the package, for example
+            return one_line(f"{type(error).__name__}: {error}", 300), ""
+        return failure
+
+
+def _do(packed: bytes | None, shared: Mapping[Path, str | None]) -> tuple[str, str]:
+    """Run a task on a machine of the cluster; returns the error, and the Ray node."""
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # before the task is unpickled
+    try:
+        missing = [path.parent for path, identity in shared.items() if identity_of(path) != identity]
+        error = f"{missing[0]} is not shared" if missing else ""
+    except DataError as unreadable:
+        error = str(unreadable)
+    if packed is not None and not error:
+        error = _attempt(pickle.loads(packed))  # noqa: S301 - pickled by the driver
+    return error and f"host {socket.gethostname()}: {error}", this_node()

@@ -1,0 +1,113 @@
+"""Draws a pair dataset: lengths by split, n-gram overlap by label, rows by source (AoE, Figures 7 to 9)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairkit.reports.counts import ORDERS, collect_rows
+from pairkit.similarity.measures import LONG_TOKENS
+from papers.figures.numbers import density
+from papers.figures.style import COLOURS, GREY, WIDTH, fit_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from pairkit.dataset.records import PairDataset
+
+_ROW = 1.9  # inches, height of a row of panels
+_MAX_NAMES = 60  # more sources are bars without names
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """Logarithms of token counts by split, overlaps in per cent by order and label, and rows by source."""
+
+    lengths: dict[str, np.ndarray]
+    overlaps: dict[int, dict[str, np.ndarray]]
+    sources: dict[str, int]
+
+    def numbers(self) -> dict[str, Any]:
+        """Shares of long texts, means and medians, for figures.json."""
+        long = {split: float((each > math.log(LONG_TOKENS)).mean()) for split, each in self.lengths.items()}
+        return {
+            "long_texts": long,
+            "median_tokens": {split: float(np.exp(np.median(each))) for split, each in self.lengths.items()},
+            "mean_overlap": {
+                f"{order}-gram": {name: float(each.mean()) for name, each in sides.items() if len(each)}
+                for order, sides in self.overlaps.items()
+            },
+            "sources": self.sources,
+        }
+
+
+def count_pairs(dataset: PairDataset) -> PairCounts:
+    """Measure all texts and pairs of a dataset."""
+    rows = collect_rows(dataset, lambda _: None)
+    frame = rows.frame
+    counts = {
+        split: np.concatenate(
+            [frame.filter(frame["split"] == split)[f"tokens{n}"].to_numpy() for n in (1, 2)]
+        )
+        for split in rows.splits
+    }
+    sides = {name: rows.side(side) for side, name in enumerate(rows.names)}
+    overlaps = {
+        order: {name: part[f"overlap{order}"].drop_nulls().to_numpy() for name, part in sides.items()}
+        for order in ORDERS
+    }
+    sources = frame["source"].drop_nulls().value_counts().sort("count", "source", descending=[True, False])
+    return PairCounts(
+        {split: np.log(np.maximum(each, 1)) for split, each in counts.items()}, overlaps, dict(sources.rows())
+    )
+
+
+def draw_pairs(counts: PairCounts, data: str) -> Figure:
+    """Draw violins of lengths, densities of overlaps, and bars of sources if there are several."""
+    from matplotlib.figure import Figure
+
+    rows = 3 if len(counts.sources) > 1 else 2
+    figure = Figure(figsize=(WIDTH, rows * _ROW), layout="constrained")
+    grid = figure.add_gridspec(rows, len(ORDERS))
+    _draw_lengths(figure.add_subplot(grid[0, :]), counts.lengths, data)
+    for column, (order, sides) in enumerate(counts.overlaps.items()):
+        _draw_overlap(figure.add_subplot(grid[1, column]), order, sides, legend=not column)
+    if rows == 3:
+        _draw_sources(figure.add_subplot(grid[2, :]), counts.sources)
+    return figure
+
+
+def _draw_lengths(axes: Axes, lengths: dict[str, np.ndarray], data: str) -> None:
+    parts = axes.violinplot([*lengths.values()], showmedians=True, widths=0.8)
+    for body in parts["bodies"]:  # type: ignore[attr-defined]
+        body.set_facecolor(COLOURS[0])
+    axes.axhline(math.log(LONG_TOKENS), color=COLOURS[1], linestyle="--", linewidth=1)
+    shares = [100 * (each > math.log(LONG_TOKENS)).mean() for each in lengths.values()]
+    names = [f"{split}\n{share:.1f} % > {LONG_TOKENS}" for split, share in zip(lengths, shares, strict=True)]
+    axes.set_xticks(range(1, len(names) + 1), names)
+    axes.set_ylabel("ln(tokens)")
+    axes.set_title(fit_text(data, 60))
+
+
+def _draw_overlap(axes: Axes, order: int, sides: dict[str, np.ndarray], *, legend: bool) -> None:
+    for (name, each), colour in zip(sides.items(), COLOURS, strict=False):
+        if len(each) > 1:
+            curve = density(each, (0, 100), bounds=(0, 100))
+            axes.plot(curve.x, curve.y, color=colour, label=f"{name} (mean {each.mean():.0f})")
+    axes.set_xlabel(f"{order}-gram overlap, %")
+    axes.set_yticks([])
+    if axes.lines:
+        axes.legend(fontsize=6)
+    if legend:
+        axes.set_ylabel("density")
+
+
+def _draw_sources(axes: Axes, sources: dict[str, int]) -> None:
+    axes.bar(range(len(sources)), [*sources.values()], color=GREY)
+    names = [fit_text(name, 40) for name in sources] if len(sources) <= _MAX_NAMES else []
+    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=5)
+    axes.set_ylabel("pairs")

@@ -1,0 +1,68 @@
+"""MTEB's English tasks (AoE paper, section 5.1) with the package mteb, which downloads their data.
+
+Each task has its own main score; the paper reports their mean over the 56 tasks of `MTEB(eng, v1)`. Queries
+get the model's prompt `query`, documents and other texts its default prompt, if it has these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aoe_train import Encoder
+from pairkit.app.extras import needed_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MTEB = "mteb"
+_ENGLISH = "MTEB(eng, v1)"
+
+
+def evaluate_mteb(model: Any, names: Sequence[str] = ()) -> dict[str, float]:
+    """The main score of each task, in [0, 1]; without names, of all English tasks.
+
+    The model is a folder or Hub id, an encoder, or a function from texts to vectors.
+    """
+    with needed_for("suite mteb", "mteb"):
+        import mteb
+    tasks: Any = mteb.get_tasks(tasks=[*names]) if names else mteb.get_benchmark(_ENGLISH).tasks
+    found = mteb.evaluate(
+        _Model(model), tasks, co2_tracker=False, cache=None, show_progress_bar=False
+    ).task_results
+    return {result.task_name: float(result.get_score()) for result in found}
+
+
+class _Model:
+    """A model for mteb."""
+
+    def __init__(self, model: Any) -> None:
+        from mteb.models import ModelMeta
+
+        self._model = Encoder.load(model, inference_only=True) if isinstance(model, str) else model
+        self.mteb_model_meta = ModelMeta.create_empty({"name": "aoe/model", "revision": "1"})
+
+    def encode(
+        self, inputs: Iterable[Mapping[str, list[str]]], *, prompt_type: Any = None, **_: Any
+    ) -> np.ndarray:
+        """The vectors of all texts."""
+        texts = [text for batch in inputs for text in batch["text"]]
+        if not isinstance(self._model, Encoder):
+            return np.asarray(self._model(texts))
+        if prompt_type is not None and prompt_type.value == "query":
+            return self._model.encode_query(texts)
+        return self._model.encode(texts)
+
+    def similarity(self, first: Any, second: Any) -> Any:
+        """The cosine of each first vector with each second one."""
+        from mteb.similarity_functions import cos_sim
+
+        return cos_sim(first, second)
+
+    def similarity_pairwise(self, first: Any, second: Any) -> Any:
+        """The cosine of each pair of vectors."""
+        from mteb.similarity_functions import pairwise_cos_sim
+
+        return pairwise_cos_sim(first, second)

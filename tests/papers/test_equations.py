@@ -1,0 +1,132 @@
+"""Each statement of `papers/equations.md`, from the printed formulas in plain loops."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from aoe_train.objectives.contrastive import contrastive_loss
+from aoe_train.objectives.objective import Objective
+from aoe_train.objectives.pairs import cosine, unit
+from aoe_train.objectives.ranking import angle_reference, ranking_loss
+from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
+
+PAGE = (Path(__file__).parents[2] / "papers" / "equations.md").read_text(encoding="utf-8")
+TAU = 0.05
+
+
+def pairs(count: int = 6, dim: int = 8) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    first, second = torch.randn(2, count, dim, generator=generator, dtype=torch.float64)
+    return first, second
+
+
+def halves(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """a, b, c, d of arXiv Eq. 3 and ACL Eq. 1."""
+    return *first.chunk(2, dim=-1), *second.chunk(2, dim=-1)  # type: ignore[return-value]
+
+
+def ranked(scores: Tensor, labels: Tensor, tau: float, sign: int) -> float:
+    """log(1 + sum over label_i > label_j of exp(sign * (score_i - score_j) / tau))."""
+    total = 1.0
+    for i, high in enumerate(labels):
+        for j, low in enumerate(labels):
+            if high > low:
+                total += math.exp(sign * float(scores[i] - scores[j]) / tau)
+    return math.log(total)
+
+
+def printed_contrast(first: Tensor, second: Tensor, targets: list[list[int]]) -> float:
+    """arXiv Eq. 2 and ACL Eq. 4: a sum over the positives `targets` of each first text."""
+    cosines = unit(first) @ unit(second).T / TAU
+    return float(sum(cosines[i].logsumexp(0) - cosines[i, j] for i, own in enumerate(targets) for j in own))
+
+
+def ours(first: Tensor, second: Tensor, texts: list[list[int]], **options: object) -> float:
+    positive = torch.ones(len(first), dtype=torch.bool)
+    return contrastive_loss(first, second, torch.tensor(texts), positive, TAU, **options).item()  # type: ignore
+
+
+def test_equation_6_is_1_for_every_input():
+    a, b, c, d = halves(*pairs())
+    printed = torch.complex(a * c + b * d, b * c - a * d) / ((c**2 + d**2) * (a**2 + b**2)).sqrt()
+    assert torch.allclose(printed.abs(), torch.ones_like(a))
+    assert angle_reference(*pairs()).std() > 0.1
+
+
+def test_the_angle_is_a_similarity_of_the_whole_vectors():
+    first, second = pairs()
+    a, b, c, d = halves(first, second)
+    lengths = first.norm(dim=-1) * second.norm(dim=-1)
+    printed = ((a * c + b * d) + (b * c - a * d)).sum(-1) / lengths
+    found = angle_reference(first, second)
+    assert torch.allclose(found, printed.abs())
+    rotated = torch.cat([c - d, c + d], dim=-1)  # by 45 degrees, times the root of 2
+    assert torch.allclose(found, math.sqrt(2) * cosine(first, rotated).abs())
+    assert torch.allclose(angle_reference(first, first), torch.ones(6, dtype=torch.float64))
+    assert torch.allclose(angle_reference(rotated, second), torch.full((6,), 2**0.5, dtype=torch.float64))
+    assert not torch.allclose(found, angle_reference(second, first))
+    assert (printed < 0).any()  # ACL Eq. 2 takes the logarithm of it
+
+
+def test_equation_7_ranks_the_other_way_round():
+    first, second = pairs()
+    labels, scores = torch.tensor([1.0, 0, 1, 0, 1, 0]), angle_reference(first, second)
+    assert ranking_loss(scores, labels, 1 / TAU).item() == pytest.approx(ranked(scores, labels, TAU, -1))
+    reversed_loss = ranked(scores, labels, TAU, 1)  # as printed
+    assert reversed_loss == pytest.approx(ranking_loss(-scores, labels, 1 / TAU).item())
+    better = scores + labels  # positives score higher
+    assert ranked(better, labels, TAU, 1) > reversed_loss
+
+
+def test_equation_1_is_ours():
+    (first, second), labels = pairs(), torch.tensor([1.0, 0, 0.5, 0, 1, 0.5])
+    scores = cosine(first, second)
+    assert ranking_loss(scores, labels, 1 / TAU).item() == pytest.approx(ranked(scores, labels, TAU, -1))
+
+
+def test_the_contrast_is_a_mean_instead_of_a_sum():
+    first, second = pairs()
+    printed = printed_contrast(first, second, [[i] for i in range(6)])
+    assert ours(first, second, [[i, 10 + i] for i in range(6)]) == pytest.approx(printed / 6)
+
+
+def test_copies_of_a_positive():
+    first, second = pairs(4)
+    second = first + second
+    second[1] = second[0]
+    texts = [[0, 10], [1, 10], [2, 12], [3, 13]]  # the second texts of the first two pairs are the same
+    assigned = printed_contrast(first, second, [[0, 1], [0, 1], [2], [3]])
+    found = {
+        rule: ours(first, second, texts, duplicates=rule) for rule in ("positive", "exclude", "negative")
+    }
+    assert found["positive"] == pytest.approx(assigned / 6)
+    assert found["negative"] == pytest.approx(printed_contrast(first, second, [[0], [1], [2], [3]]) / 4)
+    left_out = sum(
+        printed_contrast(first[[i]], second[kept], [[0]]) for i, kept in ((0, [0, 2, 3]), (1, [1, 2, 3]))
+    )
+    left_out += sum(printed_contrast(first[[i]], second, [[i]]) for i in (2, 3))
+    assert found["exclude"] == pytest.approx(left_out / 4)
+    figures = [f"{value:.2f}" for value in (assigned, found["positive"], found["exclude"], found["negative"])]
+    assert re.findall(r"\d+\.\d\d(?= \w)", PAGE[PAGE.index("toy batch") :])[:4] == figures
+
+
+def test_hard_negatives_are_candidates_beyond_equation_4():
+    generator = torch.Generator().manual_seed(4)
+    vectors = torch.randn(5, 3, 8, generator=generator, dtype=torch.float64)
+    numbers = torch.arange(15).reshape(5, 3)
+    first, positives = vectors[:, 0], vectors[:, 1]
+    printed = printed_contrast(first, positives, [[i] for i in range(5)]) / 5
+    losses = {}
+    for hard in (True, False):
+        settings = ObjectiveSettings(
+            weights=Weights(contrastive=1), tau=Taus(contrastive=TAU), hard_negatives=hard
+        )
+        losses[hard] = Objective(settings, dim=8, kind="triplet")(vectors, None, numbers)["loss"].item()
+    assert losses[False] == pytest.approx(printed)
+    assert losses[True] > printed

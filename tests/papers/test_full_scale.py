@@ -1,0 +1,188 @@
+"""Scale `full` of every recipe, from the Hub's data to the printed table, on tiny models."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import aoe_train
+from aoe_train.settings.training import TrainSettings
+from papers.methods.bilstm import write_bilstm
+from papers.reproduce.plan import Folders, Run, plan
+from papers.reproduce.recipe import Scale, read_recipe, recipe_names
+from papers.reproduce.reproduce import Options, reproduce
+from papers.suites.mteb import evaluate_mteb
+from tests.docs.test_commands_are_known import tree
+from tests.papers import hub
+
+Reproduce = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory) -> Path:
+    """A folder with the models at their Hub ids, and the data."""
+    root = tmp_path_factory.mktemp("full")
+    hub.write_models(root)
+    hub.write_data(root / "data")
+    return root
+
+
+@pytest.fixture
+def full(root: Path, tmp_path: Path, monkeypatch) -> Reproduce:
+    """A function that runs a recipe, or some rows of it."""
+    train = aoe_train.train
+
+    def without_bitsandbytes(*arguments: Any, settings: Any, **more: Any) -> Any:
+        if lora := settings.get("lora"):
+            settings = {**settings, "lora": {**lora, "four_bit": False}}
+        return train(*arguments, settings=settings, **more)
+
+    def without_llms(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        name, *arguments = command[4:]
+        tree("label").commands[name].make_context(name, [*arguments])  # checks the options
+        hub.write_labelled(Path(arguments[arguments.index("--out") + 1]))
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.chdir(root)
+    monkeypatch.setattr("datasets.load_dataset", hub.load_dataset)
+    monkeypatch.setattr(write_bilstm, "__defaults__", (6,))
+    monkeypatch.setattr(aoe_train, "train", without_bitsandbytes)
+    monkeypatch.setattr("papers.reproduce.training_data.subprocess.run", without_llms)
+    monkeypatch.setattr("papers.reproduce.scoring.evaluate_mteb", lambda *_: {"STS12": 0.5})
+    monkeypatch.setattr("papers.suites.probe.predict", lambda *parts: 0 * parts[-1][1])  # slow, and not new
+    hub.few_rows(monkeypatch)
+
+    def run(name: str, *only: str) -> dict[str, Any]:
+        options = Options("full", root / "data", tmp_path / "out", seeds=(0,), only=only)
+        return reproduce(read_recipe(name), options, say=print)
+
+    return run
+
+
+def rows_of(name: str) -> list[str]:
+    return [row.name for row in read_recipe(name).runs if row.at("full").skip is None]
+
+
+def check(name: str, found: dict[str, Any], rows: list[str]) -> None:
+    """All rows have scores, and the published ones are of columns that exist."""
+    assert [row["row"] for row in found["rows"]] == rows
+    published = {row.name: row.paper for row in read_recipe(name).runs}
+    for row in found["rows"]:
+        columns = set(row["figures"]) - {"dev"}
+        assert columns
+        assert set(published[row["row"]]) <= columns or name == "unsupervised"
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_recipes_run_on_data_of_the_hub(name: str, full: Reproduce):
+    last = rows_of(name)[-1:]
+    check(name, full(name, *last), last)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_row_runs_on_data_of_the_hub(name: str, full: Reproduce):
+    check(name, full(name), rows_of(name))
+
+
+def test_mteb_tasks(root: Path, monkeypatch):
+    mteb = pytest.importorskip("mteb", reason="extra: mteb is not installed")
+    from mteb.mocks import mock_tasks
+
+    monkeypatch.chdir(root)
+    tasks = [mock_tasks.MockSTSTask(), mock_tasks.MockRetrievalTask()]
+    monkeypatch.setattr(mteb, "get_tasks", lambda tasks: tasks and known)
+    known = tasks
+    found = evaluate_mteb("google-bert/bert-base-uncased", ["any"])
+    assert set(found) == {"MockSTSTask", "MockRetrievalTask"}
+    assert all(-1 <= score <= 1 for score in found.values())
+
+
+# The settings of rows at scale `full`, as the papers or the authors' code have them; see papers/settings.md.
+BERT = {"pooling": "cls", "lr": 5e-5, "max_length": 128, "strategy": "shuffle"}
+LLAMA = {"pooling": "last", "lr": 1e-4, "lora": (32, 32, 0.1, ("q_proj", "v_proj"), True)}
+LLAMA_NLI = LLAMA | {"max_length": 50, "batch": (120, 4), "epochs": 1}
+ANGLE = {"weights": {"cosine": 1, "ibn": 1, "angle": 1}, "tau": (0.05, 0.05, 1.0), "duplicates": "positive"}
+AOE = {"weights": {"angle": 1, "contrastive": 1}, "tau": (0.05, 0.05, 0.05)}
+SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
+    ("stsb", "AnglE"): BERT | ANGLE,
+    ("stsb", "AoE"): BERT | AOE,
+    ("stsb", "AnglE, RAN"): {"pooling": "auto"},
+    ("gis", "AoE"): BERT | AOE | {"max_length": 512},
+    ("gis", "AnglE, RAN"): {"pooling": "auto", "max_length": 2048},
+    **{(name, "AnglE"): BERT | ANGLE for name in ("mrpc", "qqp", "qnli", "retrieval")},
+    **{(name, "AnglE, RAN"): {"pooling": "auto"} for name in ("mrpc", "qqp", "qnli")},
+    ("nli", "InferSent"): {"pooling": "max", "lr": 1e-3},
+    ("nli", "SBERT"): BERT,
+    ("nli", "SBERT, own settings"): BERT | {"pooling": "avg", "lr": 2e-5, "batch": (16, 1), "epochs": 1},
+    ("nli", "SimCSE, own settings"): BERT
+    | {"max_length": 32, "batch": (512, 1), "epochs": 3, "duplicates": "negative"},
+    ("nli", "ConSERT, supervised"): {"pooling": "avg", "lr": 2e-5},
+    ("nli", "AnglE"): BERT | ANGLE,
+    ("nli", "AoE"): BERT | AOE,
+    ("nli-llama", "SBERT"): LLAMA_NLI,
+    ("nli-llama", "AnglE"): LLAMA_NLI | ANGLE | {"weights": {"cosine": 1, "ibn": 35, "angle": 1}},
+    ("nli-llama", "AnglE, quoted prompt"): {"prompts": 'Summarize sentence "{text}" in one word:"'},
+    ("nli-llama", "AoE"): LLAMA_NLI | AOE | {"prompts": "Summarize sentence {text} in one word:"},
+    ("nli-llama", "AoE, 13B"): LLAMA_NLI | AOE,
+    ("stsb-llama", "AoE"): LLAMA | AOE,
+    ("transfer", "AoE, LLaMA 7B"): LLAMA_NLI | AOE,
+    ("transfer", "none, average"): {"pooling": "avg"},
+    ("ablation", "ibn"): BERT | {"weights": {"ibn": 1}},
+    ("ablation", "AnglE, copies are negatives"): BERT | ANGLE | {"duplicates": "negative"},
+    ("ablation-nli", "only angle"): BERT | {"weights": {"angle": 1}, "tau": (0.05, 0.05, 0.05)},
+    ("ablation-nli", "AoE, max"): BERT | AOE | {"pooling": "max"},
+    ("pooling", "last-avg"): {"pooling": "avg"},
+    ("seeds", "AoE, seed 42"): BERT | AOE | {"seed": 42},
+    ("llm-supervised", "AnglE, ensemble"): BERT | ANGLE,
+    ("unsupervised", "whitening"): {"pooling": "first-last-avg"},
+    ("unsupervised", "BERT-flow"): {"pooling": "first-last-avg"},
+    ("unsupervised", "CT"): {"pooling": "avg", "lr": 1e-5},
+    ("unsupervised", "IS-BERT"): {"pooling": "avg", "lr": 2e-5},
+    ("unsupervised", "SimCSE"): {"pooling": "cls", "lr": 3e-5, "batch": (64, 1), "epochs": 1},
+    ("unsupervised", "LLaMA"): {"pooling": "last"},
+}
+
+
+def resolved(name: str, scale: Scale = "full") -> dict[str, Run]:
+    """The first run of each row."""
+    runs, _ = plan(read_recipe(name), scale, Folders(Path("d"), Path("w")))
+    return {run.row: run for run in reversed(runs)}
+
+
+def chosen(run: Run) -> dict[str, Any]:
+    """The settings that the table above names."""
+    settings = TrainSettings.model_validate(run.settings)
+    tau, lora, optim = settings.objective.tau, settings.lora, settings.optim
+    return {
+        "pooling": settings.encoder.pooling,
+        "max_length": settings.encoder.max_length,
+        "prompts": settings.prompts,
+        "seed": settings.seed,
+        "lr": optim.lr,
+        "batch": (optim.batch_size, optim.accumulation),
+        "epochs": optim.epochs,
+        "strategy": settings.batches.strategy,
+        "weights": settings.objective.weights.active,
+        "tau": (tau.cosine, tau.ibn, tau.angle),
+        "duplicates": settings.objective.duplicates,
+        "lora": lora and (lora.rank, lora.alpha, lora.dropout, lora.targets, lora.four_bit),
+    }
+
+
+@pytest.mark.parametrize(("name", "row"), SETTINGS)
+def test_settings_are_the_papers(name: str, row: str):
+    found = chosen(resolved(name)[row])
+    assert {key: found[key] for key in SETTINGS[name, row]} == SETTINGS[name, row]
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_rows_differ(name: str):
+    for scale in read_recipe(name).scales:
+        runs = [repr(replace(run, row="", seed=0)) for run in resolved(name, scale).values()]
+        assert len(set(runs)) == len(runs)
