@@ -66,7 +66,7 @@ class Runner(ABC):
     """Runs tasks. A failed one is tried again after the others; one that always fails doesn't stop them."""
 
     _max_losses = 3  # one of them may be due to another task
-    _remedy = "use fewer --workers (workers=…)"
+    _remedy = "use fewer --workers"
 
     def __enter__(self) -> Self:
         return self

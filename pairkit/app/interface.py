@@ -9,7 +9,7 @@ from contextlib import contextmanager
 # The boolean options of messages: `--fresh` is `fresh=True`, and `--no-lora` is `lora=False`.
 BOOLEAN = {
     *("batch", "cache", "cut_negatives", "dry_run", "fresh", "grades", "keep_going", "local_only", "lora"),
-    *("no_key", "retry_failed", "skip_broken", "trust_remote_code"),
+    *("no_key", "remove_missing", "retry_failed", "skip_broken", "trust_remote_code"),
 }
 # A value has a "=", "/", digit or capital, or ": " after it; any other is written as `--flag=value`.
 _FLAG = re.compile(
@@ -46,5 +46,5 @@ def _keyword(found: re.Match[str]) -> str:
         return f"{positive}={name == positive}{found[0][len(flag) + 2 :]}"
     if name.endswith("columns") and "=" in given:
         return f"{name}={dict(part.partition('=')[::2] for part in given.split(','))}"
-    is_bare = re.fullmatch(r"[\d.]+(e-?\d+)?|[A-Z]*", given)  # a number, or a word that stands for a value
+    is_bare = re.fullmatch(r"-?[\d.]+(e-?\d+)?|[A-Z]*", given)  # a number, or a word that stands for a value
     return f"{name}={given if is_bare else repr(given)}"

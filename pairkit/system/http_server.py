@@ -45,7 +45,7 @@ class RefusedError(Exception):
 def bound(host: str, port: int) -> socket.socket:
     """A listening socket."""
     if not 0 <= port <= _LAST_PORT:  # getaddrinfo takes the remainder
-        raise ConfigError(f"port {port}: expected 0 (any free one) to {_LAST_PORT} (--port, port=)")
+        raise ConfigError(f"--port {port}: expected 0 (any free one) to {_LAST_PORT}")
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # asyncio sets TCP_NODELAY only if the protocol is given; without it, each response takes 40 ms.
