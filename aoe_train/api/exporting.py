@@ -169,24 +169,13 @@ def distill(
         full_dim = encoder.dim
         if dim is not None and not 1 <= dim <= full_dim:
             raise ConfigError(f"--dim {dim}: the model's vectors have {full_dim} numbers")
-        made_of = {
-            "texts": hash_examples(examples),
-            "model": digest_of(encoder.identity()),
-            "dim": dim or full_dim,
-        }
+        model_hash = digest_of(encoder.identity())
+        made_of = {"texts": hash_examples(examples), "model": model_hash, "dim": dim or full_dim}
         if there is not None and is_same(folder, there["made_of"], made_of, fresh=fresh):
             return Distilled.from_facts(folder, there)
         embedder = LocalEmbedder(encoder, name)
         store = VectorStore(cache_dir("vectors"), embedder.identity)
         cached = CachedEmbedder(embedder, store, progress=show)
         static, result = distil(encoder, cached.encode, rows, folder, dim or full_dim, show)
-        write(
-            static,
-            result,
-            model=embedder.name,
-            source=source,
-            wide=full_dim,
-            texts=rows,
-            made_of=made_of,
-        )
+        write(static, result, source=source, wide=full_dim, texts=rows, made_of=made_of, model=embedder.name)
     return result

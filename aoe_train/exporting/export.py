@@ -250,9 +250,7 @@ def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., np.ndarray]:
     )
 
 
-def _describe(
-    done: Exported, encoder: Encoder, source: Path, folder: Path, made_of: Mapping[str, Any]
-) -> None:
+def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path, made_of: Any) -> None:
     """Write card, run.json and hashes of training texts, from the source's own if it has them."""
     name, settings, graph = done.out.name, encoder.settings, GRAPHS.get(done.format)
     if (source / DIGESTS_FILE).is_file():

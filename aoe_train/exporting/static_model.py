@@ -25,7 +25,7 @@ from pairkit.system.files import whole_folder, write_json, write_text
 from pairkit.system.seeded import keyed_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from jaxtyping import Float
     from tokenizers import Tokenizer
@@ -58,7 +58,7 @@ def write(
     source: Path,
     wide: int,
     texts: Iterable[str],
-    made_of: Mapping[str, Any],
+    made_of: Any,
 ) -> None:
     """Write the folder; it is complete or absent."""
     name = done.out.name

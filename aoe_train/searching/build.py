@@ -105,25 +105,14 @@ def make(
     show: Listener,
 ) -> Indexed:
     """Write an index; the folder is complete or absent."""
-    if kind is not None:
-        check_kind(kind)
     frame = _with_hashes(rows)
     probe = embedder.encode([TEXT], embedder.prompts.document)
-    earlier, missing = _earlier(out, fresh=fresh), 0
+    earlier, missing = _Earlier(*read_index(out)) if not fresh and (out / ABOUT).is_file() else None, 0
     if earlier is not None:
-        before = {
-            "model": earlier.about.model,
-            "text columns": earlier.about.text,
-            "vectors": earlier.about.vectors,
-            "kind": earlier.about.kind,
-        }
-        now = {
-            "model": earlier.about.model if same_model(probe, earlier.probe) else f"{model}, other weights",
-            "text columns": list(rows.columns),
-            "vectors": quantize,
-            "kind": kind or earlier.about.kind,
-        }
-        is_same(out, before, now, fresh=False)
+        there = earlier.about.model_dump()
+        now = {"text": list(rows.columns), "vectors": quantize, "kind": kind or there["kind"]}
+        now["model"] = there["model"] if same_model(probe, earlier.probe) else f"{model}, other weights"
+        is_same(out, there, now, now.keys(), fresh=False)
         if not remove_missing:
             frame, missing = _added(earlier.rows, frame, out)
     hashes, texts = frame[HASH].to_list(), joined(frame, rows.columns)
@@ -178,10 +167,6 @@ class _Earlier(NamedTuple):
     rows: pl.DataFrame
     vectors: IndexVectors
     probe: np.ndarray
-
-
-def _earlier(out: Path, *, fresh: bool) -> _Earlier | None:
-    return _Earlier(*read_index(out)) if not fresh and out.exists() and is_index(out) else None
 
 
 def _with_hashes(rows: TextRows) -> pl.DataFrame:

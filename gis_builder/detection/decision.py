@@ -18,14 +18,7 @@ from gis_builder.detection.claim_tracker import (
 )
 from gis_builder.detection.reader import Claim, Stance
 from gis_builder.detection.rules import ClaimKind
-from gis_builder.detection.statements import (
-    ONE_CLICK,
-    Role,
-    Statement,
-    TrackerMarks,
-    instant,
-    read_marks,
-)
+from gis_builder.detection.statements import ONE_CLICK, Role, Statement, TrackerMarks, instant, read_marks
 from gis_builder.store.records import (
     Evidence,
     Issue,
@@ -280,9 +273,7 @@ def _from_claims(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> Ve
     )
 
 
-def _deciding_claims(
-    accepted: Sequence[tuple[TrackedClaim, float]],
-) -> tuple[list[TrackedClaim], float]:
+def _deciding_claims(accepted: Sequence[tuple[TrackedClaim, float]]) -> tuple[list[TrackedClaim], float]:
     """The claims of the deciding statement: the last strong one, or else the strongest."""
     strong = [(tracked, value) for tracked, value in accepted if value >= _STRONG]
     deciding, _ = strong[-1] if strong else max(accepted, key=lambda pair: pair[1])

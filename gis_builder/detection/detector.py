@@ -39,16 +39,8 @@ FILE = "verdicts.parquet"
 KEPT_FILE = "kept.parquet"
 _CHUNK = 4096
 
-_EVIDENCE = pl.Struct(
-    {
-        "kind": pl.String,
-        "url": pl.String,
-        "who": pl.String,
-        "when": pl.String,
-        "targets": pl.List(pl.String),
-        "said": pl.String,
-    }
-)
+_TEXTS = dict.fromkeys(("kind", "url", "who", "when"), pl.String)
+_EVIDENCE = pl.Struct(_TEXTS | {"targets": pl.List(pl.String), "said": pl.String})
 _VERDICT: dict[str, Any] = {
     "repo": pl.String,
     "number": pl.Int64,

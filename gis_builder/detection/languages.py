@@ -12,15 +12,21 @@ import tomllib
 from itertools import chain
 from pathlib import Path
 
-from gis_builder.detection.lexicon import Code
+from gis_builder.detection.lexicon import Code, has_any
 
 _FILES = sorted(Path(__file__).with_name("languages").glob("*.toml"))
 _LANGUAGES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in _FILES}
-CLAIM_STEMS = tuple(chain.from_iterable(language["claim_stems"] for language in _LANGUAGES.values()))
+_STEMS = tuple(chain.from_iterable(language["claim_stems"] for language in _LANGUAGES.values()))
+_ASCII_STEMS = tuple(filter(str.isascii, _STEMS))
 _WORDS = {name: frozenset(each["words"].split()) for name, each in _LANGUAGES.items() if "words" in each}
 _LETTERS = {name: re.compile(each["letters"]) for name, each in _LANGUAGES.items() if "letters" in each}
 _ALL_WORDS = frozenset(chain.from_iterable(_WORDS.values()))
 _TO_BLANKS = str.maketrans(dict.fromkeys(".,:;!?()[]*_", " "))
+
+
+def has_claim_stem(text: str) -> bool:
+    """Whether a text in lower case has a `claim_stem` of any language."""
+    return has_any(text, _ASCII_STEMS if text.isascii() else _STEMS)
 
 
 def language_of(text: str) -> str | None:

@@ -79,70 +79,65 @@ def has_any(text: str, stems: tuple[str, ...]) -> bool:
     return False
 
 
-_WORDS_BY_CODE = {
-    Code.DUPLICATE: """
-        duplicate dup dupe duplicat duplikát dublett dubblett
-    """,
-    Code.DUPLICATES: "duplicates dups dupes dup's",
-    Code.DUPLICATED: "duplicated duped dupped dup'd dupe'd",
-    Code.COVERS: """
-        supersedes superseeds supercedes supersede subsumes subsume covers captures encompasses tracks
-    """,
-    Code.THIS: "this it it's its this's mine these thats",
-    Code.IS: "is was are be being been were becomes remains",
-    Code.NOT: """
-        not n't isn't isnt wasn't aren't don't dont doesn't doesnt didn't didnt wouldn't never neither
+def entries(table: str) -> list[tuple[str, list[str]]]:
+    """The entries of a table: a line and the indented lines below it; `# ` begins a comment."""
+    found: list[tuple[str, list[str]]] = []
+    for line in dedent(table).strip().splitlines():
+        if line.startswith(" "):
+            found[-1][1].append(line.strip())
+        elif not line.startswith("# "):
+            found.append((line, []))
+    return found
+
+
+_WORDS_BY_CODE = """
+    DUPLICATE duplicate dup dupe duplicat duplikát dublett dubblett
+    DUPLICATES duplicates dups dupes dup's
+    DUPLICATED duplicated duped dupped dup'd dupe'd
+    COVERS supersedes superseeds supercedes supersede subsumes subsume covers captures encompasses tracks
+    THIS this it it's its this's mine these thats
+    IS is was are be being been were becomes remains
+    NOT not n't isn't isnt wasn't aren't don't dont doesn't doesnt didn't didnt wouldn't never neither
         cannot can't cant couldn't no hardly despite disagree doubt unlikely
-    """,
-    Code.MAYBE: """
-        maybe probably possibly possible potentially potential might may could perhaps likely presumably
+    MAYBE maybe probably possibly possible potentially potential might may could perhaps likely presumably
         apparently seems seem seemed appears appear sounds suspect suspected guess think believe assume
         presume imagine suspiciously looks look would wonder wondering arguably semi quasi near almost
         partial partially kinda
-    """,
-    Code.IF: "if whether unless until should please",
-    Code.CLOSE: "closing closed close closes",
-    Code.REOPEN: "reopen reopening reopened re-opening re-opened re-open",
-    Code.FIXED: """
-        fixed fixes fix fixing resolved resolves resolve solved solves solve landed merged implemented
+    IF if whether unless until should please
+    CLOSE closing closed close closes
+    REOPEN reopen reopening reopened re-opening re-opened re-open
+    FIXED fixed fixes fix fixing resolved resolves resolve solved solves solve landed merged implemented
         works working repaired addressed done
-    """,
-    Code.RELATED: """
-        related relates similar relevant linked connected reminiscent resembles related-to
-    """,
-    Code.DIFFERENT: """
-        different differs differ difference distinct separate unrelated independent orthogonal otherwise
-    """,
-    Code.YES: """
-        yes yep yeah yup ya yea indeed right agreed agree correct confirmed confirm exactly sure true
+    RELATED related relates similar relevant linked connected reminiscent resembles related-to
+    DIFFERENT different differs differ difference distinct separate unrelated independent orthogonal
+        otherwise
+    YES yes yep yeah yup ya yea indeed right agreed agree correct confirmed confirm exactly sure true
         definitely
-    """,
-    Code.THANKS: """
-        oops whoops woops ah oh d'oh doh ack sorry aha ok okay dang damn argh hah gah bah aw aww shoot thanks
-        thank thx ty
-    """,
-    Code.NO: "nah nope",
-    Code.SEARCH: "find search searched searching searches look-up looked",
-    Code.ALSO: "also additionally too moreover",
-    Code.WHICH: "which whose",
-    Code.SEE: "see cf check per ref follow",
-    Code.OF: "of to with against with: from av af",
-    Code.BY: "by in at on under into through via over here there",
-    Code.AS: "as",
-    Code.ARTICLE: "a an the another yet one our my",
-    Code.ISSUE: """
-        issue issues bug bugs ticket tickets report reports problem request thread thing ice crash item
+    THANKS oops whoops woops ah oh d'oh doh ack sorry aha ok okay dang damn argh hah gah bah aw aww shoot
+        thanks thank thx ty
+    NO nah nope
+    SEARCH find search searched searching searches look-up looked
+    ALSO also additionally too moreover
+    WHICH which whose
+    SEE see cf check per ref follow
+    OF of to with against with: from av af
+    BY by in at on under into through via over here there
+    AS as
+    ARTICLE a an the another yet one our my
+    ISSUE issue issues bug bugs ticket tickets report reports problem request thread thing ice crash item
         topic feature-request regression
-    """,
-    Code.FILLER: """
-        just basically essentially really again actually effectively simply clearly obviously certainly
-        surely pretty much very already then now so thus therefore hence still exact same-ish only i'm
-        am i i'd i'll i've we we'll gonna going instead anyway more-or-less technically in-fact
-        afaik afaict iirc imo imho
-    """,
-    Code.AND: "and or plus as-well-as",
+    FILLER just basically essentially really again actually effectively simply clearly obviously certainly
+        surely pretty much very already then now so thus therefore hence still exact same-ish only i'm am i
+        i'd i'll i've we we'll gonna going instead anyway more-or-less technically in-fact afaik afaict
+        iirc imo imho
+    AND and or plus as-well-as
+"""
+WORDS = {
+    word: Code[code]
+    for head, lines in entries(_WORDS_BY_CODE)
+    for code, *words in [" ".join([head, *lines]).split()]
+    for word in words
 }
-WORDS = {word: code for code, words in _WORDS_BY_CODE.items() for word in words.split()}
 
 _THING = (
     r"(?:issues?|bugs?|problems?|things?|tickets?|reports?|requests?|root[-\s](?:cause|issue|problem)|cause"
@@ -177,14 +172,9 @@ _MESSAGE = r"(?:error|exception|violation|warning|message|panic|assertion|defini
 
 
 def _phrase_table(table: str) -> tuple[tuple[Code, str], ...]:
-    """Parse lines of a code and a pattern; an indented line continues the pattern, `#` begins a comment."""
-    rows: list[list[str]] = []
-    for line in dedent(table).strip().splitlines():
-        if line.startswith(" "):
-            rows[-1][1] += line.strip()
-        elif not line.startswith("#"):
-            rows.append(line.split(" ", 1))
-    return tuple((Code[name], pattern) for name, pattern in rows)
+    """Parse entries that begin with a code; the rest is the pattern."""
+    heads = ((head.partition(" "), lines) for head, lines in entries(table))
+    return tuple((Code[code], pattern + "".join(lines)) for (code, _, pattern), lines in heads)
 
 
 PHRASES = _phrase_table(rf"""
@@ -216,8 +206,7 @@ PHRASES = _phrase_table(rf"""
     FAVOUR replac(?:ed|ing) (?:by|with)|discuss (?:this |it )?(?:further )?(?:on|in|at|under)
     COVERS (?:has |have )?super[cs]ee?ded(?= this)
     FAVOUR redundant (?:with|to|given)|clos(?:ed|ing) (?:this )?for(?=\s?\x01)
-    FAVOUR direct (?:all |any )?(?:further |future )?(?:discussion|comments
-        |feedback)s? (?:there|to|here)
+    FAVOUR direct (?:all |any )?(?:further |future )?(?:discussion|comments|feedback)s? (?:there|to|here)
     MOVED (?:merg(?:ed?|ing)|fold(?:ed|ing)?|roll(?:ed|ing)|consolidat(?:ed?|ing)|mov(?:ed|ing)
         |punt(?:ed|ing)) (?:over )?{_INTO}
     MOVED (?:merg(?:e|ing)|fold(?:ing)?|roll(?:ing)?|consolidat(?:e|ing)|mov(?:e|ing))
@@ -227,10 +216,9 @@ PHRASES = _phrase_table(rf"""
     TRACKED fall(?:s|ing)? under(?: the (?:purview|jurisdiction|scope|umbrella) of)?
     FAVOUR let'?s (?:all |just |please )?(?:move|go|switch|head|hop|jump
         |take (?:this|it)) (?:this |it )?(?:over )?(?:to|in|into)(?= (?:the |issue |bug )?\x01)
-    FAVOUR let'?s (?:\w+ )?(?:keep|have|hold|discuss|talk|consolidate|centrali[sz]e
-        |follow(?: up| along)?|track|carry on) (?:(?:this|it|that|the|all|any|further|everything) )?
-        (?:{_TALK} )?(?:about (?:this|it) )?
-        (?:over )?(?:in|on|at|under|to)(?= (?:the |issue |bug )?\x01)
+    FAVOUR let'?s (?:\w+ )?(?:keep|have|hold|discuss|talk|consolidate|centrali[sz]e|follow(?: up| along)?
+        |track|carry on) (?:(?:this|it|that|the|all|any|further|everything) )?(?:{_TALK} )?(?:about (?:this
+        |it) )?(?:over )?(?:in|on|at|under|to)(?= (?:the |issue |bug )?\x01)
     FAVOUR let'?s (?:just )?(?:use|go with|stick with)(?= \x01\x02*+ (?:for|instead))|(?:use|follow)
         (?= \x01\x02*+ instead)
     FAVOUR continu(?:e|es|ed|ing) (?:(?:this|the|that|it) )?(?:{_TALK} )?{_WITHIN}
@@ -251,8 +239,7 @@ PHRASES = _phrase_table(rf"""
     REPORTED (?:already|previously) (?:been )?(?:\w+ly )?(?:report\w*|filed|open(?:ed)?|exist\w*|known
         |request\w*|raised|an? (?:\w+ )?(?:issue|bug|ticket|report|request)|have|has|being|on file
         |submitted|logged|there|noted|recorded)
-    REPORTED (?:reported|filed|opened|submitted) (?:this|it)(?: already| earlier| before)? (?:as|in|at
-        |under)
+    REPORTED (?:reported|filed|opened|submitted) (?:this|it)(?: already| earlier| before)? (?:as|in|at|under)
     REPORTED (?:is|was|that'?s) (?:already )?(?:reported|filed|logged|registered) (?:as|in|at|under)
     REPORTED there(?:'?s| is| was) (?:already|also already)(?=[\s:(]{{1,3}}\x01)|already(?=\s?\x01)
     REPORTED known (?:issue|bug|problem|limitation)|open (?:issue|bug|ticket) already
@@ -272,8 +259,7 @@ PHRASES = _phrase_table(rf"""
     SAME_AS {_SAME_THING}
     SAME_AS (?:the )?(?:exact )?same (?:as|like|with)(?: in)?|exactly (?:like|as in)
     SAME_AS (?:identical|equivalent) (?:to|with)
-    SAME_AS (?:(?:yet )?another|one more) (?:instance|case|example|occurrence|manifestation
-        |incarnation) of
+    SAME_AS (?:(?:yet )?another|one more) (?:instance|case|example|occurrence|manifestation|incarnation) of
     SAME_AS (?:an? |the )?(?:instance|manifestation|incarnation|special case) of
     SAME_AS (?:just )?an?(?: \w+ly)? \w+ (?:case|variant) of
     SAME_AS (?:an? |the )?(?:exact )?(?:re-?post|repeat|subset|copy(?= of (?:issue )?\x01)) of
@@ -310,35 +296,28 @@ PHRASES = _phrase_table(rf"""
     YES (?:seems|looks|sounds|appears) (?:so|right|correct|like it)|(?:i )?(?:think|believe) so
     YES you(?:'re| are) right|that'?s (?:it|right|the one|correct)|makes sense
     YES it is indeed|so it (?:is|does|seems)
-    MAYBE (?:looks?|sounds?|feels?
-        |smells?) (?:a lot |very much |much |quite |suspiciously |rather )?like
+    MAYBE (?:looks?|sounds?|feels?|smells?) (?:a lot |very much |much |quite |suspiciously |rather )?like
     MAYBE not (?:entirely |100% |quite |really |so |very |totally )?(?:sure|certain|clear|convinced)
     UNDECIDED nominat(?:e|ed|es|ing)(?= (?:\w+ ){{0,3}}clos)
-    MAYBE (?:propos|suggest|recommend|vot)(?:e|es|ed|ing|s)?(?= (?:for |to |that )?
-        (?:\w+ ){{0,3}}clos)
+    MAYBE (?:propos|suggest|recommend|vot)(?:e|es|ed|ing|s)?(?= (?:for |to |that )?(?:\w+ ){{0,3}}clos)
     MAYBE may be|could be|can be|don'?t know|may or may not(?: be)?|(?:seems?|appears?) to be
     # fixed or not a bug
     FIXED works? (?:now|fine|for me|correctly|as expected|on)|(?:compiles?|builds?) (?:now|fine|for me)
         |now (?:works|compiles|builds)
-    FIXED can(?:no|')t (?:reproduce|repro)|(?:unable|not able|failed) to (?:reproduce|repro)
-        |no(?:-| )repro
+    FIXED can(?:no|')t (?:reproduce|repro)|(?:unable|not able|failed) to (?:reproduce|repro)|no(?:-| )repro
     FIXED (?:doesn'?t|not|don'?t|no longer) (?:\w+ )?(?:reproduces?|repro|occurs?|happens?|crash(?:es)?
         |fails?|ices?)
     WORD (?:to )?be done
     FIXED has been (?:fixed|implemented|resolved|addressed)|closed (?:by|in(?! fav| pref| lieu))
-    FIXED (?:don'?t|do not) (?:think|believe) (?:that )?(?:this|it)
-        (?:'?s| is) (?:really |actually )?a bug
+    FIXED (?:don'?t|do not) (?:think|believe) (?:that )?(?:this|it)(?:'?s| is) (?:really |actually )?a bug
     FIXED not[-\s]a[-\s]bug|working as intended|by design|expected behaviou?r|as (?:expected|intended
         |designed)
-    FIXED won'?t ?fix|no longer (?:relevant|applies|an issue|a problem|valid|needed)|moot|out of date
-        |obsolete
+    FIXED won'?t ?fix|no longer (?:relevant|applies|an issue|a problem|valid|needed)|moot|out of date|obsolete
     # different, not, similar
-    DIFFERENT not the same|different \w+ (?:than|from|to)|has nothing to do with|nothing to do with
-        |other than
+    DIFFERENT not the same|different \w+ (?:than|from|to)|has nothing to do with|nothing to do with|other than
     NOT no longer|far from|(?:only|just) close to(?: being)?|rather than|instead of
     NOT {_NOT_DO} (?:\w+ )?(?:seem|look|sound|appear|think|believe)(?: like| to be)?
-    SIMILAR_TO (?:very |really |quite |so |pretty |extremely )?similar (?:issue |problem |bug )?
-        (?:to|as|with)
+    SIMILAR_TO (?:very |really |quite |so |pretty |extremely )?similar (?:issue |problem |bug )?(?:to|as|with)
     SIMILAR_TO (?:nearly|almost|virtually|practically) (?:identical|the same)(?: (?:to|as|with))?
     RELATED (?:some|any)thing (?:like|similar)|much like|similar(?:ly)? (?:to|as)|reminds me of
     # thanks and apologies

@@ -210,7 +210,7 @@ _POINTING = re.compile(rf"\b(?:is|it's|just|really)\b[^.]{{0,30}}{REFERENCE_MARK
 def might_matter(text: str) -> bool:
     """Whether a comment could contain a claim; takes microseconds."""
     lower = text.lower()
-    if _might_claim(lower):
+    if has_any(lower, _CLAIM_STEMS) or languages.has_claim_stem(lower):
         return True
     return could_refer(lower) and (
         has_any(lower, _REFERRING_STEMS) or languages.language_of(lower) is not None
@@ -219,11 +219,8 @@ def might_matter(text: str) -> bool:
 
 def might_guess(body: str) -> bool:
     """Whether the body of an issue could call it a duplicate."""
-    return _might_claim(body.lower())
-
-
-def _might_claim(lower: str) -> bool:
-    return has_any(lower, _CLAIM_STEMS) or has_any(lower, languages.CLAIM_STEMS)
+    lower = body.lower()
+    return has_any(lower, _CLAIM_STEMS) or languages.has_claim_stem(lower)
 
 
 def is_worth_reading(sentence: str) -> bool:

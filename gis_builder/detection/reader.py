@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -70,10 +71,12 @@ _REQUIRED_CODES = {
     ClaimKind.SAME: {Code.SAME_AS, Code.SAME, Code.THIS, Code.SIMILAR_TO, Code.DIFFERENT},
     ClaimKind.TRACKED: {Code.TRACKED, Code.REPORTED, Code.COVERS, Code.PART_OF},
 }  # fmt: skip
-_COMPILED, _FOREIGN_COMPILED = (
-    {kind: [(rule, compile_rule(rule)) for rule in rules] for kind, rules in table.items()}
-    for table in (RULES, FOREIGN_RULES)
-)
+
+
+@cache
+def _compiled(*, is_foreign: bool) -> dict[ClaimKind, list[tuple[ClaimRule, re.Pattern[str]]]]:
+    table = FOREIGN_RULES if is_foreign else RULES
+    return {kind: [(rule, compile_rule(rule)) for rule in rules] for kind, rules in table.items()}
 
 
 def find_markers(codes: str, *, is_foreign: bool = False) -> list[Marker]:
@@ -81,7 +84,7 @@ def find_markers(codes: str, *, is_foreign: bool = False) -> list[Marker]:
     markers: list[Marker] = []
     covered = bytearray(len(codes))
     present = frozenset(codes)
-    for kind, rules in (_FOREIGN_COMPILED if is_foreign else _COMPILED).items():
+    for kind, rules in _compiled(is_foreign=is_foreign).items():
         if present.isdisjoint(_REQUIRED_CODES[kind]):
             continue
         for rule, pattern in rules:

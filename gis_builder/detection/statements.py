@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 
 from gis_builder.detection import languages
 from gis_builder.detection.lexicon import has_any
@@ -128,8 +129,9 @@ def read_marks(thread: Thread) -> TrackerMarks:
     )
 
 
+@lru_cache(1 << 12)
 def _says_duplicate(label: str) -> bool:
-    return _DUPLICATE_LABEL.search(label) is not None or has_any(label.lower(), languages.CLAIM_STEMS)
+    return _DUPLICATE_LABEL.search(label) is not None or languages.has_claim_stem(label.lower())
 
 
 def _imported_mark(thread: Thread, reopened_at: str | None) -> ImportedMark | None:

@@ -188,15 +188,15 @@ def _token(language: str | None) -> re.Pattern[str]:
         "|".join(
             [
                 r"(?P<blank>[ \t]++)",
-                rf"(?P<reference>{REFERENCE_MARK}{_REST_OF_REFERENCE}*+)",
+                rf"(?P<REFERENCE_>{REFERENCE_MARK}{_REST_OF_REFERENCE}*+)",
                 *(f"{pattern}(?P<{code.name}_f{i}>)" for i, (code, pattern) in enumerate(foreign)),
                 *_phrases(),
-                r"(?P<abbreviation>(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl)\.)",
-                rf"(?P<cjk>{_UNSPACED})",
+                r"(?P<SEE_>(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl)\.)",
+                rf"(?P<WORD_>{_UNSPACED})",
                 rf"(?P<word>@?{letter}++(?:['.-]{letter}++)*+)",
-                r"(?P<and>[&+/])",
-                r"(?P<ask>\?)",
-                r"(?P<lesser>[,:;()\[\]、，：（）—–\n]|(?<!-)-++(?=\s)|->|=>|→|⇒|…)",
+                r"(?P<AND_>[&+/])",
+                r"(?P<QUESTION_>\?)",
+                r"(?P<COMMA_>[,:;()\[\]、，：（）—–\n]|(?<!-)-++(?=\s)|->|=>|→|⇒|…)",
             ]
         )
     )
@@ -301,15 +301,7 @@ def _with_lists(sentence: CodedSentence) -> CodedSentence:
 def _code(group: str, match: re.Match[str]) -> str:
     if group == "word":
         return code_of(match.group())
-    return _CODE_OF_GROUP.get(group) or _CODE_OF_NAME[group.rpartition("_")[0]]
+    return _CODE_OF_NAME[group.rpartition("_")[0]]
 
 
 _CODE_OF_NAME = dict(Code.__members__)
-_CODE_OF_GROUP = {
-    "reference": Code.REFERENCE,
-    "abbreviation": Code.SEE,
-    "cjk": Code.WORD,
-    "and": Code.AND,
-    "ask": Code.QUESTION,
-    "lesser": Code.COMMA,
-}

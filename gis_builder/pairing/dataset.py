@@ -126,15 +126,8 @@ def gis_card(counts: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]) 
 
 def _counts(counts: Mapping[str, Any]) -> str:
     splits: Mapping[str, Mapping[str, Any]] = counts["splits"]
-    lines = [
-        (name, *(split[key] for split in splits.values()))
-        for name, key in (
-            ("positive", "positive"),
-            ("negative", "negative"),
-            ("total", "total"),
-            ("texts over 512 tokens", "long_share"),
-        )
-    ]
+    keys = {key: key for key in ("positive", "negative", "total")} | {"texts over 512 tokens": "long_share"}
+    lines = [(name, *(split[key] for split in splits.values())) for name, key in keys.items()]
     lines.append(("AUC of the gap in time", *(_auc(split["gap_auc"]) for split in splits.values())))
     count = counts["repository_count"]
     noun = "repository" if count == 1 else "repositories"
@@ -147,33 +140,15 @@ def _auc(value: float | None) -> str:
 
 
 _EVIDENCE = pl.Struct({"kind": pl.String, "url": pl.String, "who": pl.String, "when": pl.String})
-ROWS: dict[str, type[pl.DataType] | pl.DataType] = {
-    "text1": pl.String,
-    "text2": pl.String,
-    "label": pl.Int64,
-    "repo": pl.String,
-    "number1": pl.Int64,
-    "number2": pl.Int64,
-    "url1": pl.String,
-    "url2": pl.String,
-    "created_at1": pl.String,
-    "created_at2": pl.String,
-    "cluster": pl.String,
-    "relation": pl.String,
-    "reason": pl.String,
-    "confidence": pl.Float64,
-    "evidence": _EVIDENCE,
-    "negative_kind": pl.String,
-}
+_ROWS = """
+    text1 text2 label repo number1 number2 url1 url2 created_at1 created_at2 cluster relation reason
+    confidence evidence negative_kind
+"""
+_OTHER_TYPES = dict.fromkeys(("label", "number1", "number2"), pl.Int64) | {"confidence": pl.Float64}
+ROWS: dict[str, Any] = dict.fromkeys(_ROWS.split(), pl.String) | _OTHER_TYPES | {"evidence": _EVIDENCE}
 POSITIVE_ROWS = {"anchor": pl.String, "positive": pl.String}
-DROPPED_SCHEMA = pl.Schema(
-    {
-        "reason": pl.String,
-        "label": pl.Int64,  # null for an issue
-        "issue1": pl.String,
-        "issue2": pl.String,  # null for an issue
-    }
-)
+# `label` and `issue2` are null for an issue.
+DROPPED_SCHEMA = {"reason": pl.String, "label": pl.Int64, "issue1": pl.String, "issue2": pl.String}
 Reasons = Counter[tuple[int | None, str]]  # rejected pairs by label and reason; for issues the label is None
 
 
@@ -218,20 +193,10 @@ def _row(pair: IssuePair, texts: Mapping[IssueRef, IssueText], seed: int, site: 
     grounds = pair.grounds
     evidence = grounds.evidence if grounds else None
     return (
-        texts[one].text,
-        texts[other].text,
-        pair.label,
-        one.repo,
-        one.number,
-        other.number,
-        one.page(site),
-        other.page(site),
-        texts[one].created_at,
-        texts[other].created_at,
+        *(texts[one].text, texts[other].text, pair.label, one.repo, one.number, other.number),
+        *(one.page(site), other.page(site), texts[one].created_at, texts[other].created_at),
         pair.cluster or None,
-        grounds and str(grounds.relation),
-        grounds and grounds.reason,
-        grounds and grounds.confidence,
+        *((str(grounds.relation), grounds.reason, grounds.confidence) if grounds else (None, None, None)),
         evidence and {name: getattr(evidence, name) for name in ("kind", "url", "who", "when")},
         pair.negative_kind or None,
     )

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple
 
 from gis_builder.detection.lexicon import Code, code_pattern
@@ -70,20 +71,10 @@ _SAME = (
     r"|(?:reported|tracked|filed|raised)(?:[ \t]+(?:already|before))?[ \t]+(?:in|by|at|under|as|with|here)"
 )
 _TOKEN = re.compile(
-    rf"(?P<same>\b(?:{_SAME})\b)|(?P<number>[0-9]{{1,7}}(?![\w.]))|(?P<word>\w[\w'’]*)"
-    r"|(?P<dot>[.!?;]+(?!\w))|(?P<comma>,|\s[-–—]+(?=\s)|…)|(?P<colon>:)|(?P<open>[(\[])|(?P<close>[)\]])|(?P<code>`)",
+    rf"(?P<SAME>\b(?:{_SAME})\b)|(?P<NUMBER>[0-9]{{1,7}}(?![\w.]))|(?P<word>\w[\w'’]*)"
+    r"|(?P<STOP>[.!?;]+(?!\w))|(?P<COMMA>,|\s[-–—]+(?=\s)|…)|(?P<COLON>:)|(?P<OPEN>[(\[])|(?P<CLOSE>[)\]])|(?P<WORD>`)",
     re.IGNORECASE,
 )
-_CODE_OF_GROUP = {
-    "same": NoteCode.SAME,
-    "number": NoteCode.NUMBER,
-    "dot": NoteCode.STOP,
-    "comma": NoteCode.COMMA,
-    "colon": NoteCode.COLON,
-    "open": NoteCode.OPEN,
-    "close": NoteCode.CLOSE,
-    "code": NoteCode.WORD,
-}
 
 # Every pattern takes at most quadratic time; lines are short, see _MAX_LINE.
 _RUN = "[REMARK BESIDE COMMA COLON]*"
@@ -92,35 +83,30 @@ _REF = "(?:REFERENCE | LINK [^REFERENCE]{0,40} REFERENCE)"
 _MORE_REFS = f"(?:[BESIDE COMMA CLOSE OPEN]* {_REF})*"
 _CLAUSE_STARTS = "(?:^ | (?<=[STOP COMMA OPEN]))"
 _CLAUSE_ENDS = "(?=[STOP COMMA CLOSE] | $)"
+_pattern = partial(code_pattern, codes=NoteCode)
 _ABOUT_A_REFERENCE = (
     # duplicate of #1 and #2
-    code_pattern(
+    _pattern(
         f"{_RUN} DUPLICATE [REMARK BESIDE DUPLICATE COMMA COLON OPEN]*"
-        f" (?:{_REF} {_MORE_REFS} | NUMBER {_CLAUSE_ENDS}) (?:{_LONG_RUN} {_CLAUSE_ENDS})?",
-        NoteCode,
+        f" (?:{_REF} {_MORE_REFS} | NUMBER {_CLAUSE_ENDS}) (?:{_LONG_RUN} {_CLAUSE_ENDS})?"
     ),
     # this is the same as #1 and #2
-    code_pattern(
+    _pattern(
         f"{_CLAUSE_STARTS} {_RUN} SAME [REMARK BESIDE COMMA COLON OPEN]* {_REF} {_MORE_REFS} {_RUN}"
-        f" {_CLAUSE_ENDS}",
-        NoteCode,
+        f" {_CLAUSE_ENDS}"
     ),
     # #1, of which this is a duplicate
-    code_pattern(
+    _pattern(
         f"{_RUN} {_REF} [REMARK BESIDE COMMA COLON REFERENCE]{{1,12}} DUPLICATE {_LONG_RUN}"
-        " (?=[STOP OPEN CLOSE] | $)",
-        NoteCode,
+        " (?=[STOP OPEN CLOSE] | $)"
     ),
 )
 # this is a duplicate
-_REMARK_ALONE = code_pattern(
-    f"{_CLAUSE_STARTS} {_RUN} DUPLICATE {_LONG_RUN} (?=[STOP COMMA COLON CLOSE] | $)", NoteCode
-)
+_REMARK_ALONE = _pattern(f"{_CLAUSE_STARTS} {_RUN} DUPLICATE {_LONG_RUN} (?=[STOP COMMA COLON CLOSE] | $)")
 # [duplicate] at the start or end of a line
-_TAG = code_pattern(
+_TAG = _pattern(
     "^ COMMA* (?:OPEN DUPLICATE+ CLOSE | DUPLICATE+ (?=[STOP COMMA COLON] | $))"
-    " | OPEN DUPLICATE+ CLOSE STOP* $ | (?<=[STOP COMMA]) DUPLICATE+ STOP* $",
-    NoteCode,
+    " | OPEN DUPLICATE+ CLOSE STOP* $ | (?<=[STOP COMMA]) DUPLICATE+ STOP* $"
 )
 _DUP_GATE = re.compile(r"[dD][uU](?:[pP]|[lL][pP])")
 _SAME_GATE = re.compile(
@@ -215,6 +201,6 @@ def _tokens(text: str, start: int, end: int, references: list[Span]) -> Iterator
 def _code(match: re.Match[str]) -> NoteCode:
     kind = match.lastgroup or ""
     if kind != "word":
-        return _CODE_OF_GROUP[kind]
+        return NoteCode[kind]
     word = match[0].lower().replace("’", "'")
     return NoteCode.DUPLICATE if _DUP.fullmatch(word) else _CODES.get(word, NoteCode.WORD)

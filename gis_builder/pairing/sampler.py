@@ -272,12 +272,7 @@ class GapMatcher:
                 uses[partner] += 1
 
     def _pair_at(
-        self,
-        gap: float,
-        anchors: deque[IssueRef],
-        free: Timeline,
-        may_take: MayTake,
-        max_mismatch: float,
+        self, gap: float, anchors: deque[IssueRef], free: Timeline, may_take: MayTake, max_mismatch: float
     ) -> IssueRef | None:
         """Make the pair of some anchors that matches the gap best, and return the partner."""
         for _ in range(_MAX_ATTEMPTS):

@@ -12,16 +12,9 @@ from gis_builder.settings.strategies import STRATEGIES
 from pairkit.app.settings import Settings
 
 __all__ = [
-    "ArchiveSettings",
-    "BuildSettings",
-    "CrawlSettings",
-    "DetectSettings",
-    "LimitSettings",
-    "PairSettings",
-    "PoolSettings",
-    "SplitSettings",
-    "TextSettings",
-]
+    "ArchiveSettings", "BuildSettings", "CrawlSettings", "DetectSettings", "LimitSettings", "PairSettings",
+    "PoolSettings", "SplitSettings", "TextSettings",
+]  # fmt: skip
 
 
 class _DatasetSettings(Settings):

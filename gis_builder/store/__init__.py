@@ -17,17 +17,6 @@ from gis_builder.store.store import Store
 from gis_builder.store.tables import StoredThread
 
 __all__ = [
-    "RATE_LIMIT",
-    "Absence",
-    "CrawlTask",
-    "Page",
-    "RateLimit",
-    "RepoOutcome",
-    "RepoRow",
-    "Store",
-    "StoredThread",
-    "Tally",
-    "TopUp",
-    "Usage",
-    "full_names",
-]
+    "RATE_LIMIT", "Absence", "CrawlTask", "Page", "RateLimit", "RepoOutcome", "RepoRow", "Store",
+    "StoredThread", "Tally", "TopUp", "Usage", "full_names",
+]  # fmt: skip

@@ -17,47 +17,35 @@ from gis_builder.store.records import Comment, Issue
 from pairkit.app.printable import one_line
 
 # Names of each role's columns and keys, in lower case and without punctuation. The first that exists is used,
-# and if it is empty, the next.
-_NAMES = {
-    "id": (
-        "issue key, key, id readable, identifier, bug id, ticket id, ticket num, task id, iid, "
-        "issue id, number, nr, ticket, id, id1, #"
-    ),
-    "title": "title, summary, subject, short description, task name",
-    "body": "body, description, text, repro steps, task content, content, description text, note, notes",
-    "created_at": (
-        "created at, created, creation time, opened, time, opened at, created on, created date, "
-        "created time, date created, date submitted, sys created on, creation date, timestamp"
-    ),
-    "closed_at": (
-        "closed at, closed, resolved, resolutiondate, cf last resolved, solved at, closed on, "
-        "closed date, resolved at, closed time, resolved time, completed at, completed, canceled, "
-        "resolved date, date closed"
-    ),
-    "updated_at": (
-        "updated at, updated, changed, last change time, updated on, changed date, mod date, "
-        "date last updated, sys updated on, last update time, last modified, changetime"
-    ),
-    "state": "state, status",
-    "resolution": "resolution, close code, resolution code",
-    "priority": "priority, importance",
-    "author": (
-        "author username, author, reporter, creator, requester, reported by, created by, opened by, "
-        "caller, user"
-    ),
-    "labels": "labels, tags, component, keywords",
-    "url": "web url, url, web link",
-    "repo": "repo, repository, project key, product",
-    "duplicate_of": (
-        "duplicate of, dupe of, merged into, id2, outward issue link duplicate, duplicate of link"
-    ),
-    "duplicated_by": "duplicated by, is duplicated by, has duplicate, inward issue link duplicate",
-    # Jira's: time, author and text, separated by semicolons
-    "comments": "comment",
-    # Links of several kinds, such as "Duplicates #12"
-    "links": "related issues, linked issues",
-}
-ROLES = {role: tuple(names.split(", ")) for role, names in _NAMES.items()}
+# and if it is empty, the next. `comments` are Jira's: time, author and text, separated by semicolons; `links`
+# are of several kinds, such as "Duplicates #12".
+_NAMES = """
+id: issue key, key, id readable, identifier, bug id, ticket id, ticket num, task id, iid, issue id,
+    number, nr, ticket, id, id1, #
+title: title, summary, subject, short description, task name
+body: body, description, text, repro steps, task content, content, description text, note, notes
+created_at: created at, created, creation time, opened, time, opened at, created on, created date,
+    created time, date created, date submitted, sys created on, creation date, timestamp
+closed_at: closed at, closed, resolved, resolutiondate, cf last resolved, solved at, closed on, closed
+    date, resolved at, closed time, resolved time, completed at, completed, canceled, resolved date,
+    date closed
+updated_at: updated at, updated, changed, last change time, updated on, changed date, mod date, date
+    last updated, sys updated on, last update time, last modified, changetime
+state: state, status
+resolution: resolution, close code, resolution code
+priority: priority, importance
+author: author username, author, reporter, creator, requester, reported by, created by, opened by,
+    caller, user
+labels: labels, tags, component, keywords
+url: web url, url, web link
+repo: repo, repository, project key, product
+duplicate_of: duplicate of, dupe of, merged into, id2, outward issue link duplicate, duplicate of link
+duplicated_by: duplicated by, is duplicated by, has duplicate, inward issue link duplicate
+comments: comment
+links: related issues, linked issues
+"""
+_LINES = _NAMES.strip().replace("\n    ", " ").splitlines()
+ROLES = {role: tuple(names.split(", ")) for role, _, names in (line.partition(": ") for line in _LINES)}
 TICKET, LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # required roles
 
 # Keys of the list of tickets in an answer of an API or in an export.

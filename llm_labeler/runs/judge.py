@@ -224,16 +224,18 @@ def judge_pairs(
         if not options.keep_going:
             refuse_unanswered(asked, ", or make the dataset without them with --keep-going")
         votes: Votes = {}
+        endings = Counter[str]()
         for text in _as_candidates(pairs):
             add_votes(text, settings.proposers, store, record, PAIRS)
             votes |= text.votes
+            endings += text.endings
         spent_in_all = store.spent()
     judges = fit_judges(chain.from_iterable(votes.values()), settings.ensemble)
     minimum = settings.ensemble.min_confidence
     judged = {
         split: _judged(rows, votes, judges, pairs.half, minimum) for split, rows in pairs.splits.items()
     }
-    statistics = _write(out, work, judged, judges, pairs, run)
+    statistics = _write(out, work, judged, judges, pairs, run, endings)
     return JudgedPairs(
         out=out,
         work=work,
@@ -266,6 +268,7 @@ def _write(
     judges: Judges,
     pairs: ExistingPairs,
     run: Mapping[str, Any],
+    endings: Mapping[str, int],
 ) -> dict[str, Any]:
     all_rows = pl.concat(
         [rows.with_columns(pl.lit(split).alias("split")) for split, rows in judged.items()],
@@ -280,7 +283,11 @@ def _write(
     }
     dropped = Counter(pairs.dropped) + Counter(all_rows["reason"].drop_nulls().to_list())
     if not any(rows.height for rows in splits.values()):
-        raise DataError(f"every pair stayed undecided ({format_counts(dropped)}); name other LLMs", path=out)
+        raise DataError(
+            f"every pair stayed undecided ({format_counts(dropped)}; answers: {format_counts(endings)});"
+            " raise max_tokens in [llm.NAME] if they are cut, or name other LLMs",
+            path=out,
+        )
     statistics = {
         "splits": {
             split: {"pairs": rows.height, **dict(sorted(rows["judged"].value_counts().iter_rows()))}

@@ -28,6 +28,7 @@ from llm_labeler.records import (
     Proposal,
     StoredAnswer,
     Text,
+    ending_of,
 )
 from llm_labeler.runs.prompts import PAPER_NAME
 from llm_labeler.runs.run_folder import RunRecord
@@ -145,6 +146,7 @@ class TextCandidates:
     answers: Counter[str]  # by LLM
     votes: dict[str, list[JudgeVote]] = field(default_factory=dict)  # by candidate_id
     unjudged: int = 0  # unanswered questions to judges
+    endings: Counter[str] = field(default_factory=Counter)  # of the judges' answers
 
 
 def screen_texts(
@@ -207,6 +209,7 @@ def add_votes(
             if (answer := store.answer(ask.key)) is None:
                 text.unjudged += 1
                 continue
+            text.endings[ending_of(answer.reply.finish)] += 1
             for vote in read_votes(ask, batch, answer.reply.raw, answer.reply.finish, scale):
                 text.votes.setdefault(vote.candidate_id, []).append(vote)
 

@@ -17,29 +17,20 @@ from pairkit.dataset.labels import LEAVE_OUT, MISSING
 from pairkit.dataset.negatives import NEGATIVES, by_number, lists_of_negatives, negative_columns, negatives_of
 from pairkit.system.lines import note_once
 
-_PAIR_NAMES = (
-    ("text1", "text2"),
-    ("sentence1", "sentence2"),
-    ("premise", "hypothesis"),
-    ("question1", "question2"),
-    ("text_a", "text_b"),
-    ("question", "sentence"),
-    ("query", "document"),
-    ("query", "passage"),
-    ("query", "text"),
-)
+
+def _pairs(names: str) -> list[list[str]]:
+    return [pair.split() for pair in names.split(",")]
+
+
+_PAIR_NAMES = _pairs("""
+    text1 text2, sentence1 sentence2, premise hypothesis, question1 question2, text_a text_b,
+    question sentence, query document, query passage, query text
+""")
 _LABEL_NAMES = ("label", "score", "is_duplicate", "similarity", "similarity_score", "relevance", "gold_label")
-_POSITIVE_NAMES = (
-    ("anchor", "positive"),
-    ("query", "positive"),
-    ("text", "positive"),
-    ("query", "pos"),
-    ("question", "positive"),
-    ("sentence", "positive"),
-    ("query", "answer"),
-    ("question", "answer"),
-    ("sent0", "sent1"),
-)
+_POSITIVE_NAMES = _pairs("""
+    anchor positive, query positive, text positive, query pos, question positive, sentence positive,
+    query answer, question answer, sent0 sent1
+""")
 _ROW = "row of the source"
 _MAPPED = ("text1", "text2", "label", "anchor", "positive", "text")
 _MAPPED_NEGATIVE = re.compile(r"negative(_\d+)?")

@@ -259,9 +259,6 @@ def _hash(pairs: PairDataset) -> str:
     return digest.hexdigest()
 
 
-_IDENTITY = ("command", "settings", "inputs")
-
-
 def check_out(out: Path | None, run: Mapping[str, Any], sources: Iterable[Source], *, fresh: bool) -> None:
     """Refuse an output folder with other files than a dataset of `pairs`, or with a source."""
     if out is None:
@@ -272,13 +269,7 @@ def check_out(out: Path | None, run: Mapping[str, Any], sources: Iterable[Source
         home = Path(place).resolve()
         if out.resolve() in (home, *home.parents):
             raise ConfigError(f"{out}: would replace its source {place}; choose another folder")
-    there = made_there(out, "pairs", "inputs")
-    is_same(
-        out,
-        there and {key: there.get(key) for key in _IDENTITY},
-        {key: run[key] for key in _IDENTITY},
-        fresh=fresh,
-    )
+    is_same(out, made_there(out, "pairs", "inputs"), run, ("command", "settings", "inputs"), fresh=fresh)
 
 
 def write_result(

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections import Counter
@@ -17,11 +18,12 @@ from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
-from pairkit.system.lines import MAX_LINE_BYTES, note_once, read_text_lines
+from pairkit.system.lines import MAX_LINE_BYTES, note_once, read_text_lines, read_whole
 
 _QUOTED = re.compile(r'"[^"]*"')
 _OPENS_CELL = re.compile(r'(?:^|\t)"')
@@ -91,13 +93,39 @@ def read_separated(path: Path, *, header: bool = True) -> pl.DataFrame:
     names, rows = named_records(path, header=header)
     if not names:
         raise DataError("is empty; expected a line with the names of the columns, then rows", path=path)
-    width, blocks = len(names), [pl.DataFrame(schema=dict.fromkeys(names, pl.String))]
-    while block := [cells for _, cells in islice(rows, _BLOCK)]:
-        full = (cells if len(cells) == width else cells + [""] * (width - len(cells)) for cells in block)
-        columns = zip(names, zip(*full, strict=True), strict=True)
-        blocks.append(pl.DataFrame([pl.Series(name, values, pl.String) for name, values in columns]))
-    table = pl.concat(blocks)
+    if not header or (table := _read_by_polars(path, names)) is None:
+        schema = dict.fromkeys(names, pl.String)
+        blocks = [pl.DataFrame(schema=schema)]
+        while block := [cells + [""] * (len(names) - len(cells)) for _, cells in islice(rows, _BLOCK)]:
+            blocks.append(pl.DataFrame(block, schema, orient="row"))
+        table = pl.concat(blocks)
     return table.select(pl.when(pl.col(name) != "").then(pl.col(name)) for name in names)
+
+
+def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
+    """The table, read twice as fast or more; None if polars' rules may give other rows than `records`."""
+    is_tsv = _is_tsv(path)
+    dialect = csv.excel_tab() if is_tsv else _reader(path).dialect
+    try:
+        data = read_whole(path).removeprefix(codecs.BOM_UTF8)
+        text = np.frombuffer(b"\n%b\n" % data, np.uint8)
+        marks, ends = np.flatnonzero(text == ord('"')), [*f'{dialect.delimiter}\n"'.encode()]
+        # Pairs of marks that begin and end a cell, or are next to another mark.
+        is_plain = len(marks) % 2 == 0 and np.isin(text[marks[::2] - 1], ends).all()
+        is_plain &= np.isin(text[marks[1::2] + 1], [*ends, ord("\r")]).all()
+        is_plain &= data.count(b"\r") == data.count(b"\r\n") and not (is_tsv and len(marks))
+        if not is_plain or dialect.skipinitialspace:
+            return None
+        schema = dict.fromkeys(names, pl.String)
+        table = pl.read_csv(data, has_header=False, separator=dialect.delimiter, schema=schema)
+    except (DataError, pl.exceptions.PolarsError, ValueError):
+        return None
+    cells = pl.all().fill_null("")
+    is_blank = ~pl.any_horizontal(cells.str.contains(r"[^\s\x1c-\x1f]"))
+    is_header, size = pl.all_horizontal(cells == cells.first()), pl.sum_horizontal(cells.str.len_bytes())
+    is_odd = is_blank.any() | (is_header.sum() > 1) | (size.max() > MAX_LINE_BYTES // 4)
+    has_names = column_names(cell or "" for cell in table.row(0)) == names
+    return None if table.select(is_odd).item() or not has_names else table[1:]
 
 
 def column_names(names: Iterable[str]) -> list[str]:
@@ -120,7 +148,7 @@ def _reader(path: Path) -> Any:
         raise DataError(
             "has NUL characters, as in UTF-16 without a byte order mark; save it as UTF-8", path=path, row=1
         )
-    if path.name.lower().removesuffix(".gz").endswith(".tsv"):
+    if _is_tsv(path):
         quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if _is_quoted(path) else csv.QUOTE_NONE
         return csv.reader(_lines(path), csv.excel_tab, quoting=quoting, strict=True)
     if hint := _HINT.fullmatch(first):
@@ -130,6 +158,10 @@ def _reader(path: Path) -> Any:
     others = plain.split(separator)[1:]
     padded = separator != "\t" and bool(others) and all(name.startswith(" ") for name in others)
     return csv.reader(_lines(path), delimiter=separator, skipinitialspace=padded, strict=True)
+
+
+def _is_tsv(path: Path) -> bool:
+    return path.name.lower().removesuffix(".gz").endswith(".tsv")
 
 
 def _is_quoted(path: Path) -> bool:

@@ -21,13 +21,11 @@ _MAX_UPSTREAM = 500  # characters of the upstream's error that a gateway quotes
 _MAX_CODE = 64  # characters of a code
 
 # Errors that waiting doesn't solve: unpaid or locked accounts, daily limits (GLM's codes are numbers).
-_EXHAUSTED = frozenset(
-    (
-        *("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"),
-        *("budget_exceeded", "Arrearage"),
-        *("1110", "1111", "1112", "1113", "1121", "1304", "1308", "1309", "1310"),
-    )
-)
+_EXHAUSTED_CODES = """
+    insufficient_quota billing_hard_limit_reached billing_not_active account_deactivated budget_exceeded
+    Arrearage 1110 1111 1112 1113 1121 1304 1308 1309 1310
+"""
+_EXHAUSTED = frozenset(_EXHAUSTED_CODES.split())
 _CREDIT = re.compile(
     r"credit balance is too low|insufficient[ _](?:account )?(?:balance|credits?|funds|quota)"
     r"|(?:not enough|out of|no) credits?\b|budget has been exceeded|exceeded ?budget|(?:over|crossed) budget"
@@ -35,25 +33,19 @@ _CREDIT = re.compile(
     re.IGNORECASE,
 )
 _KEY_CODES = frozenset(
-    ("invalid_api_key", "auth_error", "authentication_error", "1000", "1001", "1002", "1003", "1004")
+    ["invalid_api_key", "auth_error", "authentication_error", "1000", "1001", "1002", "1003", "1004"]
 )
 _KEY = re.compile(
     r"api[ _-]?key|authenticat|unauthori[sz]ed|permission[ _]denied|invalid (?:proxy server |access )?token"
     r"|token (?:is |has )?(?:expired|invalid)|invalid (?:subscription|credential)|身份验证",
     re.IGNORECASE,
 )
-_QUESTION_CODES = frozenset(
-    (
-        *(
-            "context_length_exceeded",
-            "string_above_max_length",
-            "exceed_context_size_error",
-            "invalid_prompt",
-        ),
-        *("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"),
-        *("data_inspection_failed", "DataInspectionFailed", "1261", "1301"),
-    )
-)
+_OF_QUESTIONS = """
+    context_length_exceeded string_above_max_length exceed_context_size_error invalid_prompt content_filter
+    content_policy_violation ResponsibleAIPolicyViolation data_inspection_failed DataInspectionFailed 1261
+    1301
+"""
+_QUESTION_CODES = frozenset(_OF_QUESTIONS.split())
 _QUESTION = re.compile(
     r"context.{0,3}(?:length|window|size|limit)|(?:maximum|max) (?:context|input|prompt|sequence)"
     r"|(?:prompt|input|text|request) (?:is |was )?too (?:long|large)|too many (?:input |prompt )?tokens"

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.files import open_own, write_errors
@@ -29,7 +28,7 @@ class Schema:
     application: int  # SQLite's application_id
     version: int
     tables: str  # CREATE statements
-    journal: Literal["WAL", "DELETE"] = "WAL"  # with DELETE each commit is in the file itself, not beside it
+    journal: str = "WAL"  # with DELETE each commit is in the file itself, not beside it
 
 
 @contextmanager

@@ -17,6 +17,7 @@ LOCK_FILE = "lock"
 REPLACE = "give --fresh to replace it, or another --out"
 _MAX_JSON_BYTES = 64 << 20
 _MOST_SHOWN = 5  # differences
+_Json = Mapping[str, Any]
 
 
 def work_beside(out: Path) -> Path:
@@ -122,13 +123,15 @@ def held_folder(folder: Path, remedy: str) -> Iterator[None]:
         yield
 
 
-def is_same(out: Path, there: Mapping[str, Any] | None, now: Mapping[str, Any], *, fresh: bool) -> bool:
+def is_same(out: Path, there: _Json | None, now: _Json, keys: Collection[str] = (), *, fresh: bool) -> bool:
     """Whether `out` has the result of these inputs and settings; without `fresh`, others are refused.
 
-    `there` are those of the finished result; None if there is none.
+    `there` are those of the finished result; None if there is none. Of them, `keys` are compared, or all.
     """
     if there is None or fresh:
         return False
+    if keys:
+        there, now = ({key: of.get(key) for key in keys} for of in (there, now))
     if differences := differing(there, now):
         raise ConfigError(
             f"{out}: made from other inputs or with other settings: {'; '.join(differences[:_MOST_SHOWN])};"

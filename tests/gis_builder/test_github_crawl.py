@@ -263,6 +263,26 @@ def test_mixed_faults_do_not_change_the_content(
     assert store.content_hash() == undisturbed[strategy]
 
 
+def test_a_crawl_continues_after_the_network_was_lost(
+    station_dump: Path, store: Store, undisturbed: dict[str, str]
+) -> None:
+    server = serve(station_dump)
+    port = int(server.url.rpartition(":")[2])
+
+    def lose_network(event: object) -> None:
+        if isinstance(event, Advanced):
+            server.close()
+
+    with open_github(quick(server.url, attempts=3), store, lose_network) as github:
+        github.check([STATION])
+        (row,) = github.sweep([STATION])
+    assert row.outcome is RepoOutcome.FAILED
+    assert "the connection failed" in row.detail
+    with serve(station_dump, port=port) as again:
+        crawl_all(quick(again.url), store, "sweep")
+    assert store.content_hash() == undisturbed["sweep"]
+
+
 def test_a_failed_repository_does_not_stop_others_and_is_retried(
     tiny: Server, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

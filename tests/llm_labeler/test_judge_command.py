@@ -159,6 +159,14 @@ def test_judges_on_unusual_servers(kind: Any, tmp_path: Path, monkeypatch: pytes
     assert result.statistics["dropped"] == ({"unsure": filtered} if filtered else {})
 
 
+@pytest.mark.parametrize(("kind", "ending"), [("refusal", "refused"), ("filtered", "filtered")])
+def test_without_votes_the_error_counts_how_answers_ended(kind: Any, ending: str, tmp_path: Path) -> None:
+    with serve(faults=Faults(1.0, (kind,))) as server:
+        llm = {"kind": "openai_compatible", "model": "emulated", "base_url": server.base_url}
+        with pytest.raises(DataError, match=rf"undecided \(.*; answers: {ending} \d+\); raise max_tokens"):
+            judged(tmp_path / "out", llms={"a": llm})
+
+
 def test_without_votes_no_pair_is_decided(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="every pair stayed undecided"):
         judged(tmp_path / "out", llm={"mute": lambda _: "I can't tell."})

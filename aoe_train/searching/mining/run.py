@@ -44,13 +44,8 @@ _LIMITS = """
 
 def finished(out: Path, run: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
     """The statistics of a finished run with the same inputs; None if `out` may be written."""
-    there = made_there(out, "aoe", *_KEYS)
-    kept = there and {key: there[key] for key in _KEYS}
-    return (
-        read_own(out / "statistics.json")
-        if is_same(out, kept, {key: run[key] for key in _KEYS}, fresh=fresh)
-        else None
-    )
+    same = is_same(out, made_there(out, "aoe", *_KEYS), run, _KEYS, fresh=fresh)
+    return read_own(out / "statistics.json") if same else None
 
 
 def _write(

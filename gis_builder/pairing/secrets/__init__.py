@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gis_builder.pairing.secrets.issued import ISSUED
-from gis_builder.pairing.secrets.named import COMMANDS, HEADERS, KEYS, PASSWORDS
+from gis_builder.pairing.secrets.named import NAMED
 from gis_builder.pairing.secrets.values import KINDS as KINDS
 from gis_builder.pairing.secrets.values import Shape
 
@@ -22,7 +22,7 @@ _EMAIL = Shape(
     ),
 )
 # Credentials with an issuer's prefix come first, so that they are counted as that kind.
-SHAPES = (*ISSUED, *HEADERS, *PASSWORDS, *COMMANDS, *KEYS, _EMAIL)
+SHAPES = (*ISSUED, *NAMED, _EMAIL)
 _GATES = tuple({gate for shape in SHAPES for gate in shape.gates})
 
 

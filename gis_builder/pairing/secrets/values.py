@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from textwrap import dedent
 
 # Kinds as counted in statistics.json, with their descriptions in a dataset's card.
 KINDS = {
@@ -40,27 +41,32 @@ class Shape:
     accepts: Callable[[str], bool] | None = None
 
 
-def shapes(kind: str, *rows: tuple[str, str] | tuple[str, str, Callable[[str], bool]]) -> tuple[Shape, ...]:
-    """Shapes of one kind; a row has gates separated by blanks, a verbose pattern, and a test of the value."""
+_PART = re.compile(r"\{([A-Z_]+)\}")
+
+
+def shapes(table: str, parts: Mapping[str, str]) -> tuple[Shape, ...]:
+    """Parse a table of kinds, gates with a test of the value, and verbose patterns, each further indented.
+
+    `{NAME}` stands for a part of patterns or gates.
+    """
+
+    def filled(text: str) -> str:
+        return _PART.sub(lambda name: filled(parts[name[1]]), text)
+
+    kind, rows = "", list[list[str]]()
+    for line in dedent(table).splitlines():
+        text = line.strip()
+        if line.startswith(" " * 8):
+            rows[-1][-1] += f"{text}\n"
+        elif not line.startswith(" "):
+            kind = f"secret_{text}"
+        elif not text.startswith("# "):
+            gates, _, test = text.removesuffix("]").partition(" [")
+            rows.append([kind, gates, test, ""])
     return tuple(
-        Shape(f"secret_{kind}", tuple(gates.split()), re.compile(pattern, re.VERBOSE), *accepts)
-        for gates, pattern, *accepts in rows
+        Shape(kind, tuple(filled(gates).split()), re.compile(filled(pattern), re.VERBOSE), _TESTS[test])
+        for kind, gates, test, pattern in rows
     )
-
-
-QUOTE = r"""\\{0,2}["'`]"""
-_GAP = r"[ \t\xa0\u202f\u3000]{0,8}"
-ASSIGNED = rf"""(?:
-    (?:\*\*|[\\"'`\])]{{0,4}}){_GAP}
-        (?:=>|->|:=|[:：](?:\*\*|__)?|={{1,2}}|＝|,(?=[ ]?["'`\\])){_GAP}(?:\[(?!secret\]))?
-        (?:(?:&|static[ ]|const[ ]|[sS]tr(?:ing)?){{0,3}}[ ]=[ ])?
-    |(?:{QUOTE})?[ \t]{{0,4}}[,{{]?\s{{0,40}}(?:type\s{{1,8}}=\s{{1,8}}string\s{{1,16}})?
-        (?:{QUOTE})?(?:value|default)(?:{QUOTE})?[ \t]{{0,8}}[:=][ \t]{{0,8}}
-    |[ ]\[[\w*]{{0,12}}\]:[ ]
-    |["']?>(?!@)
-)"""
-LINE_START = r"(?m:^)[ \t>+|-]{0,20}(?:\d{1,6}[ ]{1,4})?(?:(?:export|set|setx|ENV|-e|--env|\$env:)[ ]?)?"
-LINE_END = r"(?=[ \t]{0,20}\\?\r?(?m:$))"
 
 
 _RANDOM_BITS = 3.2  # entropy per character; prose and identifiers are mostly below
@@ -181,3 +187,11 @@ def _bits(value: str) -> float:
     """Entropy per character."""
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
+
+
+_TESTS = {"": None} | {
+    test.__name__: test for test in (
+        could_be_literal, could_be_password, holds_random, is_hard_password, is_no_word, looks_keyed,
+        looks_mixed, looks_mixed_or_long, looks_random,
+    )
+}  # fmt: skip
