@@ -46,5 +46,5 @@ def _keyword(found: re.Match[str]) -> str:
         return f"{positive}={name == positive}{found[0][len(flag) + 2 :]}"
     if name.endswith("columns") and "=" in given:
         return f"{name}={dict(part.partition('=')[::2] for part in given.split(','))}"
-    is_bare = re.fullmatch(r"[\d.]+(e-?\d+)?|[A-Z]*", given)  # a number, or a word that stands for a value
+    is_bare = re.fullmatch(r"-?[\d.]+(e-?\d+)?|[A-Z]*", given)  # a number, or a word that stands for a value
     return f"{name}={given if is_bare else repr(given)}"
