@@ -185,7 +185,7 @@ def test_lost_actors_do_not_change_the_output(bert: Path, texts: Path, tmp_path:
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings, part_texts=8)
     ray = InOneProcess([4, 4, 4], lambda actor, name: (actor, name) in {(1, "described"), (2, "vectors")})
-    actors = ActorPool(Cluster(ray), worker_spec(bert), None, pytest.fail)
+    actors = ActorPool(Cluster(ray, "auto"), worker_spec(bert), None, pytest.fail)
     assert actors.described.settings == settings
     done = encode_file(texts, out, actors.vectors, actors.described.dim, settings, part_texts=8)
     assert (done.texts, done.resumed) == (90, 0)
@@ -195,7 +195,7 @@ def test_lost_actors_do_not_change_the_output(bert: Path, texts: Path, tmp_path:
 
 def test_errors_that_end_a_run(bert: Path, tmp_path: Path):
     always = InOneProcess([2], lambda _, name: name == "vectors")
-    actors = ActorPool(Cluster(always), worker_spec(bert), 2, pytest.fail)
+    actors = ActorPool(Cluster(always, "auto"), worker_spec(bert), 2, pytest.fail)
     with pytest.raises(ConfigError, match="lost repeatedly while encoding the same texts"):
         list(actors.vectors([["a cat"]]))
     assert always.killed == 3
@@ -207,7 +207,7 @@ def test_errors_that_end_a_run(bert: Path, tmp_path: Path):
         (InOneProcess([0]), worker_spec(bert), "has no CPU cores"),
     ):
         with pytest.raises(ConfigError, match=words):
-            ActorPool(Cluster(ray), spec, 2, pytest.fail)
+            ActorPool(Cluster(ray, "auto"), spec, 2, pytest.fail)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_errors_of_tasks_and_workers(raised: Exception, expected: type[Exception
     def fail(*_: object, **__: object) -> None:
         raise raised
 
-    cluster = Cluster(SimpleNamespace(get=fail, wait=fail, exceptions=EXCEPTIONS))
+    cluster = Cluster(SimpleNamespace(get=fail, wait=fail, exceptions=EXCEPTIONS), "auto")
     with pytest.raises(expected, match=words):
         cluster.fetched(object())
     if expected is RemoteError:
@@ -88,5 +88,5 @@ def test_errors_of_tasks_and_workers(raised: Exception, expected: type[Exception
 
 def test_first_finished_call() -> None:
     ray = SimpleNamespace(wait=lambda references, timeout: (references[1:2], []), exceptions=EXCEPTIONS)
-    assert Cluster(ray).first(["a", "b"], 1.0) == "b"
-    assert Cluster(ray).first(["a"], 1.0) is None
+    assert Cluster(ray, "auto").first(["a", "b"], 1.0) == "b"
+    assert Cluster(ray, "auto").first(["a"], 1.0) is None
