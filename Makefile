@@ -53,7 +53,7 @@ check: $(VENV)/.dev lowest
 # lowest torch has no CPU-only wheel.
 lowest: $(VENV)/.dev
 	$(BIN)/uv venv --quiet --clear $(LOWEST)
-	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[label,figures,hub,review,testserver]'
+	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[label,figures,hub,review,testserver,xlsx]'
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --constraint constraints.txt pytest pytest-xdist hypothesis
 	$(LOWEST)/bin/python $(PYTEST) tests/pairkit tests/gis_builder tests/llm_labeler $(patsubst %,--ignore=%,$(NEED_TRAIN))
 
