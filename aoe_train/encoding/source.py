@@ -52,7 +52,7 @@ def _text_rows(path: Path) -> Iterator[tuple[int, Row]]:
         else:
             blank += 1
     if blank:
-        note_once("%s: %d blank lines left out", path, blank)
+        note_once("%s: blank lines left out: %d", path, blank)
 
 
 def texts(source: TextSource) -> Iterator[str]:
