@@ -301,7 +301,7 @@ def show(
         source: As for `read`.
         split: train, validation or test. Default: the last one of the dataset.
         row: Number of the pair, counted from 0.
-        label: Count only pairs with this label.
+        label: Use only pairs with this label; --row counts among them.
         columns: As for `read`.
         labels: As for `read`.
         label_range: As for `read`.
@@ -556,7 +556,7 @@ def mine(
     """Make positive pairs from the structure of documents.
 
     Such pairs help a weak model and may harm a good one: train with --accept-on, which keeps the backbone
-    unless the model is better. No document is in two splits. Texts of several documents, such as
+    unless the model is better. No document is in two splits. Texts that occur in several documents, such as
     the heading "Overview" or the link "here", are left out.
 
     Args:

@@ -101,8 +101,9 @@ def evaluate(
             `model`.
         endpoint: URL of a server with OpenAI's /embeddings that serves --model.
         api_key_env: Environment variable with the endpoint's key. Default: OPENAI_API_KEY at OpenAI.
-        against_endpoint: Like --endpoint, for --against.
-        against_api_key_env: Like --api-key-env, for --against.
+        against_endpoint: URL of a server with OpenAI's /embeddings that serves --against.
+        against_api_key_env: Environment variable with the key of --against-endpoint. Default: OPENAI_API_KEY
+            at OpenAI.
         plain_http: Allow sending keys to other machines unencrypted.
         prompt_name: See `encode`. Not used for `against`.
         prompt: See `encode`. Not used for `against`.

@@ -132,7 +132,7 @@ def distill(
             texts make a good model; more are better.
         model: A folder, a Hub id, minilm or smollm2. In Python also an `Encoder`.
         out: The folder. If the same call has made it, its result is returned.
-        dim: Size of a vector, reduced to principal axes. Default: the model's.
+        dim: Reduce vectors to N dimensions (PCA). Default: the model's.
         fresh: Replace a static model of other texts, another model or another size.
         progress: Whether to show progress on stderr, or a function that receives it.
 

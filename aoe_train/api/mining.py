@@ -161,7 +161,7 @@ def mine(
         columns: See `train`.
         labels: See `train`.
         label_range: See `train`.
-        split: Only this split. Default: all.
+        split: Use only this split. Default: all.
         precision: See `serve`.
         seed: Random seed. Default: 42.
         work: A folder that keeps vectors for runs with other rules. Default: OUT.work, deleted at the end.
