@@ -126,6 +126,8 @@ def test_empty_split() -> None:
     report = audit(dataset(train=[("a b c", "d e f", 1)], test=[]))
     assert report.splits["test"].pairs == 0
     assert report.leaks == []
+    with pytest.raises(DataError, match="has no rows"):
+        audit(dataset(train=[], test=[]))
 
 
 def test_mean_of_graded_labels() -> None:
