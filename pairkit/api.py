@@ -111,7 +111,7 @@ def audit(
 
     Raises:
         ConfigError: As `read`.
-        DataError: As `read`.
+        DataError: As `read`; or there are no rows.
         RemoteError: As `read`.
 
     Example:
@@ -119,13 +119,17 @@ def audit(
         >>> pairkit.audit("pairs.tsv").leaks
         []
     """
+    from pairkit.app.errors import DataError
     from pairkit.dataset.audit import audit_pairs
     from pairkit.dataset.reader import read_frames
 
     columns = argument("columns", columns, dict[str, str] | None)
     rules = label_rules(labels, label_range, bad_rows)
     skips = rules.bad_rows == "skip"
-    return audit_pairs(read_frames(source, columns, rules), skips_bad_rows=skips)
+    found = audit_pairs(read_frames(source, columns, rules), skips_bad_rows=skips)
+    if not found.bad_rows and not any(split.pairs for split in found.splits.values()):
+        raise DataError("has no rows; give a dataset with pairs", path=found.source)
+    return found
 
 
 def report(

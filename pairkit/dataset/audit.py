@@ -132,8 +132,6 @@ class AuditReport(Printed):
 def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditReport:
     """Check pairs in two passes: first hashes, then only the rows whose hashes show a problem."""
     first = FirstPass(pairs)
-    if not any(sums.pairs for sums in first.sums.values()) and not joined(pairs.bad.values()).height:
-        raise DataError("has no rows; give a dataset with pairs", path=pairs.source)
     with scratch_file(Path(gettempdir())) as scratch:
         second = SecondPass(pairs, first, scratch)
         near_identical = _near_identical(

@@ -127,7 +127,7 @@ def test_empty_split() -> None:
     assert report.splits["test"].pairs == 0
     assert report.leaks == []
     with pytest.raises(DataError, match="has no rows"):
-        audit(dataset(train=[], test=[]))
+        pairkit.audit(dataset(train=[], test=[]))
 
 
 def test_mean_of_graded_labels() -> None:
