@@ -153,7 +153,7 @@ def evaluate(
     from aoe_train.settings.training import named_precision
     from pairkit.app.errors import ConfigError, DataError
     from pairkit.app.progress import Display, stage
-    from pairkit.app.settings import argument
+    from pairkit.app.settings import argument, between_commas
     from pairkit.dataset.labels import label_rules
 
     models = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
@@ -171,8 +171,8 @@ def evaluate(
         raise ConfigError(
             "--against compares full vectors; leave it out, or leave out --layers, --dim and --quantize"
         )
-    chosen = tuple(tasks.split(",") if isinstance(tasks, str) else tasks or ())
-    request = TaskRequest(suite, data_dir, chosen, data, reports, split, columns)
+    chosen = between_commas(tasks) if isinstance(tasks, str) else tasks or ()
+    request = TaskRequest(suite, data_dir, tuple(chosen), data, reports, split, columns)
     request.check({"--labels": labels, "--label-range": label_range})
     model_endpoint, against_server = (
         None if url is None else Endpoint(url, variable, plain_http)

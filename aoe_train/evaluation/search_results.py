@@ -149,8 +149,9 @@ class GroupTask:
 def group_task(name: str, rows: Examples) -> GroupTask:
     """A task from rows of a text and the name of its group; of equal texts the first."""
     _, first = np.unique(rows.rows[:, 0], return_index=True)
-    texts = [rows.texts[row] for row in rows.rows[np.sort(first), 0].tolist()]
-    _, groups = np.unique(rows.rows[np.sort(first), 1], return_inverse=True)
+    kept = rows.rows[np.sort(first)]
+    texts = [rows.texts[text] for text in kept[:, 0].tolist()]
+    _, groups = np.unique(kept[:, 1], return_inverse=True)
     if np.bincount(groups).max() < 2:
         raise DataError("each group has one text; expected groups of several", path=name)
     return GroupTask(name, texts, groups)

@@ -176,5 +176,6 @@ class TaskRequest(NamedTuple):
         roles = {"anchor": columns.pop("text", "text"), "positive": columns.pop("group")}
         if columns or self.suite is not None:
             raise ConfigError("--columns with group takes only text and group, and no --suite")
-        rows = read_positives(cast("Source", self.data), split, rules, say, roles)
-        return group_task(shown_name(cast("Source", self.data)), cast("Examples", rows))
+        source = cast("Source", self.data)
+        rows = read_positives(source, split, rules, say, roles)
+        return group_task(shown_name(source), cast("Examples", rows))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -94,6 +94,7 @@ class Caller:
         self.calling: set[asyncio.Task[None]] = set()  # tasks with a call in flight
         self.meter = meter
         self._store, self._budget = store, budget
+        self._refused = Counter[str]()  # number of saved fields that the server of each LLM doesn't know
 
     def recall(self, provider: Provider, asks: Sequence[Ask]) -> None:
         """Raise the bounds of an LLM if stored answers exceed them."""
@@ -126,8 +127,9 @@ class Caller:
             cost = provider.prices.cost(usage)
             reply = replace(reply, usage=usage)
             self._store.save_answer(StoredAnswer(ask.key, reply, cost, estimated), attempt)
-            if provider.refused:
+            if len(provider.refused) > self._refused[provider.name]:
                 self._store.refused(provider.name, provider.parameters, provider.refused)
+                self._refused[provider.name] = len(provider.refused)
             return usage
         finally:
             self._budget.settle(reservation, usage, cost)

@@ -24,7 +24,7 @@ from llm_labeler.runs.plan import Plan, estimate
 from llm_labeler.runs.prompts import load_template
 from llm_labeler.runs.run_folder import IN_USE, STORE_FILE, RunRecord, check_out, load_run, save_run
 from llm_labeler.runs.tasks import GenerationTask, ScreenedTexts, judge_questions
-from llm_labeler.settings import AGGREGATIONS, LabelSettings
+from llm_labeler.settings import AGGREGATIONS, RULES, LabelSettings
 from pairkit.app.errors import ConfigError, DataError, PairkitError, RemoteError
 from pairkit.app.progress import Display, Listener
 from pairkit.dataset.in_memory import Source
@@ -206,7 +206,7 @@ def generate(
     record, texts, providers = prepare(source, columns, settings, functions)
     notes.add_input(texts, remote_llms(settings, providers))
     check_out(out, record.run_json(), fresh=fresh)
-    if any(settings.llm[name].kind == "wordnet" for name in providers):
+    if any(settings.llm[name].kind == RULES for name in providers):
         from llm_labeler.clients.wordnet import language_warning
 
         if warning := language_warning([text.text for text in texts.texts]):
