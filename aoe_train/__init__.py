@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pairkit.app.startup import lazy_names
+from pairkit.base.cli.startup import lazy_names
 
 if TYPE_CHECKING:
     from aoe_train.api.encoding import encode as encode
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from aoe_train.api.trained import Trained as Trained
     from aoe_train.api.training import plan as plan
     from aoe_train.api.training import train as train
-    from aoe_train.encoding.run import Encoded as Encoded
+    from aoe_train.encoding.encode_run import Encoded as Encoded
     from aoe_train.evaluation import tasks as tasks
-    from aoe_train.evaluation.evaluation import Evaluation as Evaluation
+    from aoe_train.evaluation.scores import Evaluation as Evaluation
     from aoe_train.exporting.export import Exported as Exported
     from aoe_train.exporting.static_model import Distilled as Distilled
     from aoe_train.model import ran as ran
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from aoe_train.model.text_model import TextBatch as TextBatch
     from aoe_train.objectives import losses as losses
     from aoe_train.searching.batch_search import BatchSearch as BatchSearch
-    from aoe_train.searching.build import Indexed as Indexed
+    from aoe_train.searching.build_index import Indexed as Indexed
     from aoe_train.searching.index import IndexHit as IndexHit
     from aoe_train.searching.index import SearchIndex as SearchIndex
-    from aoe_train.searching.near_duplicates import NearDuplicates as NearDuplicates
-    from aoe_train.searching.serve.server import EmbeddingServer as EmbeddingServer
+    from aoe_train.searching.serve.embedding_server import EmbeddingServer as EmbeddingServer
+    from aoe_train.searching.similar_texts import NearDuplicates as NearDuplicates
     from aoe_train.training.pair_model import TextObjective as TextObjective
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -2,7 +2,7 @@
 
 import os
 
-from pairkit.app.startup import start
+from pairkit.base.cli.startup import start
 
 
 def main() -> None:

@@ -17,13 +17,13 @@ from aoe_train.api.sampling import sample
 from aoe_train.api.searching import duplicates, index, search, search_every
 from aoe_train.api.serving import serve
 from aoe_train.api.training import plan, train
-from pairkit.app.commands import add_command, application
-from pairkit.app.errors import ConfigError
-from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
-from pairkit.app.printable import one_line
-from pairkit.app.result_table import ResultTable
-from pairkit.app.terminal import out as stdout
-from pairkit.app.terminal import print_json, run, say
+from pairkit.base.cli.commands import add_command, application
+from pairkit.base.cli.flag import INPUT, OUTPUT, RUN, Flag
+from pairkit.base.cli.result_table import ResultTable
+from pairkit.base.cli.terminal import out as stdout
+from pairkit.base.cli.terminal import print_json, run, say
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
     from aoe_train.searching.index import IndexHit
@@ -63,7 +63,7 @@ def _evaluate(
     ] = None,
     json: bool = False,
 ) -> None:
-    from pairkit.system.files import write_json, write_text
+    from pairkit.base.system.files import write_json, write_text
 
     result = evaluate(**given)
     if out is not None:
@@ -106,7 +106,7 @@ def _search(
 
 
 def _search_every(given: Any, out: Path, *, json: bool, quiet: bool) -> None:
-    from pairkit.system.files import check_free
+    from pairkit.base.system.files import check_free
 
     column = given["before"][0] if given["before"] else None
     check_free(out)
@@ -200,7 +200,7 @@ add_command(
     " --set datasets.stsb.weight=2",
     "torchrun --nproc-per-node 2 -m aoe_train train -d gis -b minilm -o model",
     run=_train,
-    settings="aoe_train.settings.training:TrainSettings",
+    settings="aoe_train.settings.train_settings:TrainSettings",
 )
 add_command(
     app,
@@ -297,5 +297,5 @@ add_command(
 
 
 def main() -> None:
-    """Run the command line; see `pairkit.app.terminal.run` for the exit codes."""
+    """Run the command line; see `pairkit.base.cli.terminal.run` for the exit codes."""
     run(app)

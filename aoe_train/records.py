@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, overload
 
 import numpy as np
 
-from pairkit.app.errors import DataError
+from pairkit.base.errors import DataError
 from pairkit.dataset.labels import CONFLICT
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class ReadingReport:
 
     def record(self) -> dict[str, Any]:
         """The meaning of labels and the counts of rows left out by reason, for run.json."""
-        from pairkit.dataset.bad_rows import by_reason
+        from pairkit.dataset.reading.bad_rows import by_reason
 
         skipped = {} if self.labels is None else dict(self.labels.skipped)
         dropped = {CONFLICT: self.conflicting_rows} if self.conflicting_rows else {}

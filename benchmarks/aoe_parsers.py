@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from pairkit.app.errors import PairkitError
+from pairkit.base.errors import PairkitError
 
 Parser = Callable[[str], object]
 
@@ -24,7 +24,7 @@ def _unless_refused(parse: Parser) -> Parser:
 
 def _tokens() -> Parser:
     """Tokenise a text of a dataset, by WordPiece and by byte-level BPE."""
-    from aoe_train.model.tokens.tokens import TokenStore
+    from aoe_train.model.tokens.tokenised import TokenStore
     from tests.aoe_train.tiny import bytelevel, wordpiece
 
     tokenizers = (wordpiece(), bytelevel())
@@ -55,7 +55,7 @@ def _digests() -> Parser:
 
 def _names() -> Parser:
     """Read the origin of a model and of its parts from a model folder."""
-    from aoe_train.model.backbones.load import _HUB_ID, hub_origin
+    from aoe_train.model.backbones.load_backbone import _HUB_ID, hub_origin
     from aoe_train.model.folder_checks import Listed
 
     def read(text: str) -> None:
@@ -84,7 +84,7 @@ def _senteval() -> Parser:
 
 def _printed() -> Parser:
     """Print untrusted text in a message."""
-    from pairkit.app.printable import one_line
+    from pairkit.base.printable import one_line
 
     return _unless_refused(one_line)
 

@@ -18,13 +18,13 @@ import polars as pl
 from runs import argument_parser
 
 from gis_builder.detection.detector import judge_thread, read_verdicts
+from gis_builder.gh_archive.archive_rows import read_rows
 from gis_builder.gh_archive.extract import extract_hour
-from gis_builder.gh_archive.rows import read_rows
 from gis_builder.gh_archive.threads import threads_of
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
-from gis_builder.store.records import Verdict, VerdictOutcome
-from pairkit.system.seeded import keyed_unit
+from gis_builder.store.issue_records import Verdict, VerdictOutcome
+from pairkit.base.system.seeded import keyed_unit
 from tests.gis_builder.archive_world import events_of, lines_of, write_hours
 
 _HOURS = tuple(f"2015-01-01-{hour}" for hour in range(12))

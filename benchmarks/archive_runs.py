@@ -28,7 +28,7 @@ from runs import argument_parser
 import gis_builder
 from gis_builder.gh_archive.hours import hours_between
 from gis_builder.store import Store
-from pairkit.app.progress import Progress
+from pairkit.base.cli.progress import Progress
 from tests.gis_builder.archive_world import SOURCES, events_of, lines_of, write_hours
 
 RANGE = "2015-02-01..2016-12-31"

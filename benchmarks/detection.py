@@ -21,7 +21,7 @@ from pathlib import Path
 from runs import argument_parser
 
 from gis_builder.detection import KindOf, decide
-from gis_builder.store.records import Comment, IssueRef, Kind, Thread, Verdict, VerdictOutcome
+from gis_builder.store.issue_records import Comment, IssueRef, Kind, Thread, Verdict, VerdictOutcome
 from gis_builder.trackers.dump import find_dumps
 
 HERE = Path(__file__).resolve().parent

@@ -21,13 +21,13 @@ from pathlib import Path
 
 from runs import argument_parser
 
-from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import Budget, Spending
 from llm_labeler.dispatch.workers import ask_all
 from llm_labeler.records import Ask, LlmReply, Prices, Text, TokenUsage
+from llm_labeler.runs.label_folder import RunRecord
 from llm_labeler.runs.prompts import load_template
-from llm_labeler.runs.run_folder import RunRecord
-from llm_labeler.runs.tasks import GenerationTask
+from llm_labeler.runs.questions_and_votes import GenerationTask
 from llm_labeler.settings import BreakerSettings, BudgetSettings, LabelSettings
 
 

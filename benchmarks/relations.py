@@ -21,8 +21,8 @@ from detection import DUMP, kind_lookup, read_dump
 from runs import argument_parser
 
 from gis_builder.detection import decide
-from gis_builder.store.records import Relation, VerdictOutcome
-from pairkit.system.seeded import keyed_hash
+from gis_builder.store.issue_records import Relation, VerdictOutcome
+from pairkit.base.system.seeded import keyed_hash
 
 JUDGED = Path(__file__).resolve().parent / "rust_relations.tsv"
 Z = 1.96

@@ -25,7 +25,7 @@ from runs import argument_parser
 from scipy.stats import spearmanr
 
 import aoe_train
-from aoe_train.model.backbones.load import find_folder
+from aoe_train.model.backbones.load_backbone import find_folder
 
 TEACHER = "minilm"
 BATCHES = (32, 1024)  # of sentence-transformers: the default, and the best for static models

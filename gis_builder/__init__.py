@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pairkit.app.startup import lazy_names
+from pairkit.base.cli.startup import lazy_names
 
 if TYPE_CHECKING:
     from gis_builder.api import archive as archive
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from gis_builder.api import render as render
     from gis_builder.api import status as status
     from gis_builder.api import suggest as suggest
-    from gis_builder.crawling.plan import Plan as Plan
+    from gis_builder.crawling.crawl_plan import Plan as Plan
     from gis_builder.crawling.status import Crawled as Crawled
     from gis_builder.crawling.status import IncompleteCrawlError as IncompleteCrawlError
     from gis_builder.crawling.status import Status as Status
-    from gis_builder.detection.results import Detected as Detected
-    from gis_builder.detection.results import Explanation as Explanation
-    from gis_builder.pairing.results import ArchiveBuilt as ArchiveBuilt
-    from gis_builder.pairing.results import Built as Built
-    from gis_builder.pairing.results import HoursRead as HoursRead
-    from gis_builder.pairing.results import Rendered as Rendered
+    from gis_builder.detection.detection_results import Detected as Detected
+    from gis_builder.detection.detection_results import Explanation as Explanation
+    from gis_builder.pairing.pairing_results import ArchiveBuilt as ArchiveBuilt
+    from gis_builder.pairing.pairing_results import Built as Built
+    from gis_builder.pairing.pairing_results import HoursRead as HoursRead
+    from gis_builder.pairing.pairing_results import Rendered as Rendered
     from gis_builder.pairing.suggest import Suggested as Suggested
     from gis_builder.trackers.preview import ImportPreview as ImportPreview
 

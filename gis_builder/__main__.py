@@ -1,6 +1,6 @@
 """The entry point of `gis` and `python -m gis_builder`."""
 
-from pairkit.app.startup import start
+from pairkit.base.cli.startup import start
 
 
 def main() -> None:

@@ -12,24 +12,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pairkit.app.errors import ConfigError
-from pairkit.app.flag import INPUT, PYTHON_ONLY, RUN, Flag, mapping, same_arguments, setting_keys
+from pairkit.base.cli.flag import INPUT, PYTHON_ONLY, RUN, Flag, mapping, same_arguments, setting_keys
+from pairkit.base.errors import ConfigError
 from pairkit.dataset.flags import Columns, Config, Fresh, Out, SettingsGiven
 
 if TYPE_CHECKING:
+    from gis_builder.crawl_progress import RunDisplay
+    from gis_builder.crawling.crawl_plan import Plan
     from gis_builder.crawling.github import GitHub
-    from gis_builder.crawling.plan import Plan
     from gis_builder.crawling.status import Crawled, Status
-    from gis_builder.detection.results import Detected, Explanation
-    from gis_builder.pairing.results import ArchiveBuilt, Built, HoursRead, Rendered
+    from gis_builder.detection.detection_results import Detected, Explanation
+    from gis_builder.pairing.pairing_results import ArchiveBuilt, Built, HoursRead, Rendered
     from gis_builder.pairing.suggest import Suggested
-    from gis_builder.progress import RunDisplay
     from gis_builder.settings import BuildSettings
-    from gis_builder.settings.strategies import Rank
+    from gis_builder.settings.negative_strategies import Rank
     from gis_builder.store import Store
     from gis_builder.trackers.preview import ImportPreview
     from gis_builder.trackers.tickets import ImportOptions
-    from pairkit.app.progress import Listener
+    from pairkit.base.cli.progress import Listener
 
 Repos: TypeAlias = str | Path | Iterable[str]
 _Progress: TypeAlias = "bool | Listener"
@@ -119,9 +119,9 @@ def build(
         IncompleteCrawlError: Some repositories failed; call it again to continue.
         RemoteError: All repositories failed; call it again to continue.
     """
-    from gis_builder.pairing.build import build as build_dataset
+    from gis_builder.pairing.build_pairs import build as build_dataset
     from gis_builder.store.repos import read_repos
-    from pairkit.system.folders import work_beside
+    from pairkit.base.system.folders import work_beside
 
     merged = _merged(build, locals())
     names, folder = read_repos(repos), _path("out", out)
@@ -137,7 +137,7 @@ def plan(arguments: dict[str, Any]) -> Plan:
 
     The arguments and errors are as for `build`; nothing is written.
     """
-    from gis_builder.crawling.plan import plan as plan_crawl
+    from gis_builder.crawling.crawl_plan import plan as plan_crawl
     from gis_builder.store.repos import read_repos
 
     merged = _merged(build, arguments)
@@ -300,9 +300,9 @@ def detect(
         ConfigError: A setting is invalid, or there is no crawl in that folder.
         DataError: Its store is damaged or has no issues.
     """
+    from gis_builder.detection.detection_results import Detected
     from gis_builder.detection.detector import FILE, count_verdicts
     from gis_builder.detection.detector import detect as detect_duplicates
-    from gis_builder.detection.results import Detected
     from gis_builder.store.store import held_store
 
     merged, verdicts = _merged(detect, locals()), _path("work", work) / FILE
@@ -327,13 +327,13 @@ def explain(work: Work, issue: str, *, config: Config = None, settings: Settings
         ConfigError: There is no crawl or archive in that folder, or it has no such issue.
         DataError: Its store is damaged.
     """
+    from gis_builder.detection.detection_results import Explanation
     from gis_builder.detection.detector import explain_thread
-    from gis_builder.detection.results import Explanation
-    from gis_builder.gh_archive.explain import explain_archived
-    from gis_builder.pairing.dataset import dropped_lines
-    from gis_builder.pairing.results import DROPPED_FILE
+    from gis_builder.gh_archive.explain_archived import explain_archived
+    from gis_builder.pairing.pair_folder import dropped_lines
+    from gis_builder.pairing.pairing_results import DROPPED_FILE
     from gis_builder.store.store import open_store
-    from pairkit.app.settings import argument
+    from pairkit.base.settings import argument
 
     merged, name, folder = _merged(explain, locals()), argument("issue", issue, str), _path("work", work)
     if (folder / "hours").is_dir():
@@ -383,7 +383,7 @@ def pair(
         >>> "__main__.by_length" in built.statistics["negative_kinds"]
         True
     """
-    from gis_builder.pairing.build import pair as pair_dataset
+    from gis_builder.pairing.build_pairs import pair as pair_dataset
 
     merged = _merged(pair, locals())
     with _display(progress) as show:
@@ -438,13 +438,13 @@ def archive(
 
     from pydantic import Field
 
+    from gis_builder.gh_archive.archive_run import Job, build_archive, read_hours
     from gis_builder.gh_archive.hours import hours_between
-    from gis_builder.gh_archive.judge import read_exclusions
-    from gis_builder.gh_archive.run import Job, build_archive, read_hours
+    from gis_builder.gh_archive.judge_threads import read_exclusions
     from gis_builder.gh_archive.runners import choose_runner
     from gis_builder.settings import ArchiveSettings
-    from pairkit.app.settings import argument, merge
-    from pairkit.system.folders import work_beside
+    from pairkit.base.settings import argument, merge
+    from pairkit.base.system.folders import work_beside
 
     merged = merge(ArchiveSettings, setting_keys(archive), locals(), config=config, settings=settings)
     folder = _path("out", out)
@@ -493,8 +493,8 @@ def render(
         >>> gis_builder.render("gis.work", "issues.parquet", progress=False).counts["written"] > 50
         True
     """
-    from gis_builder.pairing.build import render_store
-    from gis_builder.pairing.results import Rendered
+    from gis_builder.pairing.build_pairs import render_store
+    from gis_builder.pairing.pairing_results import Rendered
     from gis_builder.store.store import open_store
 
     file = _path("out", out)
@@ -527,10 +527,10 @@ def suggest(
         DataError: The issue is not in the crawl, or the index is damaged.
     """
     from gis_builder.pairing.suggest import suggest_for
-    from gis_builder.store.records import IssueRef
+    from gis_builder.store.issue_records import IssueRef
     from gis_builder.store.repos import read_repos
     from gis_builder.store.store import open_store
-    from pairkit.app.settings import argument
+    from pairkit.base.settings import argument
 
     (name,) = read_repos([repo])
     if not 1 <= argument("top", top, int) <= 50:
@@ -558,7 +558,7 @@ def demo(
         fresh: Replace a dataset made with other settings.
         progress: See `build`.
     """
-    from pairkit.system.folders import work_beside
+    from pairkit.base.system.folders import work_beside
 
     work = work_beside(_path("out", out))
     sample = next((folder for folder in _SAMPLES if folder.is_dir()), None)
@@ -572,7 +572,7 @@ def demo(
 def _import_options(arguments: Mapping[str, Any]) -> ImportOptions:
     """The options in the arguments of `import_tracker`."""
     from gis_builder.trackers.tickets import ImportOptions
-    from pairkit.app.settings import argument
+    from pairkit.base.settings import argument
 
     links = arguments["links"]
     return ImportOptions(
@@ -588,7 +588,7 @@ def _import_options(arguments: Mapping[str, Any]) -> ImportOptions:
 def _merged(function: Callable[..., Any], arguments: Mapping[str, Any]) -> BuildSettings:
     """Merge a function's arguments with `config` and `settings`."""
     from gis_builder.settings import BuildSettings
-    from pairkit.app.settings import merge
+    from pairkit.base.settings import merge
 
     config, settings = arguments["config"], arguments["settings"]
     return merge(BuildSettings, setting_keys(function), arguments, config=config, settings=settings)
@@ -598,7 +598,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")
 
 
 def _path(name: str, value: str | Path) -> Path:
-    from pairkit.app.settings import argument
+    from pairkit.base.settings import argument
 
     path: Path = argument(name, value, Path)
     if _SCHEME.match(str(path)):  # otherwise a folder called s3: would be created
@@ -607,7 +607,7 @@ def _path(name: str, value: str | Path) -> Path:
 
 
 def _display(progress: _Progress) -> RunDisplay:
-    from gis_builder.progress import RunDisplay
+    from gis_builder.crawl_progress import RunDisplay
 
     return RunDisplay(progress)
 
@@ -619,7 +619,7 @@ def _opener(
     import os
 
     from gis_builder.crawling.github import GitHub, find_tokens
-    from pairkit.app.settings import argument
+    from pairkit.base.settings import argument
 
     token = argument("token", token, str | None)
     tokens = find_tokens(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from gis_builder import api
-from pairkit.app.commands import add_command, application, show
-from pairkit.app.flag import RUN, Flag
-from pairkit.app.terminal import run
+from pairkit.base.cli.commands import add_command, application, show
+from pairkit.base.cli.flag import RUN, Flag
+from pairkit.base.cli.terminal import run
 
 app = application("gis", "Make leak-free datasets of text pairs from duplicate GitHub issues (GIS).")
 
@@ -124,5 +124,5 @@ add_command(
 
 
 def main() -> None:
-    """Run the command line; see `pairkit.app.terminal.run` for the exit codes."""
+    """Run the command line; see `pairkit.base.cli.terminal.run` for the exit codes."""
     run(app)

@@ -11,7 +11,7 @@ Example:
 
 from typing import TYPE_CHECKING
 
-from pairkit.app.startup import lazy_names
+from pairkit.base.cli.startup import lazy_names
 
 if TYPE_CHECKING:
     from llm_labeler.api import generate as generate
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from llm_labeler.judging.scoring import ScoreRow as ScoreRow
     from llm_labeler.records import CallFailed as CallFailed
     from llm_labeler.runs.assemble import Labelled as Labelled
-    from llm_labeler.runs.judge import JudgedPairs as JudgedPairs
-    from llm_labeler.runs.plan import Estimate as Estimate
-    from llm_labeler.runs.plan import Plan as Plan
-    from llm_labeler.runs.report import Report as Report
-    from llm_labeler.runs.report import Shown as Shown
-    from llm_labeler.runs.report import Yield as Yield
+    from llm_labeler.runs.judge_pairs import JudgedPairs as JudgedPairs
+    from llm_labeler.runs.label_plan import Estimate as Estimate
+    from llm_labeler.runs.label_plan import Plan as Plan
+    from llm_labeler.runs.run_report import Report as Report
+    from llm_labeler.runs.run_report import Shown as Shown
+    from llm_labeler.runs.run_report import Yield as Yield
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -1,6 +1,6 @@
 """Entry point of `label` and `python -m llm_labeler`."""
 
-from pairkit.app.startup import start
+from pairkit.base.cli.startup import start
 
 
 def main() -> None:

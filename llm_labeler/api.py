@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pairkit.app.flag import INPUT, RUN, Flag, same_arguments, setting_keys
+from pairkit.base.cli.flag import INPUT, RUN, Flag, same_arguments, setting_keys
 from pairkit.dataset.flags import Columns, Config, Fresh, LabelRange, Labels, Out, SettingsGiven
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from llm_labeler.judging.scoring import ScoreReport
     from llm_labeler.runs.arguments import LlmsGiven
     from llm_labeler.runs.assemble import Labelled
-    from llm_labeler.runs.judge import JudgedPairs
-    from llm_labeler.runs.plan import Plan
-    from llm_labeler.runs.report import Report, Shown
-    from pairkit.app.progress import Listener
-    from pairkit.dataset.in_memory import Source
+    from llm_labeler.runs.judge_pairs import JudgedPairs
+    from llm_labeler.runs.label_plan import Plan
+    from llm_labeler.runs.run_report import Report, Shown
+    from pairkit.base.cli.progress import Listener
+    from pairkit.dataset.reading.in_memory import Source
 
 _LLMS, _LABELS, LIMITS = "LLMs", "Labels", "Limits"
 
@@ -146,7 +146,7 @@ def generate(
     from llm_labeler.runs import label as _label
     from llm_labeler.runs.arguments import read_arguments
     from llm_labeler.runs.label import AskOptions
-    from pairkit.app.settings import argument
+    from pairkit.base.settings import argument
 
     resolved, functions = read_arguments(setting_keys(generate), locals(), config=config, settings=settings)
     folders = argument("out", out, Path), argument("work", work, Path | None)
@@ -177,7 +177,7 @@ def plan(arguments: dict[str, Any]) -> Plan:
     """
     from llm_labeler.runs import label as _label
     from llm_labeler.runs.arguments import read_arguments
-    from pairkit.app.settings import argument
+    from pairkit.base.settings import argument
 
     config, settings = arguments["config"], arguments["settings"]
     resolved, functions = read_arguments(setting_keys(generate), arguments, config=config, settings=settings)
@@ -220,8 +220,8 @@ def parse(
     """
     from llm_labeler.runs import label as _label
     from llm_labeler.runs.arguments import read_arguments
-    from llm_labeler.runs.run_folder import load_run_record
-    from pairkit.app.settings import argument
+    from llm_labeler.runs.label_folder import load_run_record
+    from pairkit.base.settings import argument
 
     folders = argument("work", work, Path), argument("out", out, Path)
     recorded = load_run_record(folders[0]).settings.model_dump(mode="json")
@@ -290,9 +290,9 @@ def judge(
         RemoteError: A server failed; the same call continues.
     """
     from llm_labeler.runs.arguments import read_arguments
-    from llm_labeler.runs.judge import judge_pairs
+    from llm_labeler.runs.judge_pairs import judge_pairs
     from llm_labeler.runs.label import AskOptions
-    from pairkit.app.settings import argument
+    from pairkit.base.settings import argument
     from pairkit.dataset.labels import label_rules
 
     resolved, functions = read_arguments(setting_keys(judge), locals(), config=config, settings=settings)
@@ -320,8 +320,8 @@ def show(sentence: Annotated[str, Flag(metavar="SENTENCE", positional=True)], *,
         ConfigError: Not a working folder.
         DataError: No such sentence, or several.
     """
-    from llm_labeler.runs.report import show_sentence
-    from pairkit.app.settings import argument
+    from llm_labeler.runs.run_report import show_sentence
+    from pairkit.base.settings import argument
 
     return show_sentence(argument("work", work, Path), argument("sentence", sentence, str))
 
@@ -338,8 +338,8 @@ def report(work: Work) -> Report:
         ConfigError: Not a working folder.
         DataError: The folder is damaged.
     """
-    from llm_labeler.runs.report import report_run
-    from pairkit.app.settings import argument
+    from llm_labeler.runs.run_report import report_run
+    from pairkit.base.settings import argument
 
     return report_run(argument("work", work, Path))
 
@@ -371,10 +371,10 @@ def score(
     import polars as pl
 
     from llm_labeler.judging.scoring import score_candidates
-    from llm_labeler.runs.run_folder import CANDIDATES_FILE, load_run_record, read_private
-    from pairkit.app.settings import argument
+    from llm_labeler.runs.label_folder import CANDIDATES_FILE, load_run_record, read_private
+    from pairkit.base.settings import argument
     from pairkit.dataset.labels import label_rules
-    from pairkit.dataset.reader import read_pairs
+    from pairkit.dataset.reading.reader import read_pairs
 
     folder = argument("work", work, Path)
     threshold = argument("gold_threshold", gold_threshold, float | None)

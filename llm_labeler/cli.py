@@ -6,9 +6,9 @@ import sys
 from typing import Annotated, Any
 
 from llm_labeler import api
-from pairkit.app.commands import add_command, application, show
-from pairkit.app.flag import Flag
-from pairkit.app.terminal import next_step, run
+from pairkit.base.cli.commands import add_command, application, show
+from pairkit.base.cli.flag import Flag
+from pairkit.base.cli.terminal import next_step, run
 
 app = application(
     "label",

@@ -155,7 +155,7 @@ class CallFailed(Exception):  # noqa: N818 - named after the event
     """One call failed; the dispatcher may repeat it.
 
     Errors that affect every call (a missing or refused key, an unknown model, an exhausted account) are
-    raised as one of `pairkit.app.errors` instead and end the run.
+    raised as one of `pairkit.base.errors` instead and end the run.
 
     Attributes:
         reason: `rate_limited`, `timeout`, `connection`, `server_error`, `broken_reply` or `rejected`.

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from llm_labeler.records import CHANGES, MAX_PRICE, MAX_TOKENS, POLARITIES, ChangeKind, Polarity
-from pairkit.app.errors import ConfigError
-from pairkit.app.settings import Settings
-from pairkit.openai_api.credentials import variable_name
+from pairkit.base.errors import ConfigError
+from pairkit.base.openai_api.credentials import variable_name
+from pairkit.base.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

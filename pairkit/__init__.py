@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pairkit.app.startup import lazy_names
+from pairkit.base.cli.startup import lazy_names
 
 if TYPE_CHECKING:
     from pairkit.api import apply as apply
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from pairkit.api import show as show
     from pairkit.api import split as split
     from pairkit.api import write as write
-    from pairkit.app.errors import AuthError as AuthError
-    from pairkit.app.errors import BadReply as BadReply
-    from pairkit.app.errors import ConfigError as ConfigError
-    from pairkit.app.errors import DataError as DataError
-    from pairkit.app.errors import LeakError as LeakError
-    from pairkit.app.errors import PairkitError as PairkitError
-    from pairkit.app.errors import RateLimited as RateLimited
-    from pairkit.app.errors import RemoteError as RemoteError
-    from pairkit.app.progress import Progress as Progress
-    from pairkit.app.version import __version__ as __version__
-    from pairkit.dataset.audit import AuditReport as AuditReport
-    from pairkit.dataset.made import MadeDataset as MadeDataset
+    from pairkit.base.cli.progress import Progress as Progress
+    from pairkit.base.errors import AuthError as AuthError
+    from pairkit.base.errors import BadReply as BadReply
+    from pairkit.base.errors import ConfigError as ConfigError
+    from pairkit.base.errors import DataError as DataError
+    from pairkit.base.errors import LeakError as LeakError
+    from pairkit.base.errors import PairkitError as PairkitError
+    from pairkit.base.errors import RateLimited as RateLimited
+    from pairkit.base.errors import RemoteError as RemoteError
+    from pairkit.base.version import __version__ as __version__
+    from pairkit.dataset.checking.audit import AuditReport as AuditReport
+    from pairkit.dataset.checking.show import ShownPair as ShownPair
+    from pairkit.dataset.making.made import MadeDataset as MadeDataset
     from pairkit.dataset.records import PairDataset as PairDataset
-    from pairkit.dataset.show import ShownPair as ShownPair
     from pairkit.reports import Report as Report
     from pairkit.reviews import Review as Review
     from pairkit.reviews import ReviewReport as ReviewReport

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pairkit.app.flag import OUTPUT, Flag
-from pairkit.app.startup import start
+from pairkit.base.cli.flag import OUTPUT, Flag
+from pairkit.base.cli.startup import start
 
 if TYPE_CHECKING:
     from typer import Typer
 
 
 def _audit(audit: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
-    from pairkit.app.commands import show
+    from pairkit.base.cli.commands import show
 
     result = audit(**given)
     show(result, json=json, quiet=quiet, given=given)
@@ -21,7 +21,7 @@ def _audit(audit: Any, given: Any, *, json: bool = False, quiet: bool = False) -
 
 def _export(export: Any, given: Any) -> None:
     from pairkit import api
-    from pairkit.app.terminal import out, say
+    from pairkit.base.cli.terminal import out, say
     from pairkit.dataset.labels import describe_labels
 
     names = ("source", "columns", "labels", "label_range", "bad_rows")
@@ -57,8 +57,8 @@ def _review(
     json: bool = False,
     quiet: bool = False,
 ) -> None:
-    from pairkit.app.commands import show, with_input_flags
-    from pairkit.app.terminal import next_step, out, print_json, say
+    from pairkit.base.cli.commands import show, with_input_flags
+    from pairkit.base.cli.terminal import next_step, out, print_json, say
 
     result = review(**given)
     if report or card:
@@ -82,7 +82,7 @@ def _review(
 def application() -> Typer:
     """The command line. Imports are inside the function because they are slow."""
     from pairkit import api
-    from pairkit.app.commands import add_command, application
+    from pairkit.base.cli.commands import add_command, application
 
     app = application(
         "pairs", "Check, describe, review, merge, split and share datasets of text pairs from any source."

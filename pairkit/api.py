@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from pairkit.app.errors import ConfigError
-from pairkit.app.flag import INPUT, OUTPUT, Flag
-from pairkit.app.settings import argument, between_commas
+from pairkit.base.cli.flag import INPUT, OUTPUT, Flag
+from pairkit.base.errors import ConfigError
+from pairkit.base.settings import argument, between_commas
 from pairkit.dataset.flags import (
     BadRows,
     Columns,
@@ -22,17 +22,17 @@ from pairkit.dataset.flags import (
     Seed,
     SplitSizes,
 )
-from pairkit.dataset.in_memory import Source
 from pairkit.dataset.labels import label_rules
 from pairkit.dataset.parquet import write_parquet
-from pairkit.dataset.reader import read_pairs
+from pairkit.dataset.reading.in_memory import Source
+from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import PairDataset
 
 if TYPE_CHECKING:
-    from pairkit.app.progress import Listener
-    from pairkit.dataset.audit import AuditReport
-    from pairkit.dataset.made import MadeDataset
-    from pairkit.dataset.show import ShownPair
+    from pairkit.base.cli.progress import Listener
+    from pairkit.dataset.checking.audit import AuditReport
+    from pairkit.dataset.checking.show import ShownPair
+    from pairkit.dataset.making.made import MadeDataset
     from pairkit.reports import Report
     from pairkit.reviews import Review
 
@@ -119,9 +119,9 @@ def audit(
         >>> pairkit.audit("pairs.tsv").leaks
         []
     """
-    from pairkit.app.errors import DataError
-    from pairkit.dataset.audit import audit_pairs
-    from pairkit.dataset.reader import read_frames
+    from pairkit.base.errors import DataError
+    from pairkit.dataset.checking.audit import audit_pairs
+    from pairkit.dataset.reading.reader import read_frames
 
     columns = argument("columns", columns, dict[str, str] | None)
     rules = label_rules(labels, label_range, bad_rows)
@@ -228,7 +228,7 @@ def review(
         >>> pairkit.review("pairs.tsv", "people.review", n=4)
         Review('people.review': 4 pairs, 0 judgements, 0 people)
     """
-    from pairkit.app.settings import load_settings
+    from pairkit.base.settings import load_settings
     from pairkit.reviews import ReviewOptions, begin
 
     file = argument("store", store, Path | None)
@@ -324,7 +324,7 @@ def show(
         >>> pairkit.show("pairs.tsv", row=1, label=0).row["text2"]
         'Please add a dark theme.'
     """
-    from pairkit.dataset.show import pick_pair
+    from pairkit.dataset.checking.show import pick_pair
 
     split, row = argument("split", split, str | None), argument("row", row, int)
     label = argument("label", label, float | None)
@@ -377,7 +377,7 @@ def export(
         >>> [path.name for path in pairkit.export("pairs.tsv", "plain", format="csv")]
         ['train.csv']
     """
-    from pairkit.dataset.export import FileFormat, export_pairs
+    from pairkit.dataset.making.pair_export import FileFormat, export_pairs
 
     folder = argument("out", out, Path)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
@@ -419,7 +419,7 @@ def write(
         >>> pairkit.read("mine")
         PairDataset of mine: 1 pairs, labels 0 and 1 (100.0 % are 1); train 1
     """
-    from pairkit.dataset.made import make_written
+    from pairkit.dataset.making.made import make_written
 
     folder = argument("out", out, Path)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
@@ -477,7 +477,7 @@ def merge(
         >>> result.statistics["dropped_pairs"], len(result.pairs)
         ({'repeated': 8}, 8)
     """
-    from pairkit.dataset.made import make_merged, named
+    from pairkit.dataset.making.made import make_merged, named
 
     folder = argument("out", out, Path | None)
     settings = _settings(conflicts, split_sizes, cut_negatives, seed)
@@ -535,7 +535,7 @@ def split(
         >>> {name: rows.height for name, rows in result.pairs.splits.items()}
         {'train': 4, 'validation': 2, 'test': 2}
     """
-    from pairkit.dataset.made import make_split
+    from pairkit.dataset.making.made import make_split
 
     folder = argument("out", out, Path | None)
     sizes = argument("split_sizes", split_sizes, list[float])
@@ -599,9 +599,9 @@ def mine(
     """
     from pydantic import PositiveInt
 
-    from pairkit.app.settings import split_at_commas
-    from pairkit.mining import make_mined
-    from pairkit.mining.mine import STRATEGIES
+    from pairkit.base.settings import split_at_commas
+    from pairkit.extracting import make_mined
+    from pairkit.extracting.extract import STRATEGIES
 
     folder = argument("out", out, Path | None)
     named = (

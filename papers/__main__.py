@@ -10,13 +10,13 @@ from typing import Annotated, Any, cast, get_args
 
 import typer
 
-from pairkit.app.commands import application, examples
-from pairkit.app.errors import ConfigError
-from pairkit.app.printable import printable
-from pairkit.app.result_table import ResultTable
-from pairkit.app.terminal import next_step, print_json, say
-from pairkit.app.terminal import out as stdout
-from pairkit.app.terminal import run as run_command_line
+from pairkit.base.cli.commands import application, examples
+from pairkit.base.cli.result_table import ResultTable
+from pairkit.base.cli.terminal import next_step, print_json, say
+from pairkit.base.cli.terminal import out as stdout
+from pairkit.base.cli.terminal import run as run_command_line
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import printable
 
 app = application("python -m papers", "Reproduce tables and figures of the AnglE and AoE papers.")
 
@@ -82,7 +82,7 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Evaluate a model on a suite of the papers and compare its scores with the published ones."""
-    from pairkit.system.files import write_text
+    from pairkit.base.system.files import write_text
     from papers import suites
     from papers.suites.evaluate import compare_with_published
 
@@ -198,7 +198,7 @@ def pretrain(
 
     `papers/ran/settings.py` lists all settings.
     """
-    from pairkit.app.settings import merge
+    from pairkit.base.settings import merge
     from papers.ran.pretrain import pretrain as run
     from papers.ran.settings import PretrainSettings
 

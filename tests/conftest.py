@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from pairkit.system.machine import cores
+from pairkit.base.system.machine import cores
 
 # Keep compiled modules for the next command, even if Python is configured not to.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import pairkit
-from pairkit.app.errors import ConfigError
-from pairkit.app.interface import BOOLEAN, shell, spoken
-from pairkit.app.startup import start
+from pairkit.base.cli.startup import start
+from pairkit.base.errors import ConfigError
+from pairkit.base.interface import BOOLEAN, shell, spoken
 from tests.conftest import command_line
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -21,16 +21,16 @@ from aoe_train.api.parameters import (
     loaded,
     notes,
 )
-from pairkit.app.flag import OUTPUT, RUN, Flag
+from pairkit.base.cli.flag import OUTPUT, RUN, Flag
 from pairkit.dataset.flags import Columns, Fresh
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from aoe_train.encoding.run import Embed, Encoded
-    from aoe_train.encoding.workers import ModelInfo, WorkerSpec
+    from aoe_train.encoding.encode_run import Embed, Encoded
+    from aoe_train.encoding.encode_workers import ModelInfo, WorkerSpec
     from aoe_train.model.encoder import Encoder
-    from pairkit.app.progress import Listener
+    from pairkit.base.cli.progress import Listener
 
 
 @overload
@@ -152,14 +152,14 @@ def encode(
     """
     from pydantic import PositiveInt
 
+    from aoe_train.encoding.encode_run import encode_file
+    from aoe_train.encoding.encode_workers import EncodingRequest, WorkerSpec, model_info, workers_devices
     from aoe_train.encoding.on_ray import checked_device
-    from aoe_train.encoding.run import encode_file
-    from aoe_train.encoding.workers import EncodingRequest, WorkerSpec, model_info, workers_devices
     from aoe_train.model.quantization import named_quantize
-    from pairkit.app.errors import ConfigError, DataError
-    from pairkit.app.progress import Display, Progress
-    from pairkit.app.settings import argument, between_commas
-    from pairkit.system.cluster import address_of
+    from pairkit.base.cli.progress import Display, Progress
+    from pairkit.base.errors import ConfigError, DataError
+    from pairkit.base.settings import argument, between_commas
+    from pairkit.base.system.cluster import address_of
 
     if not isinstance(texts, Iterable | Path):
         raise DataError(f"expected a text, a list of texts or a file; found {type(texts).__name__}")
@@ -219,11 +219,11 @@ def _embedder(
     say: Callable[[str], None],
 ) -> Iterator[tuple[ModelInfo, Embed]]:
     """A loaded model, or local or remote workers that load it; fills in the model of `spec`."""
+    from aoe_train.encoding.encode_workers import WorkerPool, model_info
     from aoe_train.encoding.on_ray import ActorPool
-    from aoe_train.encoding.workers import WorkerPool, model_info
-    from pairkit.app.errors import ConfigError
-    from pairkit.app.progress import Progress
-    from pairkit.system.cluster import joined
+    from pairkit.base.cli.progress import Progress
+    from pairkit.base.errors import ConfigError
+    from pairkit.base.system.cluster import joined
 
     devices = spec.devices
     if cluster is None and len(devices) == 1:
@@ -251,7 +251,7 @@ def _embedder(
 
 
 def _ranges(calibration: str | Path | np.ndarray | None, dim: int) -> np.ndarray | None:
-    from aoe_train.encoding.record import read_ranges
+    from aoe_train.encoding.encode_record import read_ranges
     from aoe_train.model.quantization import calibrated
 
     if calibration is None:

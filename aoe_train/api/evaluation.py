@@ -18,7 +18,7 @@ from aoe_train.api.parameters import (
     notes,
     one_or_several,
 )
-from pairkit.app.flag import INPUT, RUN, Flag
+from pairkit.base.cli.flag import INPUT, RUN, Flag
 from pairkit.dataset.flags import BadRows, Columns, LabelRange, Labels, Seed
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
     from aoe_train.evaluation.duplicates import DuplicatesTask
     from aoe_train.evaluation.embedders.embedder import Embedder, Endpoint, Function
-    from aoe_train.evaluation.evaluation import Evaluation
     from aoe_train.evaluation.overlap import Overlap
     from aoe_train.evaluation.score import Score
+    from aoe_train.evaluation.scores import Evaluation
     from aoe_train.evaluation.tasks import EvaluationTask
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
-    from pairkit.app.progress import Listener
-    from pairkit.dataset.in_memory import Source
+    from pairkit.base.cli.progress import Listener
+    from pairkit.dataset.reading.in_memory import Source
 
 
 def evaluate(
@@ -146,14 +146,14 @@ def evaluate(
         in_sizes,
     )
     from aoe_train.evaluation.embedders.open import open_embedder
-    from aoe_train.evaluation.evaluation import Evaluation
     from aoe_train.evaluation.overlap import overlap
     from aoe_train.evaluation.score import Resampling, score
+    from aoe_train.evaluation.scores import Evaluation
     from aoe_train.evaluation.suites import DUPLICATES, TaskRequest
-    from aoe_train.settings.training import named_precision
-    from pairkit.app.errors import ConfigError, DataError
-    from pairkit.app.progress import Display, stage
-    from pairkit.app.settings import argument, between_commas
+    from aoe_train.settings.train_settings import named_precision
+    from pairkit.base.cli.progress import Display, stage
+    from pairkit.base.errors import ConfigError, DataError
+    from pairkit.base.settings import argument, between_commas
     from pairkit.dataset.labels import label_rules
 
     models = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
@@ -255,7 +255,7 @@ def _sizes(
 
     from aoe_train.evaluation.embedders.embedder import check_sizes
     from aoe_train.model.quantization import named_quantize
-    from pairkit.app.settings import argument, between_commas
+    from pairkit.base.settings import argument, between_commas
 
     def numbers(name: str, given: int | Sequence[int] | str | None) -> list[int | None]:
         parts = given.split(",") if isinstance(given, str) else [given] if isinstance(given, int) else given
@@ -269,8 +269,8 @@ def _sizes(
 
 def _check_models(models: Sequence[Any], against: object, *, local: bool, local_against: bool) -> None:
     """Refuse missing models before the first one is evaluated, and options for a single model."""
-    from aoe_train.model.backbones.load import check_name, find_folder
-    from pairkit.app.errors import ConfigError
+    from aoe_train.model.backbones.load_backbone import check_name, find_folder
+    from pairkit.base.errors import ConfigError
 
     local_models = [model for model in models if local and isinstance(model, str | Path)]
     for model in [*local_models, *([against] if local_against else [])]:
@@ -290,7 +290,7 @@ def _check_models(models: Sequence[Any], against: object, *, local: bool, local_
 def _training_hashes(model: object) -> np.ndarray | None:
     """Hashes of the texts that a model was trained on, if it has them."""
     from aoe_train.evaluation.overlap import read_digests
-    from aoe_train.model.backbones.load import find_folder
+    from aoe_train.model.backbones.load_backbone import find_folder
 
     if not isinstance(model, str | Path):
         return None

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 from aoe_train.api.parameters import MODEL, Layers, Model
-from pairkit.app.errors import ConfigError
-from pairkit.app.flag import INPUT, OUTPUT, Flag
+from pairkit.base.cli.flag import INPUT, OUTPUT, Flag
+from pairkit.base.errors import ConfigError
 from pairkit.dataset.flags import Fresh, Out
 
 if TYPE_CHECKING:
     from aoe_train.exporting.export import Dtype, Exported, Format
     from aoe_train.exporting.static_model import Distilled
     from aoe_train.model.encoder import Encoder
-    from pairkit.app.progress import Listener
-    from pairkit.dataset.in_memory import Source
+    from pairkit.base.cli.progress import Listener
+    from pairkit.dataset.reading.in_memory import Source
 
 
 def export(
@@ -61,15 +61,15 @@ def export(
         >>> aoe_train.export("model", out="small", dtype="bf16", progress=False).dtype
         'bf16'
     """
-    from aoe_train.evaluation.pairs import read_pair_task
+    from aoe_train.evaluation.pair_task import read_pair_task
     from aoe_train.exporting import export as exporting
     from aoe_train.exporting.loss import Loss
-    from aoe_train.model.backbones.load import find_folder
+    from aoe_train.model.backbones.load_backbone import find_folder
     from aoe_train.model.encoder import Encoder
-    from aoe_train.model.run_folder import digest_of, exported_there
-    from pairkit.app.progress import Display, Progress, stage
-    from pairkit.app.settings import argument
-    from pairkit.system.folders import is_same
+    from aoe_train.model.model_folder import digest_of, exported_there
+    from pairkit.base.cli.progress import Display, Progress, stage
+    from pairkit.base.settings import argument
+    from pairkit.base.system.folders import is_same
 
     exporting.check(format, dtype, measured=data is not None)
     there = exported_there(folder := argument("out", out, Path), "export")
@@ -149,17 +149,17 @@ def distill(
     from aoe_train.evaluation.embedders.embedder import LocalEmbedder
     from aoe_train.exporting.static_model import Distilled, distil, write
     from aoe_train.model.encoder import Encoder
-    from aoe_train.model.run_folder import cache_dir, digest_of, exported_there, hash_examples
-    from pairkit.app.progress import Display, stage
-    from pairkit.app.settings import argument
-    from pairkit.system.folders import is_same
+    from aoe_train.model.model_folder import cache_dir, digest_of, exported_there, hash_examples
+    from pairkit.base.cli.progress import Display, stage
+    from pairkit.base.settings import argument
+    from pairkit.base.system.folders import is_same
 
     there = exported_there(folder := argument("out", out, Path), "distill")
     examples = read_examples(texts)
     rows = examples.texts
     with Display(progress) as show:
         if isinstance(model, str | Path):
-            from aoe_train.model.backbones.load import find_folder
+            from aoe_train.model.backbones.load_backbone import find_folder
 
             source, name = Path(find_folder(str(model))), str(model)
             with stage(f"load {model}", show):

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from aoe_train.api.parameters import Data, Precision, loaded, notes, one_or_several
-from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag, columns_given
-from pairkit.app.result_table import Printed, ResultTable
+from pairkit.base.cli.flag import INPUT, OUTPUT, RUN, Flag, columns_given
+from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.dataset.flags import Columns, Fresh, LabelRange, Labels, Seed
 
 if TYPE_CHECKING:
     import polars as pl
 
     from aoe_train.model.encoder import Encoder
-    from pairkit.app.progress import Listener
-    from pairkit.dataset.in_memory import Source
+    from pairkit.base.cli.progress import Listener
+    from pairkit.dataset.reading.in_memory import Source
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # comparing data frames gives no single truth value
@@ -50,7 +50,7 @@ class Mined(Printed):
 
     def table(self) -> ResultTable:
         """Counts by split, with omitted rows and the estimate of false negatives below."""
-        from pairkit.app.result_table import ResultTable
+        from pairkit.base.cli.result_table import ResultTable
         from pairkit.dataset.records import in_split_order
 
         counts = ResultTable("split", "rows", "negatives", "rows with fewer")
@@ -63,7 +63,7 @@ class Mined(Printed):
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to train on the rows, unless only a few are left."""
-        from pairkit.dataset.made import FEW_ROWS
+        from pairkit.dataset.making.made import FEW_ROWS
 
         if self.out is None or sum(split["rows"] for split in self.statistics["splits"].values()) < FEW_ROWS:
             return []
@@ -179,13 +179,13 @@ def mine(
         >>> mined.splits["train"].columns
         ['anchor', 'positive', 'negative_1', 'negative_2']
     """
-    from aoe_train.searching.mining.dataset import MineSettings, read_mining_dataset
-    from aoe_train.searching.mining.run import RunPaths, run_mining
-    from pairkit.app.errors import ConfigError
-    from pairkit.app.progress import Display, stage
-    from pairkit.app.settings import argument, load_settings
-    from pairkit.dataset.in_memory import source_name
+    from aoe_train.searching.mining.mined_dataset import MineSettings, read_mining_dataset
+    from aoe_train.searching.mining.mining_run import RunPaths, run_mining
+    from pairkit.base.cli.progress import Display, stage
+    from pairkit.base.errors import ConfigError
+    from pairkit.base.settings import argument, load_settings
     from pairkit.dataset.labels import label_rules
+    from pairkit.dataset.reading.in_memory import source_name
 
     if isinstance(model, list):
         raise ConfigError("--model: found several, expected one; `aoe sample` compares models")

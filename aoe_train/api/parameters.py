@@ -7,15 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pairkit.app.errors import ConfigError
-from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
+from pairkit.base.cli.flag import INPUT, OUTPUT, RUN, Flag
+from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     import numpy as np
 
     from aoe_train.model.encoder import Encoder
-    from pairkit.app.progress import Listener
-    from pairkit.dataset.in_memory import Source
+    from pairkit.base.cli.progress import Listener
+    from pairkit.dataset.reading.in_memory import Source
 
 MODEL = "Model"
 _COLUMN_PROMPT = re.compile(r"(text[12]?|anchor|positive|negative(?:_\d+)?|query|document)=(.*)", re.DOTALL)
@@ -38,7 +38,7 @@ IndexModel = Annotated["str | Path | Encoder | None", Flag("-m", metavar="MODEL"
 
 def named_sources(given: list[str]) -> Any:
     """One source, or several by name; None without any."""
-    from pairkit.dataset.named_sources import named_words  # imports polars, too slow for --help
+    from pairkit.dataset.reading.named_sources import named_words  # imports polars, too slow for --help
 
     return named_words(given) if given else None
 
@@ -74,8 +74,8 @@ def loaded(
     """The encoder itself, or one loaded for inference."""
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.precision import slow_precision
-    from aoe_train.settings.training import named_precision
-    from pairkit.app.progress import stage
+    from aoe_train.settings.train_settings import named_precision
+    from pairkit.base.cli.progress import stage
 
     if isinstance(model, Encoder):
         if layers is not None:
@@ -99,6 +99,6 @@ def loaded(
 
 def notes(progress: bool | Listener) -> Callable[[str], None]:
     """A function that prints notes to stderr if progress is shown there."""
-    from pairkit.app.terminal import say
+    from pairkit.base.cli.terminal import say
 
     return lambda message: say(message, quiet=progress is not True)

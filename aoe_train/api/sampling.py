@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from aoe_train.api.parameters import Data, Precision, loaded, notes, one_or_several
 from aoe_train.api.trained import JUDGE_ALL, compare
-from pairkit.app.flag import INPUT, OUTPUT, Flag
-from pairkit.app.result_table import Printed, ResultTable
+from pairkit.base.cli.flag import INPUT, OUTPUT, Flag
+from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.dataset.flags import Columns, Fresh, Seed
 
 if TYPE_CHECKING:
     import polars as pl
 
     from aoe_train.model.encoder import Encoder
-    from pairkit.app.progress import Listener
-    from pairkit.dataset.in_memory import Source
+    from pairkit.base.cli.progress import Listener
+    from pairkit.dataset.reading.in_memory import Source
 
 
 _COUNTS = ("texts", "compared_texts", "queries", "differing_queries", "sampled_queries")
@@ -118,9 +118,9 @@ def sample(
     from pydantic import Field, NonNegativeInt
 
     from aoe_train.searching.mining.pair_sample import sample_pairs
-    from pairkit.app.errors import ConfigError
-    from pairkit.app.progress import Display
-    from pairkit.app.settings import argument
+    from pairkit.base.cli.progress import Display
+    from pairkit.base.errors import ConfigError
+    from pairkit.base.settings import argument
 
     folder, seed = argument("out", out, Path | None), argument("seed", seed, NonNegativeInt)
     top = argument("top", top, Annotated[int, Field(ge=1, le=100)])

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from aoe_train.api.parameters import Index, IndexModel, Model, Number, RankBy, Weight, notes
-from pairkit.app.errors import ConfigError
-from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag
+from pairkit.base.cli.flag import INPUT, OUTPUT, RUN, Flag
+from pairkit.base.errors import ConfigError
 from pairkit.dataset.flags import Columns, Fresh, Out
 
 if TYPE_CHECKING:
     from aoe_train.evaluation.embedders.embedder import Embedder
     from aoe_train.model.encoder import Encoder
     from aoe_train.searching.batch_search import BatchSearch
-    from aoe_train.searching.build import Indexed
+    from aoe_train.searching.build_index import Indexed
     from aoe_train.searching.index import IndexHit, SearchIndex
-    from aoe_train.searching.near_duplicates import NearDuplicates
-    from pairkit.app.progress import Listener
-    from pairkit.dataset.in_memory import Source
+    from aoe_train.searching.similar_texts import NearDuplicates
+    from pairkit.base.cli.progress import Listener
+    from pairkit.dataset.reading.in_memory import Source
 
 
 def index(
@@ -67,11 +67,11 @@ def index(
     from aoe_train.evaluation.embedders.embedder import tokenizer_of
     from aoe_train.model.quantization import named_quantize
     from aoe_train.model.tokens.coverage import language_warning
-    from aoe_train.searching.build import check_place, make
+    from aoe_train.searching.build_index import check_place, make
     from aoe_train.searching.nearest import KINDS
     from aoe_train.searching.text_rows import read_rows
-    from pairkit.app.progress import Display
-    from pairkit.app.settings import argument
+    from pairkit.base.cli.progress import Display
+    from pairkit.base.settings import argument
 
     folder, vector_format = argument("out", out, Path), named_quantize(quantize)
     if vector_format not in ("float32", "int8"):
@@ -117,7 +117,7 @@ def open_index(
     """
     from aoe_train.searching.folder import read_manifest
     from aoe_train.searching.index import SearchIndex
-    from pairkit.app.settings import argument
+    from pairkit.base.settings import argument
 
     path = argument("folder", folder, Path)
     if words_only:
@@ -219,9 +219,9 @@ def duplicates(
 
     from aoe_train.evaluation.embedders.cached import same_model
     from aoe_train.searching.index import SearchIndex
-    from aoe_train.searching.near_duplicates import MIN_COSINE, NEIGHBOURS, NearDuplicates, alike
-    from pairkit.app.progress import Display
-    from pairkit.app.settings import argument
+    from aoe_train.searching.similar_texts import MIN_COSINE, NEIGHBOURS, NearDuplicates, alike
+    from pairkit.base.cli.progress import Display
+    from pairkit.base.settings import argument
 
     if min_cosine is not None and not -1 <= min_cosine <= 1:
         raise ConfigError(f"min_cosine {min_cosine}: expected a cosine, from -1 to 1")

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from aoe_train.api.parameters import MODEL, Layers, Model, Precision, notes
-from pairkit.app.flag import RUN, Flag
+from pairkit.base.cli.flag import RUN, Flag
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
-    from aoe_train.searching.serve.server import EmbeddingServer
-    from pairkit.app.progress import Listener
+    from aoe_train.searching.serve.embedding_server import EmbeddingServer
+    from pairkit.base.cli.progress import Listener
 
 
 def serve(
@@ -71,10 +71,10 @@ def serve(
         >>> len(reply["data"])
         1
     """
-    from pairkit.app.extras import needed_for
+    from pairkit.base.extras import needed_for
 
     with needed_for("`aoe serve`", "serve"):
-        from aoe_train.searching.serve.server import EmbeddingServer, check_open
+        from aoe_train.searching.serve.embedding_server import EmbeddingServer, check_open
     import os
     from functools import partial
 
@@ -82,10 +82,10 @@ def serve(
     from aoe_train.searching.folder import read_manifest
     from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.serve.requests import Limits
-    from aoe_train.settings.training import named_precision
-    from pairkit.app.errors import ConfigError
-    from pairkit.app.settings import argument, load_settings
-    from pairkit.openai_api.credentials import find_key
+    from aoe_train.settings.train_settings import named_precision
+    from pairkit.base.errors import ConfigError
+    from pairkit.base.openai_api.credentials import find_key
+    from pairkit.base.settings import argument, load_settings
 
     given = {"batch_tokens": batch_tokens, "texts": max_texts, "queue": max_queue, "body_mib": max_body}
     limits = load_settings(Limits, flags=given)

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairkit.app.result_table import Printed, ResultTable
+from pairkit.base.cli.result_table import Printed, ResultTable
 
 if TYPE_CHECKING:
     from aoe_train.evaluation.gain import Gain
@@ -218,7 +218,7 @@ class Plan(Printed):
 
     def table(self) -> ResultTable:
         """The estimate as a table."""
-        from aoe_train.training.plan import plan_table
+        from aoe_train.training.train_plan import plan_table
 
         return plan_table(self.record)
 

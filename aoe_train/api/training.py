@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from aoe_train.api.parameters import MODEL, Data, column_prompts, named_sources, notes
-from pairkit.app.flag import INPUT, PYTHON_ONLY, RUN, Flag, same_arguments, setting_keys
+from pairkit.base.cli.flag import INPUT, PYTHON_ONLY, RUN, Flag, same_arguments, setting_keys
 from pairkit.dataset.flags import BAD_ROWS, Columns, Config, Fresh, Out, Seed, SettingsGiven
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from aoe_train.data.run_data import Sources
     from aoe_train.model.encoder import Encoder
     from aoe_train.objectives.objective import LossFunction
-    from aoe_train.settings.training import TrainSettings
-    from pairkit.app.progress import Listener
-    from pairkit.dataset.in_memory import Source
+    from aoe_train.settings.train_settings import TrainSettings
+    from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
-    from pairkit.dataset.named_sources import Given
+    from pairkit.dataset.reading.in_memory import Source
+    from pairkit.dataset.reading.named_sources import Given
 
 TRAINING = "Training"
 
@@ -241,7 +241,7 @@ def plan(given: dict[str, Any]) -> Plan:
     sources = sources_of(given, settings)
     custom_losses = _custom_losses(given["objective"], sources)
     _check_inputs(sources, settings, custom_losses)
-    from aoe_train.training import plan as _plan
+    from aoe_train.training import train_plan as _plan
 
     return Plan(_plan.plan(sources, settings, custom_losses=custom_losses, progress=given["progress"]))
 
@@ -249,9 +249,9 @@ def plan(given: dict[str, Any]) -> Plan:
 def sources_of(given: Mapping[str, Any], settings: TrainSettings) -> Sources:
     """The inputs and output of a run, from the arguments or else the settings."""
     from aoe_train.data.run_data import Sources
-    from pairkit.app.errors import ConfigError
-    from pairkit.app.settings import argument
-    from pairkit.dataset.named_sources import named_sources
+    from pairkit.base.errors import ConfigError
+    from pairkit.base.settings import argument
+    from pairkit.dataset.reading.named_sources import named_sources
 
     def by_name(key: str) -> dict[str, Source]:
         sections = settings.datasets.items()
@@ -278,8 +278,8 @@ def _check_inputs(
 ) -> None:
     """Refuse unusable names, folders and files before torch is imported, which takes seconds."""
     from aoe_train.data.run_data import check_files
-    from aoe_train.model.backbones.load import check_name
-    from aoe_train.model.run_folder import work_beside
+    from aoe_train.model.backbones.load_backbone import check_name
+    from aoe_train.model.model_folder import work_beside
 
     check_name(sources.backbone)
     for teacher in (settings.guide.model, settings.teacher.model):
@@ -291,7 +291,7 @@ def _check_inputs(
 
 def _custom_losses(objective: Any, sources: Sources) -> dict[str, LossFunction]:
     """The user's own loss of each dataset that has one."""
-    from pairkit.app.errors import ConfigError
+    from pairkit.base.errors import ConfigError
 
     if objective is None:
         return {}
@@ -304,8 +304,8 @@ def _custom_losses(objective: Any, sources: Sources) -> dict[str, LossFunction]:
 
 def settings_of(function: Callable[..., Any], given: Mapping[str, Any]) -> TrainSettings:
     """The settings that a function's arguments result in."""
-    from aoe_train.settings.training import LoraSettings, TrainSettings
-    from pairkit.app.settings import merge
+    from aoe_train.settings.train_settings import LoraSettings, TrainSettings
+    from pairkit.base.settings import merge
 
     keys = setting_keys(function)
     settings = merge(TrainSettings, keys, given, config=given["config"], settings=given["settings"])

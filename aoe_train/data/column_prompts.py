@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aoe_train.records import ABSENT, Examples, TextSelection
-from aoe_train.settings.prompts import DEFAULT, DOCUMENTS, PLACE, QUERY, NamedPrompts, read_prompt
-from aoe_train.settings.training import EncoderSettings, TrainSettings
-from pairkit.app.errors import ConfigError
-from pairkit.app.printable import one_line
+from aoe_train.settings.prompt_settings import DEFAULT, DOCUMENTS, PLACE, QUERY, NamedPrompts, read_prompt
+from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 
 _BLOCK = 1 << 16  # rows processed at once
 _DOCUMENT, _NEGATIVE = DOCUMENTS[0], "negative"

@@ -60,10 +60,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from aoe_train.objectives.settings import IN_BATCH, RANKED, TAUGHT, ObjectiveSettings
+from aoe_train.objectives.objective_settings import IN_BATCH, RANKED, TAUGHT, ObjectiveSettings
 from aoe_train.records import Kind
-from aoe_train.settings.prompts import PLACE
-from aoe_train.settings.training import (
+from aoe_train.settings.prompt_settings import PLACE
+from aoe_train.settings.train_settings import (
     AUTO,
     DOMAIN,
     PAPERS,
@@ -75,7 +75,7 @@ from aoe_train.settings.training import (
     Tree,
     merged,
 )
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 
 _WEIGHTS: Mapping[Kind, Tree] = {
     "binary": {"cosine": 1, "ibn": 1, "angle": 1},

@@ -18,14 +18,14 @@ from aoe_train.records import (
     kind_of,
     no_rows_error,
 )
-from aoe_train.settings.training import Conflicts
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
-from pairkit.dataset.bad_rows import format_bad_rows
-from pairkit.dataset.in_memory import Source, source_name
+from aoe_train.settings.train_settings import Conflicts
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 from pairkit.dataset.labels import AS_FOUND, LabelRules
-from pairkit.dataset.negatives import NEGATIVES
-from pairkit.dataset.reader import read_rows, split_names
+from pairkit.dataset.negative_columns import NEGATIVES
+from pairkit.dataset.reading.bad_rows import format_bad_rows
+from pairkit.dataset.reading.in_memory import Source, source_name
+from pairkit.dataset.reading.reader import read_rows, split_names
 from pairkit.dataset.records import AGAINST_FIRST, DIFFER, PAIR, unordered
 
 Say = Callable[[str], None]
@@ -111,7 +111,7 @@ def _default_split(source: Source) -> str:
 
 
 def distinct(frame: pl.DataFrame) -> Examples:
-    """Turn rows of `pairkit.dataset.reader` into examples with each distinct text once."""
+    """Turn rows of `pairkit.dataset.reading.reader` into examples with each distinct text once."""
     kind = kind_of(frame.columns, binary=frame.schema.get("label") == pl.Int64)
     columns = [frame[name] for name in frame.columns if name not in ("label", NEGATIVES)]
     if kind == "triplet":

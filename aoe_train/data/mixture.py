@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from aoe_train.data.batches import Batches, PlannedSampler, one_label_batches
 from aoe_train.data.defaults import epoch_passes
-from aoe_train.model.tokens.tokens import TokenStore
+from aoe_train.data.token_batches import Batches, PlannedSampler, one_label_batches
+from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.records import ABSENT
-from aoe_train.settings.training import MixSettings
+from aoe_train.settings.train_settings import MixSettings
 
 _ORDER_STREAM = (
     1  # separates the random order of datasets from the shuffling of rows, which has the same seed

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aoe_train.data.batches import Batches
 from aoe_train.data.defaults import FROM_NEIGHBOURHOOD, seeds_in
+from aoe_train.data.token_batches import Batches
 from aoe_train.records import ColumnVectors, TeacherVectors
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.seeded import keyed_hash
 from pairkit.similarity.near_duplicates import without_near_duplicates
 from pairkit.similarity.terms import terms
-from pairkit.system.seeded import keyed_hash
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from aoe_train.records import Examples
-    from aoe_train.settings.training import TeacherSettings
+    from aoe_train.settings.train_settings import TeacherSettings
 
 MAX_TEXTS = 2000  # twice as many did not gain more on banking77
 _NEIGHBOURHOOD = 20

@@ -18,16 +18,16 @@ from aoe_train.data.examples import (
     read_examples,
     silent,
 )
-from aoe_train.objectives.settings import RANKED
+from aoe_train.objectives.objective_settings import RANKED
 from aoe_train.records import Examples
-from aoe_train.settings.training import TrainSettings
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
-from pairkit.dataset.in_memory import Source, source_name
+from aoe_train.settings.train_settings import TrainSettings
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 from pairkit.dataset.labels import LabelRules, describe_labels
-from pairkit.dataset.named_sources import named_sources
-from pairkit.dataset.parts import files_of, is_hub_name, parts_of
-from pairkit.dataset.reader import split_names
+from pairkit.dataset.reading.in_memory import Source, source_name
+from pairkit.dataset.reading.named_sources import named_sources
+from pairkit.dataset.reading.parts import files_of, is_hub_name, parts_of
+from pairkit.dataset.reading.reader import split_names
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from aoe_train.encoding.workers import ModelInfo, WorkerSpec, load_worker
-from pairkit.app.errors import ConfigError
-from pairkit.system.cluster import Cluster, WorkerLost
-from pairkit.system.folders import differing
+from aoe_train.encoding.encode_workers import ModelInfo, WorkerSpec, load_worker
+from pairkit.base.errors import ConfigError
+from pairkit.base.system.cluster import Cluster, WorkerLost
+from pairkit.base.system.folders import differing
 
 if TYPE_CHECKING:
     import numpy as np

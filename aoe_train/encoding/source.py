@@ -10,9 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.dataset.parquet_batches import ParquetBatches
-from pairkit.system.lines import note_once, read_text_lines
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.text_lines import note_once, read_text_lines
+from pairkit.dataset.reading.parquet_batches import ParquetBatches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,8 +30,8 @@ def open_source(path: Path, columns: Mapping[str, str] | None = None) -> TextSou
         if not path.is_file():
             raise DataError("no such file", path=path)
         return RowSource(path, "text", partial(_text_rows, path))
-    from pairkit.dataset.columns import text_column  # takes a while to import
-    from pairkit.dataset.tables import has_header, is_parquet, sheet_of, table_rows
+    from pairkit.dataset.reading.columns import text_column  # takes a while to import
+    from pairkit.dataset.reading.tables import has_header, is_parquet, sheet_of, table_rows
 
     if is_parquet(path):
         batches = ParquetBatches(path)

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from aoe_train.encoding.record import read_record
-from aoe_train.encoding.run import encode_file
-from pairkit.app.progress import Listener, Progress
+from aoe_train.encoding.encode_record import read_record
+from aoe_train.encoding.encode_run import encode_file
+from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.system.files import write_errors
 from pairkit.dataset.parquet import write_parquet
-from pairkit.system.files import write_errors
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
+from aoe_train.model.model_folder import working_folder
 from aoe_train.model.quantization import Quantize, dtype_of, quantized, width_of
-from aoe_train.model.run_folder import working_folder
-from pairkit.app.errors import DataError
-from pairkit.system.files import open_own, write_errors, write_json
-from pairkit.system.folders import differing
+from pairkit.base.errors import DataError
+from pairkit.base.system.files import open_own, write_errors, write_json
+from pairkit.base.system.folders import differing
 
 _ITEM = np.dtype("<f4")
 _BLOCK_VECTORS = 4096

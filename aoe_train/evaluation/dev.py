@@ -16,12 +16,12 @@ from aoe_train.evaluation.resample import MeanMetrics, Metrics, compare
 from aoe_train.evaluation.search_results import is_nearer, reciprocal_ranks
 from aoe_train.evaluation.tasks import Encode
 from aoe_train.model.similarity import pair_similarities
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from aoe_train.records import Examples
-    from aoe_train.settings.training import Similarity
+    from aoe_train.settings.train_settings import Similarity
 
 _RESAMPLES = 1000
 MOST_RESAMPLED = 1000  # dev rows; with more the interval is small anyway, and scoring again takes time

@@ -16,14 +16,14 @@ from aoe_train.evaluation.duplicates import (
     build_tracker,
     sorted_reports,
 )
-from aoe_train.evaluation.pairs import SPLIT_NAMES, is_whole, noted_pairs, shown_name
+from aoe_train.evaluation.pair_task import SPLIT_NAMES, is_whole, noted_pairs, shown_name
 from aoe_train.evaluation.tasks import Split
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
-from pairkit.dataset.in_memory import Source, source_name
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 from pairkit.dataset.labels import AS_FOUND, LabelRules
-from pairkit.dataset.parts import TablePart, parts_of
-from pairkit.dataset.reader import read_pairs
+from pairkit.dataset.reading.in_memory import Source, source_name
+from pairkit.dataset.reading.parts import TablePart, parts_of
+from pairkit.dataset.reading.reader import read_pairs
 
 _NAMES = {
     "id": ("id", "number", "key"),

@@ -17,14 +17,14 @@ import numpy as np
 
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap, overlap
-from aoe_train.evaluation.pairs import length_buckets
+from aoe_train.evaluation.pair_task import length_buckets
 from aoe_train.evaluation.resample import MeanMetrics, compare
 from aoe_train.evaluation.score import Resampling, Score
 from aoe_train.evaluation.tasks import TaskMetrics, TaskVectors, summarise
 from aoe_train.model.hybrid import WEIGHTS, WORD_INDEXES, WordIndex, Words, fused
 from aoe_train.model.similarity import ROUNDING, all_similarities, comparable
-from pairkit.app.errors import DataError
-from pairkit.app.progress import Display, Listener, stage
+from pairkit.base.cli.progress import Display, Listener, stage
+from pairkit.base.errors import DataError
 from pairkit.similarity.groups import Groups
 
 DEPTHS = (1, 5, 10, 20)

@@ -21,7 +21,7 @@ import numpy as np
 from aoe_train.evaluation.pair_metrics import Binary
 from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics, Metrics, compare, intervals
 from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics
-from pairkit.app.errors import DataError
+from pairkit.base.errors import DataError
 
 Word = Literal["better", "inconclusive", "worse"]
 _MIN_PAIRS = 30  # with fewer, resamples are too similar

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aoe_train.model.folder_checks import mapped_array
-from pairkit.app.errors import DataError
-from pairkit.system.files import write_errors
+from pairkit.base.errors import DataError
+from pairkit.base.system.files import write_errors
 
 if TYPE_CHECKING:
     from aoe_train.evaluation.tasks import EvaluationTask

@@ -10,7 +10,7 @@ import numpy as np
 
 from aoe_train.evaluation.resample import Metrics
 from aoe_train.model.similarity import ROUNDING
-from pairkit.app.errors import DataError
+from pairkit.base.errors import DataError
 
 _FOLDS = 10
 

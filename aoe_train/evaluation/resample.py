@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pairkit.app.errors import DataError
+from pairkit.base.errors import DataError
 
 _MAX_COUNTS = 2_000_000  # in memory at a time: 16 MB
 

@@ -21,8 +21,8 @@ from aoe_train.evaluation.tasks import (
     measured,
     summarise,
 )
-from pairkit.app.errors import ConfigError
-from pairkit.app.progress import Display, Listener, Progress
+from pairkit.base.cli.progress import Display, Listener, Progress
+from pairkit.base.errors import ConfigError
 
 _MIN_RESAMPLES = 100  # fewer leave hardly any in the tails of a 95 % interval
 

@@ -18,8 +18,8 @@ from aoe_train.evaluation.resample import MeanMetrics
 from aoe_train.evaluation.tasks import TaskVectors
 from aoe_train.model.similarity import ROUNDING, all_similarities, comparable, pair_similarities
 from aoe_train.records import ABSENT, Examples
-from aoe_train.settings.training import Similarity
-from pairkit.app.errors import DataError
+from aoe_train.settings.train_settings import Similarity
+from pairkit.base.errors import DataError
 
 P_AT_1, MRR, MAP = "P@1", "mrr", "map@10"
 _DEPTHS = (1, 5, 10)

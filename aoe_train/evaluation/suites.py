@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from aoe_train.evaluation.duplicate_tables import read_duplicates
-from aoe_train.evaluation.pairs import (
+from aoe_train.evaluation.pair_task import (
     PairTask,
     pair_task,
     read_binary_task,
@@ -30,16 +30,16 @@ from aoe_train.evaluation.pairs import (
     shown_name,
 )
 from aoe_train.evaluation.search_results import RetrievalTask, group_task, search_task
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.dataset.reader import read_pairs
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import is_search
 
 if TYPE_CHECKING:
     from aoe_train.evaluation.search_results import GroupTask
     from aoe_train.evaluation.tasks import EvaluationTask, Split
     from aoe_train.records import Examples
-    from pairkit.dataset.in_memory import Source
     from pairkit.dataset.labels import LabelRules
+    from pairkit.dataset.reading.in_memory import Source
 
 DUPLICATES = "duplicates"
 _SUITES = ("sts", "gis", DUPLICATES)

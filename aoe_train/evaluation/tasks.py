@@ -31,8 +31,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from aoe_train.evaluation.resample import Interval, MeanMetrics, Metrics, intervals
-from aoe_train.settings.training import Similarity
-from pairkit.app.errors import DataError
+from aoe_train.settings.train_settings import Similarity
+from pairkit.base.errors import DataError
 
 __all__ = ["EvaluationTask", "Input", "MeanMetrics", "Metrics", "TaskMetrics", "TaskVectors"]
 

@@ -14,23 +14,23 @@ import numpy as np
 import torch
 
 from aoe_train.evaluation.overlap import DIGESTS_FILE
-from aoe_train.exporting.card import card_data, graph_usage, head, mixed_with, usage
 from aoe_train.exporting.loss import Loss, measure
 from aoe_train.exporting.onnx import GRAPHS, Graph, onnx_encoder, quantize_onnx, require_onnx, write_onnx
+from aoe_train.exporting.usage_card import card_data, graph_usage, head, mixed_with, usage
 from aoe_train.model.backbones.decoder import has_lora, merge_lora
 from aoe_train.model.backbones.static import refuse_static
 from aoe_train.model.folder_checks import read_object
 from aoe_train.model.interchange import needs_toolkit
+from aoe_train.model.model_folder import RUN_FILE, OutputResult
 from aoe_train.model.precision import DTYPES
-from aoe_train.model.run_folder import RUN_FILE, OutputResult
 from pairkit import __version__
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.system.files import whole_folder, write_json, write_text
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.files import whole_folder, write_json, write_text
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from aoe_train.evaluation.pairs import PairTask
+    from aoe_train.evaluation.pair_task import PairTask
     from aoe_train.model.encoder import Encoder
 
 

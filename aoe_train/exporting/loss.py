@@ -12,10 +12,10 @@ import numpy as np
 
 from aoe_train.evaluation.pair_metrics import correlation, spearman
 from aoe_train.model.similarity import unit
-from pairkit.app.errors import DataError
+from pairkit.base.errors import DataError
 
 if TYPE_CHECKING:
-    from aoe_train.evaluation.pairs import PairTask
+    from aoe_train.evaluation.pair_task import PairTask
 
 
 SAMPLES = (

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from aoe_train.model.backbones.load import model_class
+from aoe_train.model.backbones.load_backbone import model_class
 from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.dense_layers import dense_names, read_dense_layers
 from aoe_train.model.encoder_settings import SETTINGS_FILE
 from aoe_train.model.interchange import is_ran, needs_toolkit, write_sentence_transformers
-from aoe_train.settings.prompts import read_prompt
-from pairkit.app.errors import ConfigError
+from aoe_train.settings.prompt_settings import read_prompt
+from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from aoe_train.model.dense_layers import DenseLayers
-    from aoe_train.settings.prompts import NamedPrompts
-    from aoe_train.settings.training import EncoderSettings, Pooling
+    from aoe_train.settings.prompt_settings import NamedPrompts
+    from aoe_train.settings.train_settings import EncoderSettings, Pooling
 
 
 INPUTS = ("input_ids", "attention_mask")

@@ -13,16 +13,16 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from aoe_train.evaluation.overlap import write_digests
-from aoe_train.exporting.card import card_data, head
+from aoe_train.exporting.usage_card import card_data, head
 from aoe_train.model.interchange import write_static
-from aoe_train.model.run_folder import OutputResult
+from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.objectives.distillation import principal_axes
 from pairkit import __version__
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.progress import Listener, Progress
-from pairkit.system.files import whole_folder, write_json, write_text
-from pairkit.system.seeded import keyed_hash
+from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.files import whole_folder, write_json, write_text
+from pairkit.base.system.seeded import keyed_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

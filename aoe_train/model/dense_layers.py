@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from aoe_train.settings.training import DenseSettings
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.system.files import write_bytes, write_json
+from aoe_train.settings.train_settings import DenseSettings
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.files import write_bytes, write_json
 
 if TYPE_CHECKING:
     from jaxtyping import Float

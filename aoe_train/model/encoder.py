@@ -19,7 +19,7 @@ from torch.nn.functional import normalize as unit
 
 from aoe_train.model.backbones.decoder import add_padding, has_lora, make_bidirectional, merge_lora, name_base
 from aoe_train.model.backbones.depth import keep_layers
-from aoe_train.model.backbones.load import check_pin, find_folder, load_backbone
+from aoe_train.model.backbones.load_backbone import check_pin, find_folder, load_backbone
 from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.static import StaticTable, refuse_static
@@ -34,27 +34,27 @@ from aoe_train.model.encoder_settings import (
 )
 from aoe_train.model.interchange import prompt_of_tokenizer, write_sentence_transformers
 from aoe_train.model.memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
-from aoe_train.model.packing.run import can_pack, use_fast_layers
+from aoe_train.model.model_folder import hash_config, hash_tokenizer, hash_weights
+from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.precision import Int8Linear, use_int8, weights_dtype
 from aoe_train.model.quantization import calibrated, checked_dim, named_quantize, quantized
-from aoe_train.model.run_folder import hash_config, hash_tokenizer, hash_weights
 from aoe_train.model.text_model import TextBatch, TextModel
 from aoe_train.model.tokens.special_tokens import generic_tokenizer, holds_prompt, raw_tokenizer, with_prompt
-from aoe_train.model.tokens.tokens import UNLIMITED, TokenStore
-from aoe_train.settings.training import EncoderSettings
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
-from pairkit.app.progress import Display, Listener, Progress
-from pairkit.app.settings import load_settings
-from pairkit.system.files import apply_umask
-from pairkit.system.machine import is_out_of_memory
+from aoe_train.model.tokens.tokenised import UNLIMITED, TokenStore
+from aoe_train.settings.train_settings import EncoderSettings
+from pairkit.base.cli.progress import Display, Listener, Progress
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
+from pairkit.base.settings import load_settings
+from pairkit.base.system.files import apply_umask
+from pairkit.base.system.machine import is_out_of_memory
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
     from aoe_train.model.dense_layers import DenseLayers
     from aoe_train.model.quantization import Quantize
-    from aoe_train.settings.training import EncodingPrecision
+    from aoe_train.settings.train_settings import EncodingPrecision
 
 _CHARACTERS = 3  # of a token, for slices of texts of about a batch; most tokens have more
 _AHEAD = 2  # slices that are tokenised while the model runs

@@ -14,12 +14,12 @@ from aoe_train.model.backbones.static import StaticTable, check_static
 from aoe_train.model.dense_layers import DenseLayers, dense_names, read_dense_layers
 from aoe_train.model.folder_checks import read_object
 from aoe_train.model.interchange import dense_folders, read_sentence_transformers
-from aoe_train.model.packing.run import position_offset
-from aoe_train.settings.prompts import DEFAULT
-from aoe_train.settings.training import EncoderSettings
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.settings import load_settings
-from pairkit.system.files import write_json
+from aoe_train.model.packing.packed_run import position_offset
+from aoe_train.settings.prompt_settings import DEFAULT
+from aoe_train.settings.train_settings import EncoderSettings
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.settings import load_settings
+from pairkit.base.system.files import write_json
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
     import numpy as np

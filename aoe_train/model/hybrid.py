@@ -15,9 +15,9 @@ import numpy.typing as npt
 from pydantic import Field
 
 from aoe_train.model.similarity import all_similarities, comparable
-from aoe_train.settings.training import Similarity
-from pairkit.app.errors import DataError
-from pairkit.app.settings import argument
+from aoe_train.settings.train_settings import Similarity
+from pairkit.base.errors import DataError
+from pairkit.base.settings import argument
 from pairkit.similarity.bm25 import Bm25, Scores
 from pairkit.similarity.bm25 import words as words_of
 

@@ -24,15 +24,15 @@ from aoe_train.model.folder_checks import (
     read_pooling,
     read_transformer,
 )
-from aoe_train.settings.prompts import PLACE, read_prompt
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
-from pairkit.system.files import write_bytes, write_json, write_text
+from aoe_train.settings.prompt_settings import PLACE, read_prompt
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
+from pairkit.base.system.files import write_bytes, write_json, write_text
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from aoe_train.settings.training import EncoderSettings
+    from aoe_train.settings.train_settings import EncoderSettings
 
 _UNLIMITED = 10**9  # tokenizers without a limit have 10^30
 OUR_MODULE = "aoe_train.exporting.module.ToolkitEncoder"

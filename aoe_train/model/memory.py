@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairkit.app.errors import ConfigError
-from pairkit.system.machine import is_out_of_memory
+from pairkit.base.errors import ConfigError
+from pairkit.base.system.machine import is_out_of_memory
 
 if TYPE_CHECKING:
     from torch import nn

@@ -18,8 +18,8 @@ from torch import nn
 
 from aoe_train.model.device import one_thread
 from aoe_train.model.packing.layers import FastLinear
-from aoe_train.settings.training import PRECISIONS
-from pairkit.app.errors import ConfigError
+from aoe_train.settings.train_settings import PRECISIONS
+from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, UInt8
     from torch import Tensor
 
-    from aoe_train.settings.training import EncodingPrecision, Precision
+    from aoe_train.settings.train_settings import EncodingPrecision, Precision
 
 
 Computed = Literal["fp32", "bf16", "fp16"]

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 
 Quantize = Literal["float32", "int8", "binary", "ubinary"]
 QUANTIZE: tuple[Quantize, ...] = get_args(Quantize)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from aoe_train.settings.training import Similarity
+from aoe_train.settings.train_settings import Similarity
 
 ROUNDING = 1e-12  # smaller differences of cosines are rounding errors of float64
 _DIGITS = 12  # of a cosine; further digits are rounding errors, which would break ties

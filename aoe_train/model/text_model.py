@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from aoe_train.model.device import only_callees_compiled, uncompiled, upload
-from aoe_train.model.packing.run import run_packed
+from aoe_train.model.packing.packed_run import run_packed
 from aoe_train.model.packing.sequences import Sequences
-from aoe_train.model.tokens.tokens import ranges
+from aoe_train.model.tokens.tokenised import ranges
 
 _PADDED_TOGETHER = 8  # texts on a CPU, in order of length
 

@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from aoe_train.objectives.kinds import LossContext
-from aoe_train.objectives.pairs import Pairs, unit
-from aoe_train.objectives.settings import Loss
+from aoe_train.objectives.labelled_pairs import Pairs, unit
+from aoe_train.objectives.objective_settings import Loss
 from aoe_train.records import ABSENT
 
 

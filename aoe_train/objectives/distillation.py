@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from aoe_train.objectives.kinds import LossContext, TeacherSample
-from aoe_train.objectives.pairs import Pairs, Sides, unit
-from aoe_train.objectives.ranking import ranking_loss
-from aoe_train.objectives.settings import Loss
+from aoe_train.objectives.labelled_pairs import Pairs, Sides, unit
+from aoe_train.objectives.objective_settings import Loss
+from aoe_train.objectives.ranking_losses import ranking_loss
 
 _RIDGE = 1e-3  # times the mean square of a dimension; regularises maps from few texts
 

@@ -23,9 +23,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aoe_train.objectives.settings import IN_BATCH, RANKED, TAUGHT, ObjectiveSettings
+from aoe_train.objectives.objective_settings import IN_BATCH, RANKED, TAUGHT, ObjectiveSettings
 from aoe_train.records import Kind
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from jaxtyping import Float

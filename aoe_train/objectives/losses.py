@@ -22,11 +22,11 @@ import torch
 from torch import Tensor, nn
 
 from aoe_train.objectives.kinds import POSITIVE_SHARE, TeacherInfo
+from aoe_train.objectives.labelled_pairs import BatchTeachers
 from aoe_train.objectives.objective import Objective
-from aoe_train.objectives.pairs import BatchTeachers
-from aoe_train.objectives.settings import RANKED, ObjectiveSettings
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.settings import load_settings
+from aoe_train.objectives.objective_settings import RANKED, ObjectiveSettings
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.settings import load_settings
 
 if TYPE_CHECKING:
     from jaxtyping import Int

@@ -34,11 +34,11 @@ from aoe_train.objectives.kinds import (
     check_teacher_use,
     positive_threshold,
 )
-from aoe_train.objectives.pairs import NO_BATCH_TEACHERS, BatchTeachers, as_pairs, wide
-from aoe_train.objectives.settings import IN_BATCH, PARTS, ObjectiveSettings
+from aoe_train.objectives.labelled_pairs import NO_BATCH_TEACHERS, BatchTeachers, as_pairs, wide
+from aoe_train.objectives.objective_settings import IN_BATCH, PARTS, ObjectiveSettings
 from aoe_train.records import ABSENT, Kind
-from pairkit.app.errors import ConfigError
-from pairkit.app.printable import one_line
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 
 
 class Objective(nn.Module):

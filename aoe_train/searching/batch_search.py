@@ -13,9 +13,9 @@ import polars as pl
 
 from aoe_train.searching.ranking import RankedRows, Ranker, check_column, checked
 from aoe_train.searching.text_rows import naming_column, with_rows
-from pairkit.app.progress import Listener, Progress
+from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.system.files import check_free
 from pairkit.dataset.parquet import write_parquet
-from pairkit.system.files import check_free
 
 _BLOCK_TEXTS = 64
 

@@ -22,7 +22,7 @@ from pydantic import Field
 
 from aoe_train.model.folder_checks import Foreign, decode, mapped_array, read_json
 from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.parquet import read_parquet
 
 ABOUT, ROWS, WORDS = "index.json", "rows.parquet", "words"

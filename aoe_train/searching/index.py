@@ -20,11 +20,11 @@ from aoe_train.searching.folder import HASH, read_index
 from aoe_train.searching.nearest import Searcher
 from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, checked
 from aoe_train.searching.text_rows import KEY, as_json, joined, naming_column
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
-    from pairkit.app.progress import Listener
+    from pairkit.base.cli.progress import Listener
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class SearchIndex:
         Queries use the vectors in the index. They are encoded again only if the index was opened with its
         model, and the model has a special prompt for queries.
         """
-        from pairkit.app.progress import Display
+        from pairkit.base.cli.progress import Display
 
         with Display(progress) as show:
             return batch_search(

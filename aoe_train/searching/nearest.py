@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from aoe_train.model.quantization import restored
-from pairkit.app.errors import DataError
-from pairkit.app.extras import needed_for
+from pairkit.base.errors import DataError
+from pairkit.base.extras import needed_for
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

@@ -14,8 +14,8 @@ import polars as pl
 from aoe_train.model.hybrid import fused
 from aoe_train.searching.folder import HASH, WORDS, IndexManifest
 from aoe_train.searching.nearest import IndexVectors, Searcher, read
-from pairkit.app.errors import ConfigError
-from pairkit.app.printable import one_line
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 from pairkit.similarity.bm25 import Bm25, best
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import Any
 
 import polars as pl
 
-from pairkit.app.errors import DataError
-from pairkit.dataset.columns import document_roles, text_column
-from pairkit.dataset.in_memory import Source, source_name
-from pairkit.dataset.parts import parts_of
+from pairkit.base.errors import DataError
+from pairkit.dataset.reading.columns import document_roles, text_column
+from pairkit.dataset.reading.in_memory import Source, source_name
+from pairkit.dataset.reading.parts import parts_of
 
 
 def with_rows(pairs: pl.DataFrame, ones: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:

@@ -11,39 +11,39 @@ import numpy as np
 import torch
 from torch import nn
 
-from aoe_train.data.batches import Batches, Collate, PlannedLoader
 from aoe_train.data.column_prompts import run_prompts
 from aoe_train.data.defaults import dataset_weights
 from aoe_train.data.mixture import MixedCollate, Mixture
 from aoe_train.data.neighbourhoods import NeighbourBatches, NeighbourTeacher
 from aoe_train.data.run_data import Data
+from aoe_train.data.token_batches import Batches, Collate, PlannedLoader
 from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.backbones.depth import after_layers, count_layers, train_top_layers
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.memory import keep_freed_memory
+from aoe_train.model.model_folder import cache_dir
 from aoe_train.model.packing.layers import train_used_rows
-from aoe_train.model.packing.run import use_fast_layers
-from aoe_train.model.run_folder import cache_dir
+from aoe_train.model.packing.packed_run import use_fast_layers
 from aoe_train.objectives.kinds import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective import LossFunction, make_objective
-from aoe_train.objectives.settings import TAUGHT
+from aoe_train.objectives.objective_settings import TAUGHT
 from aoe_train.records import ABSENT, NO_OUTPUTS, TeacherOutputs, TeacherVectors
 from aoe_train.training.pair_model import PairModel, TextObjective, prepare_objective
 from aoe_train.training.processes import on_main
 from aoe_train.training.teachers import Teacher, check_teachers, teachers_of
-from pairkit.app.errors import ConfigError
-from pairkit.app.progress import stage
+from pairkit.base.cli.progress import stage
+from pairkit.base.errors import ConfigError
 from pairkit.dataset.labels import score_scale
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, TrainingArguments
 
-    from aoe_train.model.tokens.tokens import TokenStore
-    from aoe_train.objectives.settings import ObjectiveSettings
+    from aoe_train.model.tokens.tokenised import TokenStore
+    from aoe_train.objectives.objective_settings import ObjectiveSettings
     from aoe_train.records import Examples
-    from aoe_train.settings.training import EncoderSettings, TrainSettings
+    from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
     from aoe_train.training.load import Loaded, ResolvedSettings
-    from pairkit.app.progress import Listener
+    from pairkit.base.cli.progress import Listener
 
 _SAMPLE = 2048  # texts for the initial map to a teacher's vectors, or for their principal axes
 _BLOCK = 1 << 20  # tokens processed at once

@@ -37,14 +37,14 @@ from transformers.integrations.integration_utils import (
 from aoe_train.data.examples import Say
 from aoe_train.training.checkpoints import trained_weights, wait_for_all
 from aoe_train.training.processes import is_distributed, is_main
-from pairkit.app.errors import ConfigError
-from pairkit.app.printable import one_line
-from pairkit.app.progress import Listener, Progress
+from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
     from transformers import TrainerControl, TrainerState, TrainingArguments
 
-    from aoe_train.settings.training import LogSettings
+    from aoe_train.settings.train_settings import LogSettings
 
 
 SCHEDULERS = (signal.SIGTERM, signal.SIGUSR1)  # signals of job schedulers before they end a job

@@ -29,9 +29,9 @@ from transformers.trainer_pt_utils import safe_globals
 
 from aoe_train.model.folder_checks import read_json
 from aoe_train.training.processes import is_distributed, is_sharded, shard_like
-from pairkit.app.errors import DataError
-from pairkit.app.printable import one_line
-from pairkit.system.files import remove, whole_folder, write_json
+from pairkit.base.errors import DataError
+from pairkit.base.printable import one_line
+from pairkit.base.system.files import remove, whole_folder, write_json
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments

@@ -12,17 +12,17 @@ from aoe_train.data.examples import Say
 from aoe_train.evaluation.gain import Gain, gain
 from aoe_train.evaluation.overlap import digests, overlap
 from aoe_train.evaluation.pair_metrics import binary, correlation
-from aoe_train.evaluation.pairs import read_pair_task
+from aoe_train.evaluation.pair_task import read_pair_task
 from aoe_train.evaluation.tasks import Encode, TaskVectors
 from aoe_train.training.checkpoints import restore_weights, trained_weights
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.dataset.in_memory import Source, source_name
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.reading.in_memory import Source, source_name
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from aoe_train.evaluation.resample import Metrics
-    from aoe_train.settings.training import Similarity, TrainSettings
+    from aoe_train.settings.train_settings import Similarity, TrainSettings
 
 RESAMPLES = 1000
 

@@ -28,7 +28,7 @@ from aoe_train.data.run_data import Data, Sources, read_data
 from aoe_train.evaluation.pair_metrics import binary
 from aoe_train.model.backbones.decoder import absorb_lora, four_bit_config, has_lora, is_causal
 from aoe_train.model.backbones.depth import has_deep_layers
-from aoe_train.model.backbones.load import check_pin, find_folder, outline, recompute_layers
+from aoe_train.model.backbones.load_backbone import check_pin, find_folder, outline, recompute_layers
 from aoe_train.model.backbones.static import is_static, refuse_static
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.encoder_settings import stored_settings
@@ -37,18 +37,18 @@ from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.records import TextSelection
-from aoe_train.training.arguments import set_optim
 from aoe_train.training.processes import on_main
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.progress import stage
-from pairkit.dataset.in_memory import Source, source_name
+from aoe_train.training.training_arguments import set_optim
+from pairkit.base.cli.progress import stage
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.reading.in_memory import Source, source_name
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
     from aoe_train.data.examples import Say
-    from aoe_train.settings.training import Author, TrainSettings
-    from pairkit.app.progress import Listener
+    from aoe_train.settings.train_settings import Author, TrainSettings
+    from pairkit.base.cli.progress import Listener
 
 _SAMPLE = 1000  # pairs on which the backbone is scored before training
 

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from aoe_train.training.processes import gather_numbers
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from torch import Tensor

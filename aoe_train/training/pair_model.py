@@ -14,11 +14,11 @@ from torch.utils.checkpoint import checkpoint
 
 from aoe_train.model.device import only_callees_compiled, uncompiled
 from aoe_train.model.text_model import TextBatch
+from aoe_train.objectives.labelled_pairs import NO_BATCH_TEACHERS, BatchTeachers
 from aoe_train.objectives.objective import check_loss_function
-from aoe_train.objectives.pairs import NO_BATCH_TEACHERS, BatchTeachers
 from aoe_train.records import ABSENT
 from aoe_train.training.processes import gather_rows
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.text_model import TextModel
     from aoe_train.records import Kind
-    from aoe_train.settings.training import TrainSettings
+    from aoe_train.settings.train_settings import TrainSettings
 
 
 class PairModel(nn.Module):

@@ -19,7 +19,7 @@ import torch.distributed as dist
 from jaxtyping import Shaped
 from torch import Tensor, nn
 
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 
 _EXIT_DELAY_S = 0.2
 

@@ -17,8 +17,8 @@ import torch
 from aoe_train.model.device import upload
 from aoe_train.model.packing.flash import has_flash, is_for_flash
 from aoe_train.objectives.objective import CustomObjective, MatryoshkaObjective, Objective
-from pairkit.app.printable import one_line
-from pairkit.system.machine import is_out_of_memory
+from pairkit.base.printable import one_line
+from pairkit.base.system.machine import is_out_of_memory
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from transformers import TrainingArguments
 
     from aoe_train.data.examples import Say
-    from aoe_train.settings.training import TrainSettings
+    from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.build import TrainingSetup
     from aoe_train.training.pair_model import PairModel
 

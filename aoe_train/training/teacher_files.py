@@ -17,11 +17,11 @@ import numpy.typing as npt
 import polars as pl
 
 from aoe_train.records import ABSENT
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
-from pairkit.dataset.columns import Roles, find_roles, to_rows
-from pairkit.dataset.negatives import NEGATIVES
-from pairkit.dataset.tables import first_row, read_table
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
+from pairkit.dataset.negative_columns import NEGATIVES
+from pairkit.dataset.reading.columns import Roles, find_roles, to_rows
+from pairkit.dataset.reading.tables import first_row, read_table
 
 if TYPE_CHECKING:
     from aoe_train.records import Examples

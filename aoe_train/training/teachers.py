@@ -15,17 +15,17 @@ from aoe_train.encoding.text_vectors import TextVectors
 from aoe_train.model.encoder import Encoder
 from aoe_train.objectives.kinds import TeacherInfo, check_teacher_use
 from aoe_train.records import ABSENT, ColumnVectors, TeacherOutputs, TeacherVectors
-from aoe_train.settings.prompts import DOCUMENTS, QUERY
-from aoe_train.settings.training import EncoderSettings, TeacherModelSettings, TeacherSettings
+from aoe_train.settings.prompt_settings import DOCUMENTS, QUERY
+from aoe_train.settings.train_settings import EncoderSettings, TeacherModelSettings, TeacherSettings
 from aoe_train.training.teacher_files import scores_from_file, vectors_from_file
-from pairkit.app.errors import ConfigError
-from pairkit.system.files import sha256
+from pairkit.base.errors import ConfigError
+from pairkit.base.system.files import sha256
 
 if TYPE_CHECKING:
-    from aoe_train.objectives.settings import ObjectiveSettings
+    from aoe_train.objectives.objective_settings import ObjectiveSettings
     from aoe_train.records import Examples
-    from aoe_train.settings.training import TrainSettings
-    from pairkit.app.progress import Listener
+    from aoe_train.settings.train_settings import TrainSettings
+    from pairkit.base.cli.progress import Listener
 
 
 Role = Literal["guide", "teacher"]

@@ -22,9 +22,7 @@ from aoe_train.evaluation.dev import MOST_RESAMPLED, DevScores, dev_scores, own_
 from aoe_train.evaluation.overlap import write_digests
 from aoe_train.model.backbones.decoder import has_lora, merge_lora
 from aoe_train.model.memory import memory_errors
-from aoe_train.model.packing.layers import train_all_rows
-from aoe_train.model.precision import training_note
-from aoe_train.model.run_folder import (
+from aoe_train.model.model_folder import (
     RUN_FILE,
     begin_or_go_on,
     cache_dir,
@@ -36,14 +34,10 @@ from aoe_train.model.run_folder import (
     work_beside,
     working_folder,
 )
+from aoe_train.model.packing.layers import train_all_rows
+from aoe_train.model.precision import training_note
 from aoe_train.model.tokens.coverage import language_warning
 from aoe_train.objectives.objective import LossFunction, qualified_name
-from aoe_train.training.arguments import (
-    evaluation_precision,
-    idle_gpus,
-    set_evaluation,
-    start_processes,
-)
 from aoe_train.training.build import TrainingSetup, build, load_teachers
 from aoe_train.training.callbacks import (
     SCHEDULERS,
@@ -54,21 +48,27 @@ from aoe_train.training.callbacks import (
     WeightMix,
     stop_signals,
 )
-from aoe_train.training.card import model_card
 from aoe_train.training.checkpoints import newest_checkpoint, wait_for_all
 from aoe_train.training.keep_if_better import JudgedPairs, check_judged
 from aoe_train.training.load import Loaded, ResolvedSettings, load, resolve
 from aoe_train.training.loss_log import CollapseCheck, Diverged
+from aoe_train.training.model_card import model_card
 from aoe_train.training.pair_model import TextObjective, check_loss_functions
 from aoe_train.training.processes import on_main, shard
-from aoe_train.training.record import format_run_choices, run_record
 from aoe_train.training.step_graphs import make_step_graphs
 from aoe_train.training.teachers import Teacher, precompute_vectors, scores_identity
+from aoe_train.training.train_record import format_run_choices, run_record
 from aoe_train.training.trainer import PairTrainer
-from pairkit.app.errors import ConfigError
-from pairkit.app.progress import Display, Listener, Progress
-from pairkit.dataset.bad_rows import joined, write_bad_rows
-from pairkit.system.files import whole_folder, write_json, write_text
+from aoe_train.training.training_arguments import (
+    evaluation_precision,
+    idle_gpus,
+    set_evaluation,
+    start_processes,
+)
+from pairkit.base.cli.progress import Display, Listener, Progress
+from pairkit.base.errors import ConfigError
+from pairkit.base.system.files import whole_folder, write_json, write_text
+from pairkit.dataset.reading.bad_rows import joined, write_bad_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from aoe_train.evaluation.gain import Gain
     from aoe_train.evaluation.tasks import Encode
     from aoe_train.model.encoder import Encoder
-    from aoe_train.settings.training import TrainSettings
+    from aoe_train.settings.train_settings import TrainSettings
 
 BEFORE_DIVERGENCE = "before-divergence"  # folder of the last sound model, in the working folder
 

@@ -27,7 +27,6 @@ from transformers.utils.logging import set_verbosity
 
 from aoe_train.data.examples import Say, silent
 from aoe_train.model.device import upload_batch
-from aoe_train.training.arguments import METRIC, make_accelerator, wrap
 from aoe_train.training.callbacks import Reports, Stopwatch
 from aoe_train.training.checkpoints import (
     Checkpoint,
@@ -54,11 +53,12 @@ from aoe_train.training.processes import (
     unshard,
     unsharded_root,
 )
+from aoe_train.training.training_arguments import METRIC, make_accelerator, wrap
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainingArguments
 
-    from aoe_train.data.batches import PlannedLoader
+    from aoe_train.data.token_batches import PlannedLoader
     from aoe_train.training.callbacks import WeightAverage
     from aoe_train.training.loss_log import CollapseCheck
     from aoe_train.training.pair_model import PairModel

@@ -26,7 +26,7 @@ SETTINGS = {
         "Archive": ("gis_builder.settings:ArchiveSettings", "gis_builder.api:archive"),
     },
     "label": {"Labelling": ("llm_labeler.settings:LabelSettings", "llm_labeler.api:generate")},
-    "aoe": {"Training": ("aoe_train.settings.training:TrainSettings", "aoe_train.api.training:train")},
+    "aoe": {"Training": ("aoe_train.settings.train_settings:TrainSettings", "aoe_train.api.training:train")},
 }
 _PART = re.compile(r"^(<!-- (\w+): (\S+) -->)\n.*?^(<!-- end -->)$", re.MULTILINE | re.DOTALL)
 

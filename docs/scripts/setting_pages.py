@@ -18,8 +18,8 @@ import annotated_types
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from pairkit.app.flag import setting_keys
-from pairkit.app.settings import Settings
+from pairkit.base.cli.flag import setting_keys
+from pairkit.base.settings import Settings
 
 _MAX_ITEMS = 8
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+)$", re.MULTILINE)

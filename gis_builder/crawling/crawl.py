@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from gis_builder.crawl_progress import SILENT, RunDisplay
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.import_dump import import_dump
 from gis_builder.detection.detector import Detector, KeptVerdict
-from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.settings import BuildSettings, PoolSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store
-from gis_builder.store.records import IssueRef, VerdictOutcome
+from gis_builder.store.issue_records import IssueRef, VerdictOutcome
 from gis_builder.trackers.tickets import PLAIN, ImportOptions
-from pairkit.app.errors import ConfigError, RemoteError
+from pairkit.base.errors import ConfigError, RemoteError
 
 _MAX_NAMED = 5  # repositories in a message
 _IMPORTED = "dump"  # the "strategy" of a saved tracker

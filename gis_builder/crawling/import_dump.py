@@ -18,14 +18,14 @@ import polars as pl
 
 from gis_builder.store import Absence, CrawlTask, Page, RepoOutcome, RepoRow, Store, TopUp
 from gis_builder.store.decoding import stamp_or_none
-from gis_builder.store.records import Event, Issue, IssueRef, Thread
+from gis_builder.store.issue_records import Event, Issue, IssueRef, Thread
 from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_event
 from gis_builder.trackers.rest_records import reference, title_only
 from gis_builder.trackers.tickets import PLAIN, ImportOptions, TicketDump, find_trackers
-from pairkit.app.errors import DataError
-from pairkit.app.printable import one_line
-from pairkit.system.files import write_bytes
+from pairkit.base.errors import DataError
+from pairkit.base.printable import one_line
+from pairkit.base.system.files import write_bytes
 
 SKIPPED_LINKS = "skipped_links.csv"  # in the working folder
 _ROWS, _THREADS = 1000, 200  # per transaction

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gis_builder.store import RateLimit, RepoOutcome, RepoRow, Store, Tally, Usage
-from pairkit.app.errors import RemoteError
-from pairkit.app.result_table import Printed, ResultTable
+from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.errors import RemoteError
 
 _MAX_NAMED = 3  # repositories with the same outcome that get a line each
 _COUNTED = ("issues", "threads", "left", "points", "requests")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gis_builder.detection.reader import Claim, Stance
+from gis_builder.detection.claim_reader import Claim, Stance
 from gis_builder.detection.reading import MAX_CLAIMS
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.detection.statements import (
@@ -18,7 +18,7 @@ from gis_builder.detection.statements import (
     instant,
     read_statements,
 )
-from gis_builder.store.records import GITHUB, IssueRef, Kind, Thread
+from gis_builder.store.issue_records import GITHUB, IssueRef, Kind, Thread
 
 KindOf = Callable[[IssueRef], Kind]
 

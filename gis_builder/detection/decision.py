@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from gis_builder.detection.claim_reader import Claim, Stance
 from gis_builder.detection.claim_tracker import (
     DEFAULT_RULES,
     ClaimState,
@@ -16,10 +17,9 @@ from gis_builder.detection.claim_tracker import (
     TrackedClaim,
     track_claims,
 )
-from gis_builder.detection.reader import Claim, Stance
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.detection.statements import ONE_CLICK, Role, Statement, TrackerMarks, instant, read_marks
-from gis_builder.store.records import (
+from gis_builder.store.issue_records import (
     Evidence,
     Issue,
     IssueRef,

@@ -20,15 +20,23 @@ from typing import Any, NamedTuple
 import polars as pl
 from msgspec.json import Decoder
 
+from gis_builder.crawl_progress import SILENT, RunDisplay
 from gis_builder.detection.claim_tracker import KindOf, Rules
 from gis_builder.detection.decision import decide
 from gis_builder.detection.explain import explain
-from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.settings import DetectSettings
 from gis_builder.store import RepoRow, Store, StoredThread, full_names
 from gis_builder.store.decoding import Node
-from gis_builder.store.records import Evidence, IssueRef, Kind, Relation, Thread, Verdict, VerdictOutcome
-from pairkit.app.errors import ConfigError, DataError
+from gis_builder.store.issue_records import (
+    Evidence,
+    IssueRef,
+    Kind,
+    Relation,
+    Thread,
+    Verdict,
+    VerdictOutcome,
+)
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.parquet import read_parquet, write_parquet
 
 _LOG = logging.getLogger(__name__)

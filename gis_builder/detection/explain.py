@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gis_builder.detection.claim_reader import Claim, Stance
 from gis_builder.detection.claim_tracker import DEFAULT_RULES, ClaimTracker, KindOf, Rules, track_claims
 from gis_builder.detection.decision import closing_of, weight
-from gis_builder.detection.reader import Claim, Stance
 from gis_builder.detection.reading import TextReading
 from gis_builder.detection.statements import Statement, read_marks
-from gis_builder.store.records import Event, IssueRef, Thread, Verdict, VerdictOutcome
+from gis_builder.store.issue_records import Event, IssueRef, Thread, Verdict, VerdictOutcome
 
 _REASONS = {
     "open": "the issue is open",

@@ -14,7 +14,7 @@ from itertools import chain, takewhile
 
 from gis_builder.detection import languages
 from gis_builder.detection.lexicon import Code, has_any
-from gis_builder.detection.tokens import (
+from gis_builder.detection.phrase_codes import (
     REFERENCE_MARK,
     CodedSentence,
     Reference,
@@ -25,7 +25,7 @@ from gis_builder.detection.tokens import (
     sentence_spans,
     tokenise,
 )
-from gis_builder.store.records import IssueRef
+from gis_builder.store.issue_records import IssueRef
 
 _COMMENT_OR_FENCE = re.compile(r"<!--|^ {0,3}(`{3,}+(?=[^`\n]*$)|~{3,}+)", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t]*$", re.MULTILINE)

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
-from gis_builder.detection.lexicon import Code, entries, has_any
-from gis_builder.detection.page import PreparedText, mask, might_guess
-from gis_builder.detection.reader import (
+from gis_builder.detection.claim_reader import (
     AGREEMENT,
     DISAGREEMENT,
     THANKS,
@@ -22,9 +20,11 @@ from gis_builder.detection.reader import (
     says_different,
     says_fixed,
 )
+from gis_builder.detection.lexicon import Code, entries, has_any
+from gis_builder.detection.page import PreparedText, mask, might_guess
+from gis_builder.detection.phrase_codes import REFERENCE_MARK, find_references
 from gis_builder.detection.rules import ClaimKind
-from gis_builder.detection.tokens import REFERENCE_MARK, find_references
-from gis_builder.store.records import IssueRef
+from gis_builder.store.issue_records import IssueRef
 from pairkit.similarity.terms import segmented
 
 

@@ -12,9 +12,9 @@ from functools import lru_cache
 from gis_builder.detection import languages
 from gis_builder.detection.lexicon import has_any
 from gis_builder.detection.page import mask, might_guess, might_matter
+from gis_builder.detection.phrase_codes import find_references
 from gis_builder.detection.reading import TextReading, read, read_body
-from gis_builder.detection.tokens import find_references
-from gis_builder.store.records import GITHUB, Comment, Event, Issue, IssueRef, Thread
+from gis_builder.store.issue_records import GITHUB, Comment, Event, Issue, IssueRef, Thread
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _DUPLICATE_LABEL = re.compile(r"\bdup(?:e|licated?|licates)?\b", re.IGNORECASE)

@@ -12,12 +12,12 @@ from pathlib import Path
 import polars as pl
 from msgspec.json import Decoder
 
-from gis_builder.gh_archive import rows as r
+from gis_builder.gh_archive import archive_rows as r
 from gis_builder.store import decoding
 from gis_builder.store.decoding import Malformed, Node, decode, stamp
 from gis_builder.trackers import rest_records
-from pairkit.app.errors import DataError
-from pairkit.system.lines import read_lines
+from pairkit.base.errors import DataError
+from pairkit.base.system.text_lines import read_lines
 
 _LINE_START = re.compile(rb'\{"id": ?"[0-9]{1,18}", ?"type": ?"([A-Za-z]{1,50})"')  # matches nearly all lines
 _ISSUE_EVENTS = ("IssuesEvent", "IssueCommentEvent")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pairkit.system.files import write_bytes
+from pairkit.base.system.files import write_bytes
 
 _DIGITS = 20
 _NAME = re.compile(r"[0-9a-z-]+\.[0-9a-f]{20}\.[0-9a-f]{20}\.[a-z]+")

@@ -24,11 +24,11 @@ from typing import Any, Self
 
 from gis_builder.gh_archive.hours import identity_of
 from gis_builder.gh_archive.maps import FileTask, do
-from pairkit.app.errors import ConfigError, DataError, PairkitError, RemoteError
-from pairkit.app.printable import one_line
-from pairkit.system.cluster import WorkerLost, address_of, joined, this_node
-from pairkit.system.files import write_bytes
-from pairkit.system.machine import cores
+from pairkit.base.errors import ConfigError, DataError, PairkitError, RemoteError
+from pairkit.base.printable import one_line
+from pairkit.base.system.cluster import WorkerLost, address_of, joined, this_node
+from pairkit.base.system.files import write_bytes
+from pairkit.base.system.machine import cores
 
 _POLL_S = 0.2  # maximum delay of Ctrl-C
 _MAX_FAILURES = 3  # attempts of a task that end in an error

@@ -17,22 +17,22 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from gis_builder.gh_archive.judge import OUTCOMES, Judged, JudgedRepo, pack, unpack
+from gis_builder.gh_archive.judge_threads import OUTCOMES, Judged, JudgedRepo, pack, unpack
 from gis_builder.gh_archive.maps import FileTask, digest_of, do
 from gis_builder.gh_archive.stored import IssueTextsOnDisk, PairsOnDisk
-from gis_builder.pairing.dataset import Reasons, dropped_frame, reasons_of
 from gis_builder.pairing.negatives import make_negatives, shares
+from gis_builder.pairing.pair_folder import Reasons, dropped_frame, reasons_of
 from gis_builder.pairing.positives import Positives, make_positives
 from gis_builder.pairing.ref_table import RefTable, Together
 from gis_builder.pairing.split import BEYOND, NOWHERE, Codes, split_groups
 from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings import ArchiveSettings
-from gis_builder.settings.pairs import SPLITS
-from gis_builder.store.records import DroppedPair, IssuePair, IssueRef
+from gis_builder.settings.pair_settings import SPLITS
+from gis_builder.store.issue_records import DroppedPair, IssuePair, IssueRef
+from pairkit.base.system.records_on_disk import Scratch
+from pairkit.base.system.seeded import keyed_hash
 from pairkit.similarity.groups import Places, connected
 from pairkit.similarity.near_duplicates import near_identical_to
-from pairkit.system.records_on_disk import Scratch
-from pairkit.system.seeded import keyed_hash
 
 NAME_TAKEN, OVER_LIMIT = "name_taken_over", "per_repo_max"
 

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from gis_builder.pairing.dataset import row_order
+from gis_builder.pairing.pair_folder import row_order
 from gis_builder.pairing.ref_table import RefTable
-from gis_builder.store.records import IssuePair, IssueRef, IssueText
+from gis_builder.store.issue_records import IssuePair, IssueRef, IssueText
+from pairkit.base.system.records_on_disk import RecordsOnDisk, Scratch
 from pairkit.similarity.groups import Places
-from pairkit.system.records_on_disk import RecordsOnDisk, Scratch
 
 _PAIRS = {"first": pl.Int32, "second": pl.Int32, "hash": pl.UInt64, "label": pl.Int8}
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from gis_builder.detection import Rules
 from gis_builder.detection.statements import instant
-from gis_builder.gh_archive import rows as r
-from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread
+from gis_builder.gh_archive import archive_rows as r
+from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Kind, Thread
 
 _SAME_MOMENT = timedelta(minutes=1)
 _Row = Mapping[str, Any]

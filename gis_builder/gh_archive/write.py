@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
+from gis_builder.gh_archive.archive_rows import HourTally
 from gis_builder.gh_archive.hours import lacks_events
-from gis_builder.gh_archive.rows import HourTally
 from gis_builder.gh_archive.settle import CombinedBuckets, DrawnNegatives
-from gis_builder.pairing.dataset import (
+from gis_builder.pairing.pair_folder import (
     POSITIVE_ROWS,
     ROWS,
     counted_columns,
@@ -22,11 +22,11 @@ from gis_builder.pairing.dataset import (
     repository_counts,
     row_counts,
 )
-from gis_builder.pairing.results import coverage
-from gis_builder.settings.pairs import SPLITS
-from gis_builder.store.records import IssuePair, IssueRef, IssueText
-from pairkit.app.errors import DataError
-from pairkit.dataset.card import table, with_section
+from gis_builder.pairing.pairing_results import coverage
+from gis_builder.settings.pair_settings import SPLITS
+from gis_builder.store.issue_records import IssuePair, IssueRef, IssueText
+from pairkit.base.errors import DataError
+from pairkit.dataset.making.dataset_card import table, with_section
 from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import dataset_folder, file_patterns
 from pairkit.similarity.groups import Places

@@ -14,13 +14,13 @@ from enum import StrEnum
 from functools import partial
 from typing import NamedTuple
 
+from gis_builder.detection.claim_reader import find_markers
 from gis_builder.detection.lexicon import Code, code_pattern
 from gis_builder.detection.page import PreparedText
-from gis_builder.detection.reader import find_markers
+from gis_builder.detection.phrase_codes import Span
 from gis_builder.detection.rules import ClaimKind
-from gis_builder.detection.tokens import Span
 from gis_builder.pairing.references import IssueMention
-from gis_builder.store.records import IssueRef
+from gis_builder.store.issue_records import IssueRef
 
 
 class NoteCode(StrEnum):

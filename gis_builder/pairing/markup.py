@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from html import unescape
 
 from gis_builder.detection.page import fences
-from gis_builder.detection.tokens import Span
+from gis_builder.detection.phrase_codes import Span
 
 # Words without meaning if the reference after them is removed.
 _JOINT_WORDS = """

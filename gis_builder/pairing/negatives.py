@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gis_builder.pairing.sampler import GapMatcher, NegativeSampler, Timeline, WantedGaps, opening_times
-from gis_builder.settings.pairs import PairSettings
-from gis_builder.settings.strategies import Retriever, strategy_of
-from gis_builder.store.records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
+from gis_builder.settings.negative_strategies import Retriever, strategy_of
+from gis_builder.settings.pair_settings import PairSettings
+from gis_builder.store.issue_records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
 from pairkit.similarity.terms import terms
 
 Link = frozenset[IssueRef]  # two issues of which one mentions the other

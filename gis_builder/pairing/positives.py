@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from gis_builder.pairing.text import RenderedTexts
-from gis_builder.settings.pairs import PairSettings
-from gis_builder.store.records import (
+from gis_builder.settings.pair_settings import PairSettings
+from gis_builder.store.issue_records import (
     DroppedPair,
     DuplicateCluster,
     Grounds,
@@ -18,8 +18,8 @@ from gis_builder.store.records import (
     Verdict,
     VerdictOutcome,
 )
+from pairkit.base.system.seeded import keyed_hash
 from pairkit.similarity.groups import Groups
-from pairkit.system.seeded import keyed_hash
 
 Edge = tuple[IssueRef, IssueRef]
 

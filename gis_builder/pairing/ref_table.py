@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gis_builder.store.records import IssueRef
+from gis_builder.store.issue_records import IssueRef
 from pairkit.similarity.groups import Places, alone, connected
 
 _BITS = 24  # of an issue's number; `decoding.MAX_NUMBER` fits

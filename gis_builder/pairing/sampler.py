@@ -16,8 +16,8 @@ from heapq import merge
 from itertools import islice
 from typing import NamedTuple
 
-from gis_builder.store.records import DroppedPair, IssuePair, IssueRef, IssueText
-from pairkit.system.seeded import keyed_hash
+from gis_builder.store.issue_records import DroppedPair, IssuePair, IssueRef, IssueText
+from pairkit.base.system.seeded import keyed_hash
 
 _AN_HOUR = 3600.0  # shorter gaps count as nearly equal
 

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gis_builder.pairing.ref_table import RefTable, Together
-from gis_builder.settings.pairs import SPLITS, SplitSettings
-from gis_builder.store.records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
-from pairkit.app.errors import ConfigError
+from gis_builder.settings.pair_settings import SPLITS, SplitSettings
+from gis_builder.store.issue_records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
+from pairkit.base.errors import ConfigError
+from pairkit.base.system.seeded import keyed_hash, keyed_unit
 from pairkit.similarity.groups import Places
 from pairkit.similarity.near_duplicates import near_identical
-from pairkit.system.seeded import keyed_hash, keyed_unit
 
 NOWHERE = -1
 Codes = npt.NDArray[np.int8]  # indices in SPLITS, or NOWHERE

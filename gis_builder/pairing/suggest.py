@@ -18,10 +18,10 @@ from gis_builder.pairing.templates import template_lines
 from gis_builder.pairing.text import has_word, render
 from gis_builder.store import Store
 from gis_builder.store.decoding import Malformed, Node, Number, RepoName, decode
-from gis_builder.store.records import IssueRef
-from pairkit.app.errors import BadReply, ConfigError, DataError, PairkitError, RemoteError
-from pairkit.app.printable import one_line
-from pairkit.app.result_table import Printed, ResultTable
+from gis_builder.store.issue_records import IssueRef
+from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.errors import BadReply, ConfigError, DataError, PairkitError, RemoteError
+from pairkit.base.printable import one_line
 
 _MAX_TITLE = 100  # characters in the table
 

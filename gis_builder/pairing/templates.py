@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from gis_builder.pairing.markup import cut, segments
-from gis_builder.store.records import Issue
+from gis_builder.store.issue_records import Issue
 from pairkit.similarity.terms import terms
 
 # One of several templates, or one that was used for some years, reaches this share; people's phrases don't.

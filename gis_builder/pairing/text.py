@@ -27,7 +27,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from gis_builder.detection.page import comments
-from gis_builder.detection.tokens import Span
+from gis_builder.detection.phrase_codes import Span
 from gis_builder.pairing.duplicate_notes import find_duplicate_notes
 from gis_builder.pairing.markup import (
     BYLINE,
@@ -45,9 +45,9 @@ from gis_builder.pairing.markup import (
 from gis_builder.pairing.references import find_references
 from gis_builder.pairing.secrets import scrub_secrets
 from gis_builder.pairing.templates import Templates, without_template
-from gis_builder.settings.pairs import TextSettings
-from gis_builder.store.records import DuplicateCluster, Issue, IssueRef, IssueText
-from pairkit.app.printable import normalize
+from gis_builder.settings.pair_settings import TextSettings
+from gis_builder.store.issue_records import DuplicateCluster, Issue, IssueRef, IssueText
+from pairkit.base.printable import normalize
 from pairkit.similarity.terms import segmented
 
 _MAX_PASSES = 8

@@ -6,10 +6,16 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from gis_builder.settings.crawl import CrawlSettings
-from gis_builder.settings.pairs import DetectSettings, PairSettings, PoolSettings, SplitSettings, TextSettings
-from gis_builder.settings.strategies import STRATEGIES
-from pairkit.app.settings import Settings
+from gis_builder.settings.crawl_settings import CrawlSettings
+from gis_builder.settings.negative_strategies import STRATEGIES
+from gis_builder.settings.pair_settings import (
+    DetectSettings,
+    PairSettings,
+    PoolSettings,
+    SplitSettings,
+    TextSettings,
+)
+from pairkit.base.settings import Settings
 
 __all__ = [
     "ArchiveSettings", "BuildSettings", "CrawlSettings", "DetectSettings", "LimitSettings", "PairSettings",

@@ -1,6 +1,8 @@
 """The store of a crawl: one SQLite file, consistent even after a kill, that every later stage reads."""
 
-from gis_builder.store.rows import (
+from gis_builder.store.store import Store
+from gis_builder.store.store_tables import StoredThread
+from gis_builder.store.stored_rows import (
     RATE_LIMIT,
     Absence,
     CrawlTask,
@@ -13,8 +15,6 @@ from gis_builder.store.rows import (
     Usage,
     full_names,
 )
-from gis_builder.store.store import Store
-from gis_builder.store.tables import StoredThread
 
 __all__ = [
     "RATE_LIMIT", "Absence", "CrawlTask", "Page", "RateLimit", "RepoOutcome", "RepoRow", "Store",

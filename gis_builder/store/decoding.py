@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 import msgspec
 from msgspec import Meta
 
-from pairkit.app.printable import one_line
+from pairkit.base.printable import one_line
 
 MAX_NUMBER = 10_000_000  # ten times the largest tracker; a list of all numbers must fit into memory
 _MAX_COUNT = 2**31 - 1  # GraphQL's Int

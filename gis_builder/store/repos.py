@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.settings import argument
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.settings import argument
 
 # GitHub's rules: logins have letters, digits and hyphens, and those of managed users an underscore; names may
 # also have dots.

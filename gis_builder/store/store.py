@@ -12,10 +12,11 @@ from typing import Any, Self, TypeVar
 
 from msgspec.json import Decoder
 
-from gis_builder.store import tables
+from gis_builder.store import store_tables as tables
 from gis_builder.store.decoding import decode
-from gis_builder.store.records import GITHUB, Issue, IssueRef, Kind, Thread, Tickets, TicketSite
-from gis_builder.store.rows import (
+from gis_builder.store.issue_records import GITHUB, Issue, IssueRef, Kind, Thread, Tickets, TicketSite
+from gis_builder.store.store_tables import REPO_COLUMNS, StoredThread, repo_row, save_page
+from gis_builder.store.stored_rows import (
     RATE_LIMIT,
     Absence,
     CrawlTask,
@@ -26,11 +27,10 @@ from gis_builder.store.rows import (
     TopUp,
     Usage,
 )
-from gis_builder.store.tables import REPO_COLUMNS, StoredThread, repo_row, save_page
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.system.address import is_loopback
-from pairkit.system.database import Schema, database_errors, open_database, transaction
-from pairkit.system.folders import held_folder
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.address import is_loopback
+from pairkit.base.system.database import Schema, database_errors, open_database, transaction
+from pairkit.base.system.folders import held_folder
 
 VERSION = 1
 _APPLICATION = 0x47495331  # "GIS1", the application_id of the file

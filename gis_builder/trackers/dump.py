@@ -18,7 +18,7 @@ from msgspec.json import Decoder
 
 from gis_builder.store import decoding
 from gis_builder.store.decoding import Malformed, Node, convert, decode, parse_time, stamp, stamp_or_none
-from gis_builder.store.records import Comment, Event, Issue
+from gis_builder.store.issue_records import Comment, Event, Issue
 from gis_builder.trackers import rest_records
 from gis_builder.trackers.saved import (
     GIVE_REPO,
@@ -29,8 +29,8 @@ from gis_builder.trackers.saved import (
     repo_of,
     saved_files,
 )
-from pairkit.app.errors import DataError
-from pairkit.system.lines import read_objects, read_whole
+from pairkit.base.errors import DataError
+from pairkit.base.system.text_lines import read_objects, read_whole
 
 R = TypeVar("R")
 # Validates an object; returns its repository (None if it names none), the issue's number, and its record.

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gis_builder.store.records import TicketSite
+from gis_builder.store.issue_records import TicketSite
 from gis_builder.trackers.dump import BrokenRows
 from gis_builder.trackers.tickets import ImportOptions, TicketDump, find_trackers
-from pairkit.app.printable import one_line
-from pairkit.app.result_table import Printed, ResultTable
+from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.printable import one_line
 
 _SHOWN, _WIDTH = 3, 60  # tickets, characters of a cell
 

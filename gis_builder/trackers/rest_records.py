@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from gis_builder.store import decoding
 from gis_builder.store.decoding import Malformed, Node, stamp, stamp_or_none, whole_text
-from gis_builder.store.records import Comment, Event, Issue, IssueRef
+from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef
 
 _GHOST = "ghost"  # REST's author of texts by deleted accounts; GraphQL returns null
 _BOT = "[bot]"  # REST's suffix of a bot's login; GraphQL omits it

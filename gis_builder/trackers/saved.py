@@ -15,9 +15,9 @@ from typing import Any
 
 from gis_builder.store.decoding import EVENT_KINDS, replace_surrogates
 from gis_builder.trackers.ticket_cells import objects_in, other_kind
-from pairkit.app.errors import DataError
-from pairkit.app.printable import one_line
-from pairkit.system.lines import read_whole
+from pairkit.base.errors import DataError
+from pairkit.base.printable import one_line
+from pairkit.base.system.text_lines import read_whole
 
 Object = dict[str, Any]
 Part = tuple[str, Object]  # "issues", "comments" or "events", and the REST object

@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from gis_builder.store.decoding import Malformed, whole_text
-from gis_builder.store.records import Comment, Issue
-from pairkit.app.printable import one_line
+from gis_builder.store.issue_records import Comment, Issue
+from pairkit.base.printable import one_line
 
 # Names of each role's columns and keys, in lower case and without punctuation. The first that exists is used,
 # and if it is empty, the next. `comments` are Jira's: time, author and text, separated by semicolons; `links`

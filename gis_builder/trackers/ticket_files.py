@@ -25,10 +25,10 @@ from gis_builder.trackers.ticket_cells import (
     read_ticket,
     roles_of,
 )
-from pairkit.app.errors import DataError
-from pairkit.dataset.separated import records
-from pairkit.dataset.tables import SHEETS, first_row, format_of, read_table
-from pairkit.system.lines import read_objects
+from pairkit.base.errors import DataError
+from pairkit.base.system.text_lines import read_objects
+from pairkit.dataset.reading.separated import records
+from pairkit.dataset.reading.tables import SHEETS, first_row, format_of, read_table
 
 TABLES = (".csv", ".tsv", ".parquet", *SHEETS)  # always tickets, unlike JSON
 _KINDS = (*TABLES, ".jsonl", ".ndjson", ".json")

@@ -17,7 +17,7 @@ from itertools import count, product
 from pathlib import Path
 
 from gis_builder.store.decoding import Malformed, RepoName, convert
-from gis_builder.store.records import Comment, Event, Issue, IssueRef, TicketRow, Tickets
+from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, TicketRow, Tickets
 from gis_builder.trackers.dump import (
     BrokenRows,
     Dump,
@@ -30,8 +30,8 @@ from gis_builder.trackers.dump import (
 from gis_builder.trackers.saved import saved_files
 from gis_builder.trackers.ticket_cells import LINK, ROLES, Ticket, plain_id
 from gis_builder.trackers.ticket_files import TABLES, UNREADABLE, TicketFile, file_kind
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 
 _NUMBERED = re.compile(r"(?:[A-Za-z][A-Za-z0-9_]{0,30}[-_#]|[A-Za-z]{0,30})0*([1-9][0-9]{0,6})")
 _PAGE = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f<>\"]{1,1000}")

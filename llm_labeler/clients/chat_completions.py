@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from llm_labeler.records import MAX_TOKENS, Ask, AskKey, CallFailed, LlmReply, TokenUsage, ending_of
 from llm_labeler.settings import LlmSettings
-from pairkit.app.errors import ConfigError, PairkitError, RemoteError
-from pairkit.app.printable import one_line
-from pairkit.openai_api.refusals import Refusal, RefusedCall, read_json
+from pairkit.base.errors import ConfigError, PairkitError, RemoteError
+from pairkit.base.openai_api.refusals import Refusal, RefusedCall, read_json
+from pairkit.base.printable import one_line
 
 # Fields that `extra` must not set; it is saved, so it can't have a key.
 _RESERVED = {"model", "messages", "n", "stream", "max_tokens", "max_completion_tokens", "api_key", "headers"}

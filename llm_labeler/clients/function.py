@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage, content_hash
 from llm_labeler.settings import LlmSettings
-from pairkit.app.errors import ConfigError
-from pairkit.app.printable import one_line
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 
 LlmFunction: TypeAlias = Callable[[str], str] | Callable[[str], Awaitable[str]]
 """A plain or async callable from prompt to answer."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from llm_labeler.records import Provider
 from llm_labeler.settings import RULES, LabelSettings, LlmSettings
-from pairkit.app.result_table import Printed, ResultTable
+from pairkit.base.cli.result_table import Printed, ResultTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Llms(Printed, tuple[Llm, ...]):
     def table(self) -> ResultTable:
         """One row per LLM."""
         left = ("kind", "model", "server", "key")
-        from llm_labeler.clients.server import AS_OF
+        from llm_labeler.clients.llm_server import AS_OF
 
         caption = f"$ per million tokens (?: unknown); prices that are not configured are those of {AS_OF}"
         table = ResultTable("name", *left, "$ in / out", caption=caption, left=left)
@@ -85,6 +85,6 @@ def build(name: str, settings: LlmSettings, function: Callable[..., Any] | None 
         from llm_labeler.clients.wordnet import WordnetProvider
 
         return WordnetProvider(name, settings)
-    from llm_labeler.clients.server import ServerProvider
+    from llm_labeler.clients.llm_server import ServerProvider
 
     return ServerProvider(name, settings)

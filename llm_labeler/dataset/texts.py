@@ -16,15 +16,15 @@ import polars as pl
 
 from llm_labeler.records import Text
 from llm_labeler.settings import InputSettings
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import holds_no_text
-from pairkit.dataset.columns import text_column
-from pairkit.dataset.in_memory import Source, contents_of, source_name
-from pairkit.dataset.parts import TablePart, parts_of
-from pairkit.dataset.tables import SUFFIXES, format_of, json_values, sheet_of
-from pairkit.system.folders import own_name
-from pairkit.system.lines import read_json_lines, read_text_lines
-from pairkit.system.seeded import keyed_hash
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import holds_no_text
+from pairkit.base.system.folders import own_name
+from pairkit.base.system.seeded import keyed_hash
+from pairkit.base.system.text_lines import read_json_lines, read_text_lines
+from pairkit.dataset.reading.columns import text_column
+from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
+from pairkit.dataset.reading.parts import TablePart, parts_of
+from pairkit.dataset.reading.tables import SUFFIXES, format_of, json_values, sheet_of
 
 _HEADER_WORDS = 4  # a single header with at least so many words is a sentence
 

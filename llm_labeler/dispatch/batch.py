@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from llm_labeler.clients.chat_completions import NOT_UTF8, can_be_sent
-from llm_labeler.dispatch.answers import AnswerStore, SubmittedBatch, chunks
+from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch, chunks
 from llm_labeler.dispatch.budget import MAX_MISFITS, Budget, BudgetSpent, Reservation, Spending, charge
 from llm_labeler.dispatch.openai_batches import (
     ENDED,
@@ -27,11 +27,11 @@ from llm_labeler.dispatch.openai_batches import (
 from llm_labeler.dispatch.workers import AskOutcome, Meter, ask_all, finish
 from llm_labeler.records import Ask, AskKey, Failure, Provider, TokenUsage
 from llm_labeler.settings import BreakerSettings
-from pairkit.app.errors import ConfigError, RemoteError
-from pairkit.app.progress import Listener
+from pairkit.base.cli.progress import Listener
+from pairkit.base.errors import ConfigError, RemoteError
 
 if TYPE_CHECKING:
-    from llm_labeler.clients.server import ServerProvider
+    from llm_labeler.clients.llm_server import ServerProvider
 
 
 _STARTING = "starting"  # state of a batch that may not have reached the server
@@ -61,7 +61,7 @@ async def run_batch(
 
 
 def _with_batches(provider: Provider) -> ServerProvider:
-    from llm_labeler.clients.server import ServerProvider
+    from llm_labeler.clients.llm_server import ServerProvider
 
     if isinstance(provider, ServerProvider) and provider.kind in _KINDS_WITH_BATCHES:
         return provider

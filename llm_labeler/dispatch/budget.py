@@ -21,7 +21,7 @@ from math import ceil
 
 from llm_labeler.records import Prices, TokenUsage
 from llm_labeler.settings import BudgetSettings
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 
 PROMISE = (
     "the upper bound that limits are checked against. If a server counts more, the\n"

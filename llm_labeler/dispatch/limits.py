@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from llm_labeler.records import CallFailed
 from llm_labeler.settings import BreakerSettings
-from pairkit.app.errors import RateLimited, RemoteError
+from pairkit.base.errors import RateLimited, RemoteError
 
 _DETAIL_CHARS = 200
 _NON_LETTERS = re.compile(r"[\W\d_]+")  # counts and ids differ between equal refusals

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from llm_labeler.clients.chat_completions import reply_of
-from llm_labeler.dispatch.answers import SubmittedBatch
+from llm_labeler.dispatch.answer_store import SubmittedBatch
 from llm_labeler.dispatch.budget import Reservation
 from llm_labeler.records import (
     Ask,
@@ -28,13 +28,13 @@ from llm_labeler.records import (
     TokenUsage,
     content_hash,
 )
-from pairkit.app.errors import BadReply, ConfigError, PairkitError, RemoteError
-from pairkit.app.printable import one_line
-from pairkit.openai_api.credentials import OPENAI_HOST
-from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall, patiently, read_json
+from pairkit.base.errors import BadReply, ConfigError, PairkitError, RemoteError
+from pairkit.base.openai_api.credentials import OPENAI_HOST
+from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall, patiently, read_json
+from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
-    from llm_labeler.clients.server import ServerProvider
+    from llm_labeler.clients.llm_server import ServerProvider
 
 
 _ENDPOINT = "/v1/chat/completions"

@@ -13,13 +13,13 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from llm_labeler.dispatch.answers import AnswerStore, chunks
+from llm_labeler.dispatch.answer_store import AnswerStore, chunks
 from llm_labeler.dispatch.budget import MAX_MISFITS, Budget, BudgetSpent, Spending, charge, money
 from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter
 from llm_labeler.records import Ask, CallFailed, Failure, LlmReply, Provider, StoredAnswer, TokenUsage
 from llm_labeler.settings import BreakerSettings
-from pairkit.app.errors import ConfigError, PairkitError, RemoteError
-from pairkit.app.progress import Listener, Progress
+from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.errors import ConfigError, PairkitError, RemoteError
 
 _EVERY_S = 0.1
 

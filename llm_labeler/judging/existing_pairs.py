@@ -14,11 +14,11 @@ import polars as pl
 from llm_labeler.dataset.texts import tidy, why_unusable
 from llm_labeler.records import Candidate, Text
 from llm_labeler.settings import InputSettings
-from pairkit.app.errors import DataError
-from pairkit.dataset.in_memory import Source, source_name
+from pairkit.base.errors import DataError
+from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.labels import LabelRules
-from pairkit.dataset.reader import read_pairs
-from pairkit.system.seeded import keyed_hash
+from pairkit.dataset.reading.in_memory import Source, source_name
+from pairkit.dataset.reading.reader import read_pairs
 
 PAIR = "pair_id"
 GIVEN = "given_label"

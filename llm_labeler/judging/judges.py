@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from llm_labeler.records import VOTES, JudgeVote, Vote
 from llm_labeler.settings import EnsembleSettings
+from pairkit.base.system.seeded import keyed_hash
 from pairkit.reviews.agreement import nominal_alpha
-from pairkit.system.seeded import keyed_hash
 
 CLASSES: tuple[Vote, ...] = ("same", "opposite", "unrelated")  # of candidates; `unsure` abstains
 ABSTAINS = -1

@@ -23,8 +23,8 @@ from llm_labeler.records import (
     ending_of,
 )
 from llm_labeler.settings import JudgeSettings
-from pairkit.app.printable import normalize
-from pairkit.system.seeded import keyed_hash
+from pairkit.base.printable import normalize
+from pairkit.base.system.seeded import keyed_hash
 
 # Prompts are part of the stored answers' keys. The example has no valid word, so repeating it is not a vote.
 _COMPARE = (

@@ -10,14 +10,14 @@ from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
-from llm_labeler.dataset.splits import VOTES
+from llm_labeler.dataset.label_splits import VOTES
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judges, fit_judges
 from llm_labeler.records import POLARITIES, Candidate, JudgeVote, Polarity
 from llm_labeler.settings import AGGREGATIONS, EnsembleSettings
-from pairkit.app.errors import DataError
-from pairkit.app.printable import without_apostrophes
-from pairkit.app.result_table import Printed, ResultTable
+from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.errors import DataError
+from pairkit.base.printable import without_apostrophes
 from pairkit.dataset.labels import LabelsRead, describe_labels
 from pairkit.reviews.agreement import cohen_kappa, wilson
 

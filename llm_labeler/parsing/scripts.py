@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from unicodedata import category, name
 
-from pairkit.app.printable import normalize
+from pairkit.base.printable import normalize
 from pairkit.similarity import terms
 
 # Here each character of a script without blanks counts as a word.

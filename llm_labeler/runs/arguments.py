@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from llm_labeler.clients.function import LlmFunction, is_async
 from llm_labeler.settings import LabelSettings
-from pairkit.app.errors import ConfigError
-from pairkit.app.settings import merge
+from pairkit.base.errors import ConfigError
+from pairkit.base.settings import merge
 
 Llm: TypeAlias = str | LlmFunction
 LlmsGiven: TypeAlias = Llm | Sequence[Llm] | Mapping[str, LlmFunction | Mapping[str, Any]]

@@ -14,24 +14,24 @@ from typing import Any
 
 import numpy as np
 
-from llm_labeler.dataset.card import write
-from llm_labeler.dataset.splits import DatasetRows, split_texts
+from llm_labeler.dataset.label_card import write
+from llm_labeler.dataset.label_splits import DatasetRows, split_texts
 from llm_labeler.dataset.texts import InputTexts
-from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import Spending, money
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judges
 from llm_labeler.parsing.filters import COPIES, OFF_TOPIC, shared
 from llm_labeler.records import Proposal, Text
-from llm_labeler.runs.run_folder import CANDIDATES_FILE, RunRecord, format_counts
-from llm_labeler.runs.tasks import GenerationTask, TextCandidates, estimate_judges, with_votes
+from llm_labeler.runs.label_folder import CANDIDATES_FILE, RunRecord, format_counts
+from llm_labeler.runs.questions_and_votes import GenerationTask, TextCandidates, estimate_judges, with_votes
 from llm_labeler.settings import AGGREGATIONS, RULES, TASKS, LabelSettings
-from pairkit.app.errors import PairkitError, RemoteError
-from pairkit.app.interface import spoken
-from pairkit.app.progress import Listener, Progress
-from pairkit.app.result_table import Printed, ResultTable
-from pairkit.app.terminal import say
-from pairkit.dataset.reader import read_pairs
+from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.cli.terminal import say
+from pairkit.base.errors import PairkitError, RemoteError
+from pairkit.base.interface import spoken
+from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import PairDataset
 
 

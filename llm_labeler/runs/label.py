@@ -14,22 +14,22 @@ from pathlib import Path
 from llm_labeler.clients.function import LlmFunction
 from llm_labeler.clients.llms import build
 from llm_labeler.dataset.texts import InputTexts, read_texts
-from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.budget import Budget, Spending, check_prices
 from llm_labeler.dispatch.workers import AskOutcome, ask_all, errors_by_llm, joined_error
 from llm_labeler.records import Ask, Provider, Text
 from llm_labeler.runs.assemble import Asked, Labelled, Notes, assemble
-from llm_labeler.runs.plan import Plan, estimate
+from llm_labeler.runs.label_folder import IN_USE, STORE_FILE, RunRecord, check_out, load_run, save_run
+from llm_labeler.runs.label_plan import Plan, estimate
 from llm_labeler.runs.prompts import load_template
-from llm_labeler.runs.run_folder import IN_USE, STORE_FILE, RunRecord, check_out, load_run, save_run
-from llm_labeler.runs.tasks import GenerationTask, ScreenedTexts, judge_questions
+from llm_labeler.runs.questions_and_votes import GenerationTask, ScreenedTexts, judge_questions
 from llm_labeler.settings import AGGREGATIONS, RULES, LabelSettings
-from pairkit.app.errors import ConfigError, DataError, PairkitError, RemoteError
-from pairkit.app.progress import Display, Listener
-from pairkit.dataset.in_memory import Source
-from pairkit.openai_api.channel import run_anywhere
-from pairkit.system.folders import check_apart, held_folder, work_beside
+from pairkit.base.cli.progress import Display, Listener
+from pairkit.base.errors import ConfigError, DataError, PairkitError, RemoteError
+from pairkit.base.openai_api.channel import run_anywhere
+from pairkit.base.system.folders import check_apart, held_folder, work_beside
+from pairkit.dataset.reading.in_memory import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from llm_labeler.records import CHANGES, POLARITIES, ChangeKind, Message, Polarity, content_hash
 from llm_labeler.settings import PromptSettings
-from pairkit.app.errors import ConfigError
-from pairkit.dataset.reader import read_pairs
+from pairkit.base.errors import ConfigError
+from pairkit.dataset.reading.reader import read_pairs
 
 PAPER_NAME, HARDENED_NAME = "paper", "hardened"
 # Figure 4 of the AnglE paper (arXiv) verbatim, split at each "same/opposite".

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pairkit.app.errors import ConfigError
-from pairkit.app.flag import INPUT, OUTPUT, RUN, Flag, columns_given
+from pairkit.base.cli.flag import INPUT, OUTPUT, RUN, Flag, columns_given
+from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pairkit.dataset.in_memory import Source
     from pairkit.dataset.labels import Meaning
+    from pairkit.dataset.reading.in_memory import Source
 
 
 def _numbers(text: str) -> list[float]:

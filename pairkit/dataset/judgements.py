@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 import polars as pl
 from pydantic import Field
 
-from pairkit.app.errors import DataError, PairkitError
-from pairkit.app.settings import Settings
+from pairkit.base.errors import DataError, PairkitError
+from pairkit.base.settings import Settings
+from pairkit.base.system.database import Schema, database_errors, open_database, transaction
 from pairkit.dataset.records import QUERY_COLUMNS, LabelKind
-from pairkit.system.database import Schema, database_errors, open_database, transaction
 
 ENDING = ".review"
 UNSURE, SKIP = "unsure", "skip"

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator
 
-from pairkit.app.printable import one_line
-from pairkit.app.settings import argument, split_at_commas
+from pairkit.base.printable import one_line
+from pairkit.base.settings import argument, split_at_commas
 
 SCORE_MAX = 5.0  # highest score (STS); scores keep their scale
 SKIP: Literal["skip"] = "skip"

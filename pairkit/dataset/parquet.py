@@ -11,9 +11,9 @@ from typing import IO, Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from pairkit.app.errors import DataError
-from pairkit.app.printable import one_line
-from pairkit.system.files import whole_file, write_bytes
+from pairkit.base.errors import DataError
+from pairkit.base.printable import one_line
+from pairkit.base.system.files import whole_file, write_bytes
 
 _ROW_GROUP = 8192
 # Fixed, so that the bytes don't depend on the library's defaults.

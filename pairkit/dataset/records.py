@@ -25,13 +25,13 @@ from typing import Any, Literal
 import polars as pl
 from polars.datatypes import DataType, DataTypeClass
 
-from pairkit.app.errors import ConfigError
-from pairkit.app.printable import one_line
-from pairkit.app.result_table import ResultTable, html_table
+from pairkit.base.cli.result_table import ResultTable, html_table
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
+from pairkit.base.system.files import whole_folder, write_json, write_text
 from pairkit.dataset.labels import LabelsRead, describe_labels
-from pairkit.dataset.negatives import negative_columns
+from pairkit.dataset.negative_columns import negative_columns
 from pairkit.dataset.parquet import stream_parquet, write_parquet
-from pairkit.system.files import whole_folder, write_json, write_text
 
 _LOG = logging.getLogger(__name__)
 

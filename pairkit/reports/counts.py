@@ -11,15 +11,15 @@ from typing import Any
 import polars as pl
 from polars.datatypes import DataTypeClass
 
-from pairkit.app.errors import DataError
-from pairkit.app.progress import Listener, Progress
-from pairkit.dataset.bad_rows import by_reason, joined
+from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.errors import DataError
+from pairkit.base.system.folders import read_object
+from pairkit.base.system.seeded import in_turns, keyed_hash
 from pairkit.dataset.labels import LabelsRead
+from pairkit.dataset.reading.bad_rows import by_reason, joined
 from pairkit.dataset.records import PairDataset
 from pairkit.similarity.measures import LONG_TOKENS, estimated_tokens, gap_auc
 from pairkit.similarity.terms import terms
-from pairkit.system.folders import read_object
-from pairkit.system.seeded import in_turns, keyed_hash
 
 ORDERS = (1, 2, 3)
 SIDE = "side"  # 0: negative, or a low score; 1: positive, or a high score

@@ -1,9 +1,9 @@
 """People judge a sample of a dataset's pairs in a browser; the results are reported and applied."""
 
-from pairkit.reviews.report import ReviewReport
 from pairkit.reviews.review import Review, apply_review, begin, review_beside
-from pairkit.reviews.sample import ReviewOptions
-from pairkit.reviews.server import ReviewServer
+from pairkit.reviews.review_report import ReviewReport
+from pairkit.reviews.review_sample import ReviewOptions
+from pairkit.reviews.review_server import ReviewServer
 
 __all__ = [
     "Review",

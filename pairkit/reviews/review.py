@@ -10,11 +10,10 @@ from pathlib import Path
 
 import polars as pl
 
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
-from pairkit.dataset.audit import audit_pairs
-from pairkit.dataset.divide import DROPPED
-from pairkit.dataset.in_memory import Source
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
+from pairkit.base.system.folders import beside
+from pairkit.dataset.checking.audit import audit_pairs
 from pairkit.dataset.judgements import (
     ENDING,
     LABELS,
@@ -25,13 +24,14 @@ from pairkit.dataset.judgements import (
     ReviewStore,
     decide,
 )
-from pairkit.dataset.made import MadeDataset, build_result, check_out, run_record, write_result
-from pairkit.dataset.reader import read_frames
+from pairkit.dataset.making.divide import DROPPED
+from pairkit.dataset.making.made import MadeDataset, build_result, check_out, run_record, write_result
+from pairkit.dataset.reading.in_memory import Source
+from pairkit.dataset.reading.reader import read_frames
 from pairkit.dataset.records import PairDataset
-from pairkit.reviews.report import HEADING, ReviewReport, is_right, make_review_report
-from pairkit.reviews.sample import ReviewOptions, dataset_digest, draw_sample, pair_id, sample_size
-from pairkit.reviews.server import ReviewServer
-from pairkit.system.folders import beside
+from pairkit.reviews.review_report import HEADING, ReviewReport, is_right, make_review_report
+from pairkit.reviews.review_sample import ReviewOptions, dataset_digest, draw_sample, pair_id, sample_size
+from pairkit.reviews.review_server import ReviewServer
 
 PORT = 8750
 _MAX_NAME = 60

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pairkit.app.errors import DataError
+from pairkit.base.errors import DataError
+from pairkit.base.system.files import write_json
+from pairkit.base.system.folders import read_object
 from pairkit.similarity.terms import MARKS, segmented
-from pairkit.system.files import write_json
-from pairkit.system.folders import read_object
 
 if TYPE_CHECKING:
     import bm25s

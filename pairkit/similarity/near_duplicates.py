@@ -27,10 +27,10 @@ import numpy as np
 import numpy.typing as npt
 from rensa import RMinHash
 
+from pairkit.base.system.files import write_errors
 from pairkit.similarity.groups import Places, alone, connected, shared
 from pairkit.similarity.jaccard_join import Hashes, mixed, tied_sets
 from pairkit.similarity.terms import terms
-from pairkit.system.files import write_errors
 
 WORD = re.compile(r"\w+")
 CHUNK = 2048  # texts per batch, which bounds the memory

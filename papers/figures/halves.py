@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
 from papers.figures.numbers import Curve, Pairs, density
 
 SAMPLES = 5  # pairs whose texts are joined by a line, as in the paper

@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 
 import pairkit
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.system.files import whole_folder, write_json
-from pairkit.system.folders import check_only, check_place, read_own
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.files import whole_folder, write_json
+from pairkit.base.system.folders import check_only, check_place, read_own
 from papers.figures.draw_curves import draw_curves
 from papers.figures.draw_densities import draw_densities
 from papers.figures.draw_halves import draw_halves

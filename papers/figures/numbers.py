@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
 
 MIN_FOR_DENSITY = 8  # smaller groups are drawn as single marks
 _MIN_BANDWIDTH = 0.005  # share of the axis, so that equal values become a narrow peak

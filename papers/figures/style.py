@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairkit.app.extras import needed_for
-from pairkit.app.printable import one_line
-from pairkit.system.files import write_bytes
+from pairkit.base.extras import needed_for
+from pairkit.base.printable import one_line
+from pairkit.base.system.files import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from papers.methods.base import Method

@@ -11,7 +11,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from aoe_train import TextObjective
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int

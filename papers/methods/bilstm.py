@@ -19,7 +19,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.modeling_outputs import BaseModelOutput
 
-from pairkit.system.files import sha256, whole_folder
+from pairkit.base.system.files import sha256, whole_folder
 from papers.methods.word_vectors import read_word_vectors
 
 if TYPE_CHECKING:

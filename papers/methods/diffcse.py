@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, normalize
 from torch.nn.utils.rnn import pad_sequence
 
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 from papers.methods.base import IGNORED, Method, OrdinaryTokens, info_nce
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import nn
 
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     import numpy as np

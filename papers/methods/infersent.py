@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 from papers.methods.base import IGNORED, Method
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn.functional import normalize
 
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 from papers.methods.base import Encode, Method, info_nce
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM
 
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 from papers.methods.base import IGNORED, Method, OrdinaryTokens
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pairkit.app.errors import DataError
-from pairkit.system.lines import read_text_lines
+from pairkit.base.errors import DataError
+from pairkit.base.system.text_lines import read_text_lines
 
 _SUFFIXES = ".txt", ".vec"  # optionally followed by .gz
 _MAX_DIM = 10_000

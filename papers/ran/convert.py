@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from aoe_train import ran
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.system.files import whole_folder
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.files import whole_folder
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.tensor_bundle import read_bundle
 from papers.ran.tokenizer import load_tokenizer

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairkit.app.errors import DataError
-from pairkit.app.printable import one_line
-from pairkit.dataset.tables import is_table, read_table
-from pairkit.system.lines import read_text_lines
+from pairkit.base.errors import DataError
+from pairkit.base.printable import one_line
+from pairkit.base.system.text_lines import read_text_lines
+from pairkit.dataset.reading.tables import is_table, read_table
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

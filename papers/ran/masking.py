@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerFast
 
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 from papers.ran.corpus import Corpus
 from papers.ran.settings import MaskSettings
 

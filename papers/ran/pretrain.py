@@ -18,10 +18,10 @@ from transformers.trainer import TRAINING_ARGS_NAME
 
 from aoe_train import ran
 from pairkit import __version__
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.progress import Display, Listener, Progress
-from pairkit.system.files import sha256, whole_folder, write_json
-from pairkit.system.folders import read_own
+from pairkit.base.cli.progress import Display, Listener, Progress
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.files import sha256, whole_folder, write_json
+from pairkit.base.system.folders import read_own
 from papers.ran.corpus import Corpus, read_texts, tokenize_corpus
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.masking import MaskedSequences, Vocabulary, pad_examples

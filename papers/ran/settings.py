@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from pairkit.app.settings import Settings
+from pairkit.base.settings import Settings
 
 
 class RanSizes(Settings):

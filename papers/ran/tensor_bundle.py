@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pairkit.app.errors import DataError
+from pairkit.base.errors import DataError
 
 _INDEX_LIMIT = 16 << 20  # bytes; the published index has 30 kB
 _KEY_LIMIT, _RANK_LIMIT = 4096, 8

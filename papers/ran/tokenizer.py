@@ -8,8 +8,8 @@ from typing import cast
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 
 _SPECIAL = {
     "pad_token": "[PAD]",

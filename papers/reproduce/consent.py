@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pairkit.app.errors import ConfigError
-from pairkit.app.printable import one_line
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 from papers.reproduce.recipe import NO_DEV
 from papers.suites.mteb import MTEB
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 from papers.methods import method
 from papers.reproduce.recipe import SMOKE_SETTINGS, Recipe, Row, RowAtScale, Scale
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from pairkit.app.errors import ConfigError
-from pairkit.app.printable import printable
-from pairkit.app.settings import Settings, load_settings
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import printable
+from pairkit.base.settings import Settings, load_settings
 from pairkit.dataset.labels import LabelValues
 from papers.suites.published import published_row
 

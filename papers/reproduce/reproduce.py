@@ -8,9 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairkit.app.errors import ConfigError, DataError, PairkitError
-from pairkit.system.files import remove, write_json, write_text
-from pairkit.system.folders import held_folder
+from pairkit.base.errors import ConfigError, DataError, PairkitError
+from pairkit.base.system.files import remove, write_json, write_text
+from pairkit.base.system.folders import held_folder
 from papers.reproduce.plan import Folders, Run, plan
 from papers.reproduce.runner import Record, Runner
 from papers.reproduce.scoring import Scoring

@@ -18,8 +18,8 @@ from pydantic import TypeAdapter
 
 import aoe_train
 from pairkit import __version__
-from pairkit.dataset.reader import read_rows
-from pairkit.system.files import sha256, write_json
+from pairkit.base.system.files import sha256, write_json
+from pairkit.dataset.reading.reader import read_rows
 from papers.methods.bilstm import bilstm_folder
 from papers.methods.flow import with_flow
 from papers.methods.whitening import whitened

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import aoe_train
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
 from papers import suites
 from papers.suites.mteb import MTEB, evaluate_mteb
 from papers.suites.published import MEAN

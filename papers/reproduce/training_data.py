@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pairkit import __version__
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.files import sha256, write_bytes, write_text
 from pairkit.dataset.labels import LabelRules
-from pairkit.dataset.reader import read_rows, split_names
-from pairkit.system.files import sha256, write_bytes, write_text
+from pairkit.dataset.reading.reader import read_rows, split_names
 from papers.reproduce.recipe import NO_DEV
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import aoe_train
 from aoe_train import Evaluation, tasks
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.dataset.card import table
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.making.dataset_card import table
 from papers.suites import nli, retrieval, transfer
 from papers.suites.published import PUBLISHED, PublishedTable
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aoe_train import Encoder
-from pairkit.app.extras import needed_for
+from pairkit.base.extras import needed_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

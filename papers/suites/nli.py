@@ -30,8 +30,8 @@ from zlib import crc32
 import numpy as np
 import polars as pl
 
-from pairkit.app.errors import DataError
-from pairkit.dataset.tables import first_row, read_table
+from pairkit.base.errors import DataError
+from pairkit.dataset.reading.tables import first_row, read_table
 from papers.suites.probe import ClassTask, Examples, JoinedTask
 
 _CLASSES = ("entailment", "neutral", "contradiction")

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from aoe_train import tasks
-from pairkit.app.errors import DataError
+from pairkit.base.errors import DataError
 
 FOLDS, SEED = 10, 1111
 _NARROW = tuple(2.0**power for power in range(-2, 4))

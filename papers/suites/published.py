@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 
 MEAN = "mean"
 

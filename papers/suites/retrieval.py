@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 
 from aoe_train import tasks
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.dataset.tables import first_row, read_table
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.reading.tables import first_row, read_table
 
 _CAPTIONS = tuple(f"caption{number}" for number in range(1, 6))
 _FILES = {"test": ("flickr30k/flickr30k-test.tsv.gz", 1000), "dev": ("flickr30k/flickr30k-val.tsv.gz", 1014)}

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pairkit.app.errors import DataError
-from pairkit.dataset.tables import first_row, is_table, read_table
-from pairkit.system.lines import read_whole
+from pairkit.base.errors import DataError
+from pairkit.base.system.text_lines import read_whole
+from pairkit.dataset.reading.tables import first_row, is_table, read_table
 from papers.suites.probe import ClassTask, Examples
 
 _Row = tuple[int, tuple[str, ...]]

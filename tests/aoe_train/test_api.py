@@ -15,8 +15,8 @@ from torch import nn
 import aoe_train
 from aoe_train.model import precision as _precision
 from aoe_train.objectives.objective import qualified_name
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.progress import Progress
+from pairkit.base.cli.progress import Progress
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.records import PairDataset
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import WORDS, weights

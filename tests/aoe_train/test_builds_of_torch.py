@@ -40,9 +40,9 @@ assert vectors.shape == (2, 32) and np.isfinite(vectors).all()
 np.save(sys.argv[2], vectors)
 """
 _TRAIN = """
-import aoe_train.training.train, aoe_train.training.processes, pairkit.system.machine
+import aoe_train.training.train, aoe_train.training.processes, pairkit.base.system.machine
 from aoe_train.training.processes import is_sharded
-assert not pairkit.system.machine.is_out_of_memory(ValueError())
+assert not pairkit.base.system.machine.is_out_of_memory(ValueError())
 assert not is_sharded(torch.nn.Linear(2, 2))
 """
 

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from aoe_train.model.backbones.packaged import PACKAGED
-from aoe_train.settings.training import TrainSettings
-from aoe_train.training.card import model_card
+from aoe_train.settings.train_settings import TrainSettings
+from aoe_train.training.model_card import model_card
 from tests.aoe_train.tiny import around
 
 

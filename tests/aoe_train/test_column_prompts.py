@@ -5,9 +5,9 @@ import pytest
 
 from aoe_train.data.column_prompts import column_prompts
 from aoe_train.records import ABSENT, Examples, Kind
-from aoe_train.settings.prompts import NamedPrompts, Prompt, read_prompt, written_out
-from aoe_train.settings.training import EncoderSettings
-from pairkit.app.errors import ConfigError
+from aoe_train.settings.prompt_settings import NamedPrompts, Prompt, read_prompt, written_out
+from aoe_train.settings.train_settings import EncoderSettings
+from pairkit.base.errors import ConfigError
 
 PAPERS = "Summarize sentence {text} in one word:"
 

@@ -20,10 +20,10 @@ from aoe_train.model.backbones.decoder import (
     make_bidirectional,
     merge_lora,
 )
-from aoe_train.model.backbones.load import outline
+from aoe_train.model.backbones.load_backbone import outline
 from aoe_train.model.encoder import Encoder
-from aoe_train.settings.training import LoraSettings
-from pairkit.app.errors import ConfigError, DataError
+from aoe_train.settings.train_settings import LoraSettings
+from pairkit.base.errors import ConfigError, DataError
 from tests.aoe_train.tiny import save_llama
 
 TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]

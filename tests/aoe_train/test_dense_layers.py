@@ -20,9 +20,9 @@ import aoe_train
 from aoe_train import Encoder
 from aoe_train.exporting.export import difference, probes
 from aoe_train.model.dense_layers import new_dense_layers
-from aoe_train.settings.training import DenseSettings, EncoderSettings, TrainSettings
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.settings import load_settings
+from aoe_train.settings.train_settings import DenseSettings, EncoderSettings, TrainSettings
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.settings import load_settings
 from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
 
 TEXTS = [*probes(40), "bread", "a large blue car is on the road . " * 3, "the dog"]

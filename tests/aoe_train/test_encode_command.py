@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 import aoe_train
-from aoe_train.encoding.record import record_path
+from aoe_train.encoding.encode_record import record_path
 from aoe_train.model.encoder import Encoder
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, around, save_bert
 
@@ -147,7 +147,7 @@ import sys, time
 from functools import partial
 from pathlib import Path
 import numpy as np
-from aoe_train.encoding.run import encode_file
+from aoe_train.encoding.encode_run import encode_file
 def encode(texts):
     time.sleep(0.02)
     return np.array([[len(text), ord(text[0])] for text in texts], np.float32)

@@ -11,8 +11,8 @@ import torch
 from aoe_train import Encoder
 from aoe_train.model.memory import batches
 from aoe_train.model.text_model import TextModel
-from aoe_train.model.tokens.tokens import TokenStore
-from pairkit.app.errors import ConfigError, DataError
+from aoe_train.model.tokens.tokenised import TokenStore
+from pairkit.base.errors import ConfigError, DataError
 from tests.aoe_train.tiny import around
 
 TEXTS = ["a man playing a flute", "the cat", "compiler crash when opening a large file", "x", "the cat"]
@@ -207,7 +207,7 @@ def test_out_of_memory_for_one_text(raised, error, message, bert, monkeypatch):
 def test_encoder_decoders_are_refused(bert):
     from transformers import AutoTokenizer, T5Config, T5Model
 
-    from aoe_train.settings.training import EncoderSettings
+    from aoe_train.settings.train_settings import EncoderSettings
 
     shape = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "vocab_size": 200}
     with pytest.raises(ConfigError, match="T5Model is an encoder-decoder"):

@@ -21,9 +21,9 @@ from aoe_train.evaluation.embedders.embedder import (
     find_separator,
 )
 from aoe_train.model.encoder import Encoder
-from aoe_train.settings.prompts import NamedPrompts
-from aoe_train.settings.training import Similarity
-from pairkit.app.errors import ConfigError, DataError
+from aoe_train.settings.prompt_settings import NamedPrompts
+from aoe_train.settings.train_settings import Similarity
+from pairkit.base.errors import ConfigError, DataError
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a man is playing a flute"]

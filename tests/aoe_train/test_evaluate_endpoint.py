@@ -12,7 +12,7 @@ import pytest
 from aoe_train.evaluation.embedders import endpoint
 from aoe_train.evaluation.embedders.embedder import Endpoint
 from aoe_train.evaluation.embedders.endpoint import EndpointEmbedder
-from pairkit.app.errors import (
+from pairkit.base.errors import (
     AuthError,
     BadReply,
     ConfigError,

@@ -14,14 +14,14 @@ from sklearn import metrics
 
 from aoe_train.evaluation.dev import dev_metric
 from aoe_train.evaluation.pair_metrics import Binary, Thresholds, binary, correlation, spearman
-from aoe_train.evaluation.pairs import PairTask
+from aoe_train.evaluation.pair_task import PairTask
 from aoe_train.evaluation.resample import intervals
 from aoe_train.evaluation.search_results import is_nearer, reciprocal_ranks
 from aoe_train.evaluation.tasks import TaskVectors
 from aoe_train.model.similarity import all_similarities, comparable, pair_similarities, unit
 from aoe_train.records import Examples
-from aoe_train.settings.training import Similarity
-from pairkit.app.errors import DataError
+from aoe_train.settings.train_settings import Similarity
+from pairkit.base.errors import DataError
 
 BINARY = st.lists(
     # few distinct cosines, so that there are ties; how often each pair stands

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from aoe_train import Evaluation
-from aoe_train.evaluation.evaluation import ahead, comparisons, figures, rankings, side_by_side
 from aoe_train.evaluation.overlap import digests
 from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics
 from aoe_train.evaluation.score import Resampling, Score, score
+from aoe_train.evaluation.scores import ahead, comparisons, figures, rankings, side_by_side
 from aoe_train.evaluation.tasks import Input, Result, TaskMetrics, TaskVectors
-from aoe_train.settings.prompts import NamedPrompts
-from aoe_train.settings.training import Similarity
-from pairkit.app.errors import ConfigError
-from pairkit.app.terminal import out
+from aoe_train.settings.prompt_settings import NamedPrompts
+from aoe_train.settings.train_settings import Similarity
+from pairkit.base.cli.terminal import out
+from pairkit.base.errors import ConfigError
 
 
 class Named:

@@ -21,8 +21,8 @@ from aoe_train.data.examples import (
     resolve_conflicts,
 )
 from aoe_train.records import ABSENT, Examples
-from aoe_train.settings.training import Conflicts
-from pairkit.app.errors import ConfigError, DataError
+from aoe_train.settings.train_settings import Conflicts
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.labels import LabelRules
 from pairkit.dataset.records import shard
 

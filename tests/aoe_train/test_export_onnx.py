@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import aoe_train
-from aoe_train.evaluation.pairs import PairTask, pair_task
+from aoe_train.evaluation.pair_task import PairTask, pair_task
 from aoe_train.exporting import export as exports
 from aoe_train.exporting import loss as losses
 from aoe_train.exporting import onnx as graphs
@@ -25,7 +25,7 @@ from aoe_train.exporting.loss import Loss, measure
 from aoe_train.exporting.onnx import GRAPHS, PaddedEncoder, onnx_encoder
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.encoder_settings import EncoderSettings
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
 from tests.aoe_train.tiny import around
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "weighted-mean"]

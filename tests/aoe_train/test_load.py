@@ -9,10 +9,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from aoe_train.model.backbones.load import load_backbone
+from aoe_train.model.backbones.load_backbone import load_backbone
 from aoe_train.model.encoder import Encoder
 from aoe_train.training.load import read_authorship
-from pairkit.app.errors import ConfigError, DataError, RemoteError
+from pairkit.base.errors import ConfigError, DataError, RemoteError
 from tests.aoe_train.tiny import edit
 
 
@@ -111,7 +111,7 @@ def own(copy, monkeypatch):
 @pytest.fixture
 def offline(monkeypatch):
     """Fail if anything is downloaded."""
-    monkeypatch.setattr("pairkit.dataset.hub.fetch_model", lambda *_, **__: pytest.fail("downloaded"))
+    monkeypatch.setattr("pairkit.dataset.reading.hub.fetch_model", lambda *_, **__: pytest.fail("downloaded"))
 
 
 @pytest.mark.usefixtures("offline")
@@ -123,7 +123,7 @@ def test_unpinned_code_is_refused_before_any_download(load, revision):
 
 
 def test_pinned_or_local_code_runs(own, monkeypatch):
-    monkeypatch.setattr("pairkit.dataset.hub.fetch_model", lambda *_, **__: own)
+    monkeypatch.setattr("pairkit.dataset.reading.hub.fetch_model", lambda *_, **__: own)
     for source, revision in ((own, None), ("org/m", "a" * 40)):
         encoder = Encoder.load(source, revision=revision, trust_remote_code=True)
         assert type(encoder.model.backbone).__name__ == "FunctionEmbedder"
@@ -134,7 +134,7 @@ def test_pinned_or_local_code_runs(own, monkeypatch):
 @pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
 def test_code_of_another_repository_is_refused(own, name, monkeypatch):
     edit(own / name, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
-    monkeypatch.setattr("pairkit.dataset.hub.fetch_model", lambda *_, **__: own)
+    monkeypatch.setattr("pairkit.dataset.reading.hub.fetch_model", lambda *_, **__: own)
     for source in (own, "org/m"):
         with pytest.raises(ConfigError, match="another repository"):
             Encoder.load(source, revision="a" * 40, trust_remote_code=True)

@@ -16,9 +16,9 @@ from aoe_train.objectives.contrastive import (
     false_negatives,
 )
 from aoe_train.objectives.kinds import TeacherInfo
+from aoe_train.objectives.labelled_pairs import BatchTeachers, unit
 from aoe_train.objectives.objective import Objective
-from aoe_train.objectives.pairs import BatchTeachers, unit
-from aoe_train.objectives.settings import Taus
+from aoe_train.objectives.objective_settings import Taus
 from aoe_train.records import ABSENT
 from tests.aoe_train.tiny import only
 

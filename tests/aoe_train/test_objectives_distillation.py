@@ -10,11 +10,11 @@ from torch import Tensor
 
 from aoe_train.objectives.distillation import least_squares, principal_axes
 from aoe_train.objectives.kinds import TeacherInfo, TeacherSample
+from aoe_train.objectives.labelled_pairs import BatchTeachers
 from aoe_train.objectives.objective import Objective, make_objective
-from aoe_train.objectives.pairs import BatchTeachers
-from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.objective_settings import ObjectiveSettings, Taus, Weights
 from aoe_train.records import ABSENT
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 from tests.aoe_train.tiny import only
 
 theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")

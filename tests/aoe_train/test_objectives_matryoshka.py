@@ -20,9 +20,9 @@ from aoe_train.objectives.objective import (
     layer_weights,
     make_objective,
 )
-from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus
-from pairkit.app.errors import ConfigError
-from pairkit.app.settings import load_settings
+from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus
+from pairkit.base.errors import ConfigError
+from pairkit.base.settings import load_settings
 from tests.aoe_train.test_objectives_mix import EVERYTHING, draw
 from tests.aoe_train.tiny import only, save_bert
 

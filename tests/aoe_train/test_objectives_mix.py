@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from aoe_train.objectives.contrastive import contrastive_loss
 from aoe_train.objectives.kinds import check_objective, positive_threshold
+from aoe_train.objectives.labelled_pairs import as_pairs, cosine
 from aoe_train.objectives.objective import CustomObjective, Objective
-from aoe_train.objectives.pairs import as_pairs, cosine
-from aoe_train.objectives.ranking import angle_reference, ranking_loss
-from aoe_train.objectives.settings import PRESETS, ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
 from aoe_train.records import ABSENT
 from tests.aoe_train.tiny import only, refusal
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from aoe_train.objectives.pairs import TINY, cosine, unit
-from aoe_train.objectives.ranking import angle_reference, ranking_loss, regression_loss, softmax_loss
+from aoe_train.objectives.labelled_pairs import TINY, cosine, unit
+from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss, regression_loss, softmax_loss
 
 quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)

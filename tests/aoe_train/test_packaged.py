@@ -16,12 +16,12 @@ from transformers import LlamaConfig, LlamaModel
 
 from aoe_train.model.backbones import packaged
 from aoe_train.model.backbones.decoder import add_lora
-from aoe_train.model.backbones.load import load_backbone
+from aoe_train.model.backbones.load_backbone import load_backbone
 from aoe_train.model.backbones.packaged import PACKAGED
 from aoe_train.model.encoder import Encoder
-from aoe_train.settings.training import LoraSettings
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.system.files import sha256
+from aoe_train.settings.train_settings import LoraSettings
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.files import sha256
 
 TEXTS = ["a man is playing a flute", "x2024 naïve", "a", "the dog"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]

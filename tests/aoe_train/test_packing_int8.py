@@ -12,7 +12,7 @@ from torch import nn
 from aoe_train import Encoder, encode, train
 from aoe_train.model import precision as _precision
 from aoe_train.model.backbones.packed_bert import PackedBert
-from aoe_train.model.packing.run import use_fast_layers
+from aoe_train.model.packing.packed_run import use_fast_layers
 from aoe_train.model.precision import (
     LEAST_OF_GELU,
     Int8Linear,
@@ -24,7 +24,7 @@ from aoe_train.model.precision import (
     training_note,
     use_int8,
 )
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 
 TEXTS = ["the man is playing", "a dog", "the old city and the small red boat", "x", "a cat " * 20]
 

@@ -21,7 +21,7 @@ from aoe_train.model.packing.layers import (
     train_all_rows,
     train_used_rows,
 )
-from aoe_train.model.packing.run import use_fast_layers
+from aoe_train.model.packing.packed_run import use_fast_layers
 from aoe_train.model.packing.sequences import Sequences, best_cuts
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel
 
-from aoe_train.model.backbones.load import recompute_layers
+from aoe_train.model.backbones.load_backbone import recompute_layers
 from aoe_train.model.ran import RanConfig, RanModel, count_windows
 
 WINDOW = 8

@@ -17,9 +17,9 @@ from aoe_train import Encoder, Hybrid
 from aoe_train.model.hybrid import TfIdf, fused
 from aoe_train.model.quantization import quantized, value_ranges
 from aoe_train.searching import nearest as module
-from aoe_train.searching.build import measure
+from aoe_train.searching.build_index import measure
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.similarity.bm25 import Bm25
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.test_search import QUIET

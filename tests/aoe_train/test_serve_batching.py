@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train.searching.serve.batching import Batcher
-from aoe_train.settings.prompts import NamedPrompts
+from aoe_train.settings.prompt_settings import NamedPrompts
 from tests.aoe_train.test_serve import until
 
 

@@ -19,12 +19,12 @@ from aoe_train.data.defaults import (
     with_defaults,
 )
 from aoe_train.objectives.kinds import check_objective
-from aoe_train.objectives.settings import PRESETS as OBJECTIVES
-from aoe_train.objectives.settings import Taus
+from aoe_train.objectives.objective_settings import PRESETS as OBJECTIVES
+from aoe_train.objectives.objective_settings import Taus
 from aoe_train.records import Kind
-from aoe_train.settings.training import EncoderSettings, LoraSettings, TrainSettings
-from pairkit.app.errors import ConfigError
-from pairkit.app.settings import load_settings
+from aoe_train.settings.train_settings import EncoderSettings, LoraSettings, TrainSettings
+from pairkit.base.errors import ConfigError
+from pairkit.base.settings import load_settings
 
 
 @pytest.mark.parametrize("preset", OBJECTIVES)
@@ -78,7 +78,7 @@ sys.meta_path.insert(0, Absent())
 """
 RUN = "from aoe_train.cli import main; main()"
 HELP = """
-import aoe_train.objectives.kinds, aoe_train.settings.training
+import aoe_train.objectives.kinds, aoe_train.settings.train_settings
 from aoe_train.cli import app
 for command in sys.argv[1:]:
     app([command, "--help"], standalone_mode=False)

@@ -16,11 +16,11 @@ from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
 from aoe_train.model.device import upload_batch
 from aoe_train.model.packing import attention, sequences
-from aoe_train.model.packing.run import register, use_fast_layers
+from aoe_train.model.packing.packed_run import register, use_fast_layers
 from aoe_train.model.text_model import TextModel
 from aoe_train.objectives.objective import make_objective
 from aoe_train.records import TeacherOutputs
-from aoe_train.settings.training import TrainSettings
+from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training import step_graphs, train
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.step_graphs import StepGraphs, StepShape, choose_shape, make_step_graphs, padded

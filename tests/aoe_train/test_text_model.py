@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from aoe_train.model.packing.attention import register
-from aoe_train.model.packing.run import can_pack, use_fast_layers
+from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.text_model import TextModel, pool
 
 POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg", "weighted-mean"]
@@ -130,6 +130,6 @@ def test_a_step_under_autocast(which, request):
 def test_tolerance_in_half_precision(monkeypatch):
     softcapped = _small(Gemma2Model, Gemma2Config, num_key_value_heads=4, head_dim=8).eval()
     assert not can_pack(softcapped)  # a capped attention is run padded
-    monkeypatch.setattr("aoe_train.model.packing.run._HALF_TOLERANCE", 0.0)
+    monkeypatch.setattr("aoe_train.model.packing.packed_run._HALF_TOLERANCE", 0.0)
     assert can_pack(_small(MistralModel, MistralConfig, num_key_value_heads=2).bfloat16().eval())
     assert not can_pack(softcapped.bfloat16())

@@ -22,16 +22,16 @@ from aoe_train.data.examples import read_examples
 from aoe_train.data.run_data import Sources, read_data
 from aoe_train.evaluation.dev import dev_metric
 from aoe_train.model.precision import choose_precision
-from aoe_train.settings.training import TrainSettings
-from aoe_train.training.arguments import _check_shard, idle_gpus, start_processes
+from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.build import build
 from aoe_train.training.callbacks import WeightAverage
 from aoe_train.training.load import ResolvedSettings, load, load_backbone, resolve
-from aoe_train.training.plan import plan, plan_table
 from aoe_train.training.train import train
+from aoe_train.training.train_plan import plan, plan_table
 from aoe_train.training.trainer import PairTrainer
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.settings import load_settings
+from aoe_train.training.training_arguments import _check_shard, idle_gpus, start_processes
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.settings import load_settings
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import (
     WORDS,

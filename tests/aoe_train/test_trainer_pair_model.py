@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from aoe_train.objectives.objective import make_objective
-from aoe_train.objectives.settings import ObjectiveSettings, Weights
+from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
 from aoe_train.training.pair_model import PairModel, split_texts
-from aoe_train.training.plan import saved_bytes
 from aoe_train.training.processes import (
     exit_cleanly,
     repeated_layers,
 )
+from aoe_train.training.train_plan import saved_bytes
 from tests import forked
 from tests.aoe_train.two_ranks import WORDS, AllPairs, Bag, batch, deep_model, triplet_gradients
 

@@ -14,10 +14,10 @@ import pytest
 from transformers import TrainerCallback
 
 from aoe_train.data.run_data import Sources
-from aoe_train.settings.training import TrainSettings
+from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.callbacks import SCHEDULERS, Stopped, stop_signals
 from aoe_train.training.train import train
-from pairkit.app.settings import load_settings
+from pairkit.base.settings import load_settings
 from tests.aoe_train.tiny import same_weights, write_pairs
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "howto" / "slurm.md"

@@ -26,8 +26,8 @@ from transformers import (
     T5Model,
 )
 
-from aoe_train.objectives.settings import ObjectiveSettings, Weights
-from pairkit.app.errors import ConfigError
+from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
+from pairkit.base.errors import ConfigError
 
 WORDS = [
     *["a", "the", "man", "woman", "child", "dog", "cat", "bird", "plane", "boat", "car", "is", "are", "was"],

@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from aoe_train.objectives.kinds import TeacherInfo
 from aoe_train.objectives.objective import make_objective
-from aoe_train.objectives.settings import ObjectiveSettings, Weights
+from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
 from aoe_train.records import ABSENT
 from aoe_train.training.checkpoints import load_optimiser, restore_weights, save_optimiser, trained_weights
 from aoe_train.training.loss_log import LossLog
@@ -28,7 +28,7 @@ from aoe_train.training.processes import (
     unshard,
     unsharded_root,
 )
-from pairkit.app.errors import DataError
+from pairkit.base.errors import DataError
 
 ROWS, DIM, WORDS, TAUGHT = 8, 6, 40, 3
 

@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 import pytest
 
-from pairkit.app.terminal import run
+from pairkit.base.cli.terminal import run
 from tests.conftest import command_line
 from tests.support.github import serve
 

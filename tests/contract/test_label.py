@@ -13,8 +13,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pairkit.dataset.reader import read_pairs
-from pairkit.system.seeded import keyed_unit
+from pairkit.base.system.seeded import keyed_unit
+from pairkit.dataset.reading.reader import read_pairs
 from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import Done, environment, killed_when, run_here
 from tests.contract.label_command import (

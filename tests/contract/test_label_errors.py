@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pairkit.dataset.reader import read_pairs
+from pairkit.dataset.reading.reader import read_pairs
 from tests.contract.label_command import KEYS, generate, one_llm, run_label, sentences
 from tests.llm_labeler.llm_server import http, playing_back
 from tests.support.llm import Faults, Options, serve

@@ -84,7 +84,7 @@ def test_names_that_are_no_unicode(package: str, command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "module"), [("gis_builder", "rich.console"), ("llm_labeler", "pairkit.app.errors")]
+    ("package", "module"), [("gis_builder", "rich.console"), ("llm_labeler", "pairkit.base.errors")]
 )
 def test_an_interrupt_while_it_is_imported_is_one_line(package: str, module: str) -> None:
     begun = subprocess.Popen(

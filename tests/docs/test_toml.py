@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import llm_labeler
-from aoe_train.settings.training import TrainSettings
-from pairkit.app.settings import load_settings
+from aoe_train.settings.train_settings import TrainSettings
+from pairkit.base.settings import load_settings
 from tests.docs.blocks import ROOT, blocks_of
 
 DOCS = ROOT / "docs"

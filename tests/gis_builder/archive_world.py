@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gis_builder.store.records import Comment, Event, Issue, Thread
+from gis_builder.store.issue_records import Comment, Event, Issue, Thread
 
 from .conftest import write_lines
 

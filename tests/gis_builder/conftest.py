@@ -13,7 +13,7 @@ from graphql import GraphQLSchema, build_schema
 from gis_builder.detection.detector import Detector
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
-from gis_builder.store.records import Verdict
+from gis_builder.store.issue_records import Verdict
 from tests.support.github import Server, serve
 
 API = "https://api.github.com/repos"

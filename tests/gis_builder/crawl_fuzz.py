@@ -22,7 +22,7 @@ from gis_builder.crawling.github.exchange import Exchange, Raw
 from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
 from gis_builder.settings import BuildSettings, CrawlSettings, PoolSettings
 from gis_builder.store import RepoOutcome, Store
-from pairkit.app.errors import PairkitError
+from pairkit.base.errors import PairkitError
 from tests.support.github.faults import FaultPlan
 from tests.support.github.service import Options, Request, Service
 from tests.support.github.trackers import Catalogue

@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import Any
 
+from gis_builder.crawl_progress import CrawlListener, ignore
 from gis_builder.crawling.github import GitHub, find_tokens
-from gis_builder.progress import CrawlListener, ignore
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
 

@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 
 from gis_builder.detection import decide
-from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread, Verdict, VerdictOutcome
+from gis_builder.store.issue_records import (
+    Comment,
+    Event,
+    Issue,
+    IssueRef,
+    Kind,
+    Thread,
+    Verdict,
+    VerdictOutcome,
+)
 
 REPO = "o/n"
 CLOSED_AT = "2020-01-10T12:00:00Z"

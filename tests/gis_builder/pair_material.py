@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from gis_builder.pairing.text import RenderedTexts
-from gis_builder.store.records import (
+from gis_builder.store.issue_records import (
     GITHUB,
     DuplicateCluster,
     Evidence,

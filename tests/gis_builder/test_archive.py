@@ -23,13 +23,13 @@ import polars as pl
 import pytest
 
 import gis_builder
+from gis_builder.gh_archive.archive_run import DRAW, EXTRACT, JUDGE, SORT
 from gis_builder.gh_archive.maps import FileTask
-from gis_builder.gh_archive.run import DRAW, EXTRACT, JUDGE, SORT
 from gis_builder.gh_archive.runners import OnRay, Pool
 from gis_builder.gh_archive.threads import RepoThreads, threads_of
 from gis_builder.store import Store
-from gis_builder.store.records import Thread
-from pairkit.app.errors import ConfigError, DataError
+from gis_builder.store.issue_records import Thread
+from pairkit.base.errors import ConfigError, DataError
 from tests.gis_builder.archive_world import SOURCES, events_of, files, lines_of, save_dump, write_hours
 from tests.two_nodes import two_nodes
 
@@ -119,9 +119,9 @@ def test_workers_and_buckets_do_not_change_the_dataset(
 ) -> None:
     assert files(build(source, tmp_path / "two", workers=2).out) == files(built.out)
     for buckets, size in ((1, 1 << 30), (1, 4000)):  # one bucket, and a number that depends on the size
-        monkeypatch.setattr("gis_builder.gh_archive.run._MIN_BUCKETS", buckets)
-        monkeypatch.setattr("gis_builder.gh_archive.run._BUCKET_BYTES", size)
-        monkeypatch.setattr("gis_builder.gh_archive.run._SORT_BYTES", 20_000)
+        monkeypatch.setattr("gis_builder.gh_archive.archive_run._MIN_BUCKETS", buckets)
+        monkeypatch.setattr("gis_builder.gh_archive.archive_run._BUCKET_BYTES", size)
+        monkeypatch.setattr("gis_builder.gh_archive.archive_run._SORT_BYTES", 20_000)
         other = build(source, tmp_path / f"of-{size}")
         assert files(other.out) == files(built.out)
         (rows,) = other.work.glob("rows-*")
@@ -179,7 +179,7 @@ def test_only_repositories_with_changed_rows_are_judged_again(
         judged.append((repo := threads_of(rows)).repo_id)
         return repo
 
-    monkeypatch.setattr("gis_builder.gh_archive.judge.threads_of", recorded)
+    monkeypatch.setattr("gis_builder.gh_archive.judge_threads.threads_of", recorded)
     source, out = tmp_path / "hours", tmp_path / "gis"
     first, second = threads.values()
     write_hours(source, world(threads), HOURS)

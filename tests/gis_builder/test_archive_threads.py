@@ -11,14 +11,14 @@ import polars as pl
 import pytest
 
 from gis_builder.crawling.github.negative_sample import number_order
-from gis_builder.gh_archive import rows as r
+from gis_builder.gh_archive import archive_rows as r
+from gis_builder.gh_archive.archive_rows import HourTally
 from gis_builder.gh_archive.hours import hours_between, span_of
-from gis_builder.gh_archive.judge import Exclusions, read_exclusions, sample_order
-from gis_builder.gh_archive.rows import HourTally
+from gis_builder.gh_archive.judge_threads import Exclusions, read_exclusions, sample_order
 from gis_builder.gh_archive.threads import RepoThreads, threads_of
 from gis_builder.gh_archive.write import by_month, with_coverage
-from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind
-from pairkit.app.errors import ConfigError, DataError
+from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Kind
+from pairkit.base.errors import ConfigError, DataError
 
 from .detect_threads import thread
 

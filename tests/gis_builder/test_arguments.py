@@ -11,7 +11,7 @@ import pytest
 import gis_builder
 from gis_builder.settings import BuildSettings
 from pairkit import ConfigError, DataError
-from pairkit.app.settings import load_settings
+from pairkit.base.settings import load_settings
 
 ANY: Any = gis_builder  # for calls with wrong types
 QUIET = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}

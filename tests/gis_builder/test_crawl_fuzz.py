@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.app.errors import BadReply, RemoteError
+from pairkit.base.errors import BadReply, RemoteError
 
 from .crawl_fuzz import (
     PLANS,

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from gis_builder.pairing.dataset import (
+from gis_builder.pairing.pair_folder import (
     counted_columns,
     drop_counts,
     make_rows,
@@ -18,8 +18,8 @@ from gis_builder.pairing.dataset import (
     write_dropped,
     write_gis,
 )
-from gis_builder.store.records import DroppedPair, IssuePair
-from pairkit.app.errors import DataError
+from gis_builder.store.issue_records import DroppedPair, IssuePair
+from pairkit.base.errors import DataError
 
 from .pair_material import grounds, ref, text_of
 

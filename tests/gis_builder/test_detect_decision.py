@@ -5,7 +5,7 @@ import pytest
 from gis_builder.detection import Rules, claim_tracker, decide
 from gis_builder.detection.claim_tracker import track_claims
 from gis_builder.detection.statements import read_marks
-from gis_builder.store.records import Comment, Event, Thread, VerdictOutcome
+from gis_builder.store.issue_records import Comment, Event, Thread, VerdictOutcome
 
 from .detect_threads import DUPLICATE, call, cases, check, decided, event, kind_of, ref, said, thread
 

@@ -10,12 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder.detection import might_matter
+from gis_builder.detection.claim_reader import find_markers
 from gis_builder.detection.lexicon import Code
 from gis_builder.detection.page import mask
-from gis_builder.detection.reader import find_markers
-from gis_builder.detection.reading import read
-from gis_builder.detection.rules import FOREIGN_RULES, RULES, ClaimRule, compile_rule
-from gis_builder.detection.tokens import (
+from gis_builder.detection.phrase_codes import (
     CodedSentence,
     code_of,
     could_refer,
@@ -24,7 +22,9 @@ from gis_builder.detection.tokens import (
     sentence_spans,
     tokenise,
 )
-from gis_builder.store.records import IssueRef
+from gis_builder.detection.reading import read
+from gis_builder.detection.rules import FOREIGN_RULES, RULES, ClaimRule, compile_rule
+from gis_builder.store.issue_records import IssueRef
 
 from .detect_threads import ref
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.detection.reader import Claim, Stance
+from gis_builder.detection.claim_reader import Claim, Stance
 from gis_builder.detection.reading import read, read_body
 
 from .detect_threads import ref

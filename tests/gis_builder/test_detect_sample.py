@@ -12,7 +12,7 @@ import pytest
 from gis_builder.crawling.crawl import import_tracker
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
-from gis_builder.store.records import IssueRef, Verdict, VerdictOutcome
+from gis_builder.store.issue_records import IssueRef, Verdict, VerdictOutcome
 
 from .conftest import judge
 

@@ -10,7 +10,7 @@ from gis_builder.detection import decide, explain
 from gis_builder.detection.decision import relation_of
 from gis_builder.detection.reading import read
 from gis_builder.pairing.positives import find_clusters
-from gis_builder.store.records import IssueRef, Verdict, VerdictOutcome
+from gis_builder.store.issue_records import IssueRef, Verdict, VerdictOutcome
 
 from .detect_threads import event, kind_of, ref, said, thread
 

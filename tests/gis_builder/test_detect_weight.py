@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gis_builder.detection import decide
-from gis_builder.store.records import Comment, Thread, VerdictOutcome
+from gis_builder.store.issue_records import Comment, Thread, VerdictOutcome
 
 from .detect_threads import CLOSED_AT, cases, kind_of, said, talk, thread
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.crawling.github.answers import AnswerKind, QueryAnswer, classify, requested_wait_s
+from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer, classify, requested_wait_s
 
 NOON = "Tue, 03 Nov 2026 12:00:00 GMT"
 NOON_S = 1793707200  # the same moment

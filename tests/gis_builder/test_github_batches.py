@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.crawling.github.batches import MAX_ITEMS, Pages, Window, epoch, iso, list_limit, split_window
-from pairkit.app.errors import BadReply
+from gis_builder.crawling.github.fetch_batches import (
+    MAX_ITEMS,
+    Pages,
+    Window,
+    epoch,
+    iso,
+    list_limit,
+    split_window,
+)
+from pairkit.base.errors import BadReply
 
 
 @given(st.integers(1, 300), st.integers(0, 10))

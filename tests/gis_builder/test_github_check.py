@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from gis_builder.store import RepoOutcome, Store
-from gis_builder.store.records import IssueRef, Kind
+from gis_builder.store.issue_records import IssueRef, Kind
 
 from .crawl_world import open_github, quick, serving
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from msgspec.json import Decoder
 
-from gis_builder.crawling.github.batches import BatchSize, ask_sized
+from gis_builder.crawl_progress import Waiting
+from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.client import Client, CrawlStopped, RequestRefused, TooHeavy
-from gis_builder.crawling.github.queries import GraphQuery
-from gis_builder.crawling.github.tokens import Token
-from gis_builder.progress import Waiting
-from gis_builder.settings.crawl import CrawlSettings
+from gis_builder.crawling.github.fetch_batches import BatchSize, ask_sized
+from gis_builder.crawling.github.graphql_queries import GraphQuery
+from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store.decoding import Node
-from pairkit.app.errors import AuthError, BadReply, RateLimited, RemoteError
+from pairkit.base.errors import AuthError, BadReply, RateLimited, RemoteError
 from tests.support.github import FaultPlan, Options, Rule, serve
 
 from .crawl_world import quick

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from gis_builder.crawl_progress import Advanced, Finished
 from gis_builder.crawling.github import sweep as sweeping
-from gis_builder.crawling.github.batches import Crawl
+from gis_builder.crawling.github.fetch_batches import Crawl
 from gis_builder.crawling.github.negative_sample import number_order
-from gis_builder.progress import Advanced, Finished
 from gis_builder.store import Absence, RepoOutcome, RepoRow, Store
-from gis_builder.store.records import IssueRef, Kind
-from pairkit.app.errors import AuthError, ConfigError, RemoteError
+from gis_builder.store.issue_records import IssueRef, Kind
+from pairkit.base.errors import AuthError, ConfigError, RemoteError
 from tests.support.github import FaultPlan, Options, Rule, Server, serve
 
 from .conftest import issue, write_tracker

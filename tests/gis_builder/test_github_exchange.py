@@ -12,10 +12,10 @@ from contextlib import suppress
 import pytest
 
 from gis_builder.crawling.github import exchange
-from gis_builder.crawling.github.answers import AnswerKind, QueryAnswer
+from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.exchange import Exchange, Raw
-from gis_builder.crawling.github.tokens import Token
-from pairkit.system.address import read_address
+from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer
+from pairkit.base.system.address import read_address
 
 SECRET = "ghp_0123456789abcdef0123456789abcdef0123"
 LONG_S = 30.0  # far longer than a test takes

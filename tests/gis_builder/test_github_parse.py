@@ -8,8 +8,8 @@ from gis_builder.crawling.github.nodes import EventNode, FoundPull, IssueNode, N
 from gis_builder.crawling.github.parse import next_top_up, parse_issue, parse_pull, parse_thread
 from gis_builder.store import TopUp
 from gis_builder.store.decoding import Malformed, convert
-from gis_builder.store.records import Comment, Event, IssueRef
-from pairkit.app.errors import BadReply
+from gis_builder.store.issue_records import Comment, Event, IssueRef
+from pairkit.base.errors import BadReply
 
 HOME = {"nameWithOwner": "acme/rocket"}
 REF = IssueRef("acme/rocket", 4)

@@ -8,10 +8,10 @@ import pytest
 from graphql import GraphQLSchema, build_schema, parse, validate
 from graphql.utilities import find_breaking_changes
 
-from gis_builder.crawling.github.queries import INTROSPECTION, GraphQuery, Queries, Server
-from gis_builder.settings.crawl import CrawlSettings
+from gis_builder.crawling.github.graphql_queries import INTROSPECTION, GraphQuery, Queries, Server
+from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import CrawlTask, TopUp
-from gis_builder.store.records import IssueRef
+from gis_builder.store.issue_records import IssueRef
 from tests.support.github.graphql_api import SCHEMA_TEXT
 from tests.support.github.graphql_api import build_schema as build_own
 

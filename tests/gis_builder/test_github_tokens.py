@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from msgspec.json import Decoder
 
 from gis_builder.crawling.github import GitHub, find_tokens
+from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.client import Client
-from gis_builder.crawling.github.queries import GraphQuery
-from gis_builder.crawling.github.tokens import Token
+from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
-from pairkit.app.errors import AuthError, ConfigError, PairkitError
+from pairkit.base.errors import AuthError, ConfigError, PairkitError
 
 from .crawl_world import serving
 

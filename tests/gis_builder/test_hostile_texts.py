@@ -14,7 +14,7 @@ from gis_builder.detection.lexicon import PHRASES
 from gis_builder.detection.reading import read
 from gis_builder.detection.statements import MAX_CHARACTERS
 from gis_builder.pairing.text import clean
-from gis_builder.store.records import Thread, VerdictOutcome
+from gis_builder.store.issue_records import Thread, VerdictOutcome
 from tests.support.linear import assert_linear, repeated
 
 from .detect_threads import event, kind_of, ref, said, thread

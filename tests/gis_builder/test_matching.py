@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.pairing.dataset import make_rows
+from gis_builder.pairing.pair_folder import make_rows
 from gis_builder.pairing.sampler import Timeline, WantedGaps, mismatch, opening_times
-from gis_builder.store.records import DuplicateCluster, IssueRef, IssueText
+from gis_builder.store.issue_records import DuplicateCluster, IssueRef, IssueText
 from pairkit.similarity.measures import gap_auc
 
 from .pair_material import cluster, ref, text_of

@@ -12,8 +12,15 @@ import pytest
 from gis_builder.pairing.negatives import Negatives, make_negatives
 from gis_builder.pairing.positives import make_positives
 from gis_builder.pairing.split import Splits, split_issues
-from gis_builder.settings.pairs import PairSettings, SplitSettings
-from gis_builder.store.records import DuplicateCluster, Grounds, IssuePair, IssueRef, IssueText, Relation
+from gis_builder.settings.pair_settings import PairSettings, SplitSettings
+from gis_builder.store.issue_records import (
+    DuplicateCluster,
+    Grounds,
+    IssuePair,
+    IssueRef,
+    IssueText,
+    Relation,
+)
 
 from .pair_material import cluster, grounds, ref, texts_of, tracker
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import gis_builder
-from gis_builder.settings.strategies import Rank, strategy_of
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.progress import Progress
+from gis_builder.settings.negative_strategies import Rank, strategy_of
+from pairkit.base.cli.progress import Progress
+from pairkit.base.errors import ConfigError, DataError
 from tests.support.github import serve
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"

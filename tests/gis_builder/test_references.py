@@ -4,7 +4,7 @@ import pytest
 
 from gis_builder.pairing.markup import cut
 from gis_builder.pairing.references import find_references
-from gis_builder.store.records import IssueRef
+from gis_builder.store.issue_records import IssueRef
 
 
 def without(text: str) -> str:

@@ -1,5 +1,5 @@
 from gis_builder.store.decoding import convert
-from gis_builder.store.records import Event, Issue, IssueRef
+from gis_builder.store.issue_records import Event, Issue, IssueRef
 from gis_builder.trackers.rest_records import EventObject, IssueObject, event_record, issue_record, title_only
 
 ISSUE = {

@@ -13,9 +13,9 @@ import pytest
 from gis_builder.crawling.import_dump import import_dump
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
-from gis_builder.store.records import VerdictOutcome
+from gis_builder.store.issue_records import VerdictOutcome
 from gis_builder.trackers.saved import is_known
-from pairkit.app.errors import DataError
+from pairkit.base.errors import DataError
 from tests.support.linear import assert_linear, repeated
 
 from .conftest import closed, comment, event, issue, judge
@@ -131,7 +131,7 @@ def test_every_layout_gives_the_same_verdicts(
 
 
 def _thread(store: Store, number: int) -> Any:
-    from gis_builder.store.records import IssueRef
+    from gis_builder.store.issue_records import IssueRef
 
     return store.thread(IssueRef(HOME, number))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder.pairing.dataset import gis_card
+from gis_builder.pairing.pair_folder import gis_card
 from gis_builder.pairing.secrets import KINDS, scrub_secrets
 from tests.support.linear import assert_linear, repeated
 

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from gis_builder.pairing.positives import make_positives
 from gis_builder.pairing.split import BEYOND, Splits, _fill, split_issues, tie_similar
-from gis_builder.settings.pairs import PAPER_RATIO, PairSettings, SplitSettings
-from gis_builder.store.records import DuplicateCluster, IssuePair, IssueRef
-from pairkit.app.errors import ConfigError
+from gis_builder.settings.pair_settings import PAPER_RATIO, PairSettings, SplitSettings
+from gis_builder.store.issue_records import DuplicateCluster, IssuePair, IssueRef
+from pairkit.base.errors import ConfigError
 
 from .pair_material import cluster, ref, text_of, texts_of, tracker
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gis_builder.store import Absence, CrawlTask, Page, RepoOutcome, RepoRow, Store, TopUp, Usage
-from gis_builder.store.records import Comment, Event, Issue, IssueRef, Kind, Thread
-from pairkit.app.errors import ConfigError, DataError
+from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Kind, Thread
+from pairkit.base.errors import ConfigError, DataError
 
 from .detect_threads import thread
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.json import Decoder
 
 import gis_builder
-from gis_builder.pairing.build import check_out
+from gis_builder.pairing.build_pairs import check_out
 from gis_builder.pairing.ref_table import RefTable
 from gis_builder.store.decoding import (
     MAX_NUMBER,
@@ -26,10 +26,10 @@ from gis_builder.store.decoding import (
     convert,
     decode,
 )
-from gis_builder.store.records import IssueRef
+from gis_builder.store.issue_records import IssueRef
 from gis_builder.store.repos import read_repos
 from gis_builder.store.store import open_store, site_at, working_folder
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
 
 
 def write_run(out: Path, settings: dict[str, object], repos: list[str]) -> None:

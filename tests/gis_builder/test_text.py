@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gis_builder.pairing.templates import template_lines
 from gis_builder.pairing.text import clean, render, render_issues, unusable
-from gis_builder.settings.pairs import TextSettings
-from gis_builder.store.records import DuplicateCluster, Issue, IssueRef
+from gis_builder.settings.pair_settings import TextSettings
+from gis_builder.store.issue_records import DuplicateCluster, Issue, IssueRef
 from tests.support.linear import assert_linear, repeated
 
 REPO = "o/n"

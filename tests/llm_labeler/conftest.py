@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.answer_store import AnswerStore
 
 
 @pytest.fixture

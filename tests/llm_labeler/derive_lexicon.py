@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from llm_labeler.clients.wordnet.lexicon import Pos, lemmas
-from llm_labeler.clients.wordnet.sentence import word_set
 from llm_labeler.clients.wordnet.substitutions import PhraseTable, read_table
+from llm_labeler.clients.wordnet.tagged_sentence import word_set
+from llm_labeler.clients.wordnet.wordnet_lexicon import Pos, lemmas
 
 DEBIAN = Path("/usr/share/wordnet")
 DOMINANT = 0.75  # share of a word's occurrences, one more of another sense imagined

@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from llm_labeler.clients.server import ServerProvider
+from llm_labeler.clients.llm_server import ServerProvider
 from llm_labeler.records import Ask, AskKey, CallFailed, LlmReply, Message, content_hash
 from llm_labeler.settings import LlmSettings
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import Budget
 from llm_labeler.dispatch.workers import AskOutcome, ask_all
 from llm_labeler.records import (
@@ -25,7 +25,7 @@ from llm_labeler.records import (
     content_hash,
 )
 from llm_labeler.settings import BreakerSettings, BudgetSettings
-from pairkit.app.progress import Progress
+from pairkit.base.cli.progress import Progress
 
 T = TypeVar("T")
 

@@ -18,10 +18,10 @@ import llm_labeler
 from llm_labeler import api
 from llm_labeler.clients.function import is_async
 from llm_labeler.runs.arguments import read_arguments
-from pairkit.app import progress as shown
-from pairkit.app.errors import ConfigError
-from pairkit.app.flag import setting_keys
-from pairkit.dataset.reader import read_pairs
+from pairkit.base.cli import progress as shown
+from pairkit.base.cli.flag import setting_keys
+from pairkit.base.errors import ConfigError
+from pairkit.dataset.reading.reader import read_pairs
 from tests.contract.label_command import tree
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water.", "My aunt walks slowly at night."]

@@ -12,16 +12,16 @@ import pytest
 
 import llm_labeler
 from llm_labeler.clients.llms import build
-from llm_labeler.dispatch.answers import AnswerStore, SubmittedBatch
+from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch
 from llm_labeler.records import CallFailed, Text, TokenUsage
 from llm_labeler.runs.label import check_aggregation_can_work
-from llm_labeler.runs.plan import estimate
+from llm_labeler.runs.label_folder import RunRecord
+from llm_labeler.runs.label_plan import estimate
 from llm_labeler.runs.prompts import Template
-from llm_labeler.runs.run_folder import RunRecord
 from llm_labeler.settings import LabelSettings, LlmSettings
-from pairkit.app.errors import ConfigError, DataError, RemoteError
-from pairkit.openai_api.channel import Channel
-from pairkit.openai_api.refusals import NoAnswer
+from pairkit.base.errors import ConfigError, DataError, RemoteError
+from pairkit.base.openai_api.channel import Channel
+from pairkit.base.openai_api.refusals import NoAnswer
 from tests.llm_labeler.scripted_provider import answers_in
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water."]

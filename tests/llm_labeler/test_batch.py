@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from llm_labeler.dispatch.answers import AnswerStore, SubmittedBatch
+from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch
 from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.budget import Budget
 from llm_labeler.dispatch.openai_batches import OpenAiBatches, read_lines, read_results
 from llm_labeler.dispatch.workers import AskOutcome
 from llm_labeler.records import Ask, Message, TokenUsage
 from llm_labeler.settings import BudgetSettings
-from pairkit.app.errors import AuthError, BadReply, ConfigError, RemoteError
-from pairkit.openai_api.channel import Channel
-from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall
+from pairkit.base.errors import AuthError, BadReply, ConfigError, RemoteError
+from pairkit.base.openai_api.channel import Channel
+from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from tests.llm_labeler.llm_server import KEY, an_ask, provider, run
 from tests.llm_labeler.scripted_provider import answers_in
 from tests.support.llm import Faults, Options, serve
@@ -336,7 +336,7 @@ def test_uploads_are_retried(times: int, store: AnswerStore, monkeypatch: pytest
         return await plain(*args, **kwargs)
 
     monkeypatch.setattr(Channel, "upload", overloaded)
-    monkeypatch.setattr("pairkit.openai_api.refusals.BACKOFF_S", 0.001)
+    monkeypatch.setattr("pairkit.base.openai_api.refusals.BACKOFF_S", 0.001)
     with serve() as server:
         if times == 100:
             with pytest.raises(RemoteError, match="can't reach the Batch API"):

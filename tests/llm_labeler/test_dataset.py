@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.dataset.card import write
-from llm_labeler.dataset.splits import DatasetRows, DatasetSplits
+from llm_labeler.dataset.label_card import write
+from llm_labeler.dataset.label_splits import DatasetRows, DatasetSplits
 from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Text
+from llm_labeler.runs.label_folder import RunRecord, check_out
 from llm_labeler.runs.prompts import Template
-from llm_labeler.runs.run_folder import RunRecord, check_out
 from llm_labeler.settings import LabelSettings
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
 
 SETTINGS = LabelSettings(llms=("chatgpt", "llama"))
 PARAMETERS = {"llama": '{"temperature": 0.7}', "chatgpt": "{}"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.records import Ask, CallFailed, LlmReply, StoredAnswer
 from tests import forked
 

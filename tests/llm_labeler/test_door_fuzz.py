@@ -12,11 +12,11 @@ import pytest
 
 from benchmarks.mutated import mutated
 from llm_labeler.clients.chat_completions import models_of, read_body, reply_of
-from llm_labeler.dispatch.answers import SubmittedBatch
+from llm_labeler.dispatch.answer_store import SubmittedBatch
 from llm_labeler.dispatch.openai_batches import _batch_status, _decoded, _listed, read_lines, read_results
 from llm_labeler.records import CallFailed, LlmReply, TokenUsage
-from pairkit.app.errors import BadReply
-from pairkit.openai_api.refusals import Refusal, RefusedCall
+from pairkit.base.errors import BadReply
+from pairkit.base.openai_api.refusals import Refusal, RefusedCall
 from tests.llm_labeler.llm_server import an_ask, provider, run
 
 DEEP: Any = "deep"

@@ -13,8 +13,8 @@ import pytest
 
 import llm_labeler
 from llm_labeler.records import CallFailed
-from pairkit.app.errors import ConfigError, DataError, RemoteError
-from pairkit.dataset.reader import read_pairs
+from pairkit.base.errors import ConfigError, DataError, RemoteError
+from pairkit.dataset.reading.reader import read_pairs
 from tests.support.llm import Faults, Options, serve
 
 PAIRS = [

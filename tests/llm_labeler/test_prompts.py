@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_labeler.records import POLARITIES, Text
+from llm_labeler.runs.label_folder import RUN_FILE, TEXTS_FILE, RunRecord, load_run, save_run
 from llm_labeler.runs.prompts import Template, load_template
-from llm_labeler.runs.run_folder import RUN_FILE, TEXTS_FILE, RunRecord, load_run, save_run
-from llm_labeler.runs.tasks import GenerationTask
+from llm_labeler.runs.questions_and_votes import GenerationTask
 from llm_labeler.settings import LabelSettings, PromptSettings
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
 
 BOTH = POLARITIES
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from llm_labeler.records import CallFailed
-from pairkit.app.errors import AuthError, ConfigError, PairkitError, RemoteError
+from pairkit.base.errors import AuthError, ConfigError, PairkitError, RemoteError
 from tests.llm_labeler.llm_server import KEY, check, http, playing_back, provider, reply_of
 from tests.support.llm import FaultKind, Faults, Options, serve
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from llm_labeler.clients.llm_server import ServerProvider
 from llm_labeler.clients.llms import build
-from llm_labeler.clients.server import ServerProvider
 from llm_labeler.records import Ask, CallFailed, Message, Provider, TokenUsage
 from llm_labeler.settings import LlmSettings
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 from tests.llm_labeler.llm_server import (
     ENVIRON,
     KEY,
@@ -237,7 +237,7 @@ def test_each_provider_has_its_own_address_and_key(kind: str, url: str, variable
 def test_anthropics_endpoint_has_no_list_of_models_and_takes_no_schema(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("llm_labeler.clients.server.ANTHROPIC_HOST", "127.0.0.1")
+    monkeypatch.setattr("llm_labeler.clients.llm_server.ANTHROPIC_HOST", "127.0.0.1")
     with serve() as server:
         check(provider(server.base_url, kind="anthropic"))
         assert server.requests == []

@@ -6,7 +6,9 @@ from importlib import resources
 
 import pytest
 
-from llm_labeler.clients.wordnet.lexicon import (
+from llm_labeler.clients.wordnet.substitutions import PhraseTable, parse, read_table
+from llm_labeler.clients.wordnet.tagged_sentence import Edit, TaggedSentence
+from llm_labeler.clients.wordnet.wordnet_lexicon import (
     antonyms,
     degree,
     inflected_verb,
@@ -17,8 +19,6 @@ from llm_labeler.clients.wordnet.lexicon import (
     synonyms,
     with_article_for,
 )
-from llm_labeler.clients.wordnet.sentence import Edit, TaggedSentence
-from llm_labeler.clients.wordnet.substitutions import PhraseTable, parse, read_table
 from tests.llm_labeler.derive_lexicon import DEBIAN, derive
 
 # The lexicon

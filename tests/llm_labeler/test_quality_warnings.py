@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from llm_labeler.dataset.card import label_card
+from llm_labeler.dataset.label_card import label_card
 from llm_labeler.records import Polarity, Proposal
 from llm_labeler.runs.assemble import QualityWarnings
 from llm_labeler.settings import LabelSettings

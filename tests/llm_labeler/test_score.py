@@ -9,7 +9,7 @@ import pytest
 from llm_labeler.judging.scoring import ScoreReport, ScoreRow, score_candidates
 from llm_labeler.records import content_hash
 from llm_labeler.settings import EnsembleSettings
-from pairkit.app.errors import DataError
+from pairkit.base.errors import DataError
 
 SETTINGS = EnsembleSettings(min_confidence=0.5)
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}

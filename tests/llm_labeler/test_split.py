@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.dataset import card
-from llm_labeler.dataset import splits as _split
-from llm_labeler.dataset.card import write
-from llm_labeler.dataset.splits import DatasetRows, DatasetSplits, normalised
+from llm_labeler.dataset import label_card as card
+from llm_labeler.dataset import label_splits as _split
+from llm_labeler.dataset.label_card import write
+from llm_labeler.dataset.label_splits import DatasetRows, DatasetSplits, normalised
 from llm_labeler.records import POLARITIES, Candidate, JudgeVote, LabelledPair, Text
 from llm_labeler.settings import TextSplitSettings
-from pairkit.app.errors import ConfigError
-from pairkit.dataset.reader import read_rows
+from pairkit.base.errors import ConfigError
+from pairkit.dataset.reading.reader import read_rows
 from pairkit.dataset.records import SPLITS
 from tests.llm_labeler.test_dataset import record
 

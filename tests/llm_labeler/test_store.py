@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.dispatch.answers import AnswerStore, SubmittedBatch
+from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch
 from llm_labeler.dispatch.budget import Spending
 from llm_labeler.records import Ask, AskKey, Failure, LlmReply, StoredAnswer, TokenUsage
-from pairkit.app.errors import DataError
+from pairkit.base.errors import DataError
 
 KEY = AskKey("t1", "chatgpt", "positive", "p1", "q1")
 

@@ -15,13 +15,13 @@ from llm_labeler.parsing.filters import reject_hard_negative, reject_query
 from llm_labeler.records import CHANGES, Ask, AskKey, Item, Message
 from llm_labeler.runs.arguments import read_arguments
 from llm_labeler.runs.label import prepare
+from llm_labeler.runs.label_folder import load_run
 from llm_labeler.runs.prompts import MAX_CHARACTERS, MAX_EXAMPLES, Template, load_template, read_examples
-from llm_labeler.runs.run_folder import load_run
-from llm_labeler.runs.tasks import GenerationTask
+from llm_labeler.runs.questions_and_votes import GenerationTask
 from llm_labeler.settings import FilterSettings, LlmSettings, PromptSettings
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.flag import setting_keys
-from pairkit.dataset.reader import read_pairs, read_rows
+from pairkit.base.cli.flag import setting_keys
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.reading.reader import read_pairs, read_rows
 from tests.support.llm import serve
 
 SENTENCES = [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.clients.wordnet.queries import queries
+from llm_labeler.clients.wordnet.question_rules import queries
 
 CASES = [
     ("Blue knee fever is a rare disorder that begins at sea.", "What is blue knee fever?"),

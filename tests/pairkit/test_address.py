@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from urllib3.util import parse_url
 
-from pairkit.app.errors import BadReply, ConfigError
-from pairkit.system.address import Address, Origin, is_path, origin_of, read_address
+from pairkit.base.errors import BadReply, ConfigError
+from pairkit.base.system.address import Address, Origin, is_path, origin_of, read_address
 
 ROOT = "https://api.example"
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pairkit.app.errors import ConfigError, DataError, RemoteError
-from pairkit.system.cluster import Cluster, WorkerLost, address_of, joined
+from pairkit.base.errors import ConfigError, DataError, RemoteError
+from pairkit.base.system.cluster import Cluster, WorkerLost, address_of, joined
 
 
 def test_engine_and_address() -> None:

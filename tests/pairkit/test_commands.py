@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pytest
 from typer.testing import CliRunner
 
-from pairkit.app.commands import add_command, application, log_to_stderr, with_input_flags
-from pairkit.app.errors import ConfigError
-from pairkit.app.flag import INPUT, PYTHON_ONLY, Flag, columns_given, mapping
-from pairkit.app.interface import shell
-from pairkit.app.settings import Settings
+from pairkit.base.cli.commands import add_command, application, log_to_stderr, with_input_flags
+from pairkit.base.cli.flag import INPUT, PYTHON_ONLY, Flag, columns_given, mapping
+from pairkit.base.errors import ConfigError
+from pairkit.base.interface import shell
+from pairkit.base.settings import Settings
 
 if TYPE_CHECKING:
     from somewhere import Heavy  # type: ignore[import-not-found] # only type checkers load it
@@ -179,7 +179,7 @@ def test_verbose_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     monkeypatch.setattr(logger, "level", logging.NOTSET)
     log_to_stderr("pairkit")
     log_to_stderr("pairkit")
-    logging.getLogger("pairkit.dataset.reader").info("a\x1b[31m line")
+    logging.getLogger("pairkit.dataset.reading.reader").info("a\x1b[31m line")
     logging.getLogger("somebody.elses").info("their own")
     assert capsys.readouterr().err == "a\ufffd[31m line\n"
     logger.setLevel(logging.NOTSET)

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from pairkit.app.errors import ConfigError
-from pairkit.app.settings import Settings, load_settings, merge
+from pairkit.base.errors import ConfigError
+from pairkit.base.settings import Settings, load_settings, merge
 
 
 class Inner(Settings):

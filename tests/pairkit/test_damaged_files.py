@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit.app.errors import PairkitError
-from pairkit.dataset.reader import read_pairs, read_rows
-from pairkit.dataset.tables import read_table, table_rows
+from pairkit.base.errors import PairkitError
+from pairkit.dataset.reading.reader import read_pairs, read_rows
+from pairkit.dataset.reading.tables import read_table, table_rows
 
 FRAME = pl.DataFrame(
     {

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.system import database
-from pairkit.system.database import Schema, connect, database_errors, open_database, prepare
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system import database
+from pairkit.base.system.database import Schema, connect, database_errors, open_database, prepare
 
 SCHEMA = Schema("toy store", 0x544F5931, 2, "CREATE TABLE toys (name TEXT);")
 

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from pairkit.app import extras, terminal
-from pairkit.app.errors import ConfigError
-from pairkit.app.extras import needed_for
+from pairkit.base import extras
+from pairkit.base.cli import terminal
+from pairkit.base.errors import ConfigError
+from pairkit.base.extras import needed_for
 
 
 def lacking(name: str) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.system.files import (
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.files import (
     check_free,
     open_own,
     sha256,
@@ -79,7 +79,7 @@ def test_killed_writer_keeps_the_old_folder(tmp_path: Path) -> None:
     with whole_folder(out) as partial:
         (partial / "a").write_text("1")
     program = (
-        "import sys, time; from pathlib import Path; from pairkit.system.files import whole_folder\n"
+        "import sys, time; from pathlib import Path; from pairkit.base.system.files import whole_folder\n"
         "with whole_folder(Path(sys.argv[1])) as p:\n"
         "    (p / 'b').write_text('2'); print('ready', flush=True); time.sleep(60)\n"
     )

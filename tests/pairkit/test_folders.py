@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.app.errors import ConfigError
-from pairkit.system.folders import (
+from pairkit.base.errors import ConfigError
+from pairkit.base.system.folders import (
     check_apart,
     check_place,
     differing,

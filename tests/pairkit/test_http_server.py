@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from pairkit.app.errors import ConfigError
-from pairkit.system.http_server import LOOPBACK, HttpServer, bound
+from pairkit.base.errors import ConfigError
+from pairkit.base.system.http_server import LOOPBACK, HttpServer, bound
 
 
 def get(port: int) -> tuple[int, bytes, dict[str, str]]:

@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pairkit.app.errors import DataError
-from pairkit.dataset.reader import read_pairs, read_rows, split_names
+from pairkit.base.errors import DataError
+from pairkit.dataset.reading.reader import read_pairs, read_rows, split_names
 
 ROWS = [
     {"sentence1": "a plane", "sentence2": "an aeroplane", "score": 4.5},

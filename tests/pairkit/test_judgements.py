@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import pairkit
-from pairkit.app.errors import DataError
+from pairkit.base.errors import DataError
 from pairkit.dataset.judgements import (
     AnsweredError,
     JudgedPair,

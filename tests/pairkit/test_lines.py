@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.app.errors import DataError
-from pairkit.dataset.tables import read_table
-from pairkit.system import lines
-from pairkit.system.lines import read_lines, read_objects, read_text, read_text_lines, read_whole
+from pairkit.base.errors import DataError
+from pairkit.base.system import text_lines as lines
+from pairkit.base.system.text_lines import read_lines, read_objects, read_text, read_text_lines, read_whole
+from pairkit.dataset.reading.tables import read_table
 from tests.pairkit.peak import peak_mib
 
 MIB = 1 << 20
@@ -59,7 +59,7 @@ def test_lines_before_damage_are_read(tmp_path: Path) -> None:
 def test_long_lines_take_bounded_memory(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     _ = bomb(path, b"\0", 128) if name == "zeros.gz" else one_line(path, 32)
-    imports = "from pairkit.system.lines import read_lines"
+    imports = "from pairkit.base.system.text_lines import read_lines"
     says, mib = peak_mib(imports, "any(0 for _ in read_lines(Path(sys.argv[1])))", path)
     assert f"{name}:1: has a line of more than 16 MiB" in says
     assert mib < 48

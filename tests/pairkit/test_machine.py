@@ -5,7 +5,7 @@ import os
 import pytest
 import torch
 
-from pairkit.system.machine import cores, is_out_of_memory, peak_rss_mb
+from pairkit.base.system.machine import cores, is_out_of_memory, peak_rss_mb
 
 
 def test_out_of_memory_error_of_torch() -> None:

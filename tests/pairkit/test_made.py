@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import pairkit
 from pairkit.__main__ import application
-from pairkit.app import terminal
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.cli import terminal
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.records import PairDataset
 
 APP = application()
@@ -95,7 +95,7 @@ def test_write_rows_in_memory(home: Path) -> None:
 
 def test_commands(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "can_run", lambda _: True)  # also without the packages for training
-    monkeypatch.setattr("pairkit.dataset.made.FEW_ROWS", 1)
+    monkeypatch.setattr("pairkit.dataset.making.made.FEW_ROWS", 1)
     run = CliRunner()
     done = run.invoke(APP, ["split", "train.tsv", "--split-sizes", "2,1,1", "--out", "divided"])
     assert done.exit_code == 0, done.exception

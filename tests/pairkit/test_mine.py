@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 import pairkit
 from pairkit.__main__ import application
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.mining.documents import (
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.extracting.document_sources import read_documents
+from pairkit.extracting.documents import (
     Block,
     html_blocks,
     markdown_blocks,
@@ -23,7 +24,6 @@ from pairkit.mining.documents import (
     plain_blocks,
     sentences,
 )
-from pairkit.mining.sources import read_documents
 from tests.support.linear import assert_linear, repeated
 
 APP = application()

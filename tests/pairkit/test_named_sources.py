@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit.app.errors import ConfigError
-from pairkit.dataset.named_sources import named_sources, named_words
+from pairkit.base.errors import ConfigError
+from pairkit.dataset.reading.named_sources import named_sources, named_words
 
 ROWS = [{"text1": "a", "text2": "b", "label": 1}]
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairkit import audit
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.dataset.negatives import lists_of_negatives, negative_columns
-from pairkit.dataset.reader import read_pairs, read_rows
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.negative_columns import lists_of_negatives, negative_columns
+from pairkit.dataset.reading.reader import read_pairs, read_rows
 
 WIDE = [
     {"anchor": "a", "positive": "b", "negative_1": "c", "negative_2": "d", "negative_3": "e"},

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from pairkit.app.errors import BadReply, ConfigError
-from pairkit.openai_api.channel import MOST_BYTES, Channel, ServerConnection, run_anywhere, trusted
-from pairkit.openai_api.credentials import Key, Masking
-from pairkit.openai_api.refusals import NoAnswer, RefusedCall
-from pairkit.openai_api.sdk import MAX_BYTES_HEADER, ExchangeFailed, GuardedClient
-from pairkit.system.address import read_address
+from pairkit.base.errors import BadReply, ConfigError
+from pairkit.base.openai_api.channel import MOST_BYTES, Channel, ServerConnection, run_anywhere, trusted
+from pairkit.base.openai_api.credentials import Key, Masking
+from pairkit.base.openai_api.refusals import NoAnswer, RefusedCall
+from pairkit.base.openai_api.sdk import MAX_BYTES_HEADER, ExchangeFailed, GuardedClient
+from pairkit.base.system.address import read_address
 from tests.pairkit.exchange_server import Answer, serving, whole
 
 KEY = Key("sk-secret/0123456789", "MINE")
@@ -85,7 +85,7 @@ def test_headers_and_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {line.partition(":")[0] for line in head.split("\r\n")[1:] if line}
     assert names == {"host", "accept", "accept-encoding", "authorization", "user-agent"}
     assert "authorization" not in sent({}, key=None)
-    monkeypatch.setattr("pairkit.openai_api.credentials.OPENAI_HOST", "127.0.0.1")
+    monkeypatch.setattr("pairkit.base.openai_api.credentials.OPENAI_HOST", "127.0.0.1")
     head = sent(ENVIRON)
     assert all(word in head for word in ("org-secret", "project-secret"))
     assert "sk-admin-secret" not in head
@@ -149,7 +149,7 @@ def test_the_client_sends_only_to_its_address() -> None:
 
 
 def test_lazy_import() -> None:
-    program = "import sys, pairkit.openai_api.channel; print(*sys.modules)"
+    program = "import sys, pairkit.base.openai_api.channel; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not {"httpx2", "openai"} & {*found.stdout.split()}
 

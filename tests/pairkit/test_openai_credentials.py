@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.app.errors import ConfigError
-from pairkit.openai_api.credentials import (
+from pairkit.base.errors import ConfigError
+from pairkit.base.openai_api.credentials import (
     Key,
     Masking,
     find_key,

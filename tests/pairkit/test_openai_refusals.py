@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.openai_api.refusals import NoAnswer, Refusal, RefusedCall, patiently, retry_after_s
+from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall, patiently, retry_after_s
 
 
 def about(refusal: Refusal) -> str:

@@ -10,12 +10,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pairkit
-from pairkit.dataset import parts
-from pairkit.dataset.audit import audit_pairs
-from pairkit.dataset.bad_rows import by_reason, joined
+from pairkit.dataset.checking.audit import audit_pairs
 from pairkit.dataset.labels import AS_FOUND, LabelRules, label_rules
-from pairkit.dataset.reader import read_frames, read_pairs
-from pairkit.dataset.tables import read_table
+from pairkit.dataset.reading import parts
+from pairkit.dataset.reading.bad_rows import by_reason, joined
+from pairkit.dataset.reading.reader import read_frames, read_pairs
+from pairkit.dataset.reading.tables import read_table
 
 TEXTS = ["", " ", "one two three four", "one two three four five", "six seven eight", "nine"]
 SCHEMA = {

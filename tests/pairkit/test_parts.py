@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.dataset.parts import files_of, parts_of
-from pairkit.dataset.reader import read_pairs, read_rows, split_names
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.reading.parts import files_of, parts_of
+from pairkit.dataset.reading.reader import read_pairs, read_rows, split_names
 
 ROWS = "text1,text2,label\n{0},b,1\nc,d,0\n"
 

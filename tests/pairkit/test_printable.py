@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.app.printable import holds_no_text, inert, normalize, one_line, printable, without_apostrophes
+from pairkit.base.printable import holds_no_text, inert, normalize, one_line, printable, without_apostrophes
 from tests.support.linear import assert_linear, repeated
 
 

@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from pairkit.app import progress as module
-from pairkit.app.progress import Display, Progress, duration, stage
+from pairkit.base.cli import progress as module
+from pairkit.base.cli.progress import Display, Progress, duration, stage
 
 
 class Clock:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.system.records_on_disk import RecordsOnDisk, Scratch, scratch_file
+from pairkit.base.system.records_on_disk import RecordsOnDisk, Scratch, scratch_file
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from pairkit.__main__ import application
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.result_table import escape
+from pairkit.base.cli.result_table import escape
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.records import PairDataset
 from pairkit.reports import Report, make_report
 from pairkit.reports.counts import ReportRows, choose_samples, collect_rows, count, drop_reasons
-from pairkit.reports.report import link
+from pairkit.reports.dataset_report import link
 
 APP = application()
 HOSTILE = (

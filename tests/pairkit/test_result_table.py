@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from pairkit.app.result_table import ResultTable
-from pairkit.app.terminal import out
+from pairkit.base.cli.result_table import ResultTable
+from pairkit.base.cli.terminal import out
 
 
 def drawn(table: ResultTable, width: int) -> list[str]:

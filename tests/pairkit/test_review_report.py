@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import pairkit
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.judgements import JudgedPair, ReviewJudgement, ReviewSettings, ReviewStore
 from pairkit.reviews.agreement import cohen_kappa, wilson
-from pairkit.reviews.report import is_right, make_review_report
+from pairkit.reviews.review_report import is_right, make_review_report
 
 SETTINGS = ReviewSettings(
     dataset="d", digest="x", pairs=100, label_kind="binary", top=1, asked="labels", question="Same?"

@@ -9,8 +9,15 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.reviews.sample import ReviewOptions, dataset_digest, draw_sample, facts_of, origin_of, pair_id
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.reviews.review_sample import (
+    ReviewOptions,
+    dataset_digest,
+    draw_sample,
+    facts_of,
+    origin_of,
+    pair_id,
+)
 from tests.pairkit.review_material import Reviewer, rows, text_in
 
 

@@ -17,11 +17,11 @@ import requests
 
 import pairkit
 from pairkit.__main__ import application
-from pairkit.app.errors import ConfigError
-from pairkit.app.printable import printable
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import printable
 from pairkit.dataset.judgements import Person
 from pairkit.reviews import Review, ReviewServer
-from pairkit.reviews.server import MOST_BYTES, authenticated_person
+from pairkit.reviews.review_server import MOST_BYTES, authenticated_person
 from tests.pairkit.review_material import HOSTILE, Reviewer, judge_all, rows, text_in
 
 

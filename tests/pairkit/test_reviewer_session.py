@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit.app.printable import printable
+from pairkit.base.printable import printable
 from pairkit.dataset.judgements import AnsweredError, JudgedPair, ReviewSettings, ReviewStore
-from pairkit.reviews.server import NotAskedError, ReviewerSession, SentJudgement, pairs_of, shown_pair
+from pairkit.reviews.review_server import NotAskedError, ReviewerSession, SentJudgement, pairs_of, shown_pair
 
 NUMBER = 6
 SETTINGS = ReviewSettings(

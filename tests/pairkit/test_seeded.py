@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.reviews.sample import judges_agree
-from pairkit.system.seeded import drawn, in_proportion, in_turns, keyed_hash
+from pairkit.base.system.seeded import drawn, in_proportion, in_turns, keyed_hash
+from pairkit.reviews.review_sample import judges_agree
 
 
 def test_keyed_hash() -> None:

@@ -4,9 +4,9 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
+from pairkit.dataset.checking.show import pick_pair
 from pairkit.dataset.records import PairDataset
-from pairkit.dataset.show import pick_pair
 
 EVIDENCE = {"kind": "closer_comment", "url": "https://github.com/a/b/issues/1", "who": "eve"}
 ROWS = pl.DataFrame(

@@ -7,7 +7,7 @@ import pytest
 
 import pairkit
 import pairkit.api
-from pairkit.app.startup import lazy_names, start
+from pairkit.base.cli.startup import lazy_names, start
 
 PACKAGES = ("pairkit", "gis_builder", "llm_labeler", "aoe_train")
 HEAVY = {"typer", "rich", "polars", "pydantic", "numpy", "torch", "openai"}

@@ -14,11 +14,11 @@ import pytest
 from aoe_train.encoding.source import open_source
 from aoe_train.searching.text_rows import read_rows as read_index_rows
 from llm_labeler.dataset.texts import read_values
-from pairkit.app.errors import DataError
-from pairkit.dataset import table_limits
+from pairkit.base.errors import DataError
 from pairkit.dataset.labels import label_rules
-from pairkit.dataset.reader import read_pairs, read_rows
-from pairkit.dataset.tables import read_table, table_rows
+from pairkit.dataset.reading import table_limits
+from pairkit.dataset.reading.reader import read_pairs, read_rows
+from pairkit.dataset.reading.tables import read_table, table_rows
 
 HEAD = "text1,text2,label\n"
 ROWS = [("Grüße, Bob", "Hallo", 1), ("A dog", "A cat", 0)]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.app import terminal
-from pairkit.app.errors import (
+from pairkit.base.cli import terminal
+from pairkit.base.errors import (
     AuthError,
     BadReply,
     ConfigError,
@@ -42,8 +42,8 @@ def test_errors_and_exit_codes(error: BaseException, code: int, capsys: pytest.C
 
 COMMAND = """
 import sys, typer
-from pairkit.app.commands import Commands
-from pairkit.app.terminal import out, run
+from pairkit.base.cli.commands import Commands
+from pairkit.base.cli.terminal import out, run
 app = typer.Typer(cls=Commands)
 @app.callback()
 def root(): pass
@@ -89,7 +89,7 @@ def test_exit_codes_if_the_error_cannot_be_printed(stderr: str, code: int) -> No
         if not Path(stderr).exists():
             pytest.skip(f"needs {stderr}")
         writer = os.open(stderr, os.O_WRONLY)
-    body = "from pairkit.app.errors import DataError; raise DataError('x')"
+    body = "from pairkit.base.errors import DataError; raise DataError('x')"
     command = [sys.executable, "-c", COMMAND.format(body=body), "go"]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=writer, check=False)
     os.close(writer)

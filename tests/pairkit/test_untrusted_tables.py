@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pairkit.app.errors import DataError
-from pairkit.dataset import table_limits, tables
-from pairkit.dataset.parquet_batches import ParquetBatches
-from pairkit.dataset.reader import read_pairs
-from pairkit.dataset.table_limits import check_parquet
-from pairkit.dataset.tables import read_table
+from pairkit.base.errors import DataError
+from pairkit.dataset.reading import table_limits, tables
+from pairkit.dataset.reading.parquet_batches import ParquetBatches
+from pairkit.dataset.reading.reader import read_pairs
+from pairkit.dataset.reading.table_limits import check_parquet
+from pairkit.dataset.reading.tables import read_table
 from tests.pairkit.peak import peak_mib
 
 FRAME = pl.DataFrame(
@@ -76,7 +76,7 @@ def test_memory_for_a_small_file_of_many_rows(tmp_path: Path) -> None:
         for _ in range(3):
             writer.write_table(rows)
     assert path.stat().st_size < 300_000
-    imports = "import pyarrow.parquet\nfrom pairkit.dataset.tables import read_table"
+    imports = "import pyarrow.parquet\nfrom pairkit.dataset.reading.tables import read_table"
     says, mib = peak_mib(imports, "read_table(Path(sys.argv[1]))", path)
     assert "has more than 4,194,304 values" in says
     assert mib < 80  # 1.2 GB decompressed
@@ -94,7 +94,7 @@ def test_memory_for_a_repeated_long_text(tmp_path: Path, name: str, nested: bool
     else:
         with pa.ipc.new_stream(path, rows.schema) as writer:
             writer.write_table(rows)
-    imports = "import pyarrow.parquet\nfrom pairkit.dataset.tables import read_table"
+    imports = "import pyarrow.parquet\nfrom pairkit.dataset.reading.tables import read_table"
     says, mib = peak_mib(imports, "read_table(Path(sys.argv[1]))", path)
     assert "one is in too many rows" in says
     assert mib < 100  # 4 GB decompressed

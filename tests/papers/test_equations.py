@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from aoe_train.objectives.contrastive import contrastive_loss
+from aoe_train.objectives.labelled_pairs import cosine, unit
 from aoe_train.objectives.objective import Objective
-from aoe_train.objectives.pairs import cosine, unit
-from aoe_train.objectives.ranking import angle_reference, ranking_loss
-from aoe_train.objectives.settings import ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.objective_settings import ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
 
 PAGE = (Path(__file__).parents[2] / "papers" / "equations.md").read_text(encoding="utf-8")
 TAU = 0.05

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import aoe_train
-from aoe_train.settings.training import TrainSettings
+from aoe_train.settings.train_settings import TrainSettings
 from papers.methods.bilstm import write_bilstm
 from papers.reproduce.plan import Folders, Run, plan
 from papers.reproduce.recipe import Scale, read_recipe, recipe_names

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from aoe_train.evaluation.embedders.embedder import Embedder, EmbedderWrapper, in_batches
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.progress import Display, Listener, Progress
-from pairkit.app.terminal import say
-from pairkit.system.database import Schema, database_errors, open_database, transaction
+from pairkit.base.cli.progress import Display, Listener, Progress
+from pairkit.base.cli.terminal import say
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.database import Schema, database_errors, open_database, transaction
 
 _SCHEMA = Schema(
     "cache of vectors",

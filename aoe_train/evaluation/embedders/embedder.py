@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from aoe_train.model.model_folder import versions
 from aoe_train.model.quantization import Quantize, bytes_of, checked_dim, quantized, restored, value_ranges
-from aoe_train.model.run_folder import versions
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.settings.prompts import NamedPrompts, written_out
-from aoe_train.settings.training import Similarity
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.printable import one_line
+from aoe_train.settings.prompt_settings import NamedPrompts, written_out
+from aoe_train.settings.train_settings import Similarity
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 from pairkit.similarity.terms import terms
 
 if TYPE_CHECKING:

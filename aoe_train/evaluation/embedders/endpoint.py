@@ -11,9 +11,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aoe_train.evaluation.embedders.embedder import Endpoint, in_batches
-from aoe_train.settings.prompts import NamedPrompts, written_out
-from aoe_train.settings.training import Similarity
-from pairkit.app.errors import (
+from aoe_train.settings.prompt_settings import NamedPrompts, written_out
+from aoe_train.settings.train_settings import Similarity
+from pairkit.base.errors import (
     AuthError,
     BadReply,
     ConfigError,
@@ -22,11 +22,11 @@ from pairkit.app.errors import (
     RateLimited,
     RemoteError,
 )
-from pairkit.app.printable import one_line
-from pairkit.openai_api.channel import Channel, ServerConnection, run_anywhere
-from pairkit.openai_api.credentials import Key, find_key, key_variable
-from pairkit.openai_api.refusals import NoAnswer, RefusedCall, patiently
-from pairkit.system.address import read_address
+from pairkit.base.openai_api.channel import Channel, ServerConnection, run_anywhere
+from pairkit.base.openai_api.credentials import Key, find_key, key_variable
+from pairkit.base.openai_api.refusals import NoAnswer, RefusedCall, patiently
+from pairkit.base.printable import one_line
+from pairkit.base.system.address import read_address
 
 _TEXTS, _CHARACTERS = 128, 200_000  # per request; a longer text has its own request
 _MAX_DIM = 65_536

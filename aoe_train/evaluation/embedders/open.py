@@ -13,14 +13,14 @@ from aoe_train.evaluation.embedders.embedder import (
     FunctionEmbedder,
     LocalEmbedder,
 )
-from aoe_train.model.run_folder import cache_dir
-from pairkit.app.errors import ConfigError
-from pairkit.app.progress import Listener
-from pairkit.app.terminal import say
+from aoe_train.model.model_folder import cache_dir
+from pairkit.base.cli.progress import Listener
+from pairkit.base.cli.terminal import say
+from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
-    from aoe_train.settings.training import EncodingPrecision
+    from aoe_train.settings.train_settings import EncodingPrecision
 
 
 def open_embedder(

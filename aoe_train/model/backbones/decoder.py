@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from aoe_train.model.backbones.load import hub_origin
+from aoe_train.model.backbones.load_backbone import hub_origin
 from aoe_train.model.backbones.packaged import packaged_name
-from pairkit.app.errors import ConfigError
-from pairkit.system.files import write_json
+from pairkit.base.errors import ConfigError
+from pairkit.base.system.files import write_json
 
 if TYPE_CHECKING:
     from transformers import BitsAndBytesConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-    from aoe_train.settings.training import LoraSettings
+    from aoe_train.settings.train_settings import LoraSettings
 
 
 def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:

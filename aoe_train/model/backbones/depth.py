@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 
 _PROBE_TOKENS = 4
 

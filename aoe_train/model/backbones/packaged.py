@@ -15,12 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from aoe_train.model.run_folder import cache_dir
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.app.extras import needed_for
-from pairkit.app.printable import one_line
-from pairkit.app.terminal import say
-from pairkit.system.files import open_own, sha256, whole_folder, write_errors
+from aoe_train.model.model_folder import cache_dir
+from pairkit.base.cli.terminal import say
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.extras import needed_for
+from pairkit.base.printable import one_line
+from pairkit.base.system.files import open_own, sha256, whole_folder, write_errors
 
 
 @contextmanager

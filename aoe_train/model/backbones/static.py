@@ -16,14 +16,14 @@ from torch.nn.functional import embedding_bag
 from transformers import PreTrainedConfig
 
 from aoe_train.model.folder_checks import KINDS, check_modules, check_settings, read_modules
-from pairkit.app.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
     from transformers import PreTrainedTokenizerFast
 
-    from aoe_train.settings.training import EncoderSettings
+    from aoe_train.settings.train_settings import EncoderSettings
 
 _WEIGHTS = "model.safetensors"
 _MAX_NUMBERS = 1 << 30  # of a table after its mapping is applied

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tokenizers import processors
 from transformers import PreTrainedTokenizerFast
 
-from aoe_train.settings.prompts import Prompt, read_prompt
-from pairkit.app.errors import ConfigError, DataError
+from aoe_train.settings.prompt_settings import Prompt, read_prompt
+from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -23,23 +23,23 @@ import polars as pl
 
 from aoe_train.evaluation.overlap import read_digests, trained_on
 from aoe_train.evaluation.tasks import Encode
-from aoe_train.model.backbones.load import find_folder
-from aoe_train.model.run_folder import digest_of
-from aoe_train.searching.mining.run import finished
+from aoe_train.model.backbones.load_backbone import find_folder
+from aoe_train.model.model_folder import digest_of
+from aoe_train.searching.mining.mining_run import finished
 from aoe_train.searching.nearest import IndexVectors, nearest
 from aoe_train.searching.text_rows import read_rows
 from pairkit import __version__
-from pairkit.app.errors import ConfigError, DataError
-from pairkit.dataset.card import dataset_card
-from pairkit.dataset.in_memory import source_name
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.seeded import keyed_hash
+from pairkit.dataset.making.dataset_card import dataset_card
+from pairkit.dataset.reading.in_memory import source_name
 from pairkit.dataset.records import QUERY_COLUMNS, card_files, shard, write_dataset
 from pairkit.similarity.near_duplicates import near_identical_to, without_near_duplicates
-from pairkit.system.seeded import keyed_hash
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
-    from pairkit.app.progress import Listener
-    from pairkit.dataset.in_memory import Source
+    from pairkit.base.cli.progress import Listener
+    from pairkit.dataset.reading.in_memory import Source
 
 _MAX_PAIRS = 400
 _MAX_TEXTS = 4000  # all pairs of them are compared

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from aoe_train.encoding.text_vectors import TextVectors
-from aoe_train.searching.mining.dataset import Indices
+from aoe_train.searching.mining.mined_dataset import Indices
 from aoe_train.searching.nearest import IndexVectors, nearest
-from pairkit.app.progress import Listener
+from pairkit.base.cli.progress import Listener
 from pairkit.similarity.bm25 import Bm25, best
 
 if TYPE_CHECKING:

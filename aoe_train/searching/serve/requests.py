@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Meta
 from pydantic import Field
 
-from pairkit.app.printable import one_line
-from pairkit.app.settings import Settings
+from pairkit.base.printable import one_line
+from pairkit.base.settings import Settings
 
 MIB = 1 << 20
 _MAX_HITS = 1000

@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gis_builder.crawling.github.answers import GraphQLError
-from gis_builder.crawling.github.batches import BatchSize, Crawl
 from gis_builder.crawling.github.fetch import part
+from gis_builder.crawling.github.fetch_batches import BatchSize, Crawl
 from gis_builder.crawling.github.nodes import RepositoryNode
 from gis_builder.crawling.github.parse import well_formed
+from gis_builder.crawling.github.responses import GraphQLError
 from gis_builder.store import Page, RepoOutcome, RepoRow, Store
 from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*/(?!\.+$)[A-Za-z0-9._-]+")
 # `duplicate`, `Resolution: Duplicate`, `dupe`; not `deduplication`.

@@ -14,17 +14,17 @@ from typing import Any, Generic, TypeVar
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from gis_builder.crawling.github.answers import AnswerKind, GraphQLError, QueryAnswer, bad_reply, classify
+from gis_builder.crawl_progress import CrawlListener, Waiting, ignore
+from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.exchange import Exchange
+from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.crawling.github.nodes import Rate
-from gis_builder.crawling.github.queries import GraphQuery
-from gis_builder.crawling.github.tokens import Token
-from gis_builder.progress import CrawlListener, Waiting, ignore
-from gis_builder.settings.crawl import CrawlSettings
+from gis_builder.crawling.github.responses import AnswerKind, GraphQLError, QueryAnswer, bad_reply, classify
+from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import RATE_LIMIT, Page, RateLimit, Usage
 from gis_builder.store.decoding import Malformed, decode
-from pairkit.app.errors import AuthError, BadReply, RateLimited, RemoteError
-from pairkit.app.printable import one_line
+from pairkit.base.errors import AuthError, BadReply, RateLimited, RemoteError
+from pairkit.base.printable import one_line
 
 _LOG = logging.getLogger(__name__)
 _MAX_SHOWN = 100  # characters of a query

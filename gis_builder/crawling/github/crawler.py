@@ -10,18 +10,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Self
 
+from gis_builder.crawl_progress import Began, CrawlListener, Finished, ignore
 from gis_builder.crawling.github import check, search, sweep
-from gis_builder.crawling.github.batches import Crawl
+from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.check import may_be_repository
 from gis_builder.crawling.github.client import Client, CrawlStopped
 from gis_builder.crawling.github.fetch import fetch
+from gis_builder.crawling.github.fetch_batches import Crawl
 from gis_builder.crawling.github.negative_sample import fetch_negative_sample
-from gis_builder.crawling.github.tokens import Token
-from gis_builder.progress import Began, CrawlListener, Finished, ignore
-from gis_builder.settings.crawl import CrawlSettings
+from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store
-from gis_builder.store.records import IssueRef, Kind
-from pairkit.app.errors import AuthError, ConfigError, RateLimited, RemoteError
+from gis_builder.store.issue_records import IssueRef, Kind
+from pairkit.base.errors import AuthError, ConfigError, RateLimited, RemoteError
 
 Job = Callable[[Crawl], None]
 Jobs = queue.SimpleQueue[tuple[str, Job]]

@@ -24,9 +24,9 @@ from urllib3 import HTTPConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection
 from urllib3.exceptions import HTTPError
 
-from gis_builder.crawling.github.answers import AnswerKind, QueryAnswer, bad_reply
-from gis_builder.crawling.github.tokens import Token
-from pairkit.system.address import Address
+from gis_builder.crawling.github.access_tokens import Token
+from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer, bad_reply
+from pairkit.base.system.address import Address
 
 
 class DeadlineWatch:

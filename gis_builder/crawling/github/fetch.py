@@ -8,9 +8,8 @@ from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
-from gis_builder.crawling.github.answers import GraphQLError
-from gis_builder.crawling.github.batches import MAX_THREAD_ITEMS, BatchSize, Crawl, Pages
 from gis_builder.crawling.github.client import HttpReply
+from gis_builder.crawling.github.fetch_batches import MAX_THREAD_ITEMS, BatchSize, Crawl, Pages
 from gis_builder.crawling.github.nodes import FoundPull, IssuesByAlias, Item, NodeConnection, Parts
 from gis_builder.crawling.github.parse import (
     next_top_up,
@@ -23,10 +22,11 @@ from gis_builder.crawling.github.parse import (
     ref_of,
     well_formed,
 )
+from gis_builder.crawling.github.responses import GraphQLError
 from gis_builder.store import Absence, Page, TopUp
-from gis_builder.store.records import IssueRef
-from pairkit.app.errors import BadReply, RemoteError
-from pairkit.app.printable import one_line
+from gis_builder.store.issue_records import IssueRef
+from pairkit.base.errors import BadReply, RemoteError
+from pairkit.base.printable import one_line
 
 _PartsByAlias = dict[str, Parts | None]
 

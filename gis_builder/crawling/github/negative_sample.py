@@ -10,10 +10,10 @@ import random
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from gis_builder.crawling.github.batches import Crawl
 from gis_builder.crawling.github.fetch import Fetcher
+from gis_builder.crawling.github.fetch_batches import Crawl
 from gis_builder.store import CrawlTask, Page, RepoRow, Store
-from gis_builder.store.records import IssueRef, Kind
+from gis_builder.store.issue_records import IssueRef, Kind
 
 
 def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> list[int]:

@@ -10,8 +10,8 @@ from typing import Any
 from gis_builder.crawling.github import nodes
 from gis_builder.store import TopUp
 from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
-from gis_builder.store.records import Comment, Event, Issue, IssueRef, Thread
-from pairkit.app.errors import BadReply
+from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Thread
+from pairkit.base.errors import BadReply
 
 _EVENT_KINDS = {
     "ClosedEvent": "closed",

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 
-from gis_builder.crawling.github.batches import BatchSize, Crawl, Pages, Window, epoch, split_window
 from gis_builder.crawling.github.client import RequestRefused
 from gis_builder.crawling.github.fetch import failure_of, fetch_threads, fetch_top_ups
+from gis_builder.crawling.github.fetch_batches import BatchSize, Crawl, Pages, Window, epoch, split_window
 from gis_builder.crawling.github.nodes import SearchPage
 from gis_builder.crawling.github.sweep import sweep
-from gis_builder.settings.crawl import CrawlSettings
+from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import CrawlTask, Page, RepoRow
-from gis_builder.store.records import IssueRef
-from pairkit.app.errors import BadReply, RemoteError
+from gis_builder.store.issue_records import IssueRef
+from pairkit.base.errors import BadReply, RemoteError
 
 _KIND = "search"
 _PROBE = "reason:duplicate"  # not supported by every server

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from gis_builder.crawling.github.batches import (
+from gis_builder.crawling.github.check import recheck
+from gis_builder.crawling.github.client import HttpReply
+from gis_builder.crawling.github.fetch import fetch_top_ups
+from gis_builder.crawling.github.fetch_batches import (
     MAX_ITEMS,
     BatchSize,
     Crawl,
@@ -15,13 +18,10 @@ from gis_builder.crawling.github.batches import (
     list_limit,
     update_start,
 )
-from gis_builder.crawling.github.check import recheck
-from gis_builder.crawling.github.client import HttpReply
-from gis_builder.crawling.github.fetch import fetch_top_ups
 from gis_builder.crawling.github.nodes import Listing, ListingRepository
 from gis_builder.crawling.github.parse import ParsedThread, parse_thread
 from gis_builder.store import CrawlTask, Page, RepoRow
-from pairkit.app.errors import BadReply, RemoteError
+from pairkit.base.errors import BadReply, RemoteError
 
 
 def sweep(crawl: Crawl, row: RepoRow) -> None:

@@ -18,10 +18,10 @@ from importlib.metadata import version
 
 from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.clients.wordnet.hard_negatives import hard_negatives, same_meaning
-from llm_labeler.clients.wordnet.queries import queries
+from llm_labeler.clients.wordnet.question_rules import queries
 from llm_labeler.records import Ask, LlmReply, Polarity, Prices, TokenUsage, content_hash
 from llm_labeler.settings import LlmSettings
-from pairkit.app.errors import ConfigError
+from pairkit.base.errors import ConfigError
 from pairkit.similarity.terms import terms
 
 VERSION = 3  # of the rules; answers of other versions are not reused

@@ -10,7 +10,6 @@ from itertools import combinations
 from llm_labeler.clients.wordnet.denials import assertions, denials
 from llm_labeler.clients.wordnet.intents import intent_questions
 from llm_labeler.clients.wordnet.reorder import reorderings
-from llm_labeler.clients.wordnet.sentence import Change, Edit, TaggedSentence, capital, word_set
 from llm_labeler.clients.wordnet.substitutions import (
     PhraseTable,
     antonym_changes,
@@ -19,6 +18,7 @@ from llm_labeler.clients.wordnet.substitutions import (
     read_table,
     synonym_changes,
 )
+from llm_labeler.clients.wordnet.tagged_sentence import Change, Edit, TaggedSentence, capital, word_set
 from llm_labeler.records import Polarity
 
 _PARTS = {

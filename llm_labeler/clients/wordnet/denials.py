@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from llm_labeler.clients.wordnet.lexicon import inflected_verb, is_prefixed, other_lemma, with_article_for
-from llm_labeler.clients.wordnet.sentence import (
+from llm_labeler.clients.wordnet.tagged_sentence import (
     Change,
     Edit,
     TaggedSentence,
@@ -14,6 +13,12 @@ from llm_labeler.clients.wordnet.sentence import (
     main_start,
     main_verb,
     word_set,
+)
+from llm_labeler.clients.wordnet.wordnet_lexicon import (
+    inflected_verb,
+    is_prefixed,
+    other_lemma,
+    with_article_for,
 )
 
 # Negating the verb doesn't negate a sentence whose subject begins with one of these.

@@ -6,10 +6,16 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from llm_labeler.clients.wordnet.lexicon import is_compound, lemmas, plural
-from llm_labeler.clients.wordnet.sentence import Edit, MeaningChange, TaggedSentence, meaning_change, word_set
 from llm_labeler.clients.wordnet.substitutions import read_table
-from pairkit.system.seeded import keyed_hash
+from llm_labeler.clients.wordnet.tagged_sentence import (
+    Edit,
+    MeaningChange,
+    TaggedSentence,
+    meaning_change,
+    word_set,
+)
+from llm_labeler.clients.wordnet.wordnet_lexicon import is_compound, lemmas, plural
+from pairkit.base.system.seeded import keyed_hash
 
 _MAX_WORDS = 3  # of a name
 # Nouns that a thing may precede: "liver cancer", but not "liver attack".

@@ -13,9 +13,9 @@ from functools import cache
 from llm_labeler.clients.wordnet.annotator import candidates, distinct, opposites, rephrased
 from llm_labeler.clients.wordnet.denials import UNDENIABLE
 from llm_labeler.clients.wordnet.entities import entity_changes
-from llm_labeler.clients.wordnet.lexicon import other_lemma
 from llm_labeler.clients.wordnet.roles import has_odd_plural, role_changes
-from llm_labeler.clients.wordnet.sentence import (
+from llm_labeler.clients.wordnet.substitutions import PhraseTable, in_compound, read_table
+from llm_labeler.clients.wordnet.tagged_sentence import (
     Change,
     Edit,
     MeaningChange,
@@ -25,7 +25,7 @@ from llm_labeler.clients.wordnet.sentence import (
     meaning_change,
     word_set,
 )
-from llm_labeler.clients.wordnet.substitutions import PhraseTable, in_compound, read_table
+from llm_labeler.clients.wordnet.wordnet_lexicon import other_lemma
 from llm_labeler.records import ChangeKind
 
 _NO = word_set("no not never none nobody nothing cannot neither nor without don't doesn't")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from llm_labeler.records import Polarity
-from pairkit.system.seeded import keyed_hash
+from pairkit.base.system.seeded import keyed_hash
 
 _ANYTHING = {
     "cause": (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from llm_labeler.clients.wordnet.lexicon import inflected_verb, other_lemma
-from llm_labeler.clients.wordnet.sentence import (
+from llm_labeler.clients.wordnet.tagged_sentence import (
     NOUN_PHRASE,
     WITH_PHRASES,
     Change,
@@ -18,6 +17,7 @@ from llm_labeler.clients.wordnet.sentence import (
     main_verb,
     word_set,
 )
+from llm_labeler.clients.wordnet.wordnet_lexicon import inflected_verb, other_lemma
 
 _PASSIVE = re.compile(rf"({WITH_PHRASES})(MR?b|B)R?(e)I({WITH_PHRASES})\.")
 _ACTIVE = re.compile(rf"({NOUN_PHRASE})(?:(B)g|[vz])({NOUN_PHRASE})((?:I{NOUN_PHRASE})*)\.")

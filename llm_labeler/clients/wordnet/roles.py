@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from llm_labeler.clients.wordnet.lexicon import inflected_verb, lemmas
-from llm_labeler.clients.wordnet.sentence import (
+from llm_labeler.clients.wordnet.tagged_sentence import (
     WITH_PHRASES,
     Edit,
     MeaningChange,
@@ -16,6 +15,7 @@ from llm_labeler.clients.wordnet.sentence import (
     meaning_change,
     word_set,
 )
+from llm_labeler.clients.wordnet.wordnet_lexicon import inflected_verb, lemmas
 
 _THING = rf"(?:{WITH_PHRASES})"
 _ACTIVE = re.compile(rf"({_THING})(MR?|R?)([vz])(I?)({_THING})[.]?")

@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import resources
 
-from llm_labeler.clients.wordnet.lexicon import (
+from llm_labeler.clients.wordnet.tagged_sentence import Change, Edit, TaggedSentence
+from llm_labeler.clients.wordnet.wordnet_lexicon import (
     Pos,
     antonyms,
     degree,
@@ -28,7 +29,6 @@ from llm_labeler.clients.wordnet.lexicon import (
     plural,
     synonyms,
 )
-from llm_labeler.clients.wordnet.sentence import Change, Edit, TaggedSentence
 
 _VERBS = "vzdegH"
 

@@ -42,7 +42,7 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from pairkit.app.settings import Settings, load_settings
+from pairkit.base.settings import Settings, load_settings
 from tests.support.github.limits import Quota
 
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import Field
 
-from pairkit.app.settings import Settings
+from pairkit.base.settings import Settings
 from tests.support.github.faults import (
     FAKES_LIMIT,
     SPOILS_ANSWER,

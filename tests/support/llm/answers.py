@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from pairkit.system.seeded import keyed_hash
+from pairkit.base.system.seeded import keyed_hash
 
 Messages = list[dict[str, Any]]
 

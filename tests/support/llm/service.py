@@ -17,7 +17,7 @@ from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
 from llm_labeler.records import content_hash
-from pairkit.system.seeded import keyed_hash, keyed_unit
+from pairkit.base.system.seeded import keyed_hash, keyed_unit
 from tests.support.llm.answers import answer, text_of
 
 FaultKind = Literal[

@@ -1,0 +1,282 @@
+"""Grouping of rows into batches, and the tensors of a batch.
+
+Each row occurs once per epoch, in batches that depend only on the seed and the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, cast
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Sampler
+
+from aoe_train.model.tokens.tokenised import TokenStore
+from aoe_train.records import ABSENT, NO_OUTPUTS, Batch, Examples, TeacherOutputs
+from pairkit.base.errors import ConfigError, DataError
+
+
+def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
+    """Swap rows in place so that as many batches as possible have more than one label.
+
+    A batch with one label gets a row from the nearest batch that can spare one, so batches sorted by length
+    stay nearly sorted. Batch sizes never change.
+    """
+    label_of = {batch: labels[rows[0]] for batch, rows in enumerate(batches) if _one_label(labels[rows])}
+    for label in sorted(set(label_of.values())):
+        other_labels = np.array([np.count_nonzero(labels[rows] != label) for rows in batches])
+        for batch in (batch for batch, own in label_of.items() if own == label):
+            donors = np.flatnonzero(other_labels >= 2)
+            if other_labels[batch]:  # an earlier swap has changed it
+                continue
+            if not len(donors):
+                break
+            donor = donors[np.argmin(np.abs(donors - batch))]
+            _swap_row(batches[batch], batches[donor], labels, label, later=bool(donor > batch))
+            other_labels[batch] += 1
+            other_labels[donor] -= 1
+
+
+def one_label_batches(batches: list[np.ndarray], labels: np.ndarray) -> int:
+    """Number of batches of two or more rows with a single label."""
+    return sum(_one_label(labels[rows]) for rows in batches)
+
+
+def _one_label(labels: np.ndarray) -> bool:
+    return len(labels) > 1 and bool((labels == labels[0]).all())
+
+
+def _swap_row(batch: np.ndarray, donor: np.ndarray, labels: np.ndarray, label: float, *, later: bool) -> None:
+    """Swap the rows that are closest to the other batch."""
+    candidates = np.flatnonzero(labels[donor] != label)
+    give, take = (-1, candidates[0]) if later else (0, candidates[-1])
+    batch[give], donor[take] = donor[take], batch[give]
+
+
+Strategy = Literal["shuffle", "length", "tokens"]
+
+_MEGA_BATCH = 50  # batches whose rows are sorted by length at once
+
+
+class PlannedSampler(Sampler[list[int]]):
+    """Yields the row numbers of a rank's slice of each planned batch."""
+
+    def __init__(self, world: int, rank: int | None) -> None:
+        self._world, self._rank, self._epoch = world, rank, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch to iterate over, from 0."""
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for rows in self.plan(self._epoch):
+            own = rows if self._rank is None else rank_slice(rows, self._rank, self._world)
+            yield own.tolist()
+
+    def plan(self, epoch: int) -> list[np.ndarray]:
+        """The epoch's batches of all ranks, each an int64 array of row numbers."""
+        raise NotImplementedError
+
+
+class Batches(PlannedSampler):
+    """Row numbers of each batch of an epoch.
+
+    `shuffle` takes rows in random order. `length` shuffles rows and sorts them by length within 50 batches.
+    `tokens` sorts all rows by length (ties in random order) and fills each batch up to a number of tokens.
+    The last two then shuffle the batches, except that the one with most tokens comes first, so that a lack of
+    memory shows at once. `mix_labels` avoids batches with a single label; with `tokens` this can exceed a
+    batch's budget by the difference of two rows.
+
+    A batch is split into equal slices, one per rank, so several processes see the same batches as one
+    process. The remainder of rows that can't be split equally is left out (`left_out`): different rows each
+    epoch, or the shortest with `tokens`. With `shuffle` and `length` only the last batch can be smaller.
+    Every epoch has the same number of batches, which resuming relies on.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        lengths: np.ndarray,
+        batch_size: int,
+        *,
+        strategy: Strategy = "length",
+        max_tokens: int | None = None,
+        seed: int = 0,
+        world: int = 1,
+        rank: int | None = None,
+        drop_last: bool = False,
+        views: bool = True,
+    ) -> None:
+        """Plan batches."""
+        super().__init__(world, rank)
+        _check_sizes(batch_size, strategy, max_tokens, world, drop_last=drop_last)
+        if len(examples) < (least := batch_size if drop_last else world):
+            raise DataError(f"{len(examples)} rows, expected at least {least}; lower batch size or processes")
+        self.examples = examples
+        self._lengths = examples.row_lengths(lengths)
+        self.copies = 2 if examples.kind == "single" and views else 1
+        self._lengths *= self.copies
+        self._batch_size, self._strategy = batch_size, strategy
+        self._seed = seed
+        self.left_out = len(examples) % (batch_size if drop_last else world)
+        used = len(examples) - self.left_out
+        if max_tokens is None:
+            self._cuts = np.arange(batch_size, used, batch_size)
+        else:
+            self._cuts = budget_cuts(np.sort(self._lengths)[self.left_out :], max_tokens, batch_size, world)
+
+    def __len__(self) -> int:
+        return len(self._cuts) + 1
+
+    def rows_seen(self, epochs: int) -> int:
+        """Number of rows in this many epochs."""
+        return epochs * (len(self.examples) - self.left_out)
+
+    def most_tokens(self) -> int:
+        """Number of tokens of the first epoch's largest batch, counting repeated texts each time."""
+        return max(int(self._lengths[batch].sum()) for batch in self.plan(0))
+
+    def plan(self, epoch: int) -> list[np.ndarray]:
+        """The epoch's batches of all ranks, each an int64 array of row numbers."""
+        random = np.random.default_rng([self._seed, epoch])
+        order = random.permutation(len(self._lengths))
+        if self._strategy == "tokens":
+            order = self._sorted(order)
+        order = order[self.left_out :]
+        if self._strategy == "length":
+            run = _MEGA_BATCH * self._batch_size
+            runs = [self._sorted(order[start : start + run]) for start in range(0, len(order), run)]
+            order = np.concatenate(runs)
+        batches = np.split(order, self._cuts)
+        if self.examples.labels is not None:
+            mix_labels(batches, self.examples.labels)
+        if self._strategy == "shuffle":
+            return batches
+        # Rows of similar length go to different ranks, so that no rank has all the long ones.
+        turns = self._turns(batches, random)
+        return [batches[turn].reshape(-1, self._world).T.ravel() for turn in turns]
+
+    def _sorted(self, rows: np.ndarray) -> np.ndarray:
+        return rows[np.argsort(self._lengths[rows], kind="stable")]
+
+    def _turns(self, batches: list[np.ndarray], random: np.random.Generator) -> np.ndarray:
+        """A random order of the batches with the largest one first."""
+        turns = random.permutation(len(batches))
+        first = int(np.argmax([self._lengths[batches[turn]].sum() for turn in turns]))
+        turns[[0, first]] = turns[[first, 0]]
+        return turns
+
+
+def rank_slice(rows: np.ndarray, rank: int, world: int) -> np.ndarray:
+    """A rank's slice of a batch."""
+    size = len(rows) // world
+    return rows[rank * size : (rank + 1) * size]
+
+
+def budget_cuts(lengths: np.ndarray, max_tokens: int, max_rows: int, step: int) -> np.ndarray:
+    """Indices that split rows into batches of at most `max_tokens` tokens and `max_rows` rows.
+
+    The size of a batch is a multiple of `step`; `step` rows form a batch even if they exceed the budget.
+    """
+    tokens = 0
+    start = 0
+    cuts = []
+    for row, more in enumerate(lengths.reshape(-1, step).sum(axis=1).tolist()):
+        if row > start and (tokens + more > max_tokens or (row - start) * step >= max_rows):
+            cuts.append(row * step)
+            start, tokens = row, 0
+        tokens += more
+    return np.array(cuts, dtype=np.int64)
+
+
+def _check_sizes(
+    batch_size: int, strategy: Strategy, max_tokens: int | None, world: int, *, drop_last: bool
+) -> None:
+    if batch_size < 1 or batch_size % world:
+        raise ConfigError(
+            f"batch size {batch_size}: expected a multiple of the {world} processes, at least {world}"
+        )
+    if (strategy == "tokens") != (max_tokens is not None):
+        raise ConfigError(
+            f"batches.strategy {strategy} with batches.max_tokens {max_tokens}: the strategy tokens needs"
+            " max_tokens, and only it uses max_tokens"
+        )
+    if max_tokens is not None and max_tokens < 1:
+        raise ConfigError(f"max_tokens {max_tokens}: expected 1 or more")
+    if drop_last and strategy == "tokens":
+        raise ConfigError("batches.drop_last has no effect with the strategy tokens; leave it out")
+
+
+class Collate:
+    """Makes the tensors of a batch, with texts sorted by length.
+
+    A repeated text is encoded once unless `dedup` is off. A single text is encoded twice if the objective
+    compares two `views` of it, which differ by dropout.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        store: TokenStore,
+        *,
+        dedup: bool = True,
+        views: bool = True,
+        teacher_outputs: TeacherOutputs = NO_OUTPUTS,
+    ) -> None:
+        """Collate rows of `examples`; `store` has the tokens of their texts."""
+        self._examples, self._store, self._teacher_outputs = examples, store, teacher_outputs
+        self._dedup = not views if examples.kind == "single" else dedup
+
+    def __call__(self, rows: Sequence[int]) -> Batch:
+        """The batch of these rows, in their order."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        columns = self._examples.rows[chosen]
+        if self._examples.kind == "single":
+            columns = np.repeat(columns, 2, axis=1)
+        present = columns != ABSENT
+        texts = columns[present]
+        indices = np.arange(len(texts))
+        if self._dedup:
+            texts, indices = np.unique(texts, return_inverse=True)
+        order = np.argsort(self._store.lengths[texts], kind="stable")
+        new_index = np.empty_like(order)
+        new_index[order] = np.arange(len(order))
+        texts = texts[order]
+        in_batch = np.full_like(columns, ABSENT)
+        in_batch[present] = new_index[indices]
+        tokens, content_ids = self._store.batch(texts), self._examples.content_ids
+        batch = Batch(
+            input_ids=tokens["input_ids"],
+            lengths=tokens["lengths"],
+            pieces=tokens["pieces"],
+            rows=torch.from_numpy(in_batch),
+            texts=torch.from_numpy(texts if content_ids is None else content_ids[texts]),
+        )
+        if "prompt_lengths" in tokens:
+            batch["prompt_lengths"] = tokens["prompt_lengths"]
+        if self._examples.labels is not None:
+            batch["labels"] = torch.from_numpy(self._examples.labels[chosen])
+        return cast("Batch", {**batch, **self._teacher_outputs.batch(chosen)})
+
+
+class PlannedLoader(DataLoader[int]):
+    """Loads the planned batches of each epoch, with their row numbers for error messages."""
+
+    def __init__(
+        self,
+        plan: Sampler[list[int]],
+        collate: Callable[[Sequence[int]], Mapping[str, Any]],
+        rows: int,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            range(rows),  # type: ignore[arg-type]
+            batch_sampler=plan,
+            collate_fn=lambda numbers: {"numbers": numbers, **collate(numbers)},
+            **options,
+        )
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch to iterate over, from 0."""
+        self.batch_sampler.set_epoch(epoch)  # type: ignore[union-attr]

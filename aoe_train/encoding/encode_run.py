@@ -1,0 +1,243 @@
+"""Encodes a file of texts part by part, with bounded memory; an interrupted run repeats at most one part."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aoe_train.encoding.encode_record import read_finished, write_record
+from aoe_train.encoding.source import MAX_TEXTS, TextSource, open_source, parts, texts
+from aoe_train.encoding.vector_file import PartialOutput, Quantization, open_partial, write_vectors
+from aoe_train.model.model_folder import OutputResult
+from aoe_train.model.quantization import Quantize, dtype_of, value_ranges, width_of
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.files import open_own, sha256, write_errors
+
+_VECTOR = "vector"
+_STDIN = "-"
+_LEVEL = 3  # of zstd; fixed, so that the bytes do not depend on a library's default
+_FORMAT = 2  # of the output; a run doesn't resume one with another format
+
+Embed = Callable[[Iterable[list[str]]], Iterator[np.ndarray]]
+"""Maps parts to float32 (text, dim) in order, such as `partial(map, encoder.encode)`."""
+Advance = Callable[[int, int], None]
+"""Called with the number of finished texts and of all texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded(OutputResult):
+    """The result of a run.
+
+    Attributes:
+        out: The file.
+        texts: Number of texts, `resumed` of which an interrupted run had encoded.
+        dim: Dimensions of a vector before bits are packed.
+        seconds: Duration of this run, without loading the model.
+        quantize: Number type of the vectors.
+    """
+
+    out: Path
+    texts: int
+    dim: int
+    resumed: int
+    seconds: float
+    quantize: Quantize = "float32"
+
+    @property
+    def texts_per_s(self) -> float:
+        """Speed of this run."""
+        return (self.texts - self.resumed) / self.seconds if self.seconds else 0.0
+
+    def notes(self) -> list[str]:
+        """Number of texts and speed."""
+        resumed = f", {self.resumed:,} of them done before" if self.resumed else ""
+        return [f"{self.texts:,} texts{resumed}; {self.texts_per_s:,.1f} per second"]
+
+    def next_steps(self) -> list[tuple[str, str]]:
+        """How to read the vectors."""
+        reader = "numpy.load" if self.out.suffix == ".npy" else "polars.read_parquet"
+        return [("read the vectors in Python", f"{reader}({str(self.out)!r})")]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The `--json` object."""
+        return {**OutputResult.to_dict(self), "texts_per_s": round(self.texts_per_s, 2)}
+
+
+def encode_file(
+    path: str | Path,
+    out: str | Path,
+    embed: Embed,
+    dim: int,
+    settings: Mapping[str, Any],
+    *,
+    columns: Mapping[str, str] | None = None,
+    quantize: Quantize = "float32",
+    ranges: np.ndarray | None = None,
+    fresh: bool = False,
+    part_texts: int = MAX_TEXTS,
+    advance: Advance | None = None,
+) -> Encoded:
+    """Write the vector of each text, in the order of the input.
+
+    The whole input is checked before the first text is encoded. Until `out` is complete, the vectors are in
+    `OUT.partial`, from which the same call resumes. `OUT.run.json` records inputs and settings; once it
+    exists, the same call returns without encoding.
+    """
+    start, out = time.monotonic(), Path(out)
+    if out.suffix not in (".npy", ".parquet"):
+        raise ConfigError(f"{out}: expected .npy or .parquet")
+    if out.is_dir():
+        raise ConfigError(f"{out}: is a folder; choose another --out")
+    with open_partial(out, fresh=fresh) as partial:
+        file = _input_file(partial, path)
+        source = open_source(file, columns)
+        made_of = {
+            "parts": [_FORMAT, part_texts],
+            "text column": source.column,
+            "input": sha256(source.path),
+            **({} if source.path == file else {"sheet": file.name}),
+            **settings,
+            **_quantization_record(quantize, ranges),
+        }
+        if out.exists() and not fresh:
+            finished = read_finished(out, made_of)
+            partial.end()
+            count = finished["texts"]
+            return Encoded(out, count, finished["dim"], resumed=count, seconds=0.0, quantize=quantize)
+        if not partial.begun:
+            count = _checked(source, table=out.suffix == ".parquet")
+            if count == 1 and quantize == "int8" and ranges is None:
+                raise ConfigError(
+                    f"{source.path}: one text is not enough to determine the ranges of int8; give"
+                    " --calibration"
+                )
+            out.unlink(missing_ok=True)  # from now on it exists only if it is complete
+            partial.begin(made_of, count, dim)
+        elif differences := partial.differences(made_of):
+            raise ConfigError(
+                f"{out}: its unfinished run differs in {'; '.join(differences)}; repeat the same command, or"
+                " give --fresh to start over"
+            )
+        resumed = partial.state.done
+        _fill(partial, source, embed, part_texts, advance or (lambda _done, _of: None))
+        _finish(partial, source, out, made_of, quantize, ranges)
+        seconds = round(time.monotonic() - start, 3)
+        encoded = Encoded(out, partial.state.texts, partial.state.dim, resumed, seconds, quantize)
+        partial.end()
+    return encoded
+
+
+def _input_file(partial: PartialOutput, path: str | Path) -> Path:
+    """The input as a file; standard input is copied into the partial folder."""
+    if str(path) != _STDIN:
+        return Path(path)
+    copy = partial.folder / "stdin.txt"
+    with write_errors(copy), open_own(copy, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return copy
+
+
+def _checked(source: TextSource, *, table: bool) -> int:
+    """The number of texts, after checking all of them."""
+    count = sum(1 for _ in texts(source))
+    if not count:
+        raise DataError("has no rows; expected at least one", path=source.path)
+    if table and _VECTOR in source.schema().names:
+        raise ConfigError(f"{source.path}: has a column {_VECTOR!r} already; rename it, or write .npy")
+    return count
+
+
+def _fill(partial: PartialOutput, source: TextSource, embed: Embed, most: int, advance: Advance) -> None:
+    remaining = _RemainingParts(source, most, partial.state.done)
+    advance(partial.state.done, partial.state.texts)
+    for vectors in embed(remaining):
+        invalid = ~np.isfinite(vectors).all(axis=1)
+        if invalid.any():
+            row, _ = next(islice(source.values(), partial.state.done + int(invalid.argmax()), None))
+            raise DataError("the vector of this text contains NaN or infinity", path=source.path, row=row)
+        partial.append(vectors)
+        advance(partial.state.done, partial.state.texts)
+    if not remaining.seen == partial.state.done == partial.state.texts:
+        raise DataError("was changed while being read; give --fresh to start over", path=source.path)
+
+
+class _RemainingParts:
+    """The parts from text `start` on; after iteration `seen` is the number of texts in the input."""
+
+    def __init__(self, source: TextSource, part_texts: int, start: int) -> None:
+        self._source, self._part_texts, self._start = source, part_texts, start
+        self.seen = 0
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for part in parts(texts(self._source), self._part_texts):
+            first, self.seen = self.seen, self.seen + len(part)
+            if first >= self._start:
+                yield part
+
+
+def _finish(
+    partial: PartialOutput,
+    source: TextSource,
+    out: Path,
+    made_of: Mapping[str, Any],
+    quantize: Quantize,
+    ranges: np.ndarray | None,
+) -> None:
+    """Write the output from all vectors."""
+    if quantize == "int8" and ranges is None:
+        ranges = value_ranges(partial.blocks())
+    codes = Quantization(quantize, ranges)
+    if out.suffix == ".parquet":
+        complete = partial.folder / "table.parquet"
+        _write_table(complete, source, partial, codes)
+    elif quantize == "float32":
+        complete = partial.vectors
+    else:
+        complete = partial.folder / "codes.npy"
+        write_vectors(complete, partial, codes)
+    size = complete.stat().st_size
+    write_record(out, made_of, texts=partial.state.texts, dim=partial.state.dim, size=size, codes=codes)
+    with write_errors(out):
+        complete.replace(out)
+
+
+def _write_table(path: Path, source: TextSource, vectors: PartialOutput, codes: Quantization) -> None:
+    """Write all columns of `source` and the column `vector`, block by block."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = source.schema()
+    width = width_of(vectors.state.dim, codes.quantize)
+    number = pa.from_numpy_dtype(dtype_of(codes.quantize))
+    vector = pa.field(_VECTOR, pa.list_(number, width), nullable=False)
+    start = 0
+    with (
+        write_errors(path),
+        open_own(path, "wb") as file,
+        pq.ParquetWriter(file, schema.append(vector), compression="zstd", compression_level=_LEVEL) as writer,
+    ):
+        for table in source.tables(schema):
+            flat = pa.array(codes.apply(vectors.read(start, table.num_rows)).ravel())
+            column = pa.FixedSizeListArray.from_arrays(flat, width)
+            writer.write_table(table.append_column(vector, column))
+            start += table.num_rows
+        writer.close()
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _quantization_record(quantize: Quantize, ranges: np.ndarray | None) -> dict[str, Any]:
+    if quantize == "float32":
+        return {}
+    calibration = None if ranges is None else hashlib.sha256(ranges.astype("<f4").tobytes()).hexdigest()
+    return {"quantize": quantize, **({"calibration": calibration} if quantize == "int8" else {})}

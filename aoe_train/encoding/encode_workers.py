@@ -1,0 +1,276 @@
+"""Worker processes that each load the model and encode whole parts, on one device or several.
+
+Each worker has its own pipe, which closes when either side is killed: the parent notices a killed worker at
+once, and workers of a killed parent end after their current part. Workers write no files.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING, Any, Self
+
+from pairkit.base.errors import ConfigError, DataError, PairkitError, RemoteError
+from pairkit.base.system.folders import differing
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+    import numpy as np
+
+    from aoe_train.model.encoder import Encoder
+
+_AHEAD = 3  # parts per worker that may be finished before an earlier part
+_END_S = 5.0  # after a request to end, until the worker is killed
+_ERRORS = (ConfigError, DataError, RemoteError)
+CONTEXT = get_context("spawn")  # torch can't be forked once it has a device or threads
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingRequest:
+    """Options of `Encoder.encode`; None uses the model's settings."""
+
+    prompt_name: str | None = None
+    prompt: str | None = None
+    normalize: bool | None = None
+    dim: int | None = None
+    batch_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """Everything that determines the vectors, and a note if another precision is faster."""
+
+    dim: int
+    settings: dict[str, Any]
+    slow: str | None = None
+
+
+def model_info(encoder: Encoder, request: EncodingRequest) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
+    """Describe the vectors of a request, and return the function that encodes."""
+    if request.prompt is not None and request.prompt_name is not None:
+        raise ConfigError("--prompt and --prompt-name: give only one of them")
+    words = encoder.settings.named_prompts.chosen(prompt=request.prompt, name=request.prompt_name)
+    size = encoder.size(request.dim)
+    normalize = encoder.settings.normalize if request.normalize is None else request.normalize
+    settings = {
+        "model": encoder.identity(),
+        "prompt": words,
+        "normalize": normalize,
+        "batch tokens": request.batch_tokens,
+        **({} if size == encoder.dim else {"dim": size}),
+    }
+    encode = partial(
+        encoder.encode,
+        prompt=words,
+        normalize=request.normalize,
+        dim=request.dim,
+        batch_tokens=request.batch_tokens,
+    )
+    return ModelInfo(size, settings), encode
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """The model, devices and options of all workers."""
+
+    model: str
+    precision: str | None
+    wanted: EncodingRequest
+    devices: Sequence[str | None]
+    layers: int | None = None
+
+
+def load_worker(spec: WorkerSpec, number: int) -> tuple[ModelInfo, Callable[[list[str]], np.ndarray]]:
+    """Load the model with this worker's share of the processor's threads; see `model_info`."""
+    import torch
+
+    device, count = spec.devices[number], len(spec.devices)
+    if device is None and torch.cuda.is_available():
+        device = f"cuda:{number % torch.cuda.device_count()}"
+    if device == "cpu" or not torch.accelerator.is_available():
+        threads = max(1, torch.get_num_threads() // count)
+        torch.set_num_threads(threads)
+        os.environ["RAYON_NUM_THREADS"] = str(threads)  # the tokenizer reads it on first use
+
+    from aoe_train.model.encoder import Encoder
+    from aoe_train.model.precision import slow_precision
+    from aoe_train.settings.train_settings import named_precision
+
+    precision = named_precision(spec.precision)
+    encoder = Encoder.load(
+        spec.model, device=device, precision=precision, inference_only=True, layers=spec.layers
+    )
+    info, encode = model_info(encoder, spec.wanted)
+    return replace(info, slow=slow_precision(precision, encoder.device)), encode
+
+
+def workers_devices(workers: int | None, devices: Sequence[str]) -> list[str | None]:
+    """The device of each worker, in turn; by default one worker per device."""
+    kinds = sorted({device.partition(":")[0] for device in devices})
+    if len(kinds) > 1:
+        raise ConfigError(
+            f"--device {','.join(devices)}: vectors of {' and '.join(kinds)} differ; choose one kind"
+        )
+    count = workers or max(1, len(devices))
+    if count < len(devices):
+        raise ConfigError(f"--workers {count}: expected at least one for each of the {len(devices)} devices")
+    return [devices[number % len(devices)] if devices else None for number in range(count)]
+
+
+class WorkerPool:
+    """Workers with one model; the first starts immediately, the others with the first part."""
+
+    def __init__(self, spec: WorkerSpec) -> None:
+        self._spec = spec
+        self._workers: list[_Worker] = []
+        try:
+            self._workers.append(_Worker(spec, 0))
+            self.described: ModelInfo = self._workers[0].receive()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
+        """The vectors of each part, in order; a few parts are read ahead."""
+        unread, busy = iter(parts), dict[Connection, tuple[_Worker, int]]()
+        finished: dict[int, np.ndarray] = {}
+        sent, yielded, free = 0, 0, deque(self._ready())
+        while True:
+            while free and sent < yielded + _AHEAD * len(self._workers):
+                if (part := next(unread, None)) is None:
+                    break
+                worker = free.popleft()
+                worker.send(part)
+                busy[worker.pipe] = worker, sent
+                sent += 1
+            if not busy:
+                return
+            for pipe in wait(list(busy)):
+                worker, number = busy.pop(pipe)  # type: ignore[call-overload]  # `wait` returns its arguments
+                finished[number] = worker.receive()
+                free.append(worker)
+            while yielded in finished:
+                yield finished.pop(yielded)
+                yielded += 1
+
+    def close(self) -> None:
+        """End all workers."""
+        for worker in self._workers:
+            worker.end()
+
+    def _ready(self) -> list[_Worker]:
+        """Start the remaining workers, and check that all have the same model."""
+        started, count = len(self._workers), len(self._spec.devices)
+        self._workers += [_Worker(self._spec, number) for number in range(started, count)]
+        for worker in self._workers[started:]:
+            if differences := differing(self.described.settings, worker.receive().settings):
+                raise ConfigError(
+                    f"{worker}: loaded a model that differs from the first worker's in"
+                    f" {'; '.join(differences)}; use devices of one kind, and don't change the model's files"
+                )
+        return [*self._workers]
+
+
+class _Worker:
+    """The parent's view of a worker process. It first sends its `ModelInfo`, then vectors for each part."""
+
+    def __init__(self, spec: WorkerSpec, number: int) -> None:
+        count, device = len(spec.devices), spec.devices[number]
+        self._name = f"worker {number + 1} of {count}" + (f" ({device})" if device else "")
+        self.pipe, theirs = CONTEXT.Pipe()
+        with _no_interrupts(), theirs:
+            self._process: BaseProcess = CONTEXT.Process(
+                target=_work, args=(theirs, spec, number), name=self._name, daemon=True
+            )
+            self._process.start()
+
+    def __str__(self) -> str:
+        return self._name
+
+    def send(self, part: list[str]) -> None:
+        """Send a part to an idle worker."""
+        try:
+            self.pipe.send(part)
+        except OSError as error:
+            raise self._ended() from error
+
+    def receive(self) -> Any:
+        """Wait for the worker's answer; raises its errors."""
+        try:
+            answer = self.pipe.recv()
+        except (EOFError, OSError) as error:
+            raise self._ended() from error
+        if isinstance(answer, _Failed):
+            raise _ERRORS[answer.kind](answer.message)
+        return answer
+
+    def end(self) -> None:
+        """End the process."""
+        self.pipe.close()
+        self._process.terminate()
+        self._process.join(_END_S)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+    def _ended(self) -> ConfigError:
+        self._process.join(_END_S)
+        code = self._process.exitcode
+        if code is not None and code < 0:
+            cause = f"was killed ({signal.Signals(-code).name})"
+            if -code == signal.SIGKILL:
+                cause += ", perhaps because the system ran out of memory"
+        else:
+            cause = f"ended with code {code}; see its messages above"
+        return ConfigError(f"{self}: {cause}; run the same command again to continue, or with fewer workers")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """An error that is sent to the parent; `kind` is an index into _ERRORS."""
+
+    kind: int
+    message: str
+
+
+def _work(pipe: Connection, spec: WorkerSpec, number: int) -> None:
+    """A worker's main function: load the model, then answer each part with its vectors."""
+    try:
+        try:
+            info, encode = load_worker(spec, number)
+            pipe.send(info)
+            while True:
+                pipe.send(encode(pipe.recv()))
+        except PairkitError as error:
+            kind = next((index for index, known in enumerate(_ERRORS) if isinstance(error, known)), 0)
+            pipe.send(_Failed(kind, str(error)))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return  # the parent has ended
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Processes started here ignore Ctrl-C, which their parent handles."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

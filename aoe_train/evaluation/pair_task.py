@@ -1,0 +1,247 @@
+"""Labelled pairs as a task: correlations, and for labels 0 and 1 also classification metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from aoe_train.data.examples import Say, distinct, read_examples, resolve_conflicts, silent
+from aoe_train.evaluation.pair_metrics import binary, correlation
+from aoe_train.evaluation.resample import Metrics
+from aoe_train.evaluation.tasks import Split, TaskMetrics, TaskVectors
+from aoe_train.model.similarity import pair_similarities
+from aoe_train.records import Examples
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.labels import AS_FOUND, LabelRules, describe_labels
+from pairkit.dataset.reading.in_memory import Source, source_name
+from pairkit.dataset.reading.parts import files_of
+from pairkit.dataset.reading.reader import read_pairs, split_names
+from pairkit.dataset.reading.tables import has_header, is_table
+from pairkit.dataset.records import PairDataset
+from pairkit.similarity.measures import estimated_tokens
+
+SPLIT_NAMES = {"test": "test", "dev": "validation"}
+_LENGTH_BUCKETS = {"<128": 0, "128-255": 128, "256-511": 256, ">=512": 512}
+
+
+@dataclass(frozen=True)
+class PairTask:
+    """Pairs with graded or binary labels; thresholds are chosen on the pairs of `dev`."""
+
+    name: str
+    text1: Sequence[str]
+    text2: Sequence[str]
+    labels: np.ndarray
+    parts: Mapping[str, np.ndarray]
+    likely: np.ndarray | None = None
+    is_binary: bool = False
+    dev: PairTask | None = None
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """Both sides of all pairs."""
+        return [*self.text1, *self.text2, *(self.dev.texts if self.dev else ())]
+
+    @property
+    def rows(self) -> Sequence[tuple[str, str]]:
+        """The two texts of each pair."""
+        return list(zip(self.text1, self.text2, strict=True))
+
+    def similarities(self, vectors: TaskVectors) -> np.ndarray:
+        """float64 (pair,): cosines, or the model's other measure."""
+        pairs = np.stack([vectors.rows(self.text1), vectors.rows(self.text2)], axis=1)
+        return pair_similarities(vectors.matrix, pairs, vectors.similarity)
+
+    def measure(self, vectors: TaskVectors) -> TaskMetrics:
+        """`Correlation` or `Binary` over all pairs together (SentEval's "all" setting), and of each part.
+
+        Parts use the thresholds of all pairs; a part with constant labels has no metrics.
+        """
+        thresholds = None
+        if self.dev is not None:
+            dev = binary(self.dev.similarities(vectors), self.dev.labels, self.dev.name)
+            thresholds = dev.best_thresholds()
+        cosines = self.similarities(vectors)
+
+        def metrics(rows: np.ndarray | slice, likely: np.ndarray | None = None) -> Metrics:
+            if self.is_binary:
+                return binary(cosines[rows], self.labels[rows], self.name, thresholds, likely)
+            return correlation(cosines[rows], self.labels[rows], self.name)
+
+        def metrics_of_part(rows: np.ndarray) -> Metrics | None:
+            try:
+                return metrics(rows)
+            except DataError:
+                return None
+
+        parts = {name: (metrics_of_part(rows), len(rows)) for name, rows in self.parts.items()}
+        return TaskMetrics(metrics(slice(None), self.likely), parts)
+
+
+def pair_task(name: str, frame: pl.DataFrame) -> PairTask:
+    """A task from the columns text1, text2 and label, in parts by the optional column subset."""
+    parts = {}
+    if "subset" in frame.columns:
+        column = frame["subset"].to_numpy()
+        parts = {part: np.flatnonzero(column == part) for part in dict.fromkeys(column.tolist())}
+    return PairTask(
+        name,
+        frame["text1"].to_list(),
+        frame["text2"].to_list(),
+        frame["label"].cast(pl.Float64).to_numpy(),
+        parts,
+        _likely(frame),
+    )
+
+
+def _likely(frame: pl.DataFrame) -> np.ndarray | None:
+    """Probabilities of label 1 in a table of `label judge`; other tables may have a similar column."""
+    if not {"judged", "votes", "probability"} <= {*frame.columns}:
+        return None
+    column = frame["probability"]
+    if not column.dtype.is_float() or column.has_nulls() or not column.is_between(0, 1).all():
+        return None
+    return column.cast(pl.Float64).to_numpy()
+
+
+def read_pair_task(
+    source: Source,
+    split: Split | None = None,
+    rules: LabelRules = AS_FOUND,
+    say: Say = silent,
+    columns: Mapping[str, str] | None = None,
+) -> PairTask:
+    """Read one split as a task with its name."""
+    return pair_task(shown_name(source), read_one_split(source, split, rules, say, columns))
+
+
+def read_one_split(
+    source: Source,
+    split: str | None = None,
+    rules: LabelRules = AS_FOUND,
+    say: Say = silent,
+    columns: Mapping[str, str] | None = None,
+) -> pl.DataFrame:
+    """Read the pairs of a source without splits, or of one split."""
+    pairs = read_pairs(source, split=_chosen_split(source, split, say), rules=rules, columns=columns)
+    (frame,) = noted_pairs(pairs, source, columns, say).splits.values()
+    return frame
+
+
+def read_positives(
+    source: Source, split: str | None, rules: LabelRules, say: Say, columns: Mapping[str, str] | None
+) -> Examples | None:
+    """Read positives or triplets like `read_one_split`; None for rows with labels."""
+    notes = list[str]()
+    chosen = _chosen_split(source, split, notes.append)
+    examples = read_examples(source, split=chosen, columns=columns, rules=rules, say=notes.append)
+    if examples.kind not in ("positive", "triplet"):
+        return None
+    for note in notes:
+        say(note)
+    return examples
+
+
+def noted_pairs(
+    pairs: PairDataset, source: Source, columns: Mapping[str, str] | None, say: Say
+) -> PairDataset:
+    """Report missing headers, the meaning of labels and contradictions; returns the same pairs."""
+    if columns and not all(has_header(file, columns) for file in files_of(source)):
+        by_number = ", ".join(f"column {number} is {role}" for role, number in columns.items())
+        say(f"{pairs.source}: no header line; {by_number}")
+    if note := describe_labels(pairs.labels):
+        say(f"{pairs.source}: {note}")
+    for name, frame in pairs.splits.items():
+        if frame.height:
+            examples = distinct(frame.select("text1", "text2", "label"))
+            resolve_conflicts(
+                examples,
+                "keep",
+                locate=lambda number, split=name: f"row {number + 1:,} of {split}",  # type: ignore[misc]
+                say=lambda words: say(f"{pairs.source}: {words}"),
+            )
+    return pairs
+
+
+def shown_name(source: Source) -> str:
+    """The name of a file or dataset without its path."""
+    path = Path(source_name(source))
+    return path.resolve().name if isinstance(source, str | Path) and path.exists() else path.name
+
+
+def _chosen_split(source: Source, split: str | None, say: Say) -> str | None:
+    """The split to judge; without --split, a single split of any name; None for a source without splits."""
+    if is_whole(source):
+        if split is not None:
+            kind = "file" if isinstance(source, str | Path) else "table"
+            raise ConfigError(f"{source_name(source)}: a {kind} has no splits; leave --split out")
+        return None
+    names = split_names(source)
+    if split is None and "test" not in names and "validation" in names and len(names) > 1:
+        say(f"{source_name(source)}: has no test split, using validation")
+        split = "dev"
+    if split is not None or len(names) > 1:
+        return SPLIT_NAMES[split or "test"]
+    if names[0] not in SPLIT_NAMES.values():
+        say(f"{source_name(source)}: using its only split, {names[0]}")
+    return names[0]
+
+
+def is_whole(source: Source) -> bool:
+    """Whether a source is one file or table without splits."""
+    if isinstance(source, str | Path):
+        path = Path(source)
+        return path.is_file() or (is_table(path) and not path.is_dir())
+    return len(split_names(source)) == 1
+
+
+def read_binary_task(
+    source: Source,
+    split: Split | None = None,
+    rules: LabelRules = AS_FOUND,
+    say: Say = silent,
+    columns: Mapping[str, str] | None = None,
+) -> PairTask:
+    """Read pairs with labels 0 and 1, which also have classification metrics; parts are by text length.
+
+    Source: Spearman as ACL 2024, Table 2 reports it; parts as in its Figure 9.
+    """
+    chosen = _chosen_split(source, split, say)
+    known = () if chosen is None else split_names(source)
+    if chosen is not None and chosen not in known:
+        raise DataError(f"no split {chosen!r}; choose one of {', '.join(known)}", path=source_name(source))
+    splits, say_once = dict[str, pl.DataFrame](), cache(say)
+    # With test, validation chooses thresholds; other splits may have no labels.
+    for part in ("test", "validation") if chosen == "test" and "validation" in known else (chosen,):
+        pairs = read_pairs(source, split=part, rules=rules, columns=columns)
+        splits |= noted_pairs(pairs, source, columns, say_once).splits
+    dev = splits.get("validation") if chosen == "test" else None
+    if dev is not None and dev["label"].n_unique() < 2:
+        say(f"{source_name(source)}: validation has only one label, so it can't choose thresholds")
+        dev = None
+    name = shown_name(source)
+    judged = pair_task(name, splits[chosen or next(iter(splits))])
+    return replace(
+        judged,
+        parts=length_buckets(judged.text1, judged.text2),
+        is_binary=True,
+        dev=None if dev is None else pair_task(f"{name}, validation", dev),
+    )
+
+
+def length_buckets(text1: Sequence[str], text2: Sequence[str]) -> dict[str, np.ndarray]:
+    """Rows by the tokens of their longer text, without empty buckets.
+
+    `estimated_tokens` counts tokens, so that buckets don't depend on the model.
+    """
+    frame = pl.DataFrame({"text1": list(text1), "text2": list(text2)})
+    counts = frame.select(pl.max_horizontal(estimated_tokens(pl.col(name)) for name in frame.columns))
+    starts = list(_LENGTH_BUCKETS.values())
+    bucket = np.searchsorted(starts, counts.to_series().to_numpy(), side="right") - 1
+    buckets = {name: np.flatnonzero(bucket == number) for number, name in enumerate(_LENGTH_BUCKETS)}
+    return {name: rows for name, rows in buckets.items() if len(rows)}

@@ -1,0 +1,303 @@
+"""The result of `evaluate`: scores by model and task, as tables, JSON and a data frame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from aoe_train.evaluation.embedders.embedder import VectorSize
+from aoe_train.evaluation.gain import Gain
+from aoe_train.evaluation.resample import Comparison, Interval
+from aoe_train.evaluation.score import Resampling, Score
+from aoe_train.evaluation.tasks import Result, defined
+from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.dataset.making import dataset_card as card
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Scores = Mapping[str, Score]
+_MAX_COLUMNS = 3  # metrics with intervals in one row
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation(Printed):
+    """Scores of one model or several.
+
+    Attributes:
+        suite: The name of the test sets, such as sts or gis.
+        scores: By model and task.
+        missing: Tasks that were left out, with the reason.
+        against: The name of the model that this one was compared with, if any.
+        sizes: Sizes of the vectors, by the keys of `scores`, if sizes were requested.
+    """
+
+    suite: str
+    scores: Mapping[str, Scores]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    against: str | None = None
+    sizes: Mapping[str, VectorSize] = field(default_factory=dict)
+    _resampling: Resampling = field(default_factory=Resampling)
+    _rankings: bool = False
+
+    def tables(self, *, subsets: bool = False) -> list[ResultTable]:
+        """Tables of all scores times 100, with 95 % intervals in brackets.
+
+        Args:
+            subsets: Include the parts of each task.
+        """
+        title = f"{self.suite}, times 100"
+        if self._rankings:
+            return list(self._ranked(subsets=subsets))
+        if self.sizes:
+            return [by_size(self.scores, self.sizes, title)]
+        if len(self.scores) > 1:
+            return [side_by_side(self.scores, title)]
+        ((model, scores),) = self.scores.items()
+        tables = [figures(scores, title, subsets=subsets)]
+        if self.against is not None:
+            title = f"{self.suite}: {model} minus {self.against}, times 100"
+            tables.append(comparisons(scores, model, self.against, title))
+        return tables
+
+    @property
+    def gains(self) -> dict[str, Gain]:
+        """For each task of your own pairs, whether to replace the other model by this one.
+
+        `.word` is `better`, `inconclusive` or `worse`. Labels of `label judge` are weighted by their
+        probability.
+        Empty without your own pairs, another model or intervals.
+        """
+        return {
+            task: score.gain
+            for scores in self.scores.values()
+            for task, score in scores.items()
+            if score.gain is not None
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object of `aoe evaluate --json`; scores are not multiplied by 100.
+
+        `{task: {spearman, pearson, n, ci95, overlap}}`, with a task's parts under `subsets` and the other
+        model's scores under `against`. Your own pairs against another model also have `gain`. For several
+        models, `{model: {task: ...}}`. With sizes, `{sizes: [{model, dim, quantize, bytes, tasks}]}`, and
+        `layers` if requested.
+        """
+        by_model = {
+            model: {name: score.to_dict() for name, score in scores.items()}
+            for model, scores in self.scores.items()
+        }
+        if self.sizes:
+            return {"sizes": [self._size_dict(key) | {"tasks": tasks} for key, tasks in by_model.items()]}
+        return by_model if len(by_model) > 1 else next(iter(by_model.values()))
+
+    def to_polars(self) -> pl.DataFrame:
+        """A row for each metric: model, suite, task, subset, metric, value, low and high (95 %), n.
+
+        With sizes, also dim, quantize and bytes, and layers if requested.
+        """
+        import polars as pl
+
+        schema = dict.fromkeys(("model", "suite", "task", "subset", "metric"), pl.String)
+        numbers = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
+        frame = pl.DataFrame(list(self._rows()), schema={**schema, **numbers}, orient="row")
+        if not self.sizes:
+            return frame
+        sizes = pl.DataFrame([{"key": key, **self._size_dict(key)} for key in self.sizes])
+        return frame.rename({"model": "key"}).join(sizes, on="key").drop("key")
+
+    def to_markdown(self) -> str:
+        """All tables in Markdown."""
+        parts = []
+        for table in self.tables(subsets=True):
+            parts += [f"## {table.title}", card.table(table.headings, table.rows)]
+        if self._resampling.number:
+            resamples = f"{self._resampling.number:,} resamples, seed {self._resampling.seed}"
+            parts.append(f"In brackets: 95 % bootstrap intervals ({resamples}).")
+        leaks = [
+            f"- {name}: {model} was {score.overlap}"
+            for model, scores in self.scores.items()
+            for name, score in scores.items()
+            if score.overlap is not None and score.overlap.texts
+        ]
+        return "\n\n".join([*parts, *(["\n".join(leaks)] if leaks else [])]) + "\n"
+
+    def __repr__(self) -> str:
+        return "\n\n".join(map(str, self.tables()))
+
+    def _ranked(self, *, subsets: bool) -> Iterator[ResultTable]:
+        """The tables of the suite duplicates, in which `scores` has rankings instead of models."""
+        (task,) = next(iter(self.scores.values()))
+        scores = {ranking: by_task[task] for ranking, by_task in self.scores.items()}
+        yield rankings(scores, f"{task}: duplicates found, times 100", subsets=subsets)
+        if self._resampling.number:
+            yield ahead(scores, f"{task}: difference times 100, with 95 % intervals over queries")
+
+    def _size_dict(self, key: str) -> dict[str, Any]:
+        size = self.sizes[key]
+        depth = {} if size.layers is None else {"layers": size.layers}
+        return {"model": size.model, **depth, "dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        for model, scores in self.scores.items():
+            for task, score in scores.items():
+                for subset, result in ((None, score.result), *score.result.subsets.items()):
+                    for metric, value, low, high in _figures(result):
+                        yield model, self.suite, task, subset, metric, value, low, high, result.n
+
+
+def _figures(result: Result) -> Iterator[tuple[str, float | None, float | None, float | None]]:
+    for metric, value in result.scores.items():
+        low, high = result.intervals.get(metric, (None, None))
+        yield metric, defined(value), low, high
+
+
+def figures(scores: Mapping[str, Score], title: str, *, subsets: bool = False) -> ResultTable:
+    """A model's scores: a row for each task, or for each task and metric if there are many metrics."""
+    metrics = _metrics(scores)
+    is_wide = len(metrics) <= _MAX_COLUMNS
+    has_leak = any(score.overlap and score.overlap.texts for score in scores.values())
+    columns = metrics if is_wide else ("metric", "figure")
+    headings = ["task", *columns, "n", *(["trained on"] if has_leak else [])]
+    rows: list[list[str]] = []
+    for name, score in scores.items():
+        parts = score.result.subsets if subsets else {}
+        results = [
+            (name, score.result, _trained_share(score)),
+            *((f"  {part}", result, "") for part, result in parts.items()),
+        ]
+        for label, result, trained_share in results:
+            tail = [f"{result.n:,}", *([trained_share] if has_leak else [])]
+            cells = dict(_cells(result))
+            if is_wide:
+                rows.append([label, *(cells.get(metric, "–") for metric in metrics), *tail])
+            else:
+                rows += [[label, _metric_label(metric), cell, *tail] for metric, cell in cells.items()]
+    if is_wide and len(scores) > 1:
+        means = mean_figures([score.result for score in scores.values()])
+        row = [f"mean of {len(scores)}", *(_times_100(means.get(metric)) for metric in metrics)]
+        rows.append([*row, *[""] * (len(headings) - len(row))])
+    return _table(title, headings, rows)
+
+
+def comparisons(scores: Mapping[str, Score], one: str, other: str, title: str) -> ResultTable:
+    """The differences between a model and its rival."""
+    rows = [
+        [
+            name,
+            _metric_label(metric),
+            _times_100(value),
+            _times_100(score.rival.scores.get(metric)),
+            *_difference(score.comparisons.get(metric)),
+        ]
+        for name, score in scores.items()
+        if score.rival is not None
+        for metric, value in score.result.scores.items()
+    ]
+    return _table(title, ["task", "metric", one, other, "difference", "p"], rows)
+
+
+def side_by_side(scores: Mapping[str, Mapping[str, Score]], title: str) -> ResultTable:
+    """Several models: a row for each, with the first metric of each task; of one task several metrics."""
+    return _table(title, *_side_by_side(scores, _MAX_COLUMNS if len(next(iter(scores.values()))) == 1 else 1))
+
+
+def _side_by_side(scores: Mapping[str, Mapping[str, Score]], most: int) -> tuple[list[str], list[list[str]]]:
+    tasks = next(iter(scores.values()))
+    columns = [(name, metric) for name, score in tasks.items() for metric in [*score.result.scores][:most]]
+    rows = [
+        [model, *(dict(_cells(by_task[task].result)).get(metric, "–") for task, metric in columns)]
+        for model, by_task in scores.items()
+    ]
+    return ["model", *(f"{task}, {metric}" for task, metric in columns)], rows
+
+
+def rankings(scores: Mapping[str, Score], title: str, *, subsets: bool = False) -> ResultTable:
+    """Several rankings of one task: a row for each, with a column for each metric."""
+    metrics = _metrics(scores)
+    rows: list[list[str]] = []
+    for name, score in scores.items():
+        weight = "" if score.weight is None else f"{score.weight:g}"
+        parts = score.result.subsets if subsets else {}
+        results = [(name, weight, score.result), *((f"  {part}", "", found) for part, found in parts.items())]
+        for label, shown_weight, result in results:
+            cells = [_times_100(result.scores.get(metric)) for metric in metrics]
+            rows.append([label, shown_weight, *cells, f"{result.n:,}"])
+    return _table(title, ["ranked by", "weight", *metrics, "n"], rows)
+
+
+def ahead(scores: Mapping[str, Score], title: str) -> ResultTable:
+    """The differences between rankings and those that they should beat."""
+    metrics = _metrics(scores)[:_MAX_COLUMNS]
+    rows = [
+        [name, other, *(_difference(comparisons.get(metric))[0] for metric in metrics)]
+        for name, score in scores.items()
+        for other, comparisons in score.over.items()
+    ]
+    return _table(title, ["ranked by", "compared with", *metrics], rows)
+
+
+def by_size(
+    scores: Mapping[str, Mapping[str, Score]], sizes: Mapping[str, VectorSize], title: str
+) -> ResultTable:
+    """Several vector sizes: a row for each, with the first metric of each task, and their mean."""
+    headings, cells_by_size = _side_by_side(scores, 1)
+    has_models = len({size.model for size in sizes.values()}) > 1
+    has_layers = any(size.layers is not None for size in sizes.values())
+    rows = []
+    for key, (_, *cells) in zip(scores, cells_by_size, strict=True):
+        size = sizes[key]
+        model, layers = ([size.model] if has_models else []), ([str(size.layers)] if has_layers else [])
+        means = mean_figures([score.result for score in scores[key].values()])
+        mean = [_times_100(next(iter(means.values()), None))] if len(cells) > 1 else []
+        rows.append([*model, *layers, f"{size.dim:,}", size.quantize, f"{size.bytes:,}", *cells, *mean])
+    first = [*(["model"] if has_models else []), *(["layers"] if has_layers else [])]
+    last = ["mean"] if len(headings) > 2 else []
+    return _table(title, [*first, "dim", "quantize", "bytes", *headings[1:], *last], rows)
+
+
+def mean_figures(results: Sequence[Result]) -> dict[str, float]:
+    """The mean of each metric that all results have."""
+    shared = [metric for metric in results[0].scores if all(metric in result.scores for result in results)]
+    return {metric: sum(result.scores[metric] for result in results) / len(results) for metric in shared}
+
+
+def _metrics(scores: Mapping[str, Score]) -> list[str]:
+    return list(dict.fromkeys(metric for score in scores.values() for metric in score.result.scores))
+
+
+def _cells(result: Result) -> Iterator[tuple[str, str]]:
+    for metric, value in result.scores.items():
+        yield metric, _times_100(value) + _bounds(result.intervals.get(metric))
+
+
+def _metric_label(metric: str) -> str:
+    return f"{metric}, cross-validated" if metric.startswith("best_") else metric
+
+
+def _difference(comparison: Comparison | None) -> tuple[str, str]:
+    if comparison is None:
+        return "–", "–"
+    bounds = _bounds(comparison.interval, digits=2)
+    return f"{100 * comparison.difference:+.2f}{bounds}", f"{comparison.p:.3f}"
+
+
+def _bounds(interval: Interval | None, *, digits: int = 1) -> str:
+    return "" if interval is None else f" [{100 * interval.low:.{digits}f}, {100 * interval.high:.{digits}f}]"
+
+
+def _trained_share(score: Score) -> str:
+    return "–" if score.overlap is None else f"{score.overlap.rows / score.overlap.of_rows:.1%}"
+
+
+def _times_100(value: float | None) -> str:
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.2f}"
+
+
+def _table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> ResultTable:
+    table = ResultTable(*headings, title=title, left=("metric", "quantize"))
+    for row in rows:
+        table.add_row(*row)
+    return table

@@ -1,0 +1,149 @@
+"""Usage instructions in a model's card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aoe_train.training.model_card import card_head, prompts_note
+
+if TYPE_CHECKING:
+    from aoe_train.exporting.loss import Loss
+    from aoe_train.exporting.onnx import Graph
+    from aoe_train.settings.prompt_settings import NamedPrompts
+    from aoe_train.settings.train_settings import EncoderSettings
+
+_TAGS = ("feature-extraction", "sentence-similarity", "aoe-toolkit")
+_THEIRS = """
+## Use
+```python
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("{name}"{flag})
+vectors = model.encode(["A man is playing a flute.", "Someone plays an instrument."])
+```
+"""
+_OURS = """With aoe-toolkit: `from aoe_train import Encoder; Encoder.load("{name}").encode([...])`.
+"""
+_GRAPH = """
+## Use
+```python
+# In an environment of its own: pip install 'optimum-onnx[onnxruntime]' sentence-transformers
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("{name}", backend="onnx"{file_name})
+```
+{others}
+```python
+{alone}
+```
+Inputs are int64 `input_ids` and `attention_mask` (texts x tokens, padded on the right). Outputs are
+`last_hidden_state`, a vector per token, and `sentence_embedding`, pooled by {pooling}{normalized}.
+`tokenizer.json` does all preprocessing, including truncation to {max_length} tokens.
+"""
+_TOKENS = """texts = ["A man is playing a flute."]
+tokens = AutoTokenizer.from_pretrained("{name}")(texts, padding=True, truncation=True, return_tensors="np")
+"""
+_INPUTS = """inputs = {{key: tokens[key] for key in ("input_ids", "attention_mask")}}
+"""
+_JS = """With transformers.js:
+```js
+const embed = await pipeline("feature-extraction", "{name}"{js});
+const vectors = await embed(texts, {{pooling: "{pooling}", normalize: {normalize}}});
+```
+"""
+_JS_POOLINGS = {"avg": "mean", "first-last-avg": "mean", "cls": "cls", "last": "last_token"}
+_OTHERS = """fastembed (`TextEmbedding.add_custom_model`, with `model_file="{file}"`) reads the same files.
+With onnxruntime:"""
+_ALONE = f"""import onnxruntime
+from transformers import AutoTokenizer
+
+{_TOKENS}session = onnxruntime.InferenceSession("{{name}}/{{file}}")
+{_INPUTS}(vectors,) = session.run(["sentence_embedding"], inputs)"""
+
+
+def head(name: str, dim: int, *, tags: Sequence[str] = (), about: Mapping[str, Any]) -> str:
+    """The start of a card, for a model without one."""
+    base = about.get("base_model")
+    yaml = card_head(
+        name,
+        library="sentence-transformers",
+        tags=[*_TAGS, *tags],
+        license_id=str(about.get("license") or "unknown"),
+        language=_words(about.get("language")),
+        base_model=base if isinstance(base, str) else None,
+        datasets=_words(about.get("datasets")),
+    )
+    return f"{yaml}# {name}\nText embeddings of {dim} dimensions, exported by aoe-toolkit.\n"
+
+
+def mixed_with(share: float | None) -> str:
+    """The card's note on weights that were averaged with the backbone's, if they were."""
+    if share is None:
+        return ""
+    return f"Weights: {share:g} x trained + {1 - share:g} x backbone (WiSE-FT, arXiv 2109.01903).\n"
+
+
+def _words(value: object) -> list[str]:
+    """A metadata value as a list; it may be one word or several."""
+    if isinstance(value, str):
+        return [value]
+    return [str(one) for one in value] if isinstance(value, list) else []
+
+
+def card_data(card: Path) -> dict[str, Any]:
+    """A card's metadata; empty if it isn't readable."""
+    from huggingface_hub import ModelCard
+
+    try:
+        return dict(ModelCard.load(card, ignore_metadata_errors=True).data.to_dict())
+    except (OSError, ValueError, TypeError):  # the YAML may be invalid
+        return {}
+
+
+def usage(name: str, *, prompts: NamedPrompts, needs_toolkit: str | None) -> str:
+    """How to encode with a model folder."""
+    flag = ", trust_remote_code=True" if needs_toolkit else ""
+    lines = [_THEIRS.format(name=name, flag=flag)]
+    if needs_toolkit:
+        lines.append(
+            f"This needs aoe-toolkit (`pip install aoe-toolkit`): {needs_toolkit}. sentence-transformers "
+            "requires `trust_remote_code=True` to import another package; this folder contains no code.\n"
+        )
+    lines.append(_prompts(prompts) + _OURS.format(name=name))
+    return "\n".join(lines)
+
+
+def graph_usage(name: str, settings: EncoderSettings, graph: Graph, loss: Loss | None = None) -> str:
+    """How to encode with a graph, and the loss by int8."""
+    names = {"name": name, "file": graph.file}
+    file_name = f', model_kwargs={{"file_name": "{graph.file}"}}' if graph.int8 else ""
+    js = f', {{model_file_name: "{Path(graph.file).stem}", dtype: "fp32"}}' if graph.int8 else ""
+    text = _GRAPH.format(
+        name=name,
+        file_name=file_name,
+        others=_js_usage(name, js, settings) + _OTHERS.format(**names),
+        alone=_ALONE.format(**names),
+        max_length=settings.max_length,
+        pooling=settings.pooling,
+        normalized=" and of length 1" if settings.normalize else "",
+    )
+    note = _prompts(settings.named_prompts)
+    if note and not settings.named_prompts.around_all:
+        note += "With onnxruntime, add the prompt before the text yourself.\n"
+    loss_section = f"## Loss\n{loss}.\n" if loss else ""
+    return f"{text}\n{note}{loss_section}"
+
+
+def _js_usage(name: str, js: str, settings: EncoderSettings) -> str:
+    """The lines for transformers.js, which pools itself, unless it can't pool like this model."""
+    pooling = _JS_POOLINGS.get(settings.pooling)
+    if pooling is None or settings.dense or settings.dim is not None:
+        return ""
+    return _JS.format(name=name, js=js, pooling=pooling, normalize=str(settings.normalize).lower())
+
+
+def _prompts(prompts: NamedPrompts) -> str:
+    note = prompts_note(prompts)
+    return f"{note}\n\n" if note else ""

@@ -1,0 +1,278 @@
+"""Finding and loading a backbone: a folder, a Hub id or a packaged model. Pickled weights are refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from aoe_train.model.backbones.packaged import PACKAGED, quietly
+from aoe_train.model.folder_checks import ADAPTERS_FILE, check_settings, read_object
+from pairkit.base.errors import ConfigError, DataError, RemoteError
+from pairkit.base.printable import one_line
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+# A folder in huggingface_hub's cache.
+_SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$")
+_NAMES = " or ".join(PACKAGED)
+# Tokenizer, configuration, safetensors, hashes of training texts; no pickles, no other frameworks' weights.
+_FETCHED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
+
+
+@dataclass(frozen=True)
+class LoadedBackbone:
+    """A backbone with its tokenizer and their folder."""
+
+    backbone: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+    folder: Path
+
+
+def check_pin(source: str | Path, revision: str | None, *, trust_remote_code: bool) -> None:
+    """Refuse to run code from the Hub unless its commit is pinned; call this before fetching anything."""
+    local = str(source) in PACKAGED or Path(source).is_dir()
+    if trust_remote_code and not (local or _COMMIT.fullmatch(revision or "")):
+        raise ConfigError(
+            f"{source}: --trust-remote-code runs the model's code; pin the commit that you reviewed with"
+            " --revision (40 hexadecimal digits)"
+        )
+
+
+def check_name(source: str | Path) -> None:
+    """Refuse a source that is neither a model folder nor a valid Hub id, without a download or torch."""
+    name, path = str(source), Path(source)
+    if name in PACKAGED:
+        return
+    if path.is_dir():
+        files = ("config.json", ADAPTERS_FILE, "modules.json")
+        if not any((path / file).is_file() for file in files):
+            raise ConfigError(f"{source}: no config.json; expected the folder of a transformers model")
+        return
+    if path.exists():
+        raise ConfigError(f"{source}: is a file; expected a model folder")
+    if name.startswith((".", "/", "~")) or not _HUB_ID.fullmatch(name):
+        raise ConfigError(f"{source}: no such folder; expected a model folder, a Hub id, or {_NAMES}")
+    if close := get_close_matches(name.lower(), PACKAGED, 1, cutoff=0.8):
+        raise ConfigError(f"{source}: no such folder or packaged model; did you mean {close[0]}?")
+
+
+def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
+    """The folder of a model; downloads a Hub id first."""
+    if str(source) in PACKAGED:
+        return PACKAGED[str(source)].folder()
+    if Path(source).is_dir():
+        return Path(source)
+    check_name(source)
+    from pairkit.dataset.reading.hub import fetch_model
+
+    name, instead = str(source), f"use a folder or {_NAMES}"
+    return fetch_model(name, revision, _FETCHED, called=name, instead=instead)
+
+
+def load_backbone(
+    source: str | Path,
+    *,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    dtype: torch.dtype | None = None,
+    quantization: Any = None,
+    layers: int | None = None,
+    inference_only: bool = False,
+) -> LoadedBackbone:
+    """Load a model and its tokenizer."""
+    check_pin(source, revision, trust_remote_code=trust_remote_code)
+    import torch
+
+    from aoe_train.model.backbones.static import is_static, read_static
+
+    folder = find_folder(source, revision=revision)
+    if is_static(folder):
+        table, static_tokenizer = read_static(folder, dtype or torch.float32)
+        return LoadedBackbone(cast("Any", table), static_tokenizer, folder)
+    _check_model(folder)
+    if inference_only and (bert := _read_bert(folder, dtype or torch.float32)) is not None:
+        return bert
+    from transformers import AutoTokenizer
+
+    import aoe_train.model.ran  # noqa: F401 - as in `outline`
+
+    adapted = (folder / ADAPTERS_FILE).is_file()
+    base = _find_base(folder, trust_remote_code=trust_remote_code) if adapted else folder
+    if trust_remote_code:
+        for part in {folder, base}:
+            _check_code(part)
+    options = {"quantization_config": quantization} if quantization else {}
+    try:
+        with quietly():
+            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
+            backbone, report = model_class(base).from_pretrained(
+                base,
+                dtype=dtype or torch.float32,
+                use_safetensors=True,
+                trust_remote_code=trust_remote_code,
+                output_loading_info=True,
+                **options,
+            )
+            reports = {base: report}
+            if adapted and layers is not None:
+                from aoe_train.model.backbones.depth import keep_layers
+
+                keep_layers(backbone, layers)
+            if adapted:  # separately, because from_pretrained would search for the base by name
+                reports[folder] = backbone.load_adapter(str(folder)).to_dict()
+    except Exception as error:  # transformers, tokenizers and safetensors raise anything for damaged files
+        raise _explained(folder, error) from error
+    for part, loading_info in reports.items():
+        _check_weights(part, backbone, loading_info)
+    if type(backbone).__name__ in _ENCODERS.values():  # a T5: load it twice into one embedding layer
+        backbone.encoder.embed_tokens = backbone.get_input_embeddings()
+    return LoadedBackbone(backbone, cast("Any", tokenizer), folder)
+
+
+def _read_bert(folder: Path, dtype: torch.dtype) -> LoadedBackbone | None:
+    """Load a BERT without transformers' model code; None if that is needed, also to explain an error."""
+    from transformers import AutoTokenizer
+
+    from aoe_train.model.backbones.packed_bert import read_bert
+
+    try:
+        with quietly():
+            backbone = read_bert(folder, dtype)
+            if backbone is None:
+                return None
+            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:  # as in `load_backbone`
+        raise _explained(folder, error) from error
+    return LoadedBackbone(cast("Any", backbone), cast("Any", tokenizer), folder)
+
+
+def outline(folder: Path) -> PreTrainedModel:
+    """The network of a folder without its weights; for adapters, the network of their base."""
+    import torch
+    import transformers
+
+    import aoe_train.model.ran  # noqa: F401 - registers it with transformers
+
+    if (folder / ADAPTERS_FILE).is_file():
+        folder = _find_base(folder, trust_remote_code=False)
+    try:
+        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        with quietly(), torch.device("meta"):
+            if (name := _ENCODERS.get(config.model_type)) is not None:
+                return cast("PreTrainedModel", getattr(transformers, name)(config))
+            return cast("Any", transformers.AutoModel).from_config(config, trust_remote_code=False)  # type: ignore[no-any-return]
+    except Exception as error:  # transformers and torch raise anything for invalid settings
+        raise _explained(folder, error) from error
+
+
+def _check_model(folder: Path) -> None:
+    check_settings(folder)
+    if not any((folder / name).is_file() for name in ("config.json", ADAPTERS_FILE)):
+        raise ConfigError(f"{folder}: no config.json; expected the folder of a transformers model")
+    if not any(folder.glob("*.safetensors")):
+        pickled = sorted(
+            path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".pth", ".ckpt")
+        )
+        raise ConfigError(
+            f"{folder}: its only weights are {pickled[0]}, a pickle, which can run code when loaded; convert"
+            " it to model.safetensors if you trust it"
+            if pickled
+            else f"{folder}: no weights; expected model.safetensors"
+        )
+
+
+def hub_origin(folder: str | Path) -> tuple[str, str] | None:
+    """Hub id and commit of a folder in the Hub's cache; None for other folders."""
+    match = _SNAPSHOT.search(Path(folder).as_posix())
+    return None if match is None else (match["name"].replace("--", "/"), match["commit"])
+
+
+def _find_base(folder: Path, *, trust_remote_code: bool) -> Path:
+    """The folder of the adapters' base model, at the commit that they name, if any."""
+    config = read_object(folder / ADAPTERS_FILE)
+    name, revision = config.get("base_model_name_or_path"), config.get("revision")
+    if not name:
+        raise DataError("has no base_model_name_or_path", path=folder / ADAPTERS_FILE)
+    try:
+        check_pin(name, revision, trust_remote_code=trust_remote_code)
+        base = find_folder(name, revision=revision)
+        _check_model(base)
+    except (ConfigError, RemoteError) as error:
+        raise type(error)(f"{folder}: the base of its adapters, {name}, can't be loaded: {error}") from error
+    if (base / ADAPTERS_FILE).is_file():
+        raise ConfigError(f"{folder}: its base {name} consists of adapters; merge them into their base first")
+    return base
+
+
+def _check_code(folder: Path) -> None:
+    """Refuse code from another repository, which no pinned commit covers."""
+    for path in (folder / "config.json", folder / "tokenizer_config.json"):
+        classes = json.dumps(read_object(path).get("auto_map"))
+        if "--" in classes:  # transformers' separator of repository and class
+            raise ConfigError(
+                f"{path}: its code is in another repository ({classes}), which --revision does not pin; copy"
+                " the code that you reviewed into the folder, and remove the repository from auto_map"
+            )
+
+
+def _check_weights(folder: Path, backbone: PreTrainedModel, report: Any) -> None:
+    missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
+    extra = sorted(key for key in report["unexpected_keys"] if ".layer" in key or key.startswith("layer"))
+    for problem, keys in (("missing", missing), ("unexpected", extra)):
+        if keys:
+            raise DataError(
+                f"the weights don't match config.json: {len(keys)} are {problem}, such as {keys[0]}; copy or"
+                " download the model again",
+                path=folder,
+            )
+    pooler: Any = getattr(backbone, "pooler", None)
+    if pooler is not None:  # text vectors don't use it, so it must not be trained
+        if any(key.startswith("pooler.") for key in report["missing_keys"]):
+            cast("Any", backbone).pooler = None
+        else:
+            pooler.requires_grad_(requires_grad=False)
+
+
+def _explained(folder: Path, error: Exception) -> Exception:
+    text = one_line(str(error), 200)
+    if "trust_remote_code" in str(error):  # often at the end of a long message
+        return ConfigError(f"{folder}: needs its own code; give --trust-remote-code and a --revision")
+    if "does not recognize this architecture" in text or "Unrecognized model" in text:
+        return ConfigError(f"{folder}: the installed transformers doesn't support this architecture ({text})")
+    if "mismatch" in text:
+        return DataError(
+            f"the weights don't match config.json ({text}); copy or download the model again", path=folder
+        )
+    try:
+        read_object(folder / "tokenizer.json")
+    except DataError as damaged:  # transformers does not name the file
+        return damaged
+    return DataError(f"not loadable ({type(error).__name__}: {text}); copy or download it again", path=folder)
+
+
+_ENCODERS = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
+
+
+def model_class(folder: Path) -> Any:
+    """The class whose `from_pretrained` reads the model in a checked folder."""
+    import transformers
+
+    config = read_object(folder / "config.json")
+    kind = None if "auto_map" in config else config.get("model_type")
+    return getattr(transformers, _ENCODERS.get(str(kind), "AutoModel"))
+
+
+def recompute_layers(backbone: Any) -> None:
+    """Recompute activations in the backward pass instead of storing them (gradient checkpointing)."""
+    # transformers 5.23 renamed the method, and warns about the old name.
+    newer = getattr(backbone, "activation_checkpointing_enable", None)
+    (newer or backbone.gradient_checkpointing_enable)({"use_reentrant": False})

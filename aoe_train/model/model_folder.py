@@ -1,0 +1,236 @@
+"""A run's folders, the record that identifies a run, hashes of its inputs, and the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+
+from pairkit import __version__
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
+from pairkit.base.system.files import remove, sha256, write_json
+from pairkit.base.system.folders import LOCK_FILE, check_place, held_folder, is_same, read_own
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PretrainedConfig, PreTrainedTokenizerFast
+
+    from aoe_train.records import Examples
+    from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
+    from pairkit.dataset.reading.in_memory import Source
+
+
+class OutputResult:
+    """Base of results that are a file or folder."""
+
+    out: Path
+
+    def tables(self) -> list[str]:
+        """The path."""
+        return [str(self.out)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The `--json` object."""
+        return {**asdict(cast("Any", self)), "out": str(self.out)}
+
+    @classmethod
+    def from_facts(cls, out: Path, facts: Mapping[str, Any]) -> Self:
+        """The result that a folder's run.json records."""
+        return cls(**{field.name: facts.get(field.name) for field in fields(cast("Any", cls))} | {"out": out})
+
+
+RUN_FILE = "run.json"
+_MADE_BY = "aoe "
+
+
+def work_beside(out: Path) -> Path:
+    """The working folder of a run: `OUT.work`."""
+    check_place(out, "a model", "model")
+    if out.is_dir() and any(out.iterdir()) and read_run(out) is None:
+        raise ConfigError(f"{out}: contains other files than a model of `aoe train`; choose another --out")
+    return out.with_name(out.name + ".work")
+
+
+@contextmanager
+def working_folder(work: Path) -> Iterator[None]:
+    """Lock a working folder; the lock ends with the process, even if it is killed."""
+    with held_folder(work, "in use by another run; wait for it or choose another --out"):
+        try:
+            yield
+        finally:
+            left = {path.name for path in work.glob("*")}
+            if left and left <= {LOCK_FILE, RUN_FILE}:  # nothing to resume from
+                shutil.rmtree(work)
+
+
+def read_run(folder: Path) -> dict[str, Any] | None:
+    """The run.json in a folder; None if there is none of `aoe train`."""
+    run = read_own(folder / RUN_FILE)
+    if run is None or not str(run.get("made_by", "")).startswith(_MADE_BY):
+        return None
+    return run if isinstance(run.get("origin"), dict) else None
+
+
+def exported_there(out: Path, command: str) -> dict[str, Any] | None:
+    """The facts that `aoe export` or `aoe distill` recorded in `out`; None if it is missing or empty."""
+    check_place(out, "a model", "model")
+    if not out.exists() or not any(out.iterdir()):
+        return None
+    facts = (read_own(out / RUN_FILE) or {}).get(command)
+    if not isinstance(facts, dict) or not isinstance(facts.get("made_of"), dict):
+        raise ConfigError(
+            f"{out}: already exists, and isn't a model of `aoe {command}`; choose another --out"
+        )
+    return facts
+
+
+def begin_or_go_on(out: Path, work: Path, origin: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
+    """Prepare the working folder for a run; returns the record of a finished one."""
+    if fresh:
+        clear(work)
+    else:
+        for folder in (out, work):
+            run = read_run(folder)
+            is_same(folder, run and run["origin"], origin, fresh=False)
+            if run is not None and "diverged" in run:  # it would diverge again
+                raise ConfigError(f"{folder}: {one_line(str(run['diverged']), 4096)}")
+        if finished := read_run(out):
+            return finished
+    write_json(work / RUN_FILE, {"made_by": _MADE_BY + "train", "origin": origin})
+    return None
+
+
+def mark_diverged(work: Path, origin: Mapping[str, Any], message: str) -> None:
+    """Record that this run diverged, so that it isn't resumed."""
+    write_json(work / RUN_FILE, {"made_by": _MADE_BY + "train", "origin": origin, "diverged": message})
+
+
+def clear(work: Path) -> None:
+    """Empty a working folder, except for its lock."""
+    for path in work.iterdir():
+        if path.is_dir():
+            remove(path)
+    (work / RUN_FILE).unlink(missing_ok=True)
+
+
+_ORIGIN_KEYS = ("_name_or_path", "transformers_version", "architectures")  # of a configuration
+
+
+def origin(
+    settings: TrainSettings,
+    *,
+    data: Mapping[str, Examples],
+    dev_data: Mapping[str, Examples],
+    backbone: str,
+    tokenizer: str,
+    prompts: EncoderSettings,
+    precision: str,
+    processes: int,
+    own: Mapping[str, str] | None = None,
+    advisers: Mapping[str, Any] | None = None,
+    judged: str | None = None,
+) -> dict[str, Any]:
+    """Everything that determines a run's model: settings, and hashes of its inputs.
+
+    `data` and `dev_data` are the rows of each dataset and dev set; the name of a single one has no effect.
+    `prompts` are those of the backbone's folder and of the encoder's settings. `own` are the names of the
+    user's own losses, by dataset. `advisers` are the identities of a guide and a teacher, which replace their
+    names. `judged` is a hash of the pairs that decide whether the model is kept.
+    """
+    data_hashes, dev_hashes = (
+        {name: hash_examples(rows) for name, rows in sets.items()} for sets in (data, dev_data)
+    )
+    is_single = len(data_hashes) == 1
+    excluded = {"guide": {"model", "revision"}, "teacher": {"model", "revision", "scores"}}
+    settled = settings.model_dump(mode="json", exclude={"log": True, "card": True, **excluded})
+    for section in settled["datasets"].values():  # the rows' hashes replace their paths
+        section.pop("data"), section.pop("dev_data")
+    return {
+        **({"objective": next(iter(own.values())) if is_single else dict(own)} if own else {}),
+        **(advisers or {}),
+        **({} if judged is None else {"judged": judged}),
+        "settings": settled,
+        "data": next(iter(data_hashes.values())) if is_single else data_hashes,
+        "dev_data": (next(iter(dev_hashes.values()), None) if len(dev_hashes) < 2 else dev_hashes),
+        "backbone": backbone,
+        "tokenizer": tokenizer,
+        "prompts": prompts.model_dump(include={"prompts", "default_prompt_name", "include_prompt"}),
+        "precision": precision,
+        "processes": processes,
+    }
+
+
+def hash_examples(examples: Examples) -> str:
+    """SHA-256 of texts, rows and labels, independent of their file."""
+    digest = hashlib.sha256(examples.kind.encode())
+    for text in examples.texts:
+        digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
+    for array in (examples.rows, examples.labels):
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).reshape(-1).data)  # no copy: it may be mapped from disk
+    return digest.hexdigest()
+
+
+def hash_weights(model: nn.Module) -> str:
+    """SHA-256 of a model's weights."""
+    import torch  # slow to import, and `versions` doesn't need it
+
+    digest = hashlib.sha256()
+    for name, weight in sorted(model.named_parameters()):
+        digest.update(name.encode())
+        digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def hash_tokenizer(tokenizer: PreTrainedTokenizerFast) -> str:
+    """SHA-256 of a tokenizer, except for truncation and padding, which every caller sets."""
+    parts: dict[str, Any] = json.loads(tokenizer.backend_tokenizer.to_str())
+    lasting = {key: value for key, value in parts.items() if key not in ("truncation", "padding")}
+    return hashlib.sha256(json.dumps(lasting).encode()).hexdigest()
+
+
+def hash_config(config: PretrainedConfig) -> str:
+    """SHA-256 of a backbone's configuration, except for its origin."""
+    parts = {key: value for key, value in config.to_dict().items() if key not in _ORIGIN_KEYS}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def digest_of(identity: Mapping[str, Any]) -> str:
+    """SHA-256 of a model's identity, or of other JSON."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def hash_files(source: Source | None) -> dict[str, str]:
+    """SHA-256 of a data source's files by name; empty for a Hub dataset or rows in memory."""
+    if not isinstance(source, str | Path):
+        return {}
+    from pairkit.dataset.reading.parts import files_of  # imports polars, which encoding doesn't need
+
+    files = files_of(source)
+    root = (
+        source if Path(source).is_dir() else os.path.commonpath([str(file.parent) for file in files] or ["."])
+    )
+    return {str(file.relative_to(root)): sha256(file) for file in files}
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that affect a model."""
+    libraries = {name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")}
+    return {"aoe-toolkit": __version__, "python": platform.python_version(), **libraries}
+
+
+def cache_dir(kind: str) -> Path:
+    """`$AOE_CACHE/<kind>`, or by default `~/.cache/aoe-toolkit/<kind>`; all of it may be deleted."""
+    folder = os.environ.get("AOE_CACHE")
+    return (Path(folder) if folder else Path.home() / ".cache/aoe-toolkit") / kind

@@ -1,0 +1,385 @@
+"""Tokenises each distinct text once, and gathers batches without a loop over texts."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+import torch
+
+from aoe_train.model.tokens.special_tokens import (
+    PromptTokens,
+    SpecialTokens,
+    is_panic,
+    prompt_tokens,
+    raw_tokenizer,
+)
+from aoe_train.records import TextSelection, TokenBatch
+from aoe_train.settings.prompt_settings import read_prompt
+from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
+from pairkit.base.system.files import apply_umask, remove, write_errors
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+
+LongText = Literal["truncate", "chunks"]
+
+
+def pieces(ids: list[int], limit: int, mode: LongText = "truncate", overlap: int = 0) -> list[list[int]]:
+    """Cut a text's token ids into pieces of at most `limit`."""
+    check_overlap(limit, mode, overlap)
+    if len(ids) <= limit:
+        return [ids]
+    if mode == "truncate":
+        return [ids[:limit]]
+    return [ids[start:stop] for start, stop in windows(len(ids), limit, overlap)]
+
+
+def check_overlap(limit: int, mode: LongText, overlap: int) -> None:
+    """Refuse an overlap without chunks, or of more than half a chunk.
+
+    Up to half a chunk, each token is encoded at most twice. A larger overlap, which an untrusted model folder
+    may request, could encode it up to `limit` times.
+    """
+    if overlap and mode != "chunks":
+        raise ConfigError(
+            f"overlap {overlap} with long_text {mode!r}: only chunks can overlap; use long_text chunks"
+        )
+    if not 0 <= overlap <= limit // 2:
+        raise ConfigError(f"overlap {overlap}: expected 0 to {limit // 2}, half of a chunk's {limit} tokens")
+
+
+def windows(length: int, limit: int, overlap: int) -> list[tuple[int, int]]:
+    """The fewest windows (start, stop) of at most `limit` tokens that cover `length` with this overlap.
+
+    Their lengths differ by at most one token: a short last window would have the same weight in a text's mean
+    as a full one, and attention processes windows of equal length together.
+    """
+    count = max(1, -(-(length - overlap) // (limit - overlap)))
+    size, longer = divmod(length + (count - 1) * overlap, count)
+    spans, start = [], 0
+    for number in range(count):
+        stop = start + size + (number < longer)
+        spans.append((start, stop))
+        start = stop - overlap
+    return spans
+
+
+_CALL_TEXTS = 4096  # per call of the tokenizer, which divides them among its threads
+_MAPPED = ("ids", "piece_ends", "text_ends", "prompt_lengths")
+_TRUNCATED = "truncated.npy"
+_LAYOUT = "4"  # increment it when the same texts and settings result in other arrays
+UNLIMITED = 1 << 30
+"""Maximum tokens of a piece if neither model nor settings have a limit."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class TokenStore:
+    """Token ids of texts, each cut into pieces that fit into the model."""
+
+    ids: np.ndarray
+    piece_ends: np.ndarray
+    text_ends: np.ndarray
+    prompt_lengths: np.ndarray
+    truncated: int
+
+    @classmethod
+    def build(
+        cls,
+        texts: Sequence[str],
+        tokenizer: PreTrainedTokenizerFast,
+        *,
+        max_length: int,
+        prompts: str | Sequence[str] = "",
+        include_prompt: bool = True,
+        long_text: LongText = "truncate",
+        overlap: int = 0,
+        empty: bool = False,
+        cache_dir: Path | None = None,
+        progress: Listener | None = None,
+    ) -> TokenStore:
+        """Tokenise `texts`, or load them from the cache."""
+        raw = raw_tokenizer(tokenizer)
+        distinct, numbers = _distinct_prompts(prompts, len(texts))
+        cuts = [_Cut(prompt_tokens(raw, words), max_length, long_text, overlap) for words in distinct]
+        end_tokens = None if include_prompt else _end_tokens(tokenizer, distinct)
+        left_out = [cut.prompt_length(end_tokens) for cut in cuts]
+        job = _Job(texts, numbers, raw, cuts, left_out, progress, empty=empty)
+        if cache_dir is None:
+            return _in_memory(job)
+        settings = (max_length, long_text, overlap, include_prompt, distinct)
+        key = _key(texts, numbers, raw.to_str(), raw.encode_special_tokens, *settings)
+        return _on_disk(job, cache_dir / key)
+
+    def __len__(self) -> int:
+        return len(self.text_ends) - 1
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """int64 (text,): tokens of each text in all its pieces."""
+        return np.diff(self.piece_ends[self.text_ends])
+
+    def batch(self, texts: Sequence[int] | np.ndarray) -> TokenBatch:
+        """The tokens of texts, by index and in this order; an index may be repeated."""
+        texts = np.asarray(texts, dtype=np.int64)
+        first = self.text_ends[texts]
+        counts = self.text_ends[texts + 1] - first
+        pieces = ranges(first, counts)
+        starts = self.piece_ends[pieces]
+        lengths = self.piece_ends[pieces + 1] - starts
+        batch = TokenBatch(
+            input_ids=torch.from_numpy(self.ids[ranges(starts, lengths)].astype(np.int64)),
+            lengths=lengths,
+            pieces=counts,
+        )
+        if self._has_prompt_lengths:
+            batch["prompt_lengths"] = np.repeat(self.prompt_lengths[texts], counts)
+        return batch
+
+    @cached_property
+    def _has_prompt_lengths(self) -> bool:
+        return bool(self.prompt_lengths.any())
+
+
+def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The numbers from `starts[i]` to `starts[i] + counts[i] - 1`, for each i in turn."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.repeat(starts - ends + counts, counts) + np.arange(total)
+
+
+# Characters read per kept token: initially, the growth factor, and at most. Most tokens have 1 to 6.
+_CHARACTERS, _GROWTH, _MAX_CHARACTERS = 16, 8, 1024
+_MIN_TOKENS = 256  # more than the tokens of one word that was cut
+
+
+def _encode_starts(raw: Tokenizer, texts: list[str], kept: list[int | None]) -> list[Encoding]:
+    """Encode the start of each text, which contains its first `kept` tokens; None encodes all of it.
+
+    The start must have twice as many tokens, because tokens near the cut may differ from those of the whole
+    text. Otherwise a longer start is encoded.
+    """
+    encodings: dict[int, Encoding] = {}
+    waiting, characters = list(range(len(texts))), _CHARACTERS
+    while waiting:
+        needed = {index: max(count, _MIN_TOKENS) for index in waiting if (count := kept[index]) is not None}
+        starts = [
+            texts[index][: characters * needed[index]] if index in needed else texts[index]
+            for index in waiting
+        ]
+        encodings.update(zip(waiting, _encode(raw, starts), strict=True))
+        cut = [index for index, start in zip(waiting, starts, strict=True) if len(start) < len(texts[index])]
+        if characters == _CHARACTERS:
+            _refuse_surrogates([texts[index] for index in cut])
+        waiting = [index for index in cut if len(encodings[index]) < 2 * needed[index]]
+        if characters == _MAX_CHARACTERS:
+            break
+        characters *= _GROWTH
+    return [encodings[index] for index in range(len(texts))]
+
+
+def _refuse_surrogates(texts: list[str]) -> None:
+    if invalid := next(filter(_SURROGATE.search, texts), None):
+        raise DataError(f"text {invalid[:60]!r} contains half a surrogate pair; fix or drop its rows")
+
+
+def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
+    try:
+        return raw.encode_batch_fast(texts, add_special_tokens=False)
+    except TypeError:  # a text can't be encoded as UTF-8
+        _refuse_surrogates(texts)
+        raise
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise DataError(
+            f"the tokenizer failed on a text, such as {texts[0][:60]!r} ({one_line(str(error), 80)}); use"
+            " another tokenizer"
+        ) from error
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Cuts the tokens of a prompt and a text into pieces that each contain the prompt."""
+
+    prompt_tokens: PromptTokens
+    max_length: int
+    long_text: LongText
+    overlap: int
+
+    def __post_init__(self) -> None:
+        special = self.prompt_tokens.special
+        whole = SpecialTokens([*special.before, *self.prompt_tokens.ids], special.after)
+        check_overlap(whole.text_limit(self.max_length), self.long_text, self.overlap)
+
+    def pieces(self, ids: list[int]) -> tuple[list[list[int]], bool]:
+        """The pieces, and whether the text was truncated."""
+        special, shared = self.prompt_tokens.special, self.prompt_tokens.shared(ids)
+        before, own = [*special.before, *ids[:shared]], ids[shared:]
+        limit = self.max_length - len(before) - len(special.after)
+        cut = pieces(own, limit, self.long_text, self.overlap)
+        is_truncated = self.long_text != "chunks" and len(own) > limit
+        return [[*before, *piece, *special.after] for piece in cut], is_truncated
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The maximum number of kept tokens of prompt and text; None for all."""
+        if self.long_text == "chunks" or self.max_length >= UNLIMITED:
+            return None
+        return self.max_length + len(self.prompt_tokens.ids)
+
+    def prompt_length(self, end_tokens: Sequence[int] | None) -> int:
+        """The prompt's tokens as sentence-transformers counts them: without a final one of `end_tokens`."""
+        if end_tokens is None or not self.prompt_tokens.text:
+            return 0
+        special = self.prompt_tokens.special
+        ids = [*special.before, *self.prompt_tokens.ids, *special.after]
+        return len(ids) - (ids[-1] in end_tokens)
+
+
+class _Job(NamedTuple):
+    """Texts to tokenise, with their prompts."""
+
+    texts: Sequence[str]
+    prompts: np.ndarray  # (text,): index of a cut
+    raw: Tokenizer
+    cuts: Sequence[_Cut]
+    left_out: Sequence[int]  # tokens of each cut's prompt that pooling ignores
+    progress: Listener | None
+    empty: bool = False  # whether a text may have no tokens
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """The type of the ids."""
+        return np.dtype(np.uint16 if self.raw.get_vocab_size() <= 1 << 16 else np.int32)
+
+
+class _Tokens(NamedTuple):
+    """Tokens of some texts."""
+
+    ids: np.ndarray  # of all pieces
+    piece_lengths: np.ndarray
+    piece_counts: np.ndarray  # of each text
+    truncated: int  # number of texts
+
+
+def _tokenise(job: _Job) -> Iterator[_Tokens]:
+    """The tokens of a few thousand texts at a time."""
+    texts, progress = job.texts, job.progress
+    for first in range(0, len(texts), _CALL_TEXTS):
+        block = slice(first, first + _CALL_TEXTS)
+        all_pieces: list[list[int]] = []
+        counts: list[int] = []
+        truncated = 0
+        cuts = [job.cuts[number] for number in job.prompts[block].tolist()]
+        joined = [cut.prompt_tokens.text + text for cut, text in zip(cuts, texts[block], strict=True)]
+        encodings = _encode_starts(job.raw, joined, [cut.max_tokens for cut in cuts])
+        for cut, encoding in zip(cuts, encodings, strict=True):
+            text_pieces, is_truncated = cut.pieces(encoding.ids)
+            truncated += is_truncated
+            counts.append(len(text_pieces))
+            all_pieces += text_pieces
+        lengths = np.fromiter(map(len, all_pieces), np.int64, len(all_pieces))
+        ids = np.fromiter(chain.from_iterable(all_pieces), job.dtype, int(lengths.sum()))
+        yield _Tokens(ids, lengths, np.array(counts, np.int64), truncated)
+        if progress:
+            progress(Progress("tokenise", first + len(cuts), len(texts)))
+    if progress:
+        progress(Progress("tokenise", len(texts), len(texts), ended=True))
+
+
+def _in_memory(job: _Job) -> TokenStore:
+    none = np.empty(0, np.int64)
+    blocks = [_Tokens(none.astype(job.dtype), none, none, 0), *_tokenise(job)]
+    ids, lengths, counts, truncated = zip(*blocks, strict=True)
+    store = TokenStore(
+        ids=np.concatenate(ids),
+        piece_ends=np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64),
+        text_ends=np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64),
+        prompt_lengths=np.array(job.left_out, np.int32)[job.prompts],
+        truncated=sum(truncated),
+    )
+    empty = np.flatnonzero(store.lengths == 0)
+    if len(empty) and not job.empty:
+        raise DataError(
+            f"text {job.texts[empty[0]][:60]!r} has no tokens, and this tokenizer adds none; drop its rows"
+            f" ({len(empty)} such texts)"
+        )
+    return store
+
+
+def _on_disk(job: _Job, folder: Path) -> TokenStore:
+    """The same arrays, mapped from files that processes and later runs share."""
+    if (cached := _mapped(folder)) is not None:
+        return cached
+    store = _in_memory(job)
+    with write_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(mkdtemp(prefix=".partial-", dir=folder.parent))  # another run may write the same files
+        for name in _MAPPED:
+            np.save(partial / f"{name}.npy", getattr(store, name))
+        np.save(partial / _TRUNCATED, store.truncated)
+        apply_umask(partial)
+        try:
+            remove(folder)  # it is damaged, if it exists
+            partial.rename(folder)
+        except OSError:  # another run was faster
+            remove(partial)
+    return _mapped(folder) or store
+
+
+def _mapped(folder: Path) -> TokenStore | None:
+    """The saved arrays; None if they are missing or damaged."""
+    try:
+        # As plain arrays, because indexing a memmap is slow.
+        arrays = {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in _MAPPED}
+        return TokenStore(**arrays, truncated=int(np.load(folder / _TRUNCATED)))
+    except (OSError, ValueError, EOFError):
+        return None
+
+
+def _distinct_prompts(prompts: str | Sequence[str], count: int) -> tuple[list[str], np.ndarray]:
+    """The distinct prompts, and the index of each text's prompt."""
+    if isinstance(prompts, str):
+        return [prompts], np.broadcast_to(np.int64(0), count)
+    if len(prompts) != count:
+        raise ConfigError(f"{len(prompts)} prompts for {count} texts; give one for all, or one for each")
+    if isinstance(prompts, TextSelection):
+        return list(prompts.values), prompts.indices
+    index: dict[str, int] = {}
+    numbers = np.fromiter((index.setdefault(words, len(index)) for words in prompts), np.int64, count)
+    return list(index) or [""], numbers
+
+
+def _key(texts: Sequence[str], prompts: np.ndarray, *settings: object) -> str:
+    """Hex SHA-256 of texts, their prompts, and settings."""
+    digest = hashlib.sha256(repr((_LAYOUT, *settings)).encode())
+    for start in range(0, len(texts), _CALL_TEXTS):
+        encoded = [text.encode(errors="surrogatepass") for text in texts[start : start + _CALL_TEXTS]]
+        digest.update(np.fromiter(map(len, encoded), np.int64, len(encoded)).tobytes())
+        digest.update(np.ascontiguousarray(prompts[start : start + _CALL_TEXTS]).tobytes())
+        digest.update(b"".join(encoded))
+    return digest.hexdigest()
+
+
+def _end_tokens(tokenizer: PreTrainedTokenizerFast, prompts: Sequence[str]) -> list[int]:
+    """The special tokens: one that follows a prompt doesn't belong to it."""
+    if words := next((words for words in prompts if read_prompt(words).after), None):
+        raise ConfigError(
+            f"include_prompt is false, but the prompt {one_line(words, 80)!r} has words after the text, which"
+            " pooling can't ignore; use a prompt that ends with {text}"
+        )
+    return list(tokenizer.all_special_ids)

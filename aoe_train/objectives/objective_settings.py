@@ -1,0 +1,199 @@
+"""The loss parts of an objective, its settings, and the presets named after the papers.
+
+A new part needs a function that makes a `Loss`, and an entry in `PARTS`, which gives it a weight and a
+temperature. torch is only imported with the parts in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import BeforeValidator, Field, create_model, model_validator
+
+from pairkit.base.settings import Settings, split_at_commas
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from aoe_train.objectives.labelled_pairs import Pairs
+
+Loss = Callable[["Pairs"], "Tensor"]
+"""The loss of labelled pairs, a scalar; an `nn.Module` if it has trainable weights."""
+
+LearnsFrom = Literal["ranking", "batch", "teacher"]
+
+
+class LossPart(NamedTuple):
+    """A loss part: its function, what it learns from, its default temperature, and its name in help texts."""
+
+    made_by: str
+    learns_from: LearnsFrom
+    tau: float | None
+    about: str
+
+    def make(self, context: Any) -> Loss:
+        """The loss for a `LossContext`."""
+        module, _, name = self.made_by.partition(".")
+        make: Callable[[Any], Loss] = getattr(import_module(f"{__package__}.{module}"), name)
+        return make(context)
+
+
+PARTS: Mapping[str, LossPart] = {
+    "cosine": LossPart("ranking.cosine_part", "ranking", 0.05, "the cosine ranking (CoSENT)"),
+    "ibn": LossPart("contrastive.ibn_part", "batch", 0.05, "in-batch negatives"),
+    # The reference library uses a temperature of 0.05 since 2024.
+    "angle": LossPart("ranking.angle_part", "ranking", 1.0, "the angle ranking"),
+    "contrastive": LossPart("contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"),
+    "sbert": LossPart("ranking.sbert_part", "ranking", None, "SBERT's softmax or regression"),
+    "embed_distill": LossPart(
+        "distillation.embed_distill_part", "teacher", None, "the distance from the teacher's vectors"
+    ),
+    "score_distill": LossPart(
+        "distillation.score_distill_part", "teacher", 0.05, "the teacher's scores of pairs"
+    ),
+    "margin_mse": LossPart(
+        "distillation.margin_mse_part",
+        "teacher",
+        None,
+        "the teacher's margins between positive and negatives",
+    ),
+}
+
+RANKED, IN_BATCH, TAUGHT = (
+    frozenset(name for name, part in PARTS.items() if part.learns_from == source)
+    for source in ("ranking", "batch", "teacher")
+)
+
+
+class _Weights(Settings):
+    """Weight of each part in the sum; parts with weight 0 are not computed."""
+
+    @model_validator(mode="after")
+    def _check_any(self) -> _Weights:
+        if not self.active:
+            raise ValueError("all weights are 0; expected at least one above 0")
+        return self
+
+    @property
+    def active(self) -> dict[str, float]:
+        """The parts with a weight above 0."""
+        return {part: weight for part in PARTS if (weight := getattr(self, part)) > 0}
+
+
+class _Taus(Settings):
+    """Temperature of each part, by which similarities are divided. The defaults are the papers'."""
+
+
+if TYPE_CHECKING:
+
+    class Weights(_Weights):
+        """A weight for each part; see `PARTS`."""
+
+        def __init__(self, **weights: float) -> None: ...
+
+    class Taus(_Taus):
+        """A temperature for each part that has one; see `PARTS`."""
+
+        def __init__(self, **taus: float) -> None: ...
+
+else:
+    _weights = {
+        name: (float, Field(default=0.0, ge=0, description=f"weight of {part.about}"))
+        for name, part in PARTS.items()
+    }
+    _taus = {
+        name: (float, Field(default=part.tau, gt=0, description=f"temperature of {part.about}"))
+        for name, part in PARTS.items()
+        if part.tau is not None
+    }
+    Weights = create_model("Weights", __base__=_Weights, **_weights)
+    Taus = create_model("Taus", __base__=_Taus, **_taus)
+
+
+def _numbers(value: object) -> object:
+    """One or several numbers, separated by commas on a command line."""
+    return [value] if isinstance(value, int | float) else split_at_commas(value)
+
+
+def _numbers_or_word(value: object) -> object:
+    return value if isinstance(value, str) and value.isalpha() else _numbers(value)
+
+
+class ObjectiveSettings(Settings):
+    """The loss parts of the objective and their options."""
+
+    weights: Weights = Weights(cosine=1, ibn=1, angle=1)
+    tau: Taus = Taus()
+    # cosine: minimum difference of cosines between the highest and lowest label, others in proportion
+    margin: float = Field(default=0.0, ge=0, le=2)
+    positive_from: float | None = None  # ibn, contrastive: lowest graded label of a positive
+    hard_negatives: bool = True  # contrastive: include negative texts in the candidates
+    # ibn, contrastive: copies of a positive elsewhere in the batch are left out (exclude), positives too, as
+    # in the arXiv paper (positive), or negatives (negative)
+    duplicates: Literal["exclude", "positive", "negative"] = "exclude"
+    symmetric: bool = False  # contrastive: also rank the first texts for each second text
+    # ibn, contrastive: use other rows' first texts as additional negatives of the first text
+    contrast_anchors: bool = False
+    # ibn, contrastive: use other rows' positives as negatives of the positive
+    contrast_positives: bool = False
+    # minimum margin, by the guide, between the similarity of a positive and of a negative
+    guide_margin: float = Field(default=0.0, ge=-2, le=2)
+    # the margin is a difference (absolute) or a share of the positive's similarity (relative)
+    guide_margin_strategy: Literal["absolute", "relative"] = "absolute"
+    # embed_distill: 1 - cosine with the teacher's vector, or the mean squared error
+    embed_form: Literal["cosine", "mse"] = "cosine"
+    # embed_distill, if sizes differ: train a linear map to the teacher's vectors (learned), or reduce the
+    # teacher's vectors to their principal axes (principal)
+    projection: Literal["learned", "principal"] = "learned"
+    # score_distill: mean squared error, a ranking loss with the scores as graded labels, or the divergence of
+    # each text's similarities to the batch, as probabilities, from the teacher's (kl)
+    score_form: Literal["mse", "ranking", "kl"] = "mse"
+    # train for truncation to these vector sizes, including the full size (Matryoshka); unset: full size only
+    dims: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)] = ()
+    # weight of each size's loss in the sum; unset: 1
+    dim_weights: Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_numbers)] = ()
+    # earlier layers, counted from 1, to train with the same losses, so that the model can be cut there
+    # (2D Matryoshka, Espresso); all: every layer
+    layers: Annotated[
+        Literal["all"] | tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers_or_word)
+    ] = ()
+    # weight of each of these layers' losses: falling (1 / (1 + ln n) for layer n), equal (1), or one number
+    # each
+    layer_weights: Annotated[
+        Literal["falling", "equal"] | tuple[Annotated[float, Field(gt=0)], ...],
+        BeforeValidator(_numbers_or_word),
+    ] = "falling"
+    align: float = Field(default=0.0, ge=0)  # weight of the divergence of `layers` from the last layer
+    align_tau: float = Field(default=0.3, gt=0)  # temperature of that divergence
+
+    @model_validator(mode="after")
+    def _check_layers(self) -> ObjectiveSettings:
+        if len(set(self.layers)) < len(self.layers) and self.layers != "all":
+            raise ValueError(f"layers: found a duplicate in {', '.join(map(str, self.layers))}")
+        if self.align and not self.layers:
+            raise ValueError("align: has no effect without layers; give layers, or leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _check_dims(self) -> ObjectiveSettings:
+        if len(set(self.dims)) < len(self.dims):
+            raise ValueError(f"dims: found a duplicate in {', '.join(map(str, self.dims))}")
+        if self.dim_weights and len(self.dim_weights) != len(self.dims):
+            raise ValueError(
+                f"dim_weights: found {len(self.dim_weights)} for {len(self.dims)} dims; expected one each"
+            )
+        return self
+
+
+PRESETS: dict[str, ObjectiveSettings] = {
+    # arXiv Eq. 8. The authors use weight 1 for cosine and angle, and 0.5, 1, or 35 (LLaMA on NLI) for ibn.
+    "angle": ObjectiveSettings(weights=Weights(cosine=1, ibn=1, angle=1)),
+    # ACL Eq. 5
+    "aoe": ObjectiveSettings(weights=Weights(angle=1, contrastive=1)),
+    "cosent": ObjectiveSettings(weights=Weights(cosine=1)),
+    "sbert": ObjectiveSettings(weights=Weights(sbert=1)),
+    # Unsupervised on single texts.
+    "simcse": ObjectiveSettings(weights=Weights(contrastive=1)),
+}

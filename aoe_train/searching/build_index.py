@@ -1,0 +1,210 @@
+"""Builds an index; reuses the vectors of an earlier index in the same folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from aoe_train.evaluation.embedders.cached import PROBE as TEXT
+from aoe_train.evaluation.embedders.cached import same_model
+from aoe_train.evaluation.embedders.embedder import Embedder
+from aoe_train.model.hybrid import WEIGHTS
+from aoe_train.model.model_folder import OutputResult
+from aoe_train.model.quantization import Quantize, quantized, value_ranges
+from aoe_train.model.similarity import scaled_to_one
+from aoe_train.searching.folder import (
+    ABOUT,
+    HASH,
+    PROBE,
+    RANGES,
+    ROWS,
+    VECTORS,
+    WORDS,
+    IndexManifest,
+    is_index,
+    read_index,
+)
+from aoe_train.searching.nearest import IndexKind, IndexVectors, Searcher, build, check_kind, nearest
+from aoe_train.searching.text_rows import TextRows, joined, text_hash, with_keys
+from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
+from pairkit.base.system.files import whole_folder, write_json
+from pairkit.base.system.folders import REPLACE, is_same
+from pairkit.dataset.parquet import write_parquet
+from pairkit.similarity.bm25 import Bm25
+
+MANY = 200_000  # rows from which a faiss index is the default
+_RECALL_QUERIES, _RECALL_RANK = 200, 10
+_SEED = 7
+
+
+@dataclass(frozen=True)
+class Indexed(OutputResult):
+    """The result of indexing.
+
+    Attributes:
+        out: The folder.
+        rows: Number of indexed texts.
+        encoded: Number of texts that were encoded now; the other vectors were reused.
+        missing: Number of texts that are only in the earlier index; `remove_missing` removes them.
+        empty: Number of rows without text, which were left out.
+        dim: Dimensions of a vector.
+        kind: The index of vectors: flat or hnsw.
+        recall: The share of the ten nearest that the index finds for 200 of the rows; 1 if flat.
+        bytes: Size of the folder.
+    """
+
+    out: Path
+    rows: int
+    encoded: int
+    missing: int
+    empty: int
+    dim: int
+    kind: IndexKind
+    recall: float
+    bytes: int
+
+    def notes(self) -> list[str]:
+        """Number of texts, size and recall."""
+        left_out = f", {self.empty:,} rows without text left out" if self.empty else ""
+        earlier = f"{self.missing:,} of the texts are not in this input; --remove-missing removes them"
+        return [
+            f"{self.rows:,} texts, {self.encoded:,} encoded now{left_out};"
+            f" {self.bytes / self.rows:,.0f} bytes per text; {self.kind} finds {self.recall:.1%} of the ten"
+            " nearest",
+            *([earlier] if self.missing else []),
+        ]
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """How to search it."""
+        return [("search it in a browser", ["aoe", "serve", "--index", str(self.out)])]
+
+
+def check_place(out: Path) -> None:
+    """Refuse to replace anything but an index, before reading the input."""
+    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or is_index(out))):
+        raise ConfigError(f"{out}: exists, but isn't an index of `aoe index`; choose another folder")
+
+
+def make(
+    rows: TextRows,
+    embedder: Embedder,
+    out: Path,
+    *,
+    model: str,
+    kind: IndexKind | None,
+    quantize: Quantize,
+    remove_missing: bool,
+    fresh: bool,
+    show: Listener,
+) -> Indexed:
+    """Write an index; the folder is complete or absent."""
+    frame = _with_hashes(rows)
+    probe = embedder.encode([TEXT], embedder.prompts.document)
+    earlier, missing = _Earlier(*read_index(out)) if not fresh and (out / ABOUT).is_file() else None, 0
+    if earlier is not None:
+        there = earlier.about.model_dump()
+        now = {"text": list(rows.columns), "vectors": quantize, "kind": kind or there["kind"]}
+        now["model"] = there["model"] if same_model(probe, earlier.probe) else f"{model}, other weights"
+        is_same(out, there, now, now.keys(), fresh=False)
+        if not remove_missing:
+            frame, missing = _added(earlier.rows, frame, out)
+    hashes, texts = frame[HASH].to_list(), joined(frame, rows.columns)
+    small = "flat" if earlier is None else earlier.about.kind
+    chosen: IndexKind = kind or ("hnsw" if len(texts) >= MANY else small)
+    check_kind(chosen)
+    matrix, encoded = _vectors(texts, hashes, embedder, earlier)
+    about = IndexManifest(
+        model=model,
+        text=list(rows.columns),
+        rows=len(matrix),
+        dim=matrix.shape[1],
+        vectors="int8" if quantize == "int8" else "float32",
+        kind=chosen,
+        weight=WEIGHTS["bm25"],
+    )
+    with whole_folder(out) as folder:
+        write_parquet(folder / ROWS, frame)
+        np.save(folder / PROBE, probe, allow_pickle=False)
+        ranges = value_ranges([matrix]) if quantize == "int8" else None
+        stored = matrix if ranges is None else quantized(matrix, "int8", ranges)
+        np.save(folder / VECTORS, stored, allow_pickle=False)
+        if ranges is not None:
+            np.save(folder / RANGES, ranges.astype(np.float32), allow_pickle=False)
+        vectors = IndexVectors(stored, ranges)
+        show(Progress("index words"))
+        (folder / WORDS).mkdir()
+        Bm25(with_keys(frame, texts)).save(folder / WORDS)
+        show(Progress(f"index vectors ({chosen})"))
+        index = build(vectors, chosen, folder)
+        recall = 1.0 if index is None else measure(vectors, Searcher(vectors, index))
+        about = about.model_copy(update={"recall": recall})
+        write_json(folder / ABOUT, about.model_dump(mode="json"))
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return Indexed(out, about.rows, encoded, missing, rows.empty, about.dim, chosen, recall, size)
+
+
+def measure(vectors: IndexVectors, searcher: Searcher) -> float:
+    """A searcher's recall of the ten nearest, for a sample of the vectors."""
+    sample = np.random.default_rng(_SEED).permutation(len(vectors))[:_RECALL_QUERIES]
+    queries = vectors.rows(np.sort(sample))
+    exact = nearest(vectors, queries, _RECALL_RANK + 1).places[:, 1:]  # without the query itself
+    found = searcher.nearest(queries, _RECALL_RANK + 1).places
+    hits = sum(np.isin(one[one >= 0], other).sum() for one, other in zip(exact, found, strict=True))
+    return float(hits / max((exact >= 0).sum(), 1))
+
+
+class _Earlier(NamedTuple):
+    """The index that is added to."""
+
+    about: IndexManifest
+    rows: pl.DataFrame
+    vectors: IndexVectors
+    probe: np.ndarray
+
+
+def _with_hashes(rows: TextRows) -> pl.DataFrame:
+    hashes = pl.Series(HASH, [text_hash(text) for text in rows.texts], pl.String)
+    # Equal hashes: these are the rows of an index.
+    if HASH in rows.frame.columns and rows.frame[HASH].to_list() != hashes.to_list():
+        raise DataError(f"the column {HASH} is reserved for hashes of texts; rename it")
+    return rows.frame.with_columns(hashes)
+
+
+def _added(there: pl.DataFrame, frame: pl.DataFrame, out: Path) -> tuple[pl.DataFrame, int]:
+    """The rows of an earlier index with other texts, then the new rows; and the number of the former."""
+    kept = there.join(frame, on=HASH, how="anti", maintain_order="left")
+    try:
+        return pl.concat([kept, frame], how="diagonal_relaxed"), kept.height
+    except pl.exceptions.PolarsError as error:
+        raise ConfigError(f"{out}: has columns of other types ({one_line(str(error))}); {REPLACE}") from error
+
+
+def _vectors(
+    texts: Sequence[str], hashes: Sequence[str], embedder: Embedder, earlier: _Earlier | None
+) -> tuple[np.ndarray, int]:
+    """Vectors of length 1, float32 (text, dim), and the number of newly encoded ones."""
+    row_of, reused = dict[str, int](), np.empty((0, 0), np.float32)
+    if earlier is not None and earlier.about.vectors == "float32":
+        row_of = {digest: row for row, digest in enumerate(earlier.rows[HASH])}
+        reused = earlier.vectors.rows(slice(None))
+    missing = dict.fromkeys(text for text, digest in zip(texts, hashes, strict=True) if digest not in row_of)
+    new = reused
+    if missing:
+        new = embedder.encode(list(missing), embedder.prompts.document)
+        if not np.isfinite(new).all():
+            raise DataError(f"{embedder.name}: some vectors contain NaN or infinity; check the model")
+        new = scaled_to_one(new)
+    if len(missing) == len(texts):
+        return new, len(missing)
+    number = {text: row for row, text in enumerate(missing)}
+    matrix = np.empty((len(texts), new.shape[1]), np.float32)
+    for row, (text, digest) in enumerate(zip(texts, hashes, strict=True)):
+        matrix[row] = reused[row_of[digest]] if digest in row_of else new[number[text]]
+    return matrix, len(missing)

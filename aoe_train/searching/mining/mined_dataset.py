@@ -1,0 +1,322 @@
+"""Settings of mining, and a dataset's rows as indices of anchors, positives and candidates."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from pydantic import BeforeValidator, Field, model_validator
+
+from pairkit.base.errors import DataError
+from pairkit.base.settings import Settings, split_at_commas
+from pairkit.base.system.seeded import keyed_unit
+from pairkit.dataset.reading.bad_rows import report_bad_rows
+from pairkit.dataset.reading.in_memory import source_name
+from pairkit.dataset.reading.reader import read_pairs, read_rows
+from pairkit.dataset.records import with_provenance
+from pairkit.similarity.groups import Groups
+from pairkit.similarity.near_duplicates import DEFAULT_THRESHOLD, near_identical_to
+
+if TYPE_CHECKING:
+    from pairkit.dataset.labels import LabelRules
+    from pairkit.dataset.reading.in_memory import Source
+    from pairkit.dataset.records import PairDataset
+
+Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+REPEATED, NOT_POSITIVE = "repeated", "not_positive"
+
+_CANDIDATES_PER_NEGATIVE = 10
+
+
+class MineSettings(Settings):
+    """Settings of a run of mining.
+
+    A rule on scores that is None is not applied. Scores are cosines if there is a model, else BM25's.
+    """
+
+    by: Literal["bm25", "model", "both"]  # ranks the candidates; both: alternating
+    num_negatives: int = Field(default=5, ge=1)  # maximum per row
+    # number of candidates to skip, and the last rank to consider
+    rank_range: Annotated[tuple[int, int] | None, BeforeValidator(split_at_commas)] = None
+    sampling: Literal["top", "random"] = "top"  # the most similar remaining candidates, or any
+    max_score: float | None = None
+    min_score: float | None = None
+    margin: float | None = None  # minimum difference between the scores of a negative and the positive
+    relative_margin: float | None = Field(default=None, lt=1)  # the same, as a share of the positive's score
+    # all texts, or second texts only; None: all if pairs have labels
+    candidates: Literal["all", "positives"] | None = None
+    transitive: bool = True  # also exclude positives of positives, and texts of the same cluster
+    duplicate_threshold: float = Field(default=DEFAULT_THRESHOLD, gt=0, le=1)
+    scores: bool = False  # write scores
+    seed: int = 42
+
+    @model_validator(mode="after")
+    def _check_range(self) -> MineSettings:
+        low, high = self.window
+        if low < 0 or high <= low:
+            raise ValueError(
+                f"rank_range {low},{high}: expected the number of candidates to skip and the last rank, such"
+                " as 10,50"
+            )
+        if self.num_negatives > (high - low) * (2 if self.by == "both" else 1):
+            raise ValueError(
+                f"{self.num_negatives} negatives from {high - low} candidates in the range {low},{high};"
+                " widen the range, or lower num_negatives"
+            )
+        return self
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """The considered ranks as a half-open range, from 0."""
+        return self.rank_range or (0, _CANDIDATES_PER_NEGATIVE * self.num_negatives)
+
+    @property
+    def measures_positives(self) -> bool:
+        """Whether the scores of positives are needed."""
+        return self.scores or self.margin is not None or self.relative_margin is not None
+
+
+class KnownPositives:
+    """Groups of texts that can't be negatives of each other.
+
+    A unit is a group of near-duplicates. A family is a group of units connected by positives or clusters,
+    directly or through other units.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        positives: Iterable[tuple[int, int]],
+        ties: Iterable[tuple[int, int]] = (),
+        *,
+        threshold: float,
+        transitive: bool = True,
+    ) -> None:
+        self.unit = near_identical_to(texts, threshold).astype(np.int64)
+        families: Groups[int] = Groups()
+        partners: defaultdict[int, set[int]] = defaultdict(set)
+        for one, other in positives:
+            first, second = int(self.unit[one]), int(self.unit[other])
+            families.join(first, second)
+            partners[first].add(second)
+            partners[second].add(first)
+        for one, other in ties:
+            families.join(int(self.unit[one]), int(self.unit[other]))
+        self.family = np.fromiter((families.find(unit) for unit in self.unit.tolist()), np.int64, len(texts))
+        self._unit_sizes = np.bincount(self.unit, minlength=len(texts))
+        self._family_sizes = np.bincount(self.family, minlength=len(texts))
+        self._partners, self._transitive = partners, transitive
+
+    def excluded(self, text: int, others: Indices) -> Mask:
+        """Which of the others can't be negatives of a text: its near-duplicates and positives."""
+        return (
+            self.belong_together(text, others) if self._transitive else self._among(self._ties(text), others)
+        )
+
+    def most_excluded(self, text: int) -> int:
+        """Upper bound of the number of texts that `excluded` can mark."""
+        if self._transitive:
+            return int(self._family_sizes[self.family[text]])
+        return int(self._unit_sizes[self._ties(text)].sum())
+
+    def seen_by_row(self, anchor: int, positive: int, others: Indices) -> Mask:
+        """What `excluded` would mark if this row's positive were the anchor's only known one."""
+        return self._among([int(self.unit[anchor]), int(self.unit[positive])], others)
+
+    def belong_together(self, text: int, others: Indices) -> Mask:
+        """Which of the others are in the text's family, so that they would be false negatives."""
+        return np.asarray(self.family[others] == self.family[text])
+
+    def has_further(self, anchor: int, positive: int) -> bool:
+        """Whether the family has texts other than near-duplicates of these two."""
+        own = {int(self.unit[anchor]), int(self.unit[positive])}
+        return int(self._family_sizes[self.family[anchor]]) > int(self._unit_sizes[list(own)].sum())
+
+    def _ties(self, text: int) -> list[int]:
+        unit = int(self.unit[text])
+        return [unit, *(self._partners.get(unit, set()) - {unit})]
+
+    def _among(self, units: list[int], others: Indices) -> Mask:
+        return np.asarray(np.isin(self.unit[others], units))
+
+
+@dataclass(frozen=True)
+class MiningSplit:
+    """A split as indices of texts."""
+
+    anchors: Indices
+    positives: Indices
+    candidates: Indices
+    negatives: frozenset[tuple[int, int]]
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MiningDataset:
+    """All splits of a dataset."""
+
+    texts: list[str]
+    known: KnownPositives
+    parts: Mapping[str, MiningSplit]
+
+    def digest(self) -> str:
+        """A hash of the texts, families and splits."""
+        hasher = hashlib.sha256()
+        for text in self.texts:
+            hasher.update(blake2b(text.encode("utf-8", "replace")).digest())
+        hasher.update(self.known.family.tobytes())
+        for name, part in self.parts.items():
+            hasher.update(f"{name} {len(part.anchors)} {sorted(part.negatives)}".encode())
+            for indices in (part.anchors, part.positives, part.candidates):
+                hasher.update(indices.tobytes())
+        return hasher.hexdigest()
+
+
+def read_mining_dataset(
+    source: Source,
+    settings: MineSettings,
+    *,
+    columns: Mapping[str, str] | None = None,
+    rules: LabelRules,
+    split: str | None = None,
+    corpus: Source | None = None,
+    corpus_columns: Mapping[str, str] | None = None,
+) -> MiningDataset:
+    """Read rows and candidates.
+
+    Without a corpus, each split's candidates are its own texts: both texts of each pair if pairs have labels,
+    else the second ones (`settings.candidates` overrides this). The texts of a corpus are distributed over
+    the splits in proportion to their rows; near-duplicates go to the same split, and texts of a split, or
+    near-duplicates of them, to that split.
+    """
+    pairs = with_provenance(read_pairs(source, columns=columns, split=split, rules=rules))
+    if pairs.label_kind != "binary":
+        raise DataError(
+            "labels are scores, expected 0 and 1; write the rows with high scores to a file with the columns"
+            " anchor and positive",
+            path=pairs.source,
+        )
+    texts = _TextNumbers()
+    rows = {name: _rows(frame, texts) for name, frame in pairs.splits.items()}
+    own = len(texts.numbers)
+    further = [] if corpus is None else _corpus(corpus, texts, corpus_columns)
+    positives = [
+        pair for one, other, label in rows.values() for pair in _pairs_labelled(one, other, label, 1)
+    ]
+    if not positives:
+        raise DataError(
+            "no positives; expected pairs labelled 1, or the columns anchor and positive", path=pairs.source
+        )
+    listed = list(texts.numbers)
+    known = KnownPositives(
+        listed,
+        positives,
+        _clusters(pairs, rows) if settings.transitive else (),
+        threshold=settings.duplicate_threshold,
+        transitive=settings.transitive,
+    )
+    use_all = (settings.candidates or ("positives" if pairs.labels is None else "all")) == "all"
+    candidates = {
+        name: np.unique(np.concatenate([one, other] if use_all else [other]))
+        for name, (one, other, _) in rows.items()
+    }
+    if corpus is not None:
+        candidates = _corpus_by_split(further, own, known, rows, settings.seed)
+    parts = {name: _part(one, other, label, candidates[name]) for name, (one, other, label) in rows.items()}
+    return MiningDataset(listed, known, parts)
+
+
+class _TextNumbers:
+    """Distinct texts, numbered in order of appearance."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def indices_of(self, texts: Iterable[str]) -> Indices:
+        number = self.numbers.setdefault
+        return np.fromiter((number(text, len(self.numbers)) for text in texts), np.int64)
+
+
+_Rows = tuple[Indices, Indices, Indices]
+
+
+def _rows(frame: pl.DataFrame, texts: _TextNumbers) -> _Rows:
+    return (
+        texts.indices_of(frame["text1"]),
+        texts.indices_of(frame["text2"]),
+        frame["label"].cast(pl.Int64).to_numpy(),
+    )
+
+
+def _corpus(source: Source, texts: _TextNumbers, columns: Mapping[str, str] | None) -> list[int]:
+    rows = read_rows(source, columns=columns)
+    report_bad_rows(rows.bad_rows)
+    found: list[int] = []
+    for frame in rows.splits.values():
+        if frame.columns != ["text"]:
+            raise DataError(
+                f"has the columns {', '.join(frame.columns)}; expected single texts: use a text file, or name"
+                " the column with --corpus-columns text=NAME",
+                path=source_name(source),
+            )
+        found += texts.indices_of(frame["text"]).tolist()
+    return found
+
+
+def _pairs_labelled(one: Indices, other: Indices, label: Indices, wanted: int) -> Iterator[tuple[int, int]]:
+    chosen = label == wanted
+    return zip(one[chosen].tolist(), other[chosen].tolist(), strict=True)
+
+
+def _clusters(pairs: PairDataset, rows: Mapping[str, _Rows]) -> Iterator[tuple[int, int]]:
+    """Pairs of texts of one cluster; only positives count as members."""
+    first: dict[str, int] = {}
+    for name, frame in pairs.splits.items():
+        if "cluster" not in frame.columns:
+            continue
+        one, _, label = rows[name]
+        for text, is_positive, cluster in zip(
+            one.tolist(), label.tolist(), frame["cluster"].to_list(), strict=True
+        ):
+            if is_positive and cluster:
+                yield first.setdefault(cluster, text), text
+
+
+def _corpus_by_split(
+    corpus: list[int], own: int, known: KnownPositives, rows: Mapping[str, _Rows], seed: int
+) -> dict[str, Indices]:
+    """The texts of a corpus by split."""
+    split_of = {
+        unit: name
+        for name, (one, other, _) in rows.items()
+        for unit in known.unit[np.concatenate([one, other])].tolist()
+    }
+    names = list(rows)
+    shares = np.cumsum([len(rows[name][0]) for name in names], dtype=np.float64)
+    by_split: dict[str, list[int]] = {name: [] for name in names}
+    for text in dict.fromkeys(corpus):
+        unit = int(known.unit[text])
+        if unit not in split_of:
+            position = keyed_unit(seed, "split", unit - own) * shares[-1]
+            split_of[unit] = names[int(np.searchsorted(shares, position, side="right"))]
+        by_split[split_of[unit]].append(text)
+    return {name: np.array(sorted(found), np.int64) for name, found in by_split.items()}
+
+
+def _part(one: Indices, other: Indices, label: Indices, candidates: Indices) -> MiningSplit:
+    rows = list(_pairs_labelled(one, other, label, 1))
+    distinct = list(dict.fromkeys(rows))
+    negatives = frozenset((min(pair), max(pair)) for pair in _pairs_labelled(one, other, label, 0))
+    counts = Counter({NOT_POSITIVE: len(label) - len(rows), REPEATED: len(rows) - len(distinct)})
+    indices = np.array(distinct, np.int64).reshape(-1, 2)
+    return MiningSplit(
+        indices[:, 0], indices[:, 1], candidates, negatives, {k: n for k, n in counts.items() if n}
+    )

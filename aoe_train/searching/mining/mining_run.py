@@ -1,0 +1,197 @@
+"""A run of mining: encode, mine each split, write a dataset. The same call continues a stopped run."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from aoe_train.model.model_folder import digest_of, working_folder
+from aoe_train.searching.mining.mined_dataset import MineSettings, MiningDataset
+from aoe_train.searching.mining.negative_mining import FalseNegatives, MinedSplit, mine_split
+from aoe_train.searching.mining.rank import MiningVectors, embed
+from pairkit import __version__
+from pairkit.base.cli.progress import Listener
+from pairkit.base.errors import DataError
+from pairkit.base.system.folders import is_same, made_there, read_own, work_beside
+from pairkit.dataset.making.dataset_card import dataset_card
+from pairkit.dataset.making.dataset_card import table as markdown_table
+from pairkit.dataset.records import card_files, shard, write_dataset
+
+if TYPE_CHECKING:
+    from aoe_train.model.encoder import Encoder
+
+
+_CONFIG = "triplet"
+_KEYS = ("settings", "inputs")
+_INTRODUCTION = """
+Anchors with a positive and hard negatives, mined by `aoe mine`. A negative is similar to the anchor by its
+words or by a model, and not a known positive. No person checked it.
+"""
+_LIMITS = """
+* For origin and licence of the texts see the card of the dataset that this one was made from.
+* Some negatives may be unmarked positives; `statistics.json` has an estimate.
+"""
+
+
+def finished(out: Path, run: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
+    """The statistics of a finished run with the same inputs; None if `out` may be written."""
+    same = is_same(out, made_there(out, "aoe", *_KEYS), run, _KEYS, fresh=fresh)
+    return read_own(out / "statistics.json") if same else None
+
+
+def _write(
+    out: Path, splits: Mapping[str, pl.DataFrame], run: Mapping[str, Any], statistics: Mapping[str, Any]
+) -> None:
+    configs = {_CONFIG: splits}
+    card = dataset_card(
+        out.name,
+        configs=card_files(configs),
+        rows=sum(frame.height for frame in splits.values()),
+        sections=[("", _INTRODUCTION), ("Counts", _counts(statistics)), ("Limitations", _LIMITS)],
+        tags=("hard-negatives",),
+    )
+    write_dataset(out, configs, card=card, statistics=statistics, run=run)
+
+
+def _counts(statistics: Mapping[str, Any]) -> str:
+    splits = statistics["splits"]
+    names = ("rows", "negatives", "rows_with_fewer")
+    return markdown_table(
+        ["", *splits],
+        [(name.replace("_", " "), *(counts[name] for counts in splits.values())) for name in names],
+    )
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """Folders of a run."""
+
+    out: Path | None = None
+    work: Path | None = None
+    fresh: bool = False
+
+
+def run_mining(
+    dataset: MiningDataset,
+    settings: MineSettings,
+    encoder: Encoder | None,
+    paths: RunPaths,
+    show: Listener,
+    source: str,
+) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """Mine all splits and write the dataset."""
+    out = paths.out
+    identity = {} if encoder is None else encoder.identity()
+    run = _run_record(dataset, settings, identity)
+    if out is not None and (before := finished(out, run, fresh=paths.fresh)) is not None:
+        shards = {split: out / shard(_CONFIG, split) for split in dataset.parts}
+        return {split: pl.read_parquet(path) for split, path in shards.items() if path.exists()}, before
+    with _working(paths) as work:
+        vectors = None if encoder is None else _vectors(dataset, encoder, identity, work, show)
+        mined = {
+            name: mine_split(dataset, part, settings, vectors, show, f"mine {name}")
+            for name, part in dataset.parts.items()
+            if len(part.anchors)
+        }
+        statistics = _statistics(mined)
+        splits = {name: found.rows for name, found in mined.items() if found.rows.height}
+        if not splits:
+            reasons = ", ".join(
+                f"{reason} {count:,}" for reason, count in statistics["turned_down_candidates"].items()
+            )
+            raise DataError(
+                f"no row got a negative (rejected candidates: {reasons or 'none'}); widen the range or loosen"
+                " the rules on scores",
+                path=source,
+            )
+        if out is not None:
+            _write(out, splits, run, statistics)
+    return splits, statistics
+
+
+def _vectors(
+    dataset: MiningDataset, encoder: Encoder, identity: Mapping[str, Any], work: Path, show: Listener
+) -> MiningVectors:
+    parts = dataset.parts.values()
+    return embed(
+        encoder,
+        identity,
+        dataset.texts,
+        queries=np.unique(np.concatenate([part.anchors for part in parts])),
+        documents=np.unique(
+            np.concatenate([each for part in parts for each in (part.candidates, part.positives)])
+        ),
+        work=work,
+        show=show,
+    )
+
+
+@contextmanager
+def _working(paths: RunPaths) -> Iterator[Path]:
+    """The working folder; deleted after the run unless the user named it."""
+    if paths.work is not None:
+        work = paths.work
+    elif paths.out is not None:
+        work = work_beside(paths.out)
+    else:
+        with TemporaryDirectory(prefix="aoe-mine-") as name:
+            yield Path(name)
+        return
+    with working_folder(work):
+        yield work
+        if paths.work is None:
+            shutil.rmtree(work)
+
+
+def _run_record(
+    dataset: MiningDataset, settings: MineSettings, identity: Mapping[str, Any]
+) -> dict[str, Any]:
+    """run.json: equal for equal inputs."""
+    return {
+        "made_by": f"aoe mine (aoe-toolkit {__version__})",
+        "settings": settings.model_dump(mode="json"),
+        "inputs": {"data": dataset.digest(), "model": digest_of(identity) if identity else None},
+    }
+
+
+def _statistics(mined: Mapping[str, MinedSplit]) -> dict[str, Any]:
+    found = list(mined.values())
+    return {
+        "splits": {
+            name: {
+                "rows": split.rows.height,
+                "negatives": split.negatives,
+                "rows_with_fewer": split.fewer,
+                "labelled_negatives": split.labelled,
+            }
+            for name, split in mined.items()
+        },
+        "dropped_rows": _summed(split.dropped for split in found),
+        "turned_down_candidates": _summed(split.turned_down for split in found),
+        "false_negatives": _as_json(sum((split.false_negatives for split in found), FalseNegatives())),
+    }
+
+
+def _summed(counts: Iterable[Counter[str]]) -> dict[str, int]:
+    total = sum(counts, Counter[str]())
+    return dict(sorted(total.items()))
+
+
+def _as_json(found: FalseNegatives) -> dict[str, Any]:
+    def rounded(share: float | None) -> float | None:
+        return None if share is None else round(share, 4)
+
+    return {
+        **asdict(found),
+        "share": rounded(found.share),
+        "share_where_known": rounded(found.share_where_known),
+    }

@@ -1,0 +1,269 @@
+"""The server: authorization, routes, the search page, and the thread that runs them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from aoe_train.evaluation.embedders.embedder import Embedder, cut_to
+from aoe_train.model.memory import share_memory_among_threads
+from aoe_train.model.quantization import checked_dim
+from aoe_train.searching.index import SearchIndex, SearchQuery
+from aoe_train.searching.serve.batching import Batcher
+from aoe_train.searching.serve.requests import (
+    MIB,
+    EmbeddingRequest,
+    Limits,
+    RefusalError,
+    SearchRequest,
+    decoded,
+)
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
+from pairkit.base.system.address import is_loopback
+from pairkit.base.system.http_server import (
+    HttpServer,
+    RefusedError,
+    body_of,
+    bound,
+    check_json,
+    check_length,
+    check_own_page,
+    headers_of,
+    html_page,
+)
+
+_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+_SCHEME = b"bearer "
+_STOP_S = 30  # for running requests when the server is stopped
+R = TypeVar("R")
+
+
+class EmbeddingServer(HttpServer):
+    """A server that runs in its own thread. Use it as a context manager, or `close` it.
+
+    Attributes:
+        url: Its address.
+        model: The model's name in requests.
+    """
+
+    def __init__(
+        self,
+        embedders: Sequence[Embedder],
+        *,
+        name: str,
+        indexes: Sequence[SearchIndex] = (),
+        host: str,
+        port: int,
+        key: str | None,
+        limits: Limits,
+    ) -> None:
+        """Start the server of the first model; each index has the model in its place."""
+        share_memory_among_threads()
+        listening = bound(host, port)
+        port = listening.getsockname()[1]
+        shown = f"[{host}]" if ":" in host else host
+        self.url, self.model = f"http://{shown}:{port}", name
+        names = {"localhost", "127.0.0.1", "[::1]", shown} if is_loopback(host) else set[str]()
+        self._hosts = frozenset(f"{one}:{port}".encode() for one in names)
+        self._key = None if key is None else key.encode()
+        self._indexes, self._limits = indexes, limits
+        self._batchers = [
+            Batcher(model, batch_tokens=limits.batch_tokens, most_texts=limits.queue) for model in embedders
+        ]
+        self._page, self._page_headers = html_page(__package__ or "")
+        self._held = 0  # bytes of bodies
+        most = limits.connections
+        super().__init__(self._routes(), listening, name="serve", connections=most, stop_s=_STOP_S)
+
+    def close(self) -> None:
+        """Finish running requests, and stop; may be called twice."""
+        super().close()
+        for batcher in self._batchers:
+            batcher.close()
+
+    def _routes(self) -> Starlette:
+        errors = (RefusalError, RefusedError, HTTPException, Exception)
+        return Starlette(
+            routes=[
+                self._post("/v1/embeddings", self._embeddings),
+                self._get("/v1/models", lambda _: {"object": "list", "data": [self._model(self.model)]}),
+                self._get("/v1/models/{name:path}", lambda request: self._model(request.path_params["name"])),
+                self._post("/search", self._hits),
+                self._get("/search", self._served),
+                self._get("/", lambda _: self._page, is_open=True),
+                self._get("/health", self._health, is_open=True),
+            ],
+            exception_handlers=dict.fromkeys(errors, _refused),
+        )
+
+    def _get(self, path: str, respond: Callable[[Request], Any], *, is_open: bool = False) -> Route:
+        async def answer(request: Request) -> Response:
+            self._check(request, is_open=is_open)
+            if isinstance(content := respond(request), bytes):
+                return Response(content, headers=self._page_headers, media_type="text/html; charset=utf-8")
+            return _json(msgspec.json.encode(content))
+
+        return Route(path, answer, methods=["GET"])
+
+    def _post(self, path: str, respond: Callable[[bytes], Coroutine[Any, Any, bytes]]) -> Route:
+        async def answer(request: Request) -> Response:
+            self._check(request)
+            async with self._body(request) as body:
+                try:
+                    return _json(await _unless_disconnected(request, respond(body)))
+                except (ConfigError, DataError) as error:
+                    raise RefusalError(400, str(error)) from error
+
+        return Route(path, answer, methods=["POST"])
+
+    def _check(self, request: Request, *, is_open: bool = False) -> None:
+        headers = headers_of(request.headers.raw)
+        if self._hosts:
+            check_own_page(headers, self._hosts)
+        if self._key is None or is_open:
+            return
+        values = headers.get(b"authorization", [])
+        is_bearer = len(values) == 1 and values[0][: len(_SCHEME)].lower() == _SCHEME
+        if not is_bearer or not hmac.compare_digest(values[0][len(_SCHEME) :].strip(), self._key):
+            message = "this server needs a key: Authorization: Bearer KEY"
+            raise RefusalError(401, message, code="invalid_api_key")
+
+    @asynccontextmanager
+    async def _body(self, request: Request) -> AsyncIterator[bytes]:
+        """The body; its bytes are held from their arrival until the reply."""
+        headers = headers_of(request.headers.raw)
+        check_json(headers)
+        most, held = self._limits.body_mib * MIB, 0
+        check_length(headers, most)
+
+        def hold(size: int) -> None:
+            nonlocal held
+            others = self._held - held
+            if others and self._held + size > self._limits.held_mib * MIB:
+                raise RefusalError(429, "too many requests; try again in 1 s", retry_after_s=1)
+            held, self._held = held + size, self._held + size
+
+        try:
+            try:
+                body = await asyncio.wait_for(body_of(request.receive, most, hold), self._limits.receive_s)
+            except TimeoutError:
+                raise RefusalError(408, f"the body took more than {self._limits.receive_s:g} s") from None
+            yield body
+        finally:
+            self._held -= held
+
+    async def _embeddings(self, body: bytes) -> bytes:
+        request = decoded(body, EmbeddingRequest)
+        if request.model is not None:
+            self._model(request.model)
+        texts, prompt = request.texts(self._limits.texts), None
+        if request.prompt_name is not None:
+            prompt = self._batchers[0].model.prompts.chosen(prompt=None, name=request.prompt_name)
+        vectors, tokens = await self._batchers[0].encode(texts, prompt)
+        if request.dimensions is not None:
+            vectors = cut_to(vectors, checked_dim(request.dimensions, vectors.shape[1]))
+        if not np.isfinite(vectors).all():
+            raise RefusalError(500, "the model returned NaN or infinity")
+        rows: Sequence[Any] = vectors.tolist()
+        if request.encoding_format == "base64":
+            rows = [base64.b64encode(row).decode() for row in vectors.astype("<f4", order="C")]
+        data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        return msgspec.json.encode({"object": "list", "data": data, "model": self.model, "usage": usage})
+
+    async def _hits(self, body: bytes) -> bytes:
+        request = decoded(body, SearchRequest)
+        index, batcher = self._index(request.index), self._batchers[request.index]
+        if not request.text.strip():
+            raise RefusalError(400, "the text is empty; expected a search query", param="text")
+        vector = None
+        if request.by != "words":
+            ((vector,), _) = await batcher.encode([request.text], batcher.model.prompts.query)
+        query = SearchQuery(
+            request.text, request.top, request.where, request.before, request.by, request.weight
+        )
+        hits = await batcher.together(index.search_together, (query, vector))
+        return msgspec.json.encode(
+            {"hits": [{**hit.to_dict(), "text": hit.text, "known": hit.known} for hit in hits]}
+        )
+
+    def _served(self, _: Request) -> dict[str, Any]:
+        """What the page shows of each index before a search."""
+        self._index(0)
+        served = zip(self._batchers, self._indexes, strict=True)
+        return {
+            "indexes": [
+                {"model": batcher.model.name, "texts": len(index), "columns": index.about.text}
+                for batcher, index in served
+            ]
+        }
+
+    def _index(self, number: int) -> SearchIndex:
+        if number >= len(self._indexes):
+            flag = "--against" if number else "--index"
+            raise RefusalError(404, f"this server has no such index; start it with {flag}", param="index")
+        return self._indexes[number]
+
+    def _model(self, name: str) -> dict[str, Any]:
+        if name != self.model:
+            message = f"no model {one_line(name, 100)!r}; this server has {self.model!r}"
+            raise RefusalError(404, message, param="model", code="model_not_found")
+        return {"id": name, "object": "model", "created": 0, "owned_by": "aoe"}
+
+    def _health(self, _: Request) -> dict[str, Any]:
+        names = ("requests", "texts")
+        queue = {name: sum(getattr(batcher, name) for batcher in self._batchers) for name in names}
+        return {"status": "ok", "model": self.model, "queue": queue}
+
+
+def _json(body: bytes) -> Response:
+    return Response(body, media_type="application/json", headers=_HEADERS)
+
+
+async def _unless_disconnected(request: Request, work: Coroutine[Any, Any, R]) -> R:
+    """Run `work`, or cancel it if the client disconnects."""
+    running = asyncio.ensure_future(work)
+    disconnected = asyncio.ensure_future(request.receive())  # after the body, only a disconnect can follow
+    try:
+        await asyncio.wait({running, disconnected}, return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            raise RefusalError(499, "the client disconnected")
+        return running.result()
+    finally:
+        running.cancel()
+        disconnected.cancel()
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    match error:
+        case RefusalError():
+            refusal = error
+        case RefusedError():
+            refusal = RefusalError(error.status, str(error))
+        case HTTPException():
+            refusal = RefusalError(error.status_code, error.detail)
+        case _:  # Starlette raises it again, so it is logged on stderr
+            refusal = RefusalError(500, "internal error; see the server's log")
+    headers = {**_HEADERS, **refusal.headers}
+    return Response(refusal.body, refusal.status, headers, media_type="application/json")
+
+
+def check_open(host: str, *, has_key: bool, no_key: bool) -> None:
+    """Refuse an address that other machines can reach, unless there is a key or `--no-key`."""
+    if not is_loopback(host) and not has_key and not no_key:
+        raise ConfigError(
+            f"host {host}: other machines could use this server; set a key with --key-env, or give --no-key"
+        )

@@ -1,0 +1,463 @@
+"""The settings of a training run, with their defaults and constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast, get_args
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
+
+from aoe_train.objectives.objective_settings import PRESETS as OBJECTIVES
+from aoe_train.objectives.objective_settings import ObjectiveSettings
+from aoe_train.settings.prompt_settings import NamedPrompts
+from pairkit.base.errors import ConfigError
+from pairkit.base.settings import Settings, split_at_commas
+from pairkit.dataset.labels import LabelRange, LabelValues, OnBadRows
+
+Pooling = Literal[
+    "auto",
+    "cls",
+    "avg",
+    "max",
+    "last",
+    "cls-avg",
+    "first-last-avg",
+    "weighted-mean",
+    "cells",
+]
+Conflicts = Literal["keep", "drop", "first", "error"]
+Author = Literal["rules", "people"]
+Purpose = Literal["group", "search", "match"]
+LongText = Literal["truncate", "chunks"]
+EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
+PRECISIONS = get_args(EncodingPrecision)
+Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
+Tree = dict[str, Any]
+
+
+def _for_training(value: object) -> object:
+    if value == "int8":
+        raise ValueError("int8 is for encoding only; train in fp32 or bf16")
+    return value
+
+
+Precision = Annotated[Literal["auto", "fp32", "bf16", "fp16"], BeforeValidator(_for_training)]
+
+
+def named_precision(given: str | None) -> EncodingPrecision:
+    """Check the name of a precision for encoding; None is `auto`."""
+    if given is not None and given not in PRECISIONS:
+        raise ConfigError(f"--precision {given}: expected {', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}")
+    return cast("EncodingPrecision", given or "auto")
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(split_at_commas)]
+"""One name or several; on a command line separated by commas."""
+
+_PAPERS_NAMES = {"last-avg": "avg", "last-max": "max", "cls-last-avg": "cls-avg"}
+
+
+class DataSettings(Settings):
+    """How to read labels and handle unusable rows, in training and held-out data."""
+
+    # values of the labels, a number or "skip": {entailment = 1, neutral = "skip"}; unset: as recognised
+    labels: LabelValues | None = None
+    # lowest and highest score, which become 0 and 1; unset: 0 to 1 or 0 to 5, as recognised
+    label_range: LabelRange | None = None
+    # rows without a text or label: error, or skip to leave them out
+    bad_rows: OnBadRows = "error"
+    # pairs with different labels: keep, drop, first (keep rows that agree with the first one) or error
+    conflicts: Conflicts = "keep"
+    # author of the rows: rules, or people if each positive and negative was written by hand; the preset
+    # domain trains longer on the latter; unset: from the dataset's run.json, else unknown
+    author: Author | None = None
+
+
+Activation = Literal[
+    "identity",
+    "elu",
+    "gelu",
+    "leakyrelu",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "silu",
+    "sigmoid",
+    "softplus",
+    "tanh",
+]
+
+
+class DenseSettings(Settings):
+    """A dense layer after the pooling: activation(W x + b).
+
+    `encoder.dense` lists the layers in order, or only their sizes: `[256]`. Their weights are initialised at
+    random unless the backbone's folder has them.
+    """
+
+    size: int = Field(ge=1, le=1 << 20)  # output size
+    activation: Activation = "identity"  # activation function of the output
+    bias: bool = True  # add a bias b
+    residual: bool = False  # add the input, through a learned matrix if the sizes differ
+
+
+def _layers(value: object) -> object:
+    """Turn sizes into layers; on a command line they are separated by commas."""
+    layers = [value] if isinstance(value, int) else split_at_commas(value)
+    if not isinstance(layers, list | tuple):
+        return layers
+    return [{"size": layer} if isinstance(layer, int | str) else layer for layer in layers]
+
+
+class MixSettings(Settings):
+    """How the batches of several datasets are mixed; each batch has rows of one dataset.
+
+    A dataset's weight is set in its own section, `datasets.NAME.weight`.
+    """
+
+    # proportional: random order, each dataset in proportion to weight * rows^(1 / temperature);
+    # round-robin: in turns, each dataset in proportion to its weight
+    order: Literal["proportional", "round-robin"] = "proportional"
+    # for proportional: at 1 all rows are seen equally often; higher values favour small datasets
+    temperature: float = Field(default=1.0, gt=0)
+    # end of an epoch. once: each row was seen once; shortest: one dataset was seen once, and the next epoch
+    # continues the others; longest: each dataset was seen at least once, shorter ones repeat; unset: longest
+    # for proportional, shortest for round-robin
+    epoch: Literal["once", "shortest", "longest"] | None = None
+    dev: str | None = None  # the dev set that chooses the best weights; unset: the mean of all
+
+    @property
+    def until(self) -> Literal["once", "shortest", "longest"]:
+        """The condition that ends an epoch."""
+        return self.epoch or ("longest" if self.order == "proportional" else "shortest")
+
+    @model_validator(mode="after")
+    def _check_temperature(self) -> MixSettings:
+        if self.temperature == 1:
+            return self
+        if self.order == "round-robin":
+            raise ValueError(
+                f"mix.temperature = {self.temperature:g}: has no effect in round-robin; leave it out, or set"
+                " order = proportional"
+            )
+        if self.until == "once":
+            raise ValueError(
+                f"mix.temperature = {self.temperature:g}: has no effect if each row is seen once an epoch;"
+                " leave it out, or set epoch = longest"
+            )
+        return self
+
+
+class EncoderSettings(Settings):
+    """How a text becomes a vector; stored in `aoe.json` of the model folder."""
+
+    # auto: the backbone folder's, else cls for encoders and last for decoders
+    pooling: Pooling = "auto"
+    # maximum number of tokens of a text with its prompt; unset: the backbone's limit
+    max_length: int | None = Field(default=None, ge=4)
+    long_text: LongText = "truncate"  # truncate a text longer than max_length, or split it into chunks
+    overlap: int = Field(default=0, ge=0)  # tokens shared by neighbouring chunks, at most half a chunk
+    # prompts by name, before a text or around {text}, such as {query = "query: ", document = "passage: "}
+    prompts: dict[str, str] = Field(default_factory=dict)
+    default_prompt_name: str | None = None  # name of the default prompt
+    include_prompt: bool = True  # include the prompt's tokens in pooling
+    dense: Annotated[tuple[DenseSettings, ...], BeforeValidator(_layers)] = ()
+    layers: int | None = Field(default=None, ge=1)  # use the backbone's first N layers; unset: all
+    # keep the first N numbers of each vector (truncate_dim of sentence-transformers); unset: all
+    dim: int | None = Field(default=None, ge=1)
+    similarity_fn_name: Similarity = "cosine"  # similarity of vectors
+    normalize: bool = False  # scale vectors to length 1
+    bidirectional: bool = False  # let every token of a decoder attend to the whole text
+
+    @field_validator("pooling", mode="before")
+    @classmethod
+    def _papers_names(cls, value: object) -> object:
+        return _PAPERS_NAMES.get(value, value) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _check_prompts(self) -> EncoderSettings:
+        try:
+            NamedPrompts(self.prompts, self.default_prompt_name)
+        except ConfigError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    @property
+    def named_prompts(self) -> NamedPrompts:
+        """The prompts with the default's name."""
+        return NamedPrompts(self.prompts, self.default_prompt_name)
+
+
+class LoraSettings(Settings):
+    """Low-rank adaptation (LoRA): each adapted matrix W becomes W + (alpha / rank) B A; only A and B train.
+
+    The defaults are the paper's for LLaMA2-7B on NLI.
+
+    Attributes:
+        rank: Inner size of B A.
+        alpha: Scale of the product B A, divided by the rank.
+        dropout: Dropout on the inputs of A.
+        targets: Names of the linear layers to adapt, such as `q_proj`; "auto" adapts all of the backbone's.
+        four_bit: Store the frozen weights in 4 bits (QLoRA); needs CUDA and bitsandbytes.
+    """
+
+    rank: int = Field(default=32, ge=1)
+    alpha: int = Field(default=32, ge=1)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    targets: Literal["auto"] | tuple[str, ...] = "auto"
+    four_bit: bool = False
+
+
+def _lora(value: object) -> object:
+    """Turn true into default settings and false into None."""
+    return {True: {}, False: None}[value] if isinstance(value, bool) else value
+
+
+class BatchSettings(Settings):
+    """How rows are grouped into batches; see `aoe_train.data.token_batches`."""
+
+    # shuffle: random rows; length: rows of similar length; tokens: as many rows as fit into max_tokens
+    strategy: Literal["shuffle", "length", "tokens"] = "length"
+    # maximum number of tokens in a batch of all processes; only for the strategy tokens
+    max_tokens: int | None = Field(default=None, ge=1)
+    drop_last: bool = False  # drop a smaller last batch
+    dedup: bool = True  # encode repeated texts of a batch once
+
+
+class OptimSettings(Settings):
+    """The optimiser, AdamW unless `run.trainer.optim` names another, and its schedule.
+
+    The defaults are those of the presets that end in `-paper`. Other presets choose `epochs`, `batch_size`,
+    `lr`, `scheduler` and `average` by rows and backbone unless they are set; see `aoe_train.data.defaults`.
+    """
+
+    epochs: float = Field(default=1.0, gt=0)  # passes over the training rows
+    # rows in a batch of each process; in-batch negatives come from all processes
+    batch_size: int = Field(default=32, ge=2)
+    # batches per optimiser step; rows are only compared within their batch
+    accumulation: int = Field(default=1, ge=1)
+    lr: float = Field(default=5e-5, gt=0)  # peak learning rate
+    scheduler: str = "linear"  # learning rate schedule, named as in transformers
+    # warm-up of the learning rate: share of the steps, or a number of steps if 1 or more
+    warmup: float = Field(default=0.1, ge=0)
+    weight_decay: float = Field(default=0.0, ge=0)  # weight decay of AdamW
+    max_grad_norm: float = Field(default=1.0, ge=0)  # clip gradients to this norm; 0: no clipping
+    # average the weights over this last share of the run; 0: take the last weights
+    average: float = Field(default=0.0, ge=0, le=1)
+    # train only the last N layers and freeze the rest; unset: train all
+    top_layers: int | None = Field(default=None, ge=1)
+    # weight of the trained model when averaged with its backbone (WiSE-FT); 0: the backbone
+    weight_mix: float = Field(default=1.0, ge=0, le=1)
+    # weights to save if the model is not shown to be better on judged pairs (--accept-on)
+    if_not_better: Literal["backbone", "model"] = "backbone"
+    evaluations: int = Field(default=4, ge=1)  # evaluations on dev data per epoch
+    patience: int | None = Field(default=None, ge=1)  # stop after N evaluations without improvement
+
+
+class RunSettings(Settings):
+    """How training is computed; affects only rounding, speed and memory."""
+
+    precision: Precision = "auto"  # auto: bf16 on a GPU that supports it, else fp32
+    packing: bool = True  # pack texts without padding if the backbone's attention allows it; false: pad
+    # on a GPU, run steps as CUDA graphs if the run allows it; needs more memory, and was not run on a GPU yet
+    graphs: bool = False
+    compile: bool = False  # use torch.compile; worthwhile for long runs on a GPU
+    chunk: int | None = Field(default=None, ge=1)  # texts embedded at once, for batches larger than memory
+    shard: bool = False  # shard weights, gradients and optimiser state over the processes (FSDP)
+    gradient_checkpointing: bool = False  # recompute layers in the backward pass to save memory
+    deterministic: bool = False  # use only deterministic kernels; slower on a GPU, no effect on a CPU
+    trainer: Tree = Field(default_factory=dict)  # further TrainingArguments of transformers, such as optim
+
+
+class LogSettings(Settings):
+    """Logs and checkpoints of a run; no effect on the result."""
+
+    steps: int = Field(default=10, ge=1)  # steps between log entries
+    report_to: Names = ()  # also report to tensorboard, wandb, …
+    checkpoint_minutes: float = Field(default=5.0, ge=0)  # minutes between checkpoints
+    checkpoint_steps: int | None = Field(default=None, ge=1)  # steps between checkpoints, instead of minutes
+    # store hashes of the training texts, so that `aoe evaluate` can report overlaps
+    training_texts: bool = True
+
+
+PathText = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)]
+
+
+class TeacherModelSettings(Settings):
+    """A guide or teacher: a model beside the trained one."""
+
+    # a folder, a Hub id, minilm, smollm2, or a .parquet or .jsonl file with columns `text` and `vector`
+    model: PathText | None = None
+    revision: str | None = None  # commit on the Hub
+    # its prompts, given as the run's `prompts`; unset: query and document for rows with anchors, else its
+    # default prompt
+    prompts: str | dict[str, str] | None = None
+
+
+class GuideSettings(TeacherModelSettings):
+    """A model whose cosines filter likely false negatives in a batch (GISTEmbed).
+
+    Its vectors are computed once, before training. `objective.guide_margin` is the threshold.
+    """
+
+
+class TeacherSettings(TeacherModelSettings):
+    """A model to imitate, by the parts `embed_distill`, `score_distill` and `margin_mse`.
+
+    Its vectors are computed once, before training. Scores of pairs may be given instead.
+    """
+
+    # preset domain on single texts: share of a text's vector that is averaged with its neighbours, 0 to 1;
+    # unset: by `purpose`
+    smoothing: float | None = Field(default=None, ge=0, le=1)
+    neighbours: int = Field(default=8, ge=1)  # mutual nearest neighbours that are averaged
+    # weight of the similarity of words (TF-IDF), 0 to 1; unset: by `purpose`
+    lexical_weight: float | None = Field(default=None, ge=0, lt=1)
+    # file of the rows with a column `teacher_scores`, or of pairs with scores; instead of the model's scores
+    scores: PathText | None = None
+    # lowest and highest of these scores, which become 0 and 1, such as -10,10; unset: not rescaled
+    score_range: LabelRange | None = None
+
+
+class CardSettings(Settings):
+    """Entries of the model card."""
+
+    license: str = "unknown"  # licence id of the Hub, such as apache-2.0
+    language: Names = ()  # language codes, such as en; unset: those of the training texts, by py3langid
+    base_model: str | None = None  # the backbone's Hub id, if it is a local folder
+
+
+def merged(below: Tree, above: Tree) -> Tree:
+    """Merge two trees: `above` overrides `below` key by key; values that aren't tables replace each other."""
+    result = {**below, **above}
+    for key in below.keys() & above.keys():
+        if isinstance(below[key], dict) and isinstance(above[key], dict):
+            result[key] = merged(below[key], above[key])
+    return result
+
+
+AUTO, PAPERS, DOMAIN = "auto", "-paper", "domain"
+_PAPERS: Tree = {
+    "optim": OptimSettings().model_dump(exclude={"if_not_better"}),
+    "batches": {"strategy": "shuffle"},
+}
+_PAPERS_OBJECTIVES: Mapping[str, Tree] = {
+    "angle": {"duplicates": "positive"},
+    "aoe": {"tau": {"angle": 0.05}},
+}
+# A few large steps of the last layers on rows of one domain. Steps, sizes of batches, learning rate, weight
+# mix and parts depend on the rows; see `data/defaults.py`. `benchmarks/domain.py` measures alternatives.
+_DOMAIN: Tree = {
+    "objective": {"tau": {"contrastive": 0.05, "angle": 0.2}, "symmetric": True},
+    "batches": {"strategy": "shuffle"},  # in-batch negatives of all lengths
+    "optim": {"scheduler": "linear", "average": 0.0, "top_layers": 2},
+}
+# Settings of each preset, which any given setting overrides. `auto` leaves everything to `data/defaults.py`,
+# the objectives' names leave all but the objective to it, and the papers' presets leave nothing to it.
+PRESETS: Mapping[str, Tree] = {
+    AUTO: {},
+    **{name: {"objective": given.model_dump(exclude_unset=True)} for name, given in OBJECTIVES.items()},
+    **{
+        name + PAPERS: {"objective": merged(given.model_dump(), _PAPERS_OBJECTIVES.get(name, {})), **_PAPERS}
+        for name, given in OBJECTIVES.items()
+    },
+    DOMAIN: _DOMAIN,
+}
+
+
+def _known_preset(name: str) -> str:
+    """Refuse a name that is not a preset's."""
+    if name not in PRESETS:
+        raise ValueError(f"expected one of {', '.join(PRESETS)}")
+    return name
+
+
+PresetName = Annotated[str, AfterValidator(_known_preset)]
+
+
+class DatasetSettings(Settings):
+    """Settings of one dataset or dev set that differ from the run's."""
+
+    data: str | None = None  # training rows, like `--data NAME=…`
+    dev_data: str | None = None  # held-out rows, like `--dev-data NAME=…`
+    # roles of the columns, such as {anchor = "question", positive = "answer"}; unset: `--columns`
+    columns: dict[str, str] | None = None
+    labels: LabelValues | None = None  # values of the labels; unset: data.labels
+    label_range: LabelRange | None = None  # lowest and highest score; unset: data.label_range
+    conflicts: Conflicts | None = None  # pairs with different labels; unset: data.conflicts
+    weight: float = Field(default=1.0, gt=0)  # relative frequency of its rows; see `mix`
+    batch_size: int | None = Field(default=None, ge=2)  # rows of each process; unset: optim.batch_size
+    prompts: str | dict[str, str] | None = None  # like the run's `prompts`; also for its dev set
+    preset: PresetName | None = None  # name of its objective; unset: the run's `preset`
+    objective: ObjectiveSettings = ObjectiveSettings()  # its objective; unset keys are the run's
+
+
+class TrainSettings(Settings):
+    """A whole training run."""
+
+    # prompts before texts, or around {text}: one for all texts, or by column, such as
+    # {anchor = "query: ", positive = "passage: "}; the model stores them
+    prompts: str | dict[str, str] | None = None
+    # objective by name: angle, aoe, cosent, sbert, simcse or domain; with the suffix -paper also the paper's
+    # other settings; auto: by the kind of rows
+    preset: PresetName = AUTO
+    # use of a model that the preset domain trains on single texts: group (topics, intents, routing), search,
+    # or match (duplicates, near-paraphrases); unset: search
+    purpose: Purpose | None = None
+    seed: int = Field(default=42, ge=0, lt=2**32)  # random seed
+    data: DataSettings = DataSettings()
+    encoder: EncoderSettings = EncoderSettings()
+    objective: ObjectiveSettings = ObjectiveSettings()
+    batches: BatchSettings = BatchSettings()
+    optim: OptimSettings = OptimSettings()
+    # train adapters instead of all weights; false: all weights; unset: adapters if the backbone is a decoder
+    lora: Annotated[LoraSettings | None, BeforeValidator(_lora)] = None
+    guide: GuideSettings = GuideSettings()
+    teacher: TeacherSettings = TeacherSettings()
+    run: RunSettings = RunSettings()
+    log: LogSettings = LogSettings()
+    card: CardSettings = CardSettings()
+    mix: MixSettings = MixSettings()
+    datasets: dict[str, DatasetSettings] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _put_preset_beneath(cls, tree: object) -> object:
+        if not isinstance(tree, dict):
+            return tree
+        preset = PRESETS.get(str(tree.get("preset", cls.model_fields["preset"].default)))
+        return tree if preset is None else merged(preset, tree)
+
+    @model_validator(mode="after")
+    def _each_dataset(self) -> TrainSettings:
+        for name in self.datasets:
+            try:
+                self.of(name)
+            except ValidationError as error:
+                message = error.errors()[0]["msg"].removeprefix("Value error, ")
+                raise ValueError(f"datasets.{name}: {message}") from error
+        return self
+
+    def section(self, dataset: str) -> DatasetSettings:
+        """A dataset's own section, which may be empty."""
+        return self.datasets.get(dataset, DatasetSettings())
+
+    def of(self, dataset: str) -> TrainSettings:
+        """The settings of one dataset or dev set: the run's, overridden by its own section."""
+        if not self.datasets:
+            return self
+        own = self.section(dataset).model_dump(exclude_unset=True)
+        run = self.model_dump(exclude_unset=True, exclude={"datasets"})
+        if preset := own.get("preset"):  # replaces the run's preset, including its weights
+            run["preset"] = preset
+            run.setdefault("objective", {}).pop("weights", None)
+        if own.get("prompts") is not None:
+            run["prompts"] = own["prompts"]
+        if own.get("batch_size") is not None:
+            run = merged(run, {"optim": {"batch_size": own["batch_size"]}})
+        data = {name: own[name] for name in DataSettings.model_fields if own.get(name) is not None}
+        return TrainSettings.model_validate(
+            merged(run, {"data": run.get("data", {}) | data, "objective": own.get("objective", {})})
+        )

@@ -1,0 +1,291 @@
+"""Estimate of a run's memory and time; writes only to the cache of tokens."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from transformers import set_seed
+
+from aoe_train.data.defaults import format_epochs
+from aoe_train.data.examples import negative_counts, negatives_in_words, silent
+from aoe_train.data.mixture import Mixture, distinct_texts, format_epoch_share
+from aoe_train.data.run_data import Sources
+from aoe_train.model.device import upload_batch
+from aoe_train.model.memory import memory_errors
+from aoe_train.model.model_folder import cache_dir
+from aoe_train.model.precision import training_note
+from aoe_train.objectives.objective import LossFunction, loss_weights
+from aoe_train.training.build import TrainingSetup, build, load_teachers
+from aoe_train.training.keep_if_better import JudgedPairs, check_judged
+from aoe_train.training.load import load, resolve
+from aoe_train.training.pair_model import check_loss_functions, split_texts
+from aoe_train.training.teachers import precompute_vectors
+from aoe_train.training.train_record import batches_of
+from aoe_train.training.training_arguments import autocast, start_processes
+from pairkit.base.cli.progress import Display, Listener
+from pairkit.base.cli.result_table import ResultTable
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import TrainingArguments
+
+    from aoe_train.records import Examples
+    from aoe_train.settings.train_settings import TrainSettings
+    from aoe_train.training.pair_model import PairModel
+
+_PROBES = 4  # timed steps, after a warm-up step
+_MIB = 1 << 20
+_GPU_NOTE = (
+    "measured without CUDA graphs; with four times --batch-size, one H100 trained 2.6 to 3.2 times as many"
+    " rows a second"
+)
+
+
+def plan(
+    sources: Sources,
+    settings: TrainSettings,
+    *,
+    custom_losses: Mapping[str, LossFunction] | None = None,
+    progress: bool | Listener = True,
+) -> dict[str, Any]:
+    """Prepare a run, train a few steps on a temporary model, and return the record of `Plan`.
+
+    Time is the mean of a few steps spread over the first epoch, times the number of steps. Memory is that of
+    weights, gradients, AdamW's two moments, copies of weights, and the measured activations of the batch with
+    most tokens.
+    """
+    check_judged(sources.judged, settings)
+    if settings.run.shard:
+        raise ConfigError(
+            "a dry run doesn't support run.shard; leave run.shard out, and divide the memory of weights,"
+            " gradients and optimiser by the number of processes"
+        )
+
+    def advice() -> str:
+        return f"lower --batch-size (now {settings.optim.batch_size}), --max-length or run.chunk"
+
+    custom_losses = custom_losses or {}
+    with memory_errors(advice), TemporaryDirectory() as scratch, Display(progress) as show:
+        args = start_processes(settings, Path(scratch))
+        set_seed(settings.seed)
+        check_loss_functions(custom_losses, sources, settings)
+        loaded = load(sources, settings, custom_losses.keys(), args.device, silent, show)
+        resolved = resolve(sources, loaded, args)
+        teachers = load_teachers(resolved, loaded, custom_losses.keys(), show, identify=False)
+        data, settings = loaded.data, resolved.run
+        zeros = precompute_vectors(
+            teachers, data.train, settings.teacher, cache_dir("vectors"), show, placeholders=True
+        )
+        setup = build(loaded, resolved, args, custom_losses, zeros, show)
+        judged = None if sources.judged is None else JudgedPairs(sources.judged, silent)
+        memory = _memory(setup, settings, args, copies=0 if judged is None else 1)
+        seconds_a_batch = _probe(setup, settings, args)
+    planned = batches_of(setup)
+    batches = math.ceil(planned["steps"] * settings.optim.epochs)
+    datasets = {
+        name: _dataset(rows, resolved.datasets[name], custom_losses.get(name))
+        for name, rows in data.train.items()
+    }
+    if isinstance(setup.batches, Mixture):
+        for number, dataset in enumerate(datasets.values()):
+            dataset["epoch"] = setup.batches.epoch_share(number)
+        head: dict[str, Any] = {"rows": sum(map(len, data.train.values())), "datasets": datasets}
+    else:
+        (head,) = datasets.values()
+    return {
+        **head,
+        "optim": settings.optim.model_dump(include={"lr", "epochs", "batch_size"}),
+        "precision": resolved.precision,
+        "precision_note": training_note(settings.run.precision, args.device),
+        "advisers": {teacher.role: teacher.name for teacher in teachers},
+        "dev_rows": sum(map(len, data.dev.values())),
+        **({} if judged is None else {"judged_pairs": len(judged)}),
+        **({"dev_sets": {name: len(rows) for name, rows in data.dev.items()}} if len(data.dev) > 1 else {}),
+        "batches": planned,
+        "steps": math.ceil(batches / settings.optim.accumulation),
+        "parameters": _parameters(setup.model),
+        "memory_mb": memory,
+        "seconds": round(batches * seconds_a_batch, 3),
+        "pairs_per_s": round(planned["rows_mean"] / seconds_a_batch, 1),
+        "gpu_note": _GPU_NOTE if args.device.type == "cuda" else None,
+    }
+
+
+def plan_table(record: Mapping[str, Any]) -> ResultTable:
+    """Format the record of `plan`."""
+    batches, memory, weights = record["batches"], record["memory_mb"], record["parameters"]
+    optim = record["optim"]
+    table = ResultTable("", "plan", left=("plan",))
+    rows = {
+        **_dataset_lines(record),
+        **_dev_lines(record),
+        "training": f"{format_epochs(optim['epochs'])}, learning rate {optim['lr']:g}, "
+        f"{optim['batch_size']} rows a batch",
+        "precision": "; ".join(filter(None, (record["precision"], record["precision_note"]))),
+        "truncated texts": f"{batches['truncated_texts']:,}",
+        "batches an epoch": f"{batches['steps']:,} of {batches['rows_mean']:.1f} rows, "
+        f"{batches['tokens_mean']:,.0f} tokens (at most {batches['tokens_max']:,})",
+        "padding avoided": f"{batches['padding_share']:.0%}",
+        "parameters": f"{weights['total']:,}, of which {weights['trained']:,} are trained",
+        "memory": f"{sum(memory.values()):,.0f} MiB ("
+        + ", ".join(f"{name} {size:,.0f}" for name, size in memory.items())
+        + ")",
+        "steps": f"{record['steps']:,}",
+        "time": f"{record['seconds']:,.0f} s, estimated; {record['pairs_per_s']:,.1f} rows a second",
+        **({"on a GPU": note} if (note := record["gpu_note"]) else {}),
+    }
+    for name, value in rows.items():
+        table.add_row(name, value)
+    return table
+
+
+def _dataset_lines(record: Mapping[str, Any]) -> dict[str, str]:
+    """Lines on rows and objective, prefixed with the dataset's name if there are several."""
+    if "datasets" not in record:
+        return _row_lines(record)
+    lines = {"rows": f"{record['rows']:,} of {len(record['datasets'])} datasets"}
+    for name, dataset in record["datasets"].items():
+        of_dataset = _row_lines(dataset) | {"share": format_epoch_share(dataset["epoch"])}
+        lines |= {f"{name}: {line}": value for line, value in of_dataset.items()}
+    return lines
+
+
+def _row_lines(record: Mapping[str, Any]) -> dict[str, str]:
+    labels = ", ".join(f"{label}: {count:,}" for label, count in record["labels"].items())
+    reading = record["reading"]
+    left_out = ", ".join(f"{count:,} {one_line(reason, 40)}" for reason, count in reading["left_out"].items())
+    return {
+        "rows": f"{record['rows']:,} ({record['kind']}), {record['texts']:,} distinct texts",
+        "labels": labels or "none",
+        "read as": reading["labels"] or "no labels",
+        "rows left out": left_out or "none",
+        "pairs with different labels": f"{reading['conflicts']:,}",
+        **({"negatives": negatives_in_words(counts)} if (counts := record["negatives"]) else {}),
+        "objective": " + ".join(f"{weight:g} {part}" for part, weight in record["objective"].items()),
+    }
+
+
+def _dev_lines(record: Mapping[str, Any]) -> dict[str, str]:
+    sets = ", ".join(f"{name} {count:,}" for name, count in record.get("dev_sets", {}).items())
+    judged = {"judged pairs": f"{record['judged_pairs']:,}"} if "judged_pairs" in record else {}
+    return {"dev rows": f"{record['dev_rows']:,}" + (f" ({sets})" if sets else ""), **judged}
+
+
+def _dataset(rows: Examples, settings: TrainSettings, custom_loss: LossFunction | None) -> dict[str, Any]:
+    """A dataset's rows and objective for the record."""
+    return {
+        "rows": len(rows),
+        "kind": rows.kind,
+        "texts": len(rows.texts),
+        "labels": _labels(rows.labels),
+        "negatives": negative_counts(rows),
+        "reading": rows.reading.record(),
+        "objective": loss_weights(settings.objective, custom_loss),
+    }
+
+
+def _labels(labels: np.ndarray | None) -> dict[str, int]:
+    """Number of rows with each label; graded labels are rounded down."""
+    if labels is None:
+        return {}
+    distinct, counts = np.unique(np.floor(labels).astype(np.int64), return_counts=True)
+    return {str(label): count for label, count in zip(distinct.tolist(), counts.tolist(), strict=True)}
+
+
+def _parameters(model: torch.nn.Module) -> dict[str, int]:
+    return {
+        "total": sum(weight.numel() for weight in model.state_dict().values() if weight.is_floating_point()),
+        "trained": sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
+    }
+
+
+def _memory(
+    setup: TrainingSetup, settings: TrainSettings, args: TrainingArguments, *, copies: int
+) -> dict[str, float]:
+    """MiB by use; weight mix, average and best weights add to the `copies` of weights."""
+    model = setup.model
+    weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
+    trained = sum(weight.nbytes for weight in model.parameters() if weight.requires_grad)
+    largest = max(setup.batches, key=lambda rows: _tokens(setup, rows))
+    batch = _batch(setup, largest, args)
+    model.train()
+    with autocast(args):
+        activations = saved_bytes(model, batch)
+    optim, on_cpu = settings.optim, args.device.type == "cpu"
+    copies = (copies + bool(setup.data.dev)) * on_cpu  # in a run on a GPU these are in host memory
+    copies += (optim.weight_mix != 1) + (optim.average > 0)
+    sizes = {"weights": weights, "gradients": trained, "optimiser": 2 * trained, "copies": copies * trained}
+    sizes["activations"] = activations
+    return {name: round(size / _MIB, 1) for name, size in sizes.items()}
+
+
+def _tokens(setup: TrainingSetup, rows: list[int]) -> int:
+    mixture = setup.batches
+    number, own = mixture.locate(rows) if isinstance(mixture, Mixture) else (0, rows)
+    dataset = setup.datasets[number]
+    return int(dataset.store.lengths[distinct_texts(dataset.examples.rows[own])].sum())
+
+
+def _probe(setup: TrainingSetup, settings: TrainSettings, args: TrainingArguments) -> float:
+    """Seconds per training batch."""
+    model = setup.model
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    optimiser = torch.optim.AdamW(trained, lr=settings.optim.lr, fused=True)
+    steps = [int(step) for step in np.linspace(0, len(setup.batches) - 1, _PROBES + 1)]
+    batches = {step: rows for step, rows in enumerate(setup.batches) if step in steps}
+    durations = []
+    for step in [steps[-1], *steps[:-1]]:
+        start = time.perf_counter()
+        with autocast(args):
+            loss = model(**_batch(setup, batches[step], args))["loss"]
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trained, max_norm=1.0)
+        optimiser.step()
+        optimiser.zero_grad()
+        loss.item()  # wait for the device
+        durations.append(time.perf_counter() - start)
+    return sum(durations[1:]) / _PROBES
+
+
+def _batch(setup: TrainingSetup, rows: list[int], args: TrainingArguments) -> dict[str, Any]:
+    batch: dict[str, Any] = setup.loader.collate_fn(rows)
+    batch.pop("numbers")
+    return upload_batch(batch, args.device)
+
+
+def saved_bytes(model: PairModel, batch: Mapping[str, Any]) -> int:
+    """Bytes that a forward pass saves for the backward pass, without weights.
+
+    With chunks only their inputs are saved, but the backward pass needs the activations of one chunk.
+    """
+    weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
+    saved = _saved(lambda: model(**batch), weights)
+    if model.chunk is not None and len(batch["pieces"]) > model.chunk:
+        prompts = [batch["prompt_lengths"]] if "prompt_lengths" in batch else []
+        chunks = split_texts(batch["input_ids"], batch["lengths"], batch["pieces"], model.chunk, *prompts)
+        *_, longest = chunks  # texts are sorted by length
+        saved += _saved(lambda: model.text_model(*longest), weights)
+    return saved
+
+
+def _saved(forward: Callable[[], object], exclude: set[int]) -> int:
+    sizes: dict[int, int] = {}
+
+    def record(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in exclude:
+            sizes[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(record, lambda tensor: tensor):
+        _ = forward()  # keeps tensors alive, so that no address is reused
+    return sum(sizes.values())

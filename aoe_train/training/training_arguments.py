@@ -1,0 +1,239 @@
+"""Conversion of settings to transformers' `TrainingArguments`; accelerate, the optimiser and its schedule."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import warnings
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from accelerate import Accelerator  # type: ignore[import-untyped]
+from accelerate.utils import (  # type: ignore[import-untyped]
+    DistributedDataParallelKwargs,
+    GradientAccumulationPlugin,
+    TorchDynamoPlugin,
+)
+from torch import nn
+from transformers import Trainer, get_scheduler
+
+from aoe_train.training.callbacks import PROJECT, check_reports
+from aoe_train.training.processes import exit_cleanly, is_sharded
+from pairkit.base.errors import ConfigError
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
+
+    from aoe_train.model.precision import Computed
+    from aoe_train.settings.train_settings import OptimSettings, TrainSettings
+
+
+METRIC = "dev"  # the score that chooses the best weights
+# TrainingArguments that users can set. Others are settings of ours, or have no effect in our loop.
+_PASSED_ON = {
+    *("optim", "optim_args", "adam_beta1", "adam_beta2", "adam_epsilon", "lr_scheduler_kwargs"),
+    *("ddp_backend", "ddp_bucket_cap_mb", "ddp_timeout", "tf32", "torch_empty_cache_steps"),
+    *("run_name", "project", "logging_first_step"),
+}
+_SHARDING = {"fsdp", "fsdp_config", "deepspeed", "parallelism_config"}
+_SHARDING_LAUNCHED = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED", "ACCELERATE_USE_PARALLELISM_CONFIG")
+_USE_SHARD = "not supported; use FSDP with --set run.shard=true under torchrun"
+_SHARDED_OPTIMISERS = ("adamw_torch", "adamw_torch_fused")  # optimisers that support sharded weights
+_OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")  # others need more arguments than a name
+
+
+def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
+    """Join the process group, if any, and return the arguments that don't depend on data and model.
+
+    `set_optim` and `set_evaluation` add the others.
+    """
+    from transformers import TrainingArguments
+
+    optim, run, log = settings.optim, settings.run, settings.log
+    _check_launch()
+    _check_trainer(run.trainer)
+    check_reports(log.report_to)
+    if run.deterministic:  # cuBLAS reads it at its first product
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    try:
+        args = TrainingArguments(
+            **{
+                "output_dir": str(work),
+                "seed": settings.seed,
+                "full_determinism": run.deterministic,
+                "gradient_accumulation_steps": optim.accumulation,
+                "lr_scheduler_type": optim.scheduler,  # refuses unknown names
+                "warmup_steps": optim.warmup,
+                "weight_decay": optim.weight_decay,
+                "max_grad_norm": optim.max_grad_norm,
+                "optim": "adamw_torch_fused",
+                "torch_compile": run.compile,
+                "use_cpu": not torch.accelerator.is_available(),  # or accelerate joins no group on CPUs
+                "logging_steps": log.steps,
+                "logging_first_step": True,
+                "logging_nan_inf_filter": False,  # would wait for each step's loss; see LossLog
+                "report_to": list(log.report_to) or "none",
+                "project": PROJECT,
+                "save_strategy": "no",  # CheckpointCallback decides
+                "restore_callback_states_from_checkpoint": True,
+                "remove_unused_columns": False,
+                "ddp_find_unused_parameters": False,  # unused weights are frozen at loading
+                "ddp_broadcast_buffers": False,  # all processes load the same buffers
+                "disable_tqdm": True,
+                "log_level": "error",
+                **run.trainer,
+            }
+        )
+    except (ValueError, ImportError) as error:
+        raise ConfigError(f"transformers rejects these settings: {error}") from error
+    _check_shard(settings, args)
+    _ = args.device  # joins the process group
+    exit_cleanly()
+    return args
+
+
+def idle_gpus(args: TrainingArguments) -> str | None:
+    """A note if a single process uses one of several GPUs."""
+    count = torch.cuda.device_count()
+    if args.world_size > 1 or count < 2:
+        return None
+    return f"1 of {count} GPUs is used; to use all, start with `torchrun --nproc-per-node {count}`"
+
+
+def set_optim(args: TrainingArguments, optim: OptimSettings, precision: Computed) -> None:
+    """Add the arguments that depend on rows, model and device."""
+    from transformers import SchedulerType
+
+    args.per_device_train_batch_size, args.num_train_epochs = optim.batch_size, optim.epochs
+    args.learning_rate, args.lr_scheduler_type = optim.lr, SchedulerType(optim.scheduler)
+    args.bf16, args.fp16 = precision == "bf16", precision == "fp16"
+    args.mixed_precision = "no" if precision == "fp32" else precision
+
+
+def autocast(args: TrainingArguments) -> AbstractContextManager[object]:
+    """The precision of training."""
+    if not (args.bf16 or args.fp16):
+        return nullcontext()
+    return torch.autocast(args.device.type, torch.bfloat16 if args.bf16 else torch.float16)
+
+
+def evaluation_precision(args: TrainingArguments) -> AbstractContextManager[object]:
+    """The precision of evaluation: that in which the finished model will encode, float32 on a CPU."""
+    return nullcontext() if args.device.type == "cpu" else autocast(args)
+
+
+def set_evaluation(args: TrainingArguments, settings: TrainSettings, batches: int, *, evaluate: bool) -> None:
+    """Add the interval of evaluations, which depends on the number of batches."""
+    if evaluate:
+        steps = math.ceil(batches / settings.optim.accumulation)
+        every = max(1, math.ceil(steps / settings.optim.evaluations))
+        args.set_evaluate(strategy="steps", steps=every, delay=0)
+        args.metric_for_best_model, args.greater_is_better = METRIC, True
+
+
+def _check_launch() -> None:
+    for name in _SHARDING_LAUNCHED:
+        if os.environ.get(name, "").lower() in ("1", "true", "yes"):
+            raise ConfigError(f"{name} is set: {_USE_SHARD}")
+
+
+def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
+    """Refuse settings that don't work with sharded weights."""
+    run, lora = settings.run, settings.lora
+    if not run.shard:
+        return
+    if args.world_size == 1:
+        raise ConfigError("run.shard: needs several processes; start with `torchrun --nproc-per-node 2`")
+    unsupported = {
+        "run.chunk, as processes may have different numbers of chunks": run.chunk,
+        "run.compile": run.compile,
+        "lora.four_bit": lora is not None and lora.four_bit,
+        f"the optimiser {args.optim}": args.optim not in _SHARDED_OPTIMISERS,
+    }
+    for option, is_set in unsupported.items():
+        if is_set:
+            raise ConfigError(f"run.shard doesn't support {option}; leave one of them out")
+
+
+def _check_trainer(options: dict[str, Any]) -> None:
+    if sharding := sorted(options.keys() & _SHARDING):
+        raise ConfigError(f"run.trainer.{sharding[0]}: {_USE_SHARD}")
+    if unknown := sorted(options.keys() - _PASSED_ON):
+        raise ConfigError(f"run.trainer.{unknown[0]}: expected one of {', '.join(sorted(_PASSED_ON))}")
+    optimiser = str(options.get("optim", _OPTIMISERS[0]))
+    if not optimiser.startswith(_OPTIMISERS):
+        raise ConfigError(
+            f"run.trainer.optim {optimiser!r}: expected a name in transformers that starts with "
+            f"{', '.join(_OPTIMISERS)}"
+        )
+
+
+_NO_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)")
+
+
+def make_optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimizer:
+    """The optimiser; biases and norms have no weight decay, as in transformers' Trainer."""
+    norms = {name for name, module in model.named_modules() if isinstance(module, nn.LayerNorm)}
+    decaying: list[nn.Parameter] = []
+    others: list[nn.Parameter] = []
+    for name, weight in model.named_parameters():
+        if weight.requires_grad:
+            decays = name.rpartition(".")[0] not in norms and not _NO_DECAY.search(name.lower())
+            (decaying if decays else others).append(weight)
+    kind, options = Trainer.get_optimizer_cls_and_kwargs(args)
+    groups = [
+        {"params": decaying, "weight_decay": args.weight_decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
+    optimiser: torch.optim.Optimizer = kind(groups, **options)
+    if "bitsandbytes" in str(kind) and options.get("optim_bits") == 8:
+        import bitsandbytes  # type: ignore[import-not-found]
+
+        manager = bitsandbytes.optim.GlobalOptimManager.get_instance()
+        for module in model.modules():  # 8 bits are too coarse for embeddings
+            if isinstance(module, nn.Embedding):
+                manager.register_module_override(module, "weight", {"optim_bits": 32})
+    return optimiser
+
+
+def wrap(
+    model: nn.Module, accelerator: Accelerator, args: TrainingArguments, steps: int
+) -> tuple[nn.Module, Any, Any]:
+    """Prepare the model for the run's precision and processes, with its optimiser and schedule."""
+    optimiser = make_optimiser(model, args)
+    wrapped: nn.Module
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)  # a matter for accelerate
+        if is_sharded(model):  # gathers weights and gradients itself
+            wrapped = accelerator.prepare_model(model, device_placement=False, evaluation_mode=True)
+            optimiser = accelerator.prepare(optimiser)
+        else:
+            wrapped, optimiser = accelerator.prepare(model, optimiser)
+    options: Any = args.lr_scheduler_kwargs
+    schedule = get_scheduler(
+        args.lr_scheduler_type,
+        optimizer=optimiser,
+        num_warmup_steps=args.get_warmup_steps(steps),
+        num_training_steps=steps,
+        scheduler_specific_kwargs=options,
+    )
+    return wrapped, optimiser, schedule
+
+
+def make_accelerator(args: TrainingArguments) -> Accelerator:
+    """The accelerator with a run's precision, DDP options and compiler."""
+    ddp: dict[str, Any] = {
+        "find_unused_parameters": args.ddp_find_unused_parameters,
+        "broadcast_buffers": args.ddp_broadcast_buffers,
+    }
+    if args.ddp_bucket_cap_mb is not None:
+        ddp["bucket_cap_mb"] = args.ddp_bucket_cap_mb
+    return Accelerator(
+        mixed_precision=args.mixed_precision,
+        gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=1),  # our loop accumulates
+        dynamo_plugin=TorchDynamoPlugin(backend=args.torch_compile_backend, mode=args.torch_compile_mode),
+        kwargs_handlers=[DistributedDataParallelKwargs(**ddp)],
+    )

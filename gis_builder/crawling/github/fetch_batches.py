@@ -1,0 +1,207 @@
+"""Helpers of all crawl stages: adaptive batch sizes, lists of pages, and windows of time for searches."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TypeVar
+
+from msgspec.json import Decoder
+
+from gis_builder.crawl_progress import Advanced, CrawlListener
+from gis_builder.crawling.github.client import Client, HttpReply, RequestRefused, TooHeavy
+from gis_builder.crawling.github.graphql_queries import INTROSPECTION, GraphQuery, Queries, Server
+from gis_builder.settings.crawl_settings import CrawlSettings
+from gis_builder.store import Page, Store
+from gis_builder.store.decoding import MAX_NUMBER
+from pairkit.base.errors import BadReply, RemoteError
+
+_MAX_PARTS = 16
+_FILL = 0.7  # target share of the limit: parts differ in size, and few should exceed it
+_OVERLAP_S = 60  # of updates, so that changes within the same second are not lost
+_GITHUB_START = 1199145600  # 2008-01-01; imported issues may be older than their repository
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Creation times from `start` to `end` inclusive, in epoch seconds; None is unbounded."""
+
+    start: int | None = None
+    end: int | None = None
+
+    @property
+    def qualifier(self) -> str:
+        """The window in GitHub's search syntax; empty if unbounded."""
+        if self.start is None and self.end is None:
+            return ""
+        if self.start is None:
+            return f"created:<={iso(self.end or 0)}"
+        if self.end is None:
+            return f"created:>={iso(self.start)}"
+        return f"created:{iso(self.start)}..{iso(self.end)}"
+
+
+def split_window(window: Window, count: int, limit: int, first: int, last: int) -> tuple[Window, ...]:
+    """Split a window with `count` results into adjacent ones; returns none if it is only a second."""
+    start = window.start if window.start is not None else min(first, _start_before(window.end, first))
+    end = window.end if window.end is not None else max(last, start + 1)
+    if end <= start:
+        return ()
+    parts = min(_MAX_PARTS, end - start + 1, max(2, round(count / (limit * _FILL)) + 1))
+    edges = [start + (end - start + 1) * part // parts for part in range(1, parts)]
+    starts = [window.start, *edges]
+    ends = [*(edge - 1 for edge in edges), window.end]
+    return tuple(Window(a, b) for a, b in zip(starts, ends, strict=True))
+
+
+def _start_before(end: int | None, first: int) -> int:
+    return first if end is None or end > first else min(_GITHUB_START, end)
+
+
+def iso(seconds: int) -> str:
+    """Format epoch seconds like GitHub."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def epoch(text: str) -> int:
+    """Parse a time of GitHub to epoch seconds; the start of GitHub if it is empty."""
+    return int(datetime.fromisoformat(text).timestamp()) if text else _GITHUB_START
+
+
+def update_start(as_of: str) -> str:
+    """The time from which an update lists changes, if the previous crawl was `as_of`."""
+    return iso(epoch(as_of) - _OVERLAP_S)
+
+
+_MAX_IDLE = 10  # consecutive pages without new items; these occur if items move, or fail
+MAX_ITEMS = MAX_NUMBER
+MAX_THREAD_ITEMS = 100_000  # GitHub allows 2,500 comments
+_GROWTH = 10_000  # items that may be added to a list while it is read
+
+
+def list_limit(known: int) -> int:
+    """Maximum length of a list, from its first count; items that change while it is read count twice."""
+    return min(2 * known + _GROWTH, MAX_ITEMS)
+
+
+class Pages:
+    """Detects servers whose lists of pages never end."""
+
+    def __init__(self, name: str, first: str | None = None, *, limit: int = MAX_ITEMS) -> None:
+        self._name, self._limit = name, limit
+        self._cursors: set[str | None] = {first}
+        self._items: set[Hashable] = set()
+        self._idle = 0
+
+    def advance(self, items: Iterable[Hashable], cursor: str | None) -> None:
+        """Record the items of a page and the cursor of the next one."""
+        before = len(self._items)
+        self._items.update(items)
+        self._idle = 0 if len(self._items) > before else self._idle + 1
+        if cursor is None or cursor in self._cursors:
+            raise self._error(f"repeated a cursor ({str(cursor)[:60]!r})")
+        if self._idle > _MAX_IDLE:
+            raise self._error(f"sent {self._idle} pages without new items")
+        if len(self._items) > self._limit:
+            raise self._error(f"sent more than {self._limit:,} items")
+        self._cursors.add(cursor)
+
+    def _error(self, fault: str) -> BadReply:
+        return BadReply(f"{self._name}: the server {fault}")
+
+
+_LOG = logging.getLogger(__name__)
+_SERVER = Decoder(Server)
+
+ItemT = TypeVar("ItemT")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Crawl:
+    """A worker: the client of one token, and the objects that all workers share."""
+
+    settings: CrawlSettings
+    client: Client
+    store: Store
+    listener: CrawlListener
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The queries for the server's optional fields, which are looked up once for each store."""
+        key = f"server {self.settings.api_url}"
+        server = self.store.meta_json(key, _SERVER)
+        if server is None:
+            server = self._probe()
+            self.store.save(Page(usage={"": self.client.take_usage()}))
+            self.store.set_meta(key, json.dumps(asdict(server)))
+        return Queries(self.settings, server)
+
+    def _probe(self) -> Server:
+        """Query the server's schema; without introspection there are no optional fields."""
+        try:
+            reply, _ = ask_sized(self.client, BatchSize(1), lambda _: INTROSPECTION, self.settings.attempts)
+        except RequestRefused:
+            return Server()
+        return Server.of_schema(reply.data)
+
+    def save(self, repo: str, page: Page) -> None:
+        """Store a page with its cost, which is charged to the repository."""
+        self.client.add_usage(page, repo)
+        self.store.save(page)
+        _LOG.info("%s: stored %s", repo or "all repositories", page)
+
+    def ask(
+        self, size: BatchSize, items: Sequence[ItemT], query: Callable[[Sequence[ItemT]], GraphQuery[T]]
+    ) -> tuple[HttpReply[T], int]:
+        """Query the first items, as many as the server allows; returns the reply and their number."""
+        return ask_sized(self.client, size, lambda count: query(items[:count]), self.settings.attempts)
+
+    def report(self, repo: str, stage: str, done: int, total: int) -> None:
+        """Send the progress of a stage to the listener."""
+        self.listener(Advanced(repo, stage, done, total, self.client.points_left))
+
+
+class BatchSize:
+    """An adaptive batch size between 1 and `limit`."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.now = limit
+
+    def shrink(self) -> None:
+        """Halve the batch."""
+        self.now = max(1, self.now // 2)
+
+    def grow(self) -> None:
+        """Increase the batch by a quarter."""
+        self.now = min(self._limit, self.now + max(1, self.now // 4))
+
+
+def ask_sized(
+    client: Client, size: BatchSize, build: Callable[[int], GraphQuery[T]], attempts: int
+) -> tuple[HttpReply[T], int]:
+    """Query `size.now` items, or fewer if the query is too heavy; returns the reply and their number."""
+    failures = 0
+    while True:
+        count = size.now
+        try:
+            reply = client.ask(build(count))
+        except TooHeavy as error:
+            failures += 1
+            if failures >= attempts and count == 1:
+                raise RemoteError(
+                    f"{error}, even for a single item; run the same command again to continue"
+                ) from error
+            client.back_off(failures, str(error))
+            size.shrink()
+            continue
+        if reply.is_cut and count > 1:
+            size.shrink()
+            continue
+        size.grow()
+        return reply, count

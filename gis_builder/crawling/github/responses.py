@@ -1,0 +1,245 @@
+"""Classifies responses.
+
+GitHub reports the same condition in several ways (an exhausted quota is an HTTP 200 or a 403), so all of them
+are mapped to one `AnswerKind` here, and the client handles only these kinds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType
+from msgspec.json import Decoder
+
+from gis_builder.store import RateLimit
+from gis_builder.store.decoding import Malformed, Node, decode
+from pairkit.base.printable import one_line
+
+
+class AnswerKind(StrEnum):
+    """The kinds of responses that the client handles differently."""
+
+    OK = "ok"
+    PARTIAL = "partial"  # GraphQL: data, and errors for the missing parts
+    RATE_LIMITED = "rate_limited"  # the hourly quota is exhausted
+    SECONDARY = "secondary"  # secondary rate limit: too many requests
+    TOO_HEAVY = "too_heavy"  # repeat with a smaller batch
+    TRANSIENT = "transient"  # retry
+    AUTH = "auth"  # the token is rejected
+    FORBIDDEN = "forbidden"  # the token is valid but has no access
+    NOT_FOUND = "not_found"
+    BAD_REPLY = "bad_reply"  # not a response to this query
+
+
+@dataclass(frozen=True, slots=True)
+class GraphQLError:
+    """One error of a GraphQL response."""
+
+    path: tuple[str | int, ...]
+    type: str
+    message: str
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether the server dropped this part because of its size."""
+        return self.type in _HEAVY_TYPES or any(phrase in self.message.lower() for phrase in _HEAVY_WORDS)
+
+    @property
+    def needs_retry(self) -> bool:
+        """Whether its part must be requested again; otherwise it doesn't exist or is not accessible."""
+        return self.is_heavy or self.type not in HIDDEN_TYPES
+
+
+@dataclass(frozen=True, slots=True)
+class QueryAnswer:
+    """A classified response."""
+
+    kind: AnswerKind
+    data: Any = None  # GraphQL: a value for each alias
+    errors: tuple[GraphQLError, ...] = ()
+    wait_s: float | None = None  # requested by the server; None if it gives no time
+    message: str = ""
+    final: bool = True  # BAD_REPLY only: whether a retry would give the same response
+    has_response: bool = True  # False: the connection failed
+    rate_limit: RateLimit | None = None
+    cost: int = 1  # points
+    status: int | None = None  # HTTP status; None without a response
+
+
+class _Extensions(Node, frozen=True):
+    code: str = ""
+
+
+class _Error(Node, frozen=True):
+    message: str = ""
+    type: str | None = None
+    path: list[str | int] | None = None
+    extensions: _Extensions | None = None
+
+
+class _GraphQLBody(Node, frozen=True):
+    data: dict[str, Raw] | UnsetType | None = UNSET
+    errors: list[_Error] | UnsetType | None = UNSET
+
+
+class _MessageBody(Node, frozen=True):
+    message: str = ""
+
+
+_GRAPHQL_BODY, _MESSAGE_BODY = Decoder(_GraphQLBody), Decoder(_MessageBody)
+_INTEGER = re.compile(r"\s*-?[0-9]{1,12}\s*", re.ASCII)
+_MAX_DATE_CHARS = 100
+_MAX_SHOWN = 20  # errors of one response
+_HEAVY_TYPES = {"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED", "TIMEOUT"}
+_HEAVY_WORDS = (
+    "something went wrong while executing your query",
+    "may be the result of a timeout",
+    "couldn't respond to your request in time",
+    "resource limits",
+)
+_LIMIT_TYPES = {"RATE_LIMITED", "RATE_LIMIT"}
+_DENIED_TYPES = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "SAML_FORBIDDEN"}
+HIDDEN_TYPES = {*_DENIED_TYPES, "NOT_FOUND"}
+_TRANSIENT_TYPES = {"INTERNAL", "SERVICE_UNAVAILABLE", "LOADING"}
+_SECONDARY_WORDS = ("secondary rate limit", "abuse")
+_GONE = {404: "not found", 410: "deleted", 451: "withheld for legal reasons"}
+_HEAVY_STATUS = {413, 502, 504}
+_TRANSIENT_STATUS = {408, 425, 500, 503, 520, 521, 522, 523, 524}
+
+
+def classify(status: int, headers: Mapping[str, str], body: bytes) -> QueryAnswer:
+    """Classify a response."""
+    headers = {name.lower(): value for name, value in headers.items()}
+    answer = _classify(status, headers, body)
+    return replace(answer, rate_limit=_rate_limit(headers), status=status)
+
+
+def _classify(status: int, headers: Mapping[str, str], body: bytes) -> QueryAnswer:
+    if 200 <= status < 300:
+        return _classify_success(headers, body)
+    message = _message(body) or f"HTTP {status}"
+    if status == 401:
+        return QueryAnswer(AnswerKind.AUTH, message=message)
+    if status in (403, 429):
+        return _classify_refusal(status, headers, message)
+    if status in _GONE:
+        return QueryAnswer(AnswerKind.NOT_FOUND, message=f"{_GONE[status]} ({message})")
+    if status in _HEAVY_STATUS:
+        return QueryAnswer(AnswerKind.TOO_HEAVY, message=message, wait_s=_retry_after(headers))
+    if status in _TRANSIENT_STATUS:
+        return QueryAnswer(AnswerKind.TRANSIENT, message=message, wait_s=_retry_after(headers))
+    if 300 <= status < 400:
+        return QueryAnswer(AnswerKind.BAD_REPLY, message=f"unexpected redirect (HTTP {status})")
+    return QueryAnswer(AnswerKind.BAD_REPLY, message=f"HTTP {status}: {message}")
+
+
+def requested_wait_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait: `retry-after`, else the time to the reset of an exhausted quota."""
+    after = _retry_after(headers)
+    if after is not None:
+        return after
+    if headers.get("x-ratelimit-remaining", "").strip() != "0":
+        return None
+    reset, now = _number(headers.get("x-ratelimit-reset")), _http_date(headers.get("date"))
+    # The date is truncated to whole seconds, so this is an upper bound.
+    return None if reset is None or now is None else max(0.0, reset - now)
+
+
+def _classify_success(headers: Mapping[str, str], body: bytes) -> QueryAnswer:
+    try:
+        parsed = decode(body, _GRAPHQL_BODY)
+    except Malformed as error:
+        return bad_reply(f"not a GraphQL response ({error})")
+    if parsed.data is UNSET and parsed.errors is UNSET:
+        return bad_reply("not a GraphQL response")
+    errors = tuple(map(_error, parsed.errors or ()))
+    data = parsed.data or None
+    if not errors:
+        return QueryAnswer(AnswerKind.OK, data=data) if data else bad_reply("a GraphQL response without data")
+    joined = one_line("; ".join(error.message for error in errors[:_MAX_SHOWN]))
+    types = {error.type for error in errors}
+    if types & _LIMIT_TYPES or "api rate limit exceeded" in joined.lower():
+        return QueryAnswer(AnswerKind.RATE_LIMITED, wait_s=requested_wait_s(headers), message=joined)
+    if any(phrase in joined.lower() for phrase in _SECONDARY_WORDS):
+        return QueryAnswer(AnswerKind.SECONDARY, wait_s=requested_wait_s(headers), message=joined)
+    if data and any(bytes(value) != b"null" for value in data.values()):
+        return QueryAnswer(AnswerKind.PARTIAL, data=data, errors=errors, message=joined)
+    return _classify_errors(errors, types, joined)
+
+
+def bad_reply(message: str) -> QueryAnswer:
+    """An invalid response; a retry may succeed."""
+    return QueryAnswer(AnswerKind.BAD_REPLY, message=message, final=False)
+
+
+def _classify_errors(errors: tuple[GraphQLError, ...], types: set[str], message: str) -> QueryAnswer:
+    """Classify a response that has errors but no data."""
+    if any(error.is_heavy for error in errors):
+        return QueryAnswer(AnswerKind.TOO_HEAVY, errors=errors, message=message)
+    if types & _DENIED_TYPES:
+        return QueryAnswer(AnswerKind.FORBIDDEN, errors=errors, message=message)
+    if "NOT_FOUND" in types:
+        return QueryAnswer(AnswerKind.NOT_FOUND, errors=errors, message=message)
+    if types & _TRANSIENT_TYPES:
+        return QueryAnswer(AnswerKind.TRANSIENT, errors=errors, message=message)
+    return QueryAnswer(
+        AnswerKind.BAD_REPLY, errors=errors, message=f"the server refused the query: {message}"
+    )
+
+
+def _classify_refusal(status: int, headers: Mapping[str, str], message: str) -> QueryAnswer:
+    """Classify 403 and 429: a primary or secondary rate limit, or no access."""
+    low, wait = message.lower(), requested_wait_s(headers)
+    if any(phrase in low for phrase in _SECONDARY_WORDS):
+        return QueryAnswer(AnswerKind.SECONDARY, wait_s=wait, message=message)
+    if headers.get("x-ratelimit-remaining", "").strip() == "0" or "rate limit exceeded" in low:
+        return QueryAnswer(AnswerKind.RATE_LIMITED, wait_s=wait, message=message)
+    if status == 429 or wait is not None:
+        return QueryAnswer(AnswerKind.SECONDARY, wait_s=wait, message=message)
+    return QueryAnswer(AnswerKind.FORBIDDEN, message=message)
+
+
+def _message(body: bytes) -> str:
+    try:
+        return one_line(decode(body, _MESSAGE_BODY).message)
+    except Malformed:  # such as an HTML page of a gateway
+        return ""
+
+
+def _error(raw: _Error) -> GraphQLError:
+    return GraphQLError(
+        path=tuple(raw.path or ()),
+        type=one_line(raw.type or (raw.extensions.code if raw.extensions else "")),
+        message=one_line(raw.message) or "error without a message",
+    )
+
+
+def _rate_limit(headers: Mapping[str, str]) -> RateLimit | None:
+    values = [_number(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset")]
+    known = [int(value) for value in values if value is not None]
+    return RateLimit(*known) if len(known) == len(values) else None
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is not None:
+        return max(0.0, seconds)
+    then, now = _http_date(value), _http_date(headers.get("date"))
+    return None if then is None or now is None else max(0.0, then - now)
+
+
+def _number(text: str | None) -> float | None:
+    return float(text) if text and _INTEGER.fullmatch(text) else None
+
+
+def _http_date(text: str | None) -> float | None:
+    try:
+        return None if text is None else parsedate_to_datetime(text[:_MAX_DATE_CHARS]).timestamp()
+    except (ValueError, OverflowError, TypeError):
+        return None

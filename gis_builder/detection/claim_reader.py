@@ -1,0 +1,340 @@
+"""Read the claims of one coded sentence: the markers, their targets and subjects, and how firm they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache
+from itertools import chain
+from typing import NamedTuple
+
+from gis_builder.detection.lexicon import Code, code_pattern
+from gis_builder.detection.page import PreparedText
+from gis_builder.detection.phrase_codes import CodedSentence, Reference
+from gis_builder.detection.rules import FOREIGN_RULES, RULES, ClaimKind, ClaimRule, compile_rule
+from gis_builder.store.issue_records import IssueRef
+
+
+class Stance(StrEnum):
+    """How certain the speaker is of a claim."""
+
+    ASSERTED = "asserted"
+    HEDGED = "hedged"
+    ASKED = "asked"
+    OPEN = "open"  # "maybe, there is no telling"
+    DENIED = "denied"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim about the thread's own issue (or, with `about_others`, about other issues)."""
+
+    kind: ClaimKind
+    stance: Stance
+    targets: tuple[IssueRef, ...]  # empty if there is no reference near the marker
+    is_closing: bool  # the sentence also says that the issue is closed
+    is_added: bool  # "also a duplicate of #2": the earlier target remains
+    about_others: bool  # "#1 is a dup of #2", "#1 is a dup of this"
+    points_back: bool  # "dup of that one", "dupe of ^"
+    is_plural: bool  # "dup of those"
+    is_partial: bool  # "the rest is tracked in #1": part of the issue was handled otherwise
+    is_part: bool  # "this is part of #1": only a hint unless it closes the issue
+    about_this: bool  # "this is", not "the wording of the message is"
+    is_command: bool  # "/duplicate of #1"
+    corrects: bool  # "I meant #2": counts only after another claim of the same speaker
+    addressee: str | None  # login
+    is_theirs: bool  # "your problem is", "what @bob sees is"
+    marker: str  # the matched words, in lower case
+    said: str  # the sentence, shortened
+
+
+class Marker(NamedTuple):
+    """The position of a marker in a sentence of codes, and the spans of its targets and its subject."""
+
+    kind: ClaimKind
+    rule: ClaimRule
+    start: int
+    end: int
+    targets: tuple[int, int] | None
+    subject: tuple[int, int] | None
+    is_reversed: bool  # the other issue is said to be a duplicate of this one
+
+
+# Every rule of a kind needs one of these codes: a cheap test before the patterns.
+_REQUIRED_CODES = {
+    ClaimKind.DUPLICATE: {
+        Code.DUPLICATE, Code.DUPLICATES, Code.DUPLICATED, Code.CORRECTION, Code.HAS_DUPLICATES,
+    },
+    ClaimKind.FAVOUR: {Code.FAVOUR, Code.MOVED},
+    ClaimKind.SAME: {Code.SAME_AS, Code.SAME, Code.THIS, Code.SIMILAR_TO, Code.DIFFERENT},
+    ClaimKind.TRACKED: {Code.TRACKED, Code.REPORTED, Code.COVERS, Code.PART_OF},
+}  # fmt: skip
+
+
+@cache
+def _compiled(*, is_foreign: bool) -> dict[ClaimKind, list[tuple[ClaimRule, re.Pattern[str]]]]:
+    table = FOREIGN_RULES if is_foreign else RULES
+    return {kind: [(rule, compile_rule(rule)) for rule in rules] for kind, rules in table.items()}
+
+
+def find_markers(codes: str, *, is_foreign: bool = False) -> list[Marker]:
+    """The markers of a sentence in order; if two overlap, the earlier rule wins."""
+    markers: list[Marker] = []
+    covered = bytearray(len(codes))
+    present = frozenset(codes)
+    for kind, rules in _compiled(is_foreign=is_foreign).items():
+        if present.isdisjoint(_REQUIRED_CODES[kind]):
+            continue
+        for rule, pattern in rules:
+            for match in pattern.finditer(codes):
+                start, end = match.span("marker")
+                if not any(covered[start:end]):
+                    covered[start:end] = b"\x01" * (end - start)
+                    markers.append(_marker(kind, rule, match))
+    return sorted(markers, key=lambda marker: marker.start)
+
+
+def _marker(kind: ClaimKind, rule: ClaimRule, match: re.Match[str]) -> Marker:
+    spans = {name: match.span(name) for name in match.re.groupindex if match.start(name) >= 0}
+    return Marker(
+        kind, rule, *spans["marker"], spans.get("targets"), spans.get("subject"), "reversed" in spans
+    )
+
+
+# Words before a marker that change its meaning; each pattern ends where the marker begins.
+_DENIAL = code_pattern(
+    # "isn't really a ...", but not "couldn't find a ..."
+    r"NOT (?!WORD{0,2} SEARCH) [^COMMA AND CLOSE REFERENCE NO FAVOUR]{0,5} $"
+    r"| [NO NOT] COMMA? NOT [^COMMA AND CLOSE REFERENCE]{0,5} $"  # "no, not a ..."
+)
+# The same on either side of the marker, for languages with another order of words.
+_FOREIGN_DENIAL = code_pattern("NOT [^COMMA AND CLOSE]{0,9} $")
+_DENIED_AFTER = code_pattern("[^COMMA AND CLOSE REFERENCE]{0,5} NOT")
+_HEDGED_AFTER = code_pattern("[^CLOSE]{0,9} [MAYBE IF]")
+_HEDGE = code_pattern(r"[MAYBE IF] [^AND]{0,9} $")  # "I think that this is a ...", "if it is a ..."
+_OF_A_FIX = code_pattern(
+    r"(?<!AS) FIXED [^REFERENCE COMMA CLOSE]{0,3} $"
+)  # "the fix was ...", not "as wontfix, ..."
+_IN_VAIN = code_pattern(
+    r"[NOT NO] [^REFERENCE]{0,4} SEARCH [^REFERENCE]{0,6} $"  # "couldn't find any ..."
+    r"| (?:IF | OF) FILLER? SEARCH [^REFERENCE]{0,3} $"  # "please search for ...", "to look for ..."
+)
+# Patterns over a whole sentence.
+_DIFFERENT = code_pattern(
+    # "this is different", "#1 is a different bug"
+    r"[THIS REFERENCE THAT_ONE] [IS FILLER MAYBE ARTICLE]{0,3} DIFFERENT "
+    r"(?=WORD? [OF ISSUE] | [COMMA QUESTION AND] | $)"
+    r"| DIFFERENT ISSUE"  # "different issue"
+    r"| DIFFERENT [OF WORD ARTICLE BY IS]{0,2} [REFERENCE THIS THAT_ONE]"  # "unrelated to #1"
+)
+_FIXED = code_pattern(r"(?<!NOT) (?<!NOT WORD) (?<!NOT FILLER) FIXED")  # "fixed", not "not yet fixed"
+# The beginning of a sentence: "yes", "ok, that's right" | "oh, ..." | "no"
+AGREEMENT = code_pattern(r"[COMMA WORD]? [COMMA THANKS]{0,2} [FILLER THIS]? YES")
+THANKS = code_pattern(r"[COMMA WORD]? COMMA? FILLER? [THANKS YES]")
+DISAGREEMENT = code_pattern(r"[COMMA WORD]? COMMA? NO")
+_NOT_KEPT = code_pattern(r"[NOT NO] [^STOP]{0,5} KEEP_OPEN")  # "no need to keep this open"
+_REOPENING = code_pattern(r"(?:^ | [COMMA YES]) [FILLER THIS IS MAYBE]{0,3} REOPEN")
+
+
+def says_different(codes: str) -> bool:
+    """Whether the sentence distinguishes two issues: "a different bug", "not the same as #1"."""
+    return Code.DIFFERENT in codes and _DIFFERENT.search(codes) is not None
+
+
+def says_fixed(codes: str) -> bool:
+    """Whether the sentence calls the issue fixed or not a bug."""
+    return Code.FIXED in codes and _FIXED.search(codes) is not None
+
+
+def is_reopening(codes: str) -> bool:
+    """Whether the speaker reopens the issue, not "reopen if it comes back"."""
+    return Code.REOPEN in codes and Code.IF not in codes and _REOPENING.search(codes) is not None
+
+
+def is_kept_open(codes: str) -> bool:
+    """Whether the speaker leaves the issue open and doesn't close it later in the text."""
+    return codes.rfind(Code.KEEP_OPEN) > codes.rfind(Code.CLOSE) and _NOT_KEPT.search(codes) is None
+
+
+_LOGIN = r"@(?P<who>[a-z\d](?:-?[a-z\d]){0,38})"
+_YOURS = re.compile(
+    r"\byours?\b(?: (?!this\b|it\b)[\w-]+){0,2}"
+    r" (?:is|was|are|seems|looks|sounds|appears|might|may|could|must)\b"
+    r"|\bwhat you(?:'re|'ve)?(?: \w+){1,3} (?:is|looks|seems|sounds)\b"
+)
+_THEIRS = re.compile(
+    rf"{_LOGIN}(?:'s (?:\w+ )?(?:issue|problem|bug|case|example|error|crash)"
+    r"| (?:sees?|has|hits?|hit|describe[sd]|reports?|reported|is seeing|ran into|mentioned|encountered))\b"
+)
+_ADDRESSED = re.compile(rf"\s{{0,4}}(?:\w{{1,12}},? )?{_LOGIN}\b")
+
+
+def addressee(text: str, start: int, marker: int) -> tuple[str | None, bool]:
+    """The login that a claim is addressed to, and whether the claim is about that person's problem."""
+    theirs = _THEIRS.search(text, start, marker)
+    if theirs is not None:
+        return theirs["who"], True
+    addressed = _ADDRESSED.match(text, start) or _ADDRESSED.match(text)
+    return addressed["who"] if addressed else None, _YOURS.search(text, start, marker) is not None
+
+
+_LEADS_AWAY = code_pattern("[FIXED RELATED SIMILAR_TO]")  # references in such sentences aren't targets
+_PARTIAL = re.compile(
+    r"\b(?:remain\w*|rest of|left over|leftover|left to|work left|other|otherwise|longer|partly|partially"
+    r"|part of (?:this|it|the)|second|half)\b"
+)
+_BUT_DIFFERENT = re.compile(
+    r"\b(?:but|though|although|however|yet|except)\b[^.\n]{0,60}"
+    r"\b(?:another|different\w*|differs?|other|separate\w*|distinct|not the same|unrelated|its own)\b"
+)
+_THIS = re.compile(r"\b(?:this|it|it's|mine)\b")
+_SEVERAL = re.compile(r"(?:\s+(?:of|to|as|with|for|the)\b)*+\s+(?:those|these|them|both|two)\b")
+_REACH, _FAR_REACH = 3, 40  # sentences back
+_MAX_SAID = 200
+
+
+class SentenceReader:
+    """Reads the claims of one sentence; common properties of its claims are computed once."""
+
+    def __init__(self, page: PreparedText, index: int, sentence: CodedSentence) -> None:
+        self.page, self.index, self.sentence = page, index, sentence
+        self.start, self.end = sentence.spans[0][0], sentence.spans[-1][1]
+        this = _THIS.search(page.hidden, self.start, self.end)
+        self.this_end = this.end() if this else self.end + 1
+        self.is_partial = (
+            Code.FIXED in sentence.codes or _PARTIAL.search(page.hidden, self.start, self.end) is not None
+        )
+        said = " ".join(page.text[self.start : self.end].split())
+        self.said = said if len(said) <= _MAX_SAID else said[: _MAX_SAID - 1] + "…"
+
+    def claims(self) -> Iterator[Claim]:
+        """The claims of the sentence, in order."""
+        markers = find_markers(self.sentence.codes, is_foreign=self.sentence.is_foreign)
+        # "Same cause as in #1, closed that one as a duplicate of this": both claims are about #1.
+        is_reversed = any(marker.is_reversed for marker in markers)
+        for marker in markers:
+            if self._counts(marker):
+                claim = self._claim(marker)
+                is_others = is_reversed and marker.kind is not ClaimKind.DUPLICATE
+                yield replace(claim, about_others=True) if is_others else claim
+
+    def _is_preceded(self, by: re.Pattern[str], marker: Marker, reach: int) -> bool:
+        return by.search(self.sentence.codes, max(0, marker.start - reach), marker.start) is not None
+
+    def _counts(self, marker: Marker) -> bool:
+        """Whether a marker is a claim in its context."""
+        rule = marker.rule
+        if self._is_preceded(_IN_VAIN, marker, 12) or (rule.opens_list and not self._ends_in_colon()):
+            return False
+        codes = self.sentence.codes
+        if self.sentence.is_foreign and marker.targets is None and Code.CLOSE not in codes:
+            return codes[: marker.start][-1:] != Code.WORD  # the data are duplicated, not the issue
+        if rule.must_close:
+            near = self.page.near(self.index)
+            if Code.CLOSE not in near or says_fixed(near):
+                return False
+        if rule.is_open_question and not self.sentence.is_question:
+            return False
+        if self._is_quoted(marker):
+            return False
+        # "The fix was the same as for #1."
+        return marker.kind is ClaimKind.DUPLICATE or not self._is_preceded(_OF_A_FIX, marker, 8)
+
+    def _is_quoted(self, marker: Marker) -> bool:
+        """Whether marker and targets are a quotation: the log has "duplicate of #1"."""
+        (start, _), (_, end) = (
+            self.sentence.spans[i] for i in (marker.start, (marker.targets or (0, 1))[1] - 1)
+        )
+        return self.page.hidden[start - 1 : start] == '"' == self.page.hidden[end : end + 1]
+
+    def _claim(self, marker: Marker) -> Claim:
+        page, sentence = self.page, self.sentence
+        targets = _distinct_targets(_within(sentence, marker.targets), page.issue)
+        others = _within(sentence, marker.subject)
+        about_others = bool(others) and all(other.ref != page.issue for other in others)
+        if not targets and not about_others:
+            targets = _distinct_targets(self._nearby_references(marker), page.issue)
+        begin, end = sentence.spans[marker.start][0], sentence.spans[marker.end - 1][1]
+        who, is_theirs = addressee(page.hidden, self.start, begin)
+        return Claim(
+            kind=marker.kind,
+            stance=self._stance(marker),
+            targets=targets,
+            is_closing=Code.CLOSE in sentence.codes,
+            is_added=Code.ALSO in sentence.codes,
+            about_others=about_others or marker.is_reversed,
+            points_back=marker.rule.points_back,
+            is_plural=marker.rule.points_back and _SEVERAL.match(page.hidden, end) is not None,
+            is_partial=self.is_partial,
+            is_part=sentence.codes[marker.start] == Code.PART_OF,
+            about_this=self.this_end <= end,
+            is_command=page.hidden[begin] == "/",
+            corrects=marker.rule.corrects,
+            addressee=who,
+            is_theirs=is_theirs,
+            marker=page.hidden[begin:end],
+            said=self.said,
+        )
+
+    def _nearby_references(self, marker: Marker) -> list[Reference]:
+        """The references that a marker without a target may mean: in its sentence, or else the nearest."""
+        page, sentence, here = self.page, self.sentence, self.index
+        own = _within(sentence, (0, marker.start)) or _within(sentence, (marker.end, len(sentence.codes)))
+        if own:
+            return own
+        if marker.rule.opens_list:
+            return page.list_after(here)
+        reach = _FAR_REACH if marker.rule.points_back or Code.CLOSE in sentence.codes else _REACH
+        before = range(here - 1, max(-1, here - 1 - reach), -1)
+        after = range(here + 1, min(len(page.spans), here + (1 if marker.rule.points_back else 2)))
+        for index in (*before, *after):
+            references = page.references_of(index)
+            if references and not _LEADS_AWAY.search(page.sentence(index).codes):
+                return references
+        return page.only_reference() if Code.CLOSE in sentence.codes else []
+
+    def _stance(self, marker: Marker) -> Stance:
+        sentence = self.sentence
+        if sentence.is_question and not sentence.codes.startswith(Code.CLOSE):
+            return Stance.OPEN if marker.rule.is_open_question else Stance.ASKED
+        if self._is_denied(marker):
+            return Stance.DENIED
+        is_likeness = marker.kind is not ClaimKind.DUPLICATE
+        is_condition = is_likeness and self.page.hidden.startswith("if ", self.start)
+        if is_condition or Code.UNDECIDED in sentence.codes or self._is_qualified(marker):
+            return Stance.OPEN
+        is_hedged = self._is_preceded(_HEDGE, marker, 12) or self._is_followed(_HEDGED_AFTER, marker)
+        return Stance.HEDGED if is_hedged else Stance.ASSERTED
+
+    def _is_denied(self, marker: Marker) -> bool:
+        if not self.sentence.is_foreign:
+            return self._is_preceded(_DENIAL, marker, 9)
+        return self._is_preceded(_FOREIGN_DENIAL, marker, 12) or self._is_followed(_DENIED_AFTER, marker)
+
+    def _is_followed(self, by: re.Pattern[str], marker: Marker) -> bool:
+        return self.sentence.is_foreign and by.match(self.sentence.codes, marker.end) is not None
+
+    def _is_qualified(self, marker: Marker) -> bool:
+        """Whether the sentence also names a difference: "the same cause, but another symptom"."""
+        if marker.kind is not ClaimKind.SAME or Code.CLOSE in self.sentence.codes:
+            return False
+        if self.sentence.is_foreign and Code.DIFFERENT in self.sentence.codes:
+            return True
+        marker_end = self.sentence.spans[marker.end - 1][1]
+        return _BUT_DIFFERENT.search(self.page.hidden, marker_end, self.end) is not None
+
+    def _ends_in_colon(self) -> bool:
+        return self.page.hidden[self.start : self.end].rstrip().endswith(":")
+
+
+def _within(sentence: CodedSentence, span: tuple[int, int] | None) -> list[Reference]:
+    return list(chain(*sentence.references[slice(*span)])) if span else []
+
+
+def _distinct_targets(references: Sequence[Reference], issue: IssueRef) -> tuple[IssueRef, ...]:
+    """The distinct targets; links to comments, and the issue itself, count only if there are no others."""
+    plain = [reference for reference in references if not reference.is_anchored] or references
+    refs = tuple(dict.fromkeys(reference.ref for reference in plain))
+    return tuple(ref for ref in refs if ref != issue) or refs

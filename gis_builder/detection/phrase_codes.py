@@ -1,0 +1,307 @@
+"""Turn a masked text into sentences, each a string of lexicon codes with the spans of its tokens.
+
+Sentences have a maximum length and a list of references is one token. So each rule spans a bounded number of
+characters, and reading takes linear time for any text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from itertools import chain
+
+from gis_builder.detection import languages
+from gis_builder.detection.lexicon import PHRASES, SIGNS, WORDS, Code, code_pattern
+from gis_builder.store.issue_records import IssueRef
+
+Span = tuple[int, int]
+
+
+# Scripts without blanks between words: "#12の重複", "与#12重复".
+_UNSPACED = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+_REFERENCE = re.compile(
+    rf"""
+    https?://(?:www\.)?github\.com/(?P<url_repo>[\w.-]+/[\w.-]+)/(?P<url_kind>issues|pull)/
+        (?P<url_number>\d{{1,7}})
+        (?P<url_rest>(?:/(?:files|commits))?(?:\?[\w=&%.-]*)?(?:\#[\w-]+)?)(?:(?![\w/])|(?={_UNSPACED}))
+    | (?<![\w/&.-])(?P<repo>[\w-][\w.-]*/[\w.-]+)\#(?P<repo_number>[1-9]\d{{0,6}})(?![\w])
+    | (?:(?<![\w/&.-])|(?<={_UNSPACED}))(?P<name>[A-Za-z][\w.-]*)?
+        \#(?P<number>[1-9]\d{{0,6}})(?:(?![\w-]|\.\d)|(?={_UNSPACED}))
+    | (?<![\w/])GH-(?P<gh_number>[1-9]\d{{0,6}})\b
+    | (?<![\w/])(?:issues?|bugs?|tickets?)\ +(?:no\.?\ *|number\ +|nr\.?\ *)?
+        (?P<spoken>[1-9]\d{{0,6}})\b(?![.,:]\d|%)
+    | (?<![\w/])(?:dup(?:licate|e)?)\ +(?:of|to)\ +(?P<bare>[1-9]\d{{0,6}})\b(?![.,]\d|%)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+# Words before "#12" that show that it is a number in another tracker or list.
+_OTHER_REGISTER = re.compile(
+    r"\b(?:(?:rfcs?|peps?|jeps?|jira|bugzilla|gcc|gitlab|cve)(?: (?:pr|issue|pull request|bug))?"
+    r"|lines?|steps?|rows?|columns?|pages?|sections?|chapters?|points?|options?|examples?|attempts?|builds?"
+    r"|revisions?|figures?|slides?|tips?|comments?|answers?|questions?|items?|notes?|goals?|rules?)[ :]*\Z",
+    re.IGNORECASE,
+)
+_PULL_BEFORE = re.compile(r"\b(?:pr|pull request) ?\Z", re.IGNORECASE)
+_LANDED_AFTER = re.compile(r"\s(?:has |have |is |was |just )?(?:been )?(?:landed|merged)\b", re.IGNORECASE)
+# Words attached to "#12" that aren't the name of a repository.
+_PLAIN_PREFIX = frozenset(
+    {"issue", "issues", "bug", "bugs", "ticket", "pr", "pull", "no", "nr", "gh", "of", "see", "fixes"}
+)
+# Each begins with a literal character, which the regex engine finds fast.
+_SIGNS = tuple(
+    map(
+        re.compile,
+        (
+            *(r"#\d", r"/issues/\d", r"/pull/\d", r"gh-\d"),
+            *(rf"{noun} +(?:n\S{{0,8}} )?\d" for noun in ("issues?", "bugs?", "tickets?")),
+            r"dup\w{0,12} (?:of|to) +\d",
+        ),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One mention of an issue or pull request; `start` and `end` are positions in the text."""
+
+    ref: IssueRef
+    start: int
+    end: int
+    is_anchored: bool = False  # a link to a comment, which is often cited and not meant as a duplicate
+    is_pull: bool = False  # by its link or the words beside it: "PR #12", "#12 has landed"
+
+
+def could_refer(lower_text: str) -> bool:
+    """Whether a lower-case text may refer to an issue; if False, it certainly doesn't."""
+    return any(sign.search(lower_text) for sign in _SIGNS)
+
+
+def find_references(text: str, home: str, former_names: Collection[str] = ()) -> list[Reference]:
+    """The references in a masked text, in order; `home` is the repository of bare numbers."""
+    if not could_refer(text.lower()):
+        return []
+    homes = {name.lower() for name in former_names}
+    references = (_reference(match, home, homes) for match in _REFERENCE.finditer(text))
+    return [reference for reference in references if reference is not None]
+
+
+def _reference(match: re.Match[str], home: str, homes: set[str]) -> Reference | None:
+    start, end = match.span()
+    if match["url_repo"]:
+        repo = _same_home(match["url_repo"].removesuffix(".git"), home, homes)
+        rest, is_pull = match["url_rest"], match["url_kind"].lower() == "pull"
+        is_anchored = "#" in rest and not rest.endswith("#issue")
+        return Reference(IssueRef(repo, int(match["url_number"])), start, end, is_anchored, is_pull)
+    if match["repo"]:
+        repo = _same_home(match["repo"], home, homes)
+        return Reference(IssueRef(repo, int(match["repo_number"])), start, end)
+    if match["number"]:
+        text = match.string
+        if _OTHER_REGISTER.search(text, max(0, start - 24), start):
+            return None
+        is_pull = bool(_PULL_BEFORE.search(text, max(0, start - 16), start) or _LANDED_AFTER.match(text, end))
+        ref = IssueRef(_named(match["name"], home, homes), int(match["number"]))
+        return Reference(ref, start, end, is_pull=is_pull)
+    group = next(group for group in ("gh_number", "spoken", "bare") if match[group])
+    # Only the number is the reference: the rules need the words of "dup of 12".
+    return Reference(IssueRef(home, int(match[group])), match.start(group), end)
+
+
+def _named(name: str | None, home: str, homes: set[str]) -> str:
+    """The repository of `name#12`, which has the same owner as `home`."""
+    if name is None or name.lower() in _PLAIN_PREFIX:
+        return home
+    return _same_home(f"{home.partition('/')[0]}/{name}", home, homes)
+
+
+def _same_home(repo: str, home: str, homes: set[str]) -> str:
+    is_home = repo.lower() in homes or repo.rpartition("/")[2].lower() == home.rpartition("/")[2].lower()
+    return home if is_home else repo
+
+
+# Words similar to "duplicate" that aren't typos of it.
+_NO_TYPO = frozenset(
+    {"duplication", "duplicating", "deduplicate", "duplex", "duplicates", "duplicated", "replicate"}
+)
+_TYPO_OF = {"s": ("duplicates", Code.DUPLICATES), "d": ("duplicated", Code.DUPLICATED)}  # by last letter
+_MAX_EDITS = 2
+
+
+@lru_cache(maxsize=1 << 16)
+def code_of(word: str) -> Code:
+    """The code of one lower-case word; misspellings of "duplicate" count as that word."""
+    code = WORDS.get(word)
+    if code is not None:
+        return code
+    if word.endswith("n't"):
+        return Code.NOT
+    if word.endswith(("'s", "'re")):
+        return Code.THIS if word in ("that's", "it's", "they're") else Code.WORD
+    if "-dup" in word:
+        return code_of(word.rpartition("-")[2])
+    if word[:1] != "d" or not 6 <= len(word) <= 12 or not {"p", "b"} & set(word) or word in _NO_TYPO:
+        return Code.WORD
+    target, code = _TYPO_OF.get(word[-1], ("duplicate", Code.DUPLICATE))
+    return code if _edit_distance(word, target) <= _MAX_EDITS else Code.WORD
+
+
+def _edit_distance(word: str, target: str) -> int:
+    """Damerau-Levenshtein distance: insertions, deletions, substitutions and swaps of neighbours."""
+    above: list[int] = []
+    row = list(range(len(target) + 1))
+    for i, letter in enumerate(word, 1):
+        two_above, above, row = above, row, [i]
+        for j, expected in enumerate(target, 1):
+            cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (letter != expected))
+            if i > 1 and j > 1 and letter == target[j - 2] and word[i - 2] == expected:
+                cost = min(cost, two_above[j - 2] + 1)
+            row.append(cost)
+    return row[-1]
+
+
+REFERENCE_MARK, _REST_OF_REFERENCE = "\x01", "\x02"
+_GAP = r"(?:[ \t]++(?:\n[ \t]*+)?|\n[ \t]*+)"
+_MAX_SENTENCE = 4000  # characters; longer sentences are data, not prose, and are read in pieces
+# "#1, #2 and also #3", in codes.
+_REFERENCE_LIST = code_pattern(
+    "REFERENCE (?:[COMMA AND]{1,3} ALSO? OF? ARTICLE? ISSUE? COMMA? REFERENCE"
+    " | AND? ALSO? COMMA? ISSUE? REFERENCE)++"
+)
+
+
+def _phrases() -> list[str]:
+    """Each phrase as a branch; its empty group is last, so that a wrong first letter ends the branch."""
+    spaced = [
+        f"(?:{rule.replace(' ', _GAP)})(?!\\w)(?P<{code.name}_{i}>)" for i, (code, rule) in enumerate(PHRASES)
+    ]
+    return spaced + [f"(?:{rule})(?P<{code.name}_s{i}>)" for i, (code, rule) in enumerate(SIGNS)]
+
+
+@cache
+def _token(language: str | None) -> re.Pattern[str]:
+    """The pattern of a token; the phrases of another language come before the English."""
+    letter = rf"(?:(?!{_UNSPACED})[^\W_])" if language else r"[^\W_]"
+    foreign = languages.phrases(language, _GAP) if language else []
+    return re.compile(
+        "|".join(
+            [
+                r"(?P<blank>[ \t]++)",
+                rf"(?P<REFERENCE_>{REFERENCE_MARK}{_REST_OF_REFERENCE}*+)",
+                *(f"{pattern}(?P<{code.name}_f{i}>)" for i, (code, pattern) in enumerate(foreign)),
+                *_phrases(),
+                r"(?P<SEE_>(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl)\.)",
+                rf"(?P<WORD_>{_UNSPACED})",
+                rf"(?P<word>@?{letter}++(?:['.-]{letter}++)*+)",
+                r"(?P<AND_>[&+/])",
+                r"(?P<QUESTION_>\?)",
+                r"(?P<COMMA_>[,:;()\[\]、，：（）—–\n]|(?<!-)-++(?=\s)|->|=>|→|⇒|…)",
+            ]
+        )
+    )
+
+
+# The stops come first and lookbehinds follow, so that the engine skips from stop to stop instead of looking
+# behind at every character.
+_SENTENCE_END = re.compile(
+    r"[.!?;\n。！？；](?:"
+    # A run of stops from its start, or after the stop of an abbreviation.
+    r"(?<=[.!?;])(?:(?<![.!?;][.!?;])|(?<=\be\.g\..)|(?<=\bi\.e\..)|(?<=\bcf\..)|(?<=\betc\..)|(?<=\bvs\..))"
+    r"(?<!\be\.g.)(?<!\bi\.e.)(?<!\bcf.)(?<!\betc.)(?<!\bvs.)"
+    # "It's a known issue; see #1" is one statement.
+    r"(?:(?<!known issue.)(?<!known bug.)(?<!known problem.)"
+    rf"|(?!(?<=[.;])\s{{1,3}}(?:see|cf\.?) {REFERENCE_MARK}))"
+    r"[.!?;]*+(?=[\s)\]*_\"']|\Z)[)\]*_\"']*+"
+    r"|(?<=[。！？；])"
+    r"|(?<=\n)(?:[ \t]*+\n\s*+|(?=[ \t]*+(?:[-*+]|\d{1,9}[.)])[ ]))"
+    # "Duplicate of #1", and on the next line "Duplicate of #2"
+    rf"|(?<=[{REFERENCE_MARK}{_REST_OF_REFERENCE}]\n)(?=dup(?:licat)?e? of ))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CodedSentence:
+    """A sentence: `codes[i]` is the code of the token at `spans[i]`; `references[i]` are its references."""
+
+    codes: str
+    spans: tuple[Span, ...]
+    references: tuple[tuple[Reference, ...], ...]  # several if the token is a list
+    is_question: bool
+    is_foreign: bool = False
+
+
+def hide_references(text: str, references: Sequence[Reference]) -> str:
+    """Replace each reference by a mark of the same length, so that links aren't read as words."""
+    pieces, position = [], 0
+    for reference in references:
+        length = reference.end - reference.start
+        pieces += [text[position : reference.start], REFERENCE_MARK, _REST_OF_REFERENCE * (length - 1)]
+        position = reference.end
+    return "".join([*pieces, text[position:]])
+
+
+def sentence_spans(text: str) -> list[Span]:
+    """The spans of the sentences; blank lines and list items also end a sentence."""
+    spans, start = [], 0
+    for end in (*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)):
+        spans += [(a, b) for a, b in _pieces(text, start, end) if text[a:b].strip()]
+        start = end
+    return spans
+
+
+def _pieces(text: str, start: int, end: int) -> Iterator[Span]:
+    """Cut a sentence between words into pieces of the maximum length."""
+    while end - start > _MAX_SENTENCE:
+        blank = text.rfind(" ", start, start + _MAX_SENTENCE)
+        cut = blank + 1 if blank > start else start + _MAX_SENTENCE
+        yield start, cut
+        start = cut
+    yield start, end
+
+
+def tokenise(
+    text: str, span: Span, by_start: dict[int, Reference], language: str | None = None
+) -> CodedSentence:
+    """Tokenise one sentence of a lower-case text with hidden references."""
+    codes: list[str] = []
+    spans: list[Span] = []
+    for match in _token(language).finditer(text, *span):
+        group = match.lastgroup or ""
+        if group != "blank":
+            codes.append(_code(group, match))
+            spans.append(match.span())
+    references = [(by_start[start],) if start in by_start else () for start, _ in spans]
+    is_question = "?" in text[max(0, span[1] - 4) : span[1]] or "？" in text[max(0, span[1] - 2) : span[1]]
+    is_question = is_question or (language is not None and Code.QUESTION in codes)
+    return _with_lists(
+        CodedSentence("".join(codes), tuple(spans), tuple(references), is_question, language is not None)
+    )
+
+
+def _with_lists(sentence: CodedSentence) -> CodedSentence:
+    """The sentence with each list of references as one token."""
+    lists = [match.span() for match in _REFERENCE_LIST.finditer(sentence.codes)]
+    if not lists:
+        return sentence
+    codes, spans, references, position = "", [], [], 0
+    for start, end in lists:
+        codes += sentence.codes[position:start] + Code.REFERENCE
+        spans += [*sentence.spans[position:start], (sentence.spans[start][0], sentence.spans[end - 1][1])]
+        references += [*sentence.references[position:start], tuple(chain(*sentence.references[start:end]))]
+        position = end
+    return replace(
+        sentence,
+        codes=codes + sentence.codes[position:],
+        spans=(*spans, *sentence.spans[position:]),
+        references=(*references, *sentence.references[position:]),
+    )
+
+
+def _code(group: str, match: re.Match[str]) -> str:
+    if group == "word":
+        return code_of(match.group())
+    return _CODE_OF_NAME[group.rpartition("_")[0]]
+
+
+_CODE_OF_NAME = dict(Code.__members__)

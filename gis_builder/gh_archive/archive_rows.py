@@ -1,0 +1,147 @@
+"""The rows of the archive: one table for all kinds of rows, sorted by a key of the repository.
+
+A row's identity is its repository, kind, number, id and name. Only the newest row of each identity is kept.
+The key is a hash of the repository's id, so a range of keys (a *bucket*) has a random share of repositories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import polars as pl
+
+from gis_builder.store.issue_records import Comment, Issue
+from pairkit.dataset.parquet import parquet_bytes, read_notes
+
+KEYS = 1 << 63
+REPO, ISSUE, COMMENT, EVENT, PULL, MEMBER = "repo", "issue", "comment", "event", "pull", "member"
+
+_IDENTITY = ("key", "repo_id", "kind", "number", "id", "name")
+_VERSION = ("changed_at", "event_at", "event_id")
+SCHEMA: dict[str, Any] = {
+    "key": pl.Int64,
+    "repo_id": pl.Int64,
+    "kind": pl.String,
+    "number": pl.Int64,  # of the issue or pull request; 0 for repository and member
+    "id": pl.Int64,  # of a comment or event; else 0
+    "name": pl.String,  # of a repository or member; else empty
+    "changed_at": pl.String,  # last change of an issue; else empty
+    "event_at": pl.String,
+    "event_id": pl.Int64,
+    "action": pl.String,  # closed | reopened
+    "author": pl.String,
+    "is_bot": pl.Boolean,
+    "association": pl.String,  # null if the event lacks it
+    "created_at": pl.String,
+    "closed_at": pl.String,
+    "state": pl.String,
+    "state_reason": pl.String,
+    "labels": pl.List(pl.String),
+    "title": pl.String,
+    "body": pl.String,
+}
+_EMPTY: dict[str, Any] = {**dict.fromkeys(SCHEMA), "number": 0, "id": 0, "name": "", "changed_at": ""}
+_ROW_GROUP = 2048
+_TALLIES = "ledger"  # key in a file's footer
+_MAX_REASONS, _OTHER = 20, "other"  # reasons that are counted separately in an hour, and the name of others
+_OPEN_HOURS = 48  # files that are open at the same time; each takes half a MiB
+Row = tuple[Any, ...]
+
+
+class HourTally(msgspec.Struct):
+    """The counts of an hour."""
+
+    hour: str
+    lines: int = 0
+    events: int = 0
+    issue_events: int = 0
+    broken: dict[str, int] = {}
+    broke_off: str = ""
+    without_association: int = 0
+
+    def note_broken(self, reason: str) -> None:
+        """Count a malformed line."""
+        if reason not in self.broken and len(self.broken) >= _MAX_REASONS:
+            reason = _OTHER
+        self.broken[reason] = self.broken.get(reason, 0) + 1
+
+
+@lru_cache(1 << 16)
+def key_of(repo_id: int) -> int:
+    """The key of a repository, in [0, KEYS)."""
+    return int.from_bytes(blake2b(str(repo_id).encode(), digest_size=8).digest(), "big") >> 1
+
+
+class Source(NamedTuple):
+    """The event of a row: key and id of its repository, time and id."""
+
+    key: int
+    repo_id: int
+    event_at: str
+    event_id: int
+
+
+def row(source: Source, kind: str, record: Issue | Comment | None = None, **values: Any) -> Row:
+    """The row of a record, or of other values; the other columns are empty."""
+    own = {name: getattr(record, name) for name in SCHEMA if hasattr(record, name)}
+    return tuple({**_EMPTY, **source._asdict(), **own, "kind": kind, **values}.values())
+
+
+def table_of(rows: Sequence[Row]) -> pl.DataFrame:
+    """Convert rows to a table with the newest version of each."""
+    return newest(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
+
+
+def newest(table: pl.DataFrame) -> pl.DataFrame:
+    """Keep the newest row of each identity, sorted by identity."""
+    ordered = table.sort(*_IDENTITY, *_VERSION, maintain_order=True)
+    return ordered.unique(_IDENTITY, keep="last", maintain_order=True)
+
+
+def serialise(table: pl.DataFrame, tallies: Iterable[HourTally]) -> bytes:
+    """Serialise a table with the tallies of its hours."""
+    ordered = sorted(tallies, key=lambda tally: tally.hour)
+    return parquet_bytes(table, row_group=_ROW_GROUP, notes={_TALLIES: msgspec.json.encode(ordered).decode()})
+
+
+def read_tallies(files: Iterable[Path]) -> list[HourTally]:
+    """Read the tallies of files."""
+    notes = (read_notes(path)[_TALLIES] for path in files)
+    return [tally for note in notes for tally in msgspec.json.decode(note, type=list[HourTally])]
+
+
+def read_rows(files: Sequence[Path], where: pl.Expr | None = None) -> pl.DataFrame:
+    """Read the newest rows of files, optionally filtered."""
+    rows = pl.scan_parquet(list(files), glob=False) if files else pl.LazyFrame(schema=SCHEMA)
+    return newest((rows if where is None else rows.filter(where)).collect())
+
+
+def changed_keys(hours: Sequence[Path]) -> Iterator[bytes]:
+    """Yield the file of the keys of all repositories in these hours."""
+    keys = pl.concat([pl.read_parquet(path, columns=["key"], glob=False).unique() for path in hours])
+    yield parquet_bytes(keys.unique().sort("key"))
+
+
+def read_keys(path: Path) -> set[int]:
+    """Read a file of `changed_keys`."""
+    return set(pl.read_parquet(path, glob=False)["key"])
+
+
+def sort_month(hours: Sequence[Path], first: int, last: int, buckets: int) -> Iterator[bytes]:
+    """Yield the files of a month's buckets from `first` to before `last`; bucket 0 has the tallies."""
+    inside = _within(first, last, buckets)
+    parts = (hours[start : start + _OPEN_HOURS] for start in range(0, len(hours), _OPEN_HOURS))
+    table = newest(pl.concat([read_rows(part, inside) for part in parts]))
+    for bucket in range(first, last):
+        tallies = read_tallies(hours) if bucket == 0 else []
+        yield serialise(table.filter(_within(bucket, bucket + 1, buckets)), tallies)
+
+
+def _within(first: int, last: int, buckets: int) -> pl.Expr:
+    key = pl.col("key")
+    return (key >= KEYS * first // buckets) & (key < KEYS * last // buckets)

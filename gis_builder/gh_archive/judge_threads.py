@@ -1,0 +1,225 @@
+"""The second map: the rows of a bucket to judged repositories with verdicts, clusters, texts and mentions."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby, islice
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import polars as pl
+
+from gis_builder.crawling.crawl import negative_sample_size
+from gis_builder.crawling.github.negative_sample import number_order
+from gis_builder.detection.detector import judge_thread
+from gis_builder.gh_archive import archive_rows as r
+from gis_builder.gh_archive.threads import RepoThreads, threads_of
+from gis_builder.pairing.build_pairs import grounds_of, mentions_of
+from gis_builder.pairing.positives import find_clusters
+from gis_builder.pairing.templates import template_lines
+from gis_builder.pairing.text import RenderedTexts, render_issues
+from gis_builder.settings import ArchiveSettings
+from gis_builder.store.issue_records import (
+    DuplicateCluster,
+    Grounds,
+    Issue,
+    IssueRef,
+    IssueText,
+    Thread,
+    VerdictOutcome,
+)
+from pairkit.base.errors import DataError
+from pairkit.base.system.seeded import keyed_hash
+from pairkit.base.system.text_lines import read_text_lines
+
+_SPARSE = 100  # if less than one in this many numbers is known, no list of all numbers is created
+WITH_DUPLICATES, WITHOUT_DUPLICATES, EXCLUDED = "with_duplicates", "without_duplicates", "excluded"
+TOO_FEW = "too_few_closed_issues"
+OUTCOMES = (EXCLUDED, TOO_FEW, WITH_DUPLICATES, WITHOUT_DUPLICATES)
+_BY_BOT = "bot_author"
+_Mention = tuple[IssueRef, IssueRef]
+_EXCLUSION = re.compile(r"@[^\s/#@]+|[A-Za-z0-9._-]+/(?:\*|[A-Za-z0-9._-]+(?:#[1-9][0-9]*)?)")
+
+
+class JudgedRepo(msgspec.Struct, omit_defaults=True):
+    """A repository with issues; without duplicates it has only an outcome and counts."""
+
+    repo_id: int
+    outcome: str
+    verdicts: list[tuple[str, str, int]] = []  # outcome, reason and number of issues
+    name: str = ""
+    named_at: tuple[str, int] = ("", 0)
+    clusters: list[DuplicateCluster] = []
+    grounds: list[tuple[IssueRef, IssueRef, Grounds]] = []  # of (duplicate, original)
+    texts: list[IssueText] = []
+    links: list[_Mention] = []  # the first mentions the second
+    rejected: list[tuple[IssueRef, str]] = []
+    removed: dict[str, int] = {}
+
+
+class Judged(msgspec.Struct):
+    """The judged repositories of a bucket."""
+
+    repos: list[JudgedRepo]
+
+    def with_duplicates(self) -> Iterator[JudgedRepo]:
+        """The repositories that contribute to the dataset."""
+        return (repo for repo in self.repos if repo.outcome == WITH_DUPLICATES)
+
+
+_Kind = TypeVar("_Kind")
+
+
+def pack(value: object) -> bytes:
+    """Serialise records; equal values give equal bytes."""
+    return zlib.compress(msgspec.msgpack.encode(value, order="deterministic"), 1)
+
+
+def unpack(path: Path, kind: type[_Kind]) -> _Kind:
+    """Read the records of a file."""
+    return msgspec.msgpack.decode(zlib.decompress(path.read_bytes()), type=kind)
+
+
+def read_exclusions(path: Path) -> tuple[str, ...]:
+    """Read a file with one entry per line, as sorted lower-case entries; ` # ` starts a comment."""
+    entries: set[str] = set()
+    for row, line in read_text_lines(path):
+        entry = re.split(r"(?:^|\s)#(?:\s|$)", line.strip())[0].strip()
+        if entry and not _EXCLUSION.fullmatch(entry):
+            raise DataError("expected owner/name, owner/*, owner/name#12 or @login", path=path, row=row)
+        entries.add(entry.lower().removesuffix("[bot]"))  # as in the names of authors
+    return tuple(sorted(entries - {""}))
+
+
+class Exclusions:
+    """Matches repositories, issues and authors against exclusions."""
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        self._entries = frozenset(entries)
+
+    def has_repo(self, *names: str) -> bool:
+        """Whether a repository with any of these names is excluded."""
+        lower = [name.lower() for name in names]
+        return any(name in self._entries or f"{name.partition('/')[0]}/*" in self._entries for name in lower)
+
+    def has_issue(self, issue: Issue, former_names: Collection[str] = ()) -> bool:
+        """Whether an issue is excluded by number or author."""
+        if self._has_person(issue.author):
+            return True
+        names = (issue.repo, *former_names)
+        return any(f"{name.lower()}#{issue.number}" in self._entries for name in names)
+
+    def without_comments(self, thread: Thread) -> Thread:
+        """Remove the comments of excluded authors, so that they are not evidence either."""
+        if not self._entries:
+            return thread
+        return replace(thread, comments=tuple(c for c in thread.comments if not self._has_person(c.author)))
+
+    def _has_person(self, login: str | None) -> bool:
+        return login is not None and f"@{login.lower()}" in self._entries
+
+
+def judge_bucket(
+    files: Sequence[Path], settings: str, excluded: Sequence[str], earlier: tuple[Path, Path] | None
+) -> Iterator[bytes]:
+    """Judge the repositories of a bucket; `earlier`: a judged bucket, and the keys that changed since."""
+    judge = _Judge(ArchiveSettings.model_validate_json(settings), Exclusions(excluded))
+    if earlier is None:
+        repos = list(judge.judge(r.read_rows(files)))
+    else:
+        judged, keys = unpack(earlier[0], Judged), r.read_keys(earlier[1])
+        repos = [repo for repo in judged.repos if r.key_of(repo.repo_id) not in keys]
+        repos += judge.judge(r.read_rows(files, pl.col("key").is_in(keys)))
+    repos.sort(
+        key=lambda repo: (r.key_of(repo.repo_id), repo.repo_id)
+    )  # independent of the number of buckets
+    yield pack(Judged(repos))
+
+
+class _Judge:
+    """Judges repositories."""
+
+    def __init__(self, settings: ArchiveSettings, excluded: Exclusions) -> None:
+        self._settings, self._excluded = settings, excluded
+
+    def judge(self, table: pl.DataFrame) -> Iterator[JudgedRepo]:
+        """Judge the repositories of a table, one by one."""
+        closed = (pl.col("state") == "closed").sum()
+        issues = table.filter(pl.col("kind") == r.ISSUE).group_by("repo_id").agg(closed)
+        has_enough = pl.col("state") >= self._settings.limits.min_closed
+        for repo_id in issues.filter(~has_enough)["repo_id"]:
+            yield JudgedRepo(repo_id, TOO_FEW)
+        kept = table.join(issues.filter(has_enough), on="repo_id", how="semi", maintain_order="left")
+        for _, rows in groupby(kept.iter_rows(named=True), key=lambda row: row["repo_id"]):
+            yield self._repo(threads_of(rows))
+
+    def _repo(self, repo: RepoThreads) -> JudgedRepo:
+        if self._excluded.has_repo(repo.name, *repo.former_names):
+            return JudgedRepo(repo.repo_id, EXCLUDED)
+        counts: Counter[tuple[str, str]] = Counter()
+        duplicates = []
+        for thread in map(self._excluded.without_comments, repo.threads.values()):
+            verdict = judge_thread(thread, repo.kind_of, repo.rules, self._settings.detect)
+            counts[str(verdict.outcome), verdict.reason] += 1
+            if verdict.outcome is VerdictOutcome.DUPLICATE:
+                duplicates.append(verdict)
+        verdicts = [(*key, count) for key, count in sorted(counts.items())]
+        if not duplicates:
+            return JudgedRepo(repo.repo_id, WITHOUT_DUPLICATES, verdicts)
+        clusters = find_clusters(duplicates)
+        texts = self._texts(repo, clusters, len(duplicates))
+        usable = (own for ref in sorted(texts.usable) if (own := repo.threads.get(ref.number)))
+        return JudgedRepo(
+            repo.repo_id,
+            WITH_DUPLICATES,
+            verdicts,
+            repo.name,
+            repo.named_at,
+            clusters,
+            [(*edge, grounds) for edge, grounds in sorted(grounds_of(duplicates).items())],
+            [texts.usable[ref] for ref in sorted(texts.usable)],
+            sorted(_mentions(usable, texts.usable)),
+            sorted(texts.rejected.items()),
+            dict(sorted(texts.removed.items())),
+        )
+
+    def _texts(
+        self, repo: RepoThreads, clusters: Sequence[DuplicateCluster], duplicates: int
+    ) -> RenderedTexts:
+        """Render the issues of clusters, and a sample of others for negatives."""
+        settings = self._settings
+        members = {ref.number for cluster in clusters for ref in cluster.members if ref.repo == repo.name}
+        sample = islice(sample_order(repo, settings.seed), negative_sample_size(duplicates, settings.pool))
+        issues = [thread.issue for n in sorted({*members, *sample}) if (thread := repo.threads.get(n))]
+        rejected = {issue.ref: reason for issue in issues if (reason := self._rejection(issue, repo))}
+        accepted = (issue for issue in issues if issue.ref not in rejected)
+        template = template_lines(thread.issue for thread in repo.threads.values())
+        texts = render_issues(accepted, clusters, {repo.name: template}, settings.text)
+        texts.rejected |= rejected
+        return texts
+
+    def _rejection(self, issue: Issue, repo: RepoThreads) -> str | None:
+        if self._excluded.has_issue(issue, repo.former_names):
+            return EXCLUDED
+        return _BY_BOT if issue.is_bot else None
+
+
+def sample_order(repo: RepoThreads, seed: int) -> Iterable[int]:
+    """Shuffle the numbers of the issues; if most numbers are known, in the same order as a crawl."""
+    known = len(repo.threads) + len(repo.pulls)
+    if repo.highest <= _SPARSE * known:
+        return (n for n in number_order(repo.highest, repo.name, seed) if n in repo.threads)
+    # One forged number must not create a list of millions.
+    return sorted(repo.threads, key=lambda number: keyed_hash(seed, "pool", repo.name, number))
+
+
+def _mentions(threads: Iterator[Thread], usable: Collection[IssueRef]) -> Iterator[_Mention]:
+    """The pairs of usable issues in which the first mentions the second."""
+    for thread in threads:
+        ref = thread.issue.ref
+        yield from ((ref, other) for other in mentions_of(thread) if other in usable)

@@ -1,0 +1,287 @@
+"""Build a dataset from repositories: crawl, detect, make pairs, audit."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gis_builder.crawl_progress import SILENT, RunDisplay
+from gis_builder.crawling.crawl import crawl, crawl_record, negative_sample_size
+from gis_builder.crawling.github import GitHub
+from gis_builder.crawling.github.negative_sample import sample_order
+from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
+from gis_builder.detection.detector import FILE, count_verdicts, detect, judged_rows, read_duplicates
+from gis_builder.detection.phrase_codes import find_references
+from gis_builder.pairing.negatives import Link, make_negatives
+from gis_builder.pairing.pair_folder import drop_counts, reasons_of, write_dropped, write_gis
+from gis_builder.pairing.pairing_results import DROPPED_FILE, Built
+from gis_builder.pairing.positives import find_clusters, make_positives
+from gis_builder.pairing.split import split_issues, tie_similar
+from gis_builder.pairing.templates import template_lines
+from gis_builder.pairing.text import has_word, render, render_issues
+from gis_builder.settings import BuildSettings, SplitSettings
+from gis_builder.store import RepoOutcome, RepoRow, Store, Usage, full_names
+from gis_builder.store.issue_records import Grounds, Issue, IssueRef, Kind, Thread, TicketSite, Verdict
+from gis_builder.store.store import held_store
+from pairkit import AuditReport, __version__, audit
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.files import write_bytes
+from pairkit.base.system.folders import check_apart, check_file, is_same, made_there
+from pairkit.dataset.parquet import parquet_bytes
+
+_LOG = logging.getLogger(__name__)
+
+
+def assemble(
+    store: Store,
+    rows: Sequence[RepoRow],
+    verdicts: Path,
+    settings: BuildSettings,
+    crawled: Mapping[str, Any],
+    out: Path,
+    show: RunDisplay = SILENT,
+) -> dict[str, Any]:
+    """Make pairs from the verdicts on these repositories and write the dataset to `out`."""
+    seed = settings.seed
+    duplicates = read_duplicates(verdicts)
+    clusters = find_clusters(duplicates)
+    members = {ref for cluster in clusters for ref in cluster.members}
+    refs = members | _negative_sample(store, rows, duplicates, settings)
+    issues = show.counted("rendering texts", _issues(store, refs), len(refs))
+    templates = {repo: template_lines(store.issues(repo)) for repo in sorted({ref.repo for ref in refs})}
+    texts = render_issues(issues, clusters, templates, settings.text)
+    positives = make_positives(clusters, texts, grounds_of(duplicates), settings.pair, seed)
+    _LOG.info(
+        "%d duplicates in %d clusters, %d texts (%d rejected), %d positives (%d dropped)",
+        *(len(duplicates), len(clusters), len(texts.usable), len(texts.rejected)),
+        *(len(positives.pairs), len(positives.dropped)),
+    )
+    ties = tie_similar(texts.usable, settings.pair.similar_at)
+    splits = split_issues(
+        positives.pairs, clusters, texts.usable, ties, settings.split, settings.pair.ratio, seed
+    )
+    negatives = make_negatives(
+        splits.positives,
+        splits.negatives_wanted,
+        splits.of,
+        splits.group,
+        clusters,
+        texts.usable,
+        _links(store, texts.usable, show),
+        settings.pair,
+        seed,
+    )
+    missing = check_missing(negatives.missing, settings.split)
+    dropped = [*positives.dropped, *splits.dropped, *negatives.dropped]
+    write_dropped(verdicts.with_name(DROPPED_FILE), texts.rejected, dropped)
+    return write_gis(
+        out,
+        splits.positives,
+        negatives.pairs,
+        texts.usable,
+        seed=seed,
+        statistics={
+            "verdicts": count_verdicts(verdicts),
+            "clusters": len(clusters),
+            "missing_negatives": missing,
+            "negatives_with_a_pool_issue": negatives.with_single,
+            **drop_counts(reasons_of(texts.rejected, dropped), texts.removed),
+        },
+        run=run_record(store, rows, settings, crawled),
+        site=store.site,
+    )
+
+
+def check_missing(negatives: Mapping[str, int], settings: SplitSettings) -> dict[str, int]:
+    """The number of missing negatives of each split that lacks some; with exact sizes none may be missing."""
+    missing = {split: count for split, count in negatives.items() if count}
+    if missing and settings.exact:
+        raise ConfigError(
+            f"split: there are not enough issues for {sum(missing.values())} negatives ({missing}); request "
+            "fewer pairs, a smaller ratio, or more issues (such as pool.per_positive=3)"
+        )
+    return missing
+
+
+def run_record(
+    store: Store, rows: Iterable[RepoRow], settings: BuildSettings, crawled: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The content of run.json: version, settings and data, but nothing that differs between equal runs."""
+    return {
+        "made_by": f"gis (aoe-toolkit {__version__})",
+        "settings": settings_record(settings, crawled),
+        "repositories": {row.name: {"outcome": row.outcome, "full_name": row.full_name} for row in rows},
+        "store_sha256": store.content_hash(),
+    }
+
+
+def settings_record(settings: BuildSettings, crawled: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that decide a dataset's content; those of the crawl are its own record."""
+    return settings.model_dump(mode="json", exclude={"crawl"}) | {"crawl": dict(crawled)}
+
+
+def _negative_sample(
+    store: Store, rows: Sequence[RepoRow], duplicates: Iterable[Verdict], settings: BuildSettings
+) -> set[IssueRef]:
+    """The issues used only in negatives: the sample that the crawl fetched."""
+    counts = Counter(verdict.ref.repo for verdict in duplicates)
+    by_name = {row.full_name: row for row in rows}
+    sample: set[IssueRef] = set()
+    for repo in full_names(rows):
+        refs = (IssueRef(repo, number) for number in sample_order(store, by_name[repo], settings.seed))
+        issues = (ref for ref in refs if store.kind(ref) is Kind.ISSUE)
+        sample.update(islice(issues, negative_sample_size(counts[repo], settings.pool)))
+    return sample
+
+
+def _issues(store: Store, refs: Collection[IssueRef]) -> Iterator[Issue]:
+    """Read these issues, one at a time."""
+    for repo in sorted({ref.repo for ref in refs}):
+        yield from (issue for issue in store.issues(repo) if issue.ref in refs)
+
+
+def grounds_of(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef], Grounds]:
+    """The grounds of each (duplicate, target), with the last evidence that names the target, if any does."""
+    grounds: dict[tuple[IssueRef, IssueRef], Grounds] = {}
+    for verdict in duplicates:
+        for target in verdict.targets:
+            naming = [evidence for evidence in verdict.evidence if target in evidence.targets]
+            last = next(reversed(naming or verdict.evidence), None)
+            grounds[verdict.ref, target] = Grounds(verdict.relation, verdict.reason, verdict.confidence, last)
+    return grounds
+
+
+def _links(store: Store, usable: Mapping[IssueRef, object], show: RunDisplay) -> set[Link]:
+    """Pairs of usable issues of which one mentions the other in its thread."""
+    links: set[Link] = set()
+    repos = sorted({ref.repo for ref in usable})
+    threads = ((repo, stored) for repo in repos for stored in store.stored_threads(repo, only_complete=False))
+    for repo, stored in show.counted("finding mentions", threads, sum(map(store.count_threads, repos))):
+        ref = IssueRef(repo, stored.number)
+        if ref in usable:
+            links.update(frozenset((ref, other)) for other in mentions_of(stored.read()) if other in usable)
+    return links
+
+
+def mentions_of(thread: Thread) -> set[IssueRef]:
+    """Every issue that a thread mentions."""
+    texts = (thread.issue.title, thread.issue.body, *(comment.body for comment in thread.comments))
+    repo = thread.issue.repo
+    return {reference.ref for text in texts for reference in find_references(text, repo)}
+
+
+def build(
+    repos: Sequence[str],
+    out: Path,
+    work: Path,
+    settings: BuildSettings,
+    open_github: Callable[[Store], GitHub],
+    show: RunDisplay,
+    *,
+    fresh: bool = False,
+) -> Built:
+    """Build the dataset of these repositories; if it was interrupted, a second call continues."""
+    start = time.monotonic()
+    crawled = crawl_record(settings)
+    check_apart(out, work)
+    check_out(out, repos, settings_record(settings, crawled), fresh=fresh)
+    with held_store(work) as store:
+        show.say("crawling")
+        with open_github(store) as github:
+            rows = crawl(github, store, repos, settings, show)
+        if any(row.outcome is RepoOutcome.FAILED for row in rows):
+            raise IncompleteCrawlError(Crawled(work, rows, read_status(store)))
+        show.say("detecting duplicates")
+        detect(store, work / FILE, rows, settings.detect, show)
+        show.say("making pairs")
+        statistics = assemble(store, rows, work / FILE, settings, crawled, out, show)
+        usage = sum(store.usage().values(), Usage())
+    show.say("auditing")
+    return Built(out, work, statistics, checked(out), time.monotonic() - start, rows, usage)
+
+
+def pair(
+    out: Path, work: Path, settings: BuildSettings, show: RunDisplay = SILENT, *, fresh: bool = False
+) -> Built:
+    """Make a dataset from the crawl in `work` without requests."""
+    start = time.monotonic()
+    check_apart(out, work)
+    with held_store(work, create=False) as store:
+        store.check_issues()
+        rows = judged_rows(store, settings.detect)
+        crawled = store.crawl_record()
+        names = [row.name for row in rows]
+        check_out(out, names, settings_record(settings, crawled), fresh=fresh)
+        statistics = assemble(store, rows, work / FILE, settings, crawled, out, show)
+        usage = sum(store.usage().values(), Usage())
+    return Built(out, work, statistics, checked(out), time.monotonic() - start, rows, usage)
+
+
+def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, fresh: bool) -> None:
+    """Refuse an output folder that contains anything but a dataset of the same repositories and settings."""
+    run = made_there(out, "gis")
+    there = run and {"settings": run.get("settings"), "repositories": sorted(run.get("repositories", ()))}
+    is_same(out, there, {"settings": settings, "repositories": sorted(set(repos))}, fresh=fresh)
+
+
+def checked(out: Path) -> AuditReport:
+    """Audit the dataset and raise an error if it has leaks."""
+    report = audit(out)
+    report.check()
+    return report
+
+
+RENDERED_COLUMNS: dict[str, type[pl.DataType]] = {
+    "id": pl.String,
+    "key": pl.String,
+    "repo": pl.String,
+    "number": pl.Int64,
+    "url": pl.String,
+    "text": pl.String,
+    "created_at": pl.String,
+    "state": pl.String,
+    "labels": pl.String,
+    "priority": pl.String,
+}
+TICKET_COLUMNS = ("key", "priority")  # only if the store has tickets of other trackers than GitHub
+
+
+def render_store(store: Store, out: Path, show: RunDisplay = SILENT, *, fresh: bool = False) -> Counter[str]:
+    """Render all issues, including short ones, as in a dataset, and write them to a table."""
+    rows: list[tuple[Any, ...]] = []
+    counts: Counter[str] = Counter()
+    repositories = store.repos()
+    site = store.site
+    tickets = site.rows if isinstance(site, TicketSite) else {}
+    total = {repository.full_name: repository.issue_count for repository in repositories}
+    for repo in full_names(repositories):
+        issues = list(store.issues(repo))
+        if len(issues) < total[repo]:
+            show.say(
+                f"{repo}: {len(issues):,} of its {total[repo]:,} issues were fetched; the strategy sweep"
+                " fetches all"
+            )
+        template = template_lines(issues)
+        for issue in show.counted("rendering texts", issues, len(issues)):
+            text = render(issue, template=template).text
+            is_usable = has_word(text)
+            counts["written" if is_usable else "text_empty"] += 1
+            if is_usable:
+                ref = issue.ref
+                key, ticket = tickets.get(ref, (str(ref), None))
+                named = (str(ref), key, ref.repo, ref.number, ref.page(site), text, issue.created_at)
+                rows.append((*named, issue.state, ", ".join(issue.labels), ticket.priority if ticket else ""))
+    if not rows:
+        raise DataError("no issue has a text; import or crawl other issues", path=store.path)
+    frame = pl.DataFrame(rows, schema=RENDERED_COLUMNS, orient="row")
+    table = parquet_bytes(frame if tickets else frame.drop(TICKET_COLUMNS))
+    check_file(out, table, fresh=fresh)
+    write_bytes(out, table)
+    return counts

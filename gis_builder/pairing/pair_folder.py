@@ -1,0 +1,346 @@
+"""Write pairs and texts as a dataset folder: rows, counts, card."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gis_builder.pairing.secrets import KINDS
+from gis_builder.store.issue_records import GITHUB, DroppedPair, IssuePair, IssueRef, IssueText
+from pairkit.base.errors import DataError
+from pairkit.base.system.seeded import keyed_hash
+from pairkit.dataset.making.dataset_card import dataset_card, table
+from pairkit.dataset.parquet import read_parquet, write_parquet
+from pairkit.dataset.records import card_files, write_dataset
+from pairkit.similarity.measures import count_long, gap_auc, opening_times
+
+_TITLE = "GitHub Issues Similarity"
+
+_INTRODUCTION = """
+Pairs of GitHub issues or of tickets. Label 1: a maintainer closed one issue as a duplicate of the other.
+Label 0: two issues of the same repository that are not known to be duplicates. Texts are long: the title and
+body of an issue with its code. Built with `gis`.
+"""
+
+_SCHEMA = """
+Configuration `default`:
+
+| column | type | meaning |
+|---|---|---|
+| text1, text2 | string | title, empty line, body of each issue; their order is random |
+| label | int64 | 1: duplicate, 0: not |
+| repo | string | `owner/name` of the first issue |
+| number1, number2 | int64 | numbers of the issues |
+| url1, url2 | string | their pages; for tickets without a page, their ids |
+| created_at1, created_at2 | string | when they were opened, ISO 8601, UTC |
+| cluster | string | the duplicate cluster, named after its lowest issue; null for a negative |
+| relation | string | the relation that the closing states (below); null for a negative |
+| reason | string | who stated it and how, such as `closer_duplicate`; null for a negative |
+| confidence | double | the detector's score in [0, 1]: a rank, not a probability; null for a negative |
+| evidence | struct | kind, url, who, when: the statement that made it a positive; null for a negative |
+| negative_kind | string | `random` or `hard`; null for a positive |
+
+Relations: `duplicate` (marked, labelled or called so), and by the words of the closing `same` ("same issue
+as"), `reported` ("already reported as"), `superseded` ("in favour of", "subsumed by"), `tracked` ("tracked
+in", "covered by"), `part-of`. A person read a sample from one large tracker: 97% of `duplicate` pairs
+describe the same problem, 90% of `same`, 84% of `reported`, about half of `superseded` and `tracked`, and
+18% of `part-of`. Relations that were not selected (`pair.relations`) still tie issues: they are in one
+cluster and split, and never a negative.
+
+Configuration `positive`: `anchor` (the duplicate) and `positive` (the issue it was closed for).
+"""
+
+_MAKING = """
+* **Positives.** The issue is closed, was not reopened, and its events or its maintainers' comments name the
+  issue that it duplicates. Issues tied by such verdicts form a cluster.
+* **Splits.** Each cluster is in one split, together with all clusters and issues that have near-identical
+  texts (Jaccard similarity of word triples, found by MinHash). Repositories are spread evenly over the
+  splits.
+* **Negatives** are drawn within one repository and split, from different clusters. They reuse the issues of
+  positives, each about as often as in positives, so that one text alone reveals little about the label.
+  Unless `match` is `none`, they have the time gaps of positives: duplicates are often opened close together,
+  and dates would reveal the label. The AUC of the gap measures how much they do: 0.5 means not at all, 1
+  completely (about 0.8 without matching). `random` pairs are random, `hard` pairs are similar by BM25. Pairs
+  that may be unmarked duplicates are excluded: near-identical texts, mentions of each other, equal titles,
+  high BM25 scores.
+* The seed and the data determine the dataset: equal input gives equal files. `run.json` has the settings,
+  `statistics.json` the counts of dropped pairs and issues by reason.
+"""
+
+_RENDERING = """
+With the same rules for both labels, in title and body: newlines and Unicode (NFC) are made uniform, control
+characters, HTML comments, template checklists, and headings and questions that at least 5 of 100 issues of a
+repository repeat are removed; images are replaced by their alternative text;
+**statements about being a duplicate are removed** ("duplicate of …", "[dup]", "closing in favour of …");
+**all references to issues and pull requests are removed** (numbers, links, file names such as
+`issue-12.rs`), with the words that lead to them ("see", "related to"); credentials are replaced by `[secret]`
+and e-mail addresses by `[email]` (listed below), login names in paths and prompts by `user`; repeated blank
+lines are removed. Code stays.
+"""
+
+_SECRETS = f"""
+Only these are replaced:
+
+{chr(10).join(f"* {what}" for what in KINDS.values())}
+
+They are found by their format or by the name before them, so some are missed; `statistics.json` counts each
+kind under `removed_from_texts`. Names of people, postal addresses, phone numbers and IP addresses stay.
+"""
+
+_LIMITS = """
+* Label 0 means *not known* to be a duplicate. Trackers have unmarked duplicates; only some are excluded.
+* Verdicts depend on what people wrote; a few are wrong. `evidence.url` is the statement.
+* Texts are the last edited versions, so a body may contain what its author learned later.
+* Most texts are English and about software.
+* The share of texts over 512 tokens is estimated without a tokenizer.
+"""
+
+_LICENCE = """
+The texts belong to the people who wrote the issues and are public under the terms of service of GitHub; the
+licences of the repositories do not cover them. Cite the pages of the issues, respect requests for removal,
+and check what your use requires before you share the texts.
+"""
+
+
+def gis_card(counts: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]) -> str:
+    """The README of the dataset."""
+    rows = sum(split["total"] for split in counts["splits"].values())
+    sections = [
+        ("", _INTRODUCTION),
+        ("Counts", _counts(counts)),
+        ("Columns", _SCHEMA),
+        ("How it was made", _MAKING),
+        ("How a text is rendered", _RENDERING),
+        ("Credentials in texts", _SECRETS),
+        ("Limitations", _LIMITS),
+        ("Licence", _LICENCE),
+    ]
+    return dataset_card(
+        _TITLE, configs=files, rows=rows, sections=sections, tags=("github-issues", "long-text")
+    )
+
+
+def _counts(counts: Mapping[str, Any]) -> str:
+    splits: Mapping[str, Mapping[str, Any]] = counts["splits"]
+    keys = {key: key for key in ("positive", "negative", "total")} | {"texts over 512 tokens": "long_share"}
+    lines = [(name, *(split[key] for split in splits.values())) for name, key in keys.items()]
+    lines.append(("AUC of the gap in time", *(_auc(split["gap_auc"]) for split in splits.values())))
+    count = counts["repository_count"]
+    noun = "repository" if count == 1 else "repositories"
+    relations = ", ".join(f"`{relation}` {count:,}" for relation, count in counts["relations"].items())
+    return f"{table(['', *splits], lines)}\n\n{count:,} {noun}. Positives by relation: {relations}."
+
+
+def _auc(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+_EVIDENCE = pl.Struct({"kind": pl.String, "url": pl.String, "who": pl.String, "when": pl.String})
+_ROWS = """
+    text1 text2 label repo number1 number2 url1 url2 created_at1 created_at2 cluster relation reason
+    confidence evidence negative_kind
+"""
+_OTHER_TYPES = dict.fromkeys(("label", "number1", "number2"), pl.Int64) | {"confidence": pl.Float64}
+ROWS: dict[str, Any] = dict.fromkeys(_ROWS.split(), pl.String) | _OTHER_TYPES | {"evidence": _EVIDENCE}
+POSITIVE_ROWS = {"anchor": pl.String, "positive": pl.String}
+# `label` and `issue2` are null for an issue.
+DROPPED_SCHEMA = {"reason": pl.String, "label": pl.Int64, "issue1": pl.String, "issue2": pl.String}
+Reasons = Counter[tuple[int | None, str]]  # rejected pairs by label and reason; for issues the label is None
+
+
+def row_order(seed: int) -> Callable[[IssuePair], tuple[int, IssueRef, IssueRef]]:
+    """The sort key of rows: a hash of the pair."""
+
+    def key(pair: IssuePair) -> tuple[int, IssueRef, IssueRef]:
+        return keyed_hash(seed, "row", *sorted((pair.first, pair.second))), pair.first, pair.second
+
+    return key
+
+
+def make_rows(
+    positives: Sequence[IssuePair],
+    negatives: Sequence[IssuePair],
+    texts: Mapping[IssueRef, IssueText],
+    seed: int,
+    site: str = GITHUB,
+) -> pl.DataFrame:
+    """The rows of one split; the seed decides their order and the first text, whatever the label."""
+    pairs = sorted([*positives, *negatives], key=row_order(seed))
+    return pl.DataFrame([_row(pair, texts, seed, site) for pair in pairs], schema=ROWS, orient="row")
+
+
+def make_positive_rows(
+    positives: Sequence[IssuePair], texts: Mapping[IssueRef, IssueText], seed: int
+) -> pl.DataFrame:
+    """The positives with the duplicate as anchor and its original as positive."""
+    pairs = sorted(positives, key=row_order(seed))
+    return pl.DataFrame(
+        {
+            "anchor": [texts[pair.first].text for pair in pairs],
+            "positive": [texts[pair.second].text for pair in pairs],
+        },
+        schema=POSITIVE_ROWS,
+    )
+
+
+def _row(pair: IssuePair, texts: Mapping[IssueRef, IssueText], seed: int, site: str) -> tuple[Any, ...]:
+    low, high = sorted((pair.first, pair.second))
+    one, other = (low, high) if keyed_hash(seed, "first", low, high) % 2 else (high, low)
+    grounds = pair.grounds
+    evidence = grounds.evidence if grounds else None
+    return (
+        *(texts[one].text, texts[other].text, pair.label, one.repo, one.number, other.number),
+        *(one.page(site), other.page(site), texts[one].created_at, texts[other].created_at),
+        pair.cluster or None,
+        *((str(grounds.relation), grounds.reason, grounds.confidence) if grounds else (None, None, None)),
+        evidence and {name: getattr(evidence, name) for name in ("kind", "url", "who", "when")},
+        pair.negative_kind or None,
+    )
+
+
+def write_gis(
+    out: Path,
+    positives: Mapping[str, Sequence[IssuePair]],
+    negatives: Mapping[str, Sequence[IssuePair]],
+    texts: Mapping[IssueRef, IssueText],
+    *,
+    seed: int,
+    statistics: Mapping[str, Any],
+    run: Mapping[str, Any],
+    site: str = GITHUB,
+) -> dict[str, Any]:
+    """Write the dataset folder with the configurations `default` and `positive`."""
+    if not any(positives.values()):
+        raise DataError(_why_empty(statistics), path=out)
+    rows = {
+        split: make_rows(pairs, negatives.get(split, ()), texts, seed, site)
+        for split, pairs in positives.items()
+    }
+    only = {split: make_positive_rows(pairs, texts, seed) for split, pairs in positives.items()}
+    configs = {"default": rows, "positive": only}
+    counts = row_counts({split: counted_columns(frame) for split, frame in rows.items()}) | dict(statistics)
+    write_dataset(out, configs, card=gis_card(counts, card_files(configs)), statistics=counts, run=run)
+    return counts
+
+
+def _why_empty(statistics: Mapping[str, Any]) -> str:
+    left_out = {**statistics.get("rejected_issues", {}), **statistics.get("dropped_positives", {})}
+    if not left_out:
+        return "no duplicates found; crawl more repositories, or a longer time"
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
+    is_short = [*left_out] == ["text_too_short"]
+    remedy = "lower text.min_words and text.min_chars" if is_short else "crawl more repositories"
+    return f"every duplicate was rejected ({reasons}; see dropped.parquet); {remedy}"
+
+
+def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """The columns that `row_counts` needs, without texts; `long` counts the long texts of a row."""
+    return rows.select(
+        pl.col("repo").cast(pl.Categorical),
+        "label",
+        pl.col("relation").cast(pl.Categorical),
+        pl.col("evidence").struct.field("kind").cast(pl.Categorical).alias("evidence"),
+        pl.col("negative_kind").cast(pl.Categorical),
+        *opening_times(),
+        count_long("text1", "text2").alias("long"),
+    )
+
+
+def row_counts(rows: Mapping[str, pl.DataFrame], max_repositories: int | None = None) -> dict[str, Any]:
+    """Counts by split, repository, relation, evidence and kind of negative; shares of long texts."""
+    all_rows = pl.concat(rows.values())
+    return {
+        "splits": {split: _split_counts(frame) for split, frame in rows.items()},
+        "gap_auc": gap_auc(all_rows),
+        "repositories": {
+            split: _by_name(repository_counts(frame), max_repositories) for split, frame in rows.items()
+        },
+        "repository_count": all_rows["repo"].n_unique(),
+        "relations": _value_counts(all_rows["relation"]),
+        "evidence": _value_counts(all_rows["evidence"]),
+        "negative_kinds": _value_counts(all_rows["negative_kind"]),
+    }
+
+
+def _split_counts(frame: pl.DataFrame) -> dict[str, int | float | None]:
+    positive = int(frame["label"].sum())
+    return {
+        "positive": positive,
+        "negative": frame.height - positive,
+        "total": frame.height,
+        "long_share": round(int(frame["long"].sum()) / max(1, 2 * frame.height), 4),
+        "gap_auc": gap_auc(frame),
+    }
+
+
+def repository_counts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Positives and negatives of each repository, sorted by name."""
+    counts = frame.group_by(pl.col("repo").cast(pl.String)).agg(
+        positive=pl.col("label").sum(), negative=pl.len().cast(pl.Int64) - pl.col("label").sum()
+    )
+    return counts.sort("repo")
+
+
+def _by_name(counts: pl.DataFrame, max_repositories: int | None) -> dict[str, dict[str, int]]:
+    if max_repositories is not None:
+        largest = counts.sort("positive", "negative", "repo", descending=[True, True, False])
+        counts = largest.head(max_repositories).sort("repo")
+    return {
+        repo: {"positive": positive, "negative": negative} for repo, positive, negative in counts.iter_rows()
+    }
+
+
+def _value_counts(values: pl.Series) -> dict[str, int]:
+    counts = values.drop_nulls().value_counts()
+    return dict(sorted((str(value), int(count)) for value, count in counts.iter_rows()))
+
+
+def reasons_of(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> Reasons:
+    """Number of rejected issues and dropped pairs, by label and reason."""
+    reasons: Reasons = Counter((None, reason) for reason in rejected.values())
+    reasons.update((drop.label, drop.reason) for drop in dropped)
+    return reasons
+
+
+def drop_counts(reasons: Reasons, removed: Mapping[str, int]) -> dict[str, Any]:
+    """The counts of rejected data in statistics.json, by stage."""
+
+    def of(label: int | None) -> dict[str, int]:
+        return {reason: count for (own, reason), count in sorted(reasons.items(), key=str) if own == label}
+
+    return {
+        "rejected_issues": of(None),
+        "dropped_positives": of(1),
+        "dropped_negatives": of(0),
+        "removed_from_texts": dict(sorted(removed.items())),
+    }
+
+
+def dropped_frame(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> pl.DataFrame:
+    """Every rejected issue and dropped pair with its reason, see `DROPPED_SCHEMA`."""
+    rows: list[tuple[str, int | None, str, str | None]] = [
+        (reason, None, str(ref), None) for ref, reason in sorted(rejected.items())
+    ]
+    rows += [(drop.reason, drop.label, str(drop.first), str(drop.second)) for drop in sorted(dropped)]
+    return pl.DataFrame(rows, schema=DROPPED_SCHEMA, orient="row")
+
+
+def dropped_lines(path: Path, issue: IssueRef) -> list[str]:
+    """The reasons in a file of `write_dropped` why an issue, or pairs with it, are not in the dataset."""
+    if not path.exists():
+        return []
+    own = (pl.col("issue1") == str(issue)) | (pl.col("issue2") == str(issue))
+    kinds = {None: "issue rejected", 1: "positive dropped", 0: "negative dropped"}
+    return [
+        f"{kinds[label]} [{reason}]: {' and '.join(filter(None, issues))}"
+        for reason, label, *issues in read_parquet(path).filter(own).iter_rows()
+    ]
+
+
+def write_dropped(path: Path, rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> None:
+    """Write `dropped_frame`, readable only by its owner."""
+    write_parquet(path, dropped_frame(rejected, dropped), private=True)

@@ -1,0 +1,226 @@
+"""Results of `build`, `pair`, `archive` and `render`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gis_builder.crawling.status import outcome_lines
+from gis_builder.store import RepoRow, Usage
+from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.system.machine import peak_rss_mb
+
+if TYPE_CHECKING:
+    from pairkit import AuditReport, PairDataset
+
+DROPPED_FILE = "dropped.parquet"  # of a working folder
+
+
+@dataclass(frozen=True, repr=False)
+class _Dataset(Printed):
+    """A finished dataset."""
+
+    out: Path
+    work: Path
+    statistics: dict[str, Any]
+    audit: AuditReport
+    seconds: float
+
+    @cached_property
+    def pairs(self) -> PairDataset:
+        """The pairs, read on first access."""
+        from pairkit import read
+
+        return read(self.out)
+
+    @property
+    def positives(self) -> int:
+        """Number of positive pairs in all splits."""
+        return self._sum("positive")
+
+    @property
+    def negatives(self) -> int:
+        """Number of negative pairs in all splits."""
+        return self._sum("negative")
+
+    def table(self) -> ResultTable:
+        """The papers' Table 7: positives, negatives and long texts by split."""
+        splits = self.statistics["splits"]
+        table = ResultTable("pairs", *splits, "all", title=str(self.out))
+        for key in ("positive", "negative", "total"):
+            table.add_row(key, *(split[key] for split in splits.values()), self._sum(key))
+        long = sum(split["long_share"] * split["total"] for split in splits.values())
+        shares = [*(split["long_share"] for split in splits.values()), long / max(1, self._sum("total"))]
+        table.add_row("> 512 tokens", *(f"{share:.0%}" for share in shares))
+        return table
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """The command that trains on the dataset."""
+        train = ["aoe", "train", "--data", str(self.out), "--backbone", "minilm", "--out", "model"]
+        return [("train on it", train)]
+
+    def _counts(self) -> dict[str, Any]:
+        sizes = {name: split["total"] for name, split in self.statistics["splits"].items()}
+        return {
+            "out": str(self.out),
+            "positives": self.positives,
+            "negatives": self.negatives,
+            **{name: sizes.get(name, 0) for name in ("train", "validation", "test")},
+        }
+
+    def _effort(self) -> dict[str, Any]:
+        return {"seconds": round(self.seconds, 3), "peak_rss_mb": peak_rss_mb()}
+
+    def _sum(self, key: str) -> int:
+        return sum(split[key] for split in self.statistics["splits"].values())
+
+
+@dataclass(frozen=True, repr=False)
+class Built(_Dataset):
+    """A finished dataset.
+
+    Attributes:
+        out: Its folder.
+        work: The folder of the crawl and its verdicts.
+        statistics: All counts, as in statistics.json.
+        audit: The report of the audit, which found no leaks.
+        seconds: The duration of this run.
+        repositories: The outcome of each repository.
+        usage: The cost of the crawl over all runs.
+    """
+
+    repositories: Sequence[RepoRow]
+    usage: Usage
+
+    @property
+    def points_per_100_positives(self) -> float:
+        """GraphQL points per hundred positives."""
+        return 100 * self.usage.points / self.positives
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as one flat object for scripts."""
+        cost = {"points": self.usage.points, "requests": self.usage.requests}
+        return self._counts() | cost | self._effort()
+
+    def notes(self) -> list[str]:
+        """Counts of rejected data by reason, and the cost of the crawl; one line each."""
+        return [*outcome_lines(self.repositories), *_drop_lines(self.statistics, self.work), self._cost()]
+
+    def _cost(self) -> str:
+        if not self.usage.requests:
+            return "audit: no leaks"
+        return (
+            f"{self.usage.points:,} points in {self.usage.requests:,} requests, "
+            f"{self.points_per_100_positives:.1f} points per 100 positives; audit: no leaks"
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.table()}\n{self._cost()}"
+
+
+def coverage(months: Mapping[str, Mapping[str, Any]]) -> str:
+    """The events and losses of the requested hours."""
+    hours, events = (sum(month[key] for month in months.values()) for key in ("hours", "issue_events"))
+    missing, truncated = (
+        sum(len(month[key]) for month in months.values()) for key in ("missing_hours", "hours_broken_off")
+    )
+    broken = sum(sum(month["broken_lines"].values()) for month in months.values())
+    return (
+        f"{events:,} events of issues in {hours - missing:,} hours; {missing:,} hours missing,"
+        f" {truncated:,} truncated, {broken:,} broken lines"
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class HoursRead(Printed):
+    """Hours of GH Archive whose rows are in the working folder, so that their files can be deleted.
+
+    Attributes:
+        work: The folder with the rows.
+        months: Counts by month over the requested hours: hours, events, broken lines.
+    """
+
+    work: Path
+    months: Mapping[str, Mapping[str, Any]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts by month as one object for scripts."""
+        return {"work": str(self.work), "months": self.months}
+
+    def notes(self) -> list[str]:
+        """The events and losses of all hours."""
+        return [coverage(self.months)]
+
+
+@dataclass(frozen=True, repr=False)
+class ArchiveBuilt(_Dataset):
+    """A finished dataset from GH Archive.
+
+    Attributes:
+        out: Its folder.
+        work: The folder with the results of the tasks and a list of all rejected data.
+        statistics: All counts, as in statistics.json.
+        audit: The report of the audit, which found no leaks.
+        seconds: The duration of this run.
+    """
+
+    @property
+    def months(self) -> Mapping[str, Mapping[str, Any]]:
+        """Counts by month over the requested hours: hours, events, broken lines."""
+        months: Mapping[str, Mapping[str, Any]] = self.statistics["months"]
+        return months
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as one flat object for scripts."""
+        return (
+            self._counts() | {"hours": sum(month["hours"] for month in self.months.values())} | self._effort()
+        )
+
+    def notes(self) -> list[str]:
+        """Counts of rejected data by reason, and the coverage of the hours; one line each."""
+        return [*_drop_lines(self.statistics, self.work), self._coverage()]
+
+    def _coverage(self) -> str:
+        return f"{coverage(self.months)}; audit: no leaks"
+
+    def __repr__(self) -> str:
+        return f"{self.table()}\n{self._coverage()}"
+
+
+@dataclass(frozen=True, repr=False)
+class Rendered(Printed):
+    """All issues of a crawl or import as a table of texts.
+
+    Attributes:
+        out: Its file, with the columns that `render` lists.
+        counts: Number of `written` issues, and of rejected issues by reason.
+    """
+
+    out: Path
+    counts: Mapping[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as one object for scripts."""
+        return {"out": str(self.out), **self.counts}
+
+    def table(self) -> ResultTable:
+        """The counts."""
+        table = ResultTable("issues", "number")
+        for name, count in sorted(self.counts.items(), key=lambda item: -item[1]):
+            table.add_row(name, count)
+        return table
+
+
+def _drop_lines(statistics: Mapping[str, object], work: Path) -> list[str]:
+    """A line with reasons for each stage that rejected data, and the path of the full list."""
+    lines = {
+        key: f"{key.replace('_', ' ')}: {', '.join(f'{reason} {n:,}' for reason, n in reasons.items())}"
+        for key in ("rejected_issues", "dropped_positives", "dropped_negatives", "missing_negatives")
+        if isinstance(reasons := statistics.get(key), dict) and reasons
+    }
+    if lines.keys() - {"missing_negatives"}:
+        lines["list"] = f"list of rejected issues and pairs: {work / DROPPED_FILE}"
+    return list(lines.values())

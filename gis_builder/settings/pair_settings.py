@@ -1,0 +1,150 @@
+"""Settings of detection, texts, pairs and splits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
+
+from gis_builder.settings.negative_strategies import STRATEGIES, Rank, qualified_name
+from gis_builder.store.issue_records import Relation
+from pairkit.base.settings import Settings
+
+
+class DetectSettings(Settings):
+    """The criteria of a duplicate."""
+
+    # accept duplicates of issues in other repositories; by default their verdict is uncertain
+    allow_cross_repository: bool = False
+    # duplicates below this confidence become uncertain
+    min_confidence: float = Field(default=0.0, ge=0, le=1)
+
+
+class PoolSettings(Settings):
+    """The sample of issues that are fetched only for negatives."""
+
+    per_positive: float = Field(default=1.0, ge=0)  # issues to fetch for each positive of a repository
+    at_least: int = Field(default=50, ge=0)  # minimum number of issues to fetch from each repository
+
+
+PAPER_SIZES = (18565.0, 1547.0, 1548.0)  # rows of train, validation, test in the papers' Table 7
+PAPER_RATIO = 10622 / 11038  # negatives for each positive in the same table
+SPLITS = ("train", "validation", "test")
+
+
+class TextSettings(Settings):
+    """Minimum size of a rendered text."""
+
+    min_chars: int = Field(
+        default=20, ge=1, description="minimum number of characters of a text, not counting blanks"
+    )
+    min_words: int = Field(
+        default=4,
+        ge=1,
+        description="minimum number of words of a text; in scripts without blanks, of pairs of characters",
+    )
+
+
+def _relations(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    if value.strip() == "all":
+        return tuple(Relation)
+    names = [name.strip() for name in value.split(",")]
+    if unknown := [name for name in names if name not in tuple(Relation)]:
+        raise ValueError(f"unknown relation {unknown[0]!r}; expected all, or some of {','.join(Relation)}")
+    return tuple(relation for relation in Relation if relation in names)
+
+
+def _negatives(value: object) -> str | Rank:
+    is_known = value in STRATEGIES if isinstance(value, str) else callable(value)
+    if not is_known:
+        raise ValueError(f"expected {', '.join(STRATEGIES)}, or in Python a function of texts")
+    return cast("str | Rank", value)
+
+
+def _name_of_negatives(value: str | Rank) -> str:
+    return value if isinstance(value, str) else qualified_name(value)
+
+
+class PairSettings(Settings):
+    """The choice of positives and negatives."""
+
+    relations: Annotated[tuple[Relation, ...], BeforeValidator(_relations), Field(min_length=1)] = Field(
+        default=(Relation.DUPLICATE,),
+        description="relations whose pairs become positives; by default those where at least 95% of pairs "
+        "describe the same problem (benchmarks/README.md)",
+    )
+    all_within_cluster: bool = Field(
+        default=False, description="pair all issues of a cluster, not only duplicate and original"
+    )
+    cluster_cap: int = Field(default=100, ge=1, description="maximum number of positives from one cluster")
+    negatives: Annotated[
+        Any, AfterValidator(_negatives), PlainSerializer(_name_of_negatives, when_used="json")
+    ] = Field(
+        default="random",
+        description="random, as in the papers; hard: the most similar by BM25; mixed: half of each; in "
+        "Python also a function",
+    )
+    match: Literal["time", "none"] = Field(
+        default="time",
+        description="time: negatives have the same gaps between the openings of their issues as positives",
+    )
+    ratio: float = Field(default=PAPER_RATIO, ge=0, le=10, description="negatives for each positive")
+    similar_at: float = Field(
+        default=0.8, gt=0.5, le=1, description="minimum Jaccard similarity (word trigrams) of near-duplicates"
+    )
+    guard_share: float = Field(
+        default=0.35,
+        gt=0,
+        le=1,
+        description="minimum BM25 score that excludes a negative, as a share of an issue's score with itself",
+    )
+
+
+def _sizes(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        sizes = tuple(float(part) for part in value.replace("_", "").split(","))
+    except ValueError:
+        sizes = ()
+    if len(sizes) != len(SPLITS):
+        raise ValueError("expected three numbers such as 0.8,0.1,0.1 or 18565,1547,1548")
+    return sizes
+
+
+class SplitSettings(Settings):
+    """Sizes of train, validation and test: fractions that add up to 1, or exact numbers of rows."""
+
+    sizes: Annotated[tuple[float, float, float] | None, BeforeValidator(_sizes)] = Field(
+        default=None,
+        description="three fractions or three row counts; unset: all pairs, in the papers' proportions",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> SplitSettings:
+        if self.sizes is not None:
+            if min(self.sizes) < 0 or self.sizes[0] == 0:
+                raise ValueError("sizes must not be negative, and train must not be 0")
+            if not self.exact and abs(sum(self.sizes) - 1) > 1e-6:
+                raise ValueError(
+                    f"fractions must add up to 1, not {sum(self.sizes):g}; row counts must be whole numbers"
+                )
+        return self
+
+    @property
+    def exact(self) -> bool:
+        """Whether the sizes are numbers of rows."""
+        return (
+            self.sizes is not None
+            and sum(self.sizes) > 1 + 1e-6
+            and all(size == int(size) for size in self.sizes)
+        )
+
+    @property
+    def fractions(self) -> tuple[float, float, float]:
+        """The sizes as shares of the whole."""
+        sizes = self.sizes or PAPER_SIZES
+        total = sum(sizes)
+        return sizes[0] / total, sizes[1] / total, sizes[2] / total

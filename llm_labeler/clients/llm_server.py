@@ -1,0 +1,294 @@
+"""LLMs on servers with OpenAI's protocol (OpenAI, GLM, Anthropic, Gemini, vLLM, Ollama), and their prices."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import cached_property
+from ipaddress import ip_address
+
+from llm_labeler.clients.chat_completions import (
+    NOT_UTF8,
+    Dialect,
+    call_error,
+    can_be_sent,
+    models_of,
+    read_body,
+    reply_of,
+)
+from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage, content_hash
+from llm_labeler.settings import LlmSettings
+from pairkit.base.errors import AuthError, ConfigError, PairkitError, RemoteError
+from pairkit.base.openai_api.channel import Channel, ServerConnection
+from pairkit.base.openai_api.credentials import ANTHROPIC_HOST, find_key, key_variable
+from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall
+from pairkit.base.printable import one_line
+from pairkit.base.system.address import Address, read_address
+
+AS_OF = "June 2026"
+
+# US dollars per million tokens, prompt and completion, as published by OpenAI.
+_OPENAI: Mapping[str, tuple[float, float]] = {
+    "gpt-3.5-turbo": (0.50, 1.50),
+    "gpt-4o": (2.50, 10.00),
+    "gpt-4o-2024-05-13": (5.00, 15.00),
+    "gpt-4o-mini": (0.15, 0.60),
+    "gpt-4.1": (2.00, 8.00),
+    "gpt-4.1-mini": (0.40, 1.60),
+    "gpt-4.1-nano": (0.10, 0.40),
+    "gpt-5": (1.25, 10.00),
+    "gpt-5-mini": (0.25, 2.00),
+    "gpt-5-nano": (0.05, 0.40),
+}
+# bigmodel.cn bills in yuan; these models are free.
+_BIGMODEL = dict.fromkeys(("glm-4-flash", "glm-4-flash-250414", "glm-4.5-flash", "glm-4.7-flash"), (0.0, 0.0))
+_ZAI: Mapping[str, tuple[float, float]] = {
+    "glm-4.5": (0.60, 2.20),
+    "glm-4.5-air": (0.20, 1.10),
+    "glm-4.5-flash": (0.0, 0.0),
+    "glm-4.6": (0.60, 2.20),
+    "glm-4.7": (0.60, 2.20),
+    "glm-4.7-flash": (0.0, 0.0),
+}
+_HOSTS = {"api.openai.com": _OPENAI, "open.bigmodel.cn": _BIGMODEL, "api.z.ai": _ZAI}
+_SEPARATOR = re.compile(r"[/:@]")  # between maker, model and variant
+# Models without open weights: every other server of one is a gateway.
+_CLOSED = re.compile(r"gpt-[3-9]|chatgpt|o[134](?:-|$)|claude|gemini|grok-[3-9]")
+# Domains of private networks; host names without a dot are private, too.
+_PRIVATE_DOMAINS = (".localhost", ".local", ".internal", ".home.arpa")
+_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+
+
+def find_prices(settings: LlmSettings, address: Address) -> Prices:
+    """Configured prices, else published ones; 0 on the user's own server; else unknown (None)."""
+    prompt, completion = _published(settings, address) or (None, None)
+    return Prices(
+        prompt if settings.price_in is None else settings.price_in,
+        completion if settings.price_out is None else settings.price_out,
+    )
+
+
+def _published(settings: LlmSettings, address: Address) -> tuple[float, float] | None:
+    if address.host in _HOSTS:
+        return _look_up(_HOSTS[address.host], settings.model)
+    model = settings.model.rpartition("/")[2]  # gateways prefix the maker: openai/gpt-4o
+    if closed := _look_up(_OPENAI, model):
+        return closed
+    # A gateway passes on the price, and a variant such as `gpt-4o:extended` has another one.
+    if any(map(_CLOSED.match, _SEPARATOR.split(settings.model.casefold()))):
+        return None
+    has_key = key_variable(address.host, settings.api_key_env) is not None
+    is_free = settings.local or (not has_key and _is_private(address.host))
+    return (0.0, 0.0) if is_free else _look_up(_ZAI, model)
+
+
+def _is_private(host: str) -> bool:
+    try:
+        return ip_address(host.strip("[]")).is_private
+    except ValueError:
+        return "." not in host or host.endswith(_PRIVATE_DOMAINS)
+
+
+def _look_up(table: Mapping[str, tuple[float, float]], model: str) -> tuple[float, float] | None:
+    folded = model.casefold()
+    return table.get(folded) or table.get(_DATE.sub("", folded))
+
+
+_SHOWN_MODELS = 5
+_SHOWN_CHARS = 60  # of a model's name
+_MAX_BYTES = 8 << 20  # of a response
+# A text has at most as many tokens as bytes; chat templates add special tokens, and some a system message.
+_TOKENS_PER_MESSAGE = 16
+_TOKENS_PER_CALL = 256
+# OpenAI-compatible endpoints; Anthropic's ignores response_format and seed.
+_DEFAULT_URLS = {
+    "openai": "https://api.openai.com/v1",
+    "glm": "https://open.bigmodel.cn/api/paas/v4",
+    "anthropic": "https://api.anthropic.com/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
+}
+_EXAMPLE = "http://localhost:8000/v1"
+
+
+class ServerProvider:
+    """One LLM on a server; see `llm_labeler.records.Provider`."""
+
+    leaves_machine: bool
+
+    def __init__(self, name: str, settings: LlmSettings, *, environ: Mapping[str, str] = os.environ) -> None:
+        """Check the settings without connecting."""
+        if not settings.model:
+            raise ConfigError(f"llm {name}: no model; set model in [llm.{name}]")
+        self.name, self.model, self.kind = name, settings.model, settings.kind
+        self._settings = settings
+        self.address = _find_address(name, settings)
+        self.dialect = Dialect(name, settings)
+        self.refused = self.dialect.refused
+        self.parameters_text = settings.answer_parameters(name, self.address.url)
+        self.parameters = content_hash(self.parameters_text)
+        self.prices = find_prices(settings, self.address)
+        self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
+        self.attempts = settings.attempts
+        self.key_variable = key_variable(self.address.host, settings.api_key_env)
+        # A closure, so that printing a provider doesn't print the environment.
+        self._connect: Callable[[], Channel] = lambda: _channel(name, settings, self.address, environ)
+        self.leaves_machine = not settings.local  # even a local server may be a gateway
+
+    @cached_property
+    def channel(self) -> Channel:
+        """The connection, which reads the key when it is first used."""
+        return self._connect()
+
+    def bound(self, ask: Ask) -> TokenUsage:
+        """Upper bound on the tokens of a call."""
+        sizes = [len(message.content.encode("utf-8", "surrogatepass")) for message in ask.messages]
+        has_schema = self.dialect.form(ask).format == "json_schema"
+        schema = len(json.dumps(ask.schema).encode()) if has_schema else 0
+        prompt = sum(sizes) + _TOKENS_PER_MESSAGE * len(sizes) + _TOKENS_PER_CALL + schema
+        return TokenUsage(prompt, self._settings.max_tokens)
+
+    async def check(self) -> None:
+        """Check the key, the connection, and that the server's list of models, if any, has the model."""
+        if self.address.host == ANTHROPIC_HOST:  # its list of models has another protocol
+            _ = self.channel
+            return
+        try:
+            models = await self._list_models()
+        except RefusedCall as refused:
+            if refused.refusal.is_about_key:
+                raise self._auth_error(refused.refusal) from refused
+            return  # a server without a list may have the model
+        except NoAnswer as missed:
+            remedy = "start the server" if _is_private(self.address.host) else "check the network"
+            raise RemoteError(
+                f"llm {self.name}: can't be reached at {self.address.url} ({missed.detail}); {remedy}, or set"
+                f" base_url in [llm.{self.name}]"
+            ) from missed
+        # GLM's list is incomplete.
+        is_trusted = self.kind == "glm" or not self._settings.must_be_listed
+        if models and not is_trusted and not {*_spellings(self.model)} & {*models}:
+            raise self._no_such_model(models)
+
+    async def reply(self, ask: Ask) -> LlmReply:
+        """Send the question; if the server refuses the form of the request, try another form."""
+        if not can_be_sent(ask):
+            raise CallFailed("rejected", NOT_UTF8, retry=False, final=True)
+        while True:
+            form = self.dialect.form(ask)
+            try:
+                body = self.dialect.body(ask, form)
+                answer = await self.channel.post("/chat/completions", body, most_bytes=_MAX_BYTES)
+                reply = reply_of(read_body(answer))
+            except NoAnswer as missed:
+                raise CallFailed(missed.reason, missed.detail, maybe_billed=missed.was_sent) from missed
+            except RefusedCall as refused:
+                if self.dialect.adapt(ask, form, refused.refusal):
+                    continue
+                if form.format and ask.key in self.dialect.misses:  # repeat it, then leave out the format
+                    raise CallFailed("rejected", str(refused), maybe_billed=True) from refused
+                raise await self.explain(refused) from refused
+            else:
+                self.dialect.answered(ask, form)
+                return reply
+
+    async def explain(self, refused: RefusedCall) -> CallFailed | PairkitError:
+        """The error for a refusal."""
+        refusal = refused.refusal
+        if refusal.is_exhausted:
+            return call_error(self.name, refused)
+        if refusal.is_about_key:
+            return self._auth_error(refusal)
+        if 300 <= refusal.status < 400:
+            target = one_line(refused.headers.get("location", "elsewhere").partition("?")[0])
+            return ConfigError(
+                f"llm {self.name}: {self.address.url} redirects to {target}; set this address as base_url in"
+                f" [llm.{self.name}]"
+            )
+        if refusal.is_about_model:
+            return await self._model_error(refusal)
+        return self.dialect.setting_error(refusal) or call_error(self.name, refused)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if "channel" in self.__dict__:
+            await self.channel.close()
+
+    async def _model_error(self, refusal: Refusal) -> PairkitError:
+        try:
+            models = await self._list_models()
+        except (RefusedCall, NoAnswer):
+            models = []
+        if {*_spellings(self.model)} & {*models}:
+            return RemoteError(
+                f"llm {self.name}: HTTP {refusal.status} although the server lists {self.model}"
+                f" ({refusal.message}); check that it is a chat model, then run the same command again"
+            )
+        return self._no_such_model(models, refusal)
+
+    async def _list_models(self) -> list[str]:
+        """The server's models; empty if the list can't be read."""
+        return models_of(await self.channel.get("/models"))
+
+    def _no_such_model(self, models: list[str], refusal: Refusal | None = None) -> ConfigError:
+        close = get_close_matches(self.model, models, _SHOWN_MODELS, cutoff=0.3)
+        shown = [*close, *(model for model in models if model not in close)][:_SHOWN_MODELS]
+        more = ", …" if len(models) > len(shown) else ""
+        names = ", ".join(one_line(model, _SHOWN_CHARS) for model in shown)
+        listed = f"it has {names}{more}" if shown else "it lists none; base_url usually ends in /v1"
+        message = f" (HTTP {refusal.status}: {refusal.message})" if refusal else ""
+        return ConfigError(
+            f"llm {self.name}: no such model {self.model!r} at {self.address.url}{message}: {listed}; "
+            f"set model in [llm.{self.name}], or must_be_listed = false there if the server has it"
+        )
+
+    def _auth_error(self, refusal: Refusal) -> AuthError:
+        key = self.channel.key
+        credential = f"the key from {key.source}" if key else "a call without a key"
+        # The message of a 401 may repeat part of the key.
+        message = f" ({refusal.message})" if refusal.status != 401 else ""
+        return AuthError(
+            f"llm {self.name}: {self.address.url} refused {credential} with HTTP {refusal.status}{message};"
+            f" fix it, or name another variable as api_key_env in [llm.{self.name}]"
+        )
+
+
+def _spellings(model: str) -> tuple[str, ...]:
+    """A model's names in lists: Ollama adds a tag, Gemini a prefix."""
+    return model, f"{model}:latest", f"models/{model}"
+
+
+def _find_address(name: str, settings: LlmSettings) -> Address:
+    url = settings.base_url or _DEFAULT_URLS.get(settings.kind)
+    if not url:
+        raise ConfigError(f"llm {name}: no address; set base_url in [llm.{name}], such as {_EXAMPLE}")
+    address = read_address(url, f"llm {name}: base_url", _EXAMPLE)
+    if settings.local and not address.is_loopback:
+        raise ConfigError(
+            f"llm {name}: local = true, but {address.url} is another machine; remove local from [llm.{name}]"
+        )
+    if settings.structured == "strict" and address.host == ANTHROPIC_HOST:
+        raise ConfigError(
+            f'llm {name}: Anthropic\'s endpoint ignores schemas; set structured = "auto" in [llm.{name}]'
+        )
+    return address
+
+
+def _channel(name: str, settings: LlmSettings, address: Address, environ: Mapping[str, str]) -> Channel:
+    """Make a channel; the first call connects it."""
+    variable = key_variable(address.host, settings.api_key_env)
+    remedy = f"set {variable} or api_key_env in [llm.{name}]"
+    connection = ServerConnection(
+        address,
+        None if variable is None else find_key(f"llm {name}", variable, environ, remedy),
+        timeout_s=settings.timeout_s,
+        concurrency=settings.concurrency,
+        ca_file=settings.ca_file,
+        plain_http=settings.plain_http,
+    )
+    try:
+        return Channel(connection, environ)
+    except ConfigError as error:
+        raise ConfigError(f"llm {name}: {error}; see [llm.{name}]") from error

@@ -1,0 +1,162 @@
+"""Make questions about a passage: positives from its first sentence, negatives from what it doesn't mention.
+
+The first sentence has to state what an illness is, its causes, symptoms, treatment, diagnosis or frequency.
+It answers the questions of this topic. Questions of another topic are negatives if no word of the passage
+hints at the topic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from llm_labeler.clients.wordnet.roles import has_odd_plural, within
+from llm_labeler.clients.wordnet.tagged_sentence import WITH_PHRASES, TaggedSentence, is_plural, word_set
+from llm_labeler.records import Polarity
+from pairkit.base.system.seeded import keyed_hash
+
+_FIRST = re.compile(r"[^.?!]{8,400}[.](?=\s|$)")
+_THING = re.compile(rf"({WITH_PHRASES})(?=[MBHOzdv]|RB|R[zdv])")
+_ABOUT = re.compile(rf"([ns])I({WITH_PHRASES})(?=[MBHOzdv])")
+_NO_NAME = word_set(
+    """
+    this that these those it they he she you we other others some many most all another such each
+    treatment treatments symptom symptoms cause causes people patients doctors researchers scientists type
+    types form forms
+    part parts number example examples condition disorder disease problem case cases risk
+    """
+)
+_OWNED = word_set("the your their its our his her my")
+# Things that have causes, symptoms and treatments.
+_ILLNESS = word_set(
+    """
+    condition disorder disease syndrome infection cancer tumor illness inflammation defect abnormality
+    deficiency injury narrowing deletion conditions disorders diseases infections cancers tumors illnesses
+    abnormalities
+    """
+)
+_SINGULAR = word_set("is was has affects occurs results")
+_MAX_WORDS = 8  # of a name
+
+
+class _Topic(NamedTuple):
+    """Questions of a topic, and prefixes of words that hint at it."""
+
+    questions: tuple[str, ...]
+    hints: tuple[str, ...]
+
+
+_TOPICS: dict[str, _Topic] = {
+    "what": _Topic(("What {is} {x}?",), ()),
+    "cause": _Topic(
+        ("What causes {x}?", "What {is} {x} caused by?"),
+        ("caus", "result", "due", "lead", "trigger", "becaus", "mutation", "inherit", "genetic", "produc"),
+    ),
+    "symptom": _Topic(
+        ("What are the symptoms of {x}?", "Which symptoms {does} {x} have?"),
+        ("symptom", "sign", "feel", "pain", "characteri", "experienc", "develop", "feature"),
+    ),
+    "treatment": _Topic(
+        ("How {is} {x} treated?", "What is the treatment for {x}?"),
+        ("treat", "therap", "medic", "drug", "surg", "cure", "remov", "manag", "reliev", "help"),
+    ),
+    "frequency": _Topic(
+        ("How common {is} {x}?",),
+        (
+            *[
+                "common",
+                "rare",
+                "frequen",
+                "percent",
+                "affect",
+                "preval",
+                "incidence",
+                "people",
+                "often",
+                "estimat",
+            ],
+        ),
+    ),
+    "diagnosis": _Topic(
+        ("How {is} {x} diagnosed?",),
+        ("diagnos", "test", "exam", "detect", "biops", "imag", "scan", "identif", "find"),
+    ),
+}
+_HEADS = {
+    **dict.fromkeys(("symptom", "symptoms", "signs"), "symptom"),
+    **dict.fromkeys(("cause", "causes"), "cause"),
+    **dict.fromkeys(("treatment", "treatments"), "treatment"),
+    **dict.fromkeys(("prevalence", "frequency", "incidence"), "frequency"),
+    "diagnosis": "diagnosis",
+}
+_OPEN = word_set(
+    "unknown unclear uncertain variable depend depends dependent"
+)  # the sentence answers nothing
+_VERBS = word_set("include includes are is")
+_VERB_PHRASES = {
+    "cause": ("is caused by ", "are caused by ", "results from ", "result from "),
+    "treatment": ("is treated ", "are treated ", "can be treated ", "may be treated "),
+    "diagnosis": ("is diagnosed ", "are diagnosed "),
+}
+
+
+def queries(passage: str, polarity: Polarity, size: int) -> list[str]:
+    """Up to `size` questions that a passage answers (positive), or only seems to answer (negative)."""
+    first = _FIRST.match(" ".join(passage.split()))
+    answered = next(_answered(TaggedSentence(first[0])), None) if first else None
+    if answered is None:
+        return []
+    thing, topic, plural = answered
+    forms = {"x": thing, "is": "are" if plural else "is", "does": "do" if plural else "does"}
+    if polarity == "positive":
+        return [question.format_map(forms) for question in _TOPICS[topic].questions][:size]
+    words = set(re.findall(r"[a-z]+", passage.lower()))
+    others = [
+        name
+        for name, other in _TOPICS.items()
+        if name not in (topic, "what") and not any(word.startswith(other.hints) for word in words)
+    ]
+    others.sort(key=lambda name: keyed_hash(0, passage, name))
+    return [_TOPICS[name].questions[0].format_map(forms) for name in others][:size]
+
+
+def _answered(sentence: TaggedSentence) -> Iterator[tuple[str, str, bool]]:
+    """The thing that a sentence is about, its topic, and whether the thing is plural."""
+    if sentence.is_negative or not sentence.codes.endswith(".") or _OPEN & {*sentence.low}:
+        return
+    match = _ABOUT.match(sentence.codes, 1 if sentence.low[:1] == ("the",) else 0)
+    has_verb = match and {*sentence.low[match.end() : match.end() + 2]} & _VERBS
+    if match and has_verb and sentence.low[match.start(1)] in _HEADS and _is_name(sentence, *match.span(2)):
+        topic = _HEADS[sentence.low[match.start(1)]]
+        yield sentence.slice(*match.span(2)), topic, is_plural(sentence, *match.span(2))
+    thing = _THING.match(sentence.codes)
+    if thing and _is_name(sentence, *thing.span(1)) and (topic := _topic(sentence, thing.end(1))):
+        end = thing.end(1)
+        is_single = _SINGULAR & {*sentence.low[end : end + 2]} or has_odd_plural(sentence)
+        plural = is_plural(sentence, 0, end) and not is_single
+        yield within(sentence, end), topic, plural
+
+
+def _topic(sentence: TaggedSentence, start: int) -> str:
+    """The topic of a sentence by the words after the thing; empty if there is none."""
+    low, codes = sentence.low[start:], sentence.codes[start:]
+    words = " ".join(word for word, code in zip(low, codes, strict=True) if code != "R") + " "
+    for topic, beginnings in _VERB_PHRASES.items():
+        if words.startswith(beginnings):
+            return topic
+    counts = {"in", "percent", "%"} & {*low[:8]} and "#" in codes[:8]
+    if words.startswith(("affects ", "affect ", "occurs ", "occur ")) and counts and "age" not in low[:8]:
+        return "frequency"
+    defined = re.match("BDR?[Jeng]*[ns]", codes)
+    if defined and low[1] in ("a", "an") and low[defined.end() - 1] in _ILLNESS:
+        return "what"
+    return ""
+
+
+def _is_name(sentence: TaggedSentence, start: int, end: int) -> bool:
+    low = sentence.low[start:end]
+    if len(low) > _MAX_WORDS or low[0] in _NO_NAME | _OWNED or sentence.codes[start] in "P#g":
+        return False
+    # A heading that precedes the sentence repeats the name.
+    return len({*low}) == len(low) and not low[0].endswith("ing")

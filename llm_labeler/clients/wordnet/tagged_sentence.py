@@ -1,0 +1,318 @@
+"""Tag the tokens of a sentence with one-letter codes, and apply edits to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from typing import NamedTuple
+
+from HanTa.HanoverTagger import HanoverTagger
+
+from llm_labeler.clients.wordnet.wordnet_lexicon import lemmas, with_article_for
+from llm_labeler.records import ChangeKind
+
+# Codes with the tags of the corpus. Further codes: `,` and `.` for punctuation, `x` for non-words.
+_TAGS = {
+    "D": "AT0 DPS DT0",  # determiner, possessive, quantifier before a noun: the, its, many
+    "P": "PNP PNI PNX",  # pronoun: it, they, someone; also DT0 with no noun after it
+    "E": "EX0",  # there, that something is
+    "I": "PRP PRF",  # preposition: of, during
+    "C": "CJC",  # coordination: and, or, but
+    "S": "CJS CJT",  # subordination: if, because
+    "W": "PNQ AVQ DTQ",  # relative or question word: who, which
+    "T": "TO0",  # to, before a verb
+    "M": "VM0",  # modal: may, cannot
+    "B": "VBB VBZ VBD",  # to be; finite
+    "b": "VBI VBN VBG",  # to be; not finite
+    "H": "VHB VHZ VHD VHI VHN VHG",  # to have
+    "O": "VDB VDZ VDD",  # to do; finite
+    "N": "XX0",  # not
+    "R": "AV0 AVP",  # adverb: often
+    "J": "AJ0 AJC AJS ORD",  # adjective: severe
+    "#": "CRD",  # number: 12, three
+    "n": "NN0 NN1 NP0",  # noun: cell; also the default
+    "s": "NN2",  # plural noun: cells
+    "v": "VVB VVI VDI",  # verb, base form: cause
+    "z": "VVZ",  # third person: causes
+    "d": "VVD",  # past: began
+    "e": "VVN VDN",  # participle: begun
+    "g": "VVG VDG",  # participle in -ing
+}
+_CODES = {tag: code for code, tags in _TAGS.items() for tag in tags.split()}
+_NUMBER = re.compile(r"[.,/%]*\d[\d.,/%-]*|[a-z]*\d[\w-]*")
+_FOREIGN = re.compile(r".*(?:@|://|www\.|\w/\w).*")
+_WHOLE = {"won't": "will", "can't": "can", "cannot": "can", "shan't": "shall"}
+_COLLECTIVE = frozenset(("people", "police", "data"))
+_MAX_LETTERS = 60  # of a word, as the tagger takes quadratic time
+
+
+def codes(words: tuple[str, ...]) -> str:
+    """One code per token."""
+    letters: list[str] = []
+    tags = _tags(words)
+    for word, tag in zip(words, tags, strict=True):
+        letters.append(_code(word, tag, letters[-1] if letters else "^"))
+    for index, tag in enumerate(tags):
+        if tag == "DT0" and "".join(letters[index + 1 : index + 2]) not in tuple("JnsDgeR#"):
+            letters[index] = "P"
+    return "".join(letters)
+
+
+def is_name(words: tuple[str, ...], index: int) -> bool:
+    """Whether a token is a proper name."""
+    return _tags(words)[index] == "NP0"
+
+
+@lru_cache(maxsize=64)
+def _tags(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_tagger().tag_sent([_base(word) for word in words], taglevel=0))
+
+
+def _base(word: str) -> str:
+    """The part of a word that the tagger knows: `do` of `don't`, `body` of `body's`."""
+    plain = word[:_MAX_LETTERS].replace("’", "'")
+    if plain.lower() in _WHOLE:
+        return _WHOLE[plain.lower()]
+    return plain.removesuffix("n't").partition("'")[0] or plain
+
+
+def _code(word: str, tag: str, before: str) -> str:
+    low = word.lower()
+    if not any(map(str.isalnum, word)) and word not in "%&":
+        return "." if word in ".!?" else ","
+    if _NUMBER.fullmatch(low):
+        return "#"
+    if _FOREIGN.fullmatch(low):
+        return "x"
+    code = _CODES.get(tag, "n")
+    # Correct the tagger by the form of the word.
+    if code == "s" and not low.endswith("s") and lemmas(low, "n")[:1] == (low,):
+        return "n"
+    if code == "J" and low.endswith("ing") and before in "BbR" and lemmas(low, "v"):
+        return "g"
+    return "s" if low in _COLLECTIVE else code
+
+
+@cache
+def _tagger() -> HanoverTagger:
+    return HanoverTagger("morphmodel_en.pgz")
+
+
+_TOKEN = re.compile(r"(?:https?://|www\.)\S+|(?:[A-Za-z]\.){2,}|[^\W_]+(?:[-'’./_@][^\W_]+)*|\S")
+_ARTICLE = re.compile(r"\b([Aa]n?)(\s+)$")
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text as a set."""
+    return frozenset(text.split())
+
+
+_NEGATORS = word_set(
+    """
+    not no never cannot neither nor none nothing nobody without hardly barely rarely seldom few little
+    unable unless until lack lacks nowhere dont doesnt didnt isnt arent cant wont
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replaces the tokens from `start` to before `end` by `text`."""
+
+    start: int
+    end: int
+    text: str
+
+    def overlaps(self, other: Edit) -> bool:
+        """Whether both replace a common token."""
+        return self.start < other.end and other.start < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Edits that make one candidate, and the confidence in it."""
+
+    confidence: float  # in [0, 1]
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True)
+class TaggedSentence:
+    """A sentence with its tokens and their codes."""
+
+    text: str
+
+    @cached_property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """Start and end of each token."""
+        return tuple(match.span() for match in _TOKEN.finditer(self.text))
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The tokens as written."""
+        return tuple(self.text[start:end] for start, end in self.spans)
+
+    @cached_property
+    def low(self) -> tuple[str, ...]:
+        """The tokens in lower case, with straight apostrophes."""
+        return tuple(word.lower().replace("’", "'") for word in self.words)
+
+    @cached_property
+    def codes(self) -> str:
+        """One code per token, see `_TAGS`."""
+        return codes(self.words)
+
+    @property
+    def is_question(self) -> bool:
+        """Whether it is a question, also as a heading."""
+        return "?" in self.words or self.codes[:1] in ("W", "M", "O") or self.low[:1] in (("is",), ("are",))
+
+    @property
+    def is_negative(self) -> bool:
+        """Whether it says no anywhere."""
+        return any(word in _NEGATORS or word.endswith("n't") for word in self.low)
+
+    def slice(self, start: int, end: int) -> str:
+        """The text of tokens `start` to before `end`."""
+        return self.text[self.spans[start][0] : self.spans[end - 1][1]] if start < end else ""
+
+    def opening(self, end: int) -> str:
+        """The text before token `end`, in lower case unless it begins with a name."""
+        text = self.slice(0, end)
+        keeps = is_name(self.words, 0) or (self.low[0] != "a" and not text[1:2].islower())
+        return text if keeps else text[:1].lower() + text[1:]
+
+    def apply(self, edits: Iterable[Edit]) -> str:
+        """Apply edits, and adapt capitals and articles."""
+        text = self.text
+        for edit in sorted(edits, key=lambda each: -each.start):
+            start = self.spans[edit.start][0] if edit.start < len(self.spans) else len(text)
+            end = self.spans[edit.end - 1][1] if edit.end > edit.start else start
+            before, after, new = text[:start], text[end:], edit.text
+            if edit.start < edit.end and self.words[edit.start][:1].isupper() and self.low[edit.start] != "i":
+                new = capital(new)
+            if not new:  # a word is dropped with one of the spaces around it
+                before, after = before.rstrip(), after if after[:1] in ".,;:?!)" else " " + after.lstrip()
+            elif edit.end == edit.start:
+                new += " "
+            text = _fit_article(before, new) + new + after
+        text = text.strip()
+        return capital(text) if self.text[:1].isupper() else text
+
+
+def capital(text: str) -> str:
+    """Capitalise the first letter."""
+    return text[:1].upper() + text[1:]
+
+
+def _fit_article(before: str, new: str) -> str:
+    article = _ARTICLE.search(before)
+    word = re.match(r"[\w-]+", new)
+    if not article or not word:
+        return before
+    fit = with_article_for(word[0])
+    return before[: article.start()] + (fit.capitalize() if article[1][0] == "A" else fit) + article[2]
+
+
+NOUN_PHRASE = r"D{0,2}(?:R?[Je]|[#gn])*[ns]"
+WITH_PHRASES = rf"{NOUN_PHRASE}(?:C{NOUN_PHRASE})?(?:I{NOUN_PHRASE}(?:C{NOUN_PHRASE})?)*"
+_FINITE = "MBHOzd"
+_SUBORDINATORS = word_set("if because although though unless while when whenever whereas since until")
+_PLURAL_SUBJECTS = word_set("we you they i these those who people")
+_GROUP = re.compile(r"[MBHOzdv](?:[RN]*[vbHeg])*")
+
+
+def main_verb(sentence: TaggedSentence) -> int | None:
+    """Index of the finite verb of the main clause; None if unknown."""
+    codes, start, open_clauses = sentence.codes, main_start(sentence), 0
+    if start is None:
+        return None
+    index = start
+    while index < len(codes):
+        code = codes[index]
+        if code in "WS" and index > start:
+            if code == "S" and open_clauses == 0 and sentence.low[index] != "that":
+                return None
+            open_clauses += 1
+        elif code in ".x" or sentence.words[index] in ":;-":
+            return None
+        elif code in "vb" and index == start:
+            return index  # an imperative
+        elif _is_finite(sentence, index, start, open_clauses):
+            if not open_clauses:
+                return index
+            open_clauses -= 1
+            group = _GROUP.match(codes, index)  # skip all of "may not have been seen"
+            index = group.end() - 1 if group else index
+        index += 1
+    return None
+
+
+def main_start(sentence: TaggedSentence) -> int | None:
+    """Start of the main clause, after an introductory clause, adverb or phrase with a comma."""
+    codes, low = sentence.codes, sentence.low
+    if not codes:
+        return None
+    if low[0] in _SUBORDINATORS or codes[0] == "S":
+        commas = (index for index in range(1, len(low) - 1) if low[index] == ",")
+        starts = (
+            comma + 1
+            for comma in commas
+            if codes[comma + 1] in "DPnsJEv#R" and re.search("[MBHOzdv]", codes[:comma])
+        )
+        return next(starts, None)
+    if codes[0] in "RICT":
+        comma = low.index(",") if "," in low else None
+        if comma is not None and comma < 14 and not re.search("[MBHOz]", codes[:comma]):
+            return comma + 1
+        return 0 if codes[0] in "RC" else None
+    return 0
+
+
+def is_plural(sentence: TaggedSentence, start: int, end: int) -> bool:
+    """Whether a noun phrase is plural, by its last noun before a preposition."""
+    codes = sentence.codes[start:end].split("I", 1)[0]
+    return "C" in codes or codes.endswith("s")
+
+
+def has_later_verb(rest: str) -> bool:
+    """Whether a finite verb follows in the same clause."""
+    return bool(re.match(r"[^CSW,.PE]*[MBHOz]", rest))
+
+
+def _is_finite(sentence: TaggedSentence, index: int, start: int, open_clauses: int) -> bool:
+    codes, code = sentence.codes, sentence.codes[index]
+    before = codes[start:index].rstrip("RN")[-1:]
+    is_noun = not open_clauses and has_later_verb(codes[index + 1 :])
+    if code in "HO" and before in ("M", "T"):
+        return False
+    if code == "d":
+        # Not in a reduced relative clause: "the protein produced by this gene is …".
+        is_passive = sentence.low[index + 1 : index + 2] == ("by",)
+        return before in ("n", "s", "P", "W") and not is_noun and not is_passive
+    if code == "v":
+        if is_noun or (before == "P" and codes[:index].rstrip("RN")[-2:-1] in ("v", "z", "d", "g")):
+            return False  # "help you relax"
+        return before in ("s", "W") or (before == "P" and _is_plural_subject(sentence, index))
+    return code in _FINITE
+
+
+def _is_plural_subject(sentence: TaggedSentence, verb: int) -> bool:
+    """Whether the pronoun before a verb is plural."""
+    while verb > 0 and sentence.codes[verb - 1] in "RN":
+        verb -= 1
+    return verb > 0 and sentence.low[verb - 1] in _PLURAL_SUBJECTS
+
+
+class MeaningChange(NamedTuple):
+    """A change of the meaning, for hard negatives."""
+
+    kind: ChangeKind
+    change: Change
+
+
+def meaning_change(kind: ChangeKind, confidence: float, *edits: Edit) -> MeaningChange:
+    """Make a `MeaningChange` from edits."""
+    return MeaningChange(kind, Change(confidence, edits))

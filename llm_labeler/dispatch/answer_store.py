@@ -1,0 +1,393 @@
+"""The SQLite store of a run: answers, failures, batches and spending, written after each call."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from llm_labeler.dispatch.budget import MAX_AMOUNT, Spending, charge, picodollars
+from llm_labeler.records import Ask, AskKey, Failure, LlmReply, StoredAnswer, Task, TokenUsage
+from pairkit.base.system.database import Schema, database_errors, open_database, transaction
+
+_APPLICATION = 0x4C41_4231  # "LAB1": identifies the file type
+
+# Also the order in which answers are read, so that it doesn't depend on the time of their arrival.
+KEY = "text_id, task, llm, prompt_hash, parameters"
+_KEY_COLUMNS = ", ".join(f"{column} TEXT NOT NULL" for column in KEY.split(", "))
+
+# Untrusted texts are stored as BLOB, since TEXT can't have lone surrogates.
+_TABLES = f"""
+CREATE TABLE answers (
+  {_KEY_COLUMNS}, raw BLOB NOT NULL, finish BLOB NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER,
+  model BLOB NOT NULL, cost REAL, estimated INTEGER NOT NULL, PRIMARY KEY ({KEY})
+);
+CREATE TABLE failures (
+  {_KEY_COLUMNS}, reason TEXT NOT NULL, detail BLOB NOT NULL, attempts INTEGER NOT NULL,
+  final INTEGER NOT NULL, PRIMARY KEY ({KEY})
+);
+-- upper bounds of unfinished calls; after a kill, they may have been billed
+CREATE TABLE in_flight (
+  attempt INTEGER PRIMARY KEY, {_KEY_COLUMNS}, prompt_tokens INTEGER NOT NULL,
+  completion_tokens INTEGER NOT NULL, picodollars INTEGER
+);
+CREATE TABLE spending (
+  llm TEXT PRIMARY KEY, requests INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
+  completion_tokens INTEGER NOT NULL, picodollars INTEGER NOT NULL, unpriced INTEGER NOT NULL,
+  estimated INTEGER NOT NULL
+) WITHOUT ROWID;
+-- submitted batches; prompt_tokens … picodollars are upper bounds; `files` is unused
+CREATE TABLE batches (
+  batch_id TEXT PRIMARY KEY, llm TEXT NOT NULL, state TEXT NOT NULL, files TEXT NOT NULL, keys TEXT NOT NULL,
+  requests INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
+  picodollars INTEGER
+);
+"""
+
+# fields of requests that a server doesn't know; earlier stores of this version lack the table
+_REFUSED = "CREATE TABLE IF NOT EXISTS refused (llm, parameters, field, UNIQUE (llm, parameters, field))"
+
+SCHEMA = Schema("label store", _APPLICATION, 1, _TABLES)
+Row = tuple[Any, ...]
+
+ANSWER = f"{KEY}, raw, finish, prompt_tokens, completion_tokens, model, cost, estimated"
+FAILURE = f"{KEY}, reason, detail, attempts, final"
+SAME_KEY = " AND ".join(f"{column} = ?" for column in KEY.split(", "))
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
+def _key_row(key: AskKey) -> Row:
+    return (key.text_id, key.task, key.llm, key.prompt_hash, key.parameters)
+
+
+def _row_key(row: Row) -> AskKey:
+    text_id, task, llm, prompt_hash, parameters = row[:5]
+    return AskKey(text_id, llm, task, prompt_hash, parameters)
+
+
+def _answer_row(answer: StoredAnswer) -> Row:
+    reply, usage = answer.reply, answer.reply.usage
+    tokens = (None, None) if usage is None else (usage.prompt_tokens, usage.completion_tokens)
+    return (
+        *_key_row(answer.key),
+        *(_encode(reply.raw), _encode(reply.finish), *tokens, _encode(reply.model)),
+        *(answer.cost, int(answer.estimated)),
+    )
+
+
+def _row_answer(row: Row) -> StoredAnswer:
+    raw, finish, prompt_tokens, completion_tokens, model, cost, estimated = row[5:]
+    usage = None if prompt_tokens is None else TokenUsage(prompt_tokens, completion_tokens)
+    reply = LlmReply(_decode(raw), _decode(finish), usage, _decode(model))
+    return StoredAnswer(_row_key(row), reply, cost, bool(estimated))
+
+
+def _failure_row(failure: Failure) -> Row:
+    detail, final = _encode(failure.detail), int(failure.final)
+    return (*_key_row(failure.key), failure.reason, detail, failure.attempts, final)
+
+
+def _row_failure(row: Row) -> Failure:
+    reason, detail, attempts, final = row[5:]
+    return Failure(_row_key(row), reason, _decode(detail), attempts, bool(final))
+
+
+_COLUMNS = "batch_id, llm, state, keys, requests, prompt_tokens, completion_tokens, picodollars"
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedBatch:
+    """A submitted batch of questions; it is charged at its upper bound until it is collected."""
+
+    llm: str
+    batch_id: str  # given by the server
+    state: str  # reported by the server
+    keys: Mapping[str, AskKey]  # by custom id, as results come in any order
+    bound: TokenUsage  # upper bound of all questions together
+    cost: float | None  # upper bound in US dollars; None: unknown price
+
+    @property
+    def bound_spending(self) -> Spending:
+        """The charge until it is collected."""
+        single, size = charge(self.bound, self.cost), len(self.keys)
+        return replace(single, requests=size, unpriced=size * single.unpriced, estimated=size)
+
+
+def _batch(row: tuple[Any, ...]) -> SubmittedBatch:
+    batch_id, name, state, keys, _, prompt_tokens, completion_tokens, money = row
+    return SubmittedBatch(
+        *(name, batch_id, state),
+        {custom_id: _row_key(tuple(key)) for custom_id, key in json.loads(keys).items()},
+        TokenUsage(prompt_tokens, completion_tokens),
+        None if money is None else money / 1e12,
+    )
+
+
+_SAVE_BATCH = f"INSERT OR REPLACE INTO batches ({_COLUMNS}, files) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{{}}')"  # noqa: S608
+_BATCHES = f"SELECT {_COLUMNS} FROM batches WHERE ?1 IS NULL OR llm = ?1 ORDER BY batch_id"  # noqa: S608
+_DELETE_BATCH = "DELETE FROM batches WHERE batch_id = ?"
+
+_ADDED = ("requests", "prompt_tokens", "completion_tokens", "picodollars", "unpriced", "estimated")
+_ADD = (
+    "INSERT INTO spending VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "  # noqa: S608 - constants
+    + ", ".join(f"{column} = min({column} + excluded.{column}, {MAX_AMOUNT})" for column in _ADDED)
+)
+_SPENT = f"SELECT llm, {', '.join(_ADDED)} FROM spending"  # noqa: S608 - constants
+# Unfinished calls and batches at their upper bounds.
+_BOUNDS = "prompt_tokens, completion_tokens, coalesce(picodollars, 0)"
+_IN_FLIGHT = f"SELECT llm, 1, {_BOUNDS}, picodollars IS NULL, 1 FROM in_flight"  # noqa: S608 - constants
+_IN_BATCHES = (
+    f"SELECT llm, requests, {_BOUNDS}, iif(picodollars IS NULL, requests, 0), requests "  # noqa: S608
+    "FROM batches"
+)
+
+
+def _add_spending(connection: sqlite3.Connection, llm: str, spent: Spending) -> None:
+    connection.execute(_ADD, (llm, *(min(number, MAX_AMOUNT) for number in astuple(spent))))
+
+
+def _spending_by_llm(connection: sqlite3.Connection, *queries: str) -> dict[str, Spending]:
+    sums: dict[str, Spending] = {}
+    for query in queries:
+        for llm, *numbers in connection.execute(query):
+            sums[llm] = sums.get(llm, Spending()) + Spending(*numbers)
+    return dict(sorted(sums.items()))
+
+
+T = TypeVar("T")
+
+CHUNK = 256  # questions per query
+_TEXTS = 16  # texts per query of answers
+
+_ASKED = ", ".join(f"json_extract(value, '$[{i}]') AS {name}" for i, name in enumerate(KEY.split(", ")))
+# CROSS JOIN makes SQLite look up each question instead of scanning all answers.
+_ANSWERED = (
+    f"WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?1)) "  # noqa: S608 - constants
+    f"SELECT position FROM asked CROSS JOIN answers USING ({KEY}) "
+    f"UNION SELECT position FROM asked CROSS JOIN failures USING ({KEY}) WHERE final AND ?2"
+)
+_USAGES = (
+    f"WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?)) "  # noqa: S608 - constants
+    f"SELECT position, prompt_tokens, completion_tokens FROM asked CROSS JOIN answers USING ({KEY}) "
+    "WHERE prompt_tokens IS NOT NULL AND NOT estimated"
+)
+
+
+def chunks(items: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
+    """Split items into lists of at most `size`."""
+    source = iter(items)
+    while chunk := list(islice(source, size)):
+        yield chunk
+
+
+_OF_TEXTS = (
+    f"SELECT {ANSWER} FROM answers WHERE text_id IN (SELECT value FROM json_each(?)) "  # noqa: S608
+    f"AND task IN (SELECT value FROM json_each(?)) ORDER BY {KEY}"
+)
+_SAVE_ANSWER = f"INSERT OR REPLACE INTO answers ({ANSWER}) VALUES ({', '.join('?' * 12)})"  # noqa: S608 - constants
+_SAVE_FAILURE = f"INSERT OR REPLACE INTO failures ({FAILURE}) VALUES ({', '.join('?' * 9)})"  # noqa: S608
+_DELETE_FAILURE = f"DELETE FROM failures WHERE {SAME_KEY}"  # noqa: S608 - constants
+_HAS_ANSWER = "SELECT 1 FROM answers WHERE llm = ? AND parameters = ? LIMIT 1"
+_REFUSED_FIELDS = "SELECT field FROM refused WHERE llm = ? AND parameters = ?"
+_BEGIN = (
+    f"INSERT INTO in_flight ({KEY}, prompt_tokens, completion_tokens, picodollars) "  # noqa: S608
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+class AnswerStore:
+    """The store of a run, for one thread at a time."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path, *, create: bool = False) -> AnswerStore:
+        """Open the store at `path`."""
+        absent = "no such label store; run `label generate` first, or give its --work"
+        return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the file and close it."""
+        with database_errors(self.path):
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Calls.
+
+    def missing(self, asks: Iterable[Ask], *, retry_final: bool = False) -> Iterator[Ask]:
+        """The unanswered questions in order, with few of them in memory."""
+        for chunk in chunks(asks):
+            yield from self.unanswered(chunk, retry_final=retry_final)
+
+    def unanswered(self, asks: Sequence[Ask], *, retry_final: bool = False) -> list[Ask]:
+        """Like `missing` for a few questions, in one query and without repeats."""
+        by_key: dict[AskKey, Ask] = {}
+        for ask in asks:
+            by_key.setdefault(ask.key, ask)
+        distinct = list(by_key.values())
+        keys = json.dumps([_key_row(ask.key) for ask in distinct])
+        with database_errors(self.path):
+            answered = {index for (index,) in self._connection.execute(_ANSWERED, (keys, not retry_final))}
+        return [ask for index, ask in enumerate(distinct) if index not in answered]
+
+    def usages(self, asks: Sequence[Ask]) -> list[tuple[Ask, TokenUsage]]:
+        """The answered questions, with the token usage that the server reported."""
+        keys = json.dumps([_key_row(ask.key) for ask in asks])
+        with database_errors(self.path):
+            rows = self._connection.execute(_USAGES, (keys,)).fetchall()
+        return [(asks[index], TokenUsage(*tokens)) for index, *tokens in rows]
+
+    def begin(self, key: AskKey, bound: TokenUsage, cost: float | None) -> int:
+        """Record, before it is made, that a call begins; return the id of the attempt."""
+        money = None if cost is None else picodollars(cost)
+        row = (*_key_row(key), bound.prompt_tokens, bound.completion_tokens, money)
+        with database_errors(self.path):
+            return int(self._connection.execute(_BEGIN, row).lastrowid or 0)
+
+    def save_answer(self, answer: StoredAnswer, attempt: int | None = None) -> None:
+        """Save and charge an answer in one transaction; an earlier failure is deleted."""
+        with self._writing() as connection:
+            _save_answer(connection, answer)
+            _end(connection, attempt)
+
+    def end(self, attempt: int, llm: str, usage: TokenUsage | None, cost: float | None) -> None:
+        """Close an attempt without an answer."""
+        with self._writing() as connection:
+            _add_spending(connection, llm, charge(usage, cost, estimated=True))
+            _end(connection, attempt)
+
+    def save_failure(self, failure: Failure) -> None:
+        """Record a question without an answer, replacing an earlier failure."""
+        with database_errors(self.path):
+            self._connection.execute(_SAVE_FAILURE, _failure_row(failure))
+
+    def recover(self) -> int:
+        """Charge the calls that an earlier process left unfinished at their bound; return their number."""
+        with self._writing() as connection:
+            for llm, spent in _spending_by_llm(connection, _IN_FLIGHT).items():
+                _add_spending(connection, llm, spent)
+            return connection.execute("DELETE FROM in_flight").rowcount
+
+    # Results.
+
+    def answers(self, tasks: Collection[Task], text_ids: Iterable[str]) -> Iterator[StoredAnswer]:
+        """Answers in order of text, task, LLM, prompt and parameters."""
+        task_list = json.dumps(sorted(tasks))
+        with database_errors(self.path):
+            for chunk in chunks(sorted(set(text_ids)), _TEXTS):
+                rows = self._connection.execute(_OF_TEXTS, (json.dumps(chunk), task_list)).fetchall()
+                yield from map(_row_answer, rows)
+
+    def answer(self, key: AskKey) -> StoredAnswer | None:
+        """The answer to one question."""
+        row = self._one(f"SELECT {ANSWER} FROM answers WHERE {SAME_KEY}", *_key_row(key))  # noqa: S608
+        return None if row is None else _row_answer(row)
+
+    def has_answer(self, llm: str, parameters: str) -> bool:
+        """Whether an LLM ever answered under these parameters."""
+        return self._one(_HAS_ANSWER, llm, parameters) is not None
+
+    def refused(self, llm: str, parameters: str, more: Iterable[str] = ()) -> set[str]:
+        """Fields that the server of an LLM doesn't know, after adding `more`."""
+        with self._writing() as connection:
+            connection.execute(_REFUSED)
+            rows = [(llm, parameters, field) for field in more]
+            connection.executemany("INSERT OR IGNORE INTO refused VALUES (?, ?, ?)", rows)
+            found = connection.execute(_REFUSED_FIELDS, (llm, parameters)).fetchall()
+        return {field for (field,) in found}
+
+    def failures(self) -> Iterator[Failure]:
+        """Questions that failed, in the order of `answers`."""
+        with database_errors(self.path):
+            sql = f"SELECT {FAILURE} FROM failures ORDER BY {KEY}"  # noqa: S608 - constants
+            yield from map(_row_failure, self._connection.execute(sql))
+
+    def spent(self) -> Spending:
+        """The spending of all calls; unfinished calls and batches count at their upper bound."""
+        return sum(self.spent_by_llm().values(), Spending())
+
+    def spent_by_llm(self) -> dict[str, Spending]:
+        """`spent` by LLM, sorted by name."""
+        with database_errors(self.path):
+            return _spending_by_llm(self._connection, _SPENT, _IN_FLIGHT, _IN_BATCHES)
+
+    # Batches.
+
+    def save_batch(self, batch: SubmittedBatch, *, replaces: str | None = None) -> None:
+        """Save a new batch, or update one."""
+        with self._writing() as connection:
+            if replaces is not None:
+                connection.execute(_DELETE_BATCH, (replaces,))
+            money = None if batch.cost is None else picodollars(batch.cost)
+            keys = json.dumps({name: _key_row(key) for name, key in batch.keys.items()})
+            bound = (batch.bound.prompt_tokens, batch.bound.completion_tokens)
+            row = (batch.batch_id, batch.llm, batch.state, keys, len(batch.keys), *bound, money)
+            connection.execute(_SAVE_BATCH, row)
+
+    def batches(self, llm: str | None = None) -> list[SubmittedBatch]:
+        """Pending batches of one LLM or of all, sorted by id."""
+        with database_errors(self.path):
+            return [_batch(row) for row in self._connection.execute(_BATCHES, (llm,))]
+
+    def collect_batch(
+        self, batch: SubmittedBatch, answers: Iterable[StoredAnswer], failures: Iterable[Failure]
+    ) -> None:
+        """Save and charge all results of a batch, and delete the batch, in one transaction."""
+        with self._writing() as connection:
+            for answer in answers:
+                _save_answer(connection, answer)
+            for failure in failures:
+                connection.execute(_SAVE_FAILURE, _failure_row(failure))
+                _add_spending(connection, batch.llm, charge(None, None))
+            connection.execute(_DELETE_BATCH, (batch.batch_id,))
+
+    def abandon_batch(self, batch: SubmittedBatch) -> None:
+        """Delete a pending batch, and charge it at its bound."""
+        with self._writing() as connection:
+            _add_spending(connection, batch.llm, batch.bound_spending)
+            connection.execute(_DELETE_BATCH, (batch.batch_id,))
+
+    def delete_batch(self, batch_id: str) -> None:
+        """Delete a batch without results and cost."""
+        with self._writing() as connection:
+            connection.execute(_DELETE_BATCH, (batch_id,))
+
+    def _one(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
+        with database_errors(self.path):
+            row: tuple[Any, ...] | None = self._connection.execute(sql, values).fetchone()
+            return row
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with database_errors(self.path), transaction(self._connection) as connection:
+            yield connection
+
+
+def _save_answer(connection: sqlite3.Connection, answer: StoredAnswer) -> None:
+    connection.execute(_SAVE_ANSWER, _answer_row(answer))
+    connection.execute(_DELETE_FAILURE, _key_row(answer.key))
+    spent = charge(answer.reply.usage, answer.cost, estimated=answer.estimated)
+    _add_spending(connection, answer.key.llm, spent)
+
+
+def _end(connection: sqlite3.Connection, attempt: int | None) -> None:
+    connection.execute("DELETE FROM in_flight WHERE attempt = ?", (attempt,))

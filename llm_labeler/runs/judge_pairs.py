@@ -1,0 +1,362 @@
+"""`label judge`: let LLMs judge existing pairs, and list the labels that they contradict."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from llm_labeler.clients.function import LlmFunction
+from llm_labeler.clients.llms import build
+from llm_labeler.dataset.label_splits import VOTES
+from llm_labeler.dispatch.answer_store import AnswerStore
+from llm_labeler.dispatch.budget import check_prices
+from llm_labeler.judging.ensemble import votes_by_judge
+from llm_labeler.judging.existing_pairs import GIVEN, PAIR, ExistingPairs, read_existing_pairs
+from llm_labeler.judging.judges import CLASSES, Judges, fit_judges
+from llm_labeler.judging.questions import PAIRS
+from llm_labeler.records import JudgeVote
+from llm_labeler.runs.assemble import RunResult
+from llm_labeler.runs.label import AskOptions, ask_judges, refuse_unanswered, remote_llms
+from llm_labeler.runs.label_folder import IN_USE, STORE_FILE, RunRecord, check_out, format_counts
+from llm_labeler.runs.prompts import Template
+from llm_labeler.runs.questions_and_votes import TextCandidates, add_votes, judge_questions
+from llm_labeler.settings import RULES, LabelSettings
+from pairkit.base.cli.progress import Display, Listener
+from pairkit.base.cli.result_table import ResultTable
+from pairkit.base.cli.terminal import say
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.openai_api.channel import run_anywhere
+from pairkit.base.printable import inert
+from pairkit.base.system.files import write_bytes
+from pairkit.base.system.folders import check_apart, held_folder, work_beside
+from pairkit.dataset.labels import LabelRules
+from pairkit.dataset.making.dataset_card import dataset_card, table
+from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.reading.in_memory import Source
+from pairkit.dataset.records import card_files, write_dataset
+
+WORDS = ("same", "related", "different")
+
+_ABOUT = """
+Pairs of texts from another dataset, judged by large language models that saw neither the original label nor
+the answers of the other models. `label` is their decision: a *silver* label that no person checked. Built
+with `label judge`.
+"""
+_SCHEMA = """
+| column | type | meaning |
+|---|---|---|
+| text1, text2 | string | the pair |
+| label | int64 | 1 if the judges decided on `same`, else 0 |
+| judged | string | `same`, `related` or `different` |
+| confidence | float32 | probability of `judged`, from the judges' votes and estimated accuracies |
+| probability | float32 | probability of `same`; `aoe` widens its intervals accordingly |
+| given_label | number | the label of the source |
+| votes | list of (judge, vote) | the vote of each judge |
+
+All other columns come from the source; `source_` is added to a name that is taken.
+"""
+_LIMITS = """
+* **The labels were made by machines.** Models of one family make the same errors. Check a sample by hand
+  before you rely on the labels.
+* Pairs on which the judges disagree too much are left out, so the rest is easier than the source.
+* If a label contradicts the source, either may be wrong.
+"""
+
+
+def judged_card(
+    statistics: Mapping[str, Any], run: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]
+) -> str:
+    """The README of the dataset."""
+    splits = statistics["splits"]
+    rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in ("pairs", *WORDS)]
+    contradicted = statistics["contradictions"]
+    same, other = contradicted["given_same"], contradicted["given_other"]
+    counts = (
+        f"{table(['', *splits], rows)}\n\nThe judges contradict the source in {same + other:,} pairs:"
+        f" {same:,} that it labels as the same, and {other:,} that it does not."
+    )
+    return dataset_card(
+        "Pairs judged by LLMs",
+        configs=files,
+        rows=sum(split["pairs"] for split in splits.values()),
+        sections=[
+            ("", _ABOUT),
+            ("Counts", counts),
+            ("Columns", _SCHEMA),
+            ("Judges", _judges(statistics, run)),
+            ("Limitations", _LIMITS),
+            ("Licence", "The texts keep the licence of their source."),
+        ],
+        tags=("llm-labelled",),
+    )
+
+
+def _judges(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+    by_name = statistics["judges"]["by_name"]
+    rows = [
+        (
+            f"`{name}`",
+            f"`{run['llms'][name]['model']}`",
+            round(judge["accuracy"], 2) if len(by_name) > 1 else "-",
+        )
+        for name, judge in by_name.items()
+    ]
+    return table(("name", "model", "estimated accuracy"), rows)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class JudgedPairs(RunResult):
+    """A dataset with silver labels.
+
+    Attributes:
+        out: Folder of the dataset.
+        work: Folder of the answers; its `judged.parquet` has all pairs, including undecided ones.
+        contradictions: CSV file of the pairs whose label the judges contradict, by falling confidence.
+        statistics: Content of the dataset's statistics.json.
+        judges: The judges' estimated accuracies.
+        asked: Calls, spending and failures of this session.
+        spent_in_all: Calls, tokens and cost of all sessions in `work`.
+        seconds: Duration of this session.
+    """
+
+    contradictions: Path
+
+    @property
+    def contradicted(self) -> int:
+        """Number of labels that the judges contradict."""
+        return sum(self.statistics["contradictions"].values())
+
+    def table(self) -> ResultTable:
+        """Counts by split."""
+        names = ("pairs", *WORDS)
+        table = ResultTable("split", *names, title=str(self.out), caption=self._caption())
+        for split, counts in self.statistics["splits"].items():
+            table.add_row(split, *(counts.get(name, 0) for name in names))
+        return table
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """The command to read the contradictions, if there are any."""
+        read = ("read the contradicted labels", ["less", str(self.contradictions)])
+        return [read] if self.contradicted else []
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result for JSON."""
+        return {
+            "out": str(self.out),
+            "splits": self.statistics["splits"],
+            "contradictions": self.statistics["contradictions"],
+            "contradictions_file": str(self.contradictions),
+            "dropped": self.statistics["dropped"],
+            "judges": self.statistics["judges"],
+            **self._calls(),
+        }
+
+    def __repr__(self) -> str:
+        pairs = sum(split["pairs"] for split in self.statistics["splits"].values())
+        return f"JudgedPairs({str(self.out)!r}: {pairs:,} pairs; {self._caption()})"
+
+    def _caption(self) -> str:
+        left_out = sum(self.statistics["dropped"].values())
+        contradicted = f"{self.contradicted:,} labels contradicted, {left_out:,} pairs left out"
+        return f"{contradicted}; {self._cost()}; {self.seconds:.1f} s"
+
+
+Votes = dict[str, list[JudgeVote]]  # by pair
+ALL_FILE, CONTRADICTIONS_FILE = "judged.parquet", "contradictions.csv"
+
+
+def judge_pairs(
+    source: Source,
+    out: Path,
+    work: Path | None,
+    settings: LabelSettings,
+    functions: Mapping[str, LlmFunction],
+    *,
+    columns: Mapping[str, str] | None,
+    rules: LabelRules,
+    options: AskOptions,
+    fresh: bool,
+    progress: bool | Listener,
+) -> JudgedPairs:
+    """See `llm_labeler.judge`."""
+    start = time.monotonic()
+    work = work or work_beside(out)
+    check_apart(out, work)
+    note = partial(say, quiet=progress is not True)
+    if rules_only := [name for name in settings.proposers if settings.llm[name].kind == RULES]:
+        raise ConfigError(f"{rules_only[0]} is a set of rules, which can't judge; name LLMs in --llm")
+    if not settings.proposers:
+        raise ConfigError("no LLM is named; give --llm, preferably of several makers")
+    pairs = read_existing_pairs(source, columns, rules, settings.input, settings.seed)
+    providers = {name: build(name, settings.llm[name], functions.get(name)) for name in settings.proposers}
+    for reason, count in pairs.dropped.items():
+        note(f"{count:,} pairs are not judged: {reason} (see the [input] settings)")
+    if names := remote_llms(settings, providers):
+        note(f"the pairs may leave this machine: {', '.join(names)}")
+    parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
+    template = Template("judge", dict.fromkeys(settings.prompt.polarities, PAIRS.instructions))
+    record = RunRecord(settings, template, parameters, pairs.name, pairs.sha256, pairs.dropped)
+    run = _run_json(record)
+    check_out(out, run, fresh=fresh)
+    with (
+        held_folder(work, IN_USE),
+        AnswerStore.open(work / STORE_FILE, create=True) as store,
+        Display(progress) as show,
+    ):
+        store.recover()
+        check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
+        questions = {
+            name: judge_questions(_as_candidates(pairs), name, record, PAIRS) for name in settings.proposers
+        }
+        step = settings.judge.candidates_per_call
+        total = len(questions) * sum(-(-len(seconds) // step) for seconds in pairs.by_text.values())
+        noting = replace(options, note=note)
+        asked = run_anywhere(ask_judges(record, questions, providers, store, noting, show, total=total))
+        if not options.keep_going:
+            refuse_unanswered(asked, ", or make the dataset without them with --keep-going")
+        votes: Votes = {}
+        endings = Counter[str]()
+        for text in _as_candidates(pairs):
+            add_votes(text, settings.proposers, store, record, PAIRS)
+            votes |= text.votes
+            endings += text.endings
+        spent_in_all = store.spent()
+    judges = fit_judges(chain.from_iterable(votes.values()), settings.ensemble)
+    minimum = settings.ensemble.min_confidence
+    judged = {
+        split: _judged(rows, votes, judges, pairs.half, minimum) for split, rows in pairs.splits.items()
+    }
+    statistics = _write(out, work, judged, judges, pairs, run, endings)
+    return JudgedPairs(
+        out=out,
+        work=work,
+        statistics=statistics,
+        judges=judges,
+        asked=asked,
+        spent_in_all=spent_in_all,
+        seconds=time.monotonic() - start,
+        contradictions=work / CONTRADICTIONS_FILE,
+    )
+
+
+def _run_json(record: RunRecord) -> dict[str, Any]:
+    """The content of run.json, with the settings that affect judging."""
+    run = record.run_json()
+    kept = {name: run["settings"][name] for name in ("llms", "seed", "input", "judge", "ensemble")}
+    return {**run, "settings": {"task": "judge", **kept}, "prompts": {"system": PAIRS.instructions}}
+
+
+def _as_candidates(pairs: ExistingPairs) -> Iterator[TextCandidates]:
+    """Each first text with its second texts as candidates."""
+    for text, seconds in pairs.by_text.items():
+        yield TextCandidates(text, (), seconds, Counter())
+
+
+def _write(
+    out: Path,
+    work: Path,
+    judged: Mapping[str, pl.DataFrame],
+    judges: Judges,
+    pairs: ExistingPairs,
+    run: Mapping[str, Any],
+    endings: Mapping[str, int],
+) -> dict[str, Any]:
+    all_rows = pl.concat(
+        [rows.with_columns(pl.lit(split).alias("split")) for split, rows in judged.items()],
+        how="diagonal_relaxed",
+    )
+    write_parquet(work / ALL_FILE, all_rows, private=True)
+    contradictions = all_rows.filter("contradicts").sort("confidence", descending=True, maintain_order=True)
+    _write_csv(work / CONTRADICTIONS_FILE, contradictions)
+    splits = {
+        split: rows.filter(pl.col("reason").is_null()).drop("reason", PAIR, "contradicts")
+        for split, rows in judged.items()
+    }
+    dropped = Counter(pairs.dropped) + Counter(all_rows["reason"].drop_nulls().to_list())
+    if not any(rows.height for rows in splits.values()):
+        raise DataError(
+            f"every pair stayed undecided ({format_counts(dropped)}; answers: {format_counts(endings)});"
+            " raise max_tokens in [llm.NAME] if they are cut, or name other LLMs",
+            path=out,
+        )
+    statistics = {
+        "splits": {
+            split: {"pairs": rows.height, **dict(sorted(rows["judged"].value_counts().iter_rows()))}
+            for split, rows in splits.items()
+        },
+        "contradictions": {
+            "given_same": int((contradictions[GIVEN] >= pairs.half).sum()),
+            "given_other": int((contradictions[GIVEN] < pairs.half).sum()),
+        },
+        "dropped": dict(sorted(dropped.items())),
+        "judges": judges.to_dict(),
+    }
+    frames = {"default": splits}
+    card = judged_card(statistics, run, card_files(frames))
+    write_dataset(out, frames, card=card, statistics=statistics, run=run)
+    return statistics
+
+
+def _write_csv(path: Path, rows: pl.DataFrame) -> None:
+    """Write the votes as text; only the owner may read the file."""
+    votes = [
+        "; ".join(f"{vote['judge']}: {vote['vote']}" for vote in of_pair)
+        for of_pair in rows["votes"].to_list()
+    ]
+    table = rows.select("split", "text1", "text2", GIVEN, "judged", "confidence").with_columns(
+        pl.Series("votes", votes, pl.String)
+    )
+    write_bytes(path, inert(table).write_csv().encode("utf-8", "replace"), private=True)
+
+
+class _PairDecision(NamedTuple):
+    """The judges' word for a pair and its probability, the probability of `same`, or why there is no word."""
+
+    word: str | None = None
+    confidence: float | None = None
+    same: float | None = None
+    reason: str | None = None
+
+
+def _decision(votes: list[JudgeVote], judges: Judges, min_confidence: float) -> _PairDecision:
+    by_judge = votes_by_judge(votes)
+    if not by_judge:
+        return _PairDecision(reason="unsure" if votes else "not_judged")
+    probabilities = judges.probabilities(by_judge)
+    best, same = max(probabilities), probabilities[CLASSES.index("same")]
+    if sum(math.isclose(probability, best, rel_tol=1e-9) for probability in probabilities) > 1:
+        return _PairDecision(None, best, same, "undecided")
+    if best < min_confidence:
+        return _PairDecision(None, best, same, "unsure")
+    return _PairDecision(PAIRS.word(CLASSES[probabilities.index(best)]), best, same)
+
+
+def _judged(
+    rows: pl.DataFrame, votes: Votes, judges: Judges, half: float, min_confidence: float
+) -> pl.DataFrame:
+    """Add the columns that the votes decide."""
+    by_pair = [votes.get(pair, []) for pair in rows[PAIR]]
+    decisions = [_decision(of_pair, judges, min_confidence) for of_pair in by_pair]
+    words = pl.Series("judged", [decision.word for decision in decisions], pl.String)
+    vote_words = [[{"judge": v.judge, "vote": PAIRS.word(v.vote)} for v in of_pair] for of_pair in by_pair]
+    judged = rows.with_columns(
+        words,
+        pl.Series("confidence", [decision.confidence for decision in decisions], pl.Float32),
+        pl.Series("probability", [decision.same for decision in decisions], pl.Float32),
+        pl.Series("reason", [decision.reason for decision in decisions], pl.String),
+        pl.Series("votes", vote_words, VOTES),
+        (words == "same").cast(pl.Int64).alias("label"),
+    )
+    contradicts = (pl.col("judged") == "same") != (pl.col(GIVEN) >= half)
+    judged = judged.with_columns(contradicts=contradicts & pl.col("reason").is_null())
+    first = ["text1", "text2", "label", "judged", "confidence", "probability", GIVEN, "votes"]
+    return judged.select(*first, pl.exclude(first))

@@ -1,0 +1,162 @@
+"""The working folder of a run (answers, sentences, settings), and the dataset's run.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from llm_labeler.records import POLARITIES, AskKey, Text
+from llm_labeler.runs.prompts import Template
+from llm_labeler.settings import LabelSettings
+from pairkit import __version__
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.files import write_bytes
+from pairkit.base.system.folders import is_same, made_there
+from pairkit.dataset.parquet import read_parquet, write_parquet
+
+_COMMAND = "label"
+_TRIPLET_SETTINGS = (("prompt", "changes"), ("filters", "min_kept"))  # without effect on other tasks
+
+
+def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
+    """Refuse to replace a dataset that was made in another way."""
+    existing = made_there(out, _COMMAND, "input")
+    is_same(out, existing and _identity(existing), _identity(run), fresh=fresh)
+
+
+def _identity(run: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of run.json that decide whether a dataset may be replaced; version and file name don't."""
+    return {
+        "input": run["input"].get("sha256"),
+        **{key: run.get(key) for key in ("settings", "llms", "prompts")},
+    }
+
+
+STORE_FILE = "answers.sqlite"
+RUN_FILE = "run.json"
+TEXTS_FILE = "texts.parquet"
+CANDIDATES_FILE = "candidates.parquet"
+IN_USE = "in use by another label process; wait for it or choose another --work"
+_TEXTS = {"text_id": pl.String, "text": pl.String, "row": pl.Int64}
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """Inputs of a run; with the stored answers they determine its dataset."""
+
+    settings: LabelSettings
+    template: Template
+    parameters: Mapping[str, tuple[str, str]]  # by LLM: their hash, and the parameters as JSON
+    source: str
+    sha256: str
+    dropped_texts: Mapping[str, int]
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """System message, examples and the question of each polarity."""
+        prompts = {"system": self.template.system, "examples": self.template.examples_summary}
+        prompts |= {polarity: self.template.user[polarity] for polarity in self.settings.prompt.polarities}
+        return {name: text for name, text in prompts.items() if text or name in POLARITIES}
+
+    def run_json(self) -> dict[str, Any]:
+        """The content of run.json: nothing that differs between equal runs, and no credential."""
+        settings = self.settings
+        kept = settings.model_dump(mode="json", exclude={"llm", "budget", "breaker", "local_only"})
+        for section, name in _TRIPLET_SETTINGS if settings.task != "triplet" else ():
+            del kept[section][name]
+        kept["llms"] = [*settings.proposers]
+        kept["prompt"]["template"] = Path(settings.prompt.template).name
+        # Unused settings are left out.
+        if settings.samples == 1:
+            del kept["samples"]
+        if settings.input.draw is None:
+            del kept["input"]["draw"]
+        if settings.prompt.examples is None:
+            del kept["prompt"]["examples"]
+        else:
+            kept["prompt"]["examples"] = settings.prompt.examples.name
+        llms = {
+            name: {
+                "kind": settings.llm[name].kind,
+                "model": settings.llm[name].model,
+                "parameters": json.loads(parameters),
+            }
+            for name, (_, parameters) in sorted(self.parameters.items())
+        }
+        return {
+            "made_by": f"{_COMMAND} (aoe-toolkit {__version__})",
+            "settings": kept,
+            "llms": llms,
+            "prompts": self.prompts,
+            "input": {"name": self.source, "sha256": self.sha256},
+        }
+
+    def asks(self, key: AskKey) -> bool:
+        """Whether a question belongs to this run, not to an earlier one with other LLMs or parameters."""
+        return self.parameters.get(key.llm, ("", ""))[0] == key.parameters
+
+
+def save_run(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
+    """Save the run's inputs, readable only by the owner, as the sentences may be confidential."""
+    columns = [[text.text_id for text in texts], [text.text for text in texts], [text.row for text in texts]]
+    frame = pl.DataFrame(columns, schema=_TEXTS)
+    write_parquet(work / TEXTS_FILE, frame, private=True)
+    run = {
+        "settings": record.settings.model_dump(mode="json"),
+        "template": asdict(record.template),
+        "parameters": {name: list(parameters) for name, parameters in record.parameters.items()},
+        "source": record.source,
+        "sha256": record.sha256,
+        "dropped_texts": dict(record.dropped_texts),
+    }
+    data = json.dumps(run, indent=2, ensure_ascii=False) + "\n"
+    write_bytes(work / RUN_FILE, data.encode("utf-8", "replace"), private=True)
+
+
+def load_run(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
+    """Load the record and the sentences of the last run in this folder."""
+    return load_run_record(work), tuple(Text(*row) for row in read_private(work / TEXTS_FILE).iter_rows())
+
+
+def load_run_record(work: Path) -> RunRecord:
+    """Load the record of the last run in this folder."""
+    path = work / RUN_FILE
+    if not path.is_file():
+        raise ConfigError(f"{work}: not a working folder of `label generate`; give its OUT.work as --work")
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        return RunRecord(
+            LabelSettings.model_validate(run["settings"]),
+            _template(run["template"]),
+            {name: (hash_, parameters) for name, (hash_, parameters) in run["parameters"].items()},
+            run["source"],
+            run["sha256"],
+            run["dropped_texts"],
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
+        raise DataError(f"damaged ({error!r:.200}): run `label generate` again", path=path) from error
+
+
+def _template(run: Mapping[str, Any]) -> Template:
+    examples = {
+        polarity: tuple((text, tuple(sentences)) for text, sentences in run["examples"].get(polarity, ()))
+        for polarity in POLARITIES
+    }
+    return Template(run["name"], run["user"], run["system"], examples if any(examples.values()) else {})
+
+
+def read_private(path: Path) -> pl.DataFrame:
+    """Read a table of the working folder."""
+    if not path.exists():
+        raise ConfigError(f"{path}: no such file; run `label generate` or `label parse` first")
+    return read_parquet(path)
+
+
+def format_counts(values: Mapping[str, Any]) -> str:
+    """Format counts as `empty 3, repeated 1`."""
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(values.items()))

@@ -1,0 +1,239 @@
+"""Make the questions about each text, and turn stored answers into candidates and votes.
+
+Every labelling task yields candidates: sentences that are a `positive` or a `negative` of a text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, count, groupby
+from typing import Any
+
+from llm_labeler.dispatch.answer_store import AnswerStore
+from llm_labeler.judging.judges import Judges, fit_judges
+from llm_labeler.judging.questions import CANDIDATES, Scale, judge_asks, read_votes
+from llm_labeler.parsing.answer import parse_answer, parse_hard_negatives
+from llm_labeler.parsing.filters import Screened, reject_hard_negative, reject_query, reject_rewrite, screen
+from llm_labeler.records import (
+    POLARITIES,
+    Ask,
+    AskKey,
+    Candidate,
+    Item,
+    JudgeVote,
+    Polarity,
+    Proposal,
+    StoredAnswer,
+    Text,
+    ending_of,
+)
+from llm_labeler.runs.label_folder import RunRecord
+from llm_labeler.runs.prompts import PAPER_NAME
+from llm_labeler.settings import RULES, FilterSettings
+
+
+def _schema(item: dict[str, Any]) -> dict[str, Any]:
+    """JSON schema of an answer: a list of sentences."""
+    return {
+        "type": "object",
+        "properties": {"sentences": {"type": "array", "items": item}},
+        "required": ["sentences"],
+        "additionalProperties": False,
+    }
+
+
+SENTENCES = _schema({"type": "string"})
+
+
+class GenerationTask:
+    """A run's questions, one for each text, polarity and sample, and the parsing of their answers."""
+
+    def __init__(self, record: RunRecord) -> None:
+        self.record, self.settings = record, record.settings
+        size, samples = record.settings.size, range(record.settings.samples)
+        self._hashes = {
+            polarity: frozenset(record.template.prompt_hash(size, polarity, sample) for sample in samples)
+            for polarity in record.settings.prompt.polarities
+        }
+        self._proposers = frozenset(record.settings.proposers)
+        self._changes = self.settings.prompt.changes if self.settings.task == "triplet" else ()
+
+    def questions_per_text(self, llm: str) -> int:
+        """Number of questions about one text: polarities times samples."""
+        return len(self._hashes) * self._samples(llm)
+
+    def asks(self, texts: Iterable[Text], llm: str) -> Iterator[Ask]:
+        """One LLM's questions, text by text."""
+        template, settings = self.record.template, self.settings
+        turns = [(polarity, sample) for polarity in self._hashes for sample in range(self._samples(llm))]
+        hashes = {turn: template.prompt_hash(settings.size, *turn) for turn in turns}
+        openings = {polarity: template.opening(polarity) for polarity in self._hashes}
+        schemas = {polarity: self._schema_of(polarity, llm) for polarity in self._hashes}
+        parameters = self.record.parameters[llm][0]
+        for text in texts:
+            for polarity, sample in turns:
+                yield Ask(
+                    AskKey(text.text_id, llm, polarity, hashes[polarity, sample], parameters),
+                    (*openings[polarity], template.question(text.text, settings.size, polarity)),
+                    schemas[polarity],
+                    text.text,
+                    settings.size,
+                    settings.task,
+                    self._changes,
+                    sample,
+                )
+
+    def is_of_run(self, key: AskKey) -> bool:
+        """Whether a question has this run's LLMs, prompts and parameters."""
+        return (
+            key.llm in self._proposers
+            and key.task in POLARITIES
+            and key.prompt_hash in self._hashes.get(key.task, ())
+            and self.record.asks(key)
+        )
+
+    def screen(self, text: Text, answers: Sequence[StoredAnswer]) -> Screened:
+        """Parse and filter the answers about one text."""
+        items = [(answer.key, self._items(text, answer)) for answer in answers]
+        return screen(text, items, self.settings.filters, self._reject)
+
+    def _samples(self, llm: str) -> int:
+        """Samples of each question; rules are asked once, as they are deterministic."""
+        return 1 if self.settings.llm[llm].kind == RULES else self.settings.samples
+
+    def _schema_of(self, polarity: Polarity, llm: str) -> dict[str, Any] | None:
+        """The schema to request; none with the papers' prompt, whose request is kept as published."""
+        if self.settings.task == "triplet" and polarity == "negative":
+            kinds = {"type": "string", "enum": list(self._changes)}
+            return _schema(
+                {
+                    "type": "object",
+                    "properties": {"kind": kinds, "sentence": {"type": "string"}},
+                    "required": ["kind", "sentence"],
+                    "additionalProperties": False,
+                }
+            )
+        is_papers = self.record.template.name == PAPER_NAME
+        return None if is_papers and self.settings.llm[llm].structured != "strict" else SENTENCES
+
+    def _items(self, text: Text, answer: StoredAnswer) -> list[Item]:
+        """Parse one answer; if it has both polarities, keep the requested one."""
+        reply, size = answer.reply, self.settings.size
+        polarity = None if answer.key.task == "judge" else answer.key.task
+        if self.settings.task == "triplet" and polarity == "negative":
+            return parse_hard_negatives(reply.raw, text=text.text, finish=reply.finish, size=size)
+        return parse_answer(reply.raw, text=text.text, finish=reply.finish, size=size, polarity=polarity)
+
+    def _reject(self, item: Item, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
+        """The reason to drop a sentence; None to keep it."""
+        if self.settings.task == "query":
+            return reject_query(item.text, text, polarity, settings)
+        if self.settings.task == "triplet" and polarity == "negative":
+            return reject_hard_negative(item, text, settings, self._changes)
+        return reject_rewrite(item, text, polarity, settings)
+
+
+@dataclass(slots=True)
+class TextCandidates:
+    """One text with its proposals, candidates and votes."""
+
+    text: Text
+    proposals: tuple[Proposal, ...]
+    candidates: tuple[Candidate, ...]
+    answers: Counter[str]  # by LLM
+    votes: dict[str, list[JudgeVote]] = field(default_factory=dict)  # by candidate_id
+    unjudged: int = 0  # unanswered questions to judges
+    endings: Counter[str] = field(default_factory=Counter)  # of the judges' answers
+
+
+def screen_texts(
+    store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]
+) -> Iterator[TextCandidates]:
+    """Parse and filter the texts that have an answer of this run, in order of text_id."""
+    task = GenerationTask(record)
+    stored = store.answers(POLARITIES, texts)
+    for text_id, group in groupby(stored, key=lambda answer: answer.key.text_id):
+        if answers := [answer for answer in group if task.is_of_run(answer.key)]:
+            screened = task.screen(texts[text_id], answers)
+            by_llm = Counter(answer.key.llm for answer in answers)
+            yield TextCandidates(texts[text_id], screened.proposals, screened.candidates, by_llm)
+
+
+class ScreenedTexts:
+    """`screen_texts` that can be iterated by several judges at once: each text is parsed only once."""
+
+    def __init__(self, store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]) -> None:
+        self._screen = partial(screen_texts, store, record, texts)
+        self._has_judges = bool(record.settings.judges)
+        self.restart()
+
+    def restart(self) -> None:
+        """Read the answers again, as there are new ones."""
+        self._screened = self._screen()
+        self._cache: list[TextCandidates] | None = [] if self._has_judges else None
+
+    def __iter__(self) -> Iterator[TextCandidates]:
+        if self._cache is None:
+            yield from self._screened
+            return
+        for index in count():
+            if index == len(self._cache):
+                if (text := next(self._screened, None)) is None:
+                    return
+                self._cache.append(text)
+            yield replace(self._cache[index], votes={}, unjudged=0)
+
+
+def with_votes(
+    texts: Iterable[TextCandidates], store: AnswerStore, record: RunRecord
+) -> Iterator[TextCandidates]:
+    """Add the judges' votes to each text."""
+    for text in texts:
+        add_votes(text, record.settings.judges, store, record)
+        yield text
+
+
+def add_votes(
+    text: TextCandidates,
+    judges: Iterable[str],
+    store: AnswerStore,
+    record: RunRecord,
+    scale: Scale = CANDIDATES,
+) -> None:
+    """Add the judges' votes on a text's candidates, and count the unanswered questions."""
+    for judge in judges:
+        for ask, batch in _questions_to(judge, text, record, scale):
+            if (answer := store.answer(ask.key)) is None:
+                text.unjudged += 1
+                continue
+            text.endings[ending_of(answer.reply.finish)] += 1
+            for vote in read_votes(ask, batch, answer.reply.raw, answer.reply.finish, scale):
+                text.votes.setdefault(vote.candidate_id, []).append(vote)
+
+
+def estimate_judges(texts: Iterable[TextCandidates], store: AnswerStore, record: RunRecord) -> Judges | None:
+    """Estimate the judges' accuracies from all votes; None if there are no judges."""
+    if not record.settings.judges:
+        return None
+    votes = (votes for text in with_votes(texts, store, record) for votes in text.votes.values())
+    return fit_judges(chain.from_iterable(votes), record.settings.ensemble)
+
+
+def _questions_to(
+    judge: str, text: TextCandidates, record: RunRecord, scale: Scale
+) -> list[tuple[Ask, tuple[Candidate, ...]]]:
+    """One judge's questions about one text's candidates."""
+    settings = record.settings
+    parameters = record.parameters[judge][0]
+    return judge_asks(text.text, text.candidates, judge, parameters, settings.judge, settings.seed, scale)
+
+
+def judge_questions(
+    texts: Iterable[TextCandidates], judge: str, record: RunRecord, scale: Scale = CANDIDATES
+) -> Iterator[Ask]:
+    """One judge's questions, text by text."""
+    for text in texts:
+        yield from (ask for ask, _ in _questions_to(judge, text, record, scale))

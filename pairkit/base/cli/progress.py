@@ -1,0 +1,141 @@
+"""Progress of a run: passed to a function, or shown as bars on a terminal and as lines elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn
+from rich.progress import Progress as Bars
+
+from pairkit.base.cli.terminal import err
+
+_FIRST_LINE_S, _LINE_S = 10.0, 60.0  # without a terminal: time until the first line, and between lines
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Progress of one stage of a run.
+
+    Attributes:
+        stage: The name of the stage, such as "train" or "rust-lang/rust: threads".
+        done: Number of finished steps.
+        total: Number of all steps; None if unknown.
+        note: Further text, such as the loss or the cost so far.
+        ended: Whether the stage is over.
+    """
+
+    stage: str
+    done: int = 0
+    total: int | None = None
+    note: str = ""
+    ended: bool = False
+
+
+Listener = Callable[[Progress], None]
+
+
+@contextmanager
+def stage(name: str, show: Listener) -> Iterator[None]:
+    """Report a stage without steps, such as loading a model."""
+    show(Progress(name))
+    yield
+    show(Progress(name, ended=True))
+
+
+class Display:
+    """Shows progress while it is open; thread-safe."""
+
+    def __init__(self, progress: bool | Listener = True, *, console: Console = err) -> None:
+        self._listener = progress if callable(progress) else None
+        self._console = console if progress and self._listener is None else None
+        self._bars: Bars | None = None
+        if self._console is not None and console.is_terminal:
+            self._bars = Bars(
+                SpinnerColumn(),
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=24),
+                TextColumn("{task.fields[words]}", markup=False),
+                console=console,
+            )
+        self._tasks: dict[str, TaskID] = {}
+        self._rates: dict[str, _Rate] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, at: Progress) -> None:
+        """Show the new state of a stage."""
+        with self._lock:
+            if self._listener is not None:
+                self._listener(at)
+            elif self._console is not None:
+                self._show(at, self._console)
+
+    def __enter__(self) -> Self:
+        if self._bars:
+            self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bars:
+            self._bars.stop()
+
+    def _show(self, at: Progress, console: Console) -> None:
+        """Update the bar of a stage; without a terminal, print a line from time to time."""
+        if at.ended:
+            self._rates.pop(at.stage, None)
+            if self._bars and at.stage in self._tasks:
+                self._bars.remove_task(self._tasks.pop(at.stage))
+            return
+        rate = self._rates.setdefault(at.stage, _Rate(at))
+        if self._bars:
+            if at.stage not in self._tasks:
+                self._tasks[at.stage] = self._bars.add_task(at.stage, total=at.total, words="")
+            words = rate.words(at)
+            self._bars.update(self._tasks[at.stage], completed=at.done, total=at.total, words=words)
+        elif (now := time.monotonic()) - rate.printed >= _LINE_S:
+            rate.printed = now
+            console.print(f"{at.stage}: {rate.words(at)}", markup=False)
+
+
+class _Rate:
+    """The rate of a stage in this run, without steps done by an earlier run."""
+
+    def __init__(self, at: Progress) -> None:
+        self._start, self._first = time.monotonic(), at.done
+        self.printed = self._start + _FIRST_LINE_S - _LINE_S
+
+    def words(self, at: Progress) -> str:
+        """Steps done, share, rate and time left, if known."""
+        seconds, steps = time.monotonic() - self._start, at.done - self._first
+        counted = f"{at.done:,}" if at.total is None else f"{at.done:,} of {at.total:,}"
+        is_counted = at.done or at.total is not None  # false for stages without steps
+        parts = [counted + (f" ({at.done / at.total:.0%})" if at.total else "")] if is_counted else []
+        if steps > 0 and seconds > 0:
+            speed = steps / seconds
+            parts.append(f"{speed:,.1f}/s" if speed >= 1 else f"{duration(1 / speed)} each")
+            if at.total is not None and at.total > at.done:
+                parts.append(f"{duration((at.total - at.done) / speed)} left")
+        if at.note:
+            parts.append(at.note)
+        return ", ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """A duration in words: "8 s", "1 min 05 s", "2 h 10 min", "3 d 4 h"."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes:02d} min"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h"

@@ -1,0 +1,168 @@
+"""Tables of results for terminals of any width, plain text and notebooks."""
+
+from __future__ import annotations
+
+import html
+import io
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from importlib.resources import files
+
+from rich.box import Box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from pairkit.base.printable import printable
+
+
+def html_table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    title: str = "",
+    note: str = "",
+    words: Collection[int] = (0,),
+) -> str:
+    """An HTML table with escaped cells; the columns `words` are left-aligned."""
+    sides = [f"text-align:{'left' if column in words else 'right'}" for column in range(len(header))]
+    head = "".join(
+        f'<th style="{side}">{escape(name)}</th>' for side, name in zip(sides, header, strict=True)
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td style="{side}">{escape(shown(cell))}</td>' for side, cell in zip(sides, row, strict=True)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    caption = f'<caption style="text-align:left"><b>{escape(title)}</b></caption>' if title else ""
+    below = f"<p><small>{escape(note)}</small></p>" if note else ""
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
+
+
+def escape(text: str) -> str:
+    """Escape text for HTML and quoted attributes; control and direction characters are replaced."""
+    return html.escape(printable(text), quote=True)
+
+
+def shown(cell: object) -> str:
+    """A cell as text: `1,234` for an integer, `–` for None."""
+    if cell is None:
+        return "–"
+    is_whole = isinstance(cell, int) and not isinstance(cell, bool)
+    return f"{cell:,}" if is_whole else str(cell)
+
+
+def style(package: str, sheet: str) -> str:
+    """The common style sheet of all pages and that of one page."""
+    places = (("pairkit.base.cli", "page_style.css"), (package, sheet))
+    return "".join(files(home).joinpath(name).read_text(encoding="utf-8") for home, name in places)
+
+
+class Printed:
+    """A result that is displayed as tables on a terminal and in a notebook."""
+
+    def table(self) -> ResultTable:
+        """The only table."""
+        raise NotImplementedError
+
+    def tables(self) -> Sequence[ResultTable | str]:
+        """All tables."""
+        return [self.table()]
+
+    def lines(self) -> list[str]:
+        """Lines below the tables."""
+        return []
+
+    def __repr__(self) -> str:
+        tables = "\n\n".join(map(str, self.tables()))
+        return "\n".join([*([tables] if tables else []), *self.lines()])
+
+    def _repr_html_(self) -> str:
+        parts = [escape(part) if isinstance(part, str) else part._repr_html_() for part in self.tables()]
+        lines = "<br>".join(map(escape, self.lines()))
+        return "".join(parts) + (f"<p><small>{lines}</small></p>" if lines else "")
+
+
+Cell = str | int | float | None
+
+UNBOUNDED = 1 << 16  # columns
+_BOX = Box(
+    "    \n    \n ── \n    \n ── \n    \n    \n    \n"
+)  # with a line below the headings and for `add_rule`
+_PAD = 1  # on either side of a cell
+_GAP = 2 * _PAD + 1  # between two columns
+_MIN_WORDS_WIDTH = 16  # to which a column of words may be folded
+
+
+class ResultTable:
+    """Headings and rows; words are folded, and number columns that don't fit follow below."""
+
+    def __init__(
+        self, *headings: str, title: str = "", caption: str = "", left: Collection[str] = ()
+    ) -> None:
+        self.headings, self.title, self.caption = headings, title, caption
+        self._left = {0, *(column for column, heading in enumerate(headings) if heading in left)}
+        self.rows: list[tuple[str, ...]] = []
+        self._rules: set[int] = set()
+
+    def add_row(self, *cells: Cell) -> None:
+        """Add a row: integers get thousands separators, None is a dash, floats are unchanged."""
+        if len(cells) != len(self.headings):
+            raise ValueError(f"{len(cells)} cells for {len(self.headings)} columns")
+        self.rows.append(tuple(shown(cell) for cell in cells))
+
+    def add_rule(self) -> None:
+        """Draw a line below the last row."""
+        self._rules.add(len(self.rows) - 1)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self.title:
+            yield Text(printable(self.title), style="bold")
+        options = options.update(max_width=getattr(console, "table_width", options.max_width))
+        for columns in self._blocks(options.max_width):
+            yield from console.render(self._block(columns), options)
+        if self.caption:
+            yield Text(printable(self.caption), style="dim")
+
+    def __str__(self) -> str:
+        console = Console(file=io.StringIO(), width=UNBOUNDED, color_system=None)
+        with console.capture() as text:
+            console.print(self)
+        return "\n".join(line.rstrip() for line in text.get().splitlines())
+
+    def _repr_html_(self) -> str:
+        return html_table(self.headings, self.rows, title=self.title, note=self.caption, words=self._left)
+
+    def _blocks(self, width: int) -> Iterator[Sequence[int]]:
+        """Groups of columns that fit side by side; each has the first column."""
+        needs = [self._need(column) for column in range(len(self.headings))]
+        block, used = [0], needs[0]
+        for column in range(1, len(needs)):
+            if len(block) > 1 and used + _GAP + needs[column] > width:
+                yield block
+                block, used = [0], needs[0]
+            block.append(column)
+            used += _GAP + needs[column]
+        yield block
+
+    def _need(self, column: int) -> int:
+        widest = max(cell_len(cell) for cell in (self.headings[column], *(row[column] for row in self.rows)))
+        return min(widest, _MIN_WORDS_WIDTH) if column in self._left else widest
+
+    def _block(self, columns: Sequence[int]) -> Table:
+        table = Table(box=_BOX, show_edge=False, pad_edge=False, padding=(0, _PAD))
+        for column in columns:
+            is_words = column in self._left
+            table.add_column(
+                Text(printable(self.headings[column])),
+                justify="left" if is_words else "right",
+                no_wrap=not is_words,
+                overflow="fold",
+            )
+        for number, row in enumerate(self.rows):
+            cells = [Text(printable(row[column])) for column in columns]
+            table.add_row(*cells, end_section=number in self._rules)
+        return table

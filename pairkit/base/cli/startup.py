@@ -1,0 +1,69 @@
+"""Start of packages and scripts: public names are imported on first use (PEP 562), Ctrl-C ends at once."""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, NoReturn
+
+
+def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` for a package's imports under `TYPE_CHECKING`."""
+    loader: Any = sys.modules[package].__loader__
+    origins = {
+        name.asname: (node.module, name.name)
+        for block in ast.parse(loader.get_source(package)).body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in block.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for name in node.names
+        if name.asname  # `import X as X` marks public names
+    }
+
+    def load(name: str) -> Any:
+        if name not in origins:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, attribute = origins[name]
+        value = import_module(module)
+        value = getattr(value, attribute, None) or import_module(f"{module}.{attribute}")
+        setattr(sys.modules[package], name, value)  # so that `__getattr__` is called once
+        return value
+
+    names = sorted(origins)
+    return load, lambda: names, names
+
+
+_UNSUPPORTED, _INTERRUPTED = 2, 130  # exit codes, as in `pairkit.base.errors` and `pairkit.base.cli.terminal`
+
+
+def start(load: str | Callable[[], Any]) -> None:
+    """Run the `main` of a module, or the application that a function returns."""
+    if sys.platform == "win32":
+        sys.stderr.write("error: needs Linux or macOS; on Windows, use it in WSL\n")
+        sys.exit(_UNSUPPORTED)
+    handler = signal.getsignal(signal.SIGINT)
+    if handler != signal.SIG_IGN:  # ignored in background jobs
+        signal.signal(signal.SIGINT, _leave)
+    if isinstance(load, str):
+        main = import_module(load).main
+    else:
+        from pairkit.base.cli.terminal import run
+
+        main = partial(run, load())
+    signal.signal(signal.SIGINT, handler)
+    try:
+        main()
+    finally:
+        if handler != signal.SIG_IGN:  # during interpreter shutdown
+            signal.signal(signal.SIGINT, _leave)
+
+
+def _leave(*_: object) -> NoReturn:
+    """End at once, as imports may catch KeyboardInterrupt; no work has begun."""
+    os.write(2, b"interrupted; run the same command again to continue\n")
+    os._exit(_INTERRUPTED)

@@ -1,0 +1,114 @@
+"""Output: results on stdout, progress and errors on stderr, and the exit codes."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from pairkit.base.errors import ConfigError, PairkitError
+from pairkit.base.extras import can_run, missing
+from pairkit.base.interface import shell, spoken
+from pairkit.base.printable import half_escaped, one_line, printable
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+_NO_EDGE = 1 << 16  # columns
+
+
+class Ended(BaseException):
+    """The run was ended by a signal; a BaseException, as typer would use other exit codes."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+        super().__init__(code)
+
+
+class _Console(Console):
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(printable(part) if isinstance(part, str) else part for part in objects), **options)
+
+    @property
+    def table_width(self) -> int:
+        """Width for tables: that of the terminal, unlimited in files."""
+        return self.width if self.is_terminal or "COLUMNS" in os.environ else _NO_EDGE
+
+    def on_broken_pipe(self) -> None:
+        raise Ended(BROKEN_PIPE)
+
+
+out = _Console(highlight=False, soft_wrap=True)
+err = _Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say(message: str, *, quiet: bool = False) -> None:
+    """Print a message on stderr, unless `quiet`."""
+    if not quiet:
+        err.print(spoken(message), markup=False)
+
+
+def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool = False) -> None:
+    """Print a next command on stderr, if its packages are installed."""
+    if not isinstance(command, str) and not can_run(command):
+        return
+    line = command if isinstance(command, str) else shlex.join(str(word) for word in command)
+    if not quiet:
+        err.print(f"next: {why}\n  {line}", markup=False)
+
+
+def print_json(result: Mapping[str, Any]) -> None:
+    """Print a JSON object on one line of stdout; numbers must be finite."""
+    is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(result, ensure_ascii=not is_unicode, allow_nan=False)
+    sys.stdout.write(half_escaped(text) + "\n")
+    sys.stdout.flush()
+
+
+def run(command: Callable[[], Any]) -> None:
+    """Run a command line and exit: 0 done, 2 usage, 3 data, 4 remote, 130 interrupted.
+
+    Other exceptions are bugs, which show a traceback and exit with 1.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # for locales without UTF-8
+    try:
+        with shell():
+            _run_or_exit(command)
+    except (Ended, KeyboardInterrupt) as ended:
+        code = ended.code if isinstance(ended, Ended) else INTERRUPTED
+        if code == INTERRUPTED:
+            _last_words("interrupted; run the same command again to continue")
+        # At once, as a worker may still wait for a server and a closed pipe can't be flushed.
+        os._exit(code)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _last_words(f"error: standard output can't be written ({error.strerror}); free space")
+        os._exit(ConfigError.exit_code)
+
+
+def _run_or_exit(command: Callable[[], Any]) -> None:
+    """A function of its own, so that `run` also handles what happens while the error is printed."""
+    try:
+        try:
+            command()
+        except ImportError as error:
+            raise missing(error, "this command") or error from error
+    except PairkitError as error:
+        err.print(f"error: {one_line(str(error), None)}", markup=False, style="red")
+        sys.exit(error.exit_code)
+
+
+def _last_words(text: str) -> None:
+    with suppress(OSError, Ended):
+        err.print(text, markup=False)

@@ -1,0 +1,161 @@
+"""Calls to a server of OpenAI's protocol: bytes in, bytes out, with one deadline for the whole exchange."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pairkit.base.errors import ConfigError
+from pairkit.base.openai_api.credentials import Key, Masking, headers_for
+from pairkit.base.openai_api.refusals import NoAnswer
+from pairkit.base.system.address import Address
+from pairkit.base.version import __version__
+
+if TYPE_CHECKING:
+    from pairkit.base.openai_api.sdk import Sdk
+
+MOST_BYTES = 64 << 20  # of a response body
+_CONNECT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConnection:
+    """The address of a server and how to connect to it."""
+
+    address: Address
+    key: Key | None = None
+    timeout_s: float = 60.0
+    concurrency: int = 16
+    ca_file: Path | None = None
+    plain_http: bool = False
+
+
+class Channel:
+    """Calls to one server from one event loop; the first call connects."""
+
+    def __init__(self, connection: ServerConnection, environ: Mapping[str, str] = os.environ) -> None:
+        """Check that the credentials may be sent to this address."""
+        self.address, self.key = connection.address, connection.key
+        self._connection, self._environ = connection, environ
+        further = headers_for(self.address.host, environ)
+        if (self.key or further) and not connection.plain_http:
+            self.address.guard("the key", "allow that with plain_http")
+        credential = {"Authorization": f"Bearer {self.key.secret}"} if self.key else {}
+        self._headers = {"Accept": "*/*", "Accept-Encoding": "identity", **credential, **further}
+        self._headers["User-Agent"] = f"aoe-toolkit/{__version__}"
+        self._masking = Masking([self.key.secret if self.key else "", *further.values()])
+
+    async def post(self, path: str, value: Mapping[str, Any], *, most_bytes: int = MOST_BYTES) -> bytes:
+        """Post JSON and return the response body."""
+        return await self._exchange("post", path, most_bytes=most_bytes, body=value)
+
+    async def get(self, path: str, *, timeout_s: float | None = None, most_bytes: int = MOST_BYTES) -> bytes:
+        """Return the response body of a GET request."""
+        return await self._exchange("get", path, timeout_s=timeout_s, most_bytes=most_bytes)
+
+    async def upload(self, path: str, name: str, content: bytes, *, purpose: str, timeout_s: float) -> bytes:
+        """Upload a file and return the response body."""
+        form: dict[str, Any] = {"body": {"purpose": purpose}, "files": [("file", (name, content))]}
+        headers = {"Content-Type": "multipart/form-data"}
+        return await self._exchange("post", path, timeout_s=timeout_s, headers=headers, **form)
+
+    async def close(self) -> None:
+        """Close the connections, if there are any."""
+        if "_sdk" in self.__dict__:
+            await self._sdk.close()
+
+    @cached_property
+    def _sdk(self) -> Sdk:
+        from pairkit.base.openai_api.sdk import GuardedClient, Sdk  # the SDK takes half a second to import
+
+        client = GuardedClient(
+            self.address,
+            self._headers,
+            self._masking,
+            concurrency=self._connection.concurrency,
+            connect_s=min(self._connection.timeout_s, _CONNECT_S),
+            verify=trusted(self._connection.ca_file, self._environ),
+        )
+        return Sdk(self.address, client)
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        timeout_s: float | None = None,
+        most_bytes: int = MOST_BYTES,
+        **request: Any,
+    ) -> bytes:
+        """Send a request and return the body of a response with status 200; keys are masked everywhere."""
+        url, sdk = self.address.join(path), self._sdk
+        timeout_s = timeout_s or self._connection.timeout_s
+        try:
+            # A timeout for each read would not stop a server that sends a few bytes at a time.
+            async with asyncio.timeout(timeout_s):
+                return await sdk.exchange(method, url, most_bytes, **request)
+        except TimeoutError as error:
+            raise NoAnswer("timeout", f"no answer in {timeout_s:g} s", was_sent=True) from error
+
+
+def trusted(ca_file: Path | None, environ: Mapping[str, str] = os.environ) -> ssl.SSLContext | bool:
+    """The trusted certificates; True for those of the system."""
+    named = {"ca_file": ca_file} | {name: environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")}
+    for source, path in named.items():
+        if path:
+            where: dict[str, Any] = {"capath" if source == "SSL_CERT_DIR" else "cafile": path}
+            try:
+                return ssl.create_default_context(**where)
+            except (OSError, ssl.SSLError) as error:
+                raise ConfigError(
+                    f"{source} names {path}, which has no readable certificates ({error}); fix or unset it"
+                ) from error
+    return True
+
+
+T = TypeVar("T")
+
+
+def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run`, in a new thread if this one has a running loop; Ctrl-C cancels it in both."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(main)
+    result: Future[T] = Future()
+    cancel: Future[Callable[[], object]] = Future()
+    interrupted = Event()
+
+    async def cancellable() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        cancel.set_result(lambda: loop.call_soon_threadsafe(task.cancel) if task else None)
+        if interrupted.is_set():  # before `cancel` had its result
+            main.close()
+            raise asyncio.CancelledError
+        return await main
+
+    def run() -> None:
+        try:
+            result.set_result(asyncio.run(cancellable()))
+        except BaseException as error:  # noqa: BLE001 - raised in the calling thread
+            result.set_exception(error)
+
+    try:
+        Thread(target=run).start()
+        return result.result()
+    except KeyboardInterrupt:
+        interrupted.set()
+        if cancel.done():
+            with suppress(RuntimeError):  # the loop has just been closed
+                cancel.result()()
+            result.exception()  # wait for the cancelled tasks
+        raise

@@ -1,0 +1,167 @@
+"""Settings: defaults < TOML file < `--set key=value` < flags, merged into a frozen pydantic model."""
+
+from __future__ import annotations
+
+import copy
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
+
+_MAX_ERRORS = 5  # in a message
+_MAY_BE_SECRET = re.compile(r"(?:^|_)(?:api|key|token|secret|password|credentials?|authorization)(?:_|$)")
+
+
+class Settings(BaseModel):
+    """Base of all settings models: frozen, unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def split_at_commas(given: object) -> object:
+    """Split text at commas, as a `BeforeValidator` of sequences."""
+    return between_commas(given) if isinstance(given, str) else given
+
+
+def between_commas(given: str | Sequence[str] | None) -> list[str]:
+    """A list of names from a list, from text with commas, or from None."""
+    return [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given or ())
+
+
+def load_settings(
+    model: type[S],
+    *,
+    below: Mapping[str, Any] | None = None,
+    file: Path | None = None,
+    assignments: Iterable[str] = (),
+    flags: Mapping[str, Any] | None = None,
+) -> S:
+    """Merge and validate the layers."""
+    tree: dict[str, Any] = copy.deepcopy(dict(below or {}))
+    if file is not None:
+        _overlay(tree, read_toml(file))
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals:
+            name = re.split(r"[^\w.-]", assignment, maxsplit=1)[0]
+            raise ConfigError(f"setting {name!r}: expected key=value, such as split.seed=7")
+        try:
+            found = tomllib.loads(f"value = {value.strip()}")["value"]
+        except (tomllib.TOMLDecodeError, RecursionError):
+            found = value.strip()
+        _put(tree, key.strip(), found)
+    for key, value in (flags or {}).items():
+        if value is not None:
+            _put(tree, key, value)
+    try:
+        return model.model_validate(tree)
+    except ValidationError as error:
+        first, more = error.errors()[:_MAX_ERRORS], error.error_count() - _MAX_ERRORS
+        listed = "; ".join(_explain(model, e) for e in first) + (f"; and {more} more" if more > 0 else "")
+        raise ConfigError(listed) from error
+    except UnicodeEncodeError as error:
+        raise ConfigError("a setting has a lone surrogate; expected valid Unicode") from error
+
+
+def merge(
+    model: type[S],
+    table: Mapping[str, str],
+    given: Mapping[str, Any],
+    *,
+    below: Mapping[str, Any] | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+) -> S:
+    """Settings from keyword arguments, whose dotted keys are in `table`."""
+    words, flags = _words_and_keys(settings)
+    flags |= {table[name]: value for name, value in given.items() if name in table and value is not None}
+    file = argument("config", config, Path | None)
+    return load_settings(model, below=below, file=file, assignments=words, flags=flags)
+
+
+def argument(name: str, value: Any, kind: Any) -> Any:
+    """Validate an argument that is not a setting."""
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]  # of a whole table, only the part in question is shown
+        part = value if first["type"] == "missing" else first["input"]
+        message, found = first["msg"].removeprefix("Value error, "), one_line(repr(part), 100)
+        raise ConfigError(f"{name} = {found}: {message[:1].lower()}{message[1:]}") from error
+
+
+def _words_and_keys(settings: Any) -> tuple[list[str], dict[str, Any]]:
+    if isinstance(settings, Mapping):
+        return [], argument("settings", settings, dict[str, Any])
+    if isinstance(settings, str):
+        return [settings], {}
+    if settings is None or isinstance(settings, Iterable):
+        return argument("settings", list(settings or ()), list[str]), {}
+    raise ConfigError(
+        f"settings = {one_line(repr(settings), 100)}: expected a mapping of dotted keys, or texts key=value"
+    )
+
+
+def _overlay(tree: dict[str, Any], above: Mapping[str, Any]) -> None:
+    for key, value in above.items():
+        if isinstance(value, dict) and isinstance(tree.get(key), dict):
+            _overlay(tree[key], value)
+        else:
+            tree[key] = value
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """Read a TOML file."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{file}: no such configuration file") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{file}: not readable as TOML ({error})") from error
+
+
+def _put(tree: dict[str, Any], dotted: str, value: Any) -> None:
+    *sections, key = dotted.split(".")
+    for section in sections:
+        tree = tree.setdefault(section, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"{dotted}: {section} is a value, not a section")
+    tree[key] = value
+
+
+def _explain(model: type[Settings], error: Any) -> str:
+    key = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"unknown setting {key!r}; known here: {', '.join(_known_keys(model, error['loc'][:-1]))}"
+    message = error["msg"].removeprefix("Value error, ")
+    if not key:  # the message of a check over several settings names them
+        return str(message)
+    # Where a table is expected or a field is missing, the input may be a whole table, with a key in it.
+    is_table = isinstance(error["input"], Mapping) or error["type"] in ("model_type", "dict_type")
+    is_hidden = is_table or _MAY_BE_SECRET.search(str(error["loc"][-1]))
+    value = "" if is_hidden else f" = {one_line(repr(error['input']))}"
+    return f"setting {key!r}{value}: {message[:1].lower()}{message[1:]}"
+
+
+def _known_keys(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
+    inner: Any = model
+    for part in path:
+        if get_origin(inner) is dict:  # sections by name
+            inner = get_args(inner)[1]
+        elif _is_model(inner):
+            field = inner.model_fields.get(str(part))
+            inner = field and field.annotation
+    return sorted(inner.model_fields) if _is_model(inner) else []
+
+
+def _is_model(found: Any) -> bool:
+    return isinstance(found, type) and issubclass(found, BaseModel)

@@ -1,0 +1,141 @@
+"""Write files and folders atomically: complete or absent, even if the process is killed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from pairkit.base.errors import ConfigError, PairkitError
+from pairkit.base.printable import half_escaped
+
+_RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # polars, safetensors and tokenizers
+# Errors of torch and numpy that hide the system's.
+_HIDING_ERROR = re.compile(r"inline_container\.cc|PytorchStreamWriter|\d requested and \d+ written")
+
+
+@contextmanager
+def write_errors(path: Path) -> Iterator[None]:
+    """Convert an OSError while writing `path`, also one wrapped by a library, to a ConfigError."""
+    try:
+        yield
+    except PairkitError:
+        raise
+    except Exception as error:
+        if _HIDING_ERROR.search(str(error)):
+            reason = "most likely no space left on device"
+        elif isinstance(error, OSError):
+            reason = str(error.strerror or error)
+        elif rust := _RUST_ERROR.search(str(error)):
+            reason = os.strerror(int(rust[1]))
+        else:
+            raise
+        raise ConfigError(
+            f"{path}: can't be written ({reason}); free space, fix its permissions or use another path"
+        ) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` as UTF-8 atomically: readers see the old file or the new one."""
+    write_bytes(path, text.encode(errors="backslashreplace"))  # file names may have lone surrogates
+
+
+def write_bytes(path: Path, data: bytes, *, private: bool = False) -> None:
+    """Write `data` atomically; a `private` file is readable only by its owner."""
+    with whole_file(path, private=private) as file:
+        file.write(data)
+
+
+@contextmanager
+def whole_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
+    """A temporary file that replaces `path` at the end, or is deleted on errors."""
+    with write_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if not private:
+                apply_umask(Path(name))
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def open_own(path: Path, mode: str = "r+b", *, private: bool = False) -> IO[bytes]:
+    """Open a file for writing in place, making it if it is missing; "wb" empties it."""
+    with write_errors(path):
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600 if private else 0o666)
+        if private:
+            os.fchmod(handle, 0o600)
+        if mode == "wb":
+            os.ftruncate(handle, 0)
+        return os.fdopen(handle, "r+b")
+
+
+def check_free(path: Path) -> None:
+    """Refuse to overwrite an existing file."""
+    if path.exists():
+        raise ConfigError(f"{path}: already exists; choose another file, or move it away")
+
+
+def remove(path: Path) -> None:
+    """Remove a file, folder or link, if it exists."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write indented JSON with sorted keys, so that equal values give equal bytes."""
+    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
+    write_text(path, half_escaped(text) + "\n")
+
+
+@contextmanager
+def whole_folder(out: Path) -> Iterator[Path]:
+    """A hidden folder next to `out`, which replaces `out` at the end, or is deleted on errors."""
+    partial = out.parent / f".{out.name}.partial"
+    with write_errors(out):
+        remove(partial)
+        partial.mkdir(parents=True)
+        try:
+            yield partial
+            for path in partial.rglob("*"):
+                if path.is_file() and not path.is_symlink():
+                    apply_umask(path)
+                    with path.open("rb") as file:
+                        os.fsync(file.fileno())
+            old = out.parent / f".{out.name}.old"
+            remove(old)
+            if out.exists():
+                out.replace(old)
+            partial.replace(out)
+            remove(old)
+        except BaseException:
+            remove(partial)
+            raise
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def apply_umask(path: Path) -> None:
+    """Give a file or folder that a library made for its owner only the usual permissions."""
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)

@@ -1,0 +1,169 @@
+"""Output and working folders of runs: default places, checks before replacing, locks, differences."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
+from pairkit.base.system.files import open_own, write_errors
+from pairkit.base.system.text_lines import parse_json, read_whole
+
+LOCK_FILE = "lock"
+REPLACE = "give --fresh to replace it, or another --out"
+_MAX_JSON_BYTES = 64 << 20
+_MOST_SHOWN = 5  # differences
+_Json = Mapping[str, Any]
+
+
+def work_beside(out: Path) -> Path:
+    """The default working folder, `OUT.work`."""
+    check_place(out)
+    return out.with_name(out.name + ".work")
+
+
+def beside(source: str, ending: str) -> Path:
+    """The default output for a source: `SOURCE.ending`; for Hub ids in the current folder."""
+    path = Path(source)
+    if path.exists():
+        path = path.resolve()
+        return path.with_name(f"{path.name}.{ending}")
+    return Path(f"{source.rpartition('/')[2].replace(':', '-')}.{ending}")
+
+
+def own_name(source: str) -> str:
+    """The name of the source's file or folder, or the source itself, such as a Hub id."""
+    path = Path(source)
+    return path.resolve().name if path.exists() else source
+
+
+def check_place(out: Path, what: str = "a dataset", such_as: str = "pairs") -> None:
+    """Refuse paths that can't be an output folder."""
+    if out.name in ("", ".."):
+        raise ConfigError(f"{out}: {what} needs a folder of its own; give it a name, such as {such_as}")
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"{out}: is a file; choose another folder")
+
+
+def check_only(out: Path, ours: Collection[str], what: str) -> None:
+    """Refuse to replace a folder with other files than `ours`."""
+    found = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
+    if others := sorted(found.difference(ours)):
+        raise ConfigError(
+            f"{out}: has {one_line(others[0])}, which isn't part of {what} and would be deleted;"
+            " choose another folder"
+        )
+
+
+def read_own(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file, or None if it is not readable."""
+    try:
+        return read_object(path)
+    except DataError:
+        return None
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file such as statistics.json."""
+    text = read_whole(path, _MAX_JSON_BYTES, remedy="expected a smaller file")
+    try:
+        found = parse_json(text.decode("utf-8"), path)
+    except UnicodeDecodeError as error:
+        raise DataError("not JSON (not UTF-8); fix the file", path=path) from error
+    if not isinstance(found, dict):
+        raise DataError("expected one JSON object; fix the file", path=path)
+    return found
+
+
+def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
+    """The run.json of the dataset in `out`; None if `out` is missing or empty."""
+    check_place(out)
+    if not out.exists():
+        with write_errors(out):
+            out.parent.mkdir(parents=True, exist_ok=True)
+        return None
+    if not any(out.iterdir()):
+        return None
+    run = read_own(out / "run.json")
+    is_ours = (
+        run is not None
+        and str(run.get("made_by", "")).startswith(f"{command} ")
+        and all(isinstance(run.get(name), dict) for name in tables)
+    )
+    if not is_ours:
+        raise ConfigError(f"{out}: has files, but not a dataset of `{command}`; choose another folder")
+    shards = (path.relative_to(out).as_posix() for path in out.glob("*/*-of-*.parquet"))
+    check_only(out, {"README.md", "run.json", "statistics.json", *shards}, f"a dataset of `{command}`")
+    return run
+
+
+def check_apart(out: Path, work: Path) -> None:
+    """Refuse an output folder that contains the working folder, which would be deleted."""
+    home = work.resolve()
+    if out.resolve() in (home, *home.parents):
+        raise ConfigError(
+            f"{out}: the dataset would replace the working folder {work}; choose another folder"
+        )
+
+
+@contextmanager
+def held_folder(folder: Path, remedy: str) -> Iterator[None]:
+    """Make the folder and lock it for this process; the lock ends with the process."""
+    with write_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with open_own(folder / LOCK_FILE) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ConfigError(f"{folder}: {remedy}") from error
+        yield
+
+
+def is_same(out: Path, there: _Json | None, now: _Json, keys: Collection[str] = (), *, fresh: bool) -> bool:
+    """Whether `out` has the result of these inputs and settings; without `fresh`, others are refused.
+
+    `there` are those of the finished result; None if there is none. Of them, `keys` are compared, or all.
+    """
+    if there is None or fresh:
+        return False
+    if keys:
+        there, now = ({key: of.get(key) for key in keys} for of in (there, now))
+    if differences := differing(there, now):
+        raise ConfigError(
+            f"{out}: made from other inputs or with other settings: {'; '.join(differences[:_MOST_SHOWN])};"
+            f" {REPLACE}"
+        )
+    return True
+
+
+def check_file(path: Path, data: bytes, *, fresh: bool) -> None:
+    """Refuse to replace a file with other content, unless `fresh`."""
+    if path.is_dir() or (path.exists() and not fresh and path.read_bytes() != data):
+        raise ConfigError(f"{path}: already exists with other content; {REPLACE}")
+
+
+def differing(saved: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
+    """The differences between two mappings, as lines."""
+    old, new = dict(_flat(saved)), dict(_flat(current))
+    keys = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
+    return [f"{one_line(key, 80)} ({_shown(old.get(key))} there, {_shown(new.get(key))} now)" for key in keys]
+
+
+def _flat(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    waiting = [("", tree)]
+    while waiting:
+        above, values = waiting.pop()
+        for key, value in values.items():
+            if isinstance(value, Mapping):
+                waiting.append((f"{above}{key}.", value))
+            else:
+                yield f"{above}{key}", list(value) if isinstance(value, tuple) else value
+
+
+def _shown(value: object) -> str:
+    text = one_line(str(value))
+    return text if len(text) <= 20 else text[:12] + "…"

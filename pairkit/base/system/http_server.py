@@ -1,0 +1,180 @@
+"""An HTTP server in its own thread, for `pairs review` and `aoe serve`, with request checks."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import socket
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from importlib.resources import files
+from sys import getsizeof
+from typing import TYPE_CHECKING, Self
+
+from pairkit.base.cli.result_table import style
+from pairkit.base.errors import ConfigError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive
+
+
+LOOPBACK = "127.0.0.1"
+_LAST_PORT = 65_535
+_JSON = b"application/json"
+_MAX_DIGITS = 12  # of a content length
+PAGE_HEADERS = {
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+
+class RefusedError(Exception):
+    """A refused request with its status."""
+
+    def __init__(self, status: int, words: str) -> None:
+        self.status = status
+        super().__init__(words)
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A listening socket."""
+    if not 0 <= port <= _LAST_PORT:  # getaddrinfo takes the remainder
+        raise ConfigError(f"--port {port}: expected 0 (any free one) to {_LAST_PORT}")
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # asyncio sets TCP_NODELAY only if the protocol is given; without it, each response takes 40 ms.
+        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise ConfigError(f"host {host}: no address of this machine ({error}); give another") from error
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind(address)
+        found.listen(128)
+    except (OSError, OverflowError) as error:
+        found.close()
+        raise ConfigError(f"port {port} of {host} can't be used ({error}); give another --port") from error
+    return found
+
+
+def html_page(package: str) -> tuple[bytes, dict[str, str]]:
+    """`page.html` of a package with `page.css` and `page.js` inside, and its headers.
+
+    Its policy allows only this style and script (by hash) and requests to this server, and forbids making
+    HTML from text (trusted types).
+    """
+
+    def read(name: str) -> str:
+        return files(package).joinpath(name).read_text(encoding="utf-8")
+
+    def digest(text: str) -> str:
+        return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+    look, script = style(package, "page.css"), read("page.js")
+    policy = (
+        f"default-src 'none'; style-src '{digest(look)}'; script-src '{digest(script)}';"
+        " connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+        " require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+    html = read("page.html").replace("@STYLE@", look).replace("@SCRIPT@", script)
+    return html.encode(), {**PAGE_HEADERS, "content-security-policy": policy}
+
+
+def headers_of(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:
+    """All values of each header, by name in lower case."""
+    headers: dict[bytes, list[bytes]] = {}
+    for name, value in raw:
+        headers.setdefault(name.lower(), []).append(value)
+    return headers
+
+
+def check_own_page(headers: Mapping[bytes, Sequence[bytes]], hosts: Collection[bytes]) -> None:
+    """Refuse requests to another host name, or from another page."""
+    if len(found := headers.get(b"host", [])) != 1 or found[0].lower() not in hosts:
+        raise RefusedError(421, "this server has another address")
+    origins = {b"http://" + host for host in hosts}
+    if any(origin not in origins for origin in headers.get(b"origin", [])):
+        raise RefusedError(403, "requests from other pages are refused")
+    if any(site not in (b"same-origin", b"none") for site in headers.get(b"sec-fetch-site", [])):
+        raise RefusedError(403, "requests from other pages are refused")
+
+
+def check_json(headers: Mapping[bytes, Sequence[bytes]]) -> None:
+    """Refuse bodies other than JSON, some of which any page can send without a preflight request."""
+    found = headers.get(b"content-type", [])
+    if len(found) != 1 or found[0].partition(b";")[0].strip().lower() != _JSON:
+        raise RefusedError(415, "expected application/json")
+
+
+def check_length(headers: Mapping[bytes, Sequence[bytes]], limit: int) -> None:
+    """Refuse a too large Content-Length before the body is read."""
+    length = headers.get(b"content-length", [b"0"])[0]
+    if not length.isdigit() or len(length) > _MAX_DIGITS or int(length) > limit:
+        raise RefusedError(413, f"more than {limit:,} bytes")
+
+
+async def body_of(receive: Receive, limit: int, hold: Callable[[int], None] = lambda _: None) -> bytes:
+    """The body of a request, up to a limit; `hold` gets the memory of each part and may refuse it."""
+    parts, size = list[bytes](), 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise RefusedError(400, "gone")
+        parts.append(message.get("body", b""))
+        hold(getsizeof(parts[-1]))
+        size += len(parts[-1])
+        if size > limit:
+            raise RefusedError(413, f"more than {limit:,} bytes")
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+class HttpServer:
+    """Serves an application over HTTP/1.1 without an access log."""
+
+    def __init__(
+        self, application: ASGIApp, listening: socket.socket, *, name: str, connections: int, stop_s: float
+    ) -> None:
+        """Start it."""
+        import uvicorn
+
+        self._socket = listening
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                application,
+                log_level="error",
+                access_log=False,
+                server_header=False,
+                lifespan="off",
+                ws="none",
+                http="h11",
+                loop="asyncio",
+                proxy_headers=False,
+                limit_concurrency=connections,
+                timeout_graceful_shutdown=max(1, round(stop_s)),
+            )
+        )
+        serve = partial(self._server.serve, sockets=[listening])
+        self._thread = threading.Thread(target=lambda: asyncio.run(serve()), name=name, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Block until the server is closed from another thread, or by Ctrl-C."""
+        self._thread.join()
+
+    def close(self) -> None:
+        """Finish running requests and stop; may be called twice."""
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

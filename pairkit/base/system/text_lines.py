@@ -1,0 +1,275 @@
+"""Read untrusted files, plain or gzipped, with limits on line length and decompressed size."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import json
+import logging
+import os
+import re
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pairkit.base.errors import DataError
+from pairkit.base.interface import spoken
+from pairkit.base.printable import one_line
+
+_LOG = logging.getLogger(__name__)
+MAX_LINE_BYTES = 16 << 20  # 250 times GitHub's longest text
+MAX_WHOLE_BYTES = 512 << 20  # of a file that can't be streamed, such as a JSON array
+UNLIMITED = 1 << 62
+MAX_RATIO = 200  # decompressed to compressed size: 3 to 20 for text, 300 for one repeated line
+FREE_BYTES = 64 << 20  # allowed at any ratio
+_BLOCK_BYTES = 1 << 20
+
+
+def is_gzipped(path: Path) -> bool:
+    """Whether a file is gzipped by its name."""
+    return path.suffix.lower() == ".gz"
+
+
+def read_lines(
+    path: Path, *, pass_over: Callable[[int], None] | None = None, as_utf8: bool = False
+) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers from 1, including line feeds; other line separators don't end a line.
+
+    With `as_utf8`, UTF-16 with a byte order mark becomes UTF-8.
+    """
+    row = 0
+    try:
+        with _open_as_utf8(path) if as_utf8 else open_regular(path) as file:
+            while line := file.readline(MAX_LINE_BYTES + 1):
+                row += 1
+                if len(line) <= MAX_LINE_BYTES:
+                    yield row, line
+                    continue
+                if pass_over is None:
+                    raise DataError(
+                        f"has a line of more than {MAX_LINE_BYTES >> 20} MiB; expected one record or text per"
+                        " line",
+                        path=path,
+                        row=row,
+                    )
+                pass_over(row)
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(MAX_LINE_BYTES)
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=path) from error
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error, _TooLargeError) as error:
+        raise _unreadable(error, path, row + 1) from error
+
+
+def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines as text without a byte order mark."""
+    decoder = _Decoder(path)
+    for row, line in read_lines(path, as_utf8=True):
+        yield row, decoder.decode(line, row)
+
+
+# Bytes without a character, and runs that only other alphabets and scripts have.
+_NOT_WINDOWS = re.compile(rb"[\x81\x8d\x8f\x90\x9d]|[\x80-\xff]{5}")
+
+
+class _Decoder:
+    """Decodes a file's lines as UTF-8, or as Windows-1252 if only ASCII is also UTF-8."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._first: tuple[str, int] | None = None  # encoding and row of the first line beyond ASCII
+
+    def decode(self, line: bytes, row: int) -> str:
+        if line.isascii():  # most are, and this is the fastest check
+            return line.decode("ascii")
+        if row == 1 and line.startswith(codecs.BOM_UTF8):
+            return self.decode(line.removeprefix(codecs.BOM_UTF8), row)
+        try:
+            text, encoding = line.decode(), "UTF-8"
+        except UnicodeDecodeError:
+            text, encoding = self._as_windows(line, row), "Windows-1252"
+        usual, since = self._first = self._first or (encoding, row)
+        if encoding != usual:
+            message = f"is {encoding}, but row {since} is {usual}; save all rows as UTF-8"
+            raise DataError(message, path=self._path, row=row)
+        return text
+
+    def _as_windows(self, line: bytes, row: int) -> str:
+        if odd := _NOT_WINDOWS.search(line):
+            raise DataError(
+                f"neither UTF-8 nor Windows-1252 (bytes {odd[0].hex(' ')}); save the file as UTF-8 in the"
+                " program that wrote it",
+                path=self._path,
+                row=row,
+            )
+        text = line.decode("cp1252")
+        if self._first is None:
+            start = next(number for number, character in enumerate(text) if character > "\x7f")
+            note_once(
+                "%s: not UTF-8, so read as Windows-1252; row %d has %r: if that is wrong, save it as UTF-8 in"
+                " the program that wrote it",
+                *(self._path, row, one_line(text[max(0, start - 15) : start + 15])),
+            )
+        return text
+
+
+@lru_cache(1000)
+def note_once(message: str, *words: object) -> None:
+    """Log a warning, but not again when the file is read again."""
+    _LOG.warning("%s", spoken(message % words))
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """The JSON value of each non-blank line, with its number."""
+    for row, line in read_text_lines(path):
+        if line.strip():
+            yield row, parse_json(line.rstrip(), path, row)
+
+
+def read_objects(
+    path: Path, broken: Callable[[DataError], None] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """JSON objects with valid Unicode, with line numbers.
+
+    Invalid lines raise an error; if `broken` is given, it receives the error and the line is skipped.
+    """
+    decoder = _Decoder(path)
+    for row, line in read_lines(path, as_utf8=True):
+        try:
+            text = decoder.decode(line, row)
+            value = _object(text, path, row) if text.strip() else None
+        except DataError as error:
+            if broken is None:
+                raise
+            broken(error)
+            continue
+        if value is not None:
+            yield row, value
+
+
+def _object(line: str, path: Path, row: int) -> dict[str, Any]:
+    value = parse_json(line.rstrip(), path, row)
+    if not isinstance(value, dict):
+        remedy = "; name a file of one array .json" if isinstance(value, list) else ""
+        raise DataError(f"{type(value).__name__}, expected a JSON object{remedy}", path=path, row=row)
+    if "\\u" in line:
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise DataError(
+                "not JSON (lone surrogate \\ud800 to \\udfff); fix the file", path=path, row=row
+            ) from error
+    return value
+
+
+def parse_json(text: str, path: Path, row: int = 1) -> Any:
+    """Parse JSON text that begins in this row of a file."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"not JSON ({error.msg}); fix the file", path=path, row=row + error.lineno - 1
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError("not JSON (too deep or too large); fix the file", path=path, row=row) from error
+
+
+def read_text(path: Path, max_bytes: int | None = None, *, remedy: str = "split the file") -> str:
+    """The content of a text file."""
+    decoder = _Decoder(path)
+    whole = io.BytesIO(read_whole(path, max_bytes, remedy=remedy, as_utf8=True))
+    return "".join(decoder.decode(line, row) for row, line in enumerate(whole, 1))
+
+
+def read_whole(
+    path: Path, max_bytes: int | None = None, *, remedy: str = "split the file", as_utf8: bool = False
+) -> bytes:
+    """The decompressed content of a file; `as_utf8` as for `read_lines`."""
+    limit = MAX_WHOLE_BYTES if max_bytes is None else max_bytes
+    whole = bytearray()
+    try:
+        with _open_as_utf8(path) if as_utf8 else open_regular(path) as file:
+            while block := file.read(_BLOCK_BYTES):
+                whole += block
+                if len(whole) > limit:
+                    raise DataError(f"has more than {limit >> 20} MiB; {remedy}", path=path)
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=path) from error
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error, _TooLargeError) as error:
+        raise _unreadable(error, path, None) from error
+    return bytes(whole)
+
+
+@contextmanager
+def _open_as_utf8(path: Path) -> Iterator[io.BufferedIOBase]:
+    """The bytes of a text file; UTF-16 with a byte order mark becomes UTF-8."""
+    with open_regular(path) as file:
+        if file.peek(2)[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            yield file
+            return
+        if len(data := file.read(MAX_WHOLE_BYTES + 1)) > MAX_WHOLE_BYTES:
+            raise DataError(
+                f"has more than {MAX_WHOLE_BYTES >> 20} MiB of UTF-16; save it as UTF-8", path=path
+            )
+        yield io.BytesIO(data.decode("utf-16").encode())
+
+
+@contextmanager
+def open_regular(path: Path) -> Iterator[io.BufferedReader]:
+    """A file's bytes, decompressed up to a limit; pipes and devices are refused."""
+    with open(path, "rb", opener=_open_at_once) as compressed:
+        status = os.fstat(compressed.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise DataError(
+                "is not a regular file but a pipe or device; save its content in a file", path=path
+            )
+        if not is_gzipped(path):
+            yield compressed
+            return
+        size = status.st_size
+        with gzip.GzipFile(fileobj=compressed) as decompressed:
+            yield io.BufferedReader(_Bounded(decompressed, max(FREE_BYTES, MAX_RATIO * size)), _BLOCK_BYTES)
+
+
+def _open_at_once(name: str, flags: int) -> int:
+    """Open without blocking, as a pipe without a writer would block forever."""
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+class _TooLargeError(Exception):
+    """The decompressed content is too large."""
+
+
+class _Bounded(io.RawIOBase):
+    """A decompressed stream that raises an error after a number of bytes."""
+
+    def __init__(self, stream: gzip.GzipFile, left: int) -> None:
+        self._stream, self._left = stream, left
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        # readinto1 returns the bytes before a corrupt block.
+        count = self._stream.readinto1(buffer)
+        self._left -= count
+        if self._left < 0:
+            raise _TooLargeError
+        return count
+
+
+def _unreadable(error: Exception, path: Path, row: int | None) -> DataError:
+    if isinstance(error, _TooLargeError):
+        return DataError(
+            f"decompresses to more than {MAX_RATIO} times its size, unlike files of texts; if it is valid,"
+            " decompress it and give the plain file",
+            path=path,
+            row=row,
+        )
+    reason = getattr(error, "strerror", None) or error
+    return DataError(f"not readable ({reason}); fix the file or its permissions", path=path, row=row)

@@ -1,0 +1,1 @@
+"""Check datasets: leaks, and single pairs side by side."""

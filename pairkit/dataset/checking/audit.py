@@ -1,0 +1,241 @@
+"""Leaks between splits, repeated pairs and contradictory labels; issues are identified by URL or text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from heapq import nsmallest
+from itertools import islice
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.errors import DataError, LeakError
+from pairkit.base.printable import one_line
+from pairkit.base.system.records_on_disk import scratch_file
+from pairkit.dataset.checking.audit_passes import FirstPass, SecondPass
+from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, describe_labels
+from pairkit.dataset.reading.bad_rows import by_reason, joined
+from pairkit.dataset.reading.reader import PairFrames
+from pairkit.dataset.records import MEAN_LABEL, PAIR, LabelKind, in_split_order, unordered
+from pairkit.similarity.groups import Places
+from pairkit.similarity.near_duplicates import TextSequence, near_identical_to
+
+_EXAMPLES = 5
+_EXAMPLE_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFinding:
+    """A count with a few examples."""
+
+    count: int = 0
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SplitReport:
+    """Counts of one split; shares are in [0, 1]; `positive_share` is the mean of graded labels."""
+
+    pairs: int
+    positive_share: float
+    long_share: float
+    same_text: int  # pairs of two equal texts
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AuditReport(Printed):
+    """The findings of an audit. If `leaks` is not empty, results on the splits are not valid."""
+
+    source: str
+    splits: Mapping[str, SplitReport]
+    shared_issues: AuditFinding = field(default_factory=AuditFinding)  # in two splits
+    shared_clusters: AuditFinding = field(default_factory=AuditFinding)
+    near_identical: AuditFinding = field(default_factory=AuditFinding)  # groups in several splits
+    repeated_pairs: AuditFinding = field(default_factory=AuditFinding)
+    contradictory_pairs: AuditFinding = field(default_factory=AuditFinding)  # one pair with different labels
+    issues_by: str = "text"
+    label_kind: LabelKind = "binary"
+    labels: LabelsRead | None = None  # the meaning of the labels, and the rows skipped by label
+    # Rows without a text or label, by reason, with the first as `file:row`; other commands refuse them.
+    bad_rows: Mapping[str, AuditFinding] = field(default_factory=dict)
+    skips_bad_rows: bool = False
+
+    @property
+    def leaks(self) -> list[str]:
+        """Descriptions of the leaks between splits."""
+        leaks = {
+            "shared issues" if self.issues_by == "page" else "shared texts": self.shared_issues,
+            "shared clusters": self.shared_clusters,
+            "near-identical texts": self.near_identical,
+        }
+        return [f"{finding.count} {name}" for name, finding in leaks.items() if finding.count]
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """The command that describes the dataset."""
+        skip = ["--bad-rows", "skip"] if self.bad_rows and not self.skips_bad_rows else []
+        return [("describe the dataset", ["pairs", "report", self.source, *skip])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+        return asdict(self) | {"leaks": self.leaks}
+
+    def check(self) -> None:
+        """Raise an error if splits leak or rows are unusable.
+
+        Raises:
+            LeakError: Two splits share something.
+            DataError: Rows lack a text or label and are not skipped.
+        """
+        if self.leaks:
+            raise LeakError("leaks between splits: " + ", ".join(self.leaks), path=self.source)
+        if self.bad_rows and not self.skips_bad_rows:
+            listed = ", ".join(
+                f"{reason.replace('_', ' ')} in {finding.count:,} (first: {finding.examples[0]})"
+                for reason, finding in self.bad_rows.items()
+            )
+            raise DataError(f"unusable rows: {listed}; fill them, drop them, {LEAVE_OUT}", path=self.source)
+
+    def tables(self) -> tuple[ResultTable, ResultTable]:
+        """The counts of each split, and the findings."""
+        label, form = MEAN_LABEL[self.label_kind]
+        splits = ResultTable("split", "pairs", label, "> 512 tokens", "same text", title=self.source)
+        splits.caption = describe_labels(self.labels)
+        for name, split in self.splits.items():
+            mean, long = f"{split.positive_share:{form}}", f"{split.long_share:.1%}"
+            splits.add_row(name, split.pairs, mean, long, split.same_text)
+        findings = {
+            f"issues in two splits (by {self.issues_by})": self.shared_issues,
+            "clusters in two splits": self.shared_clusters,
+            "near-identical texts in two splits": self.near_identical,
+            "repeated pairs": self.repeated_pairs,
+            "pairs with two labels": self.contradictory_pairs,
+        }
+        findings |= {f"rows left out: {key.replace('_', ' ')}": one for key, one in self.bad_rows.items()}
+        verdict = "LEAKS: " + ", ".join(self.leaks) if self.leaks else "no leaks"
+        examples = any(finding.examples for finding in findings.values())
+        found = ResultTable(
+            "found", "number", *(["such as"] if examples else []), left=["such as"], caption=verdict
+        )
+        for name, finding in findings.items():
+            first, *more = finding.examples or ("",)
+            found.add_row(name, finding.count, *([first] if examples else []))
+            for example in more:
+                found.add_row("", "", example)
+        return splits, found
+
+
+def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditReport:
+    """Check pairs in two passes: first hashes, then only the rows whose hashes show a problem."""
+    first = FirstPass(pairs)
+    with scratch_file(Path(gettempdir())) as scratch:
+        second = SecondPass(pairs, first, scratch)
+        near_identical = _near_identical(
+            second.texts, first.splits_of_texts(), list(pairs.splits), equal_too=first.by_page
+        )
+    repeated, contradictory = _pairs_seen_again(second.suspects)
+    return AuditReport(
+        source=pairs.source,
+        splits={
+            split: SplitReport(
+                pairs=sums.pairs,
+                positive_share=round(sums.labels / max(1, sums.pairs), 4),
+                long_share=round(sums.long / max(1, 2 * sums.pairs), 4),
+                same_text=sums.same,
+            )
+            for split, sums in first.sums.items()
+        },
+        shared_issues=_shared(second.suspects, "key1", "key2"),
+        shared_clusters=_shared(second.suspects, "cluster"),
+        near_identical=near_identical,
+        repeated_pairs=repeated,
+        contradictory_pairs=contradictory,
+        issues_by="page" if first.by_page else "text",
+        label_kind=pairs.label_kind,
+        labels=pairs.labels,
+        bad_rows={
+            reason: AuditFinding(count, (one_line(place, 300),))
+            for reason, count, place in by_reason(joined(pairs.bad.values()))
+        },
+        skips_bad_rows=skips_bad_rows,
+    )
+
+
+def _shared(rows: pl.DataFrame, *columns: str) -> AuditFinding:
+    """Values of these columns that are in more than one split."""
+    shared = (
+        pl.concat([rows.select("split", pl.col(name).alias("key")) for name in columns])
+        .filter(pl.col("key").str.strip_chars() != "")
+        .group_by("key")
+        .agg(pl.col("split").unique())
+        .filter(pl.col("split").list.len() > 1)
+        .sort("key")
+    )
+    return _finding(
+        shared.height,
+        (f"{_short(key)}  in {_listed(splits)}" for key, splits in shared.head(_EXAMPLES).iter_rows()),
+    )
+
+
+def _near_identical(
+    texts: TextSequence, splits_of: tuple[Places, Places], splits: Sequence[str], *, equal_too: bool
+) -> AuditFinding:
+    """Groups of near-identical texts in several splits; with `equal_too` also equal texts."""
+    group = near_identical_to(texts)
+    counts = np.bincount(group, minlength=len(group))
+    text, split = splits_of
+    pairs = np.unique(group[text].astype(np.int64) * len(splits) + split)
+    crossing, times = np.unique(pairs // len(splits), return_counts=True)
+    crossing = crossing[times > 1]
+    if not equal_too:
+        crossing = crossing[counts[crossing] > 1]
+    members = np.flatnonzero(np.isin(group, crossing))
+    members = members[np.argsort(group[members], kind="stable")]
+    groups = np.split(members, np.flatnonzero(np.diff(group[members])) + 1) if len(members) else []
+
+    def sort_key(members: Places) -> tuple[bool, list[str], Places]:
+        return len(members) == 1, nsmallest(2, (texts[place] for place in members.tolist())), members
+
+    first = nsmallest(_EXAMPLES, map(sort_key, groups), key=lambda group: group[:2])
+    return _finding(
+        len(groups),
+        (
+            " ~ ".join(map(_short, words))
+            + f"  in {_listed({splits[code] for code in split[np.isin(text, members)].tolist()})}"
+            for _, words, members in first
+        ),
+    )
+
+
+def _pairs_seen_again(frame: pl.DataFrame) -> tuple[AuditFinding, AuditFinding]:
+    seen = (
+        frame.select(*unordered("key1", "key2"), "label")
+        .group_by(PAIR)
+        .agg(pl.len().alias("times"), pl.col("label").n_unique().alias("labels"))
+        .filter(pl.col("times") > 1)
+        .sort(PAIR)
+    )
+    findings = [
+        _finding(
+            part.height,
+            (f"{_short(low)} | {_short(high)}" for low, high, *_ in part.head(_EXAMPLES).iter_rows()),
+        )
+        for part in (seen.filter(pl.col("labels") == 1), seen.filter(pl.col("labels") > 1))
+    ]
+    return findings[0], findings[1]
+
+
+def _listed(splits: Iterable[str]) -> str:
+    return ", ".join(in_split_order(splits))
+
+
+def _finding(count: int, examples: Iterable[str]) -> AuditFinding:
+    return AuditFinding(count, tuple(islice(examples, _EXAMPLES)))
+
+
+def _short(text: str) -> str:
+    return one_line(text, _EXAMPLE_CHARS)

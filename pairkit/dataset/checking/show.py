@@ -1,0 +1,127 @@
+"""One pair as a table: both texts side by side, with shared words marked."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import printable
+from pairkit.dataset.records import PairDataset, with_provenance
+from pairkit.similarity.terms import is_unspaced, places
+
+_MIN_LETTERS, _MIN_LETTERS_OTHER = 4, 3  # of a marked word, in ASCII and others
+_STOP_WORDS = frozenset((
+    "about", "after", "again", "also", "another", "because", "been", "before", "being", "but", "could",
+    "does", "doesn", "doing", "done", "each", "even", "every", "first", "from", "have", "here", "into",
+    "issue", "just", "like", "made", "make", "many", "more", "most", "much", "need", "only", "other",
+    "over", "really", "same", "seems", "should", "since", "some", "still", "such", "than", "that", "their",
+    "them", "then", "there", "these", "they", "this", "those", "through", "using", "version", "very",
+    "want", "well", "were", "what", "when", "where", "which", "while", "will", "with", "without", "would",
+    "your",
+))  # fmt: skip
+_MAX_CHARS = 1000  # of each text, so that the table fits on a screen
+_WIDTH = 130
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ShownPair:
+    """One row of a dataset, displayed as a table on a terminal and in a notebook.
+
+    Attributes:
+        where: The split and the number of the row.
+        row: The columns of the row.
+    """
+
+    where: str
+    row: dict[str, Any]
+
+    def __rich__(self) -> Table:
+        row = self.row
+        one, two = row["text1"], row["text2"]
+        # As `Text`, because rich would read `[bot]` in a dataset as markup.
+        title, caption = _plain(f"{self.where}; label {row['label']:g}"), _plain(_caption(row))
+        table = Table(box=box.ROUNDED, show_lines=True, title=title, caption=caption, expand=True)
+        for side in ("1", "2"):
+            number = row.get(f"number{side}")
+            issue = "" if number is None else f": {row.get('repo') or ''}#{number}"
+            table.add_column(_plain(f"text{side}{issue}"), ratio=1, overflow="fold")
+        table.add_row(_marked(one, two), _marked(two, one))
+        return table
+
+    def __repr__(self) -> str:
+        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None)
+        with console.capture() as captured:
+            console.print(self)
+        return captured.get().rstrip("\n")
+
+    def to_svg(self) -> str:
+        """The table as SVG."""
+        console = Console(record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True)
+        console.print(self)
+        return console.export_svg(title="pairs show")
+
+    _repr_html_ = to_svg
+
+
+def pick_pair(dataset: PairDataset, split: str | None, number: int, label: int | None) -> ShownPair:
+    """Row `number` of a split (default: the last split), counted among rows with `label` if given."""
+    split = split or [*dataset.splits][-1]
+    if split not in dataset.splits:
+        raise ConfigError(f"split = {split}: {dataset.source} has {', '.join(dataset.splits)}")
+    rows = with_provenance(dataset).splits[split]
+    if label is not None:
+        rows = rows.filter(pl.col("label") == label)
+    if not 0 <= number < rows.height:
+        raise ConfigError(
+            f"row = {number}: {split} of {dataset.source} has {rows.height} such rows, counted from 0"
+        )
+    return ShownPair(f"{split}, row {number}", rows.row(number, named=True))
+
+
+def _caption(row: dict[str, Any]) -> str:
+    evidence = row.get("evidence")
+    if evidence:
+        who = evidence["who"] or "an unknown account"
+        day = evidence["when"][:10] if evidence["when"] else "an unknown day"
+        details = f"{evidence['kind']} by {who} on {day}: {evidence['url']}"
+        relation, confidence = row.get("relation"), row.get("confidence")
+        return f"{relation} ({confidence:.2f}), {details}" if relation and confidence is not None else details
+    kind = row.get("negative_kind")
+    return f"drawn as a {kind} negative" if kind else ""
+
+
+def _plain(text: str) -> Text:
+    return Text(printable(text))
+
+
+def _words(text: str) -> dict[tuple[int, int], str]:
+    """The words that can be marked, by their place; of scripts without blanks, all bigrams."""
+    return {
+        (start, end): term
+        for term, start, end in places(text)
+        if is_unspaced(term)
+        or (
+            len(term) >= (_MIN_LETTERS if term.isascii() else _MIN_LETTERS_OTHER)
+            and not term.isdigit()
+            and term not in _STOP_WORDS
+        )
+    }
+
+
+def _marked(text: str, other: str) -> Text:
+    shown = text if len(text) <= _MAX_CHARS else text[:_MAX_CHARS].rstrip() + " …"
+    marked = _plain(shown)
+    marked.highlight_regex(r"\A[^\n]*", "bold")
+    shared = {*_words(other).values()}
+    for place, word in _words(marked.plain).items():
+        if word in shared:
+            marked.stylize("bold yellow", *place)
+    return marked

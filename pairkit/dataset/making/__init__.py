@@ -1,0 +1,1 @@
+"""Make datasets: split, merge, write and export."""

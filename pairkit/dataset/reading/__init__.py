@@ -1,0 +1,1 @@
+"""Read pairs, labels and texts from tables of any format."""

@@ -1,0 +1,398 @@
+"""Map the columns of a source to text1, text2 and label, and check every text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from shlex import quote
+
+import polars as pl
+
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
+from pairkit.base.system.text_lines import note_once
+from pairkit.dataset.labels import LEAVE_OUT, MISSING
+from pairkit.dataset.negative_columns import (
+    NEGATIVES,
+    by_number,
+    lists_of_negatives,
+    negative_columns,
+    negatives_of,
+)
+from pairkit.dataset.reading.label_meaning import LabelColumn
+
+
+def _pairs(names: str) -> list[list[str]]:
+    return [pair.split() for pair in names.split(",")]
+
+
+_PAIR_NAMES = _pairs("""
+    text1 text2, sentence1 sentence2, premise hypothesis, question1 question2, text_a text_b,
+    question sentence, query document, query passage, query text
+""")
+_LABEL_NAMES = ("label", "score", "is_duplicate", "similarity", "similarity_score", "relevance", "gold_label")
+_POSITIVE_NAMES = _pairs("""
+    anchor positive, query positive, text positive, query pos, question positive, sentence positive,
+    query answer, question answer, sent0 sent1
+""")
+_ROW = "row of the source"
+_MAPPED = ("text1", "text2", "label", "anchor", "positive", "text")
+_MAPPED_NEGATIVE = re.compile(r"negative(_\d+)?")
+_NO_NEGATIVES = "none"  # `negative=none` in a mapping ignores the columns of negatives
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The column of each role. Rows without `label` are positives, without `text2` single texts."""
+
+    text1: str
+    text2: str
+    label: str = ""
+    negatives: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
+
+
+def find_roles(
+    names: list[str], where: str, columns: Mapping[str, str] | None = None, *, single: bool = False
+) -> Roles:
+    """Find the columns by an explicit mapping, or by common names."""
+    found = _mapped_roles(names, where, columns, single=single) if columns else None
+    roles = found or _known_roles(names, where, single=single)
+    if not found and roles.negatives and (label := _label_of(names)):
+        raise DataError(  # a label in a row with negatives is ambiguous
+            f"has the label column {one_line(label)} beside negatives; drop it, or give --columns"
+            " with the other columns",
+            path=where,
+        )
+    used = {roles.text1, roles.text2, roles.label, *roles.negatives}
+    unused = tuple(name for name in negative_columns(names) if name not in used)
+    if not roles.text2 or not unused:
+        return roles
+    if (columns or {}).get("negative") != _NO_NEGATIVES:
+        raise _not_used(unused, where)
+    return replace(roles, unwanted=unused)
+
+
+def _not_used(names: Sequence[str], where: str) -> DataError:
+    return DataError(
+        f"would not use {one_line(', '.join(names))}, which by name are negatives; drop them, or give the"
+        f" columns to use as --columns, with negative={_NO_NEGATIVES} to ignore negatives",
+        path=where,
+    )
+
+
+def _label_of(names: Sequence[str]) -> str:
+    """The column with labels of positives, if there is one."""
+    known = {name.lower(): name for name in reversed(names)}
+    return next((known[name] for name in ("label", "score") if name in known), "")
+
+
+def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
+    if single and len(names) == 1:
+        return Roles(names[0], "")
+    known = {name.lower(): name for name in reversed(names)}
+    for one, other in _PAIR_NAMES:
+        if one in known and other in known:
+            label = next((known[name] for name in _LABEL_NAMES if name in known), "")
+            if label:
+                return Roles(known[one], known[other], label)
+    for one, other in _POSITIVE_NAMES:
+        if one in known and other in known:
+            negatives = negative_columns(names)
+            return Roles(known[one], known[other], "" if negatives else _label_of(names), negatives)
+    raise DataError(
+        f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
+        " sentence1, sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate;"
+        f" anchor, positive[, negative or negative_1, negative_2, …]); rename them or give"
+        f" {_advice(names, single=single)}, with numbers for names if there is no header line",
+        path=where,
+    )
+
+
+def _advice(names: Sequence[str], *, single: bool) -> str:
+    """`--columns` with columns that are there: of a single text, of a pair, or of a pair and its label."""
+    known = [name for name in names if single and name.lower() in TEXT_COLUMNS]
+    ordered = sorted(names, key=lambda name: name.lower() in _LABEL_NAMES)
+    pair = ("text1", "text2", "label") if len(names) > 2 else ("anchor", "positive")
+    return _columns_option(("text",) if known else pair, known or [*ordered[:2], *ordered[-1:]])
+
+
+def _columns_option(roles: Sequence[str], names: Sequence[str]) -> str:
+    """`--columns` with a column for each role."""
+    usable = [one_line(name) for name in names if not re.search("[,=]", name)] + ["NAME"] * len(roles)
+    return "--columns " + quote(",".join(map("=".join, zip(roles, usable, strict=False))))
+
+
+def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str], *, single: bool) -> Roles:
+    numbered = [key for key in columns if _MAPPED_NEGATIVE.fullmatch(key)]
+    unknown = [key for key in columns if key not in _MAPPED and key not in numbered]
+    if unknown:
+        known = ", ".join((*_MAPPED, "negative", "negative_1", "negative_2", "…"))
+        raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {known}")
+    without = columns.get("negative") == _NO_NEGATIVES
+    for key, name in columns.items():
+        if name not in names and not (without and key == "negative"):
+            raise DataError(
+                f"no column {name!r} for {key}; there are {one_line(', '.join(names))}", path=where
+            )
+    keys = columns.keys() - set(numbered)
+    if keys == {"text1", "text2", "label"} and (without or not numbered):
+        return Roles(columns["text1"], columns["text2"], columns["label"])
+    if keys == {"anchor", "positive"}:
+        ordered = () if without else sorted(numbered, key=lambda key: by_number(key[len("negative_") :]))
+        return Roles(columns["anchor"], columns["positive"], negatives=tuple(columns[key] for key in ordered))
+    if single and columns.keys() == {"text"}:
+        return Roles(columns["text"], "")
+    also = ", or only text" if single else ""
+    raise ConfigError(
+        "a column mapping names text1, text2 and label, or anchor, positive and perhaps negatives"
+        f"{also}; found {', '.join(columns)}"
+    )
+
+
+_DOCUMENT_NAMES = {
+    "title": ("title", "headline", "subject", "summary"),
+    "body": ("body", "text", "content", "abstract", "description"),
+    "question": ("question", "query"),
+    "answer": ("answer", "response"),
+}
+TEXT_COLUMNS = (
+    "text", "sentence", "sentence1", "text1", "anchor", "premise", "content", "question", "title",
+)  # fmt: skip  # the title only without a body
+
+
+def text_column(
+    names: Sequence[str], where: str, columns: Mapping[str, str] | None, strings: Sequence[str] = ()
+) -> str:
+    """The column of single texts: as given, of a known name, the only one, or the only one with strings."""
+    shown = one_line(", ".join(names)) or "(none)"
+    if columns:
+        if columns.keys() != {"text"}:
+            raise ConfigError(f"column mapping {', '.join(columns)}: expected only text, such as text=NAME")
+        if columns["text"] not in names:
+            raise DataError(f"no column {columns['text']!r} for text; there are {shown}", path=where)
+        return columns["text"]
+    known = {name.lower(): name for name in reversed(names)}
+    usual = TEXT_COLUMNS[:-1] if known.keys() & _DOCUMENT_NAMES.keys() - {"title"} else TEXT_COLUMNS
+    found = next((known[name] for name in usual if name in known), None)
+    if found is None and 1 in (len(names), len(strings)):
+        found = next(iter(names if len(names) == 1 else strings))
+    if found is None:
+        raise DataError(
+            f"no known text column among {shown}; name it, such as"
+            f" {_columns_option(['text'], strings or names)}",
+            path=where,
+        )
+    if len(names) > 1 and found != "text":
+        note_once("%s: the texts are in %s; else give --columns text=NAME", where, one_line(found))
+    return found
+
+
+def document_roles(
+    names: Sequence[str], where: str, columns: Mapping[str, str] | None, *, needed: bool = True
+) -> dict[str, str]:
+    """The columns of title, body, question and answer; `needed` refuses a table without body and question."""
+    if columns:
+        roles = {"body" if role == "text" else role: name for role, name in columns.items()}
+        if unknown := [role for role in roles if role not in (*_DOCUMENT_NAMES, "document")]:
+            raise ConfigError(
+                f"column mapping {unknown[0]!r}: expected one of text, {', '.join(_DOCUMENT_NAMES)}, document"
+            )
+        if missing := [name for name in columns.values() if name not in names]:
+            raise DataError(f"no column {missing[0]!r}; there are {one_line(', '.join(names))}", path=where)
+    else:
+        known = {name.lower(): name for name in reversed(names)}
+        roles = {}
+        for role, usual in _DOCUMENT_NAMES.items():
+            if name := next((known[name] for name in usual if name in known), None):
+                roles[role] = name
+    for one, other in (("question", "answer"), ("answer", "question")):
+        if one in roles and other not in roles:
+            if columns:
+                raise ConfigError(f"column mapping {one!r}: also give {other}")
+            del roles[one]
+    if needed and not {"question", "body"} & roles.keys():
+        wanted = ["question", "answer"] if len(names) == 2 else ["text"]
+        raise DataError(
+            f"found the columns {one_line(', '.join(names))}, expected title and body, question and answer,"
+            f" or text; rename them or give {_columns_option(wanted, names)}",
+            path=where,
+        )
+    return roles
+
+
+def label_column(
+    frame: pl.DataFrame, roles: Roles, where: str, *, classes: Sequence[str] = (), first_row: int = 1
+) -> LabelColumn:
+    """The labels of a table."""
+    _check_flat(frame[roles.label], where)
+    values = as_text(frame[roles.label], where, first_row, keep=True)
+    return LabelColumn(values, where, (roles.text1, roles.text2), classes, first_row)
+
+
+def to_pairs(
+    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None, *, first_row: int = 1
+) -> pl.DataFrame:
+    """Rows with text1, text2, label and other columns; a triplet becomes a positive and its negatives."""
+    frame = _with_texts(frame.drop(roles.unwanted), roles, where, first_row)
+    frame = frame.with_row_index(_ROW, offset=first_row)
+    if labels is not None:
+        frame, labels = frame.filter(labels.is_not_null()), labels.drop_nulls()
+        binary = ((labels == 0) | (labels == 1)).all()
+        own = labels.cast(pl.Int64 if binary else pl.Float32).alias(roles.label)
+        pairs = _rows(frame, roles.text1, roles.text2, own)
+    else:
+        positives = _one_positive(frame, roles, where)
+        ones = pl.repeat(1, positives.height, dtype=pl.Int64, eager=True)
+        pairs = _rows(positives, roles.text1, roles.text2, ones)
+        if roles.negatives:
+            found = negatives_of(frame, roles.negatives, where, first_row=first_row)
+            pairs = pairs.drop(roles.negatives)
+            rows = frame.drop(roles.text2, *roles.negatives).with_columns(found).explode(NEGATIVES)
+            zeros = pl.repeat(0, rows.height, dtype=pl.Int64, eager=True)
+            negatives = _rows(rows, roles.text1, NEGATIVES, zeros)
+            pairs = pl.concat([pairs, negatives]).sort(_ROW, maintain_order=True)
+    _check_texts(pairs, where, ["text1", "text2"])
+    return pairs.drop(_ROW)
+
+
+def to_rows(
+    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None, *, first_row: int = 1
+) -> pl.DataFrame:
+    """Rows as in the source: pairs with labels, positives with negatives, or single texts."""
+    if labels is not None:
+        pairs = to_pairs(frame, roles, where, labels, first_row=first_row)
+        return pairs.select("text1", "text2", "label")
+    frame = _with_texts(frame, roles, where, first_row)
+    names = {"anchor": roles.text1, "positive": roles.text2} if roles.text2 else {"text": roles.text1}
+    if roles.negatives:
+        frame = frame.with_columns(negatives_of(frame, roles.negatives, where, first_row=first_row))
+    frame = _one_positive(frame.with_row_index(_ROW, offset=first_row), roles, where)
+    texts = frame.select(pl.col(own).alias(name) for name, own in names.items())
+    _check_texts(texts.with_columns(frame[_ROW]), where, texts.columns)
+    return texts.with_columns(frame[NEGATIVES]) if roles.negatives else texts
+
+
+def _one_positive(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
+    """A row for each positive, if rows have lists of them."""
+    if not _has_lists(frame, roles):
+        return frame
+    _check_texts(frame.select(_ROW, pl.col(roles.text2).alias("positive")), where, ["positive"])
+    return frame.explode(roles.text2)
+
+
+def positives_per_row(frame: pl.DataFrame, roles: Roles, where: str, first_row: int) -> pl.Series | None:
+    """The number of rows that `to_rows` makes of each row, if they have lists of positives."""
+    if not _has_lists(frame, roles):
+        return None
+    return lists_of_negatives(frame, [roles.text2], where, first_row).list.len()
+
+
+def _has_lists(frame: pl.DataFrame, roles: Roles) -> bool:
+    return not roles.label and roles.text2 != "" and isinstance(frame.schema[roles.text2], pl.List | pl.Array)
+
+
+def _with_texts(frame: pl.DataFrame, roles: Roles, where: str, first_row: int) -> pl.DataFrame:
+    """The frame with all columns of texts cast to String, or List of String."""
+    lists = [name for name in roles.negatives if isinstance(frame[name].dtype, pl.List | pl.Array)]
+    if _has_lists(frame, roles):
+        lists.append(roles.text2)
+        found = lists_of_negatives(frame, [roles.text2], where, first_row)
+        frame = frame.with_columns(found.alias(roles.text2))
+    given = filter(None, (roles.text1, roles.text2, *roles.negatives))
+    names = [name for name in given if name not in lists]
+    for name in names:
+        _check_flat(frame[name], where)
+    return frame.with_columns([as_text(frame[name], where, first_row) for name in names])
+
+
+def _check_flat(column: pl.Series, where: str) -> None:
+    if column.dtype.is_nested():
+        raise DataError(
+            f"the column {one_line(column.name)} has lists or structures; expected a single value in each"
+            " row",
+            path=where,
+        )
+
+
+def as_text(column: pl.Series, where: str, first_row: int = 1, *, keep: bool = False) -> pl.Series:
+    """A column as texts; with `keep` only bytes are converted."""
+    if keep and column.dtype != pl.Binary:
+        return column
+    text = _decoded(column) if column.dtype == pl.Binary else column.cast(pl.String, strict=False)
+    invalid = text.is_null() & column.is_not_null()
+    if invalid.any():
+        raise DataError(
+            f"{one_line(column.name)} has bytes that aren't UTF-8; expected a text",
+            path=where,
+            row=first_row + (invalid.arg_max() or 0),
+        )
+    return text
+
+
+def _decoded(column: pl.Series) -> pl.Series:
+    """Bytes as texts, null if invalid; polars would fail for the whole column."""
+    texts = []
+    for value in column:
+        try:
+            texts.append(None if value is None else value.decode())
+        except UnicodeDecodeError:
+            texts.append(None)
+    return pl.Series(column.name, texts, pl.String)
+
+
+def _rows(frame: pl.DataFrame, one: str, other: str, label: pl.Series) -> pl.DataFrame:
+    """text1, text2, label, then other columns, with the prefix `source_` for equal names."""
+    rest = frame.drop({one, other, label.name} & set(frame.columns))
+    rest = rest.rename(
+        {name: f"source_{name}" for name in ("text1", "text2", "label") if name in rest.columns}
+    )
+    texts = frame.select(
+        pl.col(one).cast(pl.String).alias("text1"), pl.col(other).cast(pl.String).alias("text2")
+    )
+    return pl.concat([texts, label.alias("label").to_frame(), rest], how="horizontal")
+
+
+def as_json(column: pl.Series) -> pl.Series:
+    """Lists or structures as JSON texts."""
+    texts = [
+        None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+        for value in column.to_list()
+    ]
+    return pl.Series(column.name, texts, pl.String)
+
+
+def _check_texts(rows: pl.DataFrame, where: str, names: list[str]) -> None:
+    for name in names:
+        texts = rows[name]
+        missing = texts.list.len() == 0 if texts.dtype == pl.List else _is_missing(texts)
+        if missing.any():
+            place = missing.arg_max() or 0
+            value, row = texts[place], int(rows[_ROW][place])
+            found = f"is {value!r}, so missing" if isinstance(value, str) and value.strip() else "is empty"
+            raise DataError(f"{name} {found}; fill it, drop the row, {LEAVE_OUT}", path=where, row=row)
+
+
+def _is_missing(texts: pl.Series) -> pl.Series:
+    return texts.fill_null("").str.contains(MISSING)
+
+
+def _is_blank(texts: pl.Series) -> pl.Series:
+    return texts.fill_null("").str.strip_chars() == ""
+
+
+def missing_texts(
+    frame: pl.DataFrame, roles: Roles, where: str, first_row: int
+) -> Iterator[tuple[str, pl.Series]]:
+    """For each required text: the reason why rows lack it, and a mask of these rows."""
+    frame = _with_texts(frame, roles, where, first_row)
+    names = ("text1", "text2") if roles.label else ("anchor", "positive") if roles.text2 else ("text",)
+    for name, own in zip(names, (roles.text1, roles.text2), strict=False):
+        texts = frame[own]
+        yield f"empty_{name}", texts.list.len() == 0 if texts.dtype == pl.List else _is_blank(texts)
+        if texts.dtype != pl.List:
+            yield f"placeholder_{name}", _is_missing(texts) & ~_is_blank(texts)
+    if roles.negatives:
+        yield "empty_negative", lists_of_negatives(frame, roles.negatives, where, first_row).list.len() == 0

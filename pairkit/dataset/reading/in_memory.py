@@ -1,0 +1,165 @@
+"""Rows in memory, such as DataFrames in a notebook, as tables by split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import isnan
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, cast
+
+import polars as pl
+
+from pairkit.base.errors import DataError
+from pairkit.base.printable import one_line
+from pairkit.dataset.reading.separated import column_names
+from pairkit.dataset.reading.tables import ClassNames, class_names_of_features, frame_of
+from pairkit.dataset.records import PairDataset
+
+
+class ArrowTable(Protocol):
+    """A table of any library that exports Arrow: pandas, pyarrow, duckdb."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """An Arrow stream of the rows."""
+        ...
+
+
+class HubTable(Protocol):
+    """A `datasets.Dataset`."""
+
+    def with_format(self, kind: str) -> Any:
+        """The same rows in another format."""
+        ...
+
+
+class Result(Protocol):
+    """A result of a public function, such as `pairkit.mine`: its folder or file, or rows in memory."""
+
+    @property
+    def out(self) -> Path | None:
+        """Its folder or file; None if nothing was written."""
+        ...
+
+
+Table: TypeAlias = (
+    pl.DataFrame | pl.LazyFrame | ArrowTable | HubTable | Sequence[Mapping[str, Any]] | Sequence[str]
+)
+"""Rows: a DataFrame of polars or pandas, a `datasets.Dataset`, a list of dicts, or a list of single texts."""
+InMemory: TypeAlias = PairDataset | Table | Mapping[str, Table]
+"""Rows in memory: one table, or tables by split such as a `DatasetDict`."""
+Source: TypeAlias = str | Path | InMemory | Result
+"""A path, a Hub id, rows in memory, or the result of another function."""
+
+
+def contents_of(source: Source) -> str | Path | InMemory:
+    """The file, folder or rows of a result; other sources as they are."""
+    if isinstance(source, str | Path | PairDataset):
+        return source
+    parts: Iterator[Any] = (getattr(source, name, None) for name in ("out", "pairs", "splits", "path"))
+    kinds = (Path, PairDataset, pl.DataFrame, Mapping)
+    return next((part for part in parts if isinstance(part, kinds)), cast("InMemory", source))
+
+
+def source_name(source: Source) -> str:
+    """The name of a source in messages and records."""
+    source = contents_of(source)
+    if isinstance(source, str | Path):
+        return str(source)
+    return source.source if isinstance(source, PairDataset) else f"the {type(source).__name__} given"
+
+
+def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
+    """Tables by split; a single one is `train`."""
+    if isinstance(source, PairDataset):
+        return with_kind(source)
+    if isinstance(source, Mapping):
+        return _named_tables(source)
+    return {"train": _table(source, source_name(source))}
+
+
+def with_kind(pairs: PairDataset) -> dict[str, pl.DataFrame]:
+    """The tables by split; pairs of a source without labels, all of them positives, as such."""
+    splits = dict(pairs.splits)
+    found = set[float]().union(*(frame["label"].unique() for frame in splits.values()))
+    renamed = any({"anchor", "positive"} & {*frame.columns} for frame in splits.values())
+    if found != {1} or pairs.labels is not None or renamed:
+        return splits
+    names = {"text1": "anchor", "text2": "positive"}
+    return {name: frame.drop("label").rename(names) for name, frame in splits.items()}
+
+
+def classes_in_memory(source: InMemory) -> dict[str, ClassNames]:
+    """The class names of each split, which only a `datasets.Dataset` has."""
+    tables = source if isinstance(source, Mapping) else {"train": source}
+    return {name: class_names_of_features(getattr(table, "features", None)) for name, table in tables.items()}
+
+
+def _named_tables(source: Mapping[Any, Any]) -> dict[str, pl.DataFrame]:
+    where = source_name(source)
+    if not source:
+        raise DataError("is empty; expected at least one split", path=where)
+    if unnamed := [name for name in source if not isinstance(name, str)]:
+        raise DataError(f"the split {unnamed[0]!r} has no name; expected a str such as 'train'", path=where)
+    return {name: _table(table, f"{where}, {name}") for name, table in source.items()}
+
+
+def _table(source: Any, where: str) -> pl.DataFrame:
+    table = _frame(source, where)
+    names = column_names(table.columns)
+    return table if names == table.columns else table.rename(dict(zip(table.columns, names, strict=True)))
+
+
+def _frame(source: Any, where: str) -> pl.DataFrame:
+    try:
+        if isinstance(source, pl.DataFrame):
+            return source
+        if isinstance(source, pl.LazyFrame):
+            return source.collect()
+        if hasattr(source, "with_format"):
+            return _from_hub(source)
+        if hasattr(source, "__arrow_c_stream__"):
+            return _from_arrow(source)
+        if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+            return _from_rows(source, where)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"isn't a table ({one_line(str(error), 100)})", path=where) from error
+    raise DataError(
+        f"expected a path, a Hub id, a DataFrame, a Dataset, a list of dicts or texts, or a PairDataset;"
+        f" found {type(source).__name__}",
+        path=where,
+    )
+
+
+def _from_hub(source: Any) -> pl.DataFrame:
+    if not hasattr(source, "__len__"):
+        raise TypeError("is streamed; load it with streaming=False, or give a list of its rows")
+    found: pl.DataFrame = source.with_format("polars")[:]
+    return found
+
+
+def _from_arrow(source: Any) -> pl.DataFrame:
+    try:
+        return pl.DataFrame(source)
+    except (TypeError, ValueError):
+        if not hasattr(source, "to_dict"):
+            raise
+    # A column of pandas with values of several kinds becomes texts, as in a file.
+    return frame_of(
+        [{str(name): _plain(value) for name, value in row.items()} for row in source.to_dict("records")]
+    )
+
+
+def _plain(value: Any) -> Any:
+    """None for the missing values of pandas."""
+    is_missing = type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and isnan(value))
+    return None if is_missing else value
+
+
+def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
+    if not rows:
+        raise DataError("is empty; expected a dict for each row, or a text for each row", path=where)
+    if all(isinstance(row, str) for row in rows):
+        return pl.DataFrame({"text": list(rows)}, schema={"text": pl.String})
+    if all(isinstance(row, Mapping) for row in rows):
+        return frame_of(rows)
+    raise TypeError("expected a dict for each row, or a text for each row")

@@ -1,0 +1,377 @@
+"""Decide what labels mean: 0 and 1, scores, or classes. Uncertain labels are refused with a remedy.
+
+| labels | read as |
+|---|---|
+| 0 and 1 | 1 is similar; refused with NLI columns, where 0 is often entailment |
+| true, false; yes, no; duplicate, not_duplicate and similar | 1 and 0 |
+| entailment, contradiction, neutral (words or class names) | 1, 0, left out (as the papers do) |
+| numbers in [0, 5] with fractions, in a column such as `score`, or float32 | scores |
+| whole numbers from 0 to 5, if 5 occurs | scores |
+| other whole numbers, such as 0, 1 and 2 | refused: they may be classes |
+| anything else | refused with the first row |
+
+Users override this with `labels` (a number or skip for each label; others keep their meaning) and
+`label_range` (the scale of scores, which becomes 0 to 1).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil, floor
+from shlex import quote
+from typing import NamedTuple
+
+import polars as pl
+
+from pairkit.base.errors import DataError
+from pairkit.base.printable import one_line
+from pairkit.dataset.labels import (
+    LEAVE_OUT,
+    MISSING,
+    SCORE_MAX,
+    SKIP,
+    LabelRules,
+    LabelsRead,
+    Meaning,
+    as_word,
+    score_scale,
+)
+
+_NLI: Mapping[str, Meaning] = {"entailment": 1.0, "contradiction": 0.0, "neutral": SKIP}
+_CERTAIN: tuple[Mapping[str, Meaning], ...] = (
+    {"true": 1.0, "false": 0.0},
+    {"yes": 1.0, "no": 0.0},
+    {"duplicate": 1.0, "not_duplicate": 0.0},
+    {"equivalent": 1.0, "not_equivalent": 0.0},
+    {"paraphrase": 1.0, "not_paraphrase": 0.0},
+    {"entailment": 1.0, "not_entailment": 0.0},
+    _NLI,
+)
+_NO_GOLD: Mapping[str, Meaning] = {"-": SKIP, "-1": SKIP}  # no gold label, in datasets with classes
+_SCORE_NAMES = ("score", "similarity", "similarity_score", "relatedness_score", "relevance")
+_NLI_TEXTS = (("premise", "hypothesis"), ("question", "sentence"))
+_OF_NLI = {-1.0, 0.0, 1.0, 2.0}
+_MAX_LABELS = 6  # in a message
+_SHOWN_CHARS = 60  # of a label in a message
+
+
+class DistinctValues(NamedTuple):
+    """The first row (from 0) and the count of each distinct value."""
+
+    first: pl.Series
+    times: pl.Series
+
+
+@dataclass(frozen=True)
+class LabelColumn:
+    """The labels of one table."""
+
+    values: pl.Series
+    where: str
+    texts: tuple[str, str]
+    classes: Sequence[str] = ()
+    first_row: int = 1
+    found: DistinctValues | None = None
+
+    @cached_property
+    def words(self) -> pl.Series:
+        """The labels as texts, numbers of classes as class names, with decimal points for commas."""
+        words = self.values.cast(pl.String).str.strip_chars().str.replace(r"^([+-]?\d+),(\d+)$", "$1.$2")
+        if not self.values.dtype.is_integer() or not self.classes:
+            return words
+        names = {str(number): name for number, name in enumerate(self.classes)}
+        return words.replace(names)
+
+    @cached_property
+    def numbers(self) -> pl.Series:
+        """The labels as float64; null for words."""
+        if self.values.dtype == pl.Boolean:
+            return pl.Series(self.values.name, [None] * len(self.values), pl.Float64)
+        plain = self.values.dtype.is_numeric() and not self.classes
+        return (self.values if plain else self.words).cast(pl.Float64, strict=False)
+
+    def names(self, word: str) -> tuple[str, ...]:
+        """The names of a label: its word, and the number of its class."""
+        numbers = [str(number) for number, name in enumerate(self.classes) if name == word]
+        return as_word(word), *numbers
+
+    def counts(self) -> Iterator[tuple[str, int]]:
+        """The count of each label, in order of first occurrence."""
+        count = pl.lit(1) if self.found is None else self.found.times
+        table = self.words.alias("word").to_frame().with_columns(count.alias("count"))
+        yield from table.group_by("word", maintain_order=True).agg(pl.col("count").sum()).iter_rows()
+
+    def missing(self) -> pl.Series:
+        """A mask of rows without a label."""
+        missing = self.values.is_null()
+        if not self.values.dtype.is_numeric():
+            missing |= self.words.str.contains(f"(?i){MISSING}").fill_null(value=True)
+        return missing | ~self.numbers.is_finite().fill_null(value=True)
+
+    def filter(self, kept: pl.Series) -> LabelColumn:
+        """The labels of these rows."""
+        found = self.found and DistinctValues(*(own.filter(kept) for own in self.found))
+        return replace(self, values=self.values.filter(kept), found=found)
+
+    def refuse(self, rows: pl.Series, message: str) -> None:
+        """Raise `error` if any row is selected."""
+        if rows.any():
+            raise self.error(rows, message)
+
+    def error(self, rows: pl.Series, message: str) -> DataError:
+        """An error for the first selected row, whose label replaces `{label}` in the message."""
+        place = rows.fill_null(value=False).arg_max() or 0
+        label = one_line(repr(self.values[place]), _SHOWN_CHARS)
+        message = message.replace("{label}", label)
+        row = place if self.found is None else int(self.found.first[place])
+        return DataError(message, path=self.where, row=self.first_row + row)
+
+
+def distinct_labels(column: LabelColumn) -> LabelColumn:
+    """Each distinct label of a table once, which is enough to decide their meaning."""
+    own = column.values
+    values = own.cast(pl.String) if isinstance(own.dtype, pl.Categorical | pl.Enum) else own
+    each = (
+        values.alias("value")
+        .to_frame()
+        .with_row_index("first")
+        .group_by("value", maintain_order=True)
+        .agg(pl.col("first").min().cast(pl.Int64), pl.len().alias("count"))
+    )
+    return replace(
+        column, values=each["value"].alias(own.name), found=DistinctValues(each["first"], each["count"])
+    )
+
+
+@dataclass(frozen=True)
+class LabelMeaning:
+    """The meaning of labels, decided over all tables of a source."""
+
+    words: Mapping[str, Meaning] | None = None
+    scale: tuple[float, float] | None = None
+
+    def of(self, column: LabelColumn) -> pl.Series:
+        """Labels as float64; null for rows to leave out."""
+        labels = column.numbers if self.words is None else _by_word(column, self.words)
+        return labels if self.scale is None else _scaled(column, labels, *self.scale)
+
+
+def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[LabelMeaning, LabelsRead]:
+    """The common meaning of the labels of several tables; distinct labels are sufficient."""
+    no_gold = _NO_GOLD if any(column.classes for column in columns) else {}
+    user_values = {**no_gold, **rules.values} if rules.values else {}
+    rest = [_without(column, user_values) for column in columns]
+    for column in rest:
+        column.refuse(column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}")
+    is_words = any(column.numbers.is_null().any() for column in rest)
+    known = _certain_words(columns, rest, user_values) if is_words else {}
+    if not is_words and rules.scale is None:
+        _check_beside_numbers(columns, rest, user_values)
+        _check_numbers(rest, [column.numbers for column in rest])
+    listed = _in_use(columns, {**user_values, **known})
+    skipped = _skipped(columns, {**user_values, **known})
+    if listed and not is_words:
+        known = {as_word(word): float(word) for column in rest for word in column.words}
+    meaning = LabelMeaning({**known, **user_values} if listed else None, rules.scale)
+    labels = [meaning.of(column) for column in columns]
+    if rules.scale is not None:
+        scores = "scores from {:g} to {:g}, made 0 to 1".format(*rules.scale)
+        return meaning, LabelsRead(f"{listed}, {scores}" if listed else scores, skipped)
+    for column, own in zip(columns, labels, strict=True):
+        if ((own < 0) | (own > SCORE_MAX)).any():
+            raise column.error((own < 0) | (own > SCORE_MAX), _outside(labels))
+    binary = all(((own == 0) | (own == 1)).all() for own in labels)
+    parts = [listed] if listed else []
+    numbers = [column.numbers for column in rest if len(column.values)]
+    if not is_words and (numbers or not listed):
+        parts.append(_in_words(numbers or labels, plain=binary))
+    return meaning, LabelsRead(", ".join(parts), skipped, binary and not listed)
+
+
+def _without(column: LabelColumn, user_values: Mapping[str, Meaning]) -> LabelColumn:
+    """The labels without a user-defined meaning."""
+    if not user_values:
+        return column
+    kept = column.words.is_in(
+        [word for word in column.words.unique() if _name(column, word, user_values) is None]
+    )
+    return column.filter(kept)
+
+
+def _check_beside_numbers(
+    columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], user_values: Mapping[str, Meaning]
+) -> None:
+    """If users gave a meaning to some numbers, refuse other numbers, even 0 and 1."""
+    used = {_name(column, word, user_values) for column in columns for word in column.words.unique()}
+    if any(name is not None and name.isdecimal() for name in used):
+        for column in rest:
+            column.refuse(column.numbers.is_not_null(), _lacks(user_values))
+
+
+def _outside(labels: Sequence[pl.Series]) -> str:
+    numbers = pl.concat(labels).drop_nulls().to_numpy()
+    low, high = floor(numbers.min()), ceil(numbers.max())
+    return (
+        f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}: give the lowest and"
+        f" the highest possible score, such as --label-range {low},{high}"
+    )
+
+
+def _certain_words(
+    columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], user_values: Mapping[str, Meaning]
+) -> Mapping[str, Meaning]:
+    """The meaning of words without a user-defined one, if all are in one line of `_CERTAIN`."""
+    found = [*dict.fromkeys(as_word(word) for column in rest for word in column.words.unique())]
+    names = {word: _plain_name(word) for word in found}
+    declared = {_plain_name(name) for column in columns for name in (*column.classes, *user_values)}
+    line = next((line for line in _CERTAIN if _fits(line, {*names.values()}, declared)), None)
+    if line is None:
+        raise _unknown_words(rest, found)
+    known = {**line, **_NO_GOLD}
+    return {word: known[names[word]] for word in sorted(found, key=lambda word: [*known].index(names[word]))}
+
+
+def _fits(line: Mapping[str, Meaning], names: set[str], declared: set[str]) -> bool:
+    """Whether these are classes of the line; `declared` are all class names of the dataset."""
+    classes = names - _NO_GOLD.keys()
+    without_gold_allowed = line is _NLI or declared
+    told_apart = "neutral" not in classes or "contradiction" in classes | declared
+    return (
+        bool(classes)
+        and classes <= line.keys()
+        and (classes == names or bool(without_gold_allowed))
+        and told_apart
+    )
+
+
+def _plain_name(word: str) -> str:
+    """The canonical spelling of a class: `not_duplicate` for `Non-duplicate`."""
+    plain = as_word(word)
+    if plain in _NO_GOLD:
+        return plain
+    plain = plain.replace("-", "_").replace(" ", "_")
+    return f"not_{plain[4:]}" if plain.startswith("non_") else plain
+
+
+_EXAMPLE = "entailment=1,contradiction=0,neutral=skip"
+
+
+def _unknown_words(columns: Sequence[LabelColumn], found: Sequence[str]) -> DataError:
+    listed = ", ".join(one_line(word, 40) for word in sorted(found)[:_MAX_LABELS])
+    listed += ", …" if len(found) > _MAX_LABELS else ""
+    known = max(_CERTAIN, key=lambda line: len({*map(_plain_name, found)} & line.keys()))
+    column = next(column for column in columns if column.numbers.is_null().any())
+    odd = [word for word in sorted(found) if _plain_name(word) not in known]
+    if len(odd) == len(found):  # beside numbers, only the words need a meaning
+        odd = sorted(
+            {as_word(word) for each in columns for word in each.words.filter(each.numbers.is_null())}
+        )
+    usual = {word: _format_meaning(value) for line in _CERTAIN for word, value in line.items()}
+    usual |= {"0": "0", "1": "1"}
+    mapped = [f"{word}={usual.get(_plain_name(word), SKIP)}" for word in odd[:_MAX_LABELS]]
+    unknown = column.numbers.is_null() & column.words.is_in(
+        [word for word in column.words.unique() if as_word(word) in odd]
+    )
+    return column.error(
+        unknown if unknown.any() else column.numbers.is_null(),
+        f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {listed}: map words to"
+        f" numbers or skip, such as --labels {quote(','.join(mapped) or _EXAMPLE)}",
+    )
+
+
+def _by_word(column: LabelColumn, meanings: Mapping[str, Meaning]) -> pl.Series:
+    """The number of each label; null for skip."""
+    numbers: dict[str, float | None] = {}
+    for word in column.words.unique(maintain_order=True):
+        name = _name(column, word, meanings)
+        if name is None:
+            raise column.error(column.words == word, _lacks(meanings))
+        value = meanings[name]
+        numbers[word] = None if isinstance(value, str) else value
+    return column.words.replace_strict(numbers, default=None, return_dtype=pl.Float64)
+
+
+def _name(column: LabelColumn, word: str, meanings: Mapping[str, Meaning]) -> str | None:
+    """The first name of a label that has a meaning."""
+    return next((name for name in column.names(word) if name in meanings), None)
+
+
+def _in_use(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) -> str:
+    """The meanings in use, in words."""
+    used = {_name(column, word, meanings) for column in columns for word in column.words.unique()}
+    return ", ".join(f"{word}={_format_meaning(value)}" for word, value in meanings.items() if word in used)
+
+
+def _skipped(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) -> dict[str, int]:
+    """The number of skipped rows by label."""
+    skipped = Counter[str]()
+    for column in columns:
+        for word, count in column.counts():
+            name = _name(column, word, meanings)
+            if name is not None and isinstance(meanings[name], str):
+                skipped[as_word(word)] += count
+    return dict(skipped)
+
+
+def _lacks(meanings: Mapping[str, Meaning]) -> str:
+    known = one_line(", ".join(meanings), 200)
+    return (
+        f"label {{label}} has no meaning among the given ones ({known}); add it to --labels"
+        " with a number, or with skip to leave its rows out"
+    )
+
+
+def _format_meaning(value: Meaning) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _scaled(column: LabelColumn, labels: pl.Series, low: float, high: float) -> pl.Series:
+    outside = (labels < low) | (labels > high)
+    message = f"label {{label}} is outside the label range {low:g},{high:g}; widen the range or drop the row"
+    column.refuse(outside, message)
+    return (labels - low) / (high - low)
+
+
+def _check_numbers(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -> None:
+    """Refuse whole numbers that may be classes."""
+    series = [column.values for column in columns]  # float32 for the scores of pair datasets
+    is_score = any(own.name.lower() in _SCORE_NAMES or own.dtype == pl.Float32 for own in series)
+    if is_score or any((own != own.round()).any() for own in labels):
+        return
+    found = set[float]().union(*(own.unique() for own in labels))
+    if found <= {0.0, 1.0}:
+        for column in columns:
+            one, other = column.texts
+            if (one.lower(), other.lower()) in _NLI_TEXTS:
+                column.refuse(
+                    column.numbers.is_not_null(),
+                    f"label {{label}} with {one} and {other}: in NLI, 0 is often entailment; set its meaning"
+                    " with --labels 0=1,1=0 or --labels 0=0,1=1",
+                )
+    elif found <= _OF_NLI | {3.0, 4.0}:
+        message = _may_be_classes(sorted(found))
+        for column, own in zip(columns, labels, strict=True):
+            column.refuse((own < 0) | (own > 1), message)
+
+
+def _may_be_classes(found: Sequence[float]) -> str:
+    as_nli = {0.0: "1", 1.0: SKIP, 2.0: "0"} if {0.0, 2.0} <= {*found} <= _OF_NLI else {}
+    counts = as_nli or {found[0]: "0", found[-1]: "1"}
+    example = ",".join(f"{number:g}={counts.get(number, SKIP)}" for number in found)
+    range_ = "" if {-1.0, 2.0} <= {*found} else f" or --label-range {found[0]:g},{found[-1]:g}"
+    return (
+        f"label {{label}}: {', '.join(f'{number:g}' for number in found)} may be classes (in NLI, 0 is often"
+        f" entailment, 1 neutral, 2 contradiction) or scores; set --labels {example}{range_}"
+    )
+
+
+def _in_words(labels: Sequence[pl.Series], *, plain: bool) -> str:
+    every = pl.concat([*labels]).to_numpy()
+    if plain or not len(every):
+        return "0 and 1"
+    low, high = score_scale(float(every.min()), float(every.max()))
+    certain = (low, high) in ((0.0, 1.0), (0.0, SCORE_MAX))
+    return f"scores from {low:g} to {high:g}" + ("" if certain else ", as found")

@@ -1,0 +1,107 @@
+"""Several named sources, such as datasets of one training or several held-out sets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from glob import has_magic, iglob
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
+from pairkit.dataset.reading.in_memory import Source, contents_of
+from pairkit.dataset.reading.parts import split_name
+from pairkit.dataset.records import SPLITS, PairDataset
+
+Given: TypeAlias = Source | Sequence[Source] | Mapping[str, Source]
+"""One source, several of them, or several by name."""
+_NAME = re.compile(r"[\w-]+")
+_NAMED = re.compile(r"([\w-]+)=(.+)", re.DOTALL)
+
+
+def named_sources(sources: Given) -> dict[str, Source]:
+    """The sources by name: keys of a mapping, names of files and folders, or `data-N` for rows in memory."""
+    if isinstance(sources, Mapping):
+        named = _by_name(sources)
+    elif not isinstance(sources, Sequence) or isinstance(sources, str) or _is_table(sources):
+        named = _with_names([(None, cast("Source", sources))])
+    else:
+        named = _with_names([(None, source) for source in sources])
+    return {name: str(source) if isinstance(source, Path) else source for name, source in named.items()}
+
+
+def named_words(words: Sequence[str]) -> dict[str, Source]:
+    """The sources of a command line, each `SOURCE` or `name=SOURCE`; see `named_sources`."""
+    named = ((word, None if Path(word).exists() else _NAMED.fullmatch(word)) for word in words)
+    return _with_names([(named[1], named[2]) if named else (None, word) for word, named in named])
+
+
+def _by_name(sources: Mapping[Any, Any]) -> dict[str, Source]:
+    splits = {split_name(name) for name in sources if isinstance(name, str)} & {*SPLITS}
+    tables = not any(isinstance(source, str | Path | PairDataset | Mapping) for source in sources.values())
+    if tables and ("train" in splits or all(split_name(str(name)) in SPLITS for name in sources)):
+        return {"data-1": cast("Source", sources)}
+    if "train" in splits and len(splits) > 1:
+        raise ConfigError(
+            f"{' and '.join(sorted(splits))} are names of splits: give held-out rows as dev_data, or other"
+            " names to the datasets"
+        )
+    return {_check_name(name): source for name, source in sources.items()}
+
+
+def _check_name(name: Any) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{one_line(repr(name), 80)} can't be the name of a dataset; expected letters, digits, - and _"
+        )
+    return name
+
+
+def _with_names(sources: Sequence[tuple[str | None, Source]]) -> dict[str, Source]:
+    short = [name or _name(source, number) for number, (name, source) in enumerate(sources, 1)]
+    named: dict[str, Source] = {}
+    for number, (name, source) in enumerate(sources, 1):
+        own = short[number - 1]
+        if name is None and short.count(own) > 1:
+            own = _name(source, number, parts=2)
+        if own in named:
+            raise ConfigError(
+                f"two datasets are named {own!r}; give other names, such as one=PATH, or a mapping of"
+                " names to sources"
+            )
+        named[own] = source
+    return named
+
+
+def _is_table(sources: Sequence[Any]) -> bool:
+    """Whether a list has rows, not sources."""
+    if not sources or all(isinstance(item, Mapping) for item in sources):
+        return True
+    if not all(isinstance(item, str) for item in sources):
+        return False
+    missing = [path for path in sources if not _exists(path)]
+    if missing and len(missing) < len(sources):
+        raise ConfigError(
+            f"{one_line(missing[0], 80)!r}: no such file or folder, but others of the list exist; expected"
+            " paths or single texts (give Hub ids by name: {'name': 'owner/dataset'})"
+        )
+    return bool(missing)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists() or (has_magic(path) and any(iglob(path)))  # noqa: PTH207 - any folder
+    except (OSError, ValueError):  # a text too long for a path
+        return False
+
+
+def _name(source: Source, number: int, *, parts: int = 1) -> str:
+    """A name from the last parts of a path or Hub id."""
+    own = contents_of(source)
+    where = own.source if isinstance(own, PairDataset) else own
+    if not isinstance(where, str | Path):
+        return f"data-{number}"
+    *above, last = Path(str(where).replace(":", "-")).parts[-parts:] or [""]
+    plain = "-".join([*above, last.lstrip(".").partition(".")[0]])
+    return re.sub(r"[^\w-]+", "-", plain).strip("-") or f"data-{number}"

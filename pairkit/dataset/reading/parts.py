@@ -1,0 +1,240 @@
+"""Find the tables of each split of a source, without reading them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from glob import glob, has_magic
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
+from pairkit.base.system.folders import read_object
+from pairkit.dataset.judgements import ENDING, judged_pairs
+from pairkit.dataset.reading.hub import fetch_dataset
+from pairkit.dataset.reading.in_memory import (
+    InMemory,
+    Source,
+    classes_in_memory,
+    contents_of,
+    source_name,
+    tables_in_memory,
+)
+from pairkit.dataset.reading.tables import ClassNames, first_row, has_header, is_lines, is_table, read_table
+from pairkit.dataset.records import CONFIG_FOLDERS, in_split_order
+
+_SPLIT_NAME = re.compile(
+    r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test)(?=[-_.]|$)", re.IGNORECASE
+)
+_SAME_SPLIT = {"training": "train", "valid": "validation", "val": "validation", "dev": "validation"}
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
+
+
+class TablePart(NamedTuple):
+    """A table of a split: a file, or a frame in memory."""
+
+    where: str
+    table: Path | pl.DataFrame
+    classes: ClassNames = MappingProxyType({})
+    lines: bool = False
+
+    def read(self, columns: Mapping[str, str] | None = None) -> tuple[pl.DataFrame, int]:
+        """The rows, and the number of the first one."""
+        if isinstance(self.table, pl.DataFrame):
+            return self.table, 1
+        header = has_header(self.table, columns)
+        return read_table(self.table, lines=self.lines, header=header), first_row(self.table, header=header)
+
+
+def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart]]:
+    """The tables of each split, in the usual order of splits."""
+    source = contents_of(source)
+    if not isinstance(source, str | Path):
+        return _in_memory(source, source_name(source))
+    path = _path(source)
+    if path.is_dir():
+        saved = saved_files(path)
+        files = _in_folder(path) if saved is None else saved
+    elif lines and is_lines(path) and path.is_file():
+        files = {split_of(path): [path]}
+    elif not path.exists() and has_magic(str(source)):
+        files = _matching(str(source), lines=lines)
+    elif path.name.endswith(ENDING) and path.is_file():
+        return {"test": [TablePart(str(path), judged_pairs(path))]}  # reviewed pairs are for evaluation
+    elif path.exists() or is_table(path):
+        files = {split_of(path): [path]}
+    elif is_hub_name(source):
+        return _in_memory(fetch_dataset(str(source)), str(source))
+    else:
+        raise ConfigError(f"{source}: no such file or folder, and no Hub id such as owner/dataset")
+    return _by_split(
+        {
+            name: [TablePart(str(file), file, lines=lines and is_lines(file)) for file in listed]
+            for name, listed in files.items()
+        }
+    )
+
+
+def is_hub_name(source: str | Path) -> bool:
+    """Whether a source looks like a Hub id, such as owner/dataset."""
+    return isinstance(source, str) and _HUB_NAME.fullmatch(source) is not None and "/" in source
+
+
+def files_of(source: Source) -> list[Path]:
+    """All files of tables of a source, of all splits and configurations."""
+    source = contents_of(source)
+    if not isinstance(source, str | Path):
+        return []
+    path = _path(source)
+    if path.is_dir():
+        return [file for file in sorted(path.rglob("*")) if is_table(file)]
+    return [path] if path.exists() else _glob(str(source))
+
+
+def split_of(path: Path) -> str:
+    """The split in a file's name; train if there is none."""
+    found = _SPLIT_NAME.search(path.name)
+    return split_name(found[1]) if found else "train"
+
+
+def split_name(name: str) -> str:
+    """The usual name of a split: `validation` for dev, val and valid."""
+    return _SAME_SPLIT.get(name.lower(), name.lower())
+
+
+def _path(source: str | Path) -> Path:
+    """The source as a path; texts that are too long for a path are refused."""
+    path = Path(source)
+    try:
+        path.exists()
+    except OSError as error:
+        raise ConfigError(
+            f"{one_line(str(source), 100)}: not a valid path ({error.strerror}); give a file, a folder or a"
+            " Hub id such as owner/dataset"
+        ) from error
+    return path
+
+
+def _in_memory(source: InMemory, where: str) -> dict[str, list[TablePart]]:
+    tables, classes = tables_in_memory(source), classes_in_memory(source)
+    lines = isinstance(source, Sequence) and isinstance(source[0], str)
+    several = len(tables) > 1
+    return _by_split(
+        {
+            name: [TablePart(f"{where}, {name}" if several else where, table, classes.get(name, {}), lines)]
+            for name, table in tables.items()
+        }
+    )
+
+
+def _by_split(tables: Mapping[str, Sequence[TablePart]]) -> dict[str, list[TablePart]]:
+    """Tables by the usual names of splits, in the usual order."""
+    found: dict[str, list[TablePart]] = {}
+    for name, parts in tables.items():
+        found.setdefault(split_name(name), []).extend(parts)
+    return {name: found[name] for name in in_split_order(found)}
+
+
+def _in_folder(folder: Path) -> dict[str, list[Path]]:
+    tables = [
+        path
+        for path in sorted(_data_folder(folder).iterdir())
+        if path.is_file() and is_table(path) and path.name not in ("statistics.json", "run.json")
+    ]
+    named, unnamed = _named(tables)
+    if named:
+        return named
+    if len({re.sub(r"\d+", "0", path.name) for path in unnamed}) == 1:  # shards differ only in digits
+        return {"train": unnamed}
+    raise DataError(
+        "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet",
+        path=folder,
+    )
+
+
+def _matching(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
+    """The tables that match a glob pattern."""
+    files = [path for path in _glob(pattern) if is_table(path) or (lines and is_lines(path))]
+    if not files:
+        raise DataError(
+            "no table matches this pattern; give a file, a folder or another pattern", path=pattern
+        )
+    named, unnamed = _named(files)
+    if named and unnamed:
+        raise DataError(
+            f"matches {one_line(next(iter(named.values()))[0].name, 60)}, which is named after a split, and"
+            f" {one_line(unnamed[0].name, 60)}, which isn't; give a pattern for one kind",
+            path=pattern,
+        )
+    return named or {"train": unnamed}
+
+
+def _glob(pattern: str) -> list[Path]:
+    return [path for path in map(Path, sorted(glob(pattern))) if path.is_file()]  # noqa: PTH207 - any folder
+
+
+def _named(files: Iterable[Path]) -> tuple[dict[str, list[Path]], list[Path]]:
+    """Files named after splits, and other files."""
+    named: dict[str, list[Path]] = {}
+    unnamed = []
+    for path in files:
+        if _SPLIT_NAME.search(path.name):
+            named.setdefault(split_of(path), []).append(path)
+        else:
+            unnamed.append(path)
+    return named, unnamed
+
+
+def _data_folder(folder: Path) -> Path:
+    """The folder with the tables: `data`, the first configuration of our datasets, or the folder itself."""
+    if (folder / CONFIG_FOLDERS["default"]).is_dir():
+        return folder / CONFIG_FOLDERS["default"]
+    own = folder / "run.json"
+    there = [folder / name for name in CONFIG_FOLDERS.values() if (folder / name).is_dir()]
+    return there[0] if there and own.is_file() else folder
+
+
+_SPLITS_FILE = "dataset_dict.json"  # of a DatasetDict
+_STATE_FILE = "state.json"  # of each Dataset
+
+
+def saved_files(folder: Path) -> dict[str, list[Path]] | None:
+    """The Arrow files of each split of a saved `datasets.Dataset`; None for other folders."""
+    if (folder / _SPLITS_FILE).is_file():
+        names = _names(read_object(folder / _SPLITS_FILE).get("splits"), folder / _SPLITS_FILE)
+        return {name: _files(folder / name, read_object(folder / name / _STATE_FILE)) for name in names}
+    if not (folder / _STATE_FILE).is_file():
+        return None
+    state = read_object(folder / _STATE_FILE)
+    split = state.get("_split")
+    return {split if isinstance(split, str) else "train": _files(folder, state)}
+
+
+def _files(folder: Path, state: dict[str, Any]) -> list[Path]:
+    where = folder / _STATE_FILE
+    if state.get("_indices_data_files"):
+        raise DataError(
+            "selects rows by indices, as old versions of datasets did; load and save it again", path=where
+        )
+    listed = state.get("_data_files")
+    files = [one.get("filename") if isinstance(one, dict) else None for one in _list(listed, where)]
+    return [folder / name for name in _names(files, where)]
+
+
+def _names(found: Any, where: Path) -> list[str]:
+    """Names of files or folders without a path."""
+    names = _list(found, where)
+    for name in names:
+        if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
+            raise DataError(f"names {one_line(repr(name))}; expected a file or folder next to it", path=where)
+    return names
+
+
+def _list(found: Any, where: Path) -> list[Any]:
+    if not isinstance(found, list) or not found:
+        raise DataError("lists no data; load and save the dataset again", path=where)
+    return found

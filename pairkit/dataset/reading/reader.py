@@ -1,0 +1,342 @@
+"""Read pairs or rows of any source, whole or table by table."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import asdict, astuple, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from pairkit.base.errors import DataError
+from pairkit.base.printable import one_line
+from pairkit.base.settings import argument
+from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
+from pairkit.dataset.reading.bad_rows import joined, report_bad_rows
+from pairkit.dataset.reading.columns import (
+    Roles,
+    as_json,
+    find_roles,
+    label_column,
+    missing_texts,
+    positives_per_row,
+    to_pairs,
+    to_rows,
+)
+from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
+from pairkit.dataset.reading.label_meaning import LabelColumn, LabelMeaning, decide_labels, distinct_labels
+from pairkit.dataset.reading.parts import TablePart, parts_of, split_name
+from pairkit.dataset.reading.tables import class_names_of_file, is_parquet
+from pairkit.dataset.records import LabelKind, PairDataset, typed_rows, written_rows
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceTable:
+    """One table of a source with the roles of its columns; rows are read on request."""
+
+    where: str
+    part: TablePart  # with its rows unless it is read each time
+    columns: Mapping[str, str] | None  # as given
+    first_row: int  # its number in messages
+    roles: Roles
+    classes: Sequence[str]
+    distinct: LabelColumn | None  # each label once
+    head: pl.DataFrame  # the columns without rows
+    skips: bool  # whether rows without a label or text are left out
+
+    @classmethod
+    def open(
+        cls,
+        part: TablePart,
+        columns: Mapping[str, str] | None,
+        *,
+        skips: bool,
+        single: bool = False,
+        hold: bool = True,
+    ) -> SourceTable:
+        """Find the columns of a table; without `hold`, no row stays in memory."""
+        where, (frame, first) = part.where, part.read(columns)
+        classes = class_names_of_file(part.table) if isinstance(part.table, Path) else part.classes
+        roles = find_roles(frame.columns, where, columns, single=single)
+        read_as = (
+            f"{role} from {one_line(name if isinstance(name, str) else ', '.join(name), 60)}"
+            for role, name in asdict(roles).items()
+            if name
+        )
+        _LOG.info("%s: %d rows, %s", where, frame.height, ", ".join(read_as))
+        named = classes.get(roles.label, ())
+        kept = part._replace(table=frame) if hold else part
+        table = cls(where, kept, columns, first, roles, named, None, frame.clear(), skips)
+        distinct = distinct_labels(table.label_column(frame)) if roles.label else None
+        if skips and distinct is not None:
+            distinct = distinct.filter(~distinct.missing())
+        return replace(table, distinct=distinct)
+
+    def whole(self) -> pl.DataFrame:
+        """All rows."""
+        return self.part.read(self.columns)[0]
+
+    def label_column(self, frame: pl.DataFrame) -> LabelColumn:
+        """The labels of all rows."""
+        return label_column(frame, self.roles, self.where, classes=self.classes, first_row=self.first_row)
+
+    def usable(self, meaning: LabelMeaning) -> UsableRows:
+        """The rows; if `skips`, without those that lack a label or text."""
+        frame, labels, first = self.whole(), None, self.first_row
+        column = self.label_column(frame) if self.roles.label else None
+        if not self.skips and not self.part.lines:  # blank lines of a text file are always left out
+            return UsableRows(frame, None if column is None else meaning.of(column), None, None)
+        reasons = pl.repeat(None, frame.height, dtype=pl.String, eager=True)
+        if column is not None:
+            missing = column.missing()
+            labels = pl.repeat(None, frame.height, dtype=pl.Float64, eager=True)
+            labels = labels.scatter((~missing).arg_true(), meaning.of(column.filter(~missing)))
+            reasons = _set(reasons, missing, "empty_label")
+        for reason, rows in missing_texts(frame, self.roles, self.where, first):
+            counts = rows if labels is None else rows & labels.is_not_null()
+            reasons = _set(reasons, counts & reasons.is_null(), reason)
+        kept = reasons.is_null()
+        own = {
+            name: as_json(frame[column]) if frame[column].dtype.is_nested() else frame[column].cast(pl.String)
+            for name, column in zip(("text1", "text2", "label"), astuple(self.roles)[:3], strict=True)
+            if column
+        }
+        places = pl.int_range(first, first + frame.height, dtype=pl.Int64, eager=True)
+        origin = {"file": pl.repeat(self.where, frame.height, eager=True), "row": places, "reason": reasons}
+        bad = pl.concat([joined([]), pl.DataFrame(origin | own).filter(~kept)], how="diagonal")
+        labels = None if labels is None else labels.filter(kept)
+        return UsableRows(frame.filter(kept), labels, kept.arg_true(), bad)
+
+    def pairs(self, rows: UsableRows) -> pl.DataFrame:
+        """The rows as pairs."""
+        return to_pairs(rows.frame, self.roles, self.where, rows.labels, first_row=self.first_row)
+
+    def pair_columns(self) -> Set[str]:
+        """The columns of `pairs` with known types, without reading rows."""
+        labels = pl.Series(dtype=pl.Float64) if self.roles.label else None
+        return {*typed_rows(to_pairs(self.head, self.roles, self.where, labels)).columns}
+
+
+class UsableRows(NamedTuple):
+    """Rows with the numbers of their labels and their positions (from 0), and the rows left out."""
+
+    frame: pl.DataFrame
+    labels: pl.Series | None
+    numbers: pl.Series | None  # None for all
+    bad: pl.DataFrame | None
+
+
+class Labels(NamedTuple):
+    """The meaning of the labels of all tables, also in words; and whether all are 0 or 1."""
+
+    meaning: LabelMeaning
+    read: LabelsRead | None
+    binary: bool
+
+
+class KeptRows(NamedTuple):
+    """The positions of a table's kept rows, from 0; None for all."""
+
+    where: str
+    first_row: int
+    height: int
+    numbers: pl.Series | None
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRows:
+    """Rows by split with columns text1, text2, label; or anchor, positive[, negatives]; or text."""
+
+    splits: Mapping[str, pl.DataFrame]
+    labels: LabelsRead | None
+    kept: Mapping[str, Sequence[KeptRows]]
+    written: Mapping[str, int] = field(default_factory=dict)
+    bad_rows: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    def place(self, split: str, row: int) -> str:
+        """The origin of a row, as `file:row`."""
+        for table in self.kept[split]:
+            if row < table.height:
+                own = row if table.numbers is None else int(table.numbers[row])
+                return f"{table.where}:{table.first_row + own}"
+            row -= table.height
+        raise IndexError(f"{split} has no row {row}")
+
+    def __getitem__(self, split: str) -> pl.DataFrame:
+        """The rows of a split."""
+        return self.splits[split]
+
+
+@dataclass(frozen=True, slots=True)
+class PairFrames:
+    """Pairs by split; each reader returns the rows of one table, with known columns in known types."""
+
+    splits: Mapping[str, Sequence[Callable[[], pl.DataFrame]]]
+    known: Mapping[str, Set[str]]
+    source: str
+    label_kind: LabelKind = "binary"
+    labels: LabelsRead | None = None
+    bad: dict[str, pl.DataFrame] = field(default_factory=dict)  # by table, once it was read
+
+
+def _set(values: pl.Series, rows: pl.Series, value: str) -> pl.Series:
+    return values.zip_with(~rows, pl.repeat(value, len(values), dtype=pl.String, eager=True))
+
+
+def _decide(tables: Mapping[str, Sequence[SourceTable]], rules: LabelRules) -> Labels:
+    """Decide what the labels of a source's tables mean."""
+    columns = [table.distinct for own in tables.values() for table in own if table.distinct is not None]
+    if not columns:
+        return Labels(LabelMeaning(), None, binary=True)
+    meaning, read = decide_labels(columns, rules)
+    _LOG.info("%s: %s", columns[0].where, read)
+    values = [meaning.of(column) for column in columns]
+    return Labels(meaning, read, binary=all(((own == 0) | (own == 1)).all() for own in values))
+
+
+def read_pairs(
+    source: Source,
+    *,
+    columns: Mapping[str, str] | None = None,
+    split: str | None = None,
+    rules: LabelRules = AS_FOUND,
+) -> PairDataset:
+    """Read pairs as text1, text2, label and the source's other columns."""
+    source = contents_of(source)
+    tables = _open_tables(source, parts_of(source), split, columns, rules)
+    decided = _decide(tables, rules)
+    splits: dict[str, pl.DataFrame] = {}
+    bad: list[pl.DataFrame | None] = []
+    for name, own in tables.items():
+        rows = [table.usable(decided.meaning) for table in own]
+        bad += [each.bad for each in rows]
+        splits[name] = _concat([table.pairs(each) for table, each in zip(own, rows, strict=True)], own)
+    report_bad_rows(left_out := joined(bad))
+    labels = decided.read
+    if isinstance(source, PairDataset):
+        labels, left_out = source.labels, joined([source.bad_rows, left_out])
+    binary = all(frame["label"].dtype == pl.Int64 for frame in splits.values())
+    if not binary:
+        splits = {name: rows.with_columns(pl.col("label").cast(pl.Float32)) for name, rows in splits.items()}
+    return PairDataset(splits, source_name(source), "binary" if binary else "graded", labels, left_out)
+
+
+def read_rows(
+    source: Source,
+    *,
+    columns: Mapping[str, str] | None = None,
+    split: str | None = None,
+    rules: LabelRules = AS_FOUND,
+) -> SplitRows:
+    """Read rows without conversion: pairs with labels, positives, triplets or single texts."""
+    tables = _open_tables(source, parts_of(source, lines=True), split, columns, rules, single=True)
+    decided = _decide(tables, rules)
+    splits: dict[str, pl.DataFrame] = {}
+    kept: dict[str, list[KeptRows]] = {}
+    bad: list[pl.DataFrame | None] = []
+    for name, own in tables.items():
+        frames, kept[name] = [], []
+        for table in own:
+            frame, labels, numbers, left_out = table.usable(decided.meaning)
+            frames.append(to_rows(frame, table.roles, table.where, labels, first_row=table.first_row))
+            if labels is not None and labels.has_nulls():
+                present = labels.is_not_null().arg_true()
+                numbers = present if numbers is None else numbers[present]
+            if (times := positives_per_row(frame, table.roles, table.where, table.first_row)) is not None:
+                rows = pl.int_range(frame.height, eager=True) if numbers is None else numbers
+                numbers = rows.repeat_by(times).explode()
+            height = frame.height if numbers is None else len(numbers)
+            kept[name].append(KeptRows(table.where, table.first_row, height, numbers))
+            bad.append(left_out)
+        splits[name] = _concat(frames, own)
+        if any(splits[name].select(pl.all().has_nulls()).row(0)):  # as some files lack a column
+            raise DataError(
+                f"the files of {name} have different kinds of rows; together they have the columns"
+                f" {one_line(', '.join(splits[name].columns))}; read them separately",
+                path=source_name(source),
+            )
+    written = {name: sum(written_rows(table.whole()) for table in own) for name, own in tables.items()}
+    return SplitRows(splits, decided.read, kept, written, joined(bad))
+
+
+def read_frames(
+    source: Source, columns: Mapping[str, str] | None = None, rules: LabelRules = AS_FOUND
+) -> PairFrames:
+    """The pairs of a source without bad rows, which are collected; one Parquet file at a time."""
+    source = contents_of(source)
+    tables = {
+        name: [SourceTable.open(part, columns, skips=True, hold=not is_parquet(part.table)) for part in own]
+        for name, own in parts_of(source).items()
+    }
+    decided = _decide(tables, rules)
+    bad: dict[str, pl.DataFrame] = {}
+
+    def read(table: SourceTable) -> pl.DataFrame:
+        rows = table.usable(decided.meaning)
+        bad[table.where] = joined([rows.bad])
+        return typed_rows(table.pairs(rows))
+
+    return PairFrames(
+        {name: [partial(read, table) for table in own] for name, own in tables.items()},
+        {name: set().union(*(table.pair_columns() for table in own)) for name, own in tables.items()},
+        source_name(source),
+        "binary" if decided.binary else "graded",
+        source.labels if isinstance(source, PairDataset) else decided.read,
+        bad,
+    )
+
+
+def split_names(source: Source) -> list[str]:
+    """The splits of a source for `read_rows`, in the usual order."""
+    return list(parts_of(source, lines=True))
+
+
+def _open_tables(
+    source: Source,
+    parts: Mapping[str, Sequence[TablePart]],
+    split: Any,
+    columns: Any,
+    rules: LabelRules,
+    *,
+    single: bool = False,
+) -> dict[str, list[SourceTable]]:
+    """The tables of each chosen split."""
+    columns = argument("columns", columns, dict[str, str] | None)
+    split = argument("split", split, str | None)
+    chosen = [split_name(split)] if split else [*parts]
+    if split and chosen[0] not in parts:
+        raise DataError(f"no split {chosen[0]!r}; there are {', '.join(parts)}", path=source_name(source))
+    skips = rules.bad_rows == "skip"
+    return {
+        name: [SourceTable.open(part, columns, skips=skips, single=single) for part in parts[name]]
+        for name in chosen
+    }
+
+
+def _concat(frames: Sequence[pl.DataFrame], tables: Sequence[SourceTable]) -> pl.DataFrame:
+    if len(frames) == 1:
+        return frames[0]
+    try:
+        return pl.concat(frames, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError as error:
+        raise _type_error(frames, [table.where for table in tables]) from error
+
+
+def _type_error(frames: Sequence[pl.DataFrame], where: Sequence[str]) -> DataError:
+    """The error for files of a split with different types in a column."""
+    for name in dict.fromkeys(name for frame in frames for name in frame.columns):
+        own = [(frame.select(name), path) for frame, path in zip(frames, where, strict=True) if name in frame]
+        try:
+            pl.concat([column for column, _ in own], how="vertical_relaxed")
+        except pl.exceptions.PolarsError:
+            kinds = {column.dtypes[0]: path for column, path in reversed(own)}
+            listed = one_line(" and ".join(f"{kind} in {path}" for kind, path in kinds.items()), 400)
+            return DataError(f"the column {one_line(name)} has {listed}; convert one of them", path=where[0])
+    return DataError(
+        "has other columns than the split's other files; give them the same columns", path=where[0]
+    )

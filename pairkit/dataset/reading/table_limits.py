@@ -1,0 +1,135 @@
+"""Limits on untrusted tables relative to their file size, checked before decompression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from pairkit.base.errors import DataError
+from pairkit.base.printable import one_line
+from pairkit.base.system.text_lines import FREE_BYTES, MAX_RATIO
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MAX_COLUMNS = 10_000
+MAX_VALUES_PER_BYTE = 8  # one bit for each of nearly equal values
+FREE_VALUES = 1 << 22  # allowed in a column of any file
+
+
+def check_parquet(file: IO[bytes], path: Path) -> Any:
+    """A file's metadata, if they are plausible for its size."""
+    import pyarrow.parquet as pq
+
+    with readable(path):
+        metadata = pq.read_metadata(file)
+        size = file.seek(0, 2)
+        if metadata.num_columns > MAX_COLUMNS:
+            raise DataError(f"has more than {MAX_COLUMNS:,} columns; keep only texts and labels", path=path)
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        values, unpacked = [0] * metadata.num_columns, 0
+        for group in groups:
+            for column in range(metadata.num_columns):
+                chunk = group.column(column)
+                values[column] += chunk.num_values
+                unpacked += chunk.total_uncompressed_size
+    limit = max(FREE_VALUES, MAX_VALUES_PER_BYTE * size)
+    if max(metadata.num_rows, sum(group.num_rows for group in groups), *values, 0) > limit:
+        raise DataError(
+            f"has more than {limit:,} values in a column, which fit in {size:,} bytes only if all are"
+            " equal; drop that column, or give CSV or JSON lines",
+            path=path,
+        )
+    if unpacked > max(FREE_BYTES, MAX_RATIO * size):
+        raise DataError(
+            f"decompresses to more than {MAX_RATIO} times its size, unlike files of texts; if it is valid,"
+            " write it without compression",
+            path=path,
+        )
+    return metadata
+
+
+def check_dictionaries(file: IO[bytes], path: Path) -> None:
+    """Check the metadata, and that dictionaries don't expand to too much text in polars."""
+    import pyarrow.parquet as pq
+
+    metadata = check_parquet(file, path)
+    size = file.seek(0, 2)
+    with readable(path):
+        shared = [field.name for field in metadata.schema.to_arrow_schema() if has_dictionary(field.type)]
+        batches = pq.ParquetFile(file, metadata=metadata).iter_batches(columns=shared) if shared else ()
+        check_size(sum(shared_bytes(column) for batch in batches for column in batch), path, size)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Convert errors of reading Parquet."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=path) from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = one_line(str(error), 200)
+        raise DataError(f"not readable as parquet ({reason}); fix the file", path=path) from error
+
+
+def has_dictionary(kind: Any) -> bool:
+    """Whether an Arrow type is or contains a dictionary, which stores a value once for many rows."""
+    import pyarrow as pa
+
+    inner = (kind.field(number).type for number in range(kind.num_fields))
+    return pa.types.is_dictionary(kind) or any(map(has_dictionary, inner))
+
+
+def shared_bytes(column: Any) -> int:
+    """Bytes of the texts of an Arrow dictionary after expansion to rows."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        if not (
+            pa.types.is_binary(column.type.value_type)
+            or pa.types.is_string(column.type.value_type)
+            or pa.types.is_large_binary(column.type.value_type)
+            or pa.types.is_large_string(column.type.value_type)
+        ):
+            return 0
+        lengths = pc.binary_length(column.dictionary).cast(pa.int64())
+        return pc.sum(lengths.take(column.indices)).as_py() or 0
+    if pa.types.is_struct(column.type):
+        return sum(map(shared_bytes, column.flatten()))
+    return shared_bytes(column.flatten()) if has_dictionary(column.type) else 0
+
+
+def check_texts(table: pl.DataFrame, path: Path) -> None:
+    """Refuse a table that expands long texts to very many rows."""
+    import polars as pl  # not needed for reading Parquet in batches
+
+    texts = sum(int(text.cast(pl.String).str.len_bytes().cast(pl.Int64).sum()) for text in _texts(table))
+    check_size(texts, path, path.stat().st_size)
+
+
+def check_size(texts: int, path: Path, size: int) -> None:
+    """Refuse too many bytes of texts for a file of this size."""
+    if texts > max(FREE_BYTES, MAX_RATIO * size):
+        raise DataError(
+            f"has texts of more than {MAX_RATIO} times its size: one is in too many rows; drop repeats",
+            path=path,
+        )
+
+
+def _texts(table: pl.DataFrame) -> Iterator[pl.Series]:
+    """The columns of texts, and the texts in columns of lists."""
+    import polars as pl
+
+    text = pl.String | pl.Categorical | pl.Enum
+    for column in table.iter_columns():
+        dtype = column.dtype
+        if isinstance(dtype, text):
+            yield column
+        elif isinstance(dtype, pl.List | pl.Array) and isinstance(dtype.inner, text):
+            yield column.explode()

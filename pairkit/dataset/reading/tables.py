@@ -1,0 +1,326 @@
+"""Read a table of any supported format, with clear errors for invalid files."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import Any, TypeAlias, TypeGuard
+
+import polars as pl
+
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.extras import needed_for
+from pairkit.base.printable import one_line
+from pairkit.base.system.folders import read_object
+from pairkit.base.system.text_lines import (
+    FREE_BYTES,
+    MAX_RATIO,
+    UNLIMITED,
+    is_gzipped,
+    note_once,
+    parse_json,
+    read_json_lines,
+    read_objects,
+    read_text,
+    read_text_lines,
+    read_whole,
+)
+from pairkit.dataset.reading.separated import column_names, named_records, read_separated
+from pairkit.dataset.reading.table_limits import (
+    FREE_VALUES,
+    MAX_COLUMNS,
+    MAX_VALUES_PER_BYTE,
+    check_dictionaries,
+    check_size,
+    check_texts,
+    shared_bytes,
+)
+
+_SEPARATED, _JSON_LINES, SHEETS = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".xlsx", ".xls", ".ods")
+SUFFIXES = (".parquet", *_JSON_LINES, ".json", *_SEPARATED, ".arrow", *SHEETS)
+_SHEET = re.compile(r"(.+\.(?:xlsx|xls|ods)):(.+)", re.IGNORECASE)
+_LONE_SURROGATE = re.compile(
+    rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])", re.DOTALL
+)
+_BLOCK = 8192  # JSON objects that are held as Python objects
+
+
+def is_table(path: Path) -> bool:
+    """Whether `read_table` reads files of this name."""
+    return format_of(path) in SUFFIXES
+
+
+def is_lines(path: Path) -> bool:
+    """Whether each line of a file is a text."""
+    return format_of(path) == ".txt"
+
+
+def is_parquet(table: Path | pl.DataFrame) -> TypeGuard[Path]:
+    """Whether a table can be read in batches."""
+    return isinstance(table, Path) and table.suffix.lower() == ".parquet"
+
+
+def first_row(path: Path, *, header: bool = True) -> int:
+    """The number of the first row as in an editor or spreadsheet, where a header is row 1."""
+    return 2 if header and format_of(path) in (*_SEPARATED, *SHEETS) else 1
+
+
+def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
+    """Whether a CSV or TSV file has a header; not if columns are given by numbers that aren't names."""
+    given = {*(columns or {}).values()} - {"none"}
+    if not given or not all(name.isdecimal() for name in given) or format_of(path) not in _SEPARATED:
+        return True
+    return given <= {*named_records(path)[0]}
+
+
+def table_rows(
+    path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows of a table by column name, with their numbers; read one by one if possible.
+
+    `broken` gets the errors of single rows, which are then left out; without it they are raised.
+    """
+    kind = format_of(path)
+    if kind in _SEPARATED:
+        names, found = named_records(path, broken, header=header)
+        yield from ((row, dict(zip_longest(names, cells, fillvalue=""))) for row, cells in found)
+    elif kind in _JSON_LINES:
+        yield from read_objects(path, broken)
+    else:
+        yield from enumerate(read_table(path).iter_rows(named=True), first_row(path))
+
+
+def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.DataFrame:
+    """Read a table; with `lines` each line of a text file is a row of the column `text`."""
+    if lines:
+        texts = [line.removesuffix("\n").removesuffix("\r") for _, line in read_text_lines(path)]
+        return pl.DataFrame({"text": texts}, schema={"text": pl.String})
+    suffix = format_of(path)
+    if suffix not in SUFFIXES:
+        raise ConfigError(
+            f"{path}: unknown file type {suffix!r}; give {', '.join(SUFFIXES)}, also gzipped (.gz)"
+        )
+    if suffix in _SEPARATED:
+        return read_separated(path, header=header)
+    try:
+        table = _READERS[suffix](path)
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=path) from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        reason = one_line(str(error).split("\n")[0], 200)
+        raise DataError(
+            f"not readable as {suffix[1:]} ({reason}); fix or convert the file", path=path
+        ) from error
+    table.columns = column_names(table.columns)
+    return table
+
+
+def format_of(path: Path) -> str:
+    """The suffix of a file's name in lower case, without .gz."""
+    suffixes = [suffix.lower() for suffix in sheet_of(path)[0].suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def sheet_of(path: Path) -> tuple[Path, str | None]:
+    """The file and the name of a sheet in `book.xlsx:Sheet`."""
+    found = _SHEET.fullmatch(path.name)
+    return (path.with_name(found[1]), found[2]) if found else (path, None)
+
+
+def _read_sheet(path: Path) -> pl.DataFrame:
+    """A sheet of a spreadsheet; the first one unless named."""
+    with needed_for("a spreadsheet"):
+        import fastexcel
+    file, sheet = sheet_of(path)
+    data = read_whole(file)
+    try:
+        if zipfile.is_zipfile(io.BytesIO(data)):
+            with zipfile.ZipFile(io.BytesIO(data)) as parts:
+                check_size(sum(part.file_size for part in parts.infolist()), path, len(data))
+        book = fastexcel.read_excel(data)
+        names = book.sheet_names
+        if sheet is not None and sheet not in names:
+            raise DataError(f"no sheet {sheet!r}; there are {one_line(', '.join(names))}", path=file)
+        if sheet is None and len(names) > 1:
+            note_once("%s: read the sheet %s; give %s:NAME for another", file, names[0], file.name)
+        table = pl.DataFrame(
+            book.load_sheet(sheet or 0, schema_sample_rows=None, skip_whitespace_tail_rows=True)
+        )
+    except (fastexcel.FastExcelError, zipfile.BadZipFile) as error:
+        reason = one_line(str(error).split("\n")[0], 200)
+        raise DataError(
+            f"not readable as a spreadsheet ({reason}); save it again as CSV", path=file
+        ) from error
+    return table
+
+
+def _read_parquet(path: Path) -> pl.DataFrame:
+    packed = is_gzipped(path)
+    with io.BytesIO(read_whole(path, remedy="decompress it")) if packed else path.open("rb") as file:
+        check_dictionaries(file, path)
+        file.seek(0)
+        # glob=False, as a path may contain brackets and stars.
+        table = pl.read_parquet(file if packed else path, glob=False)
+    check_texts(table, path)
+    return table
+
+
+def _read_json_lines(path: Path) -> pl.DataFrame:
+    """Rows of JSON lines by polars, or by Python if polars doesn't read or would change them."""
+    lines = read_whole(path, UNLIMITED).removeprefix(codecs.BOM_UTF8)
+    if not _LONE_SURROGATE.search(lines):
+        with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema()
+            _check_keys(types, lines.count(b"\n") + 1, path, len(lines))
+            return pl.read_ndjson(io.BytesIO(lines), infer_schema_length=None)
+    del lines
+    return _from_objects((value for _, value in read_objects(path)), path)
+
+
+def _read_json(path: Path) -> pl.DataFrame:
+    values = json_values(path)
+    if not all(isinstance(value, dict) for value in values):
+        raise DataError("expected an array of objects", path=path)
+    return _from_objects(values, path)
+
+
+def json_values(path: Path) -> list[Any]:
+    """The values of a JSON array, or of a known key of an object, or of JSON lines."""
+    text = read_text(path, remedy="put an object on each line and name it .jsonl")
+    try:
+        values = parse_json(text, path)
+    except DataError:
+        with suppress(ValueError):
+            json.loads(text.lstrip().partition("\n")[0])  # so the file may have JSON lines
+            return [value for _, value in read_json_lines(path)]
+        raise
+    for name in ("data", "rows", "items", "records"):  # of Squad, the Hub's viewer, and web APIs
+        values = values[name] if isinstance(values, dict) and isinstance(values.get(name), list) else values
+    if not isinstance(values, list):
+        raise DataError("expected an array; name a file with an object on each line .jsonl", path=path)
+    return values
+
+
+def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path) -> pl.DataFrame:
+    """A table of JSON objects, made in blocks."""
+    frames, rows, schema = list[pl.DataFrame](), 0, dict[str, Any]()
+    found = iter(objects)
+    while block := list(islice(found, _BLOCK)):
+        frames.append(frame_of(block))
+        rows, schema = rows + len(block), {**schema, **frames[-1].schema}
+        _check_keys(schema, rows, path, path.stat().st_size)
+    return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """A table of rows; columns with values of several kinds become texts."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pl.DataFrame([pl.Series(name, [row.get(name) for row in rows], strict=False) for name in names])
+
+
+def _read_arrow(path: Path) -> pl.DataFrame:
+    """An Arrow stream as written by `Dataset.save_to_disk`, memory-mapped unless gzipped."""
+    import pyarrow as pa
+
+    try:
+        with (
+            (
+                pa.BufferReader(read_whole(path, remedy="decompress it"))
+                if is_gzipped(path)
+                else pa.memory_map(str(path))
+            ) as file,
+            pa.ipc.open_stream(file) as reader,
+        ):
+            size, rows, unpacked, shared, batches = file.size(), 0, 0, 0, []
+            for batch in reader:
+                rows += batch.num_rows
+                unpacked += batch.get_total_buffer_size()
+                if rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size) or unpacked > max(
+                    FREE_BYTES, MAX_RATIO * size
+                ):
+                    raise DataError(f"has {rows:,} rows in {size:,} bytes; save the dataset again", path=path)
+                shared += sum(map(shared_bytes, batch.columns))
+                check_size(shared, path, size)
+                batches.append(batch)
+            table = pa.Table.from_batches(batches, reader.schema)
+            table.validate(full=True)
+            frame = pl.DataFrame(table)
+        check_texts(frame, path)
+    except pa.ArrowException as error:
+        reason = one_line(str(error), 200)
+        raise DataError(
+            f"not readable as an Arrow stream ({reason}); save the dataset again", path=path
+        ) from error
+    return frame
+
+
+def _check_keys(schema: Mapping[str, Any], rows: int, path: Path, size: int) -> None:
+    """Refuse too many distinct keys: each becomes a column with a value in every row."""
+    keys = sum(_fields(dtype) for dtype in schema.values())
+    if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size):
+        raise DataError(
+            f"has {keys:,} distinct keys in {rows:,} lines; expected similar keys in every line", path=path
+        )
+
+
+def _fields(dtype: object) -> int:
+    """The number of columns including nested fields."""
+    if isinstance(dtype, pl.Struct):
+        return 1 + sum(_fields(field.dtype) for field in dtype.fields)
+    return 1 + _fields(dtype.inner) if isinstance(dtype, pl.List) else 1
+
+
+_READERS: Mapping[str, Callable[[Path], pl.DataFrame]] = {
+    ".parquet": _read_parquet,
+    ".arrow": _read_arrow,
+    ".json": _read_json,
+    **dict.fromkeys(_JSON_LINES, _read_json_lines),
+    **dict.fromkeys(SHEETS, _read_sheet),
+}
+
+
+ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
+"""The class names of each column, in the order of class numbers."""
+
+_INFO_FILE = "dataset_info.json"  # of `save_to_disk`
+_PARQUET_KEY = "huggingface"
+_MAX_CLASSES = 1000
+
+
+def class_names_of_file(path: Path) -> ClassNames:
+    """The class names of a file written by `datasets`; empty for other files."""
+    if path.suffix.lower() == ".parquet" and not is_gzipped(path):
+        return _of_parquet(path)
+    info = path.parent / _INFO_FILE
+    if path.suffix.lower() == ".arrow" and info.is_file():
+        return class_names_of_features(read_object(info).get("features"))
+    return {}
+
+
+def class_names_of_features(features: Any) -> ClassNames:
+    """The class names in `Dataset.features` or its JSON form."""
+    if not isinstance(features, Mapping):
+        return {}
+    found = {}
+    for column, feature in features.items():
+        kind = feature.get("_type") if isinstance(feature, Mapping) else type(feature).__name__
+        names = feature.get("names") if isinstance(feature, Mapping) else getattr(feature, "names", None)
+        if kind == "ClassLabel" and isinstance(names, list) and len(names) <= _MAX_CLASSES:
+            found[column] = tuple(map(str, names))
+    return found
+
+
+def _of_parquet(path: Path) -> ClassNames:
+    with suppress(pl.exceptions.PolarsError, ValueError, RecursionError, AttributeError):
+        metadata = json.loads(pl.read_parquet_metadata(path).get(_PARQUET_KEY, "{}"))
+        return class_names_of_features(metadata.get("info", {}).get("features"))
+    return {}

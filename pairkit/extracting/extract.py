@@ -1,0 +1,300 @@
+"""Make a dataset of positives from documents."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import polars as pl
+
+from pairkit.base.cli.progress import Display, Listener, Progress, stage
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import holds_no_text
+from pairkit.base.system.seeded import keyed_hash
+from pairkit.dataset.making.dataset_card import table
+from pairkit.dataset.making.divide import DROPPED, divide
+from pairkit.dataset.making.made import MadeDataset, build_result, check_out, run_record, write_result
+from pairkit.dataset.reading.in_memory import Source, source_name
+from pairkit.extracting.document_sources import read_documents
+from pairkit.extracting.documents import Document, is_question, opening_text
+
+# Link texts without information on the target.
+_GENERIC_LINKS = frozenset(
+    ("here", "click here", "this", "link", "this link", "this page", "more", "read more", "see also", "next")
+)
+_MIN_CHARS = 3  # of a text
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+def drop_unusable(pairs: Sequence[MinedPair], *, max_chars: int) -> list[tuple[MinedPair, str | None]]:
+    """The rows with texts cut, each with the reason for leaving it out, or None."""
+    cut = [
+        replace(
+            one, anchor=opening_text(one.anchor, max_chars), positive=opening_text(one.positive, max_chars)
+        )
+        for one in pairs
+    ]
+    reasons = [_why_unusable(one) for one in cut]
+    targets: defaultdict[str, set[str]] = defaultdict(set)
+    for one, reason in zip(cut, reasons, strict=True):
+        if reason is None and one.names:
+            targets[one.anchor.casefold()].add(one.positive.casefold())
+    seen: set[frozenset[str]] = set()
+    for number, one in enumerate(cut):
+        pair = frozenset((one.anchor.casefold(), one.positive.casefold()))
+        if reasons[number] is not None:
+            continue
+        if one.names and len(targets[one.anchor.casefold()]) > 1:
+            reasons[number] = "ambiguous"
+        elif pair in seen:
+            reasons[number] = "repeated"
+        else:
+            seen.add(pair)
+    return list(zip(cut, reasons, strict=True))
+
+
+def _why_unusable(one: MinedPair) -> str | None:
+    texts = (one.anchor, one.positive)
+    if not all(texts):
+        return "empty"
+    if any(map(holds_no_text, texts)):
+        return "unusable_characters"
+    if not all(map(_LETTER.search, texts)):
+        return "no_letters"
+    if min(map(len, texts)) < _MIN_CHARS:
+        return "too_short"
+    if one.strategy == "links" and one.anchor.casefold().strip(".,: ") in _GENERIC_LINKS:
+        return "idle_words"
+    return "same_texts" if one.anchor.casefold() == one.positive.casefold() else None
+
+
+_COLUMNS = {"anchor": pl.String, "positive": pl.String, "strategy": pl.String, "url1": pl.String}
+_COLUMNS |= {"url2": pl.String, "place": pl.String}
+_ABOUT = """
+Pairs of texts from the structure of documents, which no one checked. Made by
+`pairs mine`. No document is in two splits, and neither are near-identical texts (Jaccard similarity of
+word triples).
+"""
+_SCHEMA = """
+| column | type | meaning |
+|---|---|---|
+| anchor, positive | string | the pair |
+| strategy | string | the strategy that found the pair |
+| url1, url2 | string | the documents of the texts: a path, or table and row |
+| place | string | position of the first text in its document |
+"""
+_LIMITS = """
+* The texts of a pair have the same topic, but rarely the same meaning. Such pairs help a weak model and may
+  harm a good one: compare the trained model with its backbone.
+* Long texts are cut after a sentence.
+"""
+
+
+def make_mined(
+    source: Source,
+    out: Path | None,
+    *,
+    columns: Mapping[str, str] | None,
+    settings: Mapping[str, Any],
+    fresh: bool,
+    progress: bool | Listener,
+) -> MadeDataset:
+    """See `pairkit.mine`; `settings` are its arguments by name."""
+    chosen = _strategies(settings["strategies"])
+    with Display(progress) as show:
+        documents, unread = read_documents(source, columns, show)
+        run = _run(documents, settings, columns)
+        check_out(out, run, [source], fresh=fresh)
+        pairs = drop_unusable(_mine_pairs(documents, chosen, settings, show), max_chars=settings["max_chars"])
+        with stage("divide into splits", show):
+            rows = _divide_pairs(pairs, settings)
+    made = build_result(rows, "binary", str(out or source_name(source)))
+    statistics = {
+        "documents": len(documents),
+        "documents_dropped": dict(sorted((+unread).items())),
+        "strategies": dict(made.pairs.rows["strategy"].value_counts().sort("strategy").iter_rows()),
+        **made.statistics,
+    }
+    made = replace(made, statistics=statistics)
+    strategies = table(["strategy", "pairs"], statistics["strategies"].items())
+    sections = [("Strategies", strategies), ("Columns", _SCHEMA)]
+    return write_result(made, out, run, _ABOUT, sections, limits=_LIMITS)
+
+
+def _strategies(names: Sequence[str]) -> list[str]:
+    if unknown := [name for name in names if name not in STRATEGIES]:
+        raise ConfigError(f"strategies = {unknown[0]}: expected some of {', '.join(STRATEGIES)}")
+    if not names:
+        raise ConfigError(f"no strategies; give some of {', '.join(STRATEGIES)}")
+    return [name for name in STRATEGIES if name in names]
+
+
+def _mine_pairs(
+    documents: Sequence[Document], chosen: Sequence[str], settings: Mapping[str, Any], show: Listener
+) -> list[MinedPair]:
+    """The rows of all strategies, each in the order of documents."""
+    corpus = Corpus({one.name: one for one in documents}, settings["max_chars"], settings["seed"])
+    pairs: list[MinedPair] = []
+    for done, name in enumerate(chosen):
+        show(Progress("mine", done, len(chosen), name))
+        for document in documents:
+            pairs += STRATEGIES[name](document, corpus)
+    show(Progress("mine", len(chosen), len(chosen), ended=True))
+    return pairs
+
+
+def _divide_pairs(pairs: Sequence[tuple[MinedPair, str | None]], settings: Mapping[str, Any]) -> pl.DataFrame:
+    """Rows with their split; links between splits are dropped, as they connect all documents."""
+    reasons = [reason for _, reason in pairs]
+    rows = pl.DataFrame(
+        [(one.anchor, one.positive, one.strategy, one.document, one.other, one.place) for one, _ in pairs],
+        schema=_COLUMNS,
+        orient="row",
+    ).rename({"anchor": "text1", "positive": "text2"})
+    rows = rows.with_columns(pl.Series(DROPPED, reasons, pl.String))
+    kept, left_out = (
+        rows.filter(pl.col(DROPPED).is_null()).drop(DROPPED),
+        rows.filter(pl.col(DROPPED).is_not_null()),
+    )
+    if not kept.height:
+        counts = ", ".join(
+            f"{reason} {count:,}" for reason, count in sorted(Counter(reasons).items(), key=str)
+        )
+        raise DataError(f"no pairs ({counts or 'the strategies found none'}); choose other strategies")
+    crosses = kept["url1"] != kept["url2"]
+    divided = divide(
+        kept.with_columns(label=pl.when(crosses).then(0).otherwise(1)),
+        settings["split"],
+        settings["seed"],
+        cut_negatives=bool(crosses.any()),
+    )
+    return pl.concat([divided, left_out], how="diagonal").with_columns(label=pl.lit(1, pl.Int64))
+
+
+def _run(
+    documents: Sequence[Document], settings: Mapping[str, Any], columns: Mapping[str, str] | None
+) -> dict[str, Any]:
+    digest = hashlib.sha256()
+    for document in documents:
+        digest.update(repr(document).encode("utf-8", "surrogatepass"))
+    inputs = {"documents": {"number": len(documents), "sha256": digest.hexdigest()}}
+    return run_record("mine", inputs, {**settings, "columns": dict(columns or {})})
+
+
+@dataclass(frozen=True, slots=True)
+class MinedPair:
+    """A pair of texts from one or two documents."""
+
+    strategy: str
+    anchor: str
+    positive: str
+    document: str
+    other: str
+    place: str
+    names: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """All documents, with the settings of strategies."""
+
+    documents: Mapping[str, Document]
+    max_chars: int
+    seed: int
+    _openings: dict[str, str] = field(default_factory=dict)
+
+    def opening(self, name: str) -> str:
+        """The beginning of a document, cached as many links may lead to it."""
+        if name not in self._openings:
+            paragraphs = (block.text for block in self.documents[name].opening)
+            self._openings[name] = opening_text(" ".join(paragraphs), self.max_chars)
+        return self._openings[name]
+
+
+Strategy = Callable[[Document, Corpus], Iterator[MinedPair]]
+
+
+def title_body(document: Document, _: Corpus) -> Iterator[MinedPair]:
+    """The title and the beginning of the text."""
+    if document.title and (opening := document.opening):
+        body, name = " ".join(block.text for block in opening), document.name
+        yield MinedPair("title-body", document.title, body, name, name, opening[0].place)
+
+
+def question_answer(document: Document, _: Corpus) -> Iterator[MinedPair]:
+    """Question and answer columns, or a question (heading, paragraph or first line) and the text after it."""
+    name = document.name
+    if document.asked is not None:
+        yield MinedPair("question-answer", *document.asked, name, name, document.place)
+    for block, following in zip_longest(document.blocks, document.blocks[1:]):
+        first, _end, rest = block.text.partition("\n")
+        if is_question(first) and rest.strip():
+            yield MinedPair("question-answer", first, rest, name, name, block.place)
+        elif (
+            is_question(block.text)
+            and following
+            and following.kind == "paragraph"
+            and not is_question(following.text)
+        ):
+            yield MinedPair("question-answer", block.text, following.text, name, name, block.place)
+
+
+def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
+    """A heading with the paragraph below it, and two paragraphs of one section."""
+    name = document.name
+    for part in document.sections():
+        if part.heading is not None and part.paragraphs and part.heading.text != document.title:
+            first = part.paragraphs[0].text
+            yield MinedPair("section", part.heading.text, first, name, name, part.heading.place)
+        if part.heading is not None and len(part.paragraphs) > 1:
+            order = sorted(
+                range(len(part.paragraphs)),
+                key=lambda number: keyed_hash(
+                    corpus.seed, "section", name, part.paragraphs[number].text, number
+                ),
+            )
+            one, other = (part.paragraphs[number] for number in sorted(order[:2]))
+            yield MinedPair("section", one.text, other.text, name, name, one.place, names=False)
+
+
+def links(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
+    """The text of a link to another document, and the beginning of that document."""
+    for block in document.blocks:
+        for link in block.links:
+            target = _target(document.name, link.target, corpus)
+            if target is None or target.name == document.name:
+                continue
+            text = corpus.opening(target.name) or target.title or ""
+            yield MinedPair("links", link.words, text, document.name, target.name, block.place)
+
+
+STRATEGIES: Mapping[str, Strategy] = {
+    "question-answer": question_answer,
+    "title-body": title_body,
+    "links": links,
+    "section": section,
+}
+"""Strategies by name; the first that finds a pair keeps it."""
+
+
+def _target(name: str, target: str, corpus: Corpus) -> Document | None:
+    """The document that a link leads to; None for other targets."""
+    try:
+        parts = urlsplit(target)
+    except ValueError:  # invalid brackets
+        return None
+    if parts.scheme or parts.netloc or not parts.path:
+        return None
+    path = unquote(parts.path)
+    base = "" if path.startswith("/") else posixpath.dirname(name)
+    place = posixpath.normpath(posixpath.join(base, path.lstrip("/")))
+    tried = (place, *(place + end for end in (".md", ".html", "/index.md", "/index.html", "/README.md")))
+    return next((corpus.documents[one] for one in tried if one in corpus.documents), None)

@@ -1,0 +1,245 @@
+"""The report on a pair dataset: counts, and the HTML page with tables and sample pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import polars as pl
+
+from pairkit.base.cli.progress import Display, Listener
+from pairkit.base.cli.result_table import Printed, ResultTable, escape, html_table, style
+from pairkit.base.errors import ConfigError
+from pairkit.base.system.files import write_text
+from pairkit.base.system.folders import beside, check_file, own_name
+from pairkit.base.version import __version__
+from pairkit.dataset.records import PairDataset
+from pairkit.reports.counts import (
+    NOT_RECORDED,
+    ORDERS,
+    ReportRows,
+    ReportSample,
+    choose_samples,
+    collect_rows,
+    count,
+)
+from pairkit.similarity.measures import COMMON_SHARE, common_words, distinct_words, split_at_words
+
+# Counts that are not whole numbers, with their headings and formats.
+_FORMATS = {"long_share": ("> 512 tokens", ".0%"), "gap_auc": ("AUC of the gap in time", ".4f")}
+_MARKER = '<meta name="generator" content="pairs report">'
+_MAX_CHARS = 6000  # of each text
+_MAX_TITLE = 200
+_MAX_SOURCES = 60
+_SIDES = ("low", "high")  # CSS classes
+# In case that escaping fails: the browser neither runs nor loads anything.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+_COUNTS = (
+    "Tokens are estimated without a tokenizer. AUC of the gap: the probability that a positive's issues were"
+    " opened closer in time than a negative's. At 0.5, dates do not reveal the label."
+)
+_OVERLAP = (
+    "An n-gram is n neighbouring words. The overlap of a pair is the number of n-grams in both texts, as a"
+    " percentage of those in either (Jaccard). The table has means; pairs without n-grams are left out."
+)
+_SAMPLES = (
+    "A random sample. Marked words are in both texts, have three or more letters and are in at most"
+    f" {100 * COMMON_SHARE:.0f} % of all texts."
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Report(Printed):
+    """A written report.
+
+    Attributes:
+        page: The HTML file.
+        counts: The counts on the page, as plain data.
+    """
+
+    page: Path
+    counts: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The page and the counts."""
+        return {"page": str(self.page), **self.counts}
+
+    def next_steps(self) -> list[tuple[str, str]]:
+        """Where the page is."""
+        return [("open the page in a browser", str(self.page))]
+
+    def table(self) -> ResultTable:
+        """The counts by split."""
+        return _split_table(self.counts, str(self.page))
+
+
+def _split_table(counts: Mapping[str, Any], title: str = "", note: str = "") -> ResultTable:
+    splits = counts["splits"]
+    shown = ResultTable("pairs", *splits, title=title, caption=note)
+    for key in next(iter(splits.values())):
+        name, form = _FORMATS.get(key, (key.replace("_", " "), ","))
+        values = [split[key] for split in splits.values()]
+        shown.add_row(name, *(None if value is None else f"{value:{form}}" for value in values))
+    return shown
+
+
+def make_report(
+    dataset: PairDataset,
+    out: Path | None = None,
+    *,
+    seed: int = 42,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+) -> Report:
+    """Count and write the page; equal input gives equal bytes."""
+    page = beside(dataset.source, "report.html") if out is None else out
+    if page.is_dir() or (page.exists() and _MARKER not in page.read_text("utf-8", errors="replace")):
+        raise ConfigError(
+            f"{page}: is not a page of `pairs report`; choose another file, such as report.html"
+        )
+    with Display(progress) as show:
+        rows = collect_rows(dataset, show)
+    counts = count(rows, dataset, seed)
+    html = _render(own_name(dataset.source), counts, rows, choose_samples(rows, seed))
+    check_file(page, html.encode(errors="backslashreplace"), fresh=fresh)
+    write_text(page, html)
+    return Report(page, counts)
+
+
+def _render(name: str, counts: Mapping[str, Any], rows: ReportRows, samples: Sequence[ReportSample]) -> str:
+    common = common_words(pl.concat([rows.frame["text1"], rows.frame["text2"].alias("text1")]).unique())
+    cut = "" if rows.cut is None else f"<p>Labels are scores, divided at {rows.cut:g} on this page.</p>"
+    splits = _split_table(counts, note=_COUNTS)
+    sections = {
+        "Pairs and splits": f'{cut}<div class="scroll">{splits._repr_html_()}</div>',
+        "Sources": _source_table(counts, rows),
+        "Kinds of pairs": _kind_table(counts, rows),
+        "What was left out, and why": _drop_tables(counts),
+        "Sample pairs": f"<p>{_SAMPLES}</p>" + "".join(_group(sample, rows, common) for sample in samples),
+    }
+    shown = [(f"section{place}", title, body) for place, (title, body) in enumerate(sections.items()) if body]
+    links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in shown)
+    body = "".join(f'<section id="{key}"><h2>{title}</h2>{inner}</section>' for key, title, inner in shown)
+    foot = f"Made by pairs report (aoe-toolkit {__version__}), seed {counts['seed']}."
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'{_MARKER}<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
+        f"<title>{escape(name)}: dataset report</title>"
+        f"<style>{style('pairkit.reports', 'page.css')}</style></head>"
+        f'<body><header class="top"><p>Dataset report</p><h1>{escape(name)}</h1><nav>{links}</nav></header>'
+        f"<main>{body}</main>"
+        f"<footer>{escape(foot)} The texts belong to their authors.</footer></body></html>\n"
+    )
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> str:
+    return f'<div class="scroll">{html_table(header, rows, note=note)}</div>'
+
+
+def _source_table(counts: Mapping[str, Any], rows: ReportRows) -> str:
+    if rows.named_by is None:
+        return ""
+    sources = list(counts["sources"].items())
+    body = [(name, c[rows.keys[1]], c[rows.keys[0]], sum(c.values())) for name, c in sources[:_MAX_SOURCES]]
+    note = f"The largest {_MAX_SOURCES} of {len(sources):,}." if len(sources) > _MAX_SOURCES else ""
+    return _table([rows.named_by, rows.names[1], rows.names[0], "pairs"], body, note)
+
+
+def _kind_table(counts: Mapping[str, Any], rows: ReportRows) -> str:
+    """The mean overlaps of each side and of its kinds."""
+    lines: list[tuple[object, ...]] = []
+    for side in (1, 0):
+        key, name = rows.keys[side], rows.names[side]
+        kinds = counts["kinds"][key]
+        overlaps = {f"{name}: {_words(kind)}": own for kind, own in kinds.items() if kind != NOT_RECORDED}
+        total = {"pairs": sum(own["pairs"] for own in kinds.values()), "overlap": counts["overlap"][key]}
+        for label, own in ({name: total} | overlaps).items():
+            shares = (None if value is None else f"{value:.1f} %" for value in own["overlap"])
+            lines.append((label, own["pairs"], *shares))
+    return _table(["kind", "pairs", *(f"{order}-gram" for order in ORDERS)], lines, _OVERLAP)
+
+
+def _drop_tables(counts: Mapping[str, Any]) -> str:
+    tables = [
+        _table([title, "number"], [(_words(reason), number) for reason, number in reasons.items()])
+        for title, reasons in counts["dropped"].items()
+    ]
+    return f'<div class="tables">{"".join(tables)}</div>' if tables else ""
+
+
+def _words(key: str) -> str:
+    return key.replace("_", " ")
+
+
+def _group(sample: ReportSample, rows: ReportRows, common: frozenset[str]) -> str:
+    kind = "" if sample.kind == NOT_RECORDED else f": {_words(sample.kind)}"
+    heading = escape(rows.names[sample.side].capitalize() + kind)
+    cards = "".join(_card(pair, rows, common) for pair in sample.pairs)
+    return f'<h3 class="{_SIDES[sample.side]}">{heading}</h3>{cards}'
+
+
+def _card(pair: Mapping[str, Any], rows: ReportRows, common: frozenset[str]) -> str:
+    side = int(pair["side"])
+    label = rows.names[side] if rows.cut is None else f"score {pair['label']:.3g}"
+    shares = (pair[f"overlap{order}"] for order in ORDERS)
+    overlaps = " / ".join("–" if share is None else f"{share:.0f}" for share in shares)
+    facts = [str(pair["split"]), str(pair.get("source") or ""), f"1-, 2-, 3-gram overlap {overlaps} %"]
+    spans = "".join(f"<span>{escape(fact)}</span>" for fact in facts if fact)
+    marked = (distinct_words(pair["text1"]) & distinct_words(pair["text2"])) - common
+    texts = "".join(_text(pair, number, marked) for number in (1, 2))
+    header = f"<header><b>{escape(label)}</b>{spans}{_evidence(pair)}</header>"
+    return f'<article class="pair {_SIDES[side]}">{header}<div class="sides">{texts}</div></article>'
+
+
+def _evidence(pair: Mapping[str, Any]) -> str:
+    evidence = pair.get("evidence")
+    if not isinstance(evidence, dict) or not evidence.get("url"):
+        return ""
+    who, when = evidence.get("who") or "an unknown account", str(evidence.get("when") or "")[:10]
+    return f"<span>{link(evidence['url'], f'evidence: {who} {when}'.strip())}</span>"
+
+
+def _text(pair: Mapping[str, Any], number: int, marked: set[str]) -> str:
+    issue, day = pair.get(f"number{number}"), str(pair.get(f"created_at{number}") or "")[:10]
+    name = f"#{issue}" if issue is not None else f"text{number}"
+    head = [link(pair.get(f"url{number}"), name), escape(f"{pair[f'tokens{number}']:,} tokens"), escape(day)]
+    text = str(pair[f"text{number}"])
+    title, newline, body = text.partition("\n")
+    if not newline or len(title) > _MAX_TITLE:
+        title, body = "", text
+    left_out = len(body) - _MAX_CHARS
+    more = f'<p class="more">… {left_out:,} more characters</p>' if left_out > 0 else ""
+    # Long texts scroll; tabindex makes them reachable from the keyboard.
+    return (
+        f"<section><h4>{' · '.join(part for part in head if part)}</h4>"
+        f'<div class="text" dir="auto" tabindex="0">'
+        + (f"<strong>{_marked(title, marked)}</strong>\n" if title else "")
+        + f"{_marked(body[:_MAX_CHARS], marked)}{more}</div></section>"
+    )
+
+
+def _marked(text: str, marked: set[str]) -> str:
+    return "".join(
+        f"<mark>{escape(piece)}</mark>" if is_marked else escape(piece)
+        for piece, is_marked in split_at_words(text, marked)
+    )
+
+
+def link(address: object, text: str) -> str:
+    """A link if the address is a plain https URL, otherwise only the text."""
+    if not (isinstance(address, str) and _is_https(address)):
+        return escape(text)
+    return f'<a href="{escape(address)}" rel="noopener noreferrer nofollow">{escape(text)}</a>'
+
+
+def _is_https(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
+    return address.startswith("https://") and bool(parts.hostname) and parts.username is None

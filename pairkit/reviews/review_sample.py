@@ -1,0 +1,231 @@
+"""The stratified sample of a review, and the facts about each pair."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import polars as pl
+from pydantic import Field
+
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.settings import Settings
+from pairkit.base.system.folders import own_name
+from pairkit.base.system.seeded import drawn, in_proportion, keyed_hash
+from pairkit.dataset.judgements import JudgedPair, ReviewSettings
+from pairkit.dataset.records import PAIR, QUERY_COLUMNS, PairDataset, is_search, unordered, with_provenance
+from pairkit.similarity.measures import common_words
+
+_MIN_PER_STRATUM = 2
+_SHARE = 0.1
+_MEAN_PER_STRATUM = 10  # pairs, at least, when the columns for strata are chosen automatically
+_RELATIONS = ("duplicate", "superseded", "related")
+QUESTION = "Do both texts say the same?"
+ISSUES = "Do both issues describe the same problem?"
+SEARCH = "Does the second text answer the first, or ask the same?"
+FACTS = ("label", "evidence", "llm", "confidence", "judges", "relation", "source", "split")
+"""Possible strata, in the order of preference."""
+_SOURCES = ("repo", "project", "system", "source", "genre")
+_CONFIDENCE_BANDS = (0.5, 0.7, 0.8, 0.9, 0.95)
+_ORIGIN_COLUMNS = (
+    *("relation", "reason", "confidence", "url1", "url2", "repo", "number1", "number2", "negative_kind"),
+    *("polarity", "strategy", "task"),
+    *QUERY_COLUMNS,
+)
+_AGREED = 0.8  # judges agree if at least this share of the votes is equal
+
+
+class ReviewOptions(Settings):
+    """The arguments of `pairkit.review` for a new review; None if not given."""
+
+    n: Annotated[int, Field(ge=1)] | None = None
+    seed: int | None = None
+    strata: tuple[str, ...] | None = None
+    each: Annotated[int, Field(ge=1)] | None = None
+    grades: bool | None = None
+    question: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewSample:
+    """The settings, strata and pairs of a new review."""
+
+    settings: ReviewSettings
+    strata: Mapping[str, int]
+    pairs: Sequence[JudgedPair]
+
+
+def draw_sample(dataset: PairDataset, options: ReviewOptions) -> ReviewSample:
+    """Draw pairs: a few of every stratum, the rest in proportion to its size."""
+    rows = _once(dataset)
+    top = _top(dataset)
+    of_search = is_search(rows)
+    size = rows.height if options.n is None and of_search else sample_size(options, rows.height)
+    seed = 42 if options.seed is None else options.seed
+    facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
+    by = _by(options.strata, facts, size)
+    strata = pl.Series("stratum of a review", [_stratum(known, by) for known in facts], pl.String)
+    keys = [keyed_hash(seed, "review", *texts) for texts in rows.select("text1", "text2").iter_rows()]
+    table = pl.DataFrame(
+        {"row": range(rows.height), "stratum": strata, "key": keys}, schema_overrides={"key": pl.UInt64}
+    )
+    sizes = dict(sorted(Counter(strata).items()))
+    chosen = drawn(table, in_proportion(sizes, size, _MIN_PER_STRATUM), stratum="stratum", key="key")
+    pairs = []
+    for number in chosen["row"].to_list():
+        row = rows.row(number, named=True)
+        one, other, label = row["text1"], row["text2"], float(row["label"])
+        known = (strata[number], facts[number], origin_of(row))
+        pairs.append(JudgedPair(pair_id(one, other, ordered=of_search), one, other, label, *known))
+    return ReviewSample(_settings(dataset, rows, options, top=top, by=by, seed=seed), sizes, pairs)
+
+
+def sample_size(options: ReviewOptions, pairs: int) -> int:
+    """Size of the sample of a dataset with this number of pairs."""
+    return options.n or math.ceil(_SHARE * pairs)
+
+
+def dataset_digest(dataset: PairDataset) -> str:
+    """A hash of the distinct pairs with their labels, in any order."""
+    return _hash(_once(dataset))
+
+
+def _hash(rows: pl.DataFrame) -> str:
+    text = rows.select("text1", "text2", "label").sort("text1", "text2").write_ndjson()
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def pair_id(one: str, other: str, *, ordered: bool = False) -> str:
+    """The id of two texts, in either order unless `ordered`."""
+    low, high = (one, other) if ordered else sorted((one, other))
+    return hashlib.blake2b(f"{len(low)}\n{low}{high}".encode(), digest_size=16).hexdigest()
+
+
+def _once(dataset: PairDataset) -> pl.DataFrame:
+    """Each distinct pair with its split and provenance."""
+    if not len(dataset):
+        raise DataError("has no pairs to review", path=dataset.source)
+    rows = with_provenance(dataset).rows
+    pair = ("text1", "text2") if is_search(rows) else PAIR
+    return (
+        rows.with_columns(unordered("text1", "text2"))
+        .unique(pair, keep="first", maintain_order=True)
+        .drop(PAIR)
+    )
+
+
+def _top(dataset: PairDataset) -> float:
+    if dataset.label_kind == "binary":
+        return 1.0
+    highest = max(float(frame["label"].to_numpy().max()) for frame in dataset.splits.values() if frame.height)
+    return 1.0 if highest <= 1 else 5.0
+
+
+def _by(options: Sequence[str] | None, facts: Sequence[Mapping[str, str]], size: int) -> tuple[str, ...]:
+    """The facts that define strata: the given ones, or the first for which the sample is large enough."""
+    if options is not None:
+        if unknown := [name for name in options if name not in FACTS]:
+            raise ConfigError(f"strata = {unknown[0]}: expected some of {', '.join(FACTS)}")
+        return tuple(options)
+    chosen, strata = tuple[str, ...](), 1
+    for name in FACTS:
+        more = (*chosen, name)
+        number = len({_stratum(known, more) for known in facts})
+        if strata < number <= size / _MEAN_PER_STRATUM:
+            chosen, strata = more, number
+    return chosen
+
+
+def _stratum(facts: Mapping[str, str], by: Sequence[str]) -> str:
+    return ", ".join(f"{name} {facts[name]}" for name in by if name in facts) or "all"
+
+
+def _settings(
+    dataset: PairDataset,
+    rows: pl.DataFrame,
+    options: ReviewOptions,
+    *,
+    top: float,
+    by: tuple[str, ...],
+    seed: int,
+) -> ReviewSettings:
+    has_relations = "relation" in rows.columns
+    graded = dataset.label_kind == "graded" and not is_search(rows)
+    graded = graded if options.grades is None else options.grades
+    texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique()
+    return ReviewSettings(
+        dataset=own_name(dataset.source),
+        digest=_hash(rows),
+        pairs=rows.height,
+        label_kind=dataset.label_kind,
+        top=top,
+        asked="grades" if graded else "labels",
+        question=options.question or (SEARCH if is_search(rows) else ISSUES if has_relations else QUESTION),
+        relations=_RELATIONS if has_relations else (),
+        strata=by,
+        seed=seed,
+        each=options.each,
+        common=tuple(sorted(common_words(texts))),
+        is_search=is_search(rows),
+    )
+
+
+def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
+    """The known facts about a row, by the names of `FACTS`."""
+    evidence, votes = row.get("evidence"), row.get("votes")
+    kind = evidence.get("kind") if isinstance(evidence, Mapping) else None
+    known = {
+        "label": label_band(row["label"], top),
+        "evidence": kind or (f"{row['negative_kind']} negative" if row.get("negative_kind") else None),
+        "llm": _names(row.get("llms")),
+        "confidence": _band(row.get("confidence")),
+        "judges": judges_agree(votes) if isinstance(votes, list) else None,
+        "relation": row.get("relation"),
+        "source": next((row[name] for name in _SOURCES if isinstance(row.get(name), str)), None),
+        "split": row["split"],
+    }
+    return {name: str(value) for name, value in known.items() if value is not None}
+
+
+def judges_agree(votes: object) -> str:
+    """Whether the judges of a pair agree, from its column `votes` (structures with the field `vote`)."""
+    given = [vote["vote"] for vote in votes] if isinstance(votes, Sequence) else []
+    decided = [vote for vote in given if vote != "unsure"]
+    if not decided:
+        return "judges unsure" if given else "not judged"
+    return "judges agree" if max(map(decided.count, decided)) / len(given) >= _AGREED else "judges differ"
+
+
+def label_band(label: float, top: float) -> str:
+    """A label as a stratum: 0 or 1, or the nearest grade from 0 to 5."""
+    return f"{label:g}" if label in (0, 1) and top == 1 else f"grade {round(5 * label / top)}"
+
+
+def _band(confidence: object) -> str | None:
+    if not isinstance(confidence, float):
+        return None
+    above = [bound for bound in _CONFIDENCE_BANDS if confidence >= bound]
+    return f"from {above[-1]:g} on" if above else f"below {_CONFIDENCE_BANDS[0]:g}"
+
+
+def _names(llms: object) -> str | None:
+    if isinstance(llms, list):
+        return " + ".join(sorted(map(str, llms))) or None
+    return llms if isinstance(llms, str) and llms else None
+
+
+def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
+    """The provenance of a row, shown after it was judged, as texts."""
+    origin: dict[str, str] = {}
+    if isinstance(evidence := row.get("evidence"), Mapping):
+        origin |= {f"evidence {name}": str(value) for name, value in evidence.items() if value is not None}
+    origin |= {name: str(row[name]) for name in _ORIGIN_COLUMNS if row.get(name) is not None}
+    if llms := _names(row.get("llms")):
+        origin["llms"] = llms
+    if isinstance(votes := row.get("votes"), list):
+        origin["votes"] = ", ".join(f"{vote['judge']}: {vote['vote']}" for vote in votes)
+    return origin

@@ -1,0 +1,321 @@
+"""The server of a review at 127.0.0.1; it saves a judgement before it responds.
+
+Only small requests of its own page are accepted (see `system.http_server`). Requests for data need a
+person's token in a header, which other pages can't send. There are no cookies and no CORS headers.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from datetime import UTC, datetime
+from statistics import median
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from pairkit.base.errors import PairkitError
+from pairkit.base.extras import needed_for
+from pairkit.base.printable import printable
+from pairkit.base.settings import Settings
+from pairkit.base.system.http_server import (
+    LOOPBACK,
+    PAGE_HEADERS,
+    HttpServer,
+    RefusedError,
+    body_of,
+    bound,
+    check_json,
+    check_length,
+    check_own_page,
+    headers_of,
+    html_page,
+)
+from pairkit.base.system.seeded import keyed_hash
+from pairkit.dataset.judgements import SKIP, UNSURE, AnsweredError, Person, ReviewJudgement, ReviewStore
+from pairkit.similarity.measures import distinct_words, split_at_words
+from pairkit.similarity.terms import terms
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp
+
+MOST_BYTES = 16 << 10  # of a request's body
+_SCHEME = "Bearer "
+_CONNECTIONS, _STOP_S = 256, 2
+
+
+class ReviewServer(HttpServer):
+    """A running server in its own thread. Use it as a context manager, or `close` it.
+
+    Attributes:
+        url: The address of the server.
+        links: The link of each person, by name.
+    """
+
+    def __init__(self, store: ReviewStore, people: Sequence[Person], port: int) -> None:
+        """Start the server."""
+        with needed_for("`pairs review`", "review"):
+            import starlette  # noqa: F401
+            import uvicorn  # noqa: F401
+        listening = bound(LOOPBACK, port)
+        port = listening.getsockname()[1]
+        self.url = f"http://{LOOPBACK}:{port}"
+        # After `#`, so that it is never sent, logged, or passed to another page.
+        self.links = {person.name: f"{self.url}/#{person.token}" for person in people}
+        self._store = store
+        app = application(store, {f"127.0.0.1:{port}".encode(), f"localhost:{port}".encode()})
+        super().__init__(app, listening, name="review", connections=_CONNECTIONS, stop_s=_STOP_S)
+
+    def close(self) -> None:
+        """Stop serving; may be called twice."""
+        super().close()
+        self._store.close()
+
+
+def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
+    """The application. It runs in one thread, so that the store has one user."""
+    from starlette.applications import Starlette
+    from starlette.responses import JSONResponse
+    from starlette.responses import Response as Plain
+    from starlette.routing import Route
+
+    html, page_headers = html_page(__package__ or "")
+    sessions: dict[Person, ReviewerSession] = {}
+
+    def reply(content: dict[str, Any], status: int = 200) -> Response:
+        return JSONResponse(content, status, headers=PAGE_HEADERS)
+
+    async def home(request: Request) -> Response:
+        check_own_page(headers_of(request.headers.raw), hosts)
+        return Plain(html, media_type="text/html; charset=utf-8", headers=page_headers)
+
+    def answering(act: Callable[[ReviewerSession, Any], None]) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            body = await _body(request, hosts)
+            person = authenticated_person(request.headers.get("authorization", ""), store.people())
+            if person is None:
+                return reply({"error": "this link is not valid; ask for yours again"}, 401)
+            session = sessions.setdefault(person, ReviewerSession(store, person))
+            status, error = 200, None
+            try:
+                if request.method == "POST":
+                    act(session, body)
+            except AnsweredError as again:
+                status, error = 409, str(again)
+            return reply({**session.state(), "error": error}, status)
+
+        return answer
+
+    async def refused(_: Request, error: Exception) -> Response:
+        return reply({"error": str(error)}, getattr(error, "status", 400))
+
+    async def invalid(_: Request, error: Exception) -> Response:
+        first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        return reply({"error": first}, 422)
+
+    async def fault(_: Request, error: Exception) -> Response:
+        """An error such as a full disk: the page keeps the answer and sends it again."""
+        return reply({"error": str(error)}, 503)
+
+    return Starlette(
+        routes=[
+            Route("/", home, methods=["GET"]),
+            Route("/api/state", answering(lambda *_: None), methods=["GET"]),
+            Route(
+                "/api/judge",
+                answering(lambda session, body: session.judge(SentJudgement.model_validate_json(body))),
+                methods=["POST"],
+            ),
+            Route(
+                "/api/undo",
+                answering(lambda session, body: session.undo(SentUndo.model_validate_json(body).key)),
+                methods=["POST"],
+            ),
+            Route("/api/skipped", answering(lambda session, _: session.take_up_skipped()), methods=["POST"]),
+        ],
+        exception_handlers={
+            RefusedError: refused,
+            PairkitError: fault,
+            NotAskedError: invalid,
+            ValidationError: invalid,
+        },
+    )
+
+
+async def _body(request: Request, hosts: Collection[bytes]) -> bytes:
+    """The body of a checked request; empty unless it is a POST."""
+    headers = headers_of(request.headers.raw)
+    check_own_page(headers, hosts)
+    if request.method != "POST":
+        return b""
+    check_json(headers)
+    check_length(headers, MOST_BYTES)
+    return await body_of(request.receive, MOST_BYTES)
+
+
+def authenticated_person(authorization: str, people: Sequence[Person]) -> Person | None:
+    """The person whose token is in the header; all tokens are compared, each in constant time."""
+    given = authorization.removeprefix(_SCHEME).encode("utf-8", "replace")
+    if not authorization.startswith(_SCHEME):
+        return None
+    found = [person for person in people if hmac.compare_digest(person.token.encode(), given)]
+    return found[0] if found else None
+
+
+_RECENT = 30  # judgements from which the speed is computed
+_MAX_S = 600.0  # cap for the time on one pair, as the person may have left
+MOST_CHARS = 200_000  # of a text
+_SHORT_CHARS = 500  # up to this length, different words of similar texts are marked, not shared ones
+Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{8,64}$")]
+
+
+class NotAskedError(PairkitError):
+    """The answer doesn't fit any question to this person."""
+
+
+class SentJudgement(Settings):
+    """A judgement as the page sends it."""
+
+    key: Key
+    pair: Annotated[str, Field(max_length=64)]
+    answer: Annotated[str, Field(max_length=10)]
+    relation: Annotated[str, Field(max_length=20)] = ""
+    note: Annotated[str, Field(max_length=2000)] = ""
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+
+
+class SentUndo(Settings):
+    """The judgement that the page undoes."""
+
+    key: Key
+
+
+class ReviewerSession:
+    """The pairs and judgements of one person."""
+
+    def __init__(self, store: ReviewStore, person: Person) -> None:
+        self._store, self._person = store, person
+        self._settings = store.settings
+        self._pairs_by_people: dict[tuple[str, ...], list[str]] = {}  # changes when people are added
+
+    def state(self) -> dict[str, Any]:
+        """The state of the page: next pair, progress and last judgement."""
+        judgements = self._store.judgements_of(self._person)
+        mine = self._pairs()
+        done = {judgement.pair_id: judgement for judgement in judgements}
+        left = [pair_id for pair_id in mine if pair_id not in done]
+        pair = self._store.pairs[left[0]] if left else None
+        common = frozenset(self._settings.common)
+        skipped = sum(done[pair_id].answer == SKIP for pair_id in mine if pair_id in done)
+        return {
+            "person": self._person.name,
+            "dataset": self._settings.dataset,
+            "question": self._settings.question,
+            "asked": self._settings.asked,
+            "relations": list(self._settings.relations),
+            "progress": {
+                "done": len(mine) - len(left) - skipped,
+                "all": len(mine),
+                "skipped": skipped,
+                "seconds_each": _speed(judgements),
+            },
+            "pair": pair and {"id": pair.pair_id, **shown_pair(pair.text1, pair.text2, common)},
+            "last": self._last(judgements),
+        }
+
+    def judge(self, sent: SentJudgement) -> None:
+        """Save a judgement; one that is sent again is saved once."""
+        if sent.pair not in self._pairs() or sent.answer not in {*self._settings.answers, UNSURE, SKIP}:
+            raise NotAskedError("expected an answer to one of your pairs")
+        if sent.relation not in {"", *self._settings.relations}:
+            raise NotAskedError("expected one of the relations of this review")
+        self._store.add(
+            ReviewJudgement(
+                sent.key,
+                sent.pair,
+                self._person.name,
+                sent.answer,
+                sent.relation,
+                sent.note.encode("utf-8", "replace").decode(),
+                min(sent.seconds, _MAX_S),
+                datetime.now(UTC).isoformat(timespec="seconds"),
+            )
+        )
+
+    def undo(self, key: str) -> None:
+        """Undo a judgement, so that its pair is shown again."""
+        self._store.undo(self._person, key)
+
+    def take_up_skipped(self) -> None:
+        """Show the skipped pairs again."""
+        mine = self._store.judgements_of(self._person)
+        self._store.undo(self._person, *(one.key for one in mine if one.answer == SKIP))
+
+    def _pairs(self) -> list[str]:
+        people, settings = tuple(person.name for person in self._store.people()), self._settings
+        if people not in self._pairs_by_people:
+            pairs = self._store.pairs.values()
+            together = {pair.pair_id: pair.text1 if settings.is_search else pair.pair_id for pair in pairs}
+            mine = pairs_of(self._person.name, together, people, seed=settings.seed, each=settings.each)
+            self._pairs_by_people = {people: mine}
+        return self._pairs_by_people[people]
+
+    def _last(self, mine: Sequence[ReviewJudgement]) -> dict[str, Any] | None:
+        """The last judgement, with the provenance of its pair."""
+        if not mine:
+            return None
+        last = mine[-1]
+        pair = self._store.pairs[last.pair_id]
+        return {
+            "key": last.key,
+            "pair": last.pair_id,
+            "answer": last.answer,
+            "relation": last.relation,
+            "note": last.note,
+            "label": f"{pair.label:g}",
+            "origin": dict(pair.origin),
+        }
+
+
+def shown_pair(one: str, other: str, common: Set[str]) -> dict[str, Any]:
+    """Both texts in pieces with a flag for marked ones: shared words, or different words of similar texts."""
+    whole = [printable(text.replace("\r\n", "\n")) for text in (one, other)]
+    texts = [text[:MOST_CHARS] for text in whole]
+    words = [{*terms(text)} for text in texts]
+    shared = (distinct_words(texts[0]) & distinct_words(texts[1])) - common
+    similar = (
+        len(words[0] & words[1]) >= len(words[0] | words[1]) / 3 and max(map(len, texts)) <= _SHORT_CHARS
+    )
+    marked = (words[0] - words[1], words[1] - words[0]) if similar else (shared, shared)
+    return {
+        "marks": "own" if similar else "shared",
+        "texts": [
+            {"pieces": split_at_words(text, marked[side]), "left_out": len(whole[side]) - len(text)}
+            for side, text in enumerate(texts)
+        ],
+    }
+
+
+def _speed(judgements: Sequence[ReviewJudgement]) -> float | None:
+    """Median seconds per pair of the last judgements without skips."""
+    seconds = [judgement.seconds for judgement in judgements if judgement.answer != SKIP][-_RECENT:]
+    return round(median(seconds), 1) if seconds else None
+
+
+def pairs_of(
+    person: str, together: Mapping[str, str], people: Sequence[str], *, seed: int, each: int | None = None
+) -> list[str]:
+    """The pairs of a person in this person's order, group after group; `together` has each pair's group.
+
+    With `each`, rendezvous hashing assigns the people of a group.
+    """
+
+    def assigned(group: str) -> list[str]:
+        return sorted(people, key=lambda name: keyed_hash(seed, "whose", group, name))[:each]
+
+    mine = [pair_id for pair_id, group in together.items() if each is None or person in assigned(group)]
+    return sorted(
+        mine, key=lambda pair: [keyed_hash(seed, "turn", person, x) for x in (together[pair], pair)]
+    )
