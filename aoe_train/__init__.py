@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aoe_train.api.mining import Mined as Mined
     from aoe_train.api.mining import mine as mine
     from aoe_train.api.sampling import PairSample as PairSample
-    from aoe_train.api.sampling import sample as sample
+    from aoe_train.api.sampling import sample_pairs as sample_pairs
     from aoe_train.api.searching import duplicates as duplicates
     from aoe_train.api.searching import index as index
     from aoe_train.api.searching import open_index as open_index

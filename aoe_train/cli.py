@@ -13,7 +13,7 @@ from aoe_train.api.encoding import encode
 from aoe_train.api.evaluation import evaluate
 from aoe_train.api.exporting import distill, export
 from aoe_train.api.mining import mine
-from aoe_train.api.sampling import sample
+from aoe_train.api.sampling import sample_pairs
 from aoe_train.api.searching import duplicates, index, search, search_every
 from aoe_train.api.serving import serve
 from aoe_train.api.training import plan, train
@@ -211,7 +211,7 @@ add_command(
     "aoe evaluate -m M -m M2 -m minilm --data-dir data",
     "aoe evaluate --model M --data gis --json",
     "aoe evaluate --model M --against minilm --data judged",
-    "aoe evaluate -m M -m minilm --suite duplicates --data pairs.tsv --reports reports.jsonl",
+    "aoe evaluate -m M -m minilm --suite tracker --data pairs.tsv --reports reports.jsonl",
     "aoe evaluate --model M --data-dir data --dim 384,128,32 --quantize float32,int8,binary",
     "aoe evaluate --model M --data-dir data --layers 6,4,2 --dim 384,128,32",
     "aoe evaluate -m text-embedding-3-small --endpoint https://api.openai.com/v1 --data-dir data",
@@ -264,7 +264,7 @@ add_command(
     "aoe export --model M --out M-onnx --format onnx",
     "aoe export --model M --out M-int8 --format onnx-int8 --data pairs.tsv",
     "aoe export --model M --out M-4 --layers 4",
-    "aoe export --model M --out M-half --weight-mix 0.5",
+    "aoe export --model M --out M-half --interpolate 0.5",
 )
 add_command(
     app,
@@ -284,9 +284,9 @@ add_command(
 )
 add_command(
     app,
-    sample,
-    "aoe sample --data sentences.txt --model model --model minilm --out to-judge",
-    "aoe sample --data sentences.txt --queries queries.txt -m model -m minilm --out results",
+    sample_pairs,
+    "aoe sample-pairs --data sentences.txt --model model --model minilm --out to-judge",
+    "aoe sample-pairs --data sentences.txt --queries queries.txt -m model -m minilm --out results",
 )
 add_command(
     app,

@@ -52,9 +52,9 @@ class Setting:
     work: dict = field(default_factory=dict)
 
 
-def weights(cosine: float, ibn: float, angle: float) -> dict:
+def weights(cosine: float, in_batch: float, angle: float) -> dict:
     """angle-emb's loss for scored pairs; its `tau` multiplies the scores."""
-    parts = {"cosine_w": cosine, "ibn_w": ibn, "angle_w": angle}
+    parts = {"cosine_w": cosine, "ibn_w": in_batch, "angle_w": angle}
     return parts | dict.fromkeys(("cosine_tau", "ibn_tau", "angle_tau"), 20)
 
 

@@ -5,8 +5,8 @@
 
 Prints a table per text length and precision for all-MiniLM-L6-v2 in batches of 32 pairs. Each library's own
 trainer runs in its own process with AdamW, dropout and clipped gradients; the libraries alternate within each
-round. Losses: sentence-transformers' AnglE, angle-emb's cosine + ibn + angle, and our preset `angle` with the
-same three parts.
+round. Losses: sentence-transformers' AnglE, angle-emb's cosent + in_batch + angle, and our preset `angle`
+with the same three parts.
 
 Each process trains two epochs, and the second is timed, from its first batch to its last step. Peers tokenise
 in their loop, `aoe` once before the first epoch; so the time of the whole process is printed, too.

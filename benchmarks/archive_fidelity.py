@@ -2,7 +2,7 @@
 
     python benchmarks/archive_fidelity.py WORK REPO
 
-WORK is the folder of a crawl with verdicts (`gis crawl --strategy sweep` or `gis import`, then `gis detect`).
+WORK is the folder of a crawl with verdicts (`gis crawl --strategy all` or `gis import`, then `gis detect`).
 The threads of REPO become events of an archive, each with the issue as it was at that time. The archive is
 read in full, without author associations, and with random events removed. *Identical* is the share of all
 issues with the same outcome and targets; recall and precision count (duplicate, original) pairs.

@@ -48,12 +48,12 @@ PARTS: dict[str, dict[str, dict[str, Any]]] = {
     "objective": {
         "SBERT": {"preset": "sbert-paper"},
         "SimCSE": {"preset": "simcse-paper"},
-        "CoSENT": {"preset": "cosent-paper", "tau": ["cosine"]},
+        "CoSENT": {"preset": "cosent-paper", "tau": ["cosent"]},
         "AnglE": {},
         "AoE": {"preset": "aoe-paper", "tau": ["angle"]},
-        "angle alone": {"settings": {"objective.weights": {"cosine": 0, "ibn": 0, "angle": 1}}},
-        "cosine + ibn": {"settings": {"objective.weights": {"cosine": 1, "ibn": 1, "angle": 0}}},
-        "cosine + angle": {"settings": {"objective.weights": {"cosine": 1, "ibn": 0, "angle": 1}}},
+        "angle alone": {"settings": {"objective.weights": {"cosent": 0, "in_batch": 0, "angle": 1}}},
+        "cosent + in_batch": {"settings": {"objective.weights": {"cosent": 1, "in_batch": 1, "angle": 0}}},
+        "cosent + angle": {"settings": {"objective.weights": {"cosent": 1, "in_batch": 0, "angle": 1}}},
     },
 }
 

@@ -6,8 +6,8 @@
 The model comes from `aoe train --preset domain`, on sentences of MedQuAD or, for --search, on texts of
 banking77. For each number of pairs, samples are drawn with replacement. Prints the share of samples in which
 `aoe evaluate --against minilm` reports a gain. The pairs are RQE's test pairs. With --search they are queries
-and results as in `aoe sample --queries`: 1,000 test utterances of banking77 search each other, an utterance
-of the same intent is relevant, and there is a column for each --top.
+and results as in `aoe sample-pairs --queries`: 1,000 test utterances of banking77 search each other, an
+utterance of the same intent is relevant, and there is a column for each --top.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def main() -> None:
     )
     folder = Path(tempfile.mkdtemp(prefix="gis-kill-"))
     # By default `search` sweeps small repositories, such as those of the sample.
-    no_sweep = ["--set", "crawl.sweep_small=false"]
+    no_sweep = ["--set", "crawl.all_if_small=false"]
     common = ["build", "--repos", repos, "--strategy", options.strategy, *no_sweep, *QUICK]
     with emulator(options.dump, "--latency", "0.02") as url:
         undisturbed = measured(*common, "--api-url", url, "--out", str(folder / "calm"))

@@ -2,7 +2,7 @@
 
     python benchmarks/peers.py [--dump FOLDER] [--repo rust-lang/rust]
 
-Both crawl the same test server, which counts the requests; perceval runs in its own environment. `sweep` and
+Both crawl the same test server, which counts the requests; perceval runs in its own environment. `all` and
 perceval fetch every issue with its comments, `search` the threads that a dataset of duplicates needs. A
 GraphQL request costs at least a point of 5,000 per hour, a REST request one of 5,000 per hour. The test
 server has no network latency.
@@ -35,7 +35,7 @@ def main() -> None:
     owner, name = options.repo.split("/")
     shared = ("crawl", "--repos", options.repo, "--quiet")
     crawlers = {
-        "gis, sweep": gis(*shared, "--strategy", "sweep", "--work", str(folder / "sweep"), "--api-url"),
+        "gis, sweep": gis(*shared, "--strategy", "all", "--work", str(folder / "sweep"), "--api-url"),
         "gis, search": gis(*shared, "--work", str(folder / "search"), "--api-url"),
         "perceval, issues": [
             *(str(perceval), "github", owner, name, "-t", "any", "--category", "issue", "--no-archive"),

@@ -1,6 +1,6 @@
 """Points, time and memory of building a dataset from the whole rust-lang/rust dump with both strategies.
 
-    python benchmarks/rust_build.py [--copies 1] [--strategies search,sweep] [--out FOLDER]
+    python benchmarks/rust_build.py [--copies 1] [--strategies search,all] [--out FOLDER]
 
 Prints a Markdown row for each strategy: points, requests, wall time of the crawl, wall time and peak memory
 from detection to the dataset, pairs, points per 100 positives. `--copies 10` serves the repository under ten
@@ -25,7 +25,7 @@ def main() -> None:
     """Serve the dump and print a row for each strategy."""
     parser = argument_parser(__doc__)
     parser.add_argument("--copies", type=int, default=1)
-    parser.add_argument("--strategies", default="search,sweep")
+    parser.add_argument("--strategies", default="search,all")
     parser.add_argument("--out", type=Path, help="keep the datasets here")
     options = parser.parse_args()
     folder = options.out or Path(tempfile.mkdtemp(prefix="gis-rust-"))

@@ -32,7 +32,7 @@ SETTINGS = {
     "preset": "angle-paper",  # does not depend on the rows
     "batches.strategy": "length",
     "objective.duplicates": "exclude",
-    "objective.tau.cosine": 0.2,
+    "objective.tau.cosent": 0.2,
     "objective.tau.angle": 0.2,
     "optim.lr": 5e-5,
     "optim.batch_size": 32,

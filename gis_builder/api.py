@@ -87,7 +87,7 @@ def build(
         repos: owner/name,owner/name, or a file with one per line. In Python also a list.
         out: The dataset's folder.
         work: The folder of the crawl and its verdicts. Default: OUT.work.
-        strategy: search: likely duplicates; sweep: every issue and comment.
+        strategy: search: likely duplicates; all: every issue and comment.
         api_url: The root URL of the server's API.
         token: A GitHub token, or several separated by commas. Default: from GITHUB_TOKEN, a GitHub App's
             variables or `gh auth login`.
@@ -474,7 +474,7 @@ def render(
     fresh: Fresh = False,
     progress: _Progress = True,
 ) -> Rendered:
-    """Write the text of every issue, for `aoe index` and `aoe evaluate --suite duplicates`.
+    """Write the text of every issue, for `aoe index` and `aoe evaluate --suite tracker`.
 
     Args:
         work: The folder of the crawl or import. A search has only some of the issues.

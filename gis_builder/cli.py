@@ -66,7 +66,7 @@ add_command(
     app,
     api.build,
     "gis build --repos rust-lang/rust --out rust",
-    "gis build --repos repos.txt --out gis --strategy sweep --negatives mixed --seed 7",
+    "gis build --repos repos.txt --out gis --strategy all --negatives mixed --seed 7",
     "gis build --repos repos.txt --out gis --split-sizes 18565,1547,1548",
     run=_build,
     settings=_BUILD,
@@ -75,7 +75,7 @@ add_command(
     app,
     api.plan,
     "gis plan --repos repos.txt",
-    "gis plan --repos repos.txt --strategy sweep --json",
+    "gis plan --repos repos.txt --strategy all --json",
     settings=_BUILD,
 )
 add_command(

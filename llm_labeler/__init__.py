@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from pairkit.base.cli.startup import lazy_names
 
 if TYPE_CHECKING:
+    from llm_labeler.api import evaluate as evaluate
     from llm_labeler.api import generate as generate
     from llm_labeler.api import judge as judge
     from llm_labeler.api import llms as llms
     from llm_labeler.api import parse as parse
     from llm_labeler.api import plan as plan
     from llm_labeler.api import report as report
-    from llm_labeler.api import score as score
     from llm_labeler.api import show as show
     from llm_labeler.clients.llms import Llm as Llm
     from llm_labeler.clients.llms import Llms as Llms

@@ -94,8 +94,8 @@ def generate(
         out: Folder of the dataset.
         work: Folder of the stored answers. Default: OUT.work.
         columns: Column with the sentences, as text=NAME. Default: recognised.
-        task: papers (same and opposite), triplet or query. `triplet` asks for paraphrases and hard negatives,
-            `query` for questions about a passage; both make triplets.
+        task: paraphrase (same and opposite), triplet or query. `triplet` asks for paraphrases and hard
+            negatives, `query` for questions about a passage; both make triplets.
         size: Sentences to request from each LLM, for each text and polarity.
         samples: Answers to request for each question. `llm.NAME.temperature` must not be 0.
         examples: File of pairs or triplets to send as few-shot examples.
@@ -344,7 +344,7 @@ def report(work: Work) -> Report:
     return report_run(argument("work", work, Path))
 
 
-def score(
+def evaluate(
     gold: Annotated[Source, Flag(metavar="FILE", panel=INPUT)],
     *,
     work: Work,

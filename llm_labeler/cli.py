@@ -72,10 +72,10 @@ add_command(
 )
 add_command(
     app,
-    api.score,
-    "label score --work pairs.work --gold checked.csv",
-    "label score --work pairs.work --gold checked.tsv --gold-threshold 3 --json",
-    "label score --work pairs.work --gold nli.tsv --labels entailment=1,neutral=skip,contradiction=0",
+    api.evaluate,
+    "label evaluate --work pairs.work --gold checked.csv",
+    "label evaluate --work pairs.work --gold checked.tsv --gold-threshold 3 --json",
+    "label evaluate --work pairs.work --gold nli.tsv --labels entailment=1,neutral=skip,contradiction=0",
 )
 add_command(
     app,

@@ -77,7 +77,7 @@ class Ask:
     # for rules, which don't read the prompt
     text: str = ""
     size: int = 0
-    labelling: str = "papers"  # the labelling task, one of `settings.TASKS`
+    labelling: str = "paraphrase"  # the labelling task, one of `settings.TASKS`
     changes: tuple[ChangeKind, ...] = ()  # requested kinds of hard negatives
     sample: int = 0  # index of the sample
 

@@ -52,7 +52,7 @@ AGGREGATIONS: Mapping[str, Aggregation] = {
 }
 
 TASKS: Mapping[str, LabellingKind] = {
-    "papers": LabellingKind(triplets=False, is_judged=True),
+    "paraphrase": LabellingKind(triplets=False, is_judged=True),
     "triplet": LabellingKind(is_judged=True),
     "query": LabellingKind(),
 }
@@ -236,7 +236,7 @@ class TextSplitSettings(Settings):
         return self
 
 
-PAPERS = "papers"  # the default task
+PARAPHRASE = "paraphrase"  # the default task
 # `--config` adds entries and overrides fields of these.
 BUILT_IN_LLMS: Mapping[str, Tree] = {
     "chatgpt": {"kind": "openai", "model": "gpt-4o-mini"},
@@ -254,7 +254,7 @@ BUILT_IN_LLMS: Mapping[str, Tree] = {
 class LabelSettings(Settings):
     """A whole labelling run."""
 
-    task: Annotated[str, _one_of(*TASKS)] = PAPERS  # papers, triplet or query
+    task: Annotated[str, _one_of(*TASKS)] = PARAPHRASE  # papers, triplet or query
     llms: Names = ()  # the LLMs that propose; `ensemble` means its members
     size: int = Field(default=3, ge=1, le=100)  # sentences to request from each LLM, per text and polarity
     samples: int = Field(default=1, ge=1, le=100)  # answers to request for each question; one from rules
@@ -288,7 +288,7 @@ class LabelSettings(Settings):
     @classmethod
     def _default_prompt_of_task(cls, tree: object) -> object:
         """Every task but `papers` has its own default prompt."""
-        if not isinstance(tree, dict) or (task := tree.get("task", PAPERS)) == PAPERS:
+        if not isinstance(tree, dict) or (task := tree.get("task", PARAPHRASE)) == PARAPHRASE:
             return tree
         if task == "judge":
             raise ValueError("task judge: to judge existing pairs, run `label judge`")
@@ -297,12 +297,12 @@ class LabelSettings(Settings):
 
     @model_validator(mode="after")
     def _fits_its_task(self) -> LabelSettings:
-        if self.task == PAPERS:
+        if self.task == PARAPHRASE:
             return self
         if self.prompt.template in ("paper", "hardened"):
             raise ValueError(
-                f"prompt.template {self.prompt.template} belongs to the task {PAPERS}; leave it out to use"
-                f" the prompt of the task {self.task}, or give a file"
+                f"prompt.template {self.prompt.template} belongs to the task {PARAPHRASE}; leave it out to"
+                f" use the prompt of the task {self.task}, or give a file"
             )
         if set(self.prompt.polarities) != {*POLARITIES}:
             raise ValueError(f"prompt.polarities: the task {self.task} makes triplets, which need both")

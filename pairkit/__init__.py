@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from pairkit.base.cli.startup import lazy_names
 
 if TYPE_CHECKING:
-    from pairkit.api import apply as apply
+    from pairkit.api import apply_review as apply_review
     from pairkit.api import audit as audit
     from pairkit.api import export as export
+    from pairkit.api import extract as extract
     from pairkit.api import merge as merge
-    from pairkit.api import mine as mine
     from pairkit.api import read as read
     from pairkit.api import report as report
     from pairkit.api import review as review

@@ -115,10 +115,10 @@ def application() -> Typer:
     )
     add_command(
         app,
-        api.mine,
-        "pairs mine handbook --out mined",
-        "pairs mine faq.csv --columns question=ask,answer=reply --out mined",
-        "pairs mine articles.jsonl --strategies title-body,section --out mined",
+        api.extract,
+        "pairs extract handbook --out mined",
+        "pairs extract faq.csv --columns question=ask,answer=reply --out mined",
+        "pairs extract articles.jsonl --rules title-body,section --out mined",
     )
     add_command(
         app,
@@ -142,9 +142,9 @@ def application() -> Typer:
     )
     add_command(
         app,
-        api.apply,
-        "pairs apply gis-dataset --out checked",
-        "pairs apply gis-dataset --relabel --out relabelled",
+        api.apply_review,
+        "pairs apply-review gis-dataset --out checked",
+        "pairs apply-review gis-dataset --relabel --out relabelled",
     )
     return app
 

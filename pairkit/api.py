@@ -195,9 +195,9 @@ def review(
 ) -> Review:
     """Let people judge a sample of pairs blindly in a browser, and estimate the accuracy of the labels.
 
-    Each answer is saved at once, and the same call continues a review. `pairs apply` and `label score` read
-    its file. Options that choose pairs are set when a review begins: later they may be left out, but not
-    changed.
+    Each answer is saved at once, and the same call continues a review. `pairs apply-review` and
+    `label evaluate` read its file. Options that choose pairs are set when a review begins: later they may be
+    left out, but not changed.
 
     Args:
         source: As for `read`.
@@ -241,7 +241,7 @@ def review(
     return begin(pairs, file, review_options)
 
 
-def apply(
+def apply_review(
     source: Dataset,
     out: Annotated[str | Path | None, OutNeeded] = None,
     *,
@@ -544,11 +544,11 @@ def split(
     return _with_dropped(make_split(pairs, source, folder, settings=settings, fresh=fresh), dropped)
 
 
-def mine(
+def extract(
     source: Annotated[Source, Flag(metavar="DOCUMENTS", positional=True)],
     out: Annotated[str | Path | None, OutNeeded] = None,
     *,
-    strategies: Annotated[Sequence[str] | str | None, Flag(metavar="NAME,…", main=True)] = None,
+    rules: Annotated[Sequence[str] | str | None, Flag(metavar="NAME,…", main=True)] = None,
     columns: Columns = None,
     max_chars: Annotated[int, Flag(metavar="N")] = 1000,
     split_sizes: Annotated[Sequence[float], SplitSizes] = (0.8, 0.1, 0.1),
@@ -567,7 +567,7 @@ def mine(
         source: A folder of Markdown, HTML and text files, or a table. A table's rows have a title and a body,
             a question and an answer, or a long text.
         out: The dataset's folder. None writes nothing.
-        strategies: title-body, question-answer, section or links. `section` pairs a heading with the
+        rules: title-body, question-answer, section or links. `section` pairs a heading with the
             paragraph below it, and two paragraphs of a section; `links` pairs a link's text with its target.
             Default: all.
         columns: For a table: the columns of title, body, question, answer and document, as role=name. Several
@@ -581,7 +581,7 @@ def mine(
 
     Returns:
         The dataset, with the rows that were left out. Its folder has the columns anchor, positive,
-        strategy, url1, url2 (the documents) and place.
+        rule, url1, url2 (the documents) and place.
 
     Raises:
         ConfigError: The source does not exist; a setting is invalid; or `out` contains other files or can't
@@ -593,24 +593,20 @@ def mine(
     Example:
         >>> import pairkit
         >>> rows = [{"title": "Backups", "body": "They run at night."}, {"title": "Keys", "body": "Soon."}]
-        >>> result = pairkit.mine(rows, split_sizes=(1, 0, 0), progress=False)
-        >>> result.statistics["strategies"], result.pairs.rows["text1"].to_list()
+        >>> result = pairkit.extract(rows, split_sizes=(1, 0, 0), progress=False)
+        >>> result.statistics["rules"], result.pairs.rows["text1"].to_list()
         ({'title-body': 2}, ['Backups', 'Keys'])
     """
     from pydantic import PositiveInt
 
     from pairkit.base.settings import split_at_commas
     from pairkit.extracting import make_mined
-    from pairkit.extracting.extract import STRATEGIES
+    from pairkit.extracting.extract import RULES
 
     folder = argument("out", out, Path | None)
-    named = (
-        tuple(STRATEGIES)
-        if strategies is None
-        else argument("strategies", split_at_commas(strategies), tuple[str, ...])
-    )
+    named = tuple(RULES) if rules is None else argument("rules", split_at_commas(rules), tuple[str, ...])
     settings = {
-        "strategies": list(named),
+        "rules": list(named),
         "max_chars": argument("max_chars", max_chars, PositiveInt),
         "split": argument("split_sizes", split_sizes, list[float]),
         "seed": argument("seed", seed, int),

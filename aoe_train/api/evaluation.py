@@ -76,27 +76,27 @@ def evaluate(
 
     Scores are shown times 100, with 95 % intervals in brackets. With your own data and another model to
     compare with, the last line says whether the model is better, inconclusive or worse. Pairs are compared by
-    AUC, scores by Spearman, positives by MRR, and judged results of `aoe sample --queries` by P@1.
+    AUC, scores by Spearman, positives by MRR, and judged results of `aoe sample-pairs --queries` by P@1.
 
     Args:
         model: A folder, a Hub id, minilm, smollm2 or a name at --endpoint; repeatable. In Python
             also an `Encoder`, a function from a list of texts to an array (text, dim), or a list of names.
             Several models share one table.
-        suite: Test suite: sts, gis or duplicates. Default: sts, or gis for --data with labels 0 and 1. Rows
-            of anchor and positive get MRR and recall instead.
+        suite: Test suite: sts, binary or tracker. Default: sts, or binary for --data with labels 0 and 1.
+            Rows of anchor and positive get MRR and recall instead.
         data_dir: Folder with the STS test sets in sts/, stsb/ and sick/. Missing files are left out; their
             names are such as sts/STS12.tsv and stsb/stsb-test.tsv.
         tasks: Evaluate only these tasks, such as STS-B,SICK-R. In Python a list, which may have your own
             tasks; see `aoe_train.tasks`. Default: all of the suite.
         data: Your own pairs instead of test sets: a folder, a file or a Hub id. In Python also rows in
             memory.
-        reports: Table of all reports of the tracker, for --suite duplicates.
+        reports: Table of all reports of the tracker, for --suite tracker.
         columns: See `train`. With `reports` the roles are duplicate and canonical; with text=NAME,group=NAME,
             texts of one group are searched for each other (P@1, MAP@10).
         labels: See `train`.
         label_range: See `train`.
         bad_rows: Rows without a text or label: error, or skip them with a note.
-        split: Split to evaluate on: test or dev. Default: test, or dev if there is no test.
+        split: Split to evaluate on: test or validation. Default: test, or validation if there is no test.
         against: Another model to compare with. With `data`, `gains` then recommends whether to replace it by
             `model`.
         endpoint: URL of a server with OpenAI's /embeddings that serves --model.
@@ -149,7 +149,7 @@ def evaluate(
     from aoe_train.evaluation.overlap import overlap
     from aoe_train.evaluation.score import Resampling, score
     from aoe_train.evaluation.scores import Evaluation
-    from aoe_train.evaluation.suites import DUPLICATES, TaskRequest
+    from aoe_train.evaluation.suites import TRACKER, TaskRequest
     from aoe_train.settings.train_settings import named_precision
     from pairkit.base.cli.progress import Display, stage
     from pairkit.base.errors import ConfigError, DataError
@@ -211,14 +211,14 @@ def evaluate(
                 name = str(source) if is_named else embedder.name
                 yield depth, name, embedder, None if endpoint else _training_hashes(source)
 
-        if suite == DUPLICATES and not is_sized and rival is None:
+        if suite == TRACKER and not is_sized and rival is None:
             task = cast("DuplicatesTask", read.tasks[0])
             rows = score_rows(task, (each[1:] for each in each_model()), resamples=resampling, progress=show)
             for name, row in rows.items():
                 if row.weight is None:
                     _warn_overlap(name, {task.name: row.overlap}, say)
             ranked = {name: {task.name: row} for name, row in rows.items()}
-            return Evaluation(DUPLICATES, ranked, _resampling=resampling, _rankings=True)
+            return Evaluation(TRACKER, ranked, _resampling=resampling, _rankings=True)
         scores: dict[str, Mapping[str, Score]] = {}
         sizes: dict[str, VectorSize] = {}
         for depth, name, embedder, trained in each_model():

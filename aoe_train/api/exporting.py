@@ -25,7 +25,7 @@ def export(
     format: Annotated[str, Flag(metavar="NAME", panel=OUTPUT, main=True)] = "sentence-transformers",  # noqa: A002 - named as the flag
     dtype: Annotated[str, Flag(metavar="NAME", panel=OUTPUT, main=True)] = "fp32",
     layers: Layers = None,
-    weight_mix: Annotated[float | None, Flag(metavar="X", panel=MODEL, main=True)] = None,
+    interpolate: Annotated[float | None, Flag(metavar="X", panel=MODEL, main=True)] = None,
     backbone: Annotated[str | Path | None, Flag(metavar="MODEL", panel=MODEL)] = None,
     data: Annotated[Source | None, Flag("-d", metavar="DATA", panel=INPUT)] = None,
     fresh: Fresh = False,
@@ -43,7 +43,7 @@ def export(
             has its measured loss of quality.
         dtype: Data type of the weights: fp32, bf16 or fp16. ONNX graphs are fp32 or int8.
         layers: Export only the first N layers of the model. Default: all.
-        weight_mix: Weight of the trained model when averaged with its backbone, above 0 to 1 (WiSE-FT).
+        interpolate: Weight of the trained model when averaged with its backbone, above 0 to 1 (WiSE-FT).
             Several exports of one model show the best weight. Default: 1.
         backbone: The model's backbone, for averaging. Default: the recorded one.
         data: Labelled pairs to measure int8's loss on: a folder, a file or a Hub id. In Python also rows in
@@ -73,23 +73,23 @@ def export(
 
     exporting.check(format, dtype, measured=data is not None)
     there = exported_there(folder := argument("out", out, Path), "export")
-    if backbone is not None and weight_mix is None:
-        raise ConfigError("--backbone without --weight-mix has no effect; add --weight-mix")
+    if backbone is not None and interpolate is None:
+        raise ConfigError("--backbone without --interpolate has no effect; add --interpolate")
     task = None if data is None else read_pair_task(data)
     with Display(progress) as show:
         with stage(f"load {model}", show):
             encoder = Encoder.load(model, device="cpu", precision="fp32", layers=layers)
         merged = False
-        if weight_mix is not None:
+        if interpolate is not None:
             first = backbone or exporting.backbone_of(model, Path(find_folder(model)))
             with stage(f"load {first}", show):
                 start = Encoder.load(first, device="cpu", precision="fp32", layers=layers)
-                merged = exporting.mix(encoder, start, weight_mix)
+                merged = exporting.mix(encoder, start, interpolate)
         made_of = {
             "model": digest_of(encoder.identity()),
             "format": format,
             "dtype": dtype,
-            "weight_mix": weight_mix,
+            "interpolate": interpolate,
             "data": task and digest_of({"texts": list(task.texts), "labels": task.labels.tolist()}),
         }
         if there is not None and is_same(folder, there["made_of"], made_of, fresh=fresh):
@@ -103,7 +103,7 @@ def export(
             form=cast("Format", format),
             dtype=cast("Dtype", dtype),
             task=task,
-            weight_mix=weight_mix,
+            interpolate=interpolate,
             merged=merged,
             made_of=made_of,
         )

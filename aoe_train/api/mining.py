@@ -188,10 +188,10 @@ def mine(
     from pairkit.dataset.reading.in_memory import source_name
 
     if isinstance(model, list):
-        raise ConfigError("--model: found several, expected one; `aoe sample` compares models")
+        raise ConfigError("--model: found several, expected one; `aoe sample-pairs` compares models")
     if isinstance(data, str | Path) and str(data).endswith((".txt", ".txt.gz")):
         raise ConfigError(
-            f"{data}: single texts have no positives; `aoe sample` draws pairs of them to judge"
+            f"{data}: single texts have no positives; `aoe sample-pairs` draws pairs of them to judge"
         )
     settings = load_settings(
         MineSettings,

@@ -1,4 +1,4 @@
-"""Sample pairs of texts, or search results, for people to judge: the function behind `aoe sample`."""
+"""Sample pairs of texts, or search results, for people to judge: the function behind `aoe sample-pairs`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PairSample(Printed):
     out: Path | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of `aoe sample --json`."""
+        """As in the JSON of `aoe sample-pairs --json`."""
         return {"out": None if self.out is None else str(self.out), **self.counts}
 
     def table(self) -> ResultTable:
@@ -69,7 +69,7 @@ class PairSample(Printed):
         return steps
 
 
-def sample(
+def sample_pairs(
     data: Annotated[Source, Data],
     *,
     model: Annotated[

@@ -158,7 +158,7 @@ class Trained:
         There are none if its backbone was kept, or if its gain is known.
         """
         settings, sources = self.record["origin"]["settings"], self.record["sources"]
-        if self.gain is not None or not settings["optim"]["weight_mix"]:
+        if self.gain is not None or not settings["optim"]["interpolate"]:
             return []
         model, backbone = str(self.out), sources["backbone"]
         data, held_out = (
@@ -174,7 +174,7 @@ class Trained:
         texts = [first] if kind == "single" else [first, "--columns", "text=anchor"]
         draw = ["--data", *texts, "--model", model, "--model", backbone, "--out", "to-judge"]
         return [
-            ("sample pairs of your own texts", ["aoe", "sample", *draw]),
+            ("sample pairs of your own texts", ["aoe", "sample-pairs", *draw]),
             (
                 "judge them; 400 pairs usually show a gain of 1 point of AUC",
                 ["pairs", "review", "to-judge", *JUDGE_ALL],

@@ -41,7 +41,9 @@ def train(
         Sequence[int] | str | None, Flag(metavar="N,…", panel=TRAINING, setting="objective.layers")
     ] = None,
     top_layers: Annotated[int | None, Flag(metavar="N", panel=TRAINING, setting="optim.top_layers")] = None,
-    weight_mix: Annotated[float | None, Flag(metavar="X", panel=TRAINING, setting="optim.weight_mix")] = None,
+    interpolate: Annotated[
+        float | None, Flag(metavar="X", panel=TRAINING, setting="optim.interpolate")
+    ] = None,
     dev_data: Annotated[
         Given | None, Flag(metavar="DATA", panel=INPUT, main=True, repeat=True, read=named_sources)
     ] = None,
@@ -113,7 +115,7 @@ def train(
         layers: Also train earlier layers as outputs, such as 2,4, or all. The model can then be cut to these
             depths (2D Matryoshka, Espresso). Default: last layer only.
         top_layers: Train the last N layers only and freeze the rest. Default: all layers.
-        weight_mix: Weight of the trained model when averaged with its backbone, 0 to 1 (WiSE-FT). Smaller
+        interpolate: Weight of the trained model when averaged with its backbone, 0 to 1 (WiSE-FT). Smaller
             values keep more of the backbone's abilities; 0 keeps the backbone. Default: 1, or by rows for
             domain.
         dev_data: Held-out rows that choose the best weights; repeatable, as NAME=DATA. With several dev sets,

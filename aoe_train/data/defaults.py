@@ -2,7 +2,7 @@
 
 | rows | loss parts, each of weight 1 | learning rate | epochs |
 |---|---|---|---|
-| binary or graded pairs | cosine, ibn, angle | 5e-5 | enough to process 16,000 rows, 1 to 3 |
+| binary or graded pairs | cosent, in_batch, angle | 5e-5 | enough to process 16,000 rows, 1 to 3 |
 | triplets | contrastive, angle | 5e-5 | enough to process 16,000 rows, 1 to 3 |
 | positives | contrastive | 2e-5 | enough to process 16,000 rows, 1 to 8 |
 | single texts | as with the preset `domain`; with adapters or two layers: contrastive (SimCSE) | 1e-5 | 1 |
@@ -78,15 +78,15 @@ from aoe_train.settings.train_settings import (
 from pairkit.base.errors import ConfigError
 
 _WEIGHTS: Mapping[Kind, Tree] = {
-    "binary": {"cosine": 1, "ibn": 1, "angle": 1},
-    "graded": {"cosine": 1, "ibn": 1, "angle": 1},
+    "binary": {"cosent": 1, "in_batch": 1, "angle": 1},
+    "graded": {"cosent": 1, "in_batch": 1, "angle": 1},
     "triplet": {"contrastive": 1, "angle": 1},
     "positive": {"contrastive": 1},
     "single": {"contrastive": 1},
 }
 _TAU: Mapping[Kind, Tree] = {
-    "binary": {"cosine": 0.05, "angle": 0.05},
-    "graded": {"cosine": 0.2, "angle": 0.2},
+    "binary": {"cosent": 0.05, "angle": 0.05},
+    "graded": {"cosent": 0.2, "angle": 0.2},
 }
 _LR: Mapping[Kind, float] = {
     "binary": 5e-5,
@@ -113,7 +113,7 @@ class _Budget(NamedTuple):
 
     rows: int
     epochs: int
-    weight_mix: float
+    interpolate: float
 
 
 _NEIGHBOUR_BATCH = 48
@@ -135,7 +135,7 @@ _RECIPES: Mapping[Purpose, _Recipe] = {
 }
 _GENTLE_BUDGET = _Budget(384, 1, 0.7)
 _FULL_BUDGET = _Budget(1152, 2, 1.0)
-_NO_BUDGET = _GENTLE_BUDGET._replace(weight_mix=0.0)
+_NO_BUDGET = _GENTLE_BUDGET._replace(interpolate=0.0)
 
 
 class DatasetFacts(NamedTuple):
@@ -175,7 +175,7 @@ class DatasetFacts(NamedTuple):
 UNSUITED = (
     "warning: rules wrote the negatives of these first-person texts, where a negation is still the same"
     " request, so the backbone's weights are kept; train on the texts themselves, without `label` (or give"
-    " --weight-mix 0.7)"
+    " --interpolate 0.7)"
 )
 
 
@@ -267,7 +267,7 @@ def with_defaults_for_all(
 
 def depends_on_auc(settings: TrainSettings) -> bool:
     """Whether defaults depend on the backbone's AUC."""
-    is_set = settings.preset == DOMAIN or settings.optim.model_fields_set & {"lr", "epochs", "weight_mix"}
+    is_set = settings.preset == DOMAIN or settings.optim.model_fields_set & {"lr", "epochs", "interpolate"}
     teacher = settings.teacher.model or settings.teacher.scores
     return not (is_set or settings.lora is not None or settings.encoder.dense or teacher)
 
@@ -376,7 +376,7 @@ def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows
     elif settings.preset == DOMAIN:
         budget = min(facts.domain_budget for facts in each)
         epochs = min(budget.rows / epoch_rows, budget.epochs)
-        lr, batch_size, domain = _LR_DOMAIN, _BATCH_SIZE_DOMAIN, {"weight_mix": budget.weight_mix}
+        lr, batch_size, domain = _LR_DOMAIN, _BATCH_SIZE_DOMAIN, {"interpolate": budget.interpolate}
     return {
         "lr": lr,
         "epochs": float(epochs),

@@ -98,7 +98,7 @@ def check_labels(examples: Examples, source: Source) -> None:
     if labels is not None and (labels == labels[0]).all():
         raise DataError(
             f"all {len(labels)} labels are {labels[0]:g}; this objective needs different labels (positives"
-            " only can train ibn or contrastive, in columns anchor and positive)",
+            " only can train in_batch or contrastive, in columns anchor and positive)",
             path=source_name(source),
         )
 

@@ -16,7 +16,7 @@ from aoe_train.evaluation.duplicates import (
     build_tracker,
     sorted_reports,
 )
-from aoe_train.evaluation.pair_task import SPLIT_NAMES, is_whole, noted_pairs, shown_name
+from aoe_train.evaluation.pair_task import is_whole, noted_pairs, shown_name
 from aoe_train.evaluation.tasks import Split
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
@@ -84,7 +84,7 @@ def _task(data: Source, tracker: DuplicateTracker, split: Split | None) -> Dupli
             raise ConfigError(f"{source_name(data)}: has no splits; leave --split out")
         task = DuplicatesTask(tracker, next(iter(tracker.queries)))
     else:
-        judged = SPLIT_NAMES[split or "test"]
+        judged = split or "test"
         if judged not in tracker.queries:
             raise DataError(
                 f"no split {judged!r}; choose one of {', '.join(tracker.queries)}", path=source_name(data)

@@ -25,7 +25,6 @@ from pairkit.dataset.reading.tables import has_header, is_table
 from pairkit.dataset.records import PairDataset
 from pairkit.similarity.measures import estimated_tokens
 
-SPLIT_NAMES = {"test": "test", "dev": "validation"}
 _LENGTH_BUCKETS = {"<128": 0, "128-255": 128, "256-511": 256, ">=512": 512}
 
 
@@ -184,10 +183,10 @@ def _chosen_split(source: Source, split: str | None, say: Say) -> str | None:
     names = split_names(source)
     if split is None and "test" not in names and "validation" in names and len(names) > 1:
         say(f"{source_name(source)}: has no test split, using validation")
-        split = "dev"
+        split = "validation"
     if split is not None or len(names) > 1:
-        return SPLIT_NAMES[split or "test"]
-    if names[0] not in SPLIT_NAMES.values():
+        return split or "test"
+    if names[0] not in ("test", "validation"):
         say(f"{source_name(source)}: using its only split, {names[0]}")
     return names[0]
 

@@ -27,7 +27,7 @@ class Evaluation(Printed):
     """Scores of one model or several.
 
     Attributes:
-        suite: The name of the test sets, such as sts or gis.
+        suite: The name of the test sets, such as sts or binary.
         scores: By model and task.
         missing: Tasks that were left out, with the reason.
         against: The name of the model that this one was compared with, if any.
@@ -128,7 +128,7 @@ class Evaluation(Printed):
         return "\n\n".join(map(str, self.tables()))
 
     def _ranked(self, *, subsets: bool) -> Iterator[ResultTable]:
-        """The tables of the suite duplicates, in which `scores` has rankings instead of models."""
+        """The tables of the suite tracker, in which `scores` has rankings instead of models."""
         (task,) = next(iter(self.scores.values()))
         scores = {ranking: by_task[task] for ranking, by_task in self.scores.items()}
         yield rankings(scores, f"{task}: duplicates found, times 100", subsets=subsets)

@@ -1,7 +1,7 @@
 """Search as a task: whether judged results, unlabelled positives, or texts of one group come first.
 
-`aoe sample --queries` draws queries on which two models differ, so metrics are of these queries. All other
-queries have equal results, so the gain over all queries is the gain here times the share of these queries.
+`aoe sample-pairs --queries` draws queries on which two models differ, so metrics are of these queries. All
+other queries have equal results, so the gain over all queries is the gain here times the share of these.
 Judgements of LLMs count by their label, whatever its probability.
 """
 

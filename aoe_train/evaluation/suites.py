@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from pairkit.dataset.labels import LabelRules
     from pairkit.dataset.reading.in_memory import Source
 
-DUPLICATES = "duplicates"
-_SUITES = ("sts", "gis", DUPLICATES)
+TRACKER = "tracker"
+_SUITES = ("sts", "binary", TRACKER)
 _YEARS = {  # 2013 without SMT, which is only available from LDC
     "STS12": 3108,
     "STS13": 1500,
@@ -52,8 +52,8 @@ _YEARS = {  # 2013 without SMT, which is only available from LDC
 }
 _FILES: dict[str, dict[Split, tuple[str, int]]] = {
     **{name: {"test": (f"sts/{name}.tsv", rows)} for name, rows in _YEARS.items()},
-    "STS-B": {"test": ("stsb/stsb-test.tsv", 1379), "dev": ("stsb/stsb-dev.tsv", 1500)},
-    "SICK-R": {"test": ("sick/sick-test.tsv", 4927), "dev": ("sick/sick-trial.tsv", 500)},
+    "STS-B": {"test": ("stsb/stsb-test.tsv", 1379), "validation": ("stsb/stsb-dev.tsv", 1500)},
+    "SICK-R": {"test": ("sick/sick-test.tsv", 4927), "validation": ("sick/sick-trial.tsv", 500)},
 }
 STS = tuple(_FILES)
 """The default tasks, in the order of the papers' tables."""
@@ -123,16 +123,16 @@ class TaskRequest(NamedTuple):
         data_flags = [flag for flag, value in data_options.items() if value is not None]
         if self.data is None and data_flags:
             raise ConfigError(f"{data_flags[0]} needs --data, your own pairs; leave it out")
-        if self.reports is not None and self.suite != DUPLICATES:
-            raise ConfigError(f"--reports needs --suite={DUPLICATES}; leave it out")
-        if self.split not in (None, "test", "dev"):
-            raise ConfigError(f"--split {self.split}: expected test or dev")
+        if self.reports is not None and self.suite != TRACKER:
+            raise ConfigError(f"--reports needs --suite={TRACKER}; leave it out")
+        if self.split not in (None, "test", "validation"):
+            raise ConfigError(f"--split {self.split}: expected test or validation")
         if self.own_tasks:
             if self.data_dir is not None or self.split is not None or len(self.own_tasks) < len(self.tasks):
                 raise ConfigError("your own tasks can't be combined with data_dir, split or names of tasks")
         elif self.suite is not None and self.suite not in _SUITES:
             raise ConfigError(f"--suite {self.suite}: expected {', '.join(_SUITES)}")
-        elif self.data is None and self.suite in ("gis", DUPLICATES):
+        elif self.data is None and self.suite in ("binary", TRACKER):
             raise ConfigError(f"--suite {self.suite}: give its pairs as --data instead of --data-dir")
         elif self.data is None and self.data_dir is None:
             raise ConfigError("give your own pairs as --data, or the folder with the test sets as --data-dir")
@@ -150,11 +150,11 @@ class TaskRequest(NamedTuple):
         if self.data is None:
             names = [str(name) for name in self.tasks]
             return ChosenTasks("sts", *read_sts(Path(self.data_dir or ""), names, split or "test"))
-        if self.suite == DUPLICATES:
+        if self.suite == TRACKER:
             task = read_duplicates(self.data, self.reports, split, rules, say, self.columns)
-            return ChosenTasks(DUPLICATES, [task], {})
-        if self.suite == "gis":
-            return ChosenTasks("gis", [read_binary_task(self.data, split, rules, say, self.columns)], {})
+            return ChosenTasks(TRACKER, [task], {})
+        if self.suite == "binary":
+            return ChosenTasks("binary", [read_binary_task(self.data, split, rules, say, self.columns)], {})
         if "group" in (self.columns or {}):
             return ChosenTasks("groups", [self._groups(split, rules, say)], {})
         positives = self.suite is None and read_positives(self.data, split, rules, say, self.columns)
@@ -166,9 +166,9 @@ class TaskRequest(NamedTuple):
         pairs = pair_task(name, frame)
         if self.suite == "sts" or not np.isin(pairs.labels, (0, 1)).all():
             return ChosenTasks("sts", [pairs], {})
-        say("labels are 0 and 1: using AUC, F1 and accuracy (--suite=gis); --suite=sts uses correlations")
+        say("labels are 0 and 1: using AUC, F1 and accuracy (--suite=binary); --suite=sts uses correlations")
         task_again = read_binary_task(self.data, split, rules, lambda _: None, self.columns)
-        return ChosenTasks("gis", [task_again], {})
+        return ChosenTasks("binary", [task_again], {})
 
     def _groups(self, split: Split | None, rules: LabelRules, say: Callable[[str], None]) -> GroupTask:
         """The texts of a table, and the group of each."""

@@ -36,7 +36,7 @@ from pairkit.base.errors import DataError
 
 __all__ = ["EvaluationTask", "Input", "MeanMetrics", "Metrics", "TaskMetrics", "TaskVectors"]
 
-Split = Literal["test", "dev"]
+Split = Literal["test", "validation"]
 
 Encode = Callable[[list[str]], np.ndarray]
 """Maps texts to float32 (text, dim), such as `Encoder.encode`."""

@@ -90,7 +90,7 @@ class Exported(OutputResult):
         rounding: Largest relative change of vectors by merging adapters and storing weights in `dtype`.
         needs_toolkit: Why readers need aoe-toolkit; None if they don't.
         loss: The loss by int8; None for other formats.
-        weight_mix: Share of the trained weights when averaged with the backbone's; None if they weren't.
+        interpolate: Share of the trained weights when averaged with the backbone's; None if they weren't.
     """
 
     out: Path
@@ -102,7 +102,7 @@ class Exported(OutputResult):
     rounding: float
     needs_toolkit: str | None
     loss: Loss | None = None
-    weight_mix: float | None = None
+    interpolate: float | None = None
 
     def notes(self) -> list[str]:
         """Differences of vectors, and requirements of readers."""
@@ -127,7 +127,7 @@ def export(
     form: Format,
     dtype: Dtype = "fp32",
     task: PairTask | None = None,
-    weight_mix: float | None = None,
+    interpolate: float | None = None,
     merged: bool = False,
     made_of: Mapping[str, Any] | None = None,
 ) -> Exported:
@@ -159,7 +159,7 @@ def export(
             encode = onnx_encoder(folder, encoder.settings.named_prompts, file=graph.file)
             loss = measure(encoder.encode, encode, task, path=out)
         rounding = difference(expected, original)
-        done = Exported(out, form, dtype, encoder.dim, merged, largest, rounding, reason, loss, weight_mix)
+        done = Exported(out, form, dtype, encoder.dim, merged, largest, rounding, reason, loss, interpolate)
         _describe(done, encoder, source, folder, made_of or {})
     return done
 
@@ -180,7 +180,7 @@ def backbone_of(model: str | Path, folder: Path) -> str:
 def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
     """Average `encoder` with its backbone, in place (WiSE-FT, Eq. 1); returns whether it had adapters."""
     if not 0 < share <= 1:
-        raise ConfigError(f"weight_mix {share:g}: expected a number above 0 and at most 1")
+        raise ConfigError(f"interpolate {share:g}: expected a number above 0 and at most 1")
     had_adapters = has_lora(encoder.model.backbone)
     for model in (encoder.model, backbone.model):
         if has_lora(model.backbone):
@@ -190,7 +190,7 @@ def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
         name: weight.shape for name, weight in original.items()
     }:
         raise ConfigError(
-            "weight_mix: the weights of model and backbone have different names or shapes; give the original"
+            "interpolate: the weights of model and backbone have different names or shapes; give the original"
             " --backbone"
         )
     for name, weight in trained.items():
@@ -256,7 +256,7 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path, made
     if (source / DIGESTS_FILE).is_file():
         shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
     card = source / "README.md"
-    changed = mixed_with(done.weight_mix)
+    changed = mixed_with(done.interpolate)
     if graph is None and card.is_file() and not changed:
         shutil.copyfile(card, folder / "README.md")
     else:

@@ -52,9 +52,9 @@ class ExtraCandidates(NamedTuple):
 NO_EXTRA_CANDIDATES = ExtraCandidates()
 
 
-def ibn_part(context: LossContext) -> Loss:
-    """The part `ibn`."""
-    tau, duplicates = context.tau("ibn"), context.settings.duplicates
+def in_batch_part(context: LossContext) -> Loss:
+    """The part `in_batch`."""
+    tau, duplicates = context.tau("in_batch"), context.settings.duplicates
     return lambda pairs: contrastive_loss(
         *_inputs(pairs, context), tau, _extra_candidates(pairs, context), duplicates=duplicates
     )

@@ -3,15 +3,15 @@
 | part | binary | graded | triplet | positive | single |
 |---|---|---|---|---|---|
 | cosine, angle | 1 ranks above 0 | a larger label ranks above a smaller one | all (anchor, positive) rank above all (anchor, negative) | – | – |
-| ibn | anchors: first texts of rows labelled 1; candidates: all second texts | the same, positive from `positive_from` on | candidates: positives and negatives of all rows | every row is positive | the positive is another view of the text |
-| contrastive | as ibn; without `hard_negatives`, candidates are second texts of positive rows | the same | as ibn; without `hard_negatives`, only positives are candidates | as ibn | as ibn: unsupervised SimCSE |
+| in_batch | anchors: first texts of rows labelled 1; candidates: all second texts | the same, positive from `positive_from` on | candidates: positives and negatives of all rows | every row is positive | the positive is another view of the text |
+| contrastive | as in_batch; without `hard_negatives`, candidates are second texts of positive rows | the same | as in_batch; without `hard_negatives`, only positives are candidates | as in_batch | as in_batch: unsupervised SimCSE |
 | sbert | softmax over two classes | regression of the cosine on the label, scaled from `label_range` to [0, 1] | softmax: (anchor, positive) is 1, (anchor, negative) is 0 | – | – |
 | embed_distill | distance of each text's vector from the teacher's | the same | the same | the same | the same |
 | score_distill | scores of each row's first text with all second texts, or the given scores | the same | the same, with positives and negatives | as binary | scores of each text with all others |
 | margin_mse | – | – | difference of the scores of positive and negative | – | – |
 
 `–` raises a ConfigError: without negatives there is nothing to rank. `angle` needs an even embedding size, as
-it halves vectors into real and imaginary parts. `positive_from` is only for graded labels. For ibn and
+it halves vectors into real and imaginary parts. `positive_from` is only for graded labels. For in_batch and
 contrastive it defaults to POSITIVE_SHARE of the label range (4 of 0 to 5, "mostly equivalent" in STS-B).
 `margin`, only for cosine, is the difference of cosines over the whole label range (0 to 1 unless graded). The
 last three parts need a teacher. This module doesn't import torch, so commands can check before loading a
@@ -67,7 +67,7 @@ def check_objective(
     if ranked and kind in ("positive", "single"):
         raise ConfigError(
             f"objective {', '.join(ranked)}: found {kind} data without negatives, so there is nothing to"
-            " rank; expected labelled pairs or triplets, or only ibn and contrastive (preset simcse)"
+            " rank; expected labelled pairs or triplets, or only in_batch and contrastive (preset simcse)"
         )
     if "angle" in active and dim % 2:
         raise ConfigError(
@@ -88,10 +88,10 @@ def check_objective(
         )
     if (settings.contrast_anchors or settings.contrast_positives) and not IN_BATCH & active.keys():
         raise ConfigError(
-            "contrast_anchors and contrast_positives need the part ibn or contrastive; give one of these a"
-            " weight, or leave them out"
+            "contrast_anchors and contrast_positives need the part in_batch or contrastive; give one of these"
+            " a weight, or leave them out"
         )
-    if settings.margin and "cosine" not in active:
+    if settings.margin and "cosent" not in active:
         raise ConfigError(
             f"margin = {settings.margin:g}: only the part cosine has a margin; give it a weight, or leave the"
             " margin out"
@@ -134,7 +134,7 @@ def check_teacher_use(settings: ObjectiveSettings, *, dim: int, kind: Kind, teac
     if not IN_BATCH & active.keys():
         raise ConfigError(
             f"found a guide, but no part of the objective ({', '.join(active)}) has in-batch negatives to"
-            " filter; add contrastive or ibn, or leave the guide out"
+            " filter; add contrastive or in_batch, or leave the guide out"
         )
     if kind == "single" and settings.guide_margin <= 0:
         raise ConfigError(

@@ -173,7 +173,7 @@ class CosineLoss(_Loss):
 
     def __init__(self, model: SentenceTransformer, *, tau: float = 0.05, margin: float = 0.0) -> None:
         """Set temperature and margin."""
-        settings = _settings(weights={"cosine": 1}, tau={"cosine": tau}, margin=margin)
+        settings = _settings(weights={"cosent": 1}, tau={"cosent": tau}, margin=margin)
         super().__init__(model, settings, {"tau": tau, "margin": margin})
 
     @property

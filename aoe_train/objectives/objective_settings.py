@@ -41,12 +41,12 @@ class LossPart(NamedTuple):
 
 
 PARTS: Mapping[str, LossPart] = {
-    "cosine": LossPart("ranking.cosine_part", "ranking", 0.05, "the cosine ranking (CoSENT)"),
-    "ibn": LossPart("contrastive.ibn_part", "batch", 0.05, "in-batch negatives"),
+    "cosent": LossPart("ranking_losses.cosent_part", "ranking", 0.05, "the cosine ranking (CoSENT)"),
+    "in_batch": LossPart("contrastive.in_batch_part", "batch", 0.05, "in-batch negatives"),
     # The reference library uses a temperature of 0.05 since 2024.
-    "angle": LossPart("ranking.angle_part", "ranking", 1.0, "the angle ranking"),
+    "angle": LossPart("ranking_losses.angle_part", "ranking", 1.0, "the angle ranking"),
     "contrastive": LossPart("contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"),
-    "sbert": LossPart("ranking.sbert_part", "ranking", None, "SBERT's softmax or regression"),
+    "sbert": LossPart("ranking_losses.sbert_part", "ranking", None, "SBERT's softmax or regression"),
     "embed_distill": LossPart(
         "distillation.embed_distill_part", "teacher", None, "the distance from the teacher's vectors"
     ),
@@ -124,19 +124,19 @@ def _numbers_or_word(value: object) -> object:
 class ObjectiveSettings(Settings):
     """The loss parts of the objective and their options."""
 
-    weights: Weights = Weights(cosine=1, ibn=1, angle=1)
+    weights: Weights = Weights(cosent=1, in_batch=1, angle=1)
     tau: Taus = Taus()
     # cosine: minimum difference of cosines between the highest and lowest label, others in proportion
     margin: float = Field(default=0.0, ge=0, le=2)
-    positive_from: float | None = None  # ibn, contrastive: lowest graded label of a positive
+    positive_from: float | None = None  # in_batch, contrastive: lowest graded label of a positive
     hard_negatives: bool = True  # contrastive: include negative texts in the candidates
-    # ibn, contrastive: copies of a positive elsewhere in the batch are left out (exclude), positives too, as
-    # in the arXiv paper (positive), or negatives (negative)
+    # in_batch, contrastive: copies of a positive elsewhere in the batch are left out (exclude), positives
+    # too, as in the arXiv paper (positive), or negatives (negative)
     duplicates: Literal["exclude", "positive", "negative"] = "exclude"
     symmetric: bool = False  # contrastive: also rank the first texts for each second text
-    # ibn, contrastive: use other rows' first texts as additional negatives of the first text
+    # in_batch, contrastive: use other rows' first texts as additional negatives of the first text
     contrast_anchors: bool = False
-    # ibn, contrastive: use other rows' positives as negatives of the positive
+    # in_batch, contrastive: use other rows' positives as negatives of the positive
     contrast_positives: bool = False
     # minimum margin, by the guide, between the similarity of a positive and of a negative
     guide_margin: float = Field(default=0.0, ge=-2, le=2)
@@ -188,11 +188,11 @@ class ObjectiveSettings(Settings):
 
 
 PRESETS: dict[str, ObjectiveSettings] = {
-    # arXiv Eq. 8. The authors use weight 1 for cosine and angle, and 0.5, 1, or 35 (LLaMA on NLI) for ibn.
-    "angle": ObjectiveSettings(weights=Weights(cosine=1, ibn=1, angle=1)),
+    # arXiv Eq. 8. The authors use weight 1 for cosine and angle, and 0.5, 1, or 35 (LLaMA, NLI) for in_batch.
+    "angle": ObjectiveSettings(weights=Weights(cosent=1, in_batch=1, angle=1)),
     # ACL Eq. 5
     "aoe": ObjectiveSettings(weights=Weights(angle=1, contrastive=1)),
-    "cosent": ObjectiveSettings(weights=Weights(cosine=1)),
+    "cosent": ObjectiveSettings(weights=Weights(cosent=1)),
     "sbert": ObjectiveSettings(weights=Weights(sbert=1)),
     # Unsupervised on single texts.
     "simcse": ObjectiveSettings(weights=Weights(contrastive=1)),

@@ -12,9 +12,9 @@ from aoe_train.objectives.labelled_pairs import Pairs, cosine, unit, wide
 from aoe_train.objectives.objective_settings import Loss
 
 
-def cosine_part(context: LossContext) -> Loss:
-    """The part `cosine`: CoSENT."""
-    scale = 1 / context.tau("cosine")
+def cosent_part(context: LossContext) -> Loss:
+    """The part `cosent`: CoSENT."""
+    scale = 1 / context.tau("cosent")
     return lambda pairs: ranking_loss(
         cosine(pairs.first, pairs.second), pairs.labels, scale, context.margin, pairs.present
     )

@@ -249,7 +249,7 @@ class OptimSettings(Settings):
     # train only the last N layers and freeze the rest; unset: train all
     top_layers: int | None = Field(default=None, ge=1)
     # weight of the trained model when averaged with its backbone (WiSE-FT); 0: the backbone
-    weight_mix: float = Field(default=1.0, ge=0, le=1)
+    interpolate: float = Field(default=1.0, ge=0, le=1)
     # weights to save if the model is not shown to be better on judged pairs (--accept-on)
     if_not_better: Literal["backbone", "model"] = "backbone"
     evaluations: int = Field(default=4, ge=1)  # evaluations on dev data per epoch

@@ -121,7 +121,7 @@ def _backbone_auc(
     line = f"AUC of {sources.backbone} on {len(sample):,} training pairs before training: {100 * auc:.2f}"
     if auc >= RANKED_RIGHT:
         line += (
-            "; there is little to learn, so the learning rate is small (--lr, --epochs or --weight-mix"
+            "; there is little to learn, so the learning rate is small (--lr, --epochs or --interpolate"
             " overrides this)"
         )
     say(line)

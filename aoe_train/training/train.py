@@ -204,7 +204,7 @@ class _Run:
 
     def _warnings(self, loaded: Loaded, resolved: ResolvedSettings) -> Iterator[str]:
         """Warn of settings that give a worse model or train only a part of the similarity."""
-        if not resolved.run.optim.weight_mix and "weight_mix" not in loaded.settings.optim.model_fields_set:
+        if not resolved.run.optim.interpolate and "interpolate" not in loaded.settings.optim.model_fields_set:
             yield UNSUITED
         for name, rows in loaded.data.train.items():
             if warning := language_warning(loaded.encoder.tokenizer, rows.texts, self.sources.backbone):
@@ -250,7 +250,7 @@ class _Run:
         set_evaluation(self.args, settings, len(setup.loader), evaluate=score is not None)
         if settings.run.shard:
             shard(setup.model)
-        mix = None if optim.weight_mix == 1 else WeightMix(setup.model, optim.weight_mix)
+        mix = None if optim.interpolate == 1 else WeightMix(setup.model, optim.interpolate)
         with stop_signals(signal.SIGINT) as interrupted:  # outside there is no step to save
             trainer = PairTrainer(
                 setup.model,

@@ -211,7 +211,7 @@ def _parameters(model: torch.nn.Module) -> dict[str, int]:
 def _memory(
     setup: TrainingSetup, settings: TrainSettings, args: TrainingArguments, *, copies: int
 ) -> dict[str, float]:
-    """MiB by use; weight mix, average and best weights add to the `copies` of weights."""
+    """MiB by use; interpolation, average and best weights add to the `copies` of weights."""
     model = setup.model
     weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
     trained = sum(weight.nbytes for weight in model.parameters() if weight.requires_grad)
@@ -222,7 +222,7 @@ def _memory(
         activations = saved_bytes(model, batch)
     optim, on_cpu = settings.optim, args.device.type == "cpu"
     copies = (copies + bool(setup.data.dev)) * on_cpu  # in a run on a GPU these are in host memory
-    copies += (optim.weight_mix != 1) + (optim.average > 0)
+    copies += (optim.interpolate != 1) + (optim.average > 0)
     sizes = {"weights": weights, "gradients": trained, "optimiser": 2 * trained, "copies": copies * trained}
     sizes["activations"] = activations
     return {name: round(size / _MIB, 1) for name, size in sizes.items()}

@@ -22,7 +22,7 @@ _MAX_NAMED = 5  # repositories in a message
 _IMPORTED = "dump"  # the "strategy" of a saved tracker
 _CONTENT_SETTINGS = {
     "strategy",
-    "sweep_small",
+    "all_if_small",
     "include_private",
     "phrases",
     "title_words",
@@ -87,7 +87,7 @@ def _fetch_threads(github: GitHub, store: Store, repos: Sequence[str], settings:
     _must_agree(store, record)
     names = crawlable(github.check(repos))
     store.set_crawl_record(record)
-    fetch = github.sweep if settings.crawl.strategy == "sweep" else github.search
+    fetch = github.sweep if settings.crawl.strategy == "all" else github.search
     fetch(names)
     return names
 
@@ -96,7 +96,7 @@ def _must_agree(store: Store, record: Mapping[str, Any]) -> None:
     """Refuse to mix data of different settings: the store doesn't record which settings fetched what."""
     old = store.crawl_record()
     may_differ = {"include_private"}
-    if record.get("strategy") == "sweep" and old.get("strategy") == "search":
+    if record.get("strategy") == "all" and old.get("strategy") == "search":
         may_differ = _CONTENT_SETTINGS
     for key in sorted(old.keys() & record.keys() - may_differ):
         if old[key] != record[key]:

@@ -149,7 +149,7 @@ def plan(names: Sequence[str], settings: BuildSettings, open_github: Callable[[S
 def price(row: RepoRow, settings: BuildSettings) -> RepoPlan:
     """The cost of crawling an existing repository."""
     swept = is_cheaper_swept(row.full_name, row.issue_count, row.labels, settings.crawl)
-    if settings.crawl.strategy == "sweep" or swept:
+    if settings.crawl.strategy == "all" or swept:
         return RepoPlan(row, *_sweep(row.issue_count, settings.crawl))
     return RepoPlan(row, *_search(row, settings))
 
@@ -203,7 +203,7 @@ def _basis(plan: Plan) -> str:
     spent = (
         f"This estimate cost {plan.spent.points} points. Hours are for one token; more tokens divide them."
     )
-    if plan.strategy == "sweep":
+    if plan.strategy == "all":
         basis = f"Computed, assuming that {_TOP_UPS:.0%} of the threads need a second query."
     else:
         basis = f"Estimated with rates of {_MEASURED_ON}; other repositories may need half or twice as much."

@@ -42,7 +42,7 @@ from pairkit.dataset.parquet import read_parquet, write_parquet
 _LOG = logging.getLogger(__name__)
 
 _RECORD = "verdicts"
-CODE = ("store/records.py", "detection")  # the code that makes verdicts
+CODE = ("store/issue_records.py", "detection")  # the code that makes verdicts
 FILE = "verdicts.parquet"
 KEPT_FILE = "kept.parquet"
 _CHUNK = 4096
@@ -68,7 +68,7 @@ _INPUTS: dict[str, Any] = {
 
 @cache
 def code_digest(*parts: str) -> str:
-    """A hash of modules (`store/records.py`) and folders (`detection`) of this package."""
+    """A hash of modules (`store/issue_records.py`) and folders (`detection`) of this package."""
     paths = [Path(__file__).parents[1] / part for part in parts]
     files = chain.from_iterable(path.rglob("*") if path.is_dir() else (path,) for path in paths)
     sources = [file for file in files if file.suffix in (".py", ".toml")]

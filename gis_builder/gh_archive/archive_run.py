@@ -35,16 +35,16 @@ from pairkit.base.system.records_on_disk import scratch_file
 from pairkit.dataset.parquet import write_parquet
 
 # The code of each map, which is hashed into the names of its files.
-SORT = ("store/records.py", "gh_archive/rows.py")
+SORT = ("store/issue_records.py", "gh_archive/archive_rows.py")
 EXTRACT = ("store/decoding.py", "trackers/rest_records.py", "gh_archive/extract.py", *SORT)
 JUDGE = (
     *CODE,
     *("crawling/crawl.py", "crawling/github/negative_sample.py", "pairing", "pairing/secrets"),
-    *(f"gh_archive/{name}.py" for name in ("rows", "threads", "judge")),
+    *(f"gh_archive/{name}.py" for name in ("archive_rows", "threads", "judge_threads")),
 )
 DRAW = (
-    *("pairing", "settings/strategies.py", "store/records.py"),
-    *(f"gh_archive/{name}.py" for name in ("judge", "settle", "stored")),
+    *("pairing", "settings/negative_strategies.py", "store/issue_records.py"),
+    *(f"gh_archive/{name}.py" for name in ("judge_threads", "settle", "stored")),
 )
 # Settings that the second map does not depend on.
 _LATER: dict[str, bool | set[str]] = {"split": True, "pair": True, "limits": {"per_repo_max"}}

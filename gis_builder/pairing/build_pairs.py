@@ -265,7 +265,7 @@ def render_store(store: Store, out: Path, show: RunDisplay = SILENT, *, fresh: b
         issues = list(store.issues(repo))
         if len(issues) < total[repo]:
             show.say(
-                f"{repo}: {len(issues):,} of its {total[repo]:,} issues were fetched; the strategy sweep"
+                f"{repo}: {len(issues):,} of its {total[repo]:,} issues were fetched; the strategy all"
                 " fetches all"
             )
         template = template_lines(issues)

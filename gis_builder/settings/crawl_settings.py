@@ -50,9 +50,9 @@ class CrawlSettings(Settings):
 
     api_url: str = "https://api.github.com"  # root URL of the server's API
     plain_http: bool = False  # allow sending the token to another machine over unencrypted http
-    strategy: Literal["search", "sweep"] = "search"  # search: likely duplicates; sweep: every issue
+    strategy: Literal["search", "all"] = "search"  # search: likely duplicates; all: every issue
     # sweep a repository instead of searching it if that takes no more queries
-    sweep_small: bool = True
+    all_if_small: bool = True
     # also crawl private repositories
     include_private: bool = False
 

@@ -30,7 +30,7 @@ Configuration `default`:
 | llms | list of string | the LLMs that proposed text2 |
 | prompt_hashes | list of string | hashes of the prompts that it answers |
 | votes | list of (judge, vote) | votes of judges, which do not see the polarity; may be empty |
-| strategy | string | the aggregation, see below |
+| aggregation | string | how proposals became labels, see below |
 
 Configuration `positive`: `anchor` (the source sentence) and `positive`. Configuration `triplet`: `anchor`,
 `positive` and `negative`. It has every positive and every negative of a sentence; the less frequent ones are
@@ -38,7 +38,7 @@ repeated in turn. Sentences that lack one of them are left out.
 """
 _PAIR_LIMITS = """
 * **The labels were made by machines.** A positive may have lost or added a detail, and a negative may be
-  unrelated or merely different. Check a sample by hand before you rely on the labels (`label score`).
+  unrelated or merely different. Check a sample by hand before you rely on the labels (`label evaluate`).
 * A negative is requested as the *opposite*, which shares the subject and most words. People who rate
   similarity seldom give such pairs the lowest score, so the labels of negatives are not similarity ratings.
 """
@@ -55,11 +55,11 @@ ones are repeated in turn. Texts that lack one of them are left out and counted.
 | text_id | string | a hash of the anchor |
 | llms | list of string | the LLMs that proposed positive and negative |
 | prompt_hashes | list of string | hashes of the prompts that they answer |
-| strategy | string | the aggregation, see below |
+| aggregation | string | how proposals became labels, see below |
 """
 _TRIPLET_LIMITS = """
 * **The triplets were made by machines.** {flaw} Check a sample by hand before you rely on them
-  (`label score`).
+  (`label evaluate`).
 """
 _LIMITS = """
 * The generated sentences have the style and the biases of the LLMs or rules, and cover only the domain of the
@@ -89,7 +89,7 @@ def _triplet_schema(anchor: str, positive: str, negative: str, kinds: str = "alw
 
 
 CARD_WORDS: Mapping[str, CardWords] = {
-    "papers": CardWords(
+    "paraphrase": CardWords(
         "Sentence pairs",
         """
 Sentence pairs made from unlabelled sentences with large language models and not checked by people. In a
@@ -179,7 +179,7 @@ def label_card(
     rules = [name for name, llm in run["llms"].items() if llm["kind"] == RULES]
     only_rules = len(rules) == len(run["llms"])
     label_type, label = _LABELS[graded]
-    words = CARD_WORDS[run["settings"].get("task", "papers")]
+    words = CARD_WORDS[run["settings"].get("task", "paraphrase")]
     limits = words.limits.strip() + _LIMITS.rstrip()
     if rules:
         limits += _RULES_LIMIT.rstrip().format(names=", ".join(map(_code, rules)))

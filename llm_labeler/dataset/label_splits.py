@@ -199,7 +199,7 @@ class DatasetSplits:
             "llms",
             pl.col("prompts").alias("prompt_hashes"),
             "votes",
-            pl.lit(self._source.aggregation).alias("strategy"),
+            pl.lit(self._source.aggregation).alias("aggregation"),
             "split",
         )
 
@@ -223,7 +223,7 @@ class DatasetSplits:
             negatives["change"].alias("negative_kind"),
             ids,
             **provenance,
-            strategy=pl.lit(self._source.aggregation),
+            aggregation=pl.lit(self._source.aggregation),
         )
 
 

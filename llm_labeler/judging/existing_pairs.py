@@ -23,7 +23,7 @@ from pairkit.dataset.reading.reader import read_pairs
 PAIR = "pair_id"
 GIVEN = "given_label"
 # columns that judging adds
-_ADDED = ("votes", "strategy", "reason", "contradicts", PAIR, GIVEN, "judged", "confidence", "probability")
+_ADDED = ("votes", "aggregation", "reason", "contradicts", PAIR, GIVEN, "judged", "confidence", "probability")
 
 
 @dataclass(frozen=True, slots=True)

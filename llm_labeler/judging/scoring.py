@@ -1,4 +1,4 @@
-"""`label score`: compare the labels of LLMs and aggregations with human labels."""
+"""`label evaluate`: compare the labels of LLMs and aggregations with human labels."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def _parts(examples: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
     return [part for text, sentences in examples for part in ("", text, *sentences)]
 
 
-def load_template(settings: PromptSettings, task: str = "papers") -> Template:
+def load_template(settings: PromptSettings, task: str = "paraphrase") -> Template:
     """Load the template and the examples that the settings name."""
     template = _load_without_examples(settings, task)
     return replace(template, examples=read_examples(settings.examples)) if settings.examples else template

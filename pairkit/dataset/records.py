@@ -228,7 +228,7 @@ def unordered(one: str, other: str) -> tuple[pl.Expr, pl.Expr]:
 
 
 QUERY_COLUMNS = ("query_top", "query_results", "query_share")
-"""Columns of queries and search results to be judged, as `aoe sample` writes them."""
+"""Columns of queries and search results to be judged, as `aoe sample-pairs` writes them."""
 
 
 def is_search(rows: pl.DataFrame) -> bool:

@@ -71,23 +71,23 @@ def _why_unusable(one: MinedPair) -> str | None:
         return "no_letters"
     if min(map(len, texts)) < _MIN_CHARS:
         return "too_short"
-    if one.strategy == "links" and one.anchor.casefold().strip(".,: ") in _GENERIC_LINKS:
+    if one.rule == "links" and one.anchor.casefold().strip(".,: ") in _GENERIC_LINKS:
         return "idle_words"
     return "same_texts" if one.anchor.casefold() == one.positive.casefold() else None
 
 
-_COLUMNS = {"anchor": pl.String, "positive": pl.String, "strategy": pl.String, "url1": pl.String}
+_COLUMNS = {"anchor": pl.String, "positive": pl.String, "rule": pl.String, "url1": pl.String}
 _COLUMNS |= {"url2": pl.String, "place": pl.String}
 _ABOUT = """
 Pairs of texts from the structure of documents, which no one checked. Made by
-`pairs mine`. No document is in two splits, and neither are near-identical texts (Jaccard similarity of
+`pairs extract`. No document is in two splits, and neither are near-identical texts (Jaccard similarity of
 word triples).
 """
 _SCHEMA = """
 | column | type | meaning |
 |---|---|---|
 | anchor, positive | string | the pair |
-| strategy | string | the strategy that found the pair |
+| rule | string | the rule that found the pair |
 | url1, url2 | string | the documents of the texts: a path, or table and row |
 | place | string | position of the first text in its document |
 """
@@ -107,8 +107,8 @@ def make_mined(
     fresh: bool,
     progress: bool | Listener,
 ) -> MadeDataset:
-    """See `pairkit.mine`; `settings` are its arguments by name."""
-    chosen = _strategies(settings["strategies"])
+    """See `pairkit.extract`; `settings` are its arguments by name."""
+    chosen = _rules(settings["rules"])
     with Display(progress) as show:
         documents, unread = read_documents(source, columns, show)
         run = _run(documents, settings, columns)
@@ -120,34 +120,34 @@ def make_mined(
     statistics = {
         "documents": len(documents),
         "documents_dropped": dict(sorted((+unread).items())),
-        "strategies": dict(made.pairs.rows["strategy"].value_counts().sort("strategy").iter_rows()),
+        "rules": dict(made.pairs.rows["rule"].value_counts().sort("rule").iter_rows()),
         **made.statistics,
     }
     made = replace(made, statistics=statistics)
-    strategies = table(["strategy", "pairs"], statistics["strategies"].items())
-    sections = [("Strategies", strategies), ("Columns", _SCHEMA)]
+    rules = table(["rule", "pairs"], statistics["rules"].items())
+    sections = [("Rules", rules), ("Columns", _SCHEMA)]
     return write_result(made, out, run, _ABOUT, sections, limits=_LIMITS)
 
 
-def _strategies(names: Sequence[str]) -> list[str]:
-    if unknown := [name for name in names if name not in STRATEGIES]:
-        raise ConfigError(f"strategies = {unknown[0]}: expected some of {', '.join(STRATEGIES)}")
+def _rules(names: Sequence[str]) -> list[str]:
+    if unknown := [name for name in names if name not in RULES]:
+        raise ConfigError(f"rules = {unknown[0]}: expected some of {', '.join(RULES)}")
     if not names:
-        raise ConfigError(f"no strategies; give some of {', '.join(STRATEGIES)}")
-    return [name for name in STRATEGIES if name in names]
+        raise ConfigError(f"no rules; give some of {', '.join(RULES)}")
+    return [name for name in RULES if name in names]
 
 
 def _mine_pairs(
     documents: Sequence[Document], chosen: Sequence[str], settings: Mapping[str, Any], show: Listener
 ) -> list[MinedPair]:
-    """The rows of all strategies, each in the order of documents."""
+    """The rows of all rules, each in the order of documents."""
     corpus = Corpus({one.name: one for one in documents}, settings["max_chars"], settings["seed"])
     pairs: list[MinedPair] = []
     for done, name in enumerate(chosen):
-        show(Progress("mine", done, len(chosen), name))
+        show(Progress("extract pairs", done, len(chosen), name))
         for document in documents:
-            pairs += STRATEGIES[name](document, corpus)
-    show(Progress("mine", len(chosen), len(chosen), ended=True))
+            pairs += RULES[name](document, corpus)
+    show(Progress("extract pairs", len(chosen), len(chosen), ended=True))
     return pairs
 
 
@@ -155,7 +155,7 @@ def _divide_pairs(pairs: Sequence[tuple[MinedPair, str | None]], settings: Mappi
     """Rows with their split; links between splits are dropped, as they connect all documents."""
     reasons = [reason for _, reason in pairs]
     rows = pl.DataFrame(
-        [(one.anchor, one.positive, one.strategy, one.document, one.other, one.place) for one, _ in pairs],
+        [(one.anchor, one.positive, one.rule, one.document, one.other, one.place) for one, _ in pairs],
         schema=_COLUMNS,
         orient="row",
     ).rename({"anchor": "text1", "positive": "text2"})
@@ -168,7 +168,7 @@ def _divide_pairs(pairs: Sequence[tuple[MinedPair, str | None]], settings: Mappi
         counts = ", ".join(
             f"{reason} {count:,}" for reason, count in sorted(Counter(reasons).items(), key=str)
         )
-        raise DataError(f"no pairs ({counts or 'the strategies found none'}); choose other strategies")
+        raise DataError(f"no pairs ({counts or 'the rules found none'}); choose other rules")
     crosses = kept["url1"] != kept["url2"]
     divided = divide(
         kept.with_columns(label=pl.when(crosses).then(0).otherwise(1)),
@@ -186,14 +186,14 @@ def _run(
     for document in documents:
         digest.update(repr(document).encode("utf-8", "surrogatepass"))
     inputs = {"documents": {"number": len(documents), "sha256": digest.hexdigest()}}
-    return run_record("mine", inputs, {**settings, "columns": dict(columns or {})})
+    return run_record("extract", inputs, {**settings, "columns": dict(columns or {})})
 
 
 @dataclass(frozen=True, slots=True)
 class MinedPair:
     """A pair of texts from one or two documents."""
 
-    strategy: str
+    rule: str
     anchor: str
     positive: str
     document: str
@@ -204,7 +204,7 @@ class MinedPair:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """All documents, with the settings of strategies."""
+    """All documents, with the settings of rules."""
 
     documents: Mapping[str, Document]
     max_chars: int
@@ -276,13 +276,13 @@ def links(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
             yield MinedPair("links", link.words, text, document.name, target.name, block.place)
 
 
-STRATEGIES: Mapping[str, Strategy] = {
+RULES: Mapping[str, Strategy] = {
     "question-answer": question_answer,
     "title-body": title_body,
     "links": links,
     "section": section,
 }
-"""Strategies by name; the first that finds a pair keeps it."""
+"""Rules by name; the first that finds a pair keeps it."""
 
 
 def _target(name: str, target: str, corpus: Corpus) -> Document | None:

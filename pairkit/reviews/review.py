@@ -151,7 +151,7 @@ def _login() -> str:
 
 REJECTED = "rejected_by_people"
 _APPLIED = """
-Made by `pairs apply` from a dataset that people reviewed in part: {what}. `reviewed` marks the
+Made by `pairs apply-review` from a dataset that people reviewed in part: {what}. `reviewed` marks the
 judged pairs, `reviewers` is the number of people, `decision` their answer.
 """
 _BEFORE = "About the dataset before {what}:\n\n"
@@ -161,7 +161,7 @@ _WORDS = {value: word for word, value in LABELS.items()}
 def apply_review(
     dataset: PairDataset, source: Source, path: Path, out: Path | None, *, relabel: bool, fresh: bool
 ) -> MadeDataset:
-    """See `pairkit.apply`."""
+    """See `pairkit.apply_review`."""
     with ReviewStore(path) as store:
         settings, decisions, report = store.settings, decide(store.judgements()), make_review_report(store)
     record = {"relabel": relabel, "review_sha256": _digest(decisions)}

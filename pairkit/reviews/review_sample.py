@@ -33,7 +33,7 @@ _SOURCES = ("repo", "project", "system", "source", "genre")
 _CONFIDENCE_BANDS = (0.5, 0.7, 0.8, 0.9, 0.95)
 _ORIGIN_COLUMNS = (
     *("relation", "reason", "confidence", "url1", "url2", "repo", "number1", "number2", "negative_kind"),
-    *("polarity", "strategy", "task"),
+    *("polarity", "aggregation", "rule", "task"),
     *QUERY_COLUMNS,
 )
 _AGREED = 0.8  # judges agree if at least this share of the votes is equal

@@ -145,8 +145,7 @@ def _draw_vectors(
 
 def _read(data: str, split: str | None) -> pl.DataFrame:
     splits = pairkit.read(data).splits
-    names = {"dev": "validation", None: "test" if len(splits) > 1 else next(iter(splits))}
-    name = names.get(split, split or "")
+    name = split or ("test" if len(splits) > 1 else next(iter(splits)))
     if name not in splits:
         raise DataError(f"no split {name!r}; expected {', '.join(splits)}", path=data)
     return splits[name]

@@ -17,7 +17,7 @@ _METHODS = {
     "consert-joint": "consert:ConSertJoint",
     "ct": "ct:ContrastiveTension",
     "diffcse": "diffcse:DiffCse",
-    "ibn-angle-emb": "objectives:ibn_of_rows",
+    "in-batch-angle-emb": "objectives:in_batch_of_rows",
     "infersent": "infersent:InferSent",
     "isbert": "isbert:IsBert",
     "promptbert": "promptbert:PromptBert",

@@ -23,7 +23,7 @@ from torch.nn.functional import cross_entropy
 
 from papers.methods.base import IGNORED, Method, OrdinaryTokens, text_of_token
 from papers.methods.infersent import classes
-from papers.methods.objectives import ibn_angle_emb
+from papers.methods.objectives import in_batch_angle_emb
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +54,7 @@ class ConSert(Method):
             with features_cut(model, batch.lengths, _CUT):
                 second = batch.vectors(model)
         all_positive = torch.ones_like(batch.texts, dtype=torch.bool)
-        return {"loss": ibn_angle_emb(first.float(), second.float(), all_positive, _TAU)}
+        return {"loss": in_batch_angle_emb(first.float(), second.float(), all_positive, _TAU)}
 
 
 class ConSertJoint(ConSert):

@@ -51,13 +51,13 @@ def ranked(scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"]) -> Fl
     return torch.cat([differences.new_zeros(1), differences]).logsumexp(0)
 
 
-def ibn_of_rows(vectors: Float[Tensor, "row 2 dim"], labels: Float[Tensor, " row"]) -> Float[Tensor, ""]:
-    """`ibn_angle_emb` for rows labelled 0 and 1, with tau 0.05."""
+def in_batch_of_rows(vectors: Float[Tensor, "row 2 dim"], labels: Float[Tensor, " row"]) -> Float[Tensor, ""]:
+    """`in_batch_angle_emb` for rows labelled 0 and 1, with tau 0.05."""
     first, second = vectors.unbind(1)
-    return ibn_angle_emb(first, second, labels > 0, _TAU)
+    return in_batch_angle_emb(first, second, labels > 0, _TAU)
 
 
-def ibn_angle_emb(
+def in_batch_angle_emb(
     first: Float[Tensor, "pair dim"],
     second: Float[Tensor, "pair dim"],
     positive: Bool[Tensor, " pair"],

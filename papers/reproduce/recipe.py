@@ -65,7 +65,7 @@ class Column(Settings):
     metric: Line = "spearman"  # metric that the table shows
     data: Line | None = None  # pairs or a pair dataset, for `pairs` and `gis`; unset: --data-dir
     name: Line | None = None  # name of the column, if it has one task; unset: the task's name
-    split: Literal["test", "dev"] | None = None  # unset: the suite's default
+    split: Literal["test", "validation"] | None = None  # unset: the suite's default
     labels: LabelValues | None = None  # value of each label, a number or "skip", for `pairs`
     parts: bool = False  # add a column for each part of a task
     mean: bool = False  # add a column for the mean of all tasks

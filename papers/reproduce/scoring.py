@@ -60,7 +60,7 @@ class Scoring:
         options: dict[str, Any] = {"precision": self._precision} if isinstance(model, str) else {}
         if column.suite == PAIRS and column.data is not None:
             options |= {"data": self._folders.fill(column.data), "labels": column.labels}
-        elif column.suite == "gis":
+        elif column.suite == "binary":
             options |= {"suite": "gis", "data": self._folders.fill(column.data or "{data}")}
         options |= {"resamples": 0, "cache": False, "progress": False}
         if "data" in options:

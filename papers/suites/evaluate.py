@@ -36,8 +36,8 @@ def find_tasks(
     """The tasks in a data folder, and the reasons why others are skipped."""
     if suite not in SUITES:
         raise ConfigError(f"--suite {suite}: expected sts, {', '.join(SUITES)}")
-    if split not in ("test", "dev"):
-        raise ConfigError(f"--split {split}: expected test or dev")
+    if split not in ("test", "validation"):
+        raise ConfigError(f"--split {split}: expected test or validation")
     known = SUITES[suite]
     if unknown := [name for name in names if name not in known.tasks]:
         raise ConfigError(f"no task {unknown[0]!r}; expected {', '.join(known.tasks)}")

@@ -23,7 +23,10 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.tables import first_row, read_table
 
 _CAPTIONS = tuple(f"caption{number}" for number in range(1, 6))
-_FILES = {"test": ("flickr30k/flickr30k-test.tsv.gz", 1000), "dev": ("flickr30k/flickr30k-val.tsv.gz", 1014)}
+_FILES = {
+    "test": ("flickr30k/flickr30k-test.tsv.gz", 1000),
+    "validation": ("flickr30k/flickr30k-val.tsv.gz", 1014),
+}
 _RECALL_AT = (1, 5, 10)
 _DEPTH = max(_RECALL_AT)
 _ROUNDING = 1e-12  # cosines that differ by less are equal

@@ -144,7 +144,7 @@ def test_arguments_override_settings_and_settings_override_the_file(
     run = aoe_train.train(train_file, lr=1e-3, settings=settings, progress=True, **how)
     optim = run.record["origin"]["settings"]["optim"]
     assert (optim["lr"], optim["batch_size"], optim["epochs"]) == (1e-3, 24, 2.0)
-    assert "compares vectors by dot, but cosine, ibn, angle train" in capsys.readouterr().err
+    assert "compares vectors by dot, but cosent, in_batch, angle train" in capsys.readouterr().err
     with pytest.raises(ConfigError, match=r"unknown setting 'optim\.speed'"):
         aoe_train.plan(train_file, backbone=bert, settings={"optim.speed": 3})
 
@@ -201,11 +201,11 @@ def test_slow_precision_is_reported(train_file: Path, bert: Path, monkeypatch, c
         assert "products take 4.6 times as long in bf16" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("suite", ["sts", "gis"])
+@pytest.mark.parametrize("suite", ["sts", "binary"])
 def test_evaluation_pairs_are_read_like_training_pairs(suite: str, train_file: Path, bert: Path, capsys):
     pairs = rows(train_file)
     pairs.append({**pairs[3], "score": 0.0 if pairs[3]["score"] else 5.0})
-    if suite == "gis":
+    if suite == "binary":
         pairs = [{**row, "score": int(row["score"] > 2)} for row in pairs]
     named = [{"a": row["sentence1"], "b": row["sentence2"], "says": row["score"]} for row in pairs]
     how: dict[str, Any] = {"suite": suite, "resamples": 0, "cache": False}
@@ -303,7 +303,7 @@ def test_evaluation_of_one_split_in_memory(train_file: Path, dev_file: Path, ber
     splits = {"train": rows(train_file), "validation": rows(dev_file), "test": rows(dev_file)[:20]}
     how: dict[str, Any] = {"data": splits, "resamples": 0, "cache": False, "progress": False}
     assert aoe_train.evaluate(bert, **how).to_dict()["the dict given"]["n"] == 20
-    assert aoe_train.evaluate(bert, split="dev", **how).to_dict()["the dict given"]["n"] == 30
+    assert aoe_train.evaluate(bert, split="validation", **how).to_dict()["the dict given"]["n"] == 30
 
 
 def test_bad_rows_are_written_next_to_the_model(train_file: Path, bert: Path, tmp_path: Path):

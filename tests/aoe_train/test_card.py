@@ -60,7 +60,11 @@ NAMED = {"prompts": {"query": "q: ", "document": ""}, "default_prompt_name": "qu
             *({}, {}),
             [
                 *("5,749 graded pairs from `pairs.tsv`", "3 texts longer than 64 tokens were truncated"),
-                *("| ibn | 1 | 0.05 |", "| batch size | 32 × 2 processes |", "| before training | 0.8600 |"),
+                *(
+                    "| in_batch | 1 | 0.05 |",
+                    "| batch size | 32 × 2 processes |",
+                    "| before training | 0.8600 |",
+                ),
                 *("those of step 40", "`license:`"),
             ],
         ),

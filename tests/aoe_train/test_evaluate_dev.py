@@ -91,7 +91,7 @@ def test_evaluate_ranks_texts_of_one_group():
 
 def test_the_verdict_on_positives_is_by_mrr():
     documents = [{"question": f"question {number} ?", "answer": f"answer {number} ."} for number in range(60)]
-    mined = pairkit.mine(documents, split_sizes=(0.2, 0, 0.8), progress=False)
+    mined = pairkit.extract(documents, split_sizes=(0.2, 0, 0.8), progress=False)
 
     def encode(texts: list[str]) -> np.ndarray:
         return np.eye(60, dtype=np.float32)[[int(text.split()[1]) for text in texts]]

@@ -149,7 +149,7 @@ def test_plain_files_and_notes_on_dropped_pairs(tmp_path: Path):
         " unknown report",
         "pairs: left out 1 reports without text",
     ]
-    on_dev = read_duplicates(tmp_path / "pairs", tmp_path / "reports.jsonl", split="dev")
+    on_dev = read_duplicates(tmp_path / "pairs", tmp_path / "reports.jsonl", split="validation")
     assert (on_dev.judged, on_dev.known, len(on_dev.queries)) == ("validation", None, 2)
 
 
@@ -160,7 +160,7 @@ def test_a_file_without_times(tmp_path: Path):
     assert task.queries[0].candidates == 8
     assert said[-1] == ("test.tsv: no times (a column created), so candidates include newer reports")
     with pytest.raises(ConfigError, match="has no splits; leave split= out"):
-        read_duplicates(files["data"] / "test.tsv", files["reports"], split="dev")
+        read_duplicates(files["data"] / "test.tsv", files["reports"], split="validation")
 
 
 def test_ids_from_gis_or_renamed_columns():

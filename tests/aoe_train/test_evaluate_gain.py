@@ -160,7 +160,7 @@ def test_gains_of_an_evaluation(tmp_path: Path, capsys):
     bert, copy = save_bert(tmp_path / "bert", seed=1), save_bert(tmp_path / "other", seed=2)
     how: dict[str, Any] = {"against": str(copy), "resamples": 100, "cache": False}
     plain = aoe_train.evaluate(str(bert), data=rows, **how)
-    assert "using AUC, F1 and accuracy (suite='gis')" in capsys.readouterr().err
+    assert "using AUC, F1 and accuracy (suite='binary')" in capsys.readouterr().err
     (found,) = plain.gains.values()
     told = plain.to_dict()["the list given"]
     assert told["gain"] == json.loads(json.dumps(found.to_dict()))

@@ -97,8 +97,8 @@ def test_missing_tasks_have_a_reason(data: Path):
 
 
 def test_dev_splits(data: Path):
-    (dev,), missing = read_sts(data, split="dev")
-    assert missing["STS12"] == "has no dev split"
+    (dev,), missing = read_sts(data, split="validation")
+    assert missing["STS12"] == "has no validation split"
     (test,), _ = read_sts(data, names=["STS-B"])
     assert evaluate(letters, [dev])["STS-B"].to_dict() != evaluate(letters, [test])["STS-B"].to_dict()
     (tokenised,), _ = read_sts(data, names=["STS12.senteval-tok"])
@@ -106,7 +106,7 @@ def test_dev_splits(data: Path):
     path = data / "stsb" / "stsb-dev.tsv"
     path.write_text(path.read_text() + "1\tb\ty\n")
     with pytest.raises(DataError, match=r"stsb-dev\.tsv: has 4 rows instead of the published 3"):
-        read_sts(data, split="dev")
+        read_sts(data, split="validation")
     assert read_sts(data)[0]  # the test half is as it was
 
 
@@ -115,12 +115,12 @@ def test_files_and_folders_of_pairs_as_tasks(data: Path, tmp_path: Path):
     assert task.name == "STS12.tsv"
     assert evaluate(letters, [task])["STS12.tsv"].n == 5
     with pytest.raises(ConfigError, match="a file has no splits"):
-        read_pair_task(str(data / "sts" / "STS12.tsv"), "dev")
+        read_pair_task(str(data / "sts" / "STS12.tsv"), "validation")
     folder = tmp_path / "splits"
     folder.mkdir()
     for split, label in (("train", 1), ("validation", 0), ("test", 1)):
         (folder / f"{split}.csv").write_text(f"text1,text2,label\nab,ab,{label}\nab,xyz,{1 - label}\n")
-    for name, spearman in ((None, 1), ("test", 1), ("dev", -1)):
+    for name, spearman in ((None, 1), ("test", 1), ("validation", -1)):
         (result,) = evaluate(letters, [read_pair_task(str(folder), name)]).values()
         assert result.scores["spearman"] == pytest.approx(spearman)
 
@@ -187,7 +187,7 @@ def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset: Path):
 
 def test_no_threshold_metrics_without_validation(dataset: Path):
     figures = ["spearman", "roc_auc", "average_precision", "best_f1", "best_accuracy", "pearson"]
-    assert list(scores_of(read_binary_task(str(dataset), "dev"))) == figures
+    assert list(scores_of(read_binary_task(str(dataset), "validation"))) == figures
     assert list(scores_of(read_binary_task(str(dataset / "data/validation.jsonl")))) == figures
     write(dataset / "data/validation.jsonl", [row for row in DEV if row[2]])
     told: list[str] = []

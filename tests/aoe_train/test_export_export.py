@@ -114,9 +114,9 @@ def test_weights_are_averaged_with_the_backbones(adapters: bool, llama: Path, tm
         backbone, trained = save_bert(tmp_path / "one"), save_bert(tmp_path / "m", seed=1)
         (trained / "README.md").write_text("# The card of the trained model\n")
     (tmp_path / "m" / "run.json").write_text(json.dumps({"sources": {"backbone": str(backbone)}}))
-    done = aoe_train.export(tmp_path / "m", out=tmp_path / "mixed", weight_mix=0.25, progress=False)
-    assert (done.weight_mix, done.merged) == (0.25, adapters)
-    assert json.loads((tmp_path / "mixed/run.json").read_text())["export"]["weight_mix"] == 0.25
+    done = aoe_train.export(tmp_path / "m", out=tmp_path / "mixed", interpolate=0.25, progress=False)
+    assert (done.interpolate, done.merged) == (0.25, adapters)
+    assert json.loads((tmp_path / "mixed/run.json").read_text())["export"]["interpolate"] == 0.25
     card = (tmp_path / "mixed/README.md").read_text()
     assert "Weights: 0.25 x trained + 0.75 x backbone" in card
     assert "The card of the trained model" not in card
@@ -129,12 +129,12 @@ def test_weights_are_averaged_with_the_backbones(adapters: bool, llama: Path, tm
 
 def test_export_errors(tmp_path: Path):
     one, wide = save_bert(tmp_path / "one", layers=1), save_bert(tmp_path / "wide", layers=2)
-    mixed: dict[str, Any] = {"weight_mix": 0.5}
+    mixed: dict[str, Any] = {"interpolate": 0.5}
     for given, words in (
         (mixed, "its run.json doesn't name its backbone; give backbone="),
         ({**mixed, "backbone": wide}, "different names or shapes"),
-        ({"weight_mix": 1.5, "backbone": one}, r"weight_mix 1\.5: expected a number above 0"),
-        ({"backbone": one}, "backbone= without weight_mix= has no effect"),
+        ({"interpolate": 1.5, "backbone": one}, r"interpolate 1\.5: expected a number above 0"),
+        ({"backbone": one}, "backbone= without interpolate= has no effect"),
         ({"format": "pickle"}, "expected a format of sentence-transformers, onnx"),
         ({"dtype": "int8"}, "a dtype of fp32, bf16, fp16"),
         ({"out": one}, "already exists"),

@@ -155,7 +155,7 @@ def test_if_not_better_needs_accept_on(function, given, tmp_path):
 
 def test_notes_on_rows_and_missing_comparison(few, bert, tmp_path, capsys):
     found = run(few, bert, tmp_path / "m", epochs=0.3, progress=True)
-    assert "32 of 96 binary rows: cosine" in told(capsys)
+    assert "32 of 96 binary rows: cosent" in told(capsys)
     said = [*found.notes()]
     assert said[0].startswith("2 steps over 32 of 96 rows in ")
     assert said[1] == "not shown to be better than its backbone; give --accept-on PAIRS"
@@ -178,8 +178,8 @@ def test_plan_counts_copies_of_weights(train_file, bert):
 
     average: dict[str, Any] = {"settings": {"optim.average": 0.0}}
     assert copies(**average) == 0
-    assert copies(weight_mix=0.5, **average) == 1
-    assert copies(weight_mix=0.5, accept_on=judged_rows(1), **average) == 2
+    assert copies(interpolate=0.5, **average) == 1
+    assert copies(interpolate=0.5, accept_on=judged_rows(1), **average) == 2
     assert copies(settings={"optim.average": 0.5}, dev_data=train_file) == 2
 
 

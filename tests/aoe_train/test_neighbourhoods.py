@@ -178,7 +178,7 @@ def test_plain_texts_need_no_preset(tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "steps"),
-    [({}, ["sample", "review", "evaluate"]), ({"weight_mix": 0}, [])],
+    [({}, ["sample-pairs", "review", "evaluate"]), ({"interpolate": 0}, [])],
 )
 def test_steps_to_judge_follow_only_a_changed_model(shallow, tmp_path, arguments, steps):
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))

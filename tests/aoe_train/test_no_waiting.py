@@ -135,7 +135,7 @@ def test_guides_and_teachers(columns, projection):
 
 def test_layers_and_custom_losses():
     trained = model(layers=(1,))
-    settings = ObjectiveSettings(weights=Weights(cosine=1, contrastive=1), layers=(1,), align=1.0)
+    settings = ObjectiveSettings(weights=Weights(cosent=1, contrastive=1), layers=(1,), align=1.0)
     trained.objective = make_objective(settings, dim=32, kind="pair", layers=(1,)).to(META)
     step(trained, [3, 5, 9])
     custom = make_objective(settings, dim=32, kind="pair", custom_loss=lambda v, _: v.square().sum())

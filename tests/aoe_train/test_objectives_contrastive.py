@@ -222,7 +222,7 @@ def drawn(seed: int, negatives: int, rows: int = 6) -> tuple[Tensor, Tensor]:
     strategy=st.sampled_from(["absolute", "relative"]),
     anchors=st.booleans(),
     positives=st.booleans(),
-    part=st.sampled_from(["ibn", "contrastive"]),
+    part=st.sampled_from(["in_batch", "contrastive"]),
 )
 def test_value_and_gradient_equal_sentence_transformers(
     seed, negatives, margin, strategy, anchors, positives, part

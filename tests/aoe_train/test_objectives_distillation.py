@@ -242,7 +242,7 @@ def test_ranking_by_teacher_equals_ranking_by_labels():
     scores, how = torch.rand(5, 1, dtype=torch.float64), {"tau": Taus(score_distill=0.1)}
     found = loss_of("score_distill", "positive", own, texts, TeacherInfo(scores=True), scores=scores,
                     score_form="ranking", **how)  # fmt: skip
-    graded = Objective(only("cosine", tau=Taus(cosine=0.1)), dim=3, kind="graded", label_range=(0.0, 1.0))
+    graded = Objective(only("cosent", tau=Taus(cosent=0.1)), dim=3, kind="graded", label_range=(0.0, 1.0))
     torch.testing.assert_close(found, graded(own, scores[:, 0], texts)["loss"])
 
 

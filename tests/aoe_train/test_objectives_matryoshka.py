@@ -87,8 +87,8 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
 
     ours = Encoder.load(source, device="cpu", pooling="avg")
     settings = only(
-        "cosine",
-        tau=Taus(cosine=0.05),
+        "cosent",
+        tau=Taus(cosent=0.05),
         dims=dims,
         layers=(2,),
         layer_weights=(1 / (1 + math.log(3)),),  # they count the embeddings as a layer
@@ -132,13 +132,13 @@ def test_cosines_by_hand():
     """The positive pair is equal in its first two numbers and orthogonal in all four."""
     alike = [[1.0, 0, 0, 1], [1, 0, 0, -1]]
     apart = [[1.0, 0, 0, 0], [0, 1, 0, 0]]
-    settings = wanted(tau=Taus(cosine=1), dims=(4, 2), dim_weights=(1.0, 3.0))
+    settings = wanted(tau=Taus(cosent=1), dims=(4, 2), dim_weights=(1.0, 3.0))
     found = make_objective(settings, dim=4, kind="binary")(
         torch.tensor([alike, apart]), torch.tensor([1.0, 0.0]), torch.tensor([[0, 1], [2, 3]])
     )
     whole, cut = math.log(1 + 1), math.log(1 + math.exp(-1))
     assert {name: value.item() for name, value in found.items()} == pytest.approx(
-        {"loss": whole + 3 * cut, "cosine": whole + 3 * cut, "loss_4": whole, "loss_2": cut}
+        {"loss": whole + 3 * cut, "cosent": whole + 3 * cut, "loss_4": whole, "loss_2": cut}
     )
 
 

@@ -17,13 +17,13 @@ from aoe_train.records import ABSENT
 from tests.aoe_train.tiny import only, refusal
 
 KINDS = ["binary", "graded", "positive", "triplet", "single"]
-RANGED, RANGE = ("ibn", "contrastive", "sbert"), (0.0, 5.0)
+RANGED, RANGE = ("in_batch", "contrastive", "sbert"), (0.0, 5.0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("part", ["cosine", "ibn", "angle", "contrastive", "sbert", "margin_mse"])
+@pytest.mark.parametrize("part", ["cosent", "in_batch", "angle", "contrastive", "sbert", "margin_mse"])
 def test_parts_and_kinds_of_data(part, kind):
-    ranks = part in ("cosine", "angle", "sbert") and kind in ("positive", "single")
+    ranks = part in ("cosent", "angle", "sbert") and kind in ("positive", "single")
     impossible = ranks or (part == "margin_mse" and kind != "triplet")
     with refusal(f"objective {part}: found {kind}" if impossible else None):
         check_objective(only(part), dim=8, kind=kind, label_range=RANGE)
@@ -34,20 +34,20 @@ def test_parts_and_kinds_of_data(part, kind):
     [
         *((only(part), "graded", None, "range of graded labels is unknown") for part in RANGED),
         *((only(part), "graded", (3.0, 3.0), "from 3 to 3, expected at least two") for part in RANGED),
-        (only("cosine"), "graded", None, None),
+        (only("cosent"), "graded", None, None),
         (only("angle", margin=0.5), "binary", None, r"margin = 0.5: only the part cosine has a margin"),
-        (only("cosine", margin=0.5), "graded", None, "margin: the range of graded labels is unknown"),
-        (only("cosine", margin=0.5), "graded", RANGE, None),
-        (only("cosine", margin=0.5), "triplet", None, None),
-        (only("ibn", positive_from=5.5), "graded", RANGE, "found labels from 0 to 5"),
-        (only("ibn", positive_from=5.5), "binary", RANGE, "found binary"),
+        (only("cosent", margin=0.5), "graded", None, "margin: the range of graded labels is unknown"),
+        (only("cosent", margin=0.5), "graded", RANGE, None),
+        (only("cosent", margin=0.5), "triplet", None, None),
+        (only("in_batch", positive_from=5.5), "graded", RANGE, "found labels from 0 to 5"),
+        (only("in_batch", positive_from=5.5), "binary", RANGE, "found binary"),
         (
-            only("cosine", contrast_anchors=True),
+            only("cosent", contrast_anchors=True),
             "binary",
             None,
             "contrast_anchors and contrast_positives need",
         ),
-        (only("ibn", contrast_anchors=True), "binary", None, None),
+        (only("in_batch", contrast_anchors=True), "binary", None, None),
     ],
 )
 def test_options_and_kinds_of_data(wanted, kind, label_range, message):
@@ -73,19 +73,20 @@ def test_odd_size_is_refused_for_angle_only():
 )
 def test_positive_threshold(given, kind, labels, expected):
     with refusal(expected if isinstance(expected, str) else None):
-        assert positive_threshold(only("ibn", positive_from=given), kind, labels) == expected
+        assert positive_threshold(only("in_batch", positive_from=given), kind, labels) == expected
 
 
 def test_presets_are_the_papers():
     assert {name: preset.weights.active for name, preset in PRESETS.items()} == {
-        "angle": {"cosine": 1, "ibn": 1, "angle": 1},
+        "angle": {"cosent": 1, "in_batch": 1, "angle": 1},
         "aoe": {"angle": 1, "contrastive": 1},
-        "cosent": {"cosine": 1},
+        "cosent": {"cosent": 1},
         "sbert": {"sbert": 1},
         "simcse": {"contrastive": 1},
     }
     assert all(
-        preset.tau == Taus(cosine=0.05, ibn=0.05, angle=1, contrastive=0.05) for preset in PRESETS.values()
+        preset.tau == Taus(cosent=0.05, in_batch=0.05, angle=1, contrastive=0.05)
+        for preset in PRESETS.values()
     )
 
 
@@ -115,15 +116,15 @@ def objective(preset: str, kind: str, **changes) -> Objective:
 
 def test_loss_is_the_weighted_sum_of_parts():
     wanted = ObjectiveSettings(
-        weights=Weights(cosine=1, ibn=35, angle=0.5, contrastive=2),
-        tau=Taus(cosine=0.1, ibn=0.2, angle=0.3, contrastive=0.4),
+        weights=Weights(cosent=1, in_batch=35, angle=0.5, contrastive=2),
+        tau=Taus(cosent=0.1, in_batch=0.2, angle=0.3, contrastive=0.4),
         positive_from=3,
     )
     vectors, labels, texts = draw(1, "graded")
     first, second = vectors.unbind(1)
     expected = {
-        "cosine": ranking_loss(cosine(first, second), labels, 10.0),
-        "ibn": contrastive_loss(first, second, texts, labels >= 3, 0.2),
+        "cosent": ranking_loss(cosine(first, second), labels, 10.0),
+        "in_batch": contrastive_loss(first, second, texts, labels >= 3, 0.2),
         "angle": ranking_loss(angle_reference(first, second), labels, 1 / 0.3),
         "contrastive": contrastive_loss(first, second, texts, labels >= 3, 0.4),
     }
@@ -135,7 +136,7 @@ def test_loss_is_the_weighted_sum_of_parts():
 
 
 def test_parts_with_weight_zero_are_not_computed():
-    assert objective("cosent", "binary")(*draw(0, "binary")).keys() == {"loss", "cosine"}
+    assert objective("cosent", "binary")(*draw(0, "binary")).keys() == {"loss", "cosent"}
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("graded", 5.0), ("binary", 1.0), ("triplet", 1.0)])
@@ -151,9 +152,9 @@ def test_margin_spans_the_label_range(kind, unit):
 def test_triplets_by_hand():
     # cosines: (anchor, positive) 1, (anchor, negative) 0; tau 1. Ranking: log(1 + e^-1); so is contrastive.
     vectors, texts = torch.tensor([[[1.0, 0], [2, 0], [0, 1]]]), torch.tensor([[0, 1, 2]])
-    wanted = ObjectiveSettings(weights=Weights(cosine=1, contrastive=1), tau=Taus(cosine=1, contrastive=1))
+    wanted = ObjectiveSettings(weights=Weights(cosent=1, contrastive=1), tau=Taus(cosent=1, contrastive=1))
     parts = Objective(wanted, dim=2, kind="triplet")(vectors, None, texts)
-    assert parts["cosine"].item() == pytest.approx(math.log(1 + math.exp(-1)))
+    assert parts["cosent"].item() == pytest.approx(math.log(1 + math.exp(-1)))
     assert parts["contrastive"].item() == pytest.approx(math.log(1 + math.exp(-1)))
 
 
@@ -228,7 +229,7 @@ def test_autocast_changes_nothing(preset, kind):
 def test_label_range_from_1_to_5_by_hand():
     """The margin is relative to the width 4, and label 1 is scaled to 0."""
     how = {"dim": 2, "kind": "graded", "label_range": (1.0, 5.0)}
-    assert Objective(only("cosine", margin=0.8), **how).context.margin == pytest.approx(0.2)
+    assert Objective(only("cosent", margin=0.8), **how).context.margin == pytest.approx(0.2)
     sbert = Objective(PRESETS["sbert"], **how)
     vectors = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
     labels, texts = torch.tensor([5.0, 1.0]), torch.tensor([[0, 0], [0, 1]])

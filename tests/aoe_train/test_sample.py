@@ -38,7 +38,7 @@ class Model(aoe_train.Encoder):
 
 
 def sampled(texts: Any, models: Sequence[Any], **options: Any) -> aoe_train.PairSample:
-    return aoe_train.sample(texts, model=models, progress=False, **options)
+    return aoe_train.sample_pairs(texts, model=models, progress=False, **options)
 
 
 EAST, NORTH, UP, NEAR_EAST = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0.1, 0)
@@ -199,7 +199,7 @@ def test_the_command_samples_queries(bert: Path, tmp_path: Path) -> None:
 
     save_bert(tmp_path / "other", seed=1, spread=0.5)
     (tmp_path / "texts.txt").write_text("".join(f"{word} and {WORDS[0]}\n" for word in WORDS[1:30]))
-    arguments = ("sample", "--data", tmp_path / "texts.txt", "--queries", tmp_path / "texts.txt")
+    arguments = ("sample-pairs", "--data", tmp_path / "texts.txt", "--queries", tmp_path / "texts.txt")
     models = ("--model", bert, "--model", tmp_path / "other", "--out", tmp_path / "to-judge", "-q")
     told = aoe(*arguments, *models)
     assert "differing queries" in told

@@ -36,7 +36,7 @@ def test_presets_and_paper_presets(preset):
     assert "optim" not in settings.model_fields_set
     assert {"lr", "epochs", "batch_size", "average", "scheduler"} <= papers.optim.model_fields_set
     assert (papers.optim.lr, papers.optim.epochs, papers.optim.batch_size) == (5e-5, 1, 32)
-    assert (papers.objective.tau.cosine, papers.optim.average, papers.batches.strategy) == (
+    assert (papers.objective.tau.cosent, papers.optim.average, papers.batches.strategy) == (
         0.05,
         0,
         "shuffle",
@@ -134,7 +134,7 @@ def test_defaults_depend_on_the_backbones_auc(auc, flags, chosen):
 @pytest.mark.parametrize(
     "flags",
     [
-        *({"optim.lr": 1e-5}, {"optim.epochs": 2}, {"optim.weight_mix": 0.5}, {"preset": "domain"}),
+        *({"optim.lr": 1e-5}, {"optim.epochs": 2}, {"optim.interpolate": 0.5}, {"preset": "domain"}),
         *({"preset": "angle-paper"}, {"lora": True}, {"encoder.dense": "16"}, {"teacher.model": "minilm"}),
     ],
     ids=str,
@@ -161,7 +161,7 @@ def test_defaults_of_each_kind(kind):
     assert with_defaults(chosen, DatasetFacts(kind, 1000), dim=384) == chosen
     if kind in ("binary", "graded"):  # two labels are ranked more sharply than scores
         tau = {"binary": 0.05, "graded": 0.2}[kind]
-        assert (chosen.objective.tau.cosine, chosen.objective.tau.angle) == (tau, tau)
+        assert (chosen.objective.tau.cosent, chosen.objective.tau.angle) == (tau, tau)
         assert of(kind, dim=768).optim.lr < chosen.optim.lr < of(kind, lora={}).optim.lr
     if kind == "single":
         assert of(kind, dim=768).optim.lr == chosen.optim.lr
@@ -213,15 +213,19 @@ def test_defaults_for_generated_texts():
 
 def test_settings_override_defaults():
     flags = {"optim.lr": 1e-6, "optim.epochs": 3.0, "optim.average": 0.0, "objective.tau.angle": 0.7}
-    above = {"objective.weights.ibn": 35, "objective.tau.angle": 0.05, "preset": "angle"}
+    above = {"objective.weights.in_batch": 35, "objective.tau.angle": 0.05, "preset": "angle"}
     given = load_settings(TrainSettings, flags=above).objective
-    assert (given.weights.active, given.tau.angle) == ({"cosine": 1, "ibn": 35, "angle": 1}, 0.05)
+    assert (given.weights.active, given.tau.angle) == ({"cosent": 1, "in_batch": 35, "angle": 1}, 0.05)
     settings = of(**{"preset": "aoe", "seed": 7, "lora": {"rank": 4}, **flags})
     assert (settings.optim.lr, settings.optim.epochs, settings.optim.average) == (1e-6, 3, 0)
-    assert (settings.objective.tau.angle, settings.objective.tau.cosine) == (0.7, 0.2)
+    assert (settings.objective.tau.angle, settings.objective.tau.cosent) == (0.7, 0.2)
     assert settings.objective.weights.active == {"angle": 1, "contrastive": 1}
     assert (settings.seed, settings.lora and settings.lora.rank) == (7, 4)
-    assert of(objective__weights__ibn=35).objective.weights.active == {"cosine": 1, "ibn": 35, "angle": 1}
+    assert of(objective__weights__in_batch=35).objective.weights.active == {
+        "cosent": 1,
+        "in_batch": 35,
+        "angle": 1,
+    }
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
@@ -248,7 +252,7 @@ def test_domain_preset(rows, epochs):
 
 
 @pytest.mark.parametrize(
-    ("author", "first_person", "rows", "epochs", "weight_mix"),
+    ("author", "first_person", "rows", "epochs", "interpolate"),
     [
         (None, 0.0, 768, 0.5, 0.7),
         ("rules", 0.0, 768, 0.5, 0.7),
@@ -257,14 +261,14 @@ def test_domain_preset(rows, epochs):
         ("people", 0.0, 96, 2.0, 1.0),
     ],
 )
-def test_domain_budget_by_author(author, first_person, rows, epochs, weight_mix):
+def test_domain_budget_by_author(author, first_person, rows, epochs, interpolate):
     facts = DatasetFacts("triplet", rows, author == "rules", author=author, first_person=first_person)
     settings = load_settings(TrainSettings, flags={"preset": "domain"})
     optim = with_defaults(settings, facts, dim=384).optim
-    assert (optim.epochs, optim.weight_mix) == (epochs, weight_mix)
-    given = load_settings(TrainSettings, flags={"preset": "domain", "optim.weight_mix": 0.4})
-    assert with_defaults(given, facts, dim=384).optim.weight_mix == 0.4
-    assert with_defaults(TrainSettings(), facts, dim=384).optim.weight_mix == 1
+    assert (optim.epochs, optim.interpolate) == (epochs, interpolate)
+    given = load_settings(TrainSettings, flags={"preset": "domain", "optim.interpolate": 0.4})
+    assert with_defaults(given, facts, dim=384).optim.interpolate == 0.4
+    assert with_defaults(TrainSettings(), facts, dim=384).optim.interpolate == 1
 
 
 def test_first_person_share():
@@ -276,7 +280,7 @@ def test_first_person_share():
 @pytest.mark.parametrize(
     ("kind", "preset", "encoder", "parts"),
     [
-        ("graded", "auto", {"similarity_fn_name": "dot"}, "cosine, ibn, angle"),
+        ("graded", "auto", {"similarity_fn_name": "dot"}, "cosent, in_batch, angle"),
         ("graded", "sbert", {"similarity_fn_name": "manhattan"}, "sbert"),
         ("binary", "sbert", {"similarity_fn_name": "dot"}, None),
         ("positive", "simcse", {"similarity_fn_name": "dot", "normalize": True}, None),

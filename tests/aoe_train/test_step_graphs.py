@@ -117,7 +117,7 @@ def eager(model: PairModel, made: dict[str, Any]) -> dict[str, torch.Tensor]:
     [
         ("bert", "avg", 2, {"dims": [32, 8]}),
         ("bert", "cls", 4, {"kind": "triplet"}),
-        ("bert", "max", 2, {"weights": {"cosine": 1, "ibn": 1, "sbert": 1}}),
+        ("bert", "max", 2, {"weights": {"cosent": 1, "in_batch": 1, "sbert": 1}}),
         ("bert", "cls-avg", 3, {"kind": "triplet", "contrast_anchors": True, "symmetric": True}),
         ("bert", "first-last-avg", 2, {}),
         ("llama", "last", 2, {}),

@@ -114,7 +114,7 @@ def test_finished_model_loads_and_is_not_trained_again(data, bert, finished):
     assert record["result"]["steps"] == 12
     assert record["result"]["pairs"] == 2 * ROWS
     assert record["result"]["dev"] == max(entry["eval_dev"] for entry in record["dev_history"])
-    assert {"loss", "cosine", "ibn", "angle"} <= record["history"][0].keys()
+    assert {"loss", "cosent", "in_batch", "angle"} <= record["history"][0].keys()
     assert [entry["step"] for entry in record["history"]] == [1, 2, 4, 6, 8, 10, 12]
     assert [path.name for path in finished.parent.iterdir()] == ["m"]
     assert Encoder.load(finished).encode(["the man is eating"]).shape == (1, 32)

@@ -63,8 +63,8 @@ def test_three_kinds_in_one_run(files, bert, tmp_path):
     epoch = {"batches": 4, "passes": 2, "rows_seen": 40, "rows_repeated": 20, "rows_waiting": 0}
     assert datasets["qa"]["epoch"] == epoch
     logged = {name for entry in run.history for name in entry}
-    assert {"stsb.loss", "stsb.cosine", "nli.loss", "nli.contrastive", "qa.loss", "loss"} <= logged
-    assert not {"cosine", "nli.cosine", "qa.cosine"} & logged
+    assert {"stsb.loss", "stsb.cosent", "nli.loss", "nli.contrastive", "qa.loss", "loss"} <= logged
+    assert not {"cosent", "nli.cosent", "qa.cosent"} & logged
     assert all(entry["eval_dev"] == entry["eval_dev.nli"] for entry in run.record["dev_history"])
     metrics = {"stsb": "spearman", "nli": "triplet_accuracy"}
     assert {name: found["metric"] for name, found in run.dev_sets.items()} == metrics
@@ -73,7 +73,7 @@ def test_three_kinds_in_one_run(files, bert, tmp_path):
     assert found.value == pytest.approx(run.dev_sets["stsb"]["dev"], abs=1e-4)
     settled = run.record["origin"]["settings"]["datasets"]
     assert settled["nli"]["objective"]["weights"]["contrastive"] == 1
-    assert settled["stsb"]["objective"]["tau"]["cosine"] == 0.2
+    assert settled["stsb"]["objective"]["tau"]["cosent"] == 0.2
     assert run.to_dict()["dev_sets"] == run.dev_sets
     _told_by_the_card(run.out)
     curves = read_curves(str(run.out))
@@ -188,7 +188,7 @@ def test_labels_and_columns_of_each_dataset(files, bert, tmp_path):
         ({"mix.dev": "x"}, r"mix\.dev: no dev set 'x'; there is none: give dev_data="),
         ({"mix.order": "round-robin", "mix.temperature": 2}, r"mix\.temperature = 2: .* round-robin"),
         ({"mix.epoch": "once", "datasets.nli.weight": 2}, r"datasets\.nli\.weight: has no effect"),
-        ({"datasets.qa.preset": "cosent"}, r"dataset qa: objective cosine: found positive data"),
+        ({"datasets.qa.preset": "cosent"}, r"dataset qa: objective cosent: found positive data"),
         ({"datasets.nli.preset": "x"}, r"'datasets\.nli\.preset' = 'x': expected one of auto, angle"),
         ({"datasets.nli.wieght": 2}, r"unknown setting 'datasets\.nli\.wieght'; known here: .*weight"),
     ],

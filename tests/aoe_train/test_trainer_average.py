@@ -64,11 +64,11 @@ def test_applied_restores_the_exact_weights():
     assert torch.equal(model.weight.detach(), torch.full((2, 3), 0.7))
 
 
-def test_weight_mix_averages_backbone_and_trained_weights(tmp_path, kill_at):
+def test_interpolate_averages_backbone_and_trained_weights(tmp_path, kill_at):
     backbone = save_bert(tmp_path / "bert", layers=1)
 
     def train(name: str, share: float = 0.25) -> None:
-        how = {**RUN, "settings": {"log.checkpoint_steps": 1}, "weight_mix": share}
+        how = {**RUN, "settings": {"log.checkpoint_steps": 1}, "interpolate": share}
         aoe_train.train(ROWS, backbone=backbone, out=tmp_path / name, **how)
 
     train("trained", 1)
@@ -80,11 +80,11 @@ def test_weight_mix_averages_backbone_and_trained_weights(tmp_path, kill_at):
     assert same_weights(tmp_path / "killed", tmp_path / "mixed")
 
 
-def test_weight_mix_averages_products_of_adapters(tmp_path):
+def test_interpolate_averages_products_of_adapters(tmp_path):
     backbone = save_llama(tmp_path / "llama", layers=1)
     how = {**RUN, "lora": True, "settings": {"lora.rank": 2, "lora.dropout": 0.0}}
     for share in (1.0, 0.5):
-        aoe_train.train(ROWS, backbone=backbone, out=tmp_path / f"{share}", weight_mix=share, **how)
+        aoe_train.train(ROWS, backbone=backbone, out=tmp_path / f"{share}", interpolate=share, **how)
         aoe_train.export(tmp_path / f"{share}", out=tmp_path / f"whole-{share}")
     first, trained, mixed = (weights(tmp_path / name) for name in ("llama", "whole-1.0", "whole-0.5"))
     moved = [name for name, weight in mixed.items() if not torch.equal(weight, first[name])]

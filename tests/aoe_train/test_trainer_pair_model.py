@@ -50,7 +50,7 @@ def models(kind: type[nn.Module], chunk: int | None) -> PairModel:
 
 def of_three_sizes(chunk: int | None) -> PairModel:
     torch.manual_seed(0)
-    wanted = ObjectiveSettings(weights=Weights(cosine=1, angle=1), dims=(6, 4, 2))
+    wanted = ObjectiveSettings(weights=Weights(cosent=1, angle=1), dims=(6, 4, 2))
     objective = make_objective(wanted, dim=6, kind="graded", label_range=(0, 1))
     return PairModel(Bag(), objective, chunk=chunk).double()
 

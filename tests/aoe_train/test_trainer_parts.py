@@ -50,8 +50,8 @@ def test_stopwatch(monkeypatch):
 # The log of the losses
 
 
-def parts(loss, ibn=0.0):
-    return {"loss": torch.tensor(loss), "ibn": torch.tensor(ibn)}
+def parts(loss, in_batch=0.0):
+    return {"loss": torch.tensor(loss), "in_batch": torch.tensor(in_batch)}
 
 
 def test_log_means_across_a_checkpoint():
@@ -61,10 +61,10 @@ def test_log_means_across_a_checkpoint():
     kept.restore(log.pending(), torch.device("cpu"))
     for each in (log, kept):
         each.add(parts(2, 30), [2, 3], 0)
-        assert each.drain() == {"loss": 1.5, "ibn": 20.0}
+        assert each.drain() == {"loss": 1.5, "in_batch": 20.0}
         assert each.pending() == []
         each.add(parts(5, 7), [4], 1)
-        assert each.drain() == {"loss": 5.0, "ibn": 7.0}
+        assert each.drain() == {"loss": 5.0, "in_batch": 7.0}
         assert each.drain() == {}
 
 

@@ -119,7 +119,9 @@ def triplet_gradients(wrapped: nn.Module, rank: int, world: int) -> Tensor:
 
 def triplet_model() -> PairModel:
     torch.manual_seed(1)
-    weights = Weights(cosine=1, ibn=1, angle=1, contrastive=1, embed_distill=1, score_distill=1, margin_mse=1)
+    weights = Weights(
+        cosent=1, in_batch=1, angle=1, contrastive=1, embed_distill=1, score_distill=1, margin_mse=1
+    )
     wanted = ObjectiveSettings(weights=weights, dims=(DIM, 4, 2), dim_weights=(1, 0.5, 2))
     teachers = TeacherInfo(guide=True, teacher_dim=TAUGHT)
     return PairModel(Bag(), make_objective(wanted, dim=DIM, kind="triplet", teachers=teachers)).double()
@@ -127,7 +129,7 @@ def triplet_model() -> PairModel:
 
 def deep_model(chunk: int | None = None) -> PairModel:
     torch.manual_seed(2)
-    weights = Weights(cosine=1, contrastive=1)
+    weights = Weights(cosent=1, contrastive=1)
     wanted = ObjectiveSettings(weights=weights, dims=(DIM, 3), layers=(1,), align=0.5)
     objective = make_objective(wanted, dim=DIM, kind="triplet", layers=(1,))
     return PairModel(Bag(), objective, layers=(1,), chunk=chunk).double()

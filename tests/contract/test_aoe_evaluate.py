@@ -69,7 +69,7 @@ def test_json_output_is_one_object_and_reproducible(place: Path) -> None:
 
 def test_columns_by_number_for_a_file_without_header(place: Path) -> None:
     (place / "bare.tsv").write_text("1\tdog\ta dog\n0\tcat\ta car\n1\tboat\ta boat\n0\tthe man\ta bird\n")
-    flags = ("--model", "bert", "--suite", "gis", "--data", "bare.tsv", "--resamples", "0")
+    flags = ("--model", "bert", "--suite", "binary", "--data", "bare.tsv", "--resamples", "0")
     done = run(place, *flags, "--columns", "2,3,1")
     assert "bare.tsv: no header line; column 2 is text1, column 3 is text2, column 1 is label" in done.err
     assert "best_accuracy, cross-validated" in " ".join(done.out.split())
@@ -80,7 +80,7 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place: Path) -> None:
     gis_builder.detect(place / "gis.work", progress=False)
     gis_builder.pair(place / "gis.work", place / "gis", progress=False)
     gis_builder.render(place / "gis.work", place / "issues.parquet", progress=False)
-    flags = ("--suite", "duplicates", "--data", "gis", "--reports", "issues.parquet", "--resamples", "100")
+    flags = ("--suite", "tracker", "--data", "gis", "--reports", "issues.parquet", "--resamples", "100")
     done = run(place, "--model", "bert", "--model", "wide", *flags, "--markdown", "told.md", "--json")
     found = {row: tasks["gis"] for row, tasks in done.result.items()}
     hybrids = [f"{model} + {words}" for model in ("bert", "wide") for words in ("BM25", "TF-IDF")]
@@ -101,8 +101,8 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place: Path) -> None:
         (("--model", "hollow"), 2, "hollow: no weights; expected model.safetensors"),
         (("--model", "nan"), 3, "contain NaN or infinity, first"),
         (("--model", "bert", "--data-dir", "cut"), 3, "has 1,378 rows instead of the published 1,379"),
-        (("--model", "bert", "--tasks", "STS-B", "--split", "dev"), 3, "stsb-dev.tsv"),
-        (("--model", "bert", "--split", "train"), 2, "--split train: expected test or dev"),
+        (("--model", "bert", "--tasks", "STS-B", "--split", "validation"), 3, "stsb-dev.tsv"),
+        (("--model", "bert", "--split", "train"), 2, "--split train: expected test or validation"),
         (("--model", "bert", "--precision", "int3"), 2, "--precision int3"),
         (("--model", "bert", "--resamples", "9"), 2, "--resamples 9"),
         (("--model", "bert", "--against-endpoint", "http://h/v1"), 2, "--against-endpoint without --against"),

@@ -93,7 +93,7 @@ def test_rules_on_texts_in_the_first_person_keep_the_backbone(place: Path) -> No
     how = ("--data", "asked/triplet", "--backbone", "bert", "--preset", "domain", "--top-layers", "1")
     told = run(place, "aoe_train", "train", "--out", "kept", *how)
     assert "the backbone's weights are kept" in told.err
-    assert "aoe sample" not in told.err
+    assert "aoe sample-pairs" not in told.err
     run(place, "aoe_train", "train", "--out", "people", *how, "--set", "data.author=people")
     before, kept, moved = (
         aoe_train.Encoder.load(place / name).encode(SENTENCES[:4], progress=False)
@@ -124,7 +124,7 @@ def test_suggestions_are_the_hits_of_a_search(place: Path, tmp_path: Path) -> No
 def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(place: Path, own: Done) -> None:
     commands = [shlex.split(line) for line in own.err.splitlines() if line.startswith("  ")][-3:]
     assert [command[:2] for command in commands] == [
-        ["aoe", "sample"],
+        ["aoe", "sample-pairs"],
         ["pairs", "review"],
         ["aoe", "evaluate"],
     ]
@@ -153,7 +153,9 @@ def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(pla
 @pytest.mark.usefixtures("own")
 def test_a_sample_of_pairs_favours_neither_model(place: Path) -> None:
     both = [str(place / name) for name in ("bert", "own")]
-    drawn = [aoe_train.sample(SENTENCES, model=models, progress=False).pairs for models in (both, both[::-1])]
+    drawn = [
+        aoe_train.sample_pairs(SENTENCES, model=models, progress=False).pairs for models in (both, both[::-1])
+    ]
     assert_frame_equal(*drawn)
     cosines = []
     for model in both:
@@ -162,14 +164,14 @@ def test_a_sample_of_pairs_favours_neither_model(place: Path) -> None:
         cosines.append((one * other).sum(1))
     assert drawn[0]["label"].to_numpy() == pytest.approx(np.mean(cosines, axis=0), abs=1e-4)
     with pytest.raises(ConfigError, match="expected at least one model"):
-        aoe_train.sample(SENTENCES, model=[], progress=False)
+        aoe_train.sample_pairs(SENTENCES, model=[], progress=False)
 
 
 @pytest.mark.usefixtures("own")
 def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
     """Both find texts with the same last word relevant."""
     models, sheet = [str(place / name) for name in ("bert", "own")], place / "searched"
-    drawn = aoe_train.sample(SENTENCES, model=models, queries=SENTENCES, out=sheet, progress=False)
+    drawn = aoe_train.sample_pairs(SENTENCES, model=models, queries=SENTENCES, out=sheet, progress=False)
 
     def relevant(query: str, result: str) -> bool:
         return query.split()[-1] == result.split()[-1]

@@ -88,7 +88,7 @@ def build(gis: Gis, url: str, out: Path, *flags: str, repos: str = "good/one", *
         (("--split-sizes", "5000,10,10"), "any", 2, "largest possible sizes"),
         (("--split-sizes", "nan,nan,nan"), "any", 2, "finite number"),
         (("--split-sizes", "0.5,0.1", "--dry-run"), "any", 2, "expected three numbers"),
-        (("--strategy", "fast"), "any", 2, "'search' or 'sweep'"),
+        (("--strategy", "fast"), "any", 2, "'search' or 'all'"),
         (("--set", "pair.rato=1"), "any", 2, "unknown setting 'pair.rato'"),
         (("--config", "nosuch.toml"), "any", 2, "no such configuration file"),
     ],
@@ -122,7 +122,7 @@ def test_odd_repositories_do_not_stop_the_good_one(gis: Gis, odd_url: str, tmp_p
     assert {*outcomes} - {*named} == {"good/one"}
 
 
-@pytest.mark.parametrize("flag", [(), ("--strategy", "sweep")])
+@pytest.mark.parametrize("flag", [(), ("--strategy", "all")])
 def test_odd_bodies(gis: Gis, odd_url: str, tmp_path: Path, flag: tuple[str, ...]) -> None:
     out = tmp_path / "o"
     done = build(gis, odd_url, out, "--split-sizes", "1,0,0", *flag, repos="odd/bodies")

@@ -18,16 +18,16 @@ FAULTS = {
     "stalled": 0.005,
 }
 # The sample's repositories are so small that a search would sweep them.
-SETTINGS = ("sweep_small=false", "backoff_s=0.01", "secondary_wait_s=0.05", "timeout_s=2")
+SETTINGS = ("all_if_small=false", "backoff_s=0.01", "secondary_wait_s=0.05", "timeout_s=2")
 
 
 @pytest.mark.parametrize(
     ("kills", "repos", "strategy"),
     [
         (1, "quarryhq/quarry", "search"),
-        (1, SAMPLE_REPOS, "sweep"),
+        (1, SAMPLE_REPOS, "all"),
         pytest.param(20, SAMPLE_REPOS, "search", marks=pytest.mark.slow),
-        pytest.param(20, SAMPLE_REPOS, "sweep", marks=pytest.mark.slow),
+        pytest.param(20, SAMPLE_REPOS, "all", marks=pytest.mark.slow),
     ],
 )
 def test_kills_leave_the_same_bytes(gis: Gis, kills: int, repos: str, strategy: str, tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ def test_show_and_report(tmp_path: Path) -> None:
     gold = tmp_path / "gold.csv"
     rows = pl.concat(read_pairs(tmp_path / "out").splits.values()).head(10)
     rows.select("text1", "text2", "label").write_csv(gold)
-    score = ("score", "--work", work, "--gold", gold)
+    score = ("evaluate", "--work", work, "--gold", gold)
     assert run_label(*score, "--json").result["found"] == 10
     table = run_label(*score).out
     assert "union, positive" in table

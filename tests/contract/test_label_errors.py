@@ -168,11 +168,11 @@ def test_other_folders_are_not_replaced(source: Path, tmp_path: Path) -> None:
     assert (parse.code, "change them with `label generate`" in parse.error) == (2, True), parse.err
 
 
-@pytest.mark.parametrize("command", ["parse", "show", "report", "score"])
+@pytest.mark.parametrize("command", ["parse", "show", "report", "evaluate"])
 def test_folders_that_are_not_working_folders(tmp_path: Path, command: str) -> None:
     gold = tmp_path / "gold.csv"
     gold.write_text("text1,text2,label\na b,c d,1\n")
-    more = {"show": ["row:1"], "score": ["--gold", gold]}.get(command, [])
+    more = {"show": ["row:1"], "evaluate": ["--gold", gold]}.get(command, [])
     done = run_label(command, *more, "--work", tmp_path / "none")
     assert done.code == 2, done.err
     assert "not a working folder" in done.error

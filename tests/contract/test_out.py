@@ -73,12 +73,12 @@ def demo(place: Path, out: Path, n: int, **more: Any) -> Any:
 
 # The result of the inputs or settings number `n`, of 0 and 1.
 CALLS: dict[str, Callable[..., Any]] = {
-    "pairkit.apply": lambda at, out, n, **more: pairkit.apply(
+    "pairkit.apply_review": lambda at, out, n, **more: pairkit.apply_review(
         at / "0.tsv", out, store=at / "0.review", relabel=bool(n), **more
     ),
     "pairkit.export": lambda at, out, n, **more: pairkit.export(at / f"{n}.tsv", out, **more),
     "pairkit.merge": lambda at, out, n, **more: pairkit.merge([at / f"{n}.tsv"], out, **more),
-    "pairkit.mine": lambda at, out, n, **more: pairkit.mine(
+    "pairkit.extract": lambda at, out, n, **more: pairkit.extract(
         [{"question": text, "answer": f"it's {text}"} for text in TEXTS[n:]], out, **quiet, **more
     ),
     "pairkit.report": lambda at, out, n, **more: pairkit.report(at / f"{n}.tsv", out, **quiet, **more),
@@ -117,7 +117,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "aoe_train.mine": lambda at, out, n, **more: aoe_train.mine(
         at / "triplets.jsonl", model=at / "bert", out=out, num_negatives=1 + n, **quiet, **more
     ),
-    "aoe_train.sample": lambda at, out, n, **more: aoe_train.sample(
+    "aoe_train.sample_pairs": lambda at, out, n, **more: aoe_train.sample_pairs(
         at / f"{n}.txt", model=at / "bert", out=out, **quiet, **more
     ),
     "aoe_train.train": lambda at, out, n, **more: aoe_train.train(

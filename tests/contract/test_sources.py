@@ -40,7 +40,7 @@ def in_memory(place: Path) -> pl.DataFrame:
 
 def mined(place: Path, out: Path | None = None) -> pairkit.MadeDataset:
     rows = pl.DataFrame({"question": SENTENCES, "answer": [f"about {text}" for text in SENTENCES]})
-    return pairkit.mine(rows.to_pandas(), out, split_sizes=(0.5, 0, 0.5), **quiet)
+    return pairkit.extract(rows.to_pandas(), out, split_sizes=(0.5, 0, 0.5), **quiet)
 
 
 def reviewed(place: Path) -> pairkit.Review:
@@ -101,5 +101,5 @@ def test_sentences_are_indexed_sampled_and_labelled(place: Path, tmp_path: Path,
     source = TEXTS[kind](place)
     model = place / "bert"
     assert aoe_train.index(source, model=model, out=tmp_path / "index", **quiet).rows > 20
-    assert aoe_train.sample(source, model=model, **quiet).pairs.height > 5
+    assert aoe_train.sample_pairs(source, model=model, **quiet).pairs.height > 5
     assert llm_labeler.generate(source, llm="wordnet", out=tmp_path / "label", **quiet).pairs

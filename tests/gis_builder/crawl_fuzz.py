@@ -112,8 +112,8 @@ def settings_of(draw: random.Random, plan: str) -> BuildSettings:
     """Settings with small pages and without waits."""
     crawl = CrawlSettings(
         api_url=URL,
-        strategy="search" if "search" in plan else "sweep",
-        sweep_small=False,
+        strategy="search" if "search" in plan else "all",
+        all_if_small=False,
         thread_batch=draw.choice((2, 4)),
         issue_batch=3,
         comments_inline=2,

@@ -48,7 +48,7 @@ def station_rows() -> dict[str, list[dict[str, Any]]]:
 
 def quick(url: str, **changes: Any) -> CrawlSettings:
     small: dict[str, Any] = {
-        "sweep_small": False,
+        "all_if_small": False,
         "thread_batch": 7,
         "issue_batch": 9,
         "comments_inline": 3,

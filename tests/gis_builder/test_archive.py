@@ -252,9 +252,9 @@ def test_changed_settings_repeat_only_dependent_tasks(built: Any, source: Path, 
 @pytest.mark.parametrize(
     ("parts", "own"),
     [
-        (EXTRACT, ["extract", "rows"]),
-        (SORT, ["rows"]),
-        (JUDGE, ["rows", "threads", "judge"]),
+        (EXTRACT, ["extract", "archive_rows"]),
+        (SORT, ["archive_rows"]),
+        (JUDGE, ["archive_rows", "threads", "judge_threads"]),
         (DRAW, ["settle", "stored"]),
     ],
     ids=["extract", "sort", "judge", "draw"],

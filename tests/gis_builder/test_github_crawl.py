@@ -35,7 +35,7 @@ ROCKET, FUEL = "acme/rocket", "acme/fuel"
 def undisturbed(station: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The content hash of an undisturbed crawl by strategy."""
     hashes = {}
-    for strategy in ("search", "sweep"):
+    for strategy in ("search", "all"):
         path = tmp_path_factory.mktemp("undisturbed") / "store.sqlite"
         with Store.open(path, create=True) as store:
             crawl_all(quick(station.url), store, strategy)
@@ -83,7 +83,7 @@ def test_only_missing_repositories_are_checked_again(tiny: Server, store: Store)
 
 
 def test_a_sweep_stores_every_thread_completely(station: Server, store: Store) -> None:
-    crawl_all(quick(station.url), store, "sweep")
+    crawl_all(quick(station.url), store, "all")
     rows = station_rows()
     threads = {thread.issue.number: thread for thread in store.threads(STATION)}
     assert sorted(threads) == issue_numbers()
@@ -111,7 +111,7 @@ def test_a_search_stores_only_candidates_completely(station: Server, store: Stor
     assert len(expected) > 9  # above the limit of a search, so windows were split
     assert store.warnings() == []
     with Store.open(tmp_path / "sweep.sqlite", create=True) as other:
-        crawl_all(quick(station.url), other, "sweep")
+        crawl_all(quick(station.url), other, "all")
         assert all(other.thread(IssueRef(STATION, number)) == thread for number, thread in threads.items())
 
 
@@ -127,7 +127,7 @@ def test_a_too_frequent_phrase_is_skipped_with_a_warning(station: Server, store:
 
 
 def test_a_second_crawl_sends_no_request(station: Server, store: Store) -> None:
-    for strategy in ("search", "sweep"):
+    for strategy in ("search", "all"):
         crawl_all(quick(station.url), store, strategy)
         before = station.stats.requests
         crawl_all(quick(station.url), store, strategy)
@@ -203,7 +203,7 @@ def test_the_negative_sample_follows_the_random_order(station: Server, store: St
 
 
 def test_an_update_equals_a_new_crawl(station: Server, tmp_path: Path, store: Store) -> None:
-    crawl_all(quick(station.url), store, "sweep")
+    crawl_all(quick(station.url), store, "all")
     rows = station_rows()
     changed = next(row for row in rows["issues"] if row["number"] == 8)
     changed |= {"title": "Renamed", "updated_at": "2021-01-01T00:00:00Z"}
@@ -224,7 +224,7 @@ def test_an_update_equals_a_new_crawl(station: Server, tmp_path: Path, store: St
             before = later.stats.points
             github.update([STATION])
             assert later.stats.points - before <= 2
-        crawl_all(quick(later.url), fresh, "sweep")
+        crawl_all(quick(later.url), fresh, "all")
         for number in (8, LAST + 1):
             ref = IssueRef(STATION, number)
             assert store.thread(ref) == fresh.thread(ref)
@@ -242,7 +242,7 @@ def faulty(*kinds: str, probability: float) -> FaultPlan:
     return FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=20)
 
 
-@pytest.mark.parametrize(("kind", "strategy"), [*((kind, "search") for kind in FAULTS), ("partial", "sweep")])
+@pytest.mark.parametrize(("kind", "strategy"), [*((kind, "search") for kind in FAULTS), ("partial", "all")])
 def test_faults_do_not_change_the_content(
     station_dump: Path, store: Store, undisturbed: dict[str, str], kind: str, strategy: str
 ) -> None:
@@ -253,7 +253,7 @@ def test_faults_do_not_change_the_content(
     assert store.warnings() == []
 
 
-@pytest.mark.parametrize("strategy", ["search", "sweep"])
+@pytest.mark.parametrize("strategy", ["search", "all"])
 def test_mixed_faults_do_not_change_the_content(
     station_dump: Path, store: Store, undisturbed: dict[str, str], strategy: str
 ) -> None:
@@ -279,8 +279,8 @@ def test_a_crawl_continues_after_the_network_was_lost(
     assert row.outcome is RepoOutcome.FAILED
     assert "the connection failed" in row.detail
     with serve(station_dump, port=port) as again:
-        crawl_all(quick(again.url), store, "sweep")
-    assert store.content_hash() == undisturbed["sweep"]
+        crawl_all(quick(again.url), store, "all")
+    assert store.content_hash() == undisturbed["all"]
 
 
 def test_a_failed_repository_does_not_stop_others_and_is_retried(
@@ -332,7 +332,7 @@ def test_a_rejected_token_ends_the_crawl(tiny: Server, store: Store) -> None:
 def test_small_repositories_are_swept(station: Server, store: Store) -> None:
     """The station takes two or three pages, and a search with many phrases far more."""
     wordy = tuple(f"word{place}" for place in range(40))
-    with open_github(quick(station.url, sweep_small=True, phrases=wordy), store) as github:
+    with open_github(quick(station.url, all_if_small=True, phrases=wordy), store) as github:
         github.check([STATION])
         github.search([STATION])
     assert store.tasks(STATION, "sweep", done=True)
@@ -344,7 +344,7 @@ def test_a_started_search_is_not_replaced_by_a_sweep(station: Server, store: Sto
     with open_github(quick(station.url, phrases=wordy), store) as github:
         github.check([STATION])
         github.search([STATION])
-    with open_github(quick(station.url, sweep_small=True, phrases=wordy), store) as github:
+    with open_github(quick(station.url, all_if_small=True, phrases=wordy), store) as github:
         github.search([STATION])
     assert store.tasks(STATION, "search", done=True)
-    assert not store.tasks(STATION, "sweep")
+    assert not store.tasks(STATION, "all")

@@ -36,7 +36,7 @@ def test_an_import_equals_a_sweep(
     homes = sorted(row.full_name for row in rows if row.is_crawlable)
     assert len(messages) == len(rows)
     with serve(folder) as server, Store.open(tmp_path / "swept.sqlite", create=True) as swept:
-        settings = quick(server.url, comments_inline=30, thread_batch=49, strategy="sweep")
+        settings = quick(server.url, comments_inline=30, thread_batch=49, strategy="all")
         with open_github(settings, swept) as github:
             crawl(github, swept, homes, BuildSettings(crawl=settings))
         for home in homes:

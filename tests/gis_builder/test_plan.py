@@ -28,9 +28,9 @@ def settings(strategy: str, url: str = "http://x") -> BuildSettings:
 def test_the_cost_of_a_sweep() -> None:
     # 15,813 / 49 = 322.7 pages, of 1 + 3 * 49 = 148 connections: a point each.
     # 316.3 / 49 = 6.5 queries for the beginnings of long threads.
-    rust = price(RUST, settings("sweep"))
+    rust = price(RUST, settings("all"))
     assert (rust.points, rust.requests) == (323 + 7, 323 + 7)
-    larger = BuildSettings(crawl=CrawlSettings(strategy="sweep", thread_batch=100))
+    larger = BuildSettings(crawl=CrawlSettings(strategy="all", thread_batch=100))
     # 158.1 pages of 301 connections: three points each; 4 more queries of 100 connections.
     assert price(RUST, larger).points == 159 * 3 + 4
 
@@ -47,7 +47,7 @@ def test_the_stricter_limit_decides_the_hours() -> None:
     assert hours(100, 6000) == 2.0
 
 
-@pytest.mark.parametrize("strategy", ["sweep", "search"])
+@pytest.mark.parametrize("strategy", ["all", "search"])
 def test_a_plan_of_the_sample(tmp_path: Path, strategy: str) -> None:
     names = [*NAMES, "lumenbase/lumen-tsdb", "acme/nowhere"]  # a former name, and a missing repository
     with serve(SAMPLE) as server:
@@ -59,7 +59,7 @@ def test_a_plan_of_the_sample(tmp_path: Path, strategy: str) -> None:
         planned = plan(names, chosen, open_github)
         assert planned.spent.requests == server.stats.requests
         before = server.stats.requests
-        if strategy == "sweep":
+        if strategy == "all":
             with Store.open(tmp_path / "store.sqlite", create=True) as store, open_github(store) as github:
                 crawl(github, store, NAMES, chosen)
             spent = server.stats.requests - before
@@ -80,7 +80,7 @@ def test_only_missing_repositories_are_an_error(tmp_path: Path, command: Callabl
     names = [f"acme/gone-{n}" for n in range(7)]
     message = r"gone-0: no such repository.*gone-4: .* and 2 more\); check"
     with serve(SAMPLE) as server, Store.open(tmp_path / "store.sqlite", create=True) as store:
-        chosen = settings("sweep", server.url)
+        chosen = settings("all", server.url)
         with GitHub(chosen.crawl, [Token("t", server.url)], store) as github:
             given = (names, chosen, lambda _: github) if command is plan else (github, store, names, chosen)
             with pytest.raises(ConfigError, match=message):

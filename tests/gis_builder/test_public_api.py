@@ -40,12 +40,12 @@ def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
             tmp_path / "gis",
             api_url=server.url,
             token="any",
-            strategy="sweep",
+            strategy="all",
             split_sizes=(0.6, 0.2, 0.2),
             settings={"pair.cluster_cap": 5},
             progress=reported.append,
         )
-        plan = gis_builder.plan([REPO], api_url=server.url, token="any", strategy="sweep", progress=False)
+        plan = gis_builder.plan([REPO], api_url=server.url, token="any", strategy="all", progress=False)
     assert built.work == tmp_path / "gis.work"
     assert [row.name for row in built.repositories] == [REPO, "northbeam/ferry"]
     assert built.positives + built.negatives == sum(rows.height for rows in built.pairs.splits.values())
@@ -84,7 +84,7 @@ def test_a_token_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.
 def test_a_failed_repository_is_reported_with_all_outcomes(tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text('[[rules]]\nkind = "dropped"\nat = [3, 4]\n')
-    quick = {"crawl.attempts": 2, "crawl.backoff_s": 0, "crawl.strategy": "sweep"}
+    quick = {"crawl.attempts": 2, "crawl.backoff_s": 0, "crawl.strategy": "all"}
     with (
         serve(SAMPLE, faults=plan) as server,
         pytest.raises(gis_builder.IncompleteCrawlError, match="ferry") as caught,

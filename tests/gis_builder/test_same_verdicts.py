@@ -114,7 +114,7 @@ def names(folder: Path) -> str:
 def test_import_and_crawls_give_the_same_verdicts(tracker: Path, tmp_path: Path) -> None:
     base = imported(tracker, tmp_path / "import")
     with serve(tracker) as server:
-        for strategy in ("sweep", "search"):
+        for strategy in ("all", "search"):
             verdicts = crawled(
                 server.url, names(tracker), tmp_path / strategy, "--strategy", strategy, "--update"
             )
@@ -127,7 +127,7 @@ def test_an_update_gives_the_same_verdicts(tmp_path: Path) -> None:
     whole, early = write_probe(tmp_path / "whole"), write_probe(tmp_path / "early")
     issues = early / HOME / "issues.jsonl"
     issues.write_text("".join(issues.read_text().splitlines(keepends=True)[:4]))
-    for strategy in ("sweep", "search"):
+    for strategy in ("all", "search"):
         work = tmp_path / strategy
         with serve(early) as server:
             before = crawled(server.url, HOME, work, "--strategy", strategy)

@@ -20,7 +20,7 @@ def shown(store: Store) -> str:
     return " ".join(repr(read_status(store)).split())
 
 
-@pytest.mark.parametrize("strategy", ["search", "sweep"])
+@pytest.mark.parametrize("strategy", ["search", "all"])
 def test_stages_of_a_crawl(station: Server, store: Store, strategy: str) -> None:
     with open_github(quick(station.url), store) as github:
         github.check([STATION, "acme/nowhere"])
@@ -79,9 +79,9 @@ def test_repositories_and_points_left_are_counted() -> None:
     reported = progress_of(
         Began("sweep", 2),
         Advanced("a/b", "sweep", 10, 40, 4321),
-        Finished("a/b", "sweep"),
+        Finished("a/b", "all"),
         Advanced("a/c", "sweep", 5, 5, 4320),
-        Finished("a/c", "sweep"),
+        Finished("a/c", "all"),
     )
     assert reported == [
         Progress("repositories: sweeping", 0, 2),

@@ -121,8 +121,8 @@ def test_tasks_keep_their_cursor_until_deleted(store: Store) -> None:
     store.save(Page(tasks=[begun, CrawlTask(REPO, "sweep", "b", state={"got": 9}, done=True)]))
     store.save(Page(tasks=[replace(begun, cursor="cursor", state={"got": 3})]))
     assert store.tasks(REPO, "sweep", done=False) == [CrawlTask(REPO, "sweep", "a", "cursor", {"got": 3})]
-    store.save(Page(dropped=[(REPO, "sweep")]))
-    assert store.tasks(REPO, "sweep") == []
+    store.save(Page(dropped=[(REPO, "all")]))
+    assert store.tasks(REPO, "all") == []
 
 
 def test_a_page_is_one_transaction(store: Store) -> None:
@@ -209,7 +209,7 @@ def test_invalid_stores_end_in_a_one_line_error(
 def read_all(path: Path) -> None:
     with Store.open(path) as store:
         store.all_repos()
-        store.tasks(REPO, "sweep")
+        store.tasks(REPO, "all")
         store.absences(REPO)
         list(store.threads(REPO))
 

@@ -123,7 +123,7 @@ def test_verdicts_of_another_version_are_ignored(own_store: Store) -> None:
 def test_a_build_judges_each_thread_once(tmp_path: Path) -> None:
     """Detection reuses the verdicts that the crawl needed to find further issues."""
     with serve(SAMPLE) as server, Store.open(tmp_path / "store.sqlite", create=True) as store:
-        settings = BuildSettings(crawl=CrawlSettings(api_url=server.url, strategy="sweep"))
+        settings = BuildSettings(crawl=CrawlSettings(api_url=server.url, strategy="all"))
         with GitHub(settings.crawl, [Token("any", server.url)], store) as github:
             rows = crawl(github, store, [REPO], settings)
         crawled = store.path.with_name(KEPT_FILE).read_bytes()
@@ -176,15 +176,15 @@ def test_a_crawl_keeps_its_settings(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="setting of strategy"):
             import_tracker(crawled, SAMPLE, lambda _words: None)
         assert server.stats.requests == requests
-        crawl_with(strategy="sweep")  # fetches everything in any case
-        with pytest.raises(ConfigError, match=r"setting of strategy \(sweep, not search\)"):
+        crawl_with(strategy="all")  # fetches everything in any case
+        with pytest.raises(ConfigError, match=r"setting of strategy \(all, not search\)"):
             crawl_with()
 
 
 def test_an_update_keeps_the_strategy_of_the_crawl(tmp_path: Path) -> None:
     with serve(SAMPLE) as server, Store.open(tmp_path / "s.sqlite", create=True) as crawled:
-        swept = BuildSettings(crawl=CrawlSettings(api_url=server.url, strategy="sweep"))
+        swept = BuildSettings(crawl=CrawlSettings(api_url=server.url, strategy="all"))
         with GitHub(swept.crawl, [Token("t", server.url)], crawled) as github:
             crawl(github, crawled, [REPO], swept)
             update(github, crawled, [REPO], BuildSettings(crawl=CrawlSettings(api_url=server.url)))
-        assert crawled.crawl_record()["strategy"] == "sweep"
+        assert crawled.crawl_record()["strategy"] == "all"

@@ -125,7 +125,7 @@ def test_results_and_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert TEXTS[1] in repr(sentence)
     assert "[kept] In other words" in repr(sentence)
     gold = result.pairs.splits["train"].select("text1", "text2", "label")
-    score = llm_labeler.score(gold, work=result.work)
+    score = llm_labeler.evaluate(gold, work=result.work)
     assert {row.precision for row in score.rows if row.name == "union"} == {1.0}
     assert "union" in repr(score)
     assert "positive" in score._repr_html_()
@@ -136,7 +136,7 @@ def test_results_and_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
         says=pl.when(pl.col("label") == 1).then(pl.lit("same")).otherwise(pl.lit("not")),
     )
     unsure = pl.DataFrame({"first": ["a"], "second": ["b"], "says": ["unsure"]})
-    again = llm_labeler.score(
+    again = llm_labeler.evaluate(
         pl.concat([words, unsure]),
         work=result.work,
         columns={"text1": "first", "text2": "second", "label": "says"},
@@ -145,10 +145,12 @@ def test_results_and_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert again.rows == score.rows
     assert "rows left out: 1 unsure" in repr(again)
     unread = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [None]}, schema=gold.schema)
-    assert llm_labeler.score(pl.concat([gold, unread]), work=result.work).rows == score.rows
+    assert llm_labeler.evaluate(pl.concat([gold, unread]), work=result.work).rows == score.rows
     assert "rows left out: empty label in 1" in caplog.messages[-1]
     percent = gold.with_columns(label=pl.col("label") * 60 + 20)
-    assert llm_labeler.score(percent, work=result.work, label_range=(0, 100)).threshold == pytest.approx(0.5)
+    assert llm_labeler.evaluate(percent, work=result.work, label_range=(0, 100)).threshold == pytest.approx(
+        0.5
+    )
 
 
 def test_run_json_has_the_qualified_name_of_a_function(tmp_path: Path) -> None:
@@ -265,7 +267,7 @@ def test_invalid_arguments_give_one_line(arguments: dict[str, Any], says: str) -
         (lambda: ANY.parse(None), "work = None: "),
         (lambda: ANY.report(None), "work = None: "),
         (lambda: ANY.show(5, work="work"), "sentence = 5: "),
-        (lambda: ANY.score([], work="work", gold_threshold="x"), "gold_threshold = 'x': "),
+        (lambda: ANY.evaluate([], work="work", gold_threshold="x"), "gold_threshold = 'x': "),
     ],
 )
 def test_a_wrong_argument_is_named(

@@ -250,7 +250,7 @@ def test_each_kept_pair_is_one_row_with_its_provenance(drawn: Drawn, triplets: b
         }
         for row in rows:
             pair = kept[row["text2"]]
-            assert (row["text1"], row["polarity"], row["strategy"]) == (text.text, pair.polarity, "union")
+            assert (row["text1"], row["polarity"], row["aggregation"]) == (text.text, pair.polarity, "union")
             assert row["llms"] == list(pair.candidate.llms)
             assert row["votes"] == [{"judge": vote.judge, "vote": vote.vote} for vote in pair.votes]
 

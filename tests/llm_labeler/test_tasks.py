@@ -43,7 +43,7 @@ def test_rules_make_triplets_for_training(tmp_path: Path) -> None:
     assert rows.columns == ["anchor", "positive", "negatives"]
     assert set(rows["anchor"]) == set(SENTENCES[:3])
     pairs = read_pairs(tmp_path / "out")["train"]
-    assert {"negative_kind", "text_id", "llms", "prompt_hashes", "strategy"} <= {*pairs.columns}
+    assert {"negative_kind", "text_id", "llms", "prompt_hashes", "aggregation"} <= {*pairs.columns}
     assert set(pairs["negative_kind"]) <= {*CHANGES}
     statistics = json.loads((tmp_path / "out" / "statistics.json").read_text())
     assert sum(statistics["negative_kinds"].values()) == rows.height
@@ -115,9 +115,9 @@ def test_queries_become_triplets(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"task": "triplet", "polarity": "positive"}, "makes triplets, which need both"),
-        ({"task": "triplet", "prompt": "paper"}, "belongs to the task papers; leave it out"),
+        ({"task": "triplet", "prompt": "paper"}, "belongs to the task paraphrase; leave it out"),
         ({"task": "query", "llm": "chatgpt", "aggregation": "vote"}, "pairs texts of different meaning"),
-        ({"task": "triple"}, "expected 'papers', 'triplet' or 'query'"),
+        ({"task": "triple"}, "expected 'paraphrase', 'triplet' or 'query'"),
         ({"task": "triplet", "settings": {"prompt.changes": "mood"}}, "negation"),
     ],
 )

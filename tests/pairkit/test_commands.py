@@ -196,7 +196,7 @@ def test_verbose_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
             "aoe evaluate --data d.csv",
             "aoe evaluate --data d.csv --columns text1=1,text2=2 --labels a=skip --bad-rows skip",
         ),
-        ("aoe sample --data d.csv", "aoe sample --data d.csv --columns text1=1,text2=2"),
+        ("aoe sample-pairs --data d.csv", "aoe sample-pairs --data d.csv --columns text1=1,text2=2"),
         ("pairs report other", "pairs report other"),
     ],
 )

@@ -79,11 +79,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def mined(source: Any, **more: Any) -> pairkit.MadeDataset:
-    return pairkit.mine(source, **{"split_sizes": (1, 0, 0), "progress": False} | more)
+    return pairkit.extract(source, **{"split_sizes": (1, 0, 0), "progress": False} | more)
 
 
-def found(source: Any, strategies: str, **more: Any) -> list[tuple[str, str]]:
-    rows = mined(source, strategies=strategies, **more).pairs.rows
+def found(source: Any, rules: str, **more: Any) -> list[tuple[str, str]]:
+    rows = mined(source, rules=rules, **more).pairs.rows
     return list(rows.select("text1", "text2").iter_rows())
 
 
@@ -112,7 +112,7 @@ def test_section(folder: Path) -> None:
 
 
 def test_links(folder: Path) -> None:
-    made = mined(folder, strategies="links")
+    made = mined(folder, rules="links")
     rows = {row["text1"]: row for row in made.pairs.rows.iter_rows(named=True)}
     assert rows.keys() == {"how to repair a pump", "the first pump", "the book of pumps"}
     repair = rows["how to repair a pump"]
@@ -171,7 +171,7 @@ def test_drop_reasons(tmp_path: Path) -> None:
         {"title": "Snow", "body": "It is white."},
         {"title": "Snow", "body": "It is white."},
     ]
-    made = mined(rows, strategies="title-body")
+    made = mined(rows, rules="title-body")
     assert made.statistics["dropped_pairs"] == {
         "ambiguous": 2,
         "no_letters": 1,
@@ -207,7 +207,7 @@ def collection(count: int) -> list[dict[str, str]]:
 
 def test_splits_and_reproducibility(tmp_path: Path) -> None:
     how: dict[str, Any] = {"progress": False}
-    made = pairkit.mine(collection(60), tmp_path / "a", **how)
+    made = pairkit.extract(collection(60), tmp_path / "a", **how)
     assert {"train", "validation", "test"} == made.pairs.splits.keys()
     owner: dict[str, set[str]] = {}
     for split, rows in made.pairs.splits.items():
@@ -215,14 +215,14 @@ def test_splits_and_reproducibility(tmp_path: Path) -> None:
             owner.setdefault(name, set()).add(split)
     assert all(len(splits) == 1 for splits in owner.values())
     assert not pairkit.audit(tmp_path / "a").leaks
-    pairkit.mine(collection(60), tmp_path / "again" / "a", **how)
+    pairkit.extract(collection(60), tmp_path / "again" / "a", **how)
     for path in (tmp_path / "a").rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path)).read_bytes()
-    pairkit.mine(collection(60), tmp_path / "a", **how)  # repeating is not a conflict
+    pairkit.extract(collection(60), tmp_path / "a", **how)  # repeating is not a conflict
     with pytest.raises(ConfigError, match="give fresh=True"):
-        pairkit.mine(collection(61), tmp_path / "a", **how)
-    other = pairkit.mine(collection(60), **how, seed=7)
+        pairkit.extract(collection(61), tmp_path / "a", **how)
+    other = pairkit.extract(collection(60), **how, seed=7)
     assert (
         other.pairs["train"]["url1"].unique().sort().to_list()
         != made.pairs["train"]["url1"].unique().sort().to_list()
@@ -252,10 +252,10 @@ def test_links_between_splits_are_dropped(tmp_path: Path) -> None:
     for number, row in enumerate(collection(40)):
         to = f"[{row['title']} again]({(number + 1) % 40}.md)"
         (tmp_path / f"{number}.md").write_text(f"# {row['title']}\n\n{row['body']}\n\nSee {to} here.\n")
-    made = pairkit.mine(tmp_path, strategies="title-body,links", progress=False)
-    strategies = Counter(made.pairs.rows["strategy"])
-    assert strategies["title-body"] == 40
-    assert strategies["links"] + made.statistics["dropped_pairs"]["crosses_splits"] == 40
+    made = pairkit.extract(tmp_path, rules="title-body,links", progress=False)
+    rules = Counter(made.pairs.rows["rule"])
+    assert rules["title-body"] == 40
+    assert rules["links"] + made.statistics["dropped_pairs"]["crosses_splits"] == 40
     assert made.pairs.splits.keys() == {"train", "validation", "test"}
 
 
@@ -269,36 +269,36 @@ def test_written_dataset(folder: Path, tmp_path: Path) -> None:
         "statistics.json",
     ]
     (file,) = (out / "positive").iterdir()
-    assert pl.read_parquet(file).columns == ["anchor", "positive", "strategy", "url1", "url2", "place"]
+    assert pl.read_parquet(file).columns == ["anchor", "positive", "rule", "url1", "url2", "place"]
     read = pairkit.read(out)
     assert len(read) == len(made.pairs)
     assert read["train"]["label"].to_list() == [1] * len(read)
     card = (out / "README.md").read_text()
     assert "| links | 3 |" in card
     assert "idle words" in card
-    assert json.loads((out / "run.json").read_text())["command"] == "mine"
+    assert json.loads((out / "run.json").read_text())["command"] == "extract"
     with pytest.raises(ConfigError, match="would replace"):
         mined(folder, out=folder)
     output: list[str] = []
     mined(folder, progress=lambda at: output.append(at.stage))
-    assert {"read documents", "mine", "divide into splits"} <= {*output}
+    assert {"read documents", "extract pairs", "divide into splits"} <= {*output}
 
 
 def test_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    flags = ["mine", str(folder), "--out", "mined", "--split-sizes", "1,0,0", "--dropped", "out.parquet"]
+    flags = ["extract", str(folder), "--out", "mined", "--split-sizes", "1,0,0", "--dropped", "out.parquet"]
     done = CliRunner().invoke(APP, [*flags, "--json", "-q"])
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["strategies"].keys() == {
+    assert json.loads(done.stdout)["rules"].keys() == {
         "links",
         "question-answer",
         "section",
         "title-body",
     }
     assert pl.read_parquet("out.parquet")["left_out"].to_list()
-    for strategies, message in (("sections", "strategies = sections"), ("", "strategies = ")):
+    for rules, message in (("sections", "rules = sections"), ("", "rules = ")):
         with pytest.raises(ConfigError, match=message):
-            mined(folder, strategies=strategies)
+            mined(folder, rules=rules)
 
 
 @pytest.mark.parametrize("unit", ["[a](b", "![", "*a_ ", "`", "> ", "<!", "[a]: b\n\n[a]\n", "|a"])

@@ -123,7 +123,7 @@ def test_search_results(tmp_path: Path) -> None:
     judged = pairkit.read(review.path)["test"]
     assert judged.filter(label=1).select("text1", "text2").rows() == [("q0", "q1")]
     assert judged.select(*about).unique().to_dicts() == [about]
-    applied = pairkit.apply(results, store=review.path, relabel=True).pairs.rows
+    applied = pairkit.apply_review(results, store=review.path, relabel=True).pairs.rows
     assert applied.filter(decision="yes").select("text1", "text2").rows() == [("q0", "q1")]
 
 

@@ -298,6 +298,6 @@ def test_report_and_apply_commands(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "inspected by hand: 100.0 %, precision 1.00 [" in output
     assert "evidence: random negative" in output
     assert "## Inspected by hand" in (dataset / "README.md").read_text()
-    app(["apply", str(dataset), "--out", str(tmp_path / "out"), "--quiet"], standalone_mode=False)
+    app(["apply-review", str(dataset), "--out", str(tmp_path / "out"), "--quiet"], standalone_mode=False)
     assert "left out: rejected by people 10" in capsys.readouterr().out
     assert len(pairkit.read(tmp_path / "out")) == 20

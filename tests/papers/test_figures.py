@@ -23,11 +23,11 @@ from tests.aoe_train.tiny import WORDS
 
 SMALL = Zone(above=0.5, perplexity=5)
 RUN: dict[str, Any] = {
-    "origin": {"settings": {"objective": {"weights": {"cosine": 1.0, "ibn": 0.0, "angle": 2.0}}}},
+    "origin": {"settings": {"objective": {"weights": {"cosent": 1.0, "in_batch": 0.0, "angle": 2.0}}}},
     "result": {"dev_metric": "spearman", "dev_before": 0.5, "dev": 0.7},
     "history": [
-        {"step": 10, "loss": 9.0, "cosine": 3.0, "angle": 3.0, "learning_rate": 1e-5},
-        {"step": 20, "loss": 7.0, "cosine": 3.0, "angle": 2.0, "learning_rate": 0.0},
+        {"step": 10, "loss": 9.0, "cosent": 3.0, "angle": 3.0, "learning_rate": 1e-5},
+        {"step": 20, "loss": 7.0, "cosent": 3.0, "angle": 2.0, "learning_rate": 0.0},
     ],
     "dev_history": [{"step": 15, "eval_dev": 0.7}, {"step": 20, "eval_dev": 0.6}],
     "best_step": 15,
@@ -114,7 +114,7 @@ def test_curves_of_runs(tmp_path: Path):
     assert printed["files"] == ["curves.png", "curves.svg"]
     found = read_curves(models[0])
     assert (found.loss.x.tolist(), found.loss.y.tolist()) == ([10, 20], [9, 7])
-    assert list(found.parts) == ["cosine", "angle"]  # ibn had no weight; the learning rate is no part
+    assert list(found.parts) == ["cosent", "angle"]  # in_batch had no weight; the learning rate is no part
     assert found.dev is not None
     assert (found.dev.metric, found.dev.best_step) == ("spearman", 15)
     assert (found.dev.curve.x.tolist(), found.dev.curve.y.tolist()) == ([0, 15, 20], [0.5, 0.7, 0.6])

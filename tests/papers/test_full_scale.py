@@ -107,7 +107,11 @@ def test_mteb_tasks(root: Path, monkeypatch):
 BERT = {"pooling": "cls", "lr": 5e-5, "max_length": 128, "strategy": "shuffle"}
 LLAMA = {"pooling": "last", "lr": 1e-4, "lora": (32, 32, 0.1, ("q_proj", "v_proj"), True)}
 LLAMA_NLI = LLAMA | {"max_length": 50, "batch": (120, 4), "epochs": 1}
-ANGLE = {"weights": {"cosine": 1, "ibn": 1, "angle": 1}, "tau": (0.05, 0.05, 1.0), "duplicates": "positive"}
+ANGLE = {
+    "weights": {"cosent": 1, "in_batch": 1, "angle": 1},
+    "tau": (0.05, 0.05, 1.0),
+    "duplicates": "positive",
+}
 AOE = {"weights": {"angle": 1, "contrastive": 1}, "tau": (0.05, 0.05, 0.05)}
 SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     ("stsb", "AnglE"): BERT | ANGLE,
@@ -126,14 +130,14 @@ SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     ("nli", "AnglE"): BERT | ANGLE,
     ("nli", "AoE"): BERT | AOE,
     ("nli-llama", "SBERT"): LLAMA_NLI,
-    ("nli-llama", "AnglE"): LLAMA_NLI | ANGLE | {"weights": {"cosine": 1, "ibn": 35, "angle": 1}},
+    ("nli-llama", "AnglE"): LLAMA_NLI | ANGLE | {"weights": {"cosent": 1, "in_batch": 35, "angle": 1}},
     ("nli-llama", "AnglE, quoted prompt"): {"prompts": 'Summarize sentence "{text}" in one word:"'},
     ("nli-llama", "AoE"): LLAMA_NLI | AOE | {"prompts": "Summarize sentence {text} in one word:"},
     ("nli-llama", "AoE, 13B"): LLAMA_NLI | AOE,
     ("stsb-llama", "AoE"): LLAMA | AOE,
     ("transfer", "AoE, LLaMA 7B"): LLAMA_NLI | AOE,
     ("transfer", "none, average"): {"pooling": "avg"},
-    ("ablation", "ibn"): BERT | {"weights": {"ibn": 1}},
+    ("ablation", "in_batch"): BERT | {"weights": {"in_batch": 1}},
     ("ablation", "AnglE, copies are negatives"): BERT | ANGLE | {"duplicates": "negative"},
     ("ablation-nli", "only angle"): BERT | {"weights": {"angle": 1}, "tau": (0.05, 0.05, 0.05)},
     ("ablation-nli", "AoE, max"): BERT | AOE | {"pooling": "max"},
@@ -169,7 +173,7 @@ def chosen(run: Run) -> dict[str, Any]:
         "epochs": optim.epochs,
         "strategy": settings.batches.strategy,
         "weights": settings.objective.weights.active,
-        "tau": (tau.cosine, tau.ibn, tau.angle),
+        "tau": (tau.cosent, tau.in_batch, tau.angle),
         "duplicates": settings.objective.duplicates,
         "lora": lora and (lora.rank, lora.alpha, lora.dropout, lora.targets, lora.four_bit),
     }

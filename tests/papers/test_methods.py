@@ -22,14 +22,14 @@ from papers.methods.consert import features_cut, shuffled, without_dropout
 from papers.methods.ct import tension_loss
 from papers.methods.infersent import classes, features
 from papers.methods.isbert import NGrams, information_loss
-from papers.methods.objectives import Phase, ibn_angle_emb, phase_similarity
+from papers.methods.objectives import Phase, in_batch_angle_emb, phase_similarity
 from papers.methods.promptbert import fill_template, template_bias, templates
 from papers.methods.tsdae import damaged
 from papers.methods.whitenedcse import group_whitened, inverse_root
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import WORDS, save_generator, save_words
 
-TEXT_METHODS = [name for name in NAMES if name not in ("angle-phase", "ibn-angle-emb", "infersent")]
+TEXT_METHODS = [name for name in NAMES if name not in ("angle-phase", "in-batch-angle-emb", "infersent")]
 
 
 def softplus(x: float) -> float:
@@ -162,7 +162,7 @@ def test_ngrams_of_a_text_do_not_depend_on_other_texts():
 
 def test_consert_by_hand_and_its_views(bert: Path):
     # Views (1, 0) and (1, 0) of one, (0, 1) and (0, 1) of the other, tau 1: -log(e / (e + 1 + 1)) each
-    found = ibn_angle_emb(torch.eye(2), torch.eye(2), torch.ones(2, dtype=torch.bool), 1.0)
+    found = in_batch_angle_emb(torch.eye(2), torch.eye(2), torch.ones(2, dtype=torch.bool), 1.0)
     assert found.item() == pytest.approx(math.log(math.e + 2) - 1)
     torch.manual_seed(0)
     batch = batch_of(3, 9, 9)
@@ -315,5 +315,5 @@ def test_the_in_batch_negatives_of_angle_emb_by_hand():
     first, second = torch.tensor([[1.0, 0], [0.6, 0.8]]), torch.tensor([[0.0, 1], [-1, 0]])
     from_e1 = math.log(1 + math.exp(0.6) + math.exp(-1))
     from_e2 = math.log(1 + math.exp(0.8) + 1)
-    loss = ibn_angle_emb(first, second, torch.tensor([True, False]), 1.0)
+    loss = in_batch_angle_emb(first, second, torch.tensor([True, False]), 1.0)
     assert loss.item() == pytest.approx((from_e1 + from_e2) / 4, abs=1e-6)

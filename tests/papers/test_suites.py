@@ -203,7 +203,10 @@ def test_damaged_and_missing_files_of_transfer(tmp_path: Path):
     tasks, missing = find_tasks("transfer", folder)
     assert [task.name for task in tasks] == ["MR", "SUBJ", "MPQA", "TREC", "MRPC"]
     assert missing["SST2"].endswith("SST2-dev.tsv.gz")
-    for names, split, message in ((["MR"], "dev", "has no dev split"), (["GLUE"], "test", "no task 'GLUE'")):
+    for names, split, message in (
+        (["MR"], "validation", "has no validation split"),
+        (["GLUE"], "test", "no task 'GLUE'"),
+    ):
         with pytest.raises((DataError, ConfigError), match=message):
             find_tasks("transfer", folder, names, split)
     write(originals(tmp_path / "own") / "SST/binary/sentiment-dev", ["no class"])
@@ -342,7 +345,7 @@ def test_ties_rank_captions_of_other_images_first():
 def test_files_of_captions(tmp_path: Path):
     head = "image\t" + "\t".join(f"caption{n}" for n in range(1, 6))
     rows = ["\t".join([f"{image}.jpg", *(f'"{image} {n}' for n in range(5))]) for image in range(1014)]
-    for split, name, images in (("test", "test", 1000), ("dev", "val", 1014)):
+    for split, name, images in (("test", "test", 1000), ("validation", "val", 1014)):
         write(tmp_path / f"flickr30k/flickr30k-{name}.tsv.gz", [head, *rows[:images]])
         ((task,), _) = find_tasks("retrieval", tmp_path, split=split)
         assert (len(task.texts), task.texts[5]) == (5 * images, '"1 0')

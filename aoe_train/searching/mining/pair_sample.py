@@ -48,8 +48,8 @@ _BANDS = 10
 _ROUNDING = 1e-6  # of the same weights in float32
 _BATCH = 256  # texts at a time
 _INTRODUCTION = """
-Unjudged pairs of texts, sampled by `aoe sample`. `label` is the mean cosine of the models that took part. It
-is not a judgement: do not evaluate a model by it.
+Unjudged pairs of texts, sampled by `aoe sample-pairs`. `label` is the mean cosine of the models that took
+part. It is not a judgement: do not evaluate a model by it.
 """
 _SHEET = """
 `text1` is a query and `text2` a result. `query_top` is the number of first results that were compared,
@@ -79,7 +79,7 @@ def sample_pairs(
     texts = sorted(set(read_rows(source, columns).texts))
     asked = [] if queries is None else sorted(set(read_rows(queries, columns).texts))
     run = {
-        "made_by": f"aoe sample (aoe-toolkit {__version__})",
+        "made_by": f"aoe sample-pairs (aoe-toolkit {__version__})",
         "settings": {"seed": seed, **({"top": top} if asked else {})},
         "inputs": {
             "data": _digest(texts),

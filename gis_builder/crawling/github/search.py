@@ -40,7 +40,7 @@ def is_cheaper_swept(repo: str, issues: int, labels: Sequence[str], settings: Cr
     """Whether a sweep takes no more queries than the searches."""
     pages = ceil(issues / settings.thread_batch)
     searches = ceil(len(search_queries(repo, labels, settings)) / settings.search_batch)
-    return settings.sweep_small and pages <= searches
+    return settings.all_if_small and pages <= searches
 
 
 def search_queries(repo: str, labels: Sequence[str], settings: CrawlSettings) -> list[str]:

@@ -1,4 +1,4 @@
-"""The strategy `sweep` fetches every thread; `update` fetches every thread that changed since."""
+"""The strategy `all` fetches every thread; `update` fetches every thread that changed since."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def add_command(
     of_class = {"parameters": {one.name: one for one in everything}, "model": settings}
     register = Typer.command(
         app,
-        name or function.__name__,
+        name or function.__name__.replace("_", "-"),
         cls=type("Command", (_Command,), of_class),
         help=_purpose(function),
         epilog=examples(*lines),

@@ -33,7 +33,7 @@ class HubTable(Protocol):
 
 
 class Result(Protocol):
-    """A result of a public function, such as `pairkit.mine`: its folder or file, or rows in memory."""
+    """A result of a public function, such as `pairkit.extract`: its folder or file, or rows in memory."""
 
     @property
     def out(self) -> Path | None:
