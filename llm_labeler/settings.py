@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 from llm_labeler.records import CHANGES, MAX_PRICE, MAX_TOKENS, POLARITIES, ChangeKind, Polarity
 from pairkit.base.errors import ConfigError
 from pairkit.base.openai_api.credentials import variable_name
-from pairkit.base.settings import Settings
+from pairkit.base.settings import Settings, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,32 +104,46 @@ Polarities = Annotated[tuple[Polarity, ...], BeforeValidator(_polarities)]
 class LlmSettings(Settings):
     """One LLM, `[llm.NAME]`: its server, prices, limits and parameters."""
 
-    # openai, openai_compatible, glm, anthropic, gemini, wordnet; function: from Python
-    kind: Annotated[str, _one_of(*LLM_KINDS)]
-    model: str = ""  # the server's name of the model
-    base_url: str | None = None  # http(s)://…/v1; unset: the provider's own
-    # environment variable with the key; unset: the provider's usual one at its own host, no key elsewhere
-    api_key_env: Annotated[str, AfterValidator(variable_name)] | None = None
-    # the LLM runs on this machine and no text leaves it; false for a local gateway to a remote LLM
-    local: bool = False
-    plain_http: bool = False  # send the key unencrypted to another machine
-    ca_file: Path | None = None  # trusted certificates (PEM); unset: those of SSL_CERT_FILE or the system
-    must_be_listed: bool = True  # stop if the model is not in the server's list of models
-    # US dollars per million prompt tokens; unset: as published, 0 on a server of your own, else unknown
-    price_in: float | None = Field(default=None, ge=0, le=MAX_PRICE)
-    # US dollars per million answer tokens; unset: as price_in
-    price_out: float | None = Field(default=None, ge=0, le=MAX_PRICE)
-    concurrency: int = Field(default=16, ge=1)  # concurrent calls
-    rpm: int | None = Field(default=None, ge=1)  # requests per minute; unset: only the server limits them
-    tpm: int | None = Field(default=None, ge=1)  # tokens per minute
-    timeout_s: float = Field(default=60.0, gt=0)  # for one answer
-    attempts: int = Field(default=8, ge=1)  # attempts per question, including the first
-    temperature: float | None = Field(default=None, ge=0)  # sampling temperature; unset: the server's default
-    top_p: float | None = Field(default=None, gt=0, le=1)  # nucleus sampling; unset: the server's default
-    seed: int | None = None  # sent with each request if set
-    max_tokens: int = Field(default=512, ge=1, le=MAX_TOKENS)  # maximum tokens of an answer
-    structured: Structured = "auto"  # whether to request JSON; the parser reads any format
-    extra: Tree = Field(default_factory=dict)  # further fields of the request, such as thinking = …
+    kind: Annotated[str, _one_of(*LLM_KINDS)] = setting(
+        ..., "openai, openai_compatible, glm, anthropic, gemini, wordnet; function: from Python."
+    )
+    model: str = setting("", "The server's name of the model.")
+    base_url: str | None = setting(None, "http(s)://…/v1. Default: the provider's own.")
+    api_key_env: Annotated[str, AfterValidator(variable_name)] | None = setting(
+        None,
+        "Environment variable with the key. Default: the provider's usual one at its own host, no key "
+        "elsewhere.",
+    )
+    local: bool = setting(
+        False,
+        "The LLM runs on this machine and no text leaves it; false for a local gateway to a remote LLM.",
+    )
+    plain_http: bool = setting(False, "Send the key unencrypted to another machine.")
+    ca_file: Path | None = setting(
+        None, "Trusted certificates (PEM). Default: those of SSL_CERT_FILE or the system."
+    )
+    must_be_listed: bool = setting(True, "Stop if the model is not in the server's list of models.")
+    price_in: float | None = setting(
+        None,
+        "US dollars per million prompt tokens. Default: as published, 0 on a server of your own, else "
+        "unknown.",
+        ge=0,
+        le=MAX_PRICE,
+    )
+    price_out: float | None = setting(
+        None, "US dollars per million answer tokens. Default: as price_in.", ge=0, le=MAX_PRICE
+    )
+    concurrency: int = setting(16, "Concurrent calls.", ge=1)
+    rpm: int | None = setting(None, "Requests per minute. Default: only the server limits them.", ge=1)
+    tpm: int | None = setting(None, "Tokens per minute.", ge=1)
+    timeout_s: float = setting(60.0, "For one answer.", gt=0)
+    attempts: int = setting(8, "Attempts per question, including the first.", ge=1)
+    temperature: float | None = setting(None, "Sampling temperature. Default: the server's default.", ge=0)
+    top_p: float | None = setting(None, "Nucleus sampling. Default: the server's default.", gt=0, le=1)
+    seed: int | None = setting(None, "Sent with each request if set.")
+    max_tokens: int = setting(512, "Maximum tokens of an answer.", ge=1, le=MAX_TOKENS)
+    structured: Structured = setting("auto", "Whether to request JSON; the parser reads any format.")
+    extra: Tree = setting({}, "Further fields of the request, such as thinking = …")
 
     def answer_parameters(self, name: str, url: str) -> str:
         """The parameters that affect answers, as JSON."""
@@ -151,83 +165,91 @@ class LlmSettings(Settings):
 class PromptSettings(Settings):
     """The prompts sent to the LLMs."""
 
-    # hardened, paper, or a file with {size}, {text} and {polarity}; other tasks: the task's name, or a file
-    template: str = "hardened"
-    # positive: sentences with the same meaning; negative: with the opposite
-    polarities: Polarities = Field(default=POLARITIES, min_length=1)
-    examples: Path | None = None  # file of few-shot examples: pairs or triplets
-    # task triplet: what hard negatives may change
-    changes: Changes = Field(default=CHANGES, min_length=1)
+    template: str = setting(
+        "hardened",
+        "hardened, paper, or a file with {size}, {text} and {polarity}; other tasks: the task's name, or a "
+        "file.",
+    )
+    polarities: Polarities = setting(
+        POLARITIES, "positive: sentences with the same meaning; negative: with the opposite.", min_length=1
+    )
+    examples: Path | None = setting(None, "File of few-shot examples: pairs or triplets.")
+    changes: Changes = setting(CHANGES, "Task triplet: what hard negatives may change.", min_length=1)
 
 
 class InputSettings(Settings):
     """Selection of the sentences."""
 
-    min_chars: int = Field(default=1, ge=1)  # shorter sentences are dropped and counted
-    max_chars: int = Field(default=2000, ge=1)  # longer sentences are dropped and counted
-    limit: int | None = Field(default=None, ge=1)  # use only the first N usable sentences
-    draw: int | None = Field(default=None, ge=1)  # use a random sample of N of these
+    min_chars: int = setting(1, "Shorter sentences are dropped and counted.", ge=1)
+    max_chars: int = setting(2000, "Longer sentences are dropped and counted.", ge=1)
+    limit: int | None = setting(None, "Use only the first N usable sentences.", ge=1)
+    draw: int | None = setting(None, "Use a random sample of N of these.", ge=1)
 
 
 class FilterSettings(Settings):
     """Which proposals are kept."""
 
-    # minimum length of a candidate, as a share of the length of its sentence
-    min_length_ratio: float = Field(default=0.25, ge=0)
-    max_length_ratio: float = Field(default=4.0, gt=0)  # maximum length, likewise
-    same_script: bool = True  # a candidate must be in the main script of its sentence
-    # minimum share of common content words; 0.2 also drops some good paraphrases
-    min_shared: float = Field(default=0.0, ge=0, le=1)
-    same_kind: bool = True  # a positive of a question must be a question
-    # minimum number of words by which a negative differs
-    min_differing_words: int = Field(default=0, ge=0)
-    # task triplet: minimum share of content words that a negative keeps
-    min_kept: float = Field(default=0.5, ge=0, le=1)
-    # a negative at or above this similarity counts as a copy
-    antonym_similarity: float = Field(default=0.95, gt=0, le=1)
+    min_length_ratio: float = setting(
+        0.25, "Minimum length of a candidate, as a share of the length of its sentence.", ge=0
+    )
+    max_length_ratio: float = setting(4.0, "Maximum length, likewise.", gt=0)
+    same_script: bool = setting(True, "A candidate must be in the main script of its sentence.")
+    min_shared: float = setting(
+        0.0, "Minimum share of common content words; 0.2 also drops some good paraphrases.", ge=0, le=1
+    )
+    same_kind: bool = setting(True, "A positive of a question must be a question.")
+    min_differing_words: int = setting(0, "Minimum number of words by which a negative differs.", ge=0)
+    min_kept: float = setting(
+        0.5, "Task triplet: minimum share of content words that a negative keeps.", ge=0, le=1
+    )
+    antonym_similarity: float = setting(
+        0.95, "A negative at or above this similarity counts as a copy.", gt=0, le=1
+    )
 
 
 class JudgeSettings(Settings):
     """How candidates are judged, for the aggregations vote and weighted."""
 
-    candidates_per_call: int = Field(default=8, ge=1)  # candidates in one question to a judge
-    llms: Names = ()  # the judges; empty: the LLMs that propose
+    candidates_per_call: int = setting(8, "Candidates in one question to a judge.", ge=1)
+    llms: Names = setting((), "The judges; empty: the LLMs that propose.")
 
 
 class EnsembleSettings(Settings):
     """How the proposals of several LLMs become labels."""
 
-    members: tuple[str, ...] = ("chatgpt", "llama", "chatglm")  # the LLMs of `--llm ensemble`
-    aggregation: Annotated[str, _one_of(*AGGREGATIONS)] = "union"  # union, vote or weighted
-    unrelated_is_negative: bool = True  # vote, weighted: a judge's `unrelated` confirms a negative
-    # drop or swap positives that are judged opposite, and negatives that are judged same
-    reversed_pairs: Literal["drop", "swap"] = "drop"
-    min_confidence: float = Field(default=0.6, ge=0, le=1)  # weighted: drop pairs below it
-    min_items: int = Field(default=150, ge=1)  # weighted: with fewer judged candidates, the majority decides
+    members: tuple[str, ...] = setting(("chatgpt", "llama", "chatglm"), "The LLMs of `--llm ensemble`.")
+    aggregation: Annotated[str, _one_of(*AGGREGATIONS)] = setting("union", "union, vote or weighted.")
+    unrelated_is_negative: bool = setting(True, "vote, weighted: a judge's `unrelated` confirms a negative.")
+    reversed_pairs: Literal["drop", "swap"] = setting(
+        "drop", "Drop or swap positives that are judged opposite, and negatives that are judged same."
+    )
+    min_confidence: float = setting(0.6, "weighted: drop pairs below it.", ge=0, le=1)
+    min_items: int = setting(150, "weighted: with fewer judged candidates, the majority decides.", ge=1)
 
 
 class BudgetSettings(Settings):
     """Limits on the spending of a run, including earlier sessions; unset: no limit."""
 
-    max_cost: float | None = Field(default=None, ge=0)  # US dollars, over all sessions
-    max_tokens: int | None = Field(default=None, ge=0)  # tokens of prompts and answers, over all sessions
-    max_requests: int | None = Field(default=None, ge=0)  # calls over all sessions; each attempt counts
+    max_cost: float | None = setting(None, "US dollars, over all sessions.", ge=0)
+    max_tokens: int | None = setting(None, "Tokens of prompts and answers, over all sessions.", ge=0)
+    max_requests: int | None = setting(None, "Calls over all sessions; each attempt counts.", ge=0)
 
 
 class BreakerSettings(Settings):
     """When to stop calling a server that keeps failing."""
 
-    window: int = Field(default=50, ge=5)  # number of recent attempts that are examined
-    max_failures: float = Field(default=0.8, gt=0, le=1)  # stop calling an LLM at this share of failures
-    # stop calling an LLM after this many consecutive refusals with the same text
-    refusals: int = Field(default=10, ge=1)
+    window: int = setting(50, "Number of recent attempts that are examined.", ge=5)
+    max_failures: float = setting(0.8, "Stop calling an LLM at this share of failures.", gt=0, le=1)
+    refusals: int = setting(
+        10, "Stop calling an LLM after this many consecutive refusals with the same text.", ge=1
+    )
 
 
 class TextSplitSettings(Settings):
     """Shares of the source texts; train gets the rest."""
 
-    validation: float = Field(default=0.05, ge=0, lt=1)  # share of the source texts
-    test: float = Field(default=0.05, ge=0, lt=1)  # share of the source texts
+    validation: float = setting(0.05, "Share of the source texts.", ge=0, lt=1)
+    test: float = setting(0.05, "Share of the source texts.", ge=0, lt=1)
 
     @model_validator(mode="after")
     def _leaves_train(self) -> TextSplitSettings:
@@ -254,12 +276,12 @@ BUILT_IN_LLMS: Mapping[str, Tree] = {
 class LabelSettings(Settings):
     """A whole labelling run."""
 
-    task: Annotated[str, _one_of(*TASKS)] = PARAPHRASE  # papers, triplet or query
-    llms: Names = ()  # the LLMs that propose; `ensemble` means its members
-    size: int = Field(default=3, ge=1, le=100)  # sentences to request from each LLM, per text and polarity
-    samples: int = Field(default=1, ge=1, le=100)  # answers to request for each question; one from rules
-    seed: int = Field(default=42, ge=0, lt=2**32)  # seed of every random choice
-    local_only: bool = False  # refuse LLMs that may send text to another machine
+    task: Annotated[str, _one_of(*TASKS)] = setting(PARAPHRASE, "papers, triplet or query.")
+    llms: Names = setting((), "The LLMs that propose; `ensemble` means its members.")
+    size: int = setting(3, "Sentences to request from each LLM, per text and polarity.", ge=1, le=100)
+    samples: int = setting(1, "Answers to request for each question; one from rules.", ge=1, le=100)
+    seed: int = setting(42, "Seed of every random choice.", ge=0, lt=2**32)
+    local_only: bool = setting(False, "Refuse LLMs that may send text to another machine.")
     prompt: PromptSettings = PromptSettings()
     input: InputSettings = InputSettings()
     filters: FilterSettings = FilterSettings()

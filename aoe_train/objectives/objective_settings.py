@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from pairkit.base.settings import Settings, split_at_commas
+from pairkit.base.settings import Settings, setting, split_at_commas
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -126,47 +126,74 @@ class ObjectiveSettings(Settings):
 
     weights: Weights = Weights(cosent=1, in_batch=1, angle=1)
     tau: Taus = Taus()
-    # cosine: minimum difference of cosines between the highest and lowest label, others in proportion
-    margin: float = Field(default=0.0, ge=0, le=2)
-    positive_from: float | None = None  # in_batch, contrastive: lowest graded label of a positive
-    hard_negatives: bool = True  # contrastive: include negative texts in the candidates
-    # in_batch, contrastive: copies of a positive elsewhere in the batch are left out (exclude), positives
-    # too, as in the arXiv paper (positive), or negatives (negative)
-    duplicates: Literal["exclude", "positive", "negative"] = "exclude"
-    symmetric: bool = False  # contrastive: also rank the first texts for each second text
-    # in_batch, contrastive: use other rows' first texts as additional negatives of the first text
-    contrast_anchors: bool = False
-    # in_batch, contrastive: use other rows' positives as negatives of the positive
-    contrast_positives: bool = False
-    # minimum margin, by the guide, between the similarity of a positive and of a negative
-    guide_margin: float = Field(default=0.0, ge=-2, le=2)
-    # the margin is a difference (absolute) or a share of the positive's similarity (relative)
-    guide_margin_strategy: Literal["absolute", "relative"] = "absolute"
-    # embed_distill: 1 - cosine with the teacher's vector, or the mean squared error
-    embed_form: Literal["cosine", "mse"] = "cosine"
-    # embed_distill, if sizes differ: train a linear map to the teacher's vectors (learned), or reduce the
-    # teacher's vectors to their principal axes (principal)
-    projection: Literal["learned", "principal"] = "learned"
-    # score_distill: mean squared error, a ranking loss with the scores as graded labels, or the divergence of
-    # each text's similarities to the batch, as probabilities, from the teacher's (kl)
-    score_form: Literal["mse", "ranking", "kl"] = "mse"
-    # train for truncation to these vector sizes, including the full size (Matryoshka); unset: full size only
-    dims: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)] = ()
-    # weight of each size's loss in the sum; unset: 1
-    dim_weights: Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_numbers)] = ()
-    # earlier layers, counted from 1, to train with the same losses, so that the model can be cut there
-    # (2D Matryoshka, Espresso); all: every layer
+    margin: float = setting(
+        0.0,
+        "cosine: minimum difference of cosines between the highest and lowest label, others in proportion.",
+        ge=0,
+        le=2,
+    )
+    positive_from: float | None = setting(None, "in_batch, contrastive: lowest graded label of a positive.")
+    hard_negatives: bool = setting(True, "contrastive: include negative texts in the candidates.")
+    duplicates: Literal["exclude", "positive", "negative"] = setting(
+        "exclude",
+        "in_batch, contrastive: copies of a positive elsewhere in the batch are left out (exclude), "
+        "positives too, as in the arXiv paper (positive), or negatives (negative).",
+    )
+    symmetric: bool = setting(False, "contrastive: also rank the first texts for each second text.")
+    contrast_anchors: bool = setting(
+        False, "in_batch, contrastive: use other rows' first texts as additional negatives of the first text."
+    )
+    contrast_positives: bool = setting(
+        False, "in_batch, contrastive: use other rows' positives as negatives of the positive."
+    )
+    guide_margin: float = setting(
+        0.0,
+        "Minimum margin, by the guide, between the similarity of a positive and of a negative.",
+        ge=-2,
+        le=2,
+    )
+    guide_margin_strategy: Literal["absolute", "relative"] = setting(
+        "absolute",
+        "The margin is a difference (absolute) or a share of the positive's similarity (relative).",
+    )
+    embed_form: Literal["cosine", "mse"] = setting(
+        "cosine", "embed_distill: 1 - cosine with the teacher's vector, or the mean squared error."
+    )
+    projection: Literal["learned", "principal"] = setting(
+        "learned",
+        "embed_distill, if sizes differ: train a linear map to the teacher's vectors (learned), or reduce "
+        "the teacher's vectors to their principal axes (principal).",
+    )
+    score_form: Literal["mse", "ranking", "kl"] = setting(
+        "mse",
+        "score_distill: mean squared error, a ranking loss with the scores as graded labels, or the "
+        "divergence of each text's similarities to the batch, as probabilities, from the teacher's (kl).",
+    )
+    dims: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)] = setting(
+        (),
+        "Train for truncation to these vector sizes, including the full size (Matryoshka). Default: full "
+        "size only.",
+    )
+    dim_weights: Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_numbers)] = setting(
+        (), "Weight of each size's loss in the sum. Default: 1."
+    )
     layers: Annotated[
         Literal["all"] | tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers_or_word)
-    ] = ()
-    # weight of each of these layers' losses: falling (1 / (1 + ln n) for layer n), equal (1), or one number
-    # each
+    ] = setting(
+        (),
+        "Earlier layers, counted from 1, to train with the same losses, so that the model can be cut there "
+        "(2D Matryoshka, Espresso); all: every layer.",
+    )
     layer_weights: Annotated[
         Literal["falling", "equal"] | tuple[Annotated[float, Field(gt=0)], ...],
         BeforeValidator(_numbers_or_word),
-    ] = "falling"
-    align: float = Field(default=0.0, ge=0)  # weight of the divergence of `layers` from the last layer
-    align_tau: float = Field(default=0.3, gt=0)  # temperature of that divergence
+    ] = setting(
+        "falling",
+        "Weight of each of these layers' losses: falling (1 / (1 + ln n) for layer n), equal (1), or one "
+        "number each.",
+    )
+    align: float = setting(0.0, "Weight of the divergence of `layers` from the last layer.", ge=0)
+    align_tau: float = setting(0.3, "Temperature of that divergence.", gt=0)
 
     @model_validator(mode="after")
     def _check_layers(self) -> ObjectiveSettings:

@@ -12,7 +12,7 @@ from aoe_train.objectives.objective_settings import PRESETS as OBJECTIVES
 from aoe_train.objectives.objective_settings import ObjectiveSettings
 from aoe_train.settings.prompt_settings import NamedPrompts
 from pairkit.base.errors import ConfigError
-from pairkit.base.settings import Settings, split_at_commas
+from pairkit.base.settings import Settings, setting, split_at_commas
 from pairkit.dataset.labels import LabelRange, LabelValues, OnBadRows
 
 Pooling = Literal[
@@ -61,17 +61,24 @@ _PAPERS_NAMES = {"last-avg": "avg", "last-max": "max", "cls-last-avg": "cls-avg"
 class DataSettings(Settings):
     """How to read labels and handle unusable rows, in training and held-out data."""
 
-    # values of the labels, a number or "skip": {entailment = 1, neutral = "skip"}; unset: as recognised
-    labels: LabelValues | None = None
-    # lowest and highest score, which become 0 and 1; unset: 0 to 1 or 0 to 5, as recognised
-    label_range: LabelRange | None = None
-    # rows without a text or label: error, or skip to leave them out
-    bad_rows: OnBadRows = "error"
-    # pairs with different labels: keep, drop, first (keep rows that agree with the first one) or error
-    conflicts: Conflicts = "keep"
-    # author of the rows: rules, or people if each positive and negative was written by hand; the preset
-    # domain trains longer on the latter; unset: from the dataset's run.json, else unknown
-    author: Author | None = None
+    labels: LabelValues | None = setting(
+        None,
+        'Values of the labels, a number or "skip": {entailment = 1, neutral = "skip"}. Default: as '
+        "recognised.",
+    )
+    label_range: LabelRange | None = setting(
+        None, "Lowest and highest score, which become 0 and 1. Default: 0 to 1 or 0 to 5, as recognised."
+    )
+    bad_rows: OnBadRows = setting("error", "Rows without a text or label: error, or skip to leave them out.")
+    conflicts: Conflicts = setting(
+        "keep",
+        "Pairs with different labels: keep, drop, first (keep rows that agree with the first one) or error.",
+    )
+    author: Author | None = setting(
+        None,
+        "Author of the rows: rules, or people if each positive and negative was written by hand; the "
+        "preset domain trains longer on the latter. Default: from the dataset's run.json, else unknown.",
+    )
 
 
 Activation = Literal[
@@ -97,10 +104,10 @@ class DenseSettings(Settings):
     random unless the backbone's folder has them.
     """
 
-    size: int = Field(ge=1, le=1 << 20)  # output size
-    activation: Activation = "identity"  # activation function of the output
-    bias: bool = True  # add a bias b
-    residual: bool = False  # add the input, through a learned matrix if the sizes differ
+    size: int = setting(..., "Output size.", ge=1, le=1 << 20)
+    activation: Activation = setting("identity", "Activation function of the output.")
+    bias: bool = setting(True, "Add a bias b.")
+    residual: bool = setting(False, "Add the input, through a learned matrix if the sizes differ.")
 
 
 def _layers(value: object) -> object:
@@ -117,16 +124,23 @@ class MixSettings(Settings):
     A dataset's weight is set in its own section, `datasets.NAME.weight`.
     """
 
-    # proportional: random order, each dataset in proportion to weight * rows^(1 / temperature);
-    # round-robin: in turns, each dataset in proportion to its weight
-    order: Literal["proportional", "round-robin"] = "proportional"
-    # for proportional: at 1 all rows are seen equally often; higher values favour small datasets
-    temperature: float = Field(default=1.0, gt=0)
-    # end of an epoch. once: each row was seen once; shortest: one dataset was seen once, and the next epoch
-    # continues the others; longest: each dataset was seen at least once, shorter ones repeat; unset: longest
-    # for proportional, shortest for round-robin
-    epoch: Literal["once", "shortest", "longest"] | None = None
-    dev: str | None = None  # the dev set that chooses the best weights; unset: the mean of all
+    order: Literal["proportional", "round-robin"] = setting(
+        "proportional",
+        "proportional: random order, each dataset in proportion to weight * rows^(1 / temperature); "
+        "round-robin: in turns, each dataset in proportion to its weight.",
+    )
+    temperature: float = setting(
+        1.0,
+        "For proportional: at 1 all rows are seen equally often; higher values favour small datasets.",
+        gt=0,
+    )
+    epoch: Literal["once", "shortest", "longest"] | None = setting(
+        None,
+        "End of an epoch. once: each row was seen once; shortest: one dataset was seen once, and the next "
+        "epoch continues the others; longest: each dataset was seen at least once, shorter ones repeat. "
+        "Default: longest for proportional, shortest for round-robin.",
+    )
+    dev: str | None = setting(None, "The dev set that chooses the best weights. Default: the mean of all.")
 
     @property
     def until(self) -> Literal["once", "shortest", "longest"]:
@@ -153,23 +167,33 @@ class MixSettings(Settings):
 class EncoderSettings(Settings):
     """How a text becomes a vector; stored in `aoe.json` of the model folder."""
 
-    # auto: the backbone folder's, else cls for encoders and last for decoders
-    pooling: Pooling = "auto"
-    # maximum number of tokens of a text with its prompt; unset: the backbone's limit
-    max_length: int | None = Field(default=None, ge=4)
-    long_text: LongText = "truncate"  # truncate a text longer than max_length, or split it into chunks
-    overlap: int = Field(default=0, ge=0)  # tokens shared by neighbouring chunks, at most half a chunk
-    # prompts by name, before a text or around {text}, such as {query = "query: ", document = "passage: "}
-    prompts: dict[str, str] = Field(default_factory=dict)
-    default_prompt_name: str | None = None  # name of the default prompt
-    include_prompt: bool = True  # include the prompt's tokens in pooling
+    pooling: Pooling = setting(
+        "auto", "auto: the backbone folder's, else cls for encoders and last for decoders."
+    )
+    max_length: int | None = setting(
+        None, "Maximum number of tokens of a text with its prompt. Default: the backbone's limit.", ge=4
+    )
+    long_text: LongText = setting(
+        "truncate", "Truncate a text longer than max_length, or split it into chunks."
+    )
+    overlap: int = setting(0, "Tokens shared by neighbouring chunks, at most half a chunk.", ge=0)
+    prompts: dict[str, str] = setting(
+        {},
+        'Prompts by name, before a text or around {text}, such as {query = "query: ", document = "passage: '
+        '"}.',
+    )
+    default_prompt_name: str | None = setting(None, "Name of the default prompt.")
+    include_prompt: bool = setting(True, "Include the prompt's tokens in pooling.")
     dense: Annotated[tuple[DenseSettings, ...], BeforeValidator(_layers)] = ()
-    layers: int | None = Field(default=None, ge=1)  # use the backbone's first N layers; unset: all
-    # keep the first N numbers of each vector (truncate_dim of sentence-transformers); unset: all
-    dim: int | None = Field(default=None, ge=1)
-    similarity_fn_name: Similarity = "cosine"  # similarity of vectors
-    normalize: bool = False  # scale vectors to length 1
-    bidirectional: bool = False  # let every token of a decoder attend to the whole text
+    layers: int | None = setting(None, "Use the backbone's first N layers. Default: all.", ge=1)
+    dim: int | None = setting(
+        None,
+        "Keep the first N numbers of each vector (truncate_dim of sentence-transformers). Default: all.",
+        ge=1,
+    )
+    similarity_fn_name: Similarity = setting("cosine", "Similarity of vectors.")
+    normalize: bool = setting(False, "Scale vectors to length 1.")
+    bidirectional: bool = setting(False, "Let every token of a decoder attend to the whole text.")
 
     @field_validator("pooling", mode="before")
     @classmethod
@@ -194,20 +218,17 @@ class LoraSettings(Settings):
     """Low-rank adaptation (LoRA): each adapted matrix W becomes W + (alpha / rank) B A; only A and B train.
 
     The defaults are the paper's for LLaMA2-7B on NLI.
-
-    Attributes:
-        rank: Inner size of B A.
-        alpha: Scale of the product B A, divided by the rank.
-        dropout: Dropout on the inputs of A.
-        targets: Names of the linear layers to adapt, such as `q_proj`; "auto" adapts all of the backbone's.
-        four_bit: Store the frozen weights in 4 bits (QLoRA); needs CUDA and bitsandbytes.
     """
 
-    rank: int = Field(default=32, ge=1)
-    alpha: int = Field(default=32, ge=1)
-    dropout: float = Field(default=0.1, ge=0, lt=1)
-    targets: Literal["auto"] | tuple[str, ...] = "auto"
-    four_bit: bool = False
+    rank: int = setting(32, "Inner size of B A.", ge=1)
+    alpha: int = setting(32, "Scale of the product B A, divided by the rank.", ge=1)
+    dropout: float = setting(0.1, "Dropout on the inputs of A.", ge=0, lt=1)
+    targets: Literal["auto"] | tuple[str, ...] = setting(
+        "auto", 'Names of the linear layers to adapt, such as `q_proj`; "auto" adapts all of the backbone\'s.'
+    )
+    four_bit: bool = setting(
+        False, "Store the frozen weights in 4 bits (QLoRA); needs CUDA and bitsandbytes."
+    )
 
 
 def _lora(value: object) -> object:
@@ -218,12 +239,15 @@ def _lora(value: object) -> object:
 class BatchSettings(Settings):
     """How rows are grouped into batches; see `aoe_train.data.token_batches`."""
 
-    # shuffle: random rows; length: rows of similar length; tokens: as many rows as fit into max_tokens
-    strategy: Literal["shuffle", "length", "tokens"] = "length"
-    # maximum number of tokens in a batch of all processes; only for the strategy tokens
-    max_tokens: int | None = Field(default=None, ge=1)
-    drop_last: bool = False  # drop a smaller last batch
-    dedup: bool = True  # encode repeated texts of a batch once
+    strategy: Literal["shuffle", "length", "tokens"] = setting(
+        "length",
+        "shuffle: random rows; length: rows of similar length; tokens: as many rows as fit into max_tokens.",
+    )
+    max_tokens: int | None = setting(
+        None, "Maximum number of tokens in a batch of all processes; only for the strategy tokens.", ge=1
+    )
+    drop_last: bool = setting(False, "Drop a smaller last batch.")
+    dedup: bool = setting(True, "Encode repeated texts of a batch once.")
 
 
 class OptimSettings(Settings):
@@ -233,53 +257,71 @@ class OptimSettings(Settings):
     `lr`, `scheduler` and `average` by rows and backbone unless they are set; see `aoe_train.data.defaults`.
     """
 
-    epochs: float = Field(default=1.0, gt=0)  # passes over the training rows
-    # rows in a batch of each process; in-batch negatives come from all processes
-    batch_size: int = Field(default=32, ge=2)
-    # batches per optimiser step; rows are only compared within their batch
-    accumulation: int = Field(default=1, ge=1)
-    lr: float = Field(default=5e-5, gt=0)  # peak learning rate
-    scheduler: str = "linear"  # learning rate schedule, named as in transformers
-    # warm-up of the learning rate: share of the steps, or a number of steps if 1 or more
-    warmup: float = Field(default=0.1, ge=0)
-    weight_decay: float = Field(default=0.0, ge=0)  # weight decay of AdamW
-    max_grad_norm: float = Field(default=1.0, ge=0)  # clip gradients to this norm; 0: no clipping
-    # average the weights over this last share of the run; 0: take the last weights
-    average: float = Field(default=0.0, ge=0, le=1)
-    # train only the last N layers and freeze the rest; unset: train all
-    top_layers: int | None = Field(default=None, ge=1)
-    # weight of the trained model when averaged with its backbone (WiSE-FT); 0: the backbone
-    interpolate: float = Field(default=1.0, ge=0, le=1)
-    # weights to save if the model is not shown to be better on judged pairs (--accept-on)
-    if_not_better: Literal["backbone", "model"] = "backbone"
-    evaluations: int = Field(default=4, ge=1)  # evaluations on dev data per epoch
-    patience: int | None = Field(default=None, ge=1)  # stop after N evaluations without improvement
+    epochs: float = setting(1.0, "Passes over the training rows.", gt=0)
+    batch_size: int = setting(
+        32, "Rows in a batch of each process; in-batch negatives come from all processes.", ge=2
+    )
+    accumulation: int = setting(
+        1, "Batches per optimiser step; rows are only compared within their batch.", ge=1
+    )
+    lr: float = setting(5e-5, "Peak learning rate.", gt=0)
+    scheduler: str = setting("linear", "Learning rate schedule, named as in transformers.")
+    warmup: float = setting(
+        0.1, "Warm-up of the learning rate: share of the steps, or a number of steps if 1 or more.", ge=0
+    )
+    weight_decay: float = setting(0.0, "Weight decay of AdamW.", ge=0)
+    max_grad_norm: float = setting(1.0, "Clip gradients to this norm; 0: no clipping.", ge=0)
+    average: float = setting(
+        0.0, "Average the weights over this last share of the run; 0: take the last weights.", ge=0, le=1
+    )
+    top_layers: int | None = setting(
+        None, "Train only the last N layers and freeze the rest. Default: train all.", ge=1
+    )
+    interpolate: float = setting(
+        1.0,
+        "Weight of the trained model when averaged with its backbone (WiSE-FT); 0: the backbone.",
+        ge=0,
+        le=1,
+    )
+    if_not_better: Literal["backbone", "model"] = setting(
+        "backbone", "Weights to save if the model is not shown to be better on judged pairs (--accept-on)."
+    )
+    evaluations: int = setting(4, "Evaluations on dev data per epoch.", ge=1)
+    patience: int | None = setting(None, "Stop after N evaluations without improvement.", ge=1)
 
 
 class RunSettings(Settings):
     """How training is computed; affects only rounding, speed and memory."""
 
-    precision: Precision = "auto"  # auto: bf16 on a GPU that supports it, else fp32
-    packing: bool = True  # pack texts without padding if the backbone's attention allows it; false: pad
-    # on a GPU, run steps as CUDA graphs if the run allows it; needs more memory, and was not run on a GPU yet
-    graphs: bool = False
-    compile: bool = False  # use torch.compile; worthwhile for long runs on a GPU
-    chunk: int | None = Field(default=None, ge=1)  # texts embedded at once, for batches larger than memory
-    shard: bool = False  # shard weights, gradients and optimiser state over the processes (FSDP)
-    gradient_checkpointing: bool = False  # recompute layers in the backward pass to save memory
-    deterministic: bool = False  # use only deterministic kernels; slower on a GPU, no effect on a CPU
-    trainer: Tree = Field(default_factory=dict)  # further TrainingArguments of transformers, such as optim
+    precision: Precision = setting("auto", "auto: bf16 on a GPU that supports it, else fp32.")
+    packing: bool = setting(
+        True, "Pack texts without padding if the backbone's attention allows it; false: pad."
+    )
+    graphs: bool = setting(
+        False,
+        "On a GPU, run steps as CUDA graphs if the run allows it; needs more memory, and was not run on a "
+        "GPU yet.",
+    )
+    compile: bool = setting(False, "Use torch.compile; worthwhile for long runs on a GPU.")
+    chunk: int | None = setting(None, "Texts embedded at once, for batches larger than memory.", ge=1)
+    shard: bool = setting(False, "Shard weights, gradients and optimiser state over the processes (FSDP).")
+    gradient_checkpointing: bool = setting(False, "Recompute layers in the backward pass to save memory.")
+    deterministic: bool = setting(
+        False, "Use only deterministic kernels; slower on a GPU, no effect on a CPU."
+    )
+    trainer: Tree = setting({}, "Further TrainingArguments of transformers, such as optim.")
 
 
 class LogSettings(Settings):
     """Logs and checkpoints of a run; no effect on the result."""
 
-    steps: int = Field(default=10, ge=1)  # steps between log entries
-    report_to: Names = ()  # also report to tensorboard, wandb, …
-    checkpoint_minutes: float = Field(default=5.0, ge=0)  # minutes between checkpoints
-    checkpoint_steps: int | None = Field(default=None, ge=1)  # steps between checkpoints, instead of minutes
-    # store hashes of the training texts, so that `aoe evaluate` can report overlaps
-    training_texts: bool = True
+    steps: int = setting(10, "Steps between log entries.", ge=1)
+    report_to: Names = setting((), "Also report to tensorboard, wandb, …")
+    checkpoint_minutes: float = setting(5.0, "Minutes between checkpoints.", ge=0)
+    checkpoint_steps: int | None = setting(None, "Steps between checkpoints, instead of minutes.", ge=1)
+    training_texts: bool = setting(
+        True, "Store hashes of the training texts, so that `aoe evaluate` can report overlaps."
+    )
 
 
 PathText = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)]
@@ -288,12 +330,16 @@ PathText = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance
 class TeacherModelSettings(Settings):
     """A guide or teacher: a model beside the trained one."""
 
-    # a folder, a Hub id, minilm, smollm2, or a .parquet or .jsonl file with columns `text` and `vector`
-    model: PathText | None = None
-    revision: str | None = None  # commit on the Hub
-    # its prompts, given as the run's `prompts`; unset: query and document for rows with anchors, else its
-    # default prompt
-    prompts: str | dict[str, str] | None = None
+    model: PathText | None = setting(
+        None,
+        "A folder, a Hub id, minilm, smollm2, or a .parquet or .jsonl file with columns `text` and `vector`.",
+    )
+    revision: str | None = setting(None, "Commit on the Hub.")
+    prompts: str | dict[str, str] | None = setting(
+        None,
+        "Its prompts, given as the run's `prompts`. Default: query and document for rows with anchors, "
+        "else its default prompt.",
+    )
 
 
 class GuideSettings(TeacherModelSettings):
@@ -309,24 +355,36 @@ class TeacherSettings(TeacherModelSettings):
     Its vectors are computed once, before training. Scores of pairs may be given instead.
     """
 
-    # preset domain on single texts: share of a text's vector that is averaged with its neighbours, 0 to 1;
-    # unset: by `purpose`
-    smoothing: float | None = Field(default=None, ge=0, le=1)
-    neighbours: int = Field(default=8, ge=1)  # mutual nearest neighbours that are averaged
-    # weight of the similarity of words (TF-IDF), 0 to 1; unset: by `purpose`
-    lexical_weight: float | None = Field(default=None, ge=0, lt=1)
-    # file of the rows with a column `teacher_scores`, or of pairs with scores; instead of the model's scores
-    scores: PathText | None = None
-    # lowest and highest of these scores, which become 0 and 1, such as -10,10; unset: not rescaled
-    score_range: LabelRange | None = None
+    smoothing: float | None = setting(
+        None,
+        "Preset domain on single texts: share of a text's vector that is averaged with its neighbours, 0 "
+        "to 1. Default: by `purpose`.",
+        ge=0,
+        le=1,
+    )
+    neighbours: int = setting(8, "Mutual nearest neighbours that are averaged.", ge=1)
+    lexical_weight: float | None = setting(
+        None, "Weight of the similarity of words (TF-IDF), 0 to 1. Default: by `purpose`.", ge=0, lt=1
+    )
+    scores: PathText | None = setting(
+        None,
+        "File of the rows with a column `teacher_scores`, or of pairs with scores; instead of the model's "
+        "scores.",
+    )
+    score_range: LabelRange | None = setting(
+        None,
+        "Lowest and highest of these scores, which become 0 and 1, such as -10,10. Default: not rescaled.",
+    )
 
 
 class CardSettings(Settings):
     """Entries of the model card."""
 
-    license: str = "unknown"  # licence id of the Hub, such as apache-2.0
-    language: Names = ()  # language codes, such as en; unset: those of the training texts, by py3langid
-    base_model: str | None = None  # the backbone's Hub id, if it is a local folder
+    license: str = setting("unknown", "Licence id of the Hub, such as apache-2.0.")
+    language: Names = setting(
+        (), "Language codes, such as en. Default: those of the training texts, by py3langid."
+    )
+    base_model: str | None = setting(None, "The backbone's Hub id, if it is a local folder.")
 
 
 def merged(below: Tree, above: Tree) -> Tree:
@@ -380,40 +438,51 @@ PresetName = Annotated[str, AfterValidator(_known_preset)]
 class DatasetSettings(Settings):
     """Settings of one dataset or dev set that differ from the run's."""
 
-    data: str | None = None  # training rows, like `--data NAME=…`
-    dev_data: str | None = None  # held-out rows, like `--dev-data NAME=…`
-    # roles of the columns, such as {anchor = "question", positive = "answer"}; unset: `--columns`
-    columns: dict[str, str] | None = None
-    labels: LabelValues | None = None  # values of the labels; unset: data.labels
-    label_range: LabelRange | None = None  # lowest and highest score; unset: data.label_range
-    conflicts: Conflicts | None = None  # pairs with different labels; unset: data.conflicts
-    weight: float = Field(default=1.0, gt=0)  # relative frequency of its rows; see `mix`
-    batch_size: int | None = Field(default=None, ge=2)  # rows of each process; unset: optim.batch_size
-    prompts: str | dict[str, str] | None = None  # like the run's `prompts`; also for its dev set
-    preset: PresetName | None = None  # name of its objective; unset: the run's `preset`
-    objective: ObjectiveSettings = ObjectiveSettings()  # its objective; unset keys are the run's
+    data: str | None = setting(None, "Training rows, like `--data NAME=…`.")
+    dev_data: str | None = setting(None, "Held-out rows, like `--dev-data NAME=…`.")
+    columns: dict[str, str] | None = setting(
+        None,
+        'Roles of the columns, such as {anchor = "question", positive = "answer"}. Default: `--columns`.',
+    )
+    labels: LabelValues | None = setting(None, "Values of the labels. Default: data.labels.")
+    label_range: LabelRange | None = setting(None, "Lowest and highest score. Default: data.label_range.")
+    conflicts: Conflicts | None = setting(None, "Pairs with different labels. Default: data.conflicts.")
+    weight: float = setting(1.0, "Relative frequency of its rows; see `mix`.", gt=0)
+    batch_size: int | None = setting(None, "Rows of each process. Default: optim.batch_size.", ge=2)
+    prompts: str | dict[str, str] | None = setting(None, "Like the run's `prompts`; also for its dev set.")
+    preset: PresetName | None = setting(None, "Name of its objective. Default: the run's `preset`.")
+    objective: ObjectiveSettings = setting(ObjectiveSettings(), "Its objective; unset keys are the run's.")
 
 
 class TrainSettings(Settings):
     """A whole training run."""
 
-    # prompts before texts, or around {text}: one for all texts, or by column, such as
-    # {anchor = "query: ", positive = "passage: "}; the model stores them
-    prompts: str | dict[str, str] | None = None
-    # objective by name: angle, aoe, cosent, sbert, simcse or domain; with the suffix -paper also the paper's
-    # other settings; auto: by the kind of rows
-    preset: PresetName = AUTO
-    # use of a model that the preset domain trains on single texts: group (topics, intents, routing), search,
-    # or match (duplicates, near-paraphrases); unset: search
-    purpose: Purpose | None = None
-    seed: int = Field(default=42, ge=0, lt=2**32)  # random seed
+    prompts: str | dict[str, str] | None = setting(
+        None,
+        "Prompts before texts, or around {text}: one for all texts, or by column, such as {anchor = "
+        '"query: ", positive = "passage: "}; the model stores them.',
+    )
+    preset: PresetName = setting(
+        AUTO,
+        "Objective by name: angle, aoe, cosent, sbert, simcse or domain; with the suffix -paper also the "
+        "paper's other settings; auto: by the kind of rows.",
+    )
+    purpose: Purpose | None = setting(
+        None,
+        "Use of a model that the preset domain trains on single texts: group (topics, intents, routing), "
+        "search, or match (duplicates, near-paraphrases). Default: search.",
+    )
+    seed: int = setting(42, "Random seed.", ge=0, lt=2**32)
     data: DataSettings = DataSettings()
     encoder: EncoderSettings = EncoderSettings()
     objective: ObjectiveSettings = ObjectiveSettings()
     batches: BatchSettings = BatchSettings()
     optim: OptimSettings = OptimSettings()
-    # train adapters instead of all weights; false: all weights; unset: adapters if the backbone is a decoder
-    lora: Annotated[LoraSettings | None, BeforeValidator(_lora)] = None
+    lora: Annotated[LoraSettings | None, BeforeValidator(_lora)] = setting(
+        None,
+        "Train adapters instead of all weights; false: all weights. Default: adapters if the backbone is a "
+        "decoder.",
+    )
     guide: GuideSettings = GuideSettings()
     teacher: TeacherSettings = TeacherSettings()
     run: RunSettings = RunSettings()

@@ -15,7 +15,7 @@ from gis_builder.settings.pair_settings import (
     SplitSettings,
     TextSettings,
 )
-from pairkit.base.settings import Settings
+from pairkit.base.settings import Settings, setting
 
 __all__ = [
     "ArchiveSettings", "BuildSettings", "CrawlSettings", "DetectSettings", "LimitSettings", "PairSettings",
@@ -26,7 +26,7 @@ __all__ = [
 class _DatasetSettings(Settings):
     """The settings that builds and archives share."""
 
-    seed: int = 42  # random seed of samples and splits
+    seed: int = setting(42, "Random seed of samples and splits.")
     detect: DetectSettings = DetectSettings()
     pool: PoolSettings = PoolSettings()
     text: TextSettings = TextSettings()
@@ -43,8 +43,8 @@ class BuildSettings(_DatasetSettings):
 class LimitSettings(Settings):
     """Limits on repositories, so that a few large ones don't dominate."""
 
-    min_closed: int = Field(default=1, ge=1)  # minimum number of closed issues of a repository
-    per_repo_max: int | None = Field(default=None, ge=1)  # maximum number of positives of a repository
+    min_closed: int = setting(1, "Minimum number of closed issues of a repository.", ge=1)
+    per_repo_max: int | None = setting(None, "Maximum number of positives of a repository.", ge=1)
 
 
 class ArchiveSettings(_DatasetSettings):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
-from pairkit.base.settings import Settings
+from pairkit.base.settings import Settings, setting
 from pairkit.base.system.address import Address, read_address
 
 # Phrases that are searched in the comments of closed issues, chosen on rust-lang/rust by the number of
@@ -48,42 +48,48 @@ def read_root(url: str) -> Address:
 class CrawlSettings(Settings):
     """The crawl: server, strategy, batch sizes, retries and waits."""
 
-    api_url: str = "https://api.github.com"  # root URL of the server's API
-    plain_http: bool = False  # allow sending the token to another machine over unencrypted http
-    strategy: Literal["search", "all"] = "search"  # search: likely duplicates; all: every issue
-    # sweep a repository instead of searching it if that takes no more queries
-    all_if_small: bool = True
-    # also crawl private repositories
-    include_private: bool = False
+    api_url: str = setting("https://api.github.com", "Root URL of the server's API.")
+    plain_http: bool = setting(False, "Allow sending the token to another machine over unencrypted http.")
+    strategy: Literal["search", "all"] = setting("search", "search: likely duplicates; all: every issue.")
+    all_if_small: bool = setting(
+        True, "Sweep a repository instead of searching it if that takes no more queries."
+    )
+    include_private: bool = setting(False, "Also crawl private repositories.")
 
-    phrases: tuple[str, ...] = PHRASES  # searched in the comments of closed issues
-    title_words: tuple[str, ...] = TITLE_WORDS  # searched in titles
-    body_phrases: tuple[str, ...] = BODY_PHRASES  # searched in bodies
-    # skip a phrase that matches more than this share of the issues: it is from a bot or a template
-    max_phrase_share: float = Field(default=0.3, gt=0, le=1)
-    label_query: str = "dup"  # also search labels whose name contains this
+    phrases: tuple[str, ...] = setting(PHRASES, "Searched in the comments of closed issues.")
+    title_words: tuple[str, ...] = setting(TITLE_WORDS, "Searched in titles.")
+    body_phrases: tuple[str, ...] = setting(BODY_PHRASES, "Searched in bodies.")
+    max_phrase_share: float = setting(
+        0.3,
+        "Skip a phrase that matches more than this share of the issues: it is from a bot or a template.",
+        gt=0,
+        le=1,
+    )
+    label_query: str = setting("dup", "Also search labels whose name contains this.")
 
-    # threads in one query; 49 threads of 3 connections cost one point (connections / 100, rounded)
-    thread_batch: int = Field(default=49, ge=1, le=100)
-    issue_batch: int = Field(default=100, ge=1, le=100)  # issues in one query
-    check_batch: int = Field(default=25, ge=1, le=50)  # repositories in one query
-    search_batch: int = Field(default=8, ge=1, le=20)  # searches in one query
-    comments_inline: int = Field(default=30, ge=1, le=100)  # comments fetched together with their issue
-    events_inline: int = Field(default=20, ge=1, le=100)  # events fetched together with their issue
-    labels_inline: int = Field(default=10, ge=1, le=100)  # labels fetched together with their issue
-    search_limit: int = Field(default=1000, ge=1)  # maximum number of results of one search
+    thread_batch: int = setting(
+        49,
+        "Threads in one query; 49 threads of 3 connections cost one point (connections / 100, rounded).",
+        ge=1,
+        le=100,
+    )
+    issue_batch: int = setting(100, "Issues in one query.", ge=1, le=100)
+    check_batch: int = setting(25, "Repositories in one query.", ge=1, le=50)
+    search_batch: int = setting(8, "Searches in one query.", ge=1, le=20)
+    comments_inline: int = setting(30, "Comments fetched together with their issue.", ge=1, le=100)
+    events_inline: int = setting(20, "Events fetched together with their issue.", ge=1, le=100)
+    labels_inline: int = setting(10, "Labels fetched together with their issue.", ge=1, le=100)
+    search_limit: int = setting(1000, "Maximum number of results of one search.", ge=1)
 
-    # seconds for one whole response; GitHub itself times out after 10
-    timeout_s: float = Field(default=30.0, gt=0)
-    attempts: int = Field(default=8, ge=1)  # consecutive failures before a repository fails in this run
-    first_attempts: int = Field(default=4, ge=1)  # the same before the server's first response
-    # seconds to wait after the first failure; doubles, with jitter
-    backoff_s: float = Field(default=1.0, ge=0)
-    secondary_wait_s: float = Field(
-        default=60.0, ge=0
-    )  # seconds to wait if the server requests no time; doubles
-    max_wait_s: float = Field(default=3900.0, ge=0)  # a longer wait ends the run, which can be resumed
-    seed: int = 42  # random seed of the jitter of waits
+    timeout_s: float = setting(
+        30.0, "Seconds for one whole response; GitHub itself times out after 10.", gt=0
+    )
+    attempts: int = setting(8, "Consecutive failures before a repository fails in this run.", ge=1)
+    first_attempts: int = setting(4, "The same before the server's first response.", ge=1)
+    backoff_s: float = setting(1.0, "Seconds to wait after the first failure; doubles, with jitter.", ge=0)
+    secondary_wait_s: float = setting(60.0, "Seconds to wait if the server requests no time; doubles.", ge=0)
+    max_wait_s: float = setting(3900.0, "A longer wait ends the run, which can be resumed.", ge=0)
+    seed: int = setting(42, "Random seed of the jitter of waits.")
 
     @field_validator("api_url")
     @classmethod

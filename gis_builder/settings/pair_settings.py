@@ -8,23 +8,23 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, mo
 
 from gis_builder.settings.negative_strategies import STRATEGIES, Rank, qualified_name
 from gis_builder.store.issue_records import Relation
-from pairkit.base.settings import Settings
+from pairkit.base.settings import Settings, setting
 
 
 class DetectSettings(Settings):
     """The criteria of a duplicate."""
 
-    # accept duplicates of issues in other repositories; by default their verdict is uncertain
-    allow_cross_repository: bool = False
-    # duplicates below this confidence become uncertain
-    min_confidence: float = Field(default=0.0, ge=0, le=1)
+    allow_cross_repository: bool = setting(
+        False, "Accept duplicates of issues in other repositories; by default their verdict is uncertain."
+    )
+    min_confidence: float = setting(0.0, "Duplicates below this confidence become uncertain.", ge=0, le=1)
 
 
 class PoolSettings(Settings):
     """The sample of issues that are fetched only for negatives."""
 
-    per_positive: float = Field(default=1.0, ge=0)  # issues to fetch for each positive of a repository
-    at_least: int = Field(default=50, ge=0)  # minimum number of issues to fetch from each repository
+    per_positive: float = setting(1.0, "Issues to fetch for each positive of a repository.", ge=0)
+    at_least: int = setting(50, "Minimum number of issues to fetch from each repository.", ge=0)
 
 
 PAPER_SIZES = (18565.0, 1547.0, 1548.0)  # rows of train, validation, test in the papers' Table 7
@@ -35,13 +35,9 @@ SPLITS = ("train", "validation", "test")
 class TextSettings(Settings):
     """Minimum size of a rendered text."""
 
-    min_chars: int = Field(
-        default=20, ge=1, description="minimum number of characters of a text, not counting blanks"
-    )
-    min_words: int = Field(
-        default=4,
-        ge=1,
-        description="minimum number of words of a text; in scripts without blanks, of pairs of characters",
+    min_chars: int = setting(20, "Minimum number of characters of a text, not counting blanks.", ge=1)
+    min_words: int = setting(
+        4, "Minimum number of words of a text; in scripts without blanks, of pairs of characters.", ge=1
     )
 
 
@@ -70,35 +66,34 @@ def _name_of_negatives(value: str | Rank) -> str:
 class PairSettings(Settings):
     """The choice of positives and negatives."""
 
-    relations: Annotated[tuple[Relation, ...], BeforeValidator(_relations), Field(min_length=1)] = Field(
-        default=(Relation.DUPLICATE,),
-        description="relations whose pairs become positives; by default those where at least 95% of pairs "
-        "describe the same problem (benchmarks/README.md)",
+    relations: Annotated[tuple[Relation, ...], BeforeValidator(_relations), Field(min_length=1)] = setting(
+        (Relation.DUPLICATE,),
+        "Relations whose pairs become positives; by default those where at least 95% of pairs describe the "
+        "same problem (benchmarks/README.md).",
     )
-    all_within_cluster: bool = Field(
-        default=False, description="pair all issues of a cluster, not only duplicate and original"
+    all_within_cluster: bool = setting(
+        False, "Pair all issues of a cluster, not only duplicate and original."
     )
-    cluster_cap: int = Field(default=100, ge=1, description="maximum number of positives from one cluster")
+    cluster_cap: int = setting(100, "Maximum number of positives from one cluster.", ge=1)
     negatives: Annotated[
         Any, AfterValidator(_negatives), PlainSerializer(_name_of_negatives, when_used="json")
-    ] = Field(
-        default="random",
-        description="random, as in the papers; hard: the most similar by BM25; mixed: half of each; in "
-        "Python also a function",
+    ] = setting(
+        "random",
+        "random, as in the papers; hard: the most similar by BM25; mixed: half of each; in Python also a "
+        "function.",
     )
-    match: Literal["time", "none"] = Field(
-        default="time",
-        description="time: negatives have the same gaps between the openings of their issues as positives",
+    match: Literal["time", "none"] = setting(
+        "time", "time: negatives have the same gaps between the openings of their issues as positives."
     )
-    ratio: float = Field(default=PAPER_RATIO, ge=0, le=10, description="negatives for each positive")
-    similar_at: float = Field(
-        default=0.8, gt=0.5, le=1, description="minimum Jaccard similarity (word trigrams) of near-duplicates"
+    ratio: float = setting(PAPER_RATIO, "Negatives for each positive.", ge=0, le=10)
+    similar_at: float = setting(
+        0.8, "Minimum Jaccard similarity (word trigrams) of near-duplicates.", gt=0.5, le=1
     )
-    guard_share: float = Field(
-        default=0.35,
+    guard_share: float = setting(
+        0.35,
+        "Minimum BM25 score that excludes a negative, as a share of an issue's score with itself.",
         gt=0,
         le=1,
-        description="minimum BM25 score that excludes a negative, as a share of an issue's score with itself",
     )
 
 
@@ -117,9 +112,8 @@ def _sizes(value: object) -> object:
 class SplitSettings(Settings):
     """Sizes of train, validation and test: fractions that add up to 1, or exact numbers of rows."""
 
-    sizes: Annotated[tuple[float, float, float] | None, BeforeValidator(_sizes)] = Field(
-        default=None,
-        description="three fractions or three row counts; unset: all pairs, in the papers' proportions",
+    sizes: Annotated[tuple[float, float, float] | None, BeforeValidator(_sizes)] = setting(
+        None, "Three fractions or three row counts. Default: all pairs, in the papers' proportions."
     )
 
     @model_validator(mode="after")

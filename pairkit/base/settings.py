@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
@@ -22,6 +22,11 @@ class Settings(BaseModel):
     """Base of all settings models: frozen, unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def setting(default: Any, text: str, **constraints: Any) -> Any:
+    """A field with its text, which help and documents show; `...` as default requires a value."""
+    return Field(default, description=text, **constraints)
 
 
 S = TypeVar("S", bound=Settings)

@@ -15,7 +15,7 @@ import polars as pl
 from pydantic import BeforeValidator, Field, model_validator
 
 from pairkit.base.errors import DataError
-from pairkit.base.settings import Settings, split_at_commas
+from pairkit.base.settings import Settings, setting, split_at_commas
 from pairkit.base.system.seeded import keyed_unit
 from pairkit.dataset.reading.bad_rows import report_bad_rows
 from pairkit.dataset.reading.in_memory import source_name
@@ -42,20 +42,24 @@ class MineSettings(Settings):
     A rule on scores that is None is not applied. Scores are cosines if there is a model, else BM25's.
     """
 
-    by: Literal["bm25", "model", "both"]  # ranks the candidates; both: alternating
-    num_negatives: int = Field(default=5, ge=1)  # maximum per row
-    # number of candidates to skip, and the last rank to consider
-    rank_range: Annotated[tuple[int, int] | None, BeforeValidator(split_at_commas)] = None
-    sampling: Literal["top", "random"] = "top"  # the most similar remaining candidates, or any
+    by: Literal["bm25", "model", "both"] = setting(..., "Ranks the candidates; both: alternating.")
+    num_negatives: int = setting(5, "Maximum per row.", ge=1)
+    rank_range: Annotated[tuple[int, int] | None, BeforeValidator(split_at_commas)] = setting(
+        None, "Number of candidates to skip, and the last rank to consider."
+    )
+    sampling: Literal["top", "random"] = setting("top", "The most similar remaining candidates, or any.")
     max_score: float | None = None
     min_score: float | None = None
-    margin: float | None = None  # minimum difference between the scores of a negative and the positive
-    relative_margin: float | None = Field(default=None, lt=1)  # the same, as a share of the positive's score
-    # all texts, or second texts only; None: all if pairs have labels
-    candidates: Literal["all", "positives"] | None = None
-    transitive: bool = True  # also exclude positives of positives, and texts of the same cluster
+    margin: float | None = setting(
+        None, "Minimum difference between the scores of a negative and the positive."
+    )
+    relative_margin: float | None = setting(None, "The same, as a share of the positive's score.", lt=1)
+    candidates: Literal["all", "positives"] | None = setting(
+        None, "All texts, or second texts only; None: all if pairs have labels."
+    )
+    transitive: bool = setting(True, "Also exclude positives of positives, and texts of the same cluster.")
     duplicate_threshold: float = Field(default=DEFAULT_THRESHOLD, gt=0, le=1)
-    scores: bool = False  # write scores
+    scores: bool = setting(False, "Write scores.")
     seed: int = 42
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ from msgspec import Meta
 from pydantic import Field
 
 from pairkit.base.printable import one_line
-from pairkit.base.settings import Settings
+from pairkit.base.settings import Settings, setting
 
 MIB = 1 << 20
 _MAX_HITS = 1000
@@ -22,13 +22,13 @@ R = TypeVar("R")
 class Limits(Settings):
     """Limits beyond which requests are refused."""
 
-    body_mib: Annotated[int, Field(ge=1, le=1024)] = 8  # of a request
-    texts: Annotated[int, Field(ge=1)] = 2048  # of a request
-    queue: Annotated[int, Field(ge=1)] = 16_384  # texts that run or wait; further requests get 429
-    batch_tokens: Annotated[int, Field(ge=1)] = 8192  # per batch
-    connections: Annotated[int, Field(ge=1)] = 512  # at a time
-    held_mib: Annotated[int, Field(ge=1)] = 256  # of all bodies in memory
-    receive_s: Annotated[float, Field(gt=0)] = 30  # until a body must be complete
+    body_mib: Annotated[int, Field(ge=1, le=1024)] = setting(8, "Of a request.")
+    texts: Annotated[int, Field(ge=1)] = setting(2048, "Of a request.")
+    queue: Annotated[int, Field(ge=1)] = setting(16_384, "Texts that run or wait; further requests get 429.")
+    batch_tokens: Annotated[int, Field(ge=1)] = setting(8192, "Per batch.")
+    connections: Annotated[int, Field(ge=1)] = setting(512, "At a time.")
+    held_mib: Annotated[int, Field(ge=1)] = setting(256, "Of all bodies in memory.")
+    receive_s: Annotated[float, Field(gt=0)] = setting(30, "Until a body must be complete.")
 
 
 class RefusalError(Exception):
