@@ -7,7 +7,7 @@ import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from aoe_train.api.encoding import encode
 from aoe_train.api.evaluation import evaluate
@@ -18,12 +18,13 @@ from aoe_train.api.searching import duplicates, index, search, search_every
 from aoe_train.api.serving import serve
 from aoe_train.api.training import plan, train
 from pairkit.base.cli.commands import add_command, application
-from pairkit.base.cli.flag import INPUT, OUTPUT, RUN, Flag
+from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
 from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.cli.terminal import out as stdout
 from pairkit.base.cli.terminal import print_json, run, say
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
+from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
     from aoe_train.searching.index import IndexHit
@@ -35,13 +36,12 @@ app = application(
 )
 
 
+@SHARED(dry_run=Option("Estimate memory and time without training.", panel=RUN, main=True))
 def _train(
     train: Any,
     given: Any,
     *,
-    dry_run: Annotated[
-        bool, Flag(panel=RUN, main=True, help="Estimate memory and time without training.")
-    ] = False,
+    dry_run: bool = False,
 ) -> Any:
     if dry_run:
         return plan(**given)
@@ -49,18 +49,18 @@ def _train(
     return trained if trained.is_main else None
 
 
+@SHARED(
+    subsets=Option("Also show the parts of each task.", panel=OUTPUT),
+    markdown=Option("Write the tables as Markdown.", metavar="FILE", panel=OUTPUT, main=True),
+    out=Option("Write the result as JSON.", short="-o", metavar="FILE", panel=OUTPUT),
+)
 def _evaluate(
     evaluate: Any,
     given: Any,
     *,
-    subsets: Annotated[bool, Flag(panel=OUTPUT, help="Also show the parts of each task.")] = False,
-    markdown: Annotated[
-        Path | None, Flag(metavar="FILE", panel=OUTPUT, main=True, help="Write the tables as Markdown.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        Flag("-o", metavar="FILE", panel=OUTPUT, help="Write the result as JSON."),
-    ] = None,
+    subsets: bool = False,
+    markdown: Path | None = None,
+    out: Path | None = None,
     json: bool = False,
 ) -> None:
     from pairkit.base.system.files import write_json, write_text
@@ -79,18 +79,16 @@ def _evaluate(
         stdout.print(f"{gain.word}: {name}: {gain}", markup=False)
 
 
+@SHARED(
+    every=Option("Search for each text of the index itself and write the hits to --out.", panel=INPUT),
+    out=Option("Output of --every: a .parquet file.", short="-o", metavar="FILE", panel=OUTPUT),
+)
 def _search(
     search: Any,
     given: Any,
     *,
-    every: Annotated[
-        bool,
-        Flag(panel=INPUT, help="Search for each text of the index itself and write the hits to --out."),
-    ] = False,
-    out: Annotated[
-        str | None,
-        Flag("-o", metavar="FILE", panel=OUTPUT, help="Output of --every: a .parquet file."),
-    ] = None,
+    every: bool = False,
+    out: str | None = None,
     json: bool = False,
     quiet: bool = False,
 ) -> Any:
@@ -153,14 +151,12 @@ def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
     return values
 
 
+@SHARED(out=Option("Write all pairs as .parquet.", short="-o", metavar="FILE", panel=OUTPUT, main=True))
 def _duplicates(
     duplicates: Any,
     given: Any,
     *,
-    out: Annotated[
-        Path | None,
-        Flag("-o", metavar="FILE", panel=OUTPUT, main=True, help="Write all pairs as .parquet."),
-    ] = None,
+    out: Path | None = None,
 ) -> Any:
     result = duplicates(**given)
     if out is not None:
@@ -200,7 +196,6 @@ add_command(
     " --set datasets.stsb.weight=2",
     "torchrun --nproc-per-node 2 -m aoe_train train -d gis -b minilm -o model",
     run=_train,
-    settings="aoe_train.settings.train_settings:TrainSettings",
 )
 add_command(
     app,

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pairkit.base.cli.flag import INPUT, PYTHON_ONLY, RUN, Flag, mapping, same_arguments, setting_keys
+from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, same_arguments, setting_keys
 from pairkit.base.errors import ConfigError
-from pairkit.dataset.flags import Columns, Config, Fresh, Out, SettingsGiven
+from pairkit.dataset.shared_options import SHARED, columns_given, mapping
 
 if TYPE_CHECKING:
     from gis_builder.crawl_progress import RunDisplay
@@ -36,47 +36,55 @@ _Progress: TypeAlias = "bool | Listener"
 
 _SERVER, _PAIRS, _TASKS = "Server", "Pairs", "Tasks"
 
-ReposGiven = Annotated[Repos, Flag("-r", metavar="FILE|NAMES")]
-Work = Annotated[str | Path, Flag("-w", metavar="DIR")]
-Strategy = Annotated[str | None, Flag(metavar="NAME", main=True, setting="crawl.strategy")]
-ApiUrl = Annotated[str | None, Flag(metavar="URL", panel=_SERVER, setting="crawl.api_url")]
-TokenFile = Annotated[str | Path | None, Flag(metavar="FILE", panel=_SERVER)]
-SplitSizes = Annotated[
-    str | Sequence[float] | None, Flag(metavar="A,B,C", panel=_PAIRS, main=True, setting="split.sizes")
-]
-Relations = Annotated[
-    str | Sequence[str] | None, Flag(metavar="NAMES", panel=_PAIRS, setting="pair.relations")
-]
-Negatives = Annotated[
-    "str | Rank | None", Flag(metavar="NAME", panel=_PAIRS, main=True, setting="pair.negatives")
-]
-Match = Annotated[str | None, Flag(metavar="NAME", panel=_PAIRS, setting="pair.match")]
-Ratio = Annotated[float | None, Flag(metavar="X", panel=_PAIRS, setting="pair.ratio")]
-AllPairs = Annotated[bool | None, Flag(panel=_PAIRS, setting="pair.all_within_cluster")]
-ClusterCap = Annotated[int | None, Flag(metavar="N", panel=_PAIRS, setting="pair.cluster_cap")]
-Seed = Annotated[int | None, Flag(metavar="N", panel=RUN, setting="seed")]
+options = SHARED.extended(
+    repos=Option(
+        "owner/name,owner/name, or a file with one per line. In Python also a list.",
+        short="-r",
+        metavar="FILE|NAMES",
+    ),
+    work=Option("Folder of the crawl.", short="-w", metavar="DIR"),
+    strategy=Option(setting="crawl.strategy", metavar="NAME", main=True),
+    api_url=Option(setting="crawl.api_url", metavar="URL", panel=_SERVER),
+    token=Option(
+        "A GitHub token, or several separated by commas. Default: from GITHUB_TOKEN, a GitHub App's variables"
+        " or `gh auth login`.",
+        hidden=True,
+    ),
+    token_file=Option(
+        "A file with one token per line, instead of GITHUB_TOKEN.", metavar="FILE", panel=_SERVER
+    ),
+    split_sizes=Option(setting="split.sizes", metavar="A,B,C", panel=_PAIRS, main=True),
+    relations=Option(setting="pair.relations", metavar="NAMES", panel=_PAIRS),
+    negatives=Option(setting="pair.negatives", metavar="NAME", panel=_PAIRS, main=True),
+    match=Option(setting="pair.match", metavar="NAME", panel=_PAIRS),
+    ratio=Option(setting="pair.ratio", panel=_PAIRS),
+    all_within_cluster=Option(setting="pair.all_within_cluster", panel=_PAIRS),
+    cluster_cap=Option(setting="pair.cluster_cap", panel=_PAIRS),
+    seed=Option(setting="seed", panel=RUN),
+)
 
 
+@options("gis_builder.settings:BuildSettings")
 def build(
-    repos: ReposGiven,
-    out: Annotated[str | Path, Out] = "gis-dataset",
+    repos: Repos,
+    out: str | Path = "gis-dataset",
     *,
-    work: Annotated[str | Path | None, Flag("-w", metavar="DIR")] = None,
-    strategy: Strategy = None,
-    api_url: ApiUrl = None,
-    token: Annotated[str | None, PYTHON_ONLY] = None,
-    token_file: TokenFile = None,
-    split_sizes: SplitSizes = None,
-    relations: Relations = None,
-    negatives: Negatives = None,
-    match: Match = None,
-    ratio: Ratio = None,
-    all_within_cluster: AllPairs = None,
-    cluster_cap: ClusterCap = None,
-    seed: Seed = None,
-    config: Config = None,
-    settings: SettingsGiven = None,
-    fresh: Fresh = False,
+    work: str | Path | None = None,
+    strategy: str | None = None,
+    api_url: str | None = None,
+    token: str | None = None,
+    token_file: str | Path | None = None,
+    split_sizes: str | Sequence[float] | None = None,
+    relations: str | Sequence[str] | None = None,
+    negatives: str | Rank | None = None,
+    match: str | None = None,
+    ratio: float | None = None,
+    all_within_cluster: bool | None = None,
+    cluster_cap: int | None = None,
+    seed: int | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    fresh: bool = False,
     progress: _Progress = True,
 ) -> Built:
     """Crawl repositories, detect duplicates, make pairs, split them, write the dataset and audit it.
@@ -84,33 +92,7 @@ def build(
     If a build was stopped, the same call continues it.
 
     Args:
-        repos: owner/name,owner/name, or a file with one per line. In Python also a list.
-        out: The dataset's folder.
         work: The folder of the crawl and its verdicts. Default: OUT.work.
-        strategy: search: likely duplicates; all: every issue and comment.
-        api_url: The root URL of the server's API.
-        token: A GitHub token, or several separated by commas. Default: from GITHUB_TOKEN, a GitHub App's
-            variables or `gh auth login`.
-        token_file: A file with one token per line, instead of GITHUB_TOKEN.
-        split_sizes: Sizes of train, validation and test: fractions or numbers of pairs. Default: all pairs,
-            in the papers' proportions.
-        relations: Relations whose pairs become positives: duplicate, same, reported, superseded, tracked,
-            part-of; or all.
-        negatives: random, hard (BM25) or mixed. In Python also a function: it takes the texts of one
-            repository and split, and returns for each text the indices of other texts, best first:
-            `[[2, 1], [0], ...]` tries text 2 before text 1 for text 0. Linked or too similar issues are
-            still excluded. `run.json` records the function's qualified name, which identifies it.
-        match: time: negatives have the same gaps between the opening times of their issues as positives; or
-            none.
-        ratio: Negatives for each positive. Default: 0.96, as in the papers.
-        all_within_cluster: Pair all issues of a cluster, not only duplicate and original.
-        cluster_cap: Maximum number of positives from one cluster.
-        seed: Seed of every random choice.
-        config: A TOML file of settings.
-        settings: One setting, such as detect.min_confidence=0.8; repeatable. In Python a mapping of dotted
-            keys to values. They override `config`; the arguments above override them.
-        fresh: Replace a dataset made with other settings.
-        progress: True shows progress on stderr, False hides it; a function gets each `pairkit.Progress`.
 
     Raises:
         ConfigError: A setting, a folder or a token is invalid, or no repository can be crawled.
@@ -123,7 +105,15 @@ def build(
     from gis_builder.store.repos import read_repos
     from pairkit.base.system.folders import work_beside
 
-    merged = _merged(build, locals())
+    given: dict[str, Any] = {
+        "strategy": strategy,
+        "api_url": api_url,
+        "split_sizes": split_sizes,
+        "relations": relations,
+    }
+    given |= {"negatives": negatives, "match": match, "ratio": ratio, "cluster_cap": cluster_cap}
+    given |= {"all_within_cluster": all_within_cluster, "seed": seed}
+    merged = _merged(build, given, config, settings)
     names, folder = read_repos(repos), _path("out", out)
     work_folder = work_beside(folder) if work is None else _path("work", work)
     with _display(progress) as show:
@@ -135,46 +125,38 @@ def build(
 def plan(arguments: dict[str, Any]) -> Plan:
     """Estimate the points, requests and hours of a crawl. The estimate costs one point per 25 repositories.
 
-    The arguments and errors are as for `build`; nothing is written.
+    Nothing is written.
     """
     from gis_builder.crawling.crawl_plan import plan as plan_crawl
     from gis_builder.store.repos import read_repos
 
-    merged = _merged(build, arguments)
+    merged = _merged(build, arguments, arguments["config"], arguments["settings"])
     names = read_repos(arguments["repos"])
     with _display(arguments["progress"]) as show:
         open_github = _opener(merged, arguments["token"], arguments["token_file"], show)
         return plan_crawl(names, merged, open_github)
 
 
+@options("gis_builder.settings:BuildSettings", update=Option(main=True))
 def crawl(
-    repos: ReposGiven,
-    work: Work,
+    repos: Repos,
+    work: str | Path,
     *,
-    update: Annotated[bool, Flag(main=True)] = False,
-    strategy: Strategy = None,
-    api_url: ApiUrl = None,
-    token: Annotated[str | None, PYTHON_ONLY] = None,
-    token_file: TokenFile = None,
-    seed: Seed = None,
-    config: Config = None,
-    settings: SettingsGiven = None,
+    update: bool = False,
+    strategy: str | None = None,
+    api_url: str | None = None,
+    token: str | None = None,
+    token_file: str | Path | None = None,
+    seed: int | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
     progress: _Progress = True,
 ) -> Crawled:
     """Fetch issues into the folder `work`. If a crawl was stopped, the same call continues it.
 
     Args:
-        repos: See `build`.
         work: The crawl's folder, which is created if necessary.
         update: Bring a finished crawl up to date.
-        strategy: See `build`.
-        api_url: See `build`.
-        token: See `build`.
-        token_file: See `build`.
-        seed: See `build`.
-        config: See `build`.
-        settings: See `build`.
-        progress: See `build`.
 
     Raises:
         ConfigError: A setting, the folder or a token is invalid, the folder contains a crawl with other
@@ -189,7 +171,8 @@ def crawl(
     from gis_builder.store.repos import read_repos
     from gis_builder.store.store import held_store
 
-    merged = _merged(crawl, locals())
+    given: dict[str, Any] = {"strategy": strategy, "api_url": api_url, "seed": seed}
+    merged = _merged(crawl, given, config, settings)
     names, folder = read_repos(repos), _path("work", work)
     with _display(progress) as show:
         open_github = _opener(merged, token, token_file, show)
@@ -203,18 +186,25 @@ def crawl(
     return crawled
 
 
+@options(
+    folder=Option(metavar="DUMP", positional=True),
+    links=Option(metavar="FILE", main=True),
+    link_columns=Option(metavar="A=B,…", panel=INPUT, read=partial(mapping, "--link-columns")),
+    columns=Option(metavar="A=B,…", panel=INPUT, read=columns_given),
+    date_format=Option(metavar="FORMAT", panel=INPUT),
+    repo=Option(metavar="OWNER/NAME", main=True),
+    skip_broken=Option(main=True),
+)
 def import_tracker(
-    folder: Annotated[str | Path, Flag(metavar="DUMP", positional=True)],
-    work: Work,
+    folder: str | Path,
+    work: str | Path,
     *,
-    links: Annotated[str | Path | None, Flag(metavar="FILE", main=True)] = None,
-    link_columns: Annotated[
-        Mapping[str, str] | None, Flag(metavar="A=B,…", panel=INPUT, read=partial(mapping, "--link-columns"))
-    ] = None,
-    columns: Columns = None,
-    date_format: Annotated[str, Flag(metavar="FORMAT", panel=INPUT)] = "",
-    repo: Annotated[str | None, Flag(metavar="OWNER/NAME", main=True)] = None,
-    skip_broken: Annotated[bool, Flag(main=True)] = False,
+    links: str | Path | None = None,
+    link_columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    date_format: str = "",
+    repo: str | None = None,
+    skip_broken: bool = False,
     progress: _Progress = True,
 ) -> Crawled:
     """Read a saved tracker of GitHub, or tickets of another tracker, instead of crawling.
@@ -238,7 +228,6 @@ def import_tracker(
         repo: owner/name of all tickets, and of GitHub's objects without a repository. Default for tickets:
             host or `tickets`, and the project or the name of the file or folder.
         skip_broken: Skip and count damaged rows and files instead of stopping at the first one.
-        progress: See `build`.
 
     Raises:
         ConfigError: `work` can't be written or has a crawl from a server; an argument is invalid.
@@ -248,9 +237,17 @@ def import_tracker(
     from gis_builder.crawling.status import Crawled, read_status
     from gis_builder.store.store import held_store
 
-    work_folder, saved, options = _path("work", work), _path("folder", folder), _import_options(locals())
+    work_folder, saved = _path("work", work), _path("folder", folder)
+    how_to_read = _import_options(
+        links=links,
+        link_columns=link_columns,
+        columns=columns,
+        date_format=date_format,
+        repo=repo,
+        skip_broken=skip_broken,
+    )
     with _display(progress) as show, held_store(work_folder) as store:
-        rows = _crawl.import_tracker(store, saved, show.say, options)
+        rows = _crawl.import_tracker(store, saved, show.say, how_to_read)
         return Crawled(work_folder, rows, read_status(store))
 
 
@@ -258,18 +255,16 @@ def import_tracker(
 def preview_import(arguments: dict[str, Any]) -> ImportPreview:
     """Show how an import reads its files: columns, times, links and the first three tickets.
 
-    The arguments and errors are as for `import_tracker`; nothing is written.
+    Nothing is written.
     """
     from gis_builder.trackers.preview import preview
 
-    return preview(_path("folder", arguments["folder"]), _import_options(arguments))
+    return preview(_path("folder", arguments["folder"]), _import_options(**arguments))
 
 
-def status(work: Work) -> Status:
+@options()
+def status(work: str | Path) -> Status:
     """Show the progress of a crawl, even while it runs: issues, points used and left, time left.
-
-    Args:
-        work: The crawl's folder.
 
     Raises:
         ConfigError: There is no crawl in that folder.
@@ -282,19 +277,18 @@ def status(work: Work) -> Status:
         return read_status(store)
 
 
+@options("gis_builder.settings:BuildSettings")
 def detect(
-    work: Work, *, config: Config = None, settings: SettingsGiven = None, progress: _Progress = True
+    work: str | Path,
+    *,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    progress: _Progress = True,
 ) -> Detected:
     """Decide for every fetched thread whether it was closed as a duplicate.
 
     Writes WORK/verdicts.parquet. A verdict is reused if its thread, and the issues that it depends on, are
     unchanged.
-
-    Args:
-        work: The crawl's folder.
-        config: See `build`.
-        settings: See `build`; settings of detection begin with `detect.`.
-        progress: See `build`.
 
     Raises:
         ConfigError: A setting is invalid, or there is no crawl in that folder.
@@ -305,14 +299,21 @@ def detect(
     from gis_builder.detection.detector import detect as detect_duplicates
     from gis_builder.store.store import held_store
 
-    merged, verdicts = _merged(detect, locals()), _path("work", work) / FILE
+    merged, verdicts = _merged(detect, {}, config, settings), _path("work", work) / FILE
     with _display(progress) as show, held_store(verdicts.parent, create=False) as store:
         store.check_issues()
         judged_anew = detect_duplicates(store, verdicts, store.repos(), merged.detect, show)
     return Detected(verdicts, count_verdicts(verdicts), judged_anew)
 
 
-def explain(work: Work, issue: str, *, config: Config = None, settings: SettingsGiven = None) -> Explanation:
+@options("gis_builder.settings:BuildSettings")
+def explain(
+    work: str | Path,
+    issue: str,
+    *,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+) -> Explanation:
     """Explain the verdict on an issue: the evidence in order of time, with its weight.
 
     If a dataset was made, also why the issue or its pairs were left out of it.
@@ -320,8 +321,6 @@ def explain(work: Work, issue: str, *, config: Config = None, settings: Settings
     Args:
         work: The folder of a crawl or an archive.
         issue: `owner/name#number`.
-        config: See `build`.
-        settings: See `detect`.
 
     Raises:
         ConfigError: There is no crawl or archive in that folder, or it has no such issue.
@@ -335,7 +334,11 @@ def explain(work: Work, issue: str, *, config: Config = None, settings: Settings
     from gis_builder.store.store import open_store
     from pairkit.base.settings import argument
 
-    merged, name, folder = _merged(explain, locals()), argument("issue", issue, str), _path("work", work)
+    merged, name, folder = (
+        _merged(explain, {}, config, settings),
+        argument("issue", issue, str),
+        _path("work", work),
+    )
     if (folder / "hours").is_dir():
         verdict, text = explain_archived(folder, name, merged.detect)
     else:
@@ -348,21 +351,22 @@ def explain(work: Work, issue: str, *, config: Config = None, settings: Settings
     )
 
 
+@options("gis_builder.settings:BuildSettings")
 def pair(
-    work: Work,
-    out: Annotated[str | Path, Out] = "gis-dataset",
+    work: str | Path,
+    out: str | Path = "gis-dataset",
     *,
-    split_sizes: SplitSizes = None,
-    relations: Relations = None,
-    negatives: Negatives = None,
-    match: Match = None,
-    ratio: Ratio = None,
-    all_within_cluster: AllPairs = None,
-    cluster_cap: ClusterCap = None,
-    seed: Seed = None,
-    config: Config = None,
-    settings: SettingsGiven = None,
-    fresh: Fresh = False,
+    split_sizes: str | Sequence[float] | None = None,
+    relations: str | Sequence[str] | None = None,
+    negatives: str | Rank | None = None,
+    match: str | None = None,
+    ratio: float | None = None,
+    all_within_cluster: bool | None = None,
+    cluster_cap: int | None = None,
+    seed: int | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    fresh: bool = False,
     progress: _Progress = True,
 ) -> Built:
     """Make a dataset from a crawl and its verdicts, without any request to the server.
@@ -385,26 +389,43 @@ def pair(
     """
     from gis_builder.pairing.build_pairs import pair as pair_dataset
 
-    merged = _merged(pair, locals())
+    given: dict[str, Any] = {
+        "split_sizes": split_sizes,
+        "relations": relations,
+        "negatives": negatives,
+        "match": match,
+    }
+    given |= {"ratio": ratio, "cluster_cap": cluster_cap, "seed": seed}
+    given |= {"all_within_cluster": all_within_cluster}
+    merged = _merged(pair, given, config, settings)
     with _display(progress) as show:
         return pair_dataset(_path("out", out), _path("work", work), merged, show, fresh=fresh)
 
 
+@options(
+    "gis_builder.settings:ArchiveSettings",
+    hours=Option(metavar="A..B"),
+    source=Option(short="-s", metavar="DIR"),
+    exclude=Option(metavar="FILE"),
+    workers=Option(metavar="N", panel=_TASKS),
+    engine=Option(metavar="NAME", panel=_TASKS),
+    address=Option(metavar="HOST:PORT", panel=_TASKS),
+)
 def archive(
-    hours: Annotated[str, Flag(metavar="A..B")],
-    source: Annotated[str | Path, Flag("-s", metavar="DIR")],
-    out: Annotated[str | Path, Out] = "gis-archive",
+    hours: str,
+    source: str | Path,
+    out: str | Path = "gis-archive",
     *,
-    work: Annotated[str | Path | None, Flag("-w", metavar="DIR")] = None,
-    exclude: Annotated[str | Path | None, Flag(metavar="FILE")] = None,
-    workers: Annotated[int | None, Flag(metavar="N", panel=_TASKS)] = None,
-    engine: Annotated[str, Flag(metavar="NAME", panel=_TASKS)] = "local",
-    address: Annotated[str | None, Flag(metavar="HOST:PORT", panel=_TASKS)] = None,
+    work: str | Path | None = None,
+    exclude: str | Path | None = None,
+    workers: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
     read_only: bool = False,
-    seed: Seed = None,
-    config: Config = None,
-    settings: SettingsGiven = None,
-    fresh: Fresh = False,
+    seed: int | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    fresh: bool = False,
     progress: _Progress = True,
 ) -> ArchiveBuilt | HoursRead:
     """Make a dataset of all public repositories from hours of GH Archive.
@@ -416,18 +437,12 @@ def archive(
         hours: The first and the last day or hour in UTC, such as `2015-01-01..2015-12-31` or
             `2015-01-01-0..2015-01-01-5`.
         source: The folder of the archive's files, YYYY-MM-DD-H.json.gz; may lack hours that `work` has.
-        out: The dataset's folder.
         work: The folder for intermediate results. Default: OUT.work.
         exclude: A file of exclusions, one per line: owner/name, owner/*, owner/name#12 or @login.
         workers: Number of processes. Default: the number of cores.
         engine: local, or ray for a cluster whose machines share `source`, `out` and `work`.
         address: The address of the Ray cluster, as printed by ray start.
         read_only: Only read the hours into `work`; their files can then be deleted.
-        seed: See `build`.
-        config: See `build`.
-        settings: See `build`. Negatives can't be a function.
-        fresh: See `build`.
-        progress: See `build`.
 
     Raises:
         ConfigError: A setting or a folder is invalid.
@@ -446,7 +461,8 @@ def archive(
     from pairkit.base.settings import argument, merge
     from pairkit.base.system.folders import work_beside
 
-    merged = merge(ArchiveSettings, setting_keys(archive), locals(), config=config, settings=settings)
+    given: dict[str, Any] = {"seed": seed}
+    merged = merge(ArchiveSettings, setting_keys(archive), given, config=config, settings=settings)
     folder = _path("out", out)
     runner = choose_runner(
         argument("engine", engine, Literal["local", "ray"]),
@@ -467,11 +483,12 @@ def archive(
             return build_archive(job, folder, runner, show, fresh=fresh)
 
 
+@options(out=Option(short="-o", metavar="FILE", panel=OUTPUT, main=True))
 def render(
-    work: Work,
-    out: Annotated[str | Path, replace(Out, metavar="FILE")] = "issues.parquet",
+    work: str | Path,
+    out: str | Path = "issues.parquet",
     *,
-    fresh: Fresh = False,
+    fresh: bool = False,
     progress: _Progress = True,
 ) -> Rendered:
     """Write the text of every issue, for `aoe index` and `aoe evaluate --suite tracker`.
@@ -480,8 +497,6 @@ def render(
         work: The folder of the crawl or import. A search has only some of the issues.
         out: A Parquet file with the columns id (`owner/name#number`), repo, number, url, text, created_at,
             state and labels; of tickets also key (`ABC-12`) and priority.
-        fresh: Replace a file with other rows.
-        progress: See `build`.
 
     Raises:
         ConfigError: There is no crawl in that folder, or `out` has other content or can't be written.
@@ -502,13 +517,20 @@ def render(
         return Rendered(file, render_store(store, file, show, fresh=fresh))
 
 
+@options(
+    repo=Option(metavar="OWNER/NAME"),
+    issue=Option(metavar="N|KEY"),
+    index=Option(metavar="INDEX"),
+    work=replace(options["work"], main=True),
+    top=Option(metavar="N", main=True),
+)
 def suggest(
-    repo: Annotated[str, Flag(metavar="OWNER/NAME")],
-    issue: Annotated[int | str, Flag(metavar="N|KEY")],
+    repo: str,
+    issue: int | str,
     *,
-    index: Annotated[str | Path, Flag(metavar="INDEX")],
-    work: Annotated[str | Path, Flag("-w", metavar="DIR", main=True)] = "gis.work",
-    top: Annotated[int, Flag(metavar="N", main=True)] = 5,
+    index: str | Path,
+    work: str | Path = "gis.work",
+    top: int = 5,
 ) -> Suggested:
     """List older issues that an issue may duplicate.
 
@@ -519,7 +541,6 @@ def suggest(
         repo: The repository.
         issue: The number of an issue, or the key of a ticket, such as ABC-12.
         index: The index that `aoe index` built from the table of `gis render`.
-        work: The crawl's folder.
         top: Number of suggestions, at most 50.
 
     Raises:
@@ -548,16 +569,9 @@ _PACKAGE = Path(__file__).resolve().parent
 _SAMPLES = (_PACKAGE / "data" / "sample", _PACKAGE.parent / "data" / "sample")  # installed, source tree
 
 
-def demo(
-    out: Annotated[str | Path, Out] = "demo", *, fresh: Fresh = False, progress: _Progress = True
-) -> Built:
-    """Build a dataset from the sample trackers: no token, no network.
-
-    Args:
-        out: The dataset's folder.
-        fresh: Replace a dataset made with other settings.
-        progress: See `build`.
-    """
+@options()
+def demo(out: str | Path = "demo", *, fresh: bool = False, progress: _Progress = True) -> Built:
+    """Build a dataset from the sample trackers: no token, no network."""
     from pairkit.base.system.folders import work_beside
 
     work = work_beside(_path("out", out))
@@ -569,29 +583,38 @@ def demo(
     return pair(work, out, fresh=fresh, progress=progress)
 
 
-def _import_options(arguments: Mapping[str, Any]) -> ImportOptions:
-    """The options in the arguments of `import_tracker`."""
+def _import_options(
+    *,
+    links: Any,
+    link_columns: Any,
+    columns: Any,
+    date_format: Any,
+    repo: Any,
+    skip_broken: Any,
+    **_: object,
+) -> ImportOptions:
+    """The arguments of `import_tracker` that say how to read the files."""
     from gis_builder.trackers.tickets import ImportOptions
     from pairkit.base.settings import argument
 
-    links = arguments["links"]
     return ImportOptions(
         None if links is None else _path("links", links),
-        argument("columns", arguments["columns"], dict[str, str] | None) or {},
-        argument("repo", arguments["repo"], str | None),
-        argument("skip_broken", arguments["skip_broken"], bool),
-        argument("link_columns", arguments["link_columns"], dict[str, str] | None) or {},
-        argument("date_format", arguments["date_format"], str),
+        argument("columns", columns, dict[str, str] | None) or {},
+        argument("repo", repo, str | None),
+        argument("skip_broken", skip_broken, bool),
+        argument("link_columns", link_columns, dict[str, str] | None) or {},
+        argument("date_format", date_format, str),
     )
 
 
-def _merged(function: Callable[..., Any], arguments: Mapping[str, Any]) -> BuildSettings:
+def _merged(
+    function: Callable[..., Any], given: Mapping[str, Any], config: Any, settings: Any
+) -> BuildSettings:
     """Merge a function's arguments with `config` and `settings`."""
     from gis_builder.settings import BuildSettings
     from pairkit.base.settings import merge
 
-    config, settings = arguments["config"], arguments["settings"]
-    return merge(BuildSettings, setting_keys(function), arguments, config=config, settings=settings)
+    return merge(BuildSettings, setting_keys(function), given, config=config, settings=settings)
 
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")

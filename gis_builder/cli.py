@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from gis_builder import api
 from pairkit.base.cli.commands import add_command, application, show
-from pairkit.base.cli.flag import RUN, Flag
+from pairkit.base.cli.options import RUN, Option
 from pairkit.base.cli.terminal import run
+from pairkit.dataset.shared_options import SHARED
 
 app = application("gis", "Make leak-free datasets of text pairs from duplicate GitHub issues (GIS).")
 
 
+@SHARED(dry_run=Option("Estimate the cost of the crawl and stop.", panel=RUN, main=True))
 def _build(
     build: Any,
     given: Any,
     *,
-    dry_run: Annotated[
-        bool, Flag(panel=RUN, main=True, help="Estimate the cost of the crawl and stop.")
-    ] = False,
+    dry_run: bool = False,
 ) -> Any:
     return api.plan(**given) if dry_run else build(**given)
 
 
+@SHARED(
+    dry_run=Option("Show how columns, times and links are read, and write nothing.", panel=RUN, main=True)
+)
 def _import(
     import_tracker: Any,
     given: Any,
     *,
-    dry_run: Annotated[
-        bool,
-        Flag(panel=RUN, main=True, help="Show how columns, times and links are read, and write nothing."),
-    ] = False,
+    dry_run: bool = False,
 ) -> Any:
     return api.preview_import(**given) if dry_run else import_tracker(**given)
 
@@ -45,22 +45,20 @@ def _crawl(crawl: Any, given: Any, *, json: bool = False, quiet: bool = False) -
         raise
 
 
+@SHARED(
+    explain=Option("Show the evidence on one issue, owner/name#number, and stop.", metavar="ISSUE", main=True)
+)
 def _detect(
     detect: Any,
     given: Any,
     *,
-    explain: Annotated[
-        str | None,
-        Flag(metavar="ISSUE", main=True, help="Show the evidence on one issue, owner/name#number, and stop."),
-    ] = None,
+    explain: str | None = None,
 ) -> Any:
     if explain is None:
         return detect(**given)
     given.pop("progress")
     return api.explain(issue=explain, **given).text
 
-
-_BUILD, _ARCHIVE = "gis_builder.settings:BuildSettings", "gis_builder.settings:ArchiveSettings"
 
 add_command(
     app,
@@ -69,14 +67,12 @@ add_command(
     "gis build --repos repos.txt --out gis --strategy all --negatives mixed --seed 7",
     "gis build --repos repos.txt --out gis --split-sizes 18565,1547,1548",
     run=_build,
-    settings=_BUILD,
 )
 add_command(
     app,
     api.plan,
     "gis plan --repos repos.txt",
     "gis plan --repos repos.txt --strategy all --json",
-    settings=_BUILD,
 )
 add_command(
     app,
@@ -84,7 +80,6 @@ add_command(
     "gis crawl --repos repos.txt --work gis.work",
     "gis crawl --repos repos.txt --work gis.work --update",
     run=_crawl,
-    settings=_BUILD,
 )
 add_command(
     app,
@@ -108,7 +103,6 @@ add_command(
     api.pair,
     "gis pair --work gis.work --out gis",
     "gis pair --work gis.work --out hard --negatives hard",
-    settings=_BUILD,
 )
 add_command(app, api.render, "gis render --work gis.work --out issues.parquet")
 add_command(app, api.demo, "gis demo --out demo")
@@ -119,7 +113,6 @@ add_command(
     "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-2015",
     "gis archive --hours 2015-01-01..2024-12-31 --source gharchive --out all --set limits.per_repo_max=500",
     "gis archive --hours 2015-01-01..2024-12-31 -s gharchive -o all --engine ray --address 10.0.0.1:6379",
-    settings=_ARCHIVE,
 )
 
 

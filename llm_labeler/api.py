@@ -5,12 +5,13 @@ The functions import what they need, so that `--help` is fast.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pairkit.base.cli.flag import INPUT, RUN, Flag, same_arguments, setting_keys
-from pairkit.dataset.flags import Columns, Config, Fresh, LabelRange, Labels, Out, SettingsGiven
+from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, same_arguments, setting_keys
+from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
     from llm_labeler.clients.llms import Llms
@@ -21,63 +22,84 @@ if TYPE_CHECKING:
     from llm_labeler.runs.label_plan import Plan
     from llm_labeler.runs.run_report import Report, Shown
     from pairkit.base.cli.progress import Listener
+    from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
 
 _LLMS, _LABELS, LIMITS = "LLMs", "Labels", "Limits"
 
-Data = Annotated["Source", Flag("-d", metavar="DATA", panel=INPUT, main=True)]
-AskedLlms = Annotated["LlmsGiven", Flag("-l", metavar="NAME,…", panel=_LLMS, setting="llms")]
-OutFolder = Annotated[str | Path, Out]
-Work = Annotated[str | Path, Flag("-w", metavar="DIR", panel=INPUT)]
-NewWork = Annotated[str | Path | None, Flag("-w", metavar="DIR", panel="Output")]
-Task = Annotated[str | None, Flag(metavar="NAME", panel=_LLMS, main=True, setting="task")]
-Size = Annotated[int | None, Flag("-n", metavar="N", panel=_LLMS, main=True, setting="size")]
-Samples = Annotated[int | None, Flag(metavar="N", panel=_LLMS, setting="samples")]
-Examples = Annotated[str | Path | None, Flag(metavar="FILE", panel=_LLMS, setting="prompt.examples")]
-Prompt = Annotated[str | Path | None, Flag(metavar="NAME", panel=_LLMS, setting="prompt.template")]
-Polarity = Annotated[str | None, Flag(metavar="NAME", panel=_LLMS, setting="prompt.polarities")]
-_AGGREGATION = Flag(metavar="NAME", panel=_LABELS, setting="ensemble.aggregation")
-Aggregation = Annotated[str | None, _AGGREGATION]
-Judges = Annotated["LlmsGiven | None", Flag(metavar="NAME,…", panel=_LABELS, setting="judge.llms")]
-Limit = Annotated[int | None, Flag(metavar="N", panel=INPUT, setting="input.limit")]
-Draw = Annotated[int | None, Flag(metavar="N", panel=INPUT, main=True, setting="input.draw")]
-MaxCost = Annotated[float | None, Flag(metavar="USD", panel=LIMITS, main=True, setting="budget.max_cost")]
-MaxTokens = Annotated[int | None, Flag(metavar="N", panel=LIMITS, setting="budget.max_tokens")]
-MaxRequests = Annotated[int | None, Flag(metavar="N", panel=LIMITS, setting="budget.max_requests")]
-Batch = Annotated[bool, Flag(panel=_LLMS)]
-RunFlag = Annotated[bool, Flag(panel=RUN)]
-LocalOnly = Annotated[bool | None, Flag(long="--local-only", panel=_LLMS, setting="local_only")]
-Seed = Annotated[int | None, Flag(metavar="N", panel=RUN, setting="seed")]
+options = SHARED.extended(
+    data=Option(short="-d", metavar="DATA", panel=INPUT, main=True),
+    llm=Option(
+        "chatgpt, llama, chatglm, ensemble (those of the three that are available), wordnet (rules, English"
+        " only), or names from the configuration. In Python also your own functions from prompt to answer,"
+        " plain or async, or a dict from names to functions or entries.",
+        setting="llms",
+        short="-l",
+        metavar="NAME,…",
+        panel=_LLMS,
+    ),
+    work=Option("Folder of the stored answers.", short="-w", metavar="DIR", panel=INPUT),
+    task=Option(setting="task", metavar="NAME", panel=_LLMS, main=True),
+    size=Option(setting="size", short="-n", panel=_LLMS, main=True),
+    samples=Option(setting="samples", panel=_LLMS),
+    examples=Option(setting="prompt.examples", metavar="FILE", panel=_LLMS),
+    prompt=Option(setting="prompt.template", metavar="NAME", panel=_LLMS),
+    polarity=Option(setting="prompt.polarities", metavar="NAME", panel=_LLMS),
+    aggregation=Option(setting="ensemble.aggregation", metavar="NAME", panel=_LABELS),
+    judges=Option(setting="judge.llms", metavar="NAME,…", panel=_LABELS),
+    limit=Option(setting="input.limit", panel=INPUT),
+    draw=Option(setting="input.draw", panel=INPUT, main=True),
+    max_cost=Option(setting="budget.max_cost", metavar="USD", panel=LIMITS, main=True),
+    max_tokens=Option(setting="budget.max_tokens", panel=LIMITS),
+    max_requests=Option(setting="budget.max_requests", panel=LIMITS),
+    batch=Option("Use OpenAI's Batch API: it costs half, and takes up to a day.", panel=_LLMS),
+    keep_going=Option(
+        "Make the dataset even if LLMs or questions failed. The result's `problem` reports which; the command"
+        " exits with 4.",
+        panel=RUN,
+    ),
+    retry_failed=Option(
+        "Repeat questions that a server rejected. Without `batch`, pending batches are abandoned.", panel=RUN
+    ),
+    local_only=Option(setting="local_only", long="--local-only", panel=_LLMS),
+    seed=Option(setting="seed", panel=RUN),
+    config=replace(SHARED["config"], text="A TOML file of settings; LLMs are [llm.NAME]."),
+)
+_NEW_WORK = Option(
+    "Folder of the stored answers. Default: OUT.work.", short="-w", metavar="DIR", panel=OUTPUT
+)
+_SETTINGS = "llm_labeler.settings:LabelSettings"
 
 
+@options(_SETTINGS, work=_NEW_WORK)
 def generate(
-    data: Data,
+    data: Source,
     *,
-    llm: AskedLlms,
-    out: OutFolder = "pairs",
-    work: NewWork = None,
-    columns: Columns = None,
-    task: Task = None,
-    size: Size = None,
-    samples: Samples = None,
-    examples: Examples = None,
-    prompt: Prompt = None,
-    polarity: Polarity = None,
-    aggregation: Aggregation = None,
-    judges: Judges = None,
-    limit: Limit = None,
-    draw: Draw = None,
-    max_cost: MaxCost = None,
-    max_tokens: MaxTokens = None,
-    max_requests: MaxRequests = None,
-    batch: Batch = False,
-    keep_going: RunFlag = False,
-    retry_failed: RunFlag = False,
-    local_only: LocalOnly = None,
-    seed: Seed = None,
-    config: Config = None,
-    settings: SettingsGiven = None,
-    fresh: Fresh = False,
+    llm: LlmsGiven,
+    out: str | Path = "pairs",
+    work: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    task: str | None = None,
+    size: int | None = None,
+    samples: int | None = None,
+    examples: str | Path | None = None,
+    prompt: str | Path | None = None,
+    polarity: str | None = None,
+    aggregation: str | None = None,
+    judges: LlmsGiven | None = None,
+    limit: int | None = None,
+    draw: int | None = None,
+    max_cost: float | None = None,
+    max_tokens: int | None = None,
+    max_requests: int | None = None,
+    batch: bool = False,
+    keep_going: bool = False,
+    retry_failed: bool = False,
+    local_only: bool | None = None,
+    seed: int | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Labelled:
     r"""Ask LLMs for sentences with the same and with the opposite meaning, and write a dataset of pairs.
@@ -91,37 +113,7 @@ def generate(
         llm: chatgpt, llama, chatglm, ensemble (those of the three that are available), wordnet (rules,
             English only), or names from the configuration. In Python also your own functions from prompt to
             answer, plain or async, or a dict from names to functions or entries.
-        out: Folder of the dataset.
-        work: Folder of the stored answers. Default: OUT.work.
         columns: Column with the sentences, as text=NAME. Default: recognised.
-        task: paraphrase (same and opposite), triplet or query. `triplet` asks for paraphrases and hard
-            negatives, `query` for questions about a passage; both make triplets.
-        size: Sentences to request from each LLM, for each text and polarity.
-        samples: Answers to request for each question. `llm.NAME.temperature` must not be 0.
-        examples: File of pairs or triplets to send as few-shot examples.
-        prompt: hardened, paper, or a file with {text}, {size} and {polarity}. The tasks triplet and query
-            have their own prompt; a file replaces it.
-        polarity: positive, negative or both. Default: both.
-        aggregation: How proposals become labels: union, vote or weighted.
-        judges: LLMs that judge the proposals, for the aggregations vote and weighted. Default: the LLMs of
-            `llm`.
-        limit: Use only the first N usable sentences.
-        draw: Use a random sample of N sentences, for example of a file that is sorted by topic.
-        max_cost: Maximum cost in US dollars, summed over all runs with the same `work`.
-        max_tokens: Maximum tokens of prompts and answers, over all runs.
-        max_requests: Maximum number of calls, over all runs.
-        batch: Use OpenAI's Batch API: half the price, up to a day.
-        keep_going: Make the dataset even if LLMs or questions failed. `Labelled.problem` reports which; the
-            command exits with 4.
-        retry_failed: Repeat questions that a server rejected. Without `batch`, pending batches are abandoned.
-        local_only: Refuse LLMs that may send text to another machine.
-        seed: Seed of every random choice.
-        config: TOML file with settings; LLMs are [llm.NAME].
-        settings: One setting, such as filters.min_shared=0.3; repeatable. In Python a mapping from dotted
-            keys to values, such as `{"llm.chatgpt.temperature": 0.7}`. They override `config`; the arguments
-            above override them.
-        fresh: Replace a dataset that was made with other settings.
-        progress: True shows progress on stderr, False hides it; a function receives each `pairkit.Progress`.
 
     Returns:
         The result; `.pairs` reads the dataset.
@@ -148,13 +140,24 @@ def generate(
     from llm_labeler.runs.label import AskOptions
     from pairkit.base.settings import argument
 
-    resolved, functions = read_arguments(setting_keys(generate), locals(), config=config, settings=settings)
+    given: dict[str, Any] = {
+        "llm": llm,
+        "judges": judges,
+        "task": task,
+        "size": size,
+        "samples": samples,
+        "seed": seed,
+    }
+    given |= {"examples": examples, "prompt": prompt, "polarity": polarity, "aggregation": aggregation}
+    given |= {"limit": limit, "draw": draw, "local_only": local_only}
+    given |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_requests": max_requests}
+    resolved, functions = read_arguments(setting_keys(generate), given, config=config, settings=settings)
     folders = argument("out", out, Path), argument("work", work, Path | None)
-    options = AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going)
+    how_to_ask = AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going)
     return _label.generate(
         *(data, *folders, resolved, functions),
         columns=argument("columns", columns, dict[str, str] | None),
-        options=options,
+        options=how_to_ask,
         fresh=fresh,
         progress=progress,
     )
@@ -164,7 +167,7 @@ def generate(
 def plan(arguments: dict[str, Any]) -> Plan:
     """Estimate the calls, tokens and cost of `generate` without making a call.
 
-    Arguments and errors are those of `generate`. A limit that is too low for the whole run is reported.
+    A limit that is too low for the whole run is reported.
 
     Returns:
         A table with one row per LLM.
@@ -191,27 +194,22 @@ def plan(arguments: dict[str, Any]) -> Plan:
     )
 
 
+@options(_SETTINGS, aggregation=replace(options["aggregation"], main=True))
 def parse(
-    work: Work,
+    work: str | Path,
     *,
-    out: OutFolder = "pairs",
-    aggregation: Annotated[str | None, replace(_AGGREGATION, main=True)] = None,
-    seed: Seed = None,
-    settings: SettingsGiven = None,
-    fresh: Fresh = False,
+    out: str | Path = "pairs",
+    aggregation: str | None = None,
+    seed: int | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Labelled:
     """Make a dataset from stored answers, for example with other filters or another aggregation.
 
     Args:
-        work: Folder of the stored answers.
-        out: Folder of the dataset.
-        aggregation: How proposals become labels: union, vote or weighted. Default: the run's.
-        seed: Seed of every random choice. Default: the run's.
         settings: A setting to change, such as filters.min_differing_words=5; repeatable. In Python a mapping
             from dotted keys to values. Other settings are those of the run.
-        fresh: See `generate`.
-        progress: See `generate`.
 
     Raises:
         ConfigError: No such folder, an output that can't be replaced, or a setting that changes the
@@ -225,32 +223,35 @@ def parse(
 
     folders = argument("work", work, Path), argument("out", out, Path)
     recorded = load_run_record(folders[0]).settings.model_dump(mode="json")
-    resolved, _ = read_arguments(setting_keys(parse), locals(), below=recorded, settings=settings)
+    resolved, _ = read_arguments(
+        setting_keys(parse), {"aggregation": aggregation, "seed": seed}, below=recorded, settings=settings
+    )
     return _label.parse(*folders, resolved, fresh=fresh, progress=progress)
 
 
+@options(_SETTINGS, work=_NEW_WORK)
 def judge(
-    data: Data,
+    data: Source,
     *,
-    llm: AskedLlms,
-    out: OutFolder = "judged",
-    work: NewWork = None,
-    columns: Columns = None,
-    labels: Labels = None,
-    label_range: LabelRange = None,
-    limit: Limit = None,
-    draw: Draw = None,
-    max_cost: MaxCost = None,
-    max_tokens: MaxTokens = None,
-    max_requests: MaxRequests = None,
-    batch: Batch = False,
-    keep_going: RunFlag = False,
-    retry_failed: RunFlag = False,
-    local_only: LocalOnly = None,
-    seed: Seed = None,
-    config: Config = None,
-    settings: SettingsGiven = None,
-    fresh: Fresh = False,
+    llm: LlmsGiven,
+    out: str | Path = "judged",
+    work: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    limit: int | None = None,
+    draw: int | None = None,
+    max_cost: float | None = None,
+    max_tokens: int | None = None,
+    max_requests: int | None = None,
+    batch: bool = False,
+    keep_going: bool = False,
+    retry_failed: bool = False,
+    local_only: bool | None = None,
+    seed: int | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    fresh: bool = False,
     progress: bool | Listener = True,
 ) -> JudgedPairs:
     """Let LLMs judge the pairs of a dataset, without its labels, as same, related or different.
@@ -262,27 +263,6 @@ def judge(
     Args:
         data: Pairs: a file, a dataset or a Hub id. In Python whatever `pairkit.read` takes. Triplets become
             pairs.
-        llm: See `generate`.
-        out: Folder of the dataset.
-        work: See `generate`.
-        columns: Names of the columns, such as text1=title,label=same. See `pairkit.read`.
-        labels: New values for labels, such as 0=1,1=skip,2=0. See `pairkit.read`.
-        label_range: Lowest and highest score, such as 0,100. They become 0 and 1.
-        limit: Use only the first N usable pairs.
-        draw: Use a random sample of N pairs.
-        max_cost: See `generate`.
-        max_tokens: See `generate`.
-        max_requests: See `generate`.
-        batch: See `generate`.
-        keep_going: Make the dataset even if LLMs or questions failed. `JudgedPairs.problem` reports which;
-            the command exits with 4.
-        retry_failed: See `generate`.
-        local_only: See `generate`.
-        seed: See `generate`.
-        config: See `generate`.
-        settings: See `generate`.
-        fresh: See `generate`.
-        progress: See `generate`.
 
     Raises:
         ConfigError: A setting, key, model or folder can't be used; rules can't judge.
@@ -295,7 +275,9 @@ def judge(
     from pairkit.base.settings import argument
     from pairkit.dataset.labels import label_rules
 
-    resolved, functions = read_arguments(setting_keys(judge), locals(), config=config, settings=settings)
+    given: dict[str, Any] = {"llm": llm, "limit": limit, "draw": draw, "local_only": local_only, "seed": seed}
+    given |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_requests": max_requests}
+    resolved, functions = read_arguments(setting_keys(judge), given, config=config, settings=settings)
     folders = argument("out", out, Path), argument("work", work, Path | None)
     return judge_pairs(
         *(data, *folders, resolved, functions),
@@ -307,14 +289,14 @@ def judge(
     )
 
 
-def show(sentence: Annotated[str, Flag(metavar="SENTENCE", positional=True)], *, work: Work) -> Shown:
+@options(sentence=Option(metavar="SENTENCE", positional=True))
+def show(sentence: str, *, work: str | Path) -> Shown:
     """Show one sentence with its prompts, raw answers, proposals, reasons for drops, and votes.
 
     `pairs show` shows a pair of the dataset.
 
     Args:
         sentence: A text_id or its beginning, row:N, or the sentence.
-        work: See `parse`.
 
     Raises:
         ConfigError: Not a working folder.
@@ -326,13 +308,11 @@ def show(sentence: Annotated[str, Flag(metavar="SENTENCE", positional=True)], *,
     return show_sentence(argument("work", work, Path), argument("sentence", sentence, str))
 
 
-def report(work: Work) -> Report:
+@options()
+def report(work: str | Path) -> Report:
     """Count kept and dropped proposals by reason, with the yield and cost of each LLM.
 
     `pairs report` describes the dataset.
-
-    Args:
-        work: See `parse`.
 
     Raises:
         ConfigError: Not a working folder.
@@ -344,24 +324,21 @@ def report(work: Work) -> Report:
     return report_run(argument("work", work, Path))
 
 
+@options(gold=Option(metavar="FILE", panel=INPUT), gold_threshold=Option(metavar="X", panel=INPUT, main=True))
 def evaluate(
-    gold: Annotated[Source, Flag(metavar="FILE", panel=INPUT)],
+    gold: Source,
     *,
-    work: Work,
-    columns: Columns = None,
-    labels: Labels = None,
-    label_range: LabelRange = None,
-    gold_threshold: Annotated[float | None, Flag(metavar="X", panel=INPUT, main=True)] = None,
+    work: str | Path,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    gold_threshold: float | None = None,
 ) -> ScoreReport:
     """Compare labels with human labels: precision, recall and kappa by LLM, polarity and aggregation.
 
     Args:
         gold: Pairs that people labelled, with text1, text2 and label. A file; in Python also a DataFrame or a
             list of dicts. Rows without a label are left out and counted.
-        work: See `parse`.
-        columns: See `judge`.
-        labels: See `judge`.
-        label_range: See `judge`.
         gold_threshold: Lowest gold label that counts as the same meaning. Default: half of the range.
 
     Raises:
@@ -387,16 +364,13 @@ def evaluate(
     return replace(report, labels=gold_pairs.labels)
 
 
+@options(config=replace(options["config"], panel=INPUT, main=True))
 def llms(
     *,
-    config: Annotated[str | Path | None, Flag("-c", metavar="FILE", panel=INPUT, main=True)] = None,
-    settings: SettingsGiven = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
 ) -> Llms:
     """List the built-in and configured LLMs with their prices and whether their keys are set.
-
-    Args:
-        config: See `generate`.
-        settings: See `generate`.
 
     Raises:
         ConfigError: An entry is incomplete or inconsistent.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Any
 
 from llm_labeler import api
 from pairkit.base.cli.commands import add_command, application, show
-from pairkit.base.cli.flag import Flag
+from pairkit.base.cli.options import Option
 from pairkit.base.cli.terminal import next_step, run
+from pairkit.dataset.shared_options import SHARED
 
 app = application(
     "label",
@@ -16,13 +17,12 @@ app = application(
 )
 
 
+@SHARED(dry_run=Option("Estimate calls, tokens and money, and stop.", panel=api.LIMITS, main=True))
 def _generate(
     generate: Any,
     arguments: Any,
     *,
-    dry_run: Annotated[
-        bool, Flag(panel=api.LIMITS, main=True, help="Estimate calls, tokens and money, and stop.")
-    ] = False,
+    dry_run: bool = False,
     json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -42,8 +42,6 @@ def _complete(run: Any, arguments: Any, *, json: bool = False, quiet: bool = Fal
         raise result.problem
 
 
-_SETTINGS = "llm_labeler.settings:LabelSettings"
-
 add_command(
     app,
     api.generate,
@@ -52,14 +50,12 @@ add_command(
     "label generate -d sentences.txt --llm chatgpt,llama -c llms.toml --max-cost 5",
     "label generate -d notes.parquet --columns text=body --llm llama --dry-run",
     run=_generate,
-    settings=_SETTINGS,
 )
 add_command(
     app,
     api.parse,
     "label parse --work pairs.work --out pairs",
     "label parse --work pairs.work --out strict --aggregation weighted",
-    settings=_SETTINGS,
 )
 add_command(
     app,
@@ -68,7 +64,6 @@ add_command(
     "label judge -d quora.tsv --llm llama --columns text1=question1,text2=question2,label=is_duplicate",
     "label judge -d dataset --llm chatgpt --draw 500 --max-cost 1",
     run=_complete,
-    settings=_SETTINGS,
 )
 add_command(
     app,

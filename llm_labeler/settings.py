@@ -167,13 +167,15 @@ class PromptSettings(Settings):
 
     template: str = setting(
         "hardened",
-        "hardened, paper, or a file with {size}, {text} and {polarity}; other tasks: the task's name, or a "
-        "file.",
+        "Prompt of the task paraphrase: hardened, paper, or a file with {text}, {size} and {polarity}. "
+        "The tasks triplet and query have their own prompt, which a file replaces.",
     )
     polarities: Polarities = setting(
-        POLARITIES, "positive: sentences with the same meaning; negative: with the opposite.", min_length=1
+        POLARITIES,
+        "Which sentences to request: positive (same meaning), negative (opposite meaning) or both.",
+        min_length=1,
     )
-    examples: Path | None = setting(None, "File of few-shot examples: pairs or triplets.")
+    examples: Path | None = setting(None, "File of pairs or triplets to send as few-shot examples.")
     changes: Changes = setting(CHANGES, "Task triplet: what hard negatives may change.", min_length=1)
 
 
@@ -182,8 +184,10 @@ class InputSettings(Settings):
 
     min_chars: int = setting(1, "Shorter sentences are dropped and counted.", ge=1)
     max_chars: int = setting(2000, "Longer sentences are dropped and counted.", ge=1)
-    limit: int | None = setting(None, "Use only the first N usable sentences.", ge=1)
-    draw: int | None = setting(None, "Use a random sample of N of these.", ge=1)
+    limit: int | None = setting(None, "Use only the first N usable texts.", ge=1)
+    draw: int | None = setting(
+        None, "Use a random sample of N texts, for example of a file that is sorted by topic.", ge=1
+    )
 
 
 class FilterSettings(Settings):
@@ -211,14 +215,20 @@ class JudgeSettings(Settings):
     """How candidates are judged, for the aggregations vote and weighted."""
 
     candidates_per_call: int = setting(8, "Candidates in one question to a judge.", ge=1)
-    llms: Names = setting((), "The judges; empty: the LLMs that propose.")
+    llms: Names = setting(
+        (),
+        "LLMs that judge the proposals, for the aggregations vote and weighted. Default: the LLMs that "
+        "write them.",
+    )
 
 
 class EnsembleSettings(Settings):
     """How the proposals of several LLMs become labels."""
 
     members: tuple[str, ...] = setting(("chatgpt", "llama", "chatglm"), "The LLMs of `--llm ensemble`.")
-    aggregation: Annotated[str, _one_of(*AGGREGATIONS)] = setting("union", "union, vote or weighted.")
+    aggregation: Annotated[str, _one_of(*AGGREGATIONS)] = setting(
+        "union", "How proposals become labels: union, vote or weighted."
+    )
     unrelated_is_negative: bool = setting(True, "vote, weighted: a judge's `unrelated` confirms a negative.")
     reversed_pairs: Literal["drop", "swap"] = setting(
         "drop", "Drop or swap positives that are judged opposite, and negatives that are judged same."
@@ -230,9 +240,17 @@ class EnsembleSettings(Settings):
 class BudgetSettings(Settings):
     """Limits on the spending of a run, including earlier sessions; unset: no limit."""
 
-    max_cost: float | None = setting(None, "US dollars, over all sessions.", ge=0)
-    max_tokens: int | None = setting(None, "Tokens of prompts and answers, over all sessions.", ge=0)
-    max_requests: int | None = setting(None, "Calls over all sessions; each attempt counts.", ge=0)
+    max_cost: float | None = setting(
+        None, "Maximum cost in US dollars, summed over all runs with the same `work`.", ge=0
+    )
+    max_tokens: int | None = setting(
+        None,
+        "Maximum number of tokens in prompts and answers, summed over all runs with the same `work`.",
+        ge=0,
+    )
+    max_requests: int | None = setting(
+        None, "Maximum number of calls, summed over all runs with the same `work`; each attempt counts.", ge=0
+    )
 
 
 class BreakerSettings(Settings):
@@ -276,10 +294,23 @@ BUILT_IN_LLMS: Mapping[str, Tree] = {
 class LabelSettings(Settings):
     """A whole labelling run."""
 
-    task: Annotated[str, _one_of(*TASKS)] = setting(PARAPHRASE, "papers, triplet or query.")
-    llms: Names = setting((), "The LLMs that propose; `ensemble` means its members.")
-    size: int = setting(3, "Sentences to request from each LLM, per text and polarity.", ge=1, le=100)
-    samples: int = setting(1, "Answers to request for each question; one from rules.", ge=1, le=100)
+    task: Annotated[str, _one_of(*TASKS)] = setting(
+        PARAPHRASE,
+        "What LLMs write for each text: paraphrase (sentences with the same and the opposite meaning), "
+        "triplet (paraphrases and hard negatives) or query (questions about a passage). triplet and "
+        "query make triplets.",
+    )
+    llms: Names = setting((), "LLMs that write proposals; `ensemble` stands for its members.")
+    size: int = setting(
+        3, "Number of sentences to request from each LLM, for each text and polarity.", ge=1, le=100
+    )
+    samples: int = setting(
+        1,
+        "Number of answers to request for each question; rules give one. With several, "
+        "`llm.NAME.temperature` must not be 0.",
+        ge=1,
+        le=100,
+    )
     seed: int = setting(42, "Seed of every random choice.", ge=0, lt=2**32)
     local_only: bool = setting(False, "Refuse LLMs that may send text to another machine.")
     prompt: PromptSettings = PromptSettings()

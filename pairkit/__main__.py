@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pairkit.base.cli.flag import OUTPUT, Flag
+from pairkit.base.cli.options import OUTPUT, Option
 from pairkit.base.cli.startup import start
+from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -32,28 +33,26 @@ def _export(export: Any, given: Any) -> None:
         out.print(str(path), markup=False)
 
 
+@SHARED(
+    reviewer=Option(
+        "Names of the reviewers; each gets a link. Default: your login's name.",
+        metavar="NAME,…",
+        panel="People",
+        main=True,
+        read=lambda names: [name.strip() for name in names.split(",")],
+    ),
+    port=Option("Port of the page. Default: 8750, or a free port.", short="-p", panel="People"),
+    report=Option("Print the results so far instead of serving the page.", panel=OUTPUT, main=True),
+    card=Option("Also write the report into the dataset's card.", panel=OUTPUT),
+)
 def _review(
     review: Any,
     given: Any,
     *,
-    reviewer: Annotated[
-        list[str] | None,
-        Flag(
-            metavar="NAME,…",
-            panel="People",
-            main=True,
-            read=lambda names: [name.strip() for name in names.split(",")],
-            help="Names of the reviewers; each gets a link. [default: your login's name]",
-        ),
-    ] = None,
-    port: Annotated[
-        int | None,
-        Flag("-p", metavar="N", panel="People", help="Port of the page. [default: 8750, or a free port]"),
-    ] = None,
-    report: Annotated[
-        bool, Flag(panel=OUTPUT, main=True, help="Print the results so far instead of serving the page.")
-    ] = False,
-    card: Annotated[bool, Flag(panel=OUTPUT, help="Also write the report into the dataset's card.")] = False,
+    reviewer: list[str] | None = None,
+    port: int | None = None,
+    report: bool = False,
+    card: bool = False,
     json: bool = False,
     quiet: bool = False,
 ) -> None:

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from pairkit.base.cli.flag import INPUT, OUTPUT, Flag
+from pairkit.base.cli.options import INPUT, OUTPUT, Option
 from pairkit.base.errors import ConfigError
 from pairkit.base.settings import argument, between_commas
-from pairkit.dataset.flags import (
-    BadRows,
-    Columns,
-    Dataset,
-    Dropped,
-    Fresh,
-    LabelRange,
-    Labels,
-    Out,
-    OutNeeded,
-    Seed,
-    SplitSizes,
-)
 from pairkit.dataset.labels import label_rules
 from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.reading.in_memory import Source
 from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import PairDataset
+from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.checking.audit import AuditReport
     from pairkit.dataset.checking.show import ShownPair
+    from pairkit.dataset.labels import Meaning
     from pairkit.dataset.making.made import MadeDataset
     from pairkit.reports import Report
     from pairkit.reviews import Review
@@ -39,32 +29,48 @@ if TYPE_CHECKING:
 _SAMPLE = "Sample (of a new review)"
 
 
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"--split-sizes {text}: expected three numbers, such as 0.8,0.1,0.1") from None
+
+
+options = SHARED.extended(
+    source=Option(
+        "A folder, a CSV, TSV, JSONL or Parquet file, or a Hub id. A folder is a pair dataset, one of"
+        " `Dataset.save_to_disk`, or has files named after splits; a file may be gzipped; a Hub id is"
+        " `owner/name` or `owner/name:config`. In Python also a DataFrame, a `datasets.Dataset`, a list of"
+        " dicts, or a mapping of splits to any of these.",
+        metavar="DATASET",
+        positional=True,
+    ),
+    out=replace(SHARED["out"], text="Folder of the dataset. None writes nothing.", required=True),
+    store=Option("File of the review. Default: DATASET.review.", metavar="FILE", panel=INPUT),
+    dropped=Option("File for the rows that are left out, as Parquet.", metavar="FILE", panel=OUTPUT),
+    cut_negatives=Option(
+        "Drop negatives whose texts are in different splits. Use it for datasets whose negatives connect all"
+        " texts: only positives then group the texts.",
+    ),
+    split_sizes=Option(
+        "Proportions of train, validation and test.", metavar="A,B,C", main=True, read=_numbers
+    ),
+)
+
+
+@options()
 def read(
-    source: Dataset,
+    source: Source,
     *,
-    columns: Columns = None,
-    labels: Labels = None,
-    label_range: LabelRange = None,
-    bad_rows: BadRows = "error",
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
     split: str | None = None,
 ) -> PairDataset:
     """Read pairs from a folder, a file, the Hub or memory.
 
     Args:
-        source: A folder, a CSV, TSV, JSONL or Parquet file, or a Hub id. A folder is a pair dataset, one of
-            `Dataset.save_to_disk`, or has files named after splits; a file may be gzipped; a Hub id
-            is `owner/name` or `owner/name:config`. In Python also a DataFrame, a `datasets.Dataset`, a list
-            of dicts, or a mapping of splits to any of these.
-        columns: Column names by role, such as text1=title,label=same; 1,2,3 without a header line. The roles
-            are `text1`, `text2`, `label`, or `anchor`, `positive` and `negative` or `negative_1`,
-            `negative_2`, …; in Python a mapping of roles to names. By default common names are recognised.
-        labels: The number for each label, such as 0=1,1=skip,2=0; skip leaves rows out. In Python also a
-            mapping, such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}`.
-            Labels that are not named keep their usual meaning, such as 1 and 0 for yes and no.
-        label_range: The lowest and highest score, such as 0,100. They become 0 and 1. Needed if scores are
-            neither from 0 to 1 nor from 0 to 5.
-        bad_rows: error or skip: for rows that lack a text or label. skip leaves them out and counts them on
-            stderr; FOLDER.bad-rows.jsonl, next to an output folder, lists them with their reasons.
         split: Read only this split.
 
     Returns:
@@ -85,25 +91,19 @@ def read(
     return read_pairs(source, columns=columns, rules=label_rules(labels, label_range, bad_rows), split=split)
 
 
+@options()
 def audit(
-    source: Dataset,
+    source: Source,
     *,
-    columns: Columns = None,
-    labels: Labels = None,
-    label_range: LabelRange = None,
-    bad_rows: BadRows = "error",
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
 ) -> AuditReport:
     """Find leaks between splits, contradictory labels, repeats, and rows that lack a text or label.
 
     Texts are near-identical if the Jaccard similarity of their word triples is 0.8 or more. The command exits
     with 3 if splits leak or unusable rows are not skipped.
-
-    Args:
-        source: As for `read`.
-        columns: As for `read`.
-        labels: As for `read`.
-        label_range: As for `read`.
-        bad_rows: As for `read`.
 
     Returns:
         The findings. `leaks` lists what two splits share; `check()` raises an error for it. Rows that lack a
@@ -132,30 +132,23 @@ def audit(
     return found
 
 
+@options(out=Option(short="-o", metavar="FILE", panel=OUTPUT, main=True))
 def report(
-    source: Dataset,
-    out: Annotated[str | Path | None, Flag("-o", metavar="FILE", panel=OUTPUT, main=True)] = None,
+    source: Source,
+    out: str | Path | None = None,
     *,
-    columns: Columns = None,
-    labels: Labels = None,
-    label_range: LabelRange = None,
-    bad_rows: BadRows = "error",
-    seed: Annotated[int, Seed] = 42,
-    fresh: Fresh = False,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+    seed: int = 42,
+    fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Report:
     """Describe a dataset on one page: counts, lengths, word overlap, what was dropped, and sample pairs.
 
     Args:
-        source: As for `read`.
         out: The HTML file. Default: DATASET.report.html.
-        columns: As for `read`.
-        labels: As for `read`.
-        label_range: As for `read`.
-        bad_rows: As for `read`.
-        seed: Random seed for the choice of sample pairs.
-        fresh: Replace a report on other pairs.
-        progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
         The counts and the path of the page.
@@ -178,20 +171,28 @@ def report(
     return make_report(pairs, folder, seed=seed, fresh=fresh, progress=progress)
 
 
+@options(
+    n=Option(metavar="N", panel=_SAMPLE, main=True),
+    seed=Option(metavar="N", panel=_SAMPLE),
+    strata=Option(metavar="A,B,…", panel=_SAMPLE, read=between_commas),
+    each=Option(metavar="N", panel=_SAMPLE),
+    grades=Option(panel=_SAMPLE),
+    question=Option(metavar="TEXT", panel=_SAMPLE),
+)
 def review(
-    source: Dataset,
-    store: Annotated[str | Path | None, Flag(metavar="FILE", panel=INPUT)] = None,
+    source: Source,
+    store: str | Path | None = None,
     *,
-    n: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE, main=True)] = None,
-    seed: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE)] = None,
-    strata: Annotated[Sequence[str] | None, Flag(metavar="A,B,…", panel=_SAMPLE, read=between_commas)] = None,
-    each: Annotated[int | None, Flag(metavar="N", panel=_SAMPLE)] = None,
-    grades: Annotated[bool | None, Flag(panel=_SAMPLE)] = None,
-    question: Annotated[str | None, Flag(metavar="TEXT", panel=_SAMPLE)] = None,
-    columns: Columns = None,
-    labels: Labels = None,
-    label_range: LabelRange = None,
-    bad_rows: BadRows = "error",
+    n: int | None = None,
+    seed: int | None = None,
+    strata: Sequence[str] | None = None,
+    each: int | None = None,
+    grades: bool | None = None,
+    question: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
 ) -> Review:
     """Let people judge a sample of pairs blindly in a browser, and estimate the accuracy of the labels.
 
@@ -200,7 +201,6 @@ def review(
     left out, but not changed.
 
     Args:
-        source: As for `read`.
         store: The review's file. `read` takes it as pairs with people's labels. Default: DATASET.review.
         n: Number of pairs. Default: a tenth of the dataset.
         seed: Random seed for the choice and order of pairs. Default: 42.
@@ -210,10 +210,6 @@ def review(
         each: Number of people who judge each pair. Default: all.
         grades: Ask for grades from 0 to 5. Default: on if labels are scores.
         question: The question about each pair.
-        columns: As for `read`.
-        labels: As for `read`.
-        label_range: As for `read`.
-        bad_rows: As for `read`.
 
     Returns:
         The review.
@@ -241,18 +237,19 @@ def review(
     return begin(pairs, file, review_options)
 
 
+@options(relabel=Option(main=True))
 def apply_review(
-    source: Dataset,
-    out: Annotated[str | Path | None, OutNeeded] = None,
+    source: Source,
+    out: str | Path | None = None,
     *,
-    store: Annotated[str | Path | None, Flag(metavar="FILE", panel=INPUT)] = None,
-    relabel: Annotated[bool, Flag(main=True)] = False,
-    columns: Columns = None,
-    labels: Labels = None,
-    label_range: LabelRange = None,
-    bad_rows: BadRows = "error",
-    dropped: Dropped = None,
-    fresh: Fresh = False,
+    store: str | Path | None = None,
+    relabel: bool = False,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+    dropped: str | Path | None = None,
+    fresh: bool = False,
 ) -> MadeDataset:
     """Make a dataset from a review: without the rejected pairs, or with people's labels.
 
@@ -260,16 +257,7 @@ def apply_review(
     no one judged are unchanged.
 
     Args:
-        source: As for `read`.
-        out: The dataset's folder. None writes nothing.
-        store: The review's file. Default: DATASET.review.
         relabel: Keep rejected pairs, with people's labels.
-        columns: As for `read`.
-        labels: As for `read`.
-        label_range: As for `read`.
-        bad_rows: As for `read`.
-        dropped: File for the rows that are left out, as Parquet.
-        fresh: Replace a dataset made with other settings.
 
     Returns:
         The dataset, with the rows that were left out.
@@ -288,28 +276,28 @@ def apply_review(
     return _with_dropped(apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh), dropped)
 
 
+@options(
+    split=Option(metavar="NAME", main=True),
+    row=Option(metavar="N", main=True),
+    label=Option(metavar="N", main=True),
+)
 def show(
-    source: Dataset,
+    source: Source,
     *,
-    split: Annotated[str | None, Flag(metavar="NAME", main=True)] = None,
-    row: Annotated[int, Flag(metavar="N", main=True)] = 0,
-    label: Annotated[int | None, Flag(metavar="N", main=True)] = None,
-    columns: Columns = None,
-    labels: Labels = None,
-    label_range: LabelRange = None,
-    bad_rows: BadRows = "error",
+    split: str | None = None,
+    row: int = 0,
+    label: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
 ) -> ShownPair:
     """Show one pair side by side, with the words that both texts share marked.
 
     Args:
-        source: As for `read`.
         split: train, validation or test. Default: the last one of the dataset.
         row: Number of the pair, counted from 0.
         label: Use only pairs with this label; --row counts among them.
-        columns: As for `read`.
-        labels: As for `read`.
-        label_range: As for `read`.
-        bad_rows: As for `read`.
 
     Returns:
         A pair that is displayed on a terminal and in a notebook.
@@ -336,17 +324,22 @@ def show(
     )
 
 
+@options(
+    out=Option(short="-o", metavar="DIR", panel=OUTPUT, main=True),
+    format=Option(metavar="NAME", panel=OUTPUT, main=True),
+    raw=Option(panel=OUTPUT),
+)
 def export(
-    source: Dataset,
-    out: Annotated[str | Path, Out],
+    source: Source,
+    out: str | Path,
     *,
-    format: Annotated[str, Flag(metavar="NAME", panel=OUTPUT, main=True)] = "jsonl",  # noqa: A002 - as the flag
-    raw: Annotated[bool, Flag(panel=OUTPUT)] = False,
-    columns: Columns = None,
-    labels: Labels = None,
-    label_range: LabelRange = None,
-    bad_rows: BadRows = "error",
-    fresh: Fresh = False,
+    format: str = "jsonl",  # noqa: A002 - as the flag
+    raw: bool = False,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+    fresh: bool = False,
 ) -> list[Path]:
     """Write each split as a file of JSON lines or CSV.
 
@@ -354,15 +347,9 @@ def export(
     spreadsheet would run the text as a formula.
 
     Args:
-        source: As for `read`.
         out: The folder for the files.
         format: jsonl or csv.
         raw: Write CSV for programs, without the apostrophes.
-        columns: As for `read`.
-        labels: As for `read`.
-        label_range: As for `read`.
-        bad_rows: As for `read`.
-        fresh: Replace files with other content.
 
     Returns:
         The files, in the order of the splits.
@@ -384,26 +371,21 @@ def export(
     return export_pairs(pairs, folder, cast("FileFormat", format), raw=raw, fresh=fresh)
 
 
+@options()
 def write(
-    source: Dataset,
+    source: Source,
     out: str | Path,
     *,
-    columns: Columns = None,
-    labels: Labels = None,
-    label_range: LabelRange = None,
-    bad_rows: BadRows = "error",
-    fresh: Fresh = False,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+    fresh: bool = False,
 ) -> MadeDataset:
     """Write pairs as a dataset folder with a card, ready for `datasets.load_dataset` and the Hub.
 
     Args:
-        source: As for `read`; its splits are kept.
         out: The folder.
-        columns: As for `read`.
-        labels: As for `read`.
-        label_range: As for `read`.
-        bad_rows: As for `read`.
-        fresh: Replace a dataset made with other settings.
 
     Returns:
         What was written.
@@ -426,22 +408,24 @@ def write(
     return make_written(pairs, source, folder, fresh=fresh)
 
 
+@options(
+    sources=Option(metavar="DATASETS", repeat=True, positional=True),
+    conflicts=Option(metavar="NAME", main=True),
+)
 def merge(
-    sources: Annotated[
-        Sequence[Source] | Mapping[str, Source], Flag(metavar="DATASETS", positional=True, repeat=True)
-    ],
-    out: Annotated[str | Path | None, OutNeeded] = None,
+    sources: Sequence[Source] | Mapping[str, Source],
+    out: str | Path | None = None,
     *,
-    conflicts: Annotated[str, Flag(metavar="NAME", main=True)] = "error",
-    split_sizes: Annotated[Sequence[float] | None, SplitSizes] = None,
+    conflicts: str = "error",
+    split_sizes: Sequence[float] | None = None,
     cut_negatives: bool = False,
-    seed: Annotated[int, Seed] = 42,
-    columns: Columns = None,
-    labels: Labels = None,
-    label_range: LabelRange = None,
-    bad_rows: BadRows = "error",
-    dropped: Dropped = None,
-    fresh: Fresh = False,
+    seed: int = 42,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+    dropped: str | Path | None = None,
+    fresh: bool = False,
 ) -> MadeDataset:
     """Join datasets: each pair once, and no text, issue or cluster in two splits.
 
@@ -451,17 +435,8 @@ def merge(
     Args:
         sources: Folders, files or Hub ids. In Python also anything that `read` takes, or a mapping of names
             to these. The column `source` has the name or path; other columns are kept.
-        out: The dataset's folder. None writes nothing.
         conflicts: If labels of a pair differ: error, drop (the pair) or first (the first dataset's label).
         split_sizes: Sizes of new splits: the proportions of train, validation and test.
-        cut_negatives: See `split`.
-        seed: Random seed.
-        columns: As for `read`.
-        labels: As for `read`.
-        label_range: As for `read`.
-        bad_rows: As for `read`.
-        dropped: File for the rows that are left out, as Parquet.
-        fresh: Replace a dataset made with other settings.
 
     Returns:
         The dataset, with the rows that were left out.
@@ -489,37 +464,28 @@ def merge(
     return _with_dropped(make_merged(pairs, by_name, folder, settings=settings, fresh=fresh), dropped)
 
 
+@options()
 def split(
-    source: Dataset,
-    out: Annotated[str | Path | None, OutNeeded] = None,
+    source: Source,
+    out: str | Path | None = None,
     *,
-    split_sizes: Annotated[Sequence[float], SplitSizes] = (0.8, 0.1, 0.1),
+    split_sizes: Sequence[float] = (0.8, 0.1, 0.1),
     cut_negatives: bool = False,
-    seed: Annotated[int, Seed] = 42,
-    columns: Columns = None,
-    labels: Labels = None,
-    label_range: LabelRange = None,
-    bad_rows: BadRows = "error",
-    dropped: Dropped = None,
-    fresh: Fresh = False,
+    seed: int = 42,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+    dropped: str | Path | None = None,
+    fresh: bool = False,
 ) -> MadeDataset:
     """Divide a dataset into train, validation and test that share no text, issue or cluster.
 
     Rows that share a text, directly or through other rows, are in one split. So are near-identical texts.
 
     Args:
-        source: As for `read`. Its own splits are ignored.
-        out: The dataset's folder. None writes nothing.
-        split_sizes: Proportions of train, validation and test.
         cut_negatives: Drop negatives whose texts are in different splits. For datasets whose negatives
             connect all texts: only positives then group the texts.
-        seed: Random seed.
-        columns: As for `read`.
-        labels: As for `read`.
-        label_range: As for `read`.
-        bad_rows: As for `read`.
-        dropped: File for the rows that are left out, as Parquet.
-        fresh: Replace a dataset made with other settings.
 
     Returns:
         The dataset, with the rows that were left out.
@@ -544,17 +510,22 @@ def split(
     return _with_dropped(make_split(pairs, source, folder, settings=settings, fresh=fresh), dropped)
 
 
+@options(
+    source=Option(metavar="DOCUMENTS", positional=True),
+    rules=Option(metavar="NAME,…", main=True),
+    max_chars=Option(metavar="N"),
+)
 def extract(
-    source: Annotated[Source, Flag(metavar="DOCUMENTS", positional=True)],
-    out: Annotated[str | Path | None, OutNeeded] = None,
+    source: Source,
+    out: str | Path | None = None,
     *,
-    rules: Annotated[Sequence[str] | str | None, Flag(metavar="NAME,…", main=True)] = None,
-    columns: Columns = None,
-    max_chars: Annotated[int, Flag(metavar="N")] = 1000,
-    split_sizes: Annotated[Sequence[float], SplitSizes] = (0.8, 0.1, 0.1),
-    seed: Annotated[int, Seed] = 42,
-    dropped: Dropped = None,
-    fresh: Fresh = False,
+    rules: Sequence[str] | str | None = None,
+    columns: Mapping[str, str] | None = None,
+    max_chars: int = 1000,
+    split_sizes: Sequence[float] = (0.8, 0.1, 0.1),
+    seed: int = 42,
+    dropped: str | Path | None = None,
+    fresh: bool = False,
     progress: bool | Listener = True,
 ) -> MadeDataset:
     """Make positive pairs from the structure of documents.
@@ -566,18 +537,12 @@ def extract(
     Args:
         source: A folder of Markdown, HTML and text files, or a table. A table's rows have a title and a body,
             a question and an answer, or a long text.
-        out: The dataset's folder. None writes nothing.
         rules: title-body, question-answer, section or links. `section` pairs a heading with the
             paragraph below it, and two paragraphs of a section; `links` pairs a link's text with its target.
             Default: all.
         columns: For a table: the columns of title, body, question, answer and document, as role=name. Several
             rows may belong to one document. By default common names are recognised.
         max_chars: Maximum characters of a text, which is cut after a whole sentence or word.
-        split_sizes: Proportions of train, validation and test.
-        seed: Random seed.
-        dropped: File for the rows that are left out, as Parquet.
-        fresh: Replace a dataset made with other settings.
-        progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
         The dataset, with the rows that were left out. Its folder has the columns anchor, positive,

@@ -7,22 +7,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, overload
+from typing import TYPE_CHECKING, cast, overload
 
-from aoe_train.api.parameters import (
-    MODEL,
-    Calibration,
-    Layers,
-    Number,
-    OutFile,
-    Precision,
-    Prompt,
-    PromptName,
-    loaded,
-    notes,
-)
-from pairkit.base.cli.flag import OUTPUT, RUN, Flag
-from pairkit.dataset.flags import Columns, Fresh
+from aoe_train.api.parameters import FILE, MODEL, loaded, notes, options
+from pairkit.base.cli.options import OUTPUT, RUN, Option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,26 +66,37 @@ def encode(
 ) -> Encoded: ...
 
 
+@options(
+    model=replace(options["model"], panel=MODEL),
+    out=replace(FILE, required=True),
+    normalize=Option(panel=RUN),
+    quantize=Option(metavar="NAME", panel=OUTPUT, main=True),
+    device=Option(metavar="NAME,…", panel=RUN),
+    batch_tokens=Option(panel=RUN),
+    workers=Option(panel=RUN),
+    engine=Option(metavar="NAME", panel=RUN),
+    address=Option(metavar="HOST:PORT", panel=RUN),
+)
 def encode(
-    texts: Annotated[str | Path | Iterable[str], Flag(metavar="INPUT", positional=True)],
+    texts: str | Path | Iterable[str],
     *,
-    model: Annotated[str | Path | Encoder, Flag("-m", metavar="MODEL", panel=MODEL, main=True)],
-    out: Annotated[str | Path | None, replace(OutFile, required=True)] = None,
-    columns: Columns = None,
-    prompt_name: PromptName = None,
-    prompt: Prompt = None,
-    normalize: Annotated[bool | None, Flag(panel=RUN)] = None,
-    layers: Layers = None,
-    dim: Annotated[int | None, Flag(metavar="N", panel=OUTPUT, main=True)] = None,
-    quantize: Annotated[str | None, Flag(metavar="NAME", panel=OUTPUT, main=True)] = None,
-    calibration: Calibration = None,
-    precision: Precision = None,
-    device: Annotated[str | Sequence[str] | None, Flag(metavar="NAME,…", panel=RUN)] = None,
-    batch_tokens: Annotated[int | None, Number] = None,
-    workers: Annotated[int | None, Number] = None,
-    engine: Annotated[str, Flag(metavar="NAME", panel=RUN)] = "local",
-    address: Annotated[str | None, Flag(metavar="HOST:PORT", panel=RUN)] = None,
-    fresh: Fresh = False,
+    model: str | Path | Encoder,
+    out: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    prompt_name: str | None = None,
+    prompt: str | None = None,
+    normalize: bool | None = None,
+    layers: int | None = None,
+    dim: int | None = None,
+    quantize: str | None = None,
+    calibration: str | Path | np.ndarray | None = None,
+    precision: str | None = None,
+    device: str | Sequence[str] | None = None,
+    batch_tokens: int | None = None,
+    workers: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    fresh: bool = False,
     progress: bool | Listener = True,
 ) -> np.ndarray | Encoded:
     """Write the vector of each text, in order. Run it again to continue.
@@ -107,11 +106,8 @@ def encode(
     Args:
         texts: A .txt file (one text per line) or a table such as CSV; - for a pipe. In Python
             also texts in memory, such as a list or a column of a DataFrame.
-        model: A folder, a Hub id, minilm or smollm2. In Python also an `Encoder`.
         out: Output file: .npy, or .parquet with the input's columns and `vector`.
         columns: Column with the text, as text=NAME. Default: recognised.
-        prompt_name: Name of one of the model's prompts, such as query. Default: its default prompt.
-        prompt: Prompt before each text, or around {text}; '' for none. Default: `prompt_name`.
         normalize: Scale vectors to length 1. Default: the model's setting.
         layers: Use only the first N layers of a model trained with `layers`. Default: all.
         dim: Keep the first N numbers of each vector, for a model trained with `dims`. Default: all.
@@ -119,7 +115,6 @@ def encode(
             binary and ubinary a bit, packed as in sentence-transformers. Default: float32.
         calibration: Vectors that set the ranges of int8: a .npy, or an int8 output to reuse its ranges. In
             Python also an array (any, dim). Default: the encoded vectors themselves.
-        precision: See `serve`.
         device: cpu, cuda:1, or several such as cuda:0,cuda:1, each with its own worker. Several are for files
             only. Default: the best.
         batch_tokens: Maximum number of tokens in a batch; smaller batches need less memory.
@@ -130,7 +125,6 @@ def encode(
         engine: Where to encode a file: local, or ray for a Ray cluster.
         address: Address of the Ray cluster, such as 10.0.0.1:6379.
         fresh: Replace `out`, and discard an unfinished earlier run.
-        progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
         An array (text, dim), float32 unless quantised; for a file, which needs `out`, a summary of the

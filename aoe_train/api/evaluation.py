@@ -6,20 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from aoe_train.api.parameters import (
-    Data,
-    Model,
-    OtherData,
-    Precision,
-    Prompt,
-    PromptName,
-    notes,
-    one_or_several,
-)
-from pairkit.base.cli.flag import INPUT, RUN, Flag
-from pairkit.dataset.flags import BadRows, Columns, LabelRange, Labels, Seed
+from aoe_train.api.parameters import notes, one_or_several, options
+from pairkit.base.cli.options import INPUT, Option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,43 +23,55 @@ if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
     from pairkit.base.cli.progress import Listener
+    from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
 
+_COMPARISON, _SERVER, _SMALL = "Comparison and intervals", "Models behind a server", "Small vectors"
 
+
+@options(
+    model=replace(options["model"], read=one_or_several, repeat=True),
+    suite=Option(metavar="NAME", panel=INPUT),
+    data_dir=Option(metavar="DIR", panel=INPUT, main=True),
+    tasks=Option(metavar="NAME,…", panel=INPUT),
+    reports=Option(metavar="DATA", panel=INPUT),
+    against=Option(metavar="MODEL", panel=_COMPARISON, main=True),
+    endpoint=Option(metavar="URL", panel=_SERVER),
+    api_key_env=Option(metavar="NAME", panel=_SERVER),
+    against_endpoint=Option(metavar="URL", panel=_SERVER),
+    plain_http=Option(panel=_SERVER),
+    layers=Option(metavar="N,…", panel=_SMALL),
+    dim=Option(metavar="N,…", panel=_SMALL),
+    quantize=Option(metavar="NAME,…", panel=_SMALL),
+    resamples=Option(panel=_COMPARISON),
+)
 def evaluate(
-    model: Annotated[
-        str | Path | Encoder | Function | Sequence[str | Path],
-        replace(Model, repeat=True, read=one_or_several),
-    ],
+    model: str | Path | Encoder | Function | Sequence[str | Path],
     *,
-    suite: Annotated[str | None, Flag(metavar="NAME", panel=INPUT)] = None,
-    data_dir: Annotated[str | Path | None, Flag(metavar="DIR", panel=INPUT, main=True)] = None,
-    tasks: Annotated[str | Sequence[str | EvaluationTask], Flag(metavar="NAME,…", panel=INPUT)] = (),
-    data: Annotated[Source | None, Data] = None,
-    reports: OtherData = None,
-    columns: Columns = None,
-    labels: Labels = None,
-    label_range: LabelRange = None,
-    bad_rows: BadRows = "error",
-    split: Annotated[str | None, Flag(metavar="NAME", panel=INPUT)] = None,
-    against: Annotated[
-        str | Path | Encoder | Function | None,
-        Flag(metavar="MODEL", panel="Comparison and intervals", main=True),
-    ] = None,
-    endpoint: Annotated[str | None, Flag(metavar="URL", panel="Models behind a server")] = None,
-    api_key_env: Annotated[str | None, Flag(metavar="NAME", panel="Models behind a server")] = None,
-    against_endpoint: Annotated[str | None, Flag(metavar="URL", panel="Models behind a server")] = None,
-    against_api_key_env: Annotated[str | None, Flag(metavar="NAME", panel="Models behind a server")] = None,
-    plain_http: Annotated[bool, Flag(panel="Models behind a server")] = False,
-    prompt_name: PromptName = None,
-    prompt: Prompt = None,
-    precision: Precision = None,
-    layers: Annotated[int | Sequence[int] | str | None, Flag(metavar="N,…", panel="Small vectors")] = None,
-    dim: Annotated[int | Sequence[int] | str | None, Flag(metavar="N,…", panel="Small vectors")] = None,
-    quantize: Annotated[str | Sequence[str] | None, Flag(metavar="NAME,…", panel="Small vectors")] = None,
-    resamples: Annotated[int, Flag(metavar="N", panel="Comparison and intervals")] = 1000,
-    seed: Annotated[int, Seed] = 42,
-    cache: Annotated[bool, Flag(panel=RUN)] = True,
+    suite: str | None = None,
+    data_dir: str | Path | None = None,
+    tasks: str | Sequence[str | EvaluationTask] = (),
+    data: Source | None = None,
+    reports: Source | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+    split: str | None = None,
+    against: str | Path | Encoder | Function | None = None,
+    endpoint: str | None = None,
+    api_key_env: str | None = None,
+    against_endpoint: str | None = None,
+    plain_http: bool = False,
+    prompt_name: str | None = None,
+    prompt: str | None = None,
+    precision: str | None = None,
+    layers: int | Sequence[int] | str | None = None,
+    dim: int | Sequence[int] | str | None = None,
+    quantize: str | Sequence[str] | None = None,
+    resamples: int = 1000,
+    seed: int = 42,
+    cache: bool = True,
     progress: bool | Listener = True,
 ) -> Evaluation:
     """Measure the quality of models on your own pairs or on STS test sets.
@@ -91,32 +93,20 @@ def evaluate(
         data: Your own pairs instead of test sets: a folder, a file or a Hub id. In Python also rows in
             memory.
         reports: Table of all reports of the tracker, for --suite tracker.
-        columns: See `train`. With `reports` the roles are duplicate and canonical; with text=NAME,group=NAME,
-            texts of one group are searched for each other (P@1, MAP@10).
-        labels: See `train`.
-        label_range: See `train`.
-        bad_rows: Rows without a text or label: error, or skip them with a note.
         split: Split to evaluate on: test or validation. Default: test, or validation if there is no test.
         against: Another model to compare with. With `data`, `gains` then recommends whether to replace it by
             `model`.
         endpoint: URL of a server with OpenAI's /embeddings that serves --model.
         api_key_env: Environment variable with the endpoint's key. Default: OPENAI_API_KEY at OpenAI.
         against_endpoint: URL of a server with OpenAI's /embeddings that serves --against.
-        against_api_key_env: Environment variable with the key of --against-endpoint. Default: OPENAI_API_KEY
-            at OpenAI.
         plain_http: Allow sending keys to other machines unencrypted.
-        prompt_name: See `encode`. Not used for `against`.
-        prompt: See `encode`. Not used for `against`.
-        precision: See `serve`.
         layers: Numbers of layers to evaluate, such as 6,4,2; one row each. Combined with each size and
             precision.
         dim: Vector sizes to evaluate, such as 384,128; one row each.
         quantize: Formats of vectors to evaluate: float32, int8, binary, ubinary; one row each. int8 is
             calibrated on the suite's texts.
         resamples: Bootstrap resamples for intervals and tests; 0 turns them off.
-        seed: Random seed.
         cache: Cache vectors on disk for the next run.
-        progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
         The scores. `to_dict()`, and --json, have them unscaled: {task: {spearman, pearson, n, ci95,
@@ -175,8 +165,8 @@ def evaluate(
     request = TaskRequest(suite, data_dir, tuple(chosen), data, reports, split, columns)
     request.check({"--labels": labels, "--label-range": label_range})
     model_endpoint, against_server = (
-        None if url is None else Endpoint(url, variable, plain_http)
-        for url, variable in ((endpoint, api_key_env), (against_endpoint, against_api_key_env))
+        None if url is None else Endpoint(url, api_key_env if url == endpoint else None, plain_http)
+        for url in (endpoint, against_endpoint)
     )
     with Display(progress) as show:
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, cast
 
-from aoe_train.api.parameters import MODEL, Layers, Model
-from pairkit.base.cli.flag import INPUT, OUTPUT, Flag
+from aoe_train.api.parameters import MODEL, options
+from pairkit.base.cli.options import OUTPUT, Option
 from pairkit.base.errors import ConfigError
-from pairkit.dataset.flags import Fresh, Out
 
 if TYPE_CHECKING:
     from aoe_train.exporting.export import Dtype, Exported, Format
@@ -18,17 +18,24 @@ if TYPE_CHECKING:
     from pairkit.dataset.reading.in_memory import Source
 
 
+@options(
+    format=Option(metavar="NAME", panel=OUTPUT, main=True),
+    dtype=Option(metavar="NAME", panel=OUTPUT, main=True),
+    interpolate=Option(panel=MODEL, main=True),
+    backbone=Option(metavar="MODEL", panel=MODEL),
+    data=replace(options["data"], main=False),
+)
 def export(
-    model: Annotated[str | Path, Model],
+    model: str | Path,
     *,
-    out: Annotated[str | Path, Out],
-    format: Annotated[str, Flag(metavar="NAME", panel=OUTPUT, main=True)] = "sentence-transformers",  # noqa: A002 - named as the flag
-    dtype: Annotated[str, Flag(metavar="NAME", panel=OUTPUT, main=True)] = "fp32",
-    layers: Layers = None,
-    interpolate: Annotated[float | None, Flag(metavar="X", panel=MODEL, main=True)] = None,
-    backbone: Annotated[str | Path | None, Flag(metavar="MODEL", panel=MODEL)] = None,
-    data: Annotated[Source | None, Flag("-d", metavar="DATA", panel=INPUT)] = None,
-    fresh: Fresh = False,
+    out: str | Path,
+    format: str = "sentence-transformers",  # noqa: A002 - named as the flag
+    dtype: str = "fp32",
+    layers: int | None = None,
+    interpolate: float | None = None,
+    backbone: str | Path | None = None,
+    data: Source | None = None,
+    fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Exported:
     """Write a model as a self-contained folder.
@@ -37,7 +44,6 @@ def export(
 
     Args:
         model: A folder, a Hub id, minilm or smollm2.
-        out: The folder. If the same call has made it, its result is returned.
         format: sentence-transformers, onnx or onnx-int8. `onnx/model.onnx` is for sentence-transformers
             (`backend="onnx"`), transformers.js and fastembed; int8 is `onnx/model_qint8.onnx`, and the card
             has its measured loss of quality.
@@ -48,8 +54,6 @@ def export(
         backbone: The model's backbone, for averaging. Default: the recorded one.
         data: Labelled pairs to measure int8's loss on: a folder, a file or a Hub id. In Python also rows in
             memory. Of several splits, test is used. Default: cosines of built-in sentences are compared.
-        fresh: Replace an export of another model or with other settings.
-        progress: Whether to show progress on stderr, or a function that receives it.
 
     Raises:
         ConfigError: `out` has something else, or the model can't be exported in this format.
@@ -109,13 +113,14 @@ def export(
         )
 
 
+@options()
 def distill(
-    texts: Annotated[Source, Flag(metavar="INPUT", positional=True)],
+    texts: Source,
     *,
-    model: Annotated[str | Path | Encoder, Model],
-    out: Annotated[str | Path, Out],
-    dim: Annotated[int | None, Flag(metavar="N", panel=OUTPUT, main=True)] = None,
-    fresh: Fresh = False,
+    model: str | Path | Encoder,
+    out: str | Path,
+    dim: int | None = None,
+    fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Distilled:
     """Distil a model into a static one, which looks up one vector per token instead of running a network.
@@ -130,11 +135,8 @@ def distill(
         texts: Unlabelled texts: a file, a folder or a Hub id. In Python also rows in memory. They should
             resemble the texts that the static model will encode. All texts of a row are used. About 20,000
             texts make a good model; more are better.
-        model: A folder, a Hub id, minilm or smollm2. In Python also an `Encoder`.
-        out: The folder. If the same call has made it, its result is returned.
         dim: Reduce vectors to N dimensions (PCA). Default: the model's.
         fresh: Replace a static model of other texts, another model or another size.
-        progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
         Counts, and the similarity to the model's vectors on held-out texts.

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from aoe_train.api.parameters import Data, Precision, loaded, notes, one_or_several
-from pairkit.base.cli.flag import INPUT, OUTPUT, RUN, Flag, columns_given
+from aoe_train.api.parameters import FOLDER, loaded, notes, one_or_several, options
+from pairkit.base.cli.options import OUTPUT, RUN, Option
 from pairkit.base.cli.result_table import Printed, ResultTable
-from pairkit.dataset.flags import Columns, Fresh, LabelRange, Labels, Seed
+from pairkit.dataset.shared_options import columns_given
 
 if TYPE_CHECKING:
     import polars as pl
 
     from aoe_train.model.encoder import Encoder
     from pairkit.base.cli.progress import Listener
+    from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
+
+
+_CANDIDATES, _RULES = "Candidates", "Rules for negatives"
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # comparing data frames gives no single truth value
@@ -88,44 +92,50 @@ class Mined(Printed):
         return notes
 
 
+@options(
+    "aoe_train.searching.mining.mined_dataset:MineSettings",
+    model=replace(options["model"], panel=_CANDIDATES, read=one_or_several, repeat=True),
+    out=replace(FOLDER, main=False),
+    by=Option(setting="by", metavar="NAME", panel=_CANDIDATES, main=True),
+    corpus=Option(metavar="DATA", panel=_CANDIDATES, main=True),
+    corpus_columns=Option(metavar="A=B", panel=_CANDIDATES, read=columns_given),
+    candidates=Option(setting="candidates", metavar="NAME", panel=_CANDIDATES),
+    num_negatives=Option(setting="num_negatives", short="-n", panel=_RULES, main=True),
+    rank_range=Option(setting="rank_range", metavar="LOW,HIGH", panel=_RULES),
+    sampling=Option(setting="sampling", metavar="NAME", panel=_RULES),
+    margin=Option(setting="margin", panel=_RULES),
+    relative_margin=Option(setting="relative_margin", panel=_RULES, main=True),
+    transitive=Option(setting="transitive", panel=_RULES),
+    duplicate_threshold=Option(setting="duplicate_threshold", panel=_RULES),
+    scores=Option(setting="scores", panel=OUTPUT),
+    work=Option(metavar="DIR", panel=RUN),
+    seed=replace(options["seed"], setting="seed"),
+)
 def mine(
-    data: Annotated[Source, Data],
+    data: Source,
     *,
-    model: Annotated[
-        str | Path | Encoder | None,
-        Flag("-m", metavar="MODEL", panel="Candidates", main=True, repeat=True, read=one_or_several),
-    ] = None,
-    out: Annotated[str | Path | None, Flag("-o", metavar="DIR", panel=OUTPUT, required=True)] = None,
-    by: Annotated[str | None, Flag(metavar="NAME", panel="Candidates", main=True)] = None,
-    num_negatives: Annotated[
-        int | None, Flag("-n", metavar="N", panel="Rules for negatives", main=True)
-    ] = None,
-    rank_range: Annotated[
-        tuple[int, int] | str | None, Flag(metavar="LOW,HIGH", panel="Rules for negatives")
-    ] = None,
-    sampling: Annotated[str | None, Flag(metavar="NAME", panel="Rules for negatives")] = None,
-    margin: Annotated[float | None, Flag(metavar="X", panel="Rules for negatives")] = None,
-    relative_margin: Annotated[
-        float | None, Flag(metavar="X", panel="Rules for negatives", main=True)
-    ] = None,
-    max_score: Annotated[float | None, Flag(metavar="X", panel="Rules for negatives")] = None,
-    min_score: Annotated[float | None, Flag(metavar="X", panel="Rules for negatives")] = None,
-    corpus: Annotated[Source | None, Flag(metavar="DATA", panel="Candidates", main=True)] = None,
-    corpus_columns: Annotated[
-        Mapping[str, str] | None, Flag(metavar="A=B", panel="Candidates", read=columns_given)
-    ] = None,
-    candidates: Annotated[str | None, Flag(metavar="NAME", panel="Candidates")] = None,
-    transitive: Annotated[bool | None, Flag(panel="Rules for negatives")] = None,
-    duplicate_threshold: Annotated[float | None, Flag(metavar="X", panel="Rules for negatives")] = None,
-    scores: Annotated[bool, Flag(panel=OUTPUT)] = False,
-    columns: Columns = None,
-    labels: Labels = None,
-    label_range: LabelRange = None,
-    split: Annotated[str | None, Flag(metavar="NAME", panel=INPUT)] = None,
-    precision: Precision = None,
-    seed: Annotated[int | None, Seed] = None,
-    work: Annotated[str | Path | None, Flag(metavar="DIR", panel=RUN)] = None,
-    fresh: Fresh = False,
+    model: str | Path | Encoder | None = None,
+    out: str | Path | None = None,
+    by: str | None = None,
+    num_negatives: int | None = None,
+    rank_range: tuple[int, int] | str | None = None,
+    sampling: str | None = None,
+    margin: float | None = None,
+    relative_margin: float | None = None,
+    corpus: Source | None = None,
+    corpus_columns: Mapping[str, str] | None = None,
+    candidates: str | None = None,
+    transitive: bool | None = None,
+    duplicate_threshold: float | None = None,
+    scores: bool = False,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    split: str | None = None,
+    precision: str | None = None,
+    seed: int | None = None,
+    work: str | Path | None = None,
+    fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Mined:
     """Find hard negatives: similar texts that are not positives. Run it again to continue.
@@ -140,33 +150,10 @@ def mine(
             are positives. In Python whatever `train` takes.
         model: The model that ranks texts: a folder, a Hub id, minilm or smollm2. In Python also an
             `Encoder`. Its prompts for queries and documents are used, if it has them.
-        out: The dataset's folder. None leaves the rows in memory.
-        by: bm25, model or both (alternating). Default: model with --model, else bm25.
-        num_negatives: Maximum number of negatives per row. Default: 5.
-        rank_range: Number of candidates to skip, and the last rank to consider, such as 10,50. Known
-            positives have no rank. Default: 0,10N.
-        sampling: top takes the most similar candidates in the range, random any of them. Default: top.
-        margin: Minimum difference between a negative's score and the positive's.
-        relative_margin: The same as a share of the positive's score; 0.05 is NV-Retriever's 95 %.
-        max_score: Maximum score of a negative: a cosine, or BM25's without --model.
-        min_score: Minimum score of a negative.
         corpus: Texts to choose negatives from: a text file, or a table. Default: the texts of the same split.
         corpus_columns: The corpus's column, as text=NAME. Default: the only one.
-        candidates: all texts, or positives (second texts only). Default: all if pairs have labels, else
-            positives.
-        transitive: Also exclude positives of positives, and texts of the same cluster. Default: on.
-        duplicate_threshold: Jaccard similarity of word triples from which texts are near-duplicates.
-            Default: 0.8.
-        scores: Add the scores of the positive and of each negative.
-        columns: See `train`.
-        labels: See `train`.
-        label_range: See `train`.
         split: Use only this split. Default: all.
-        precision: See `serve`.
-        seed: Random seed. Default: 42.
         work: A folder that keeps vectors for runs with other rules. Default: OUT.work, deleted at the end.
-        fresh: Replace the output of another run.
-        progress: Whether to show progress on stderr, or a function that receives it.
 
     Raises:
         ConfigError: No such source or model, bad settings, or `out` contains other files.
@@ -202,8 +189,6 @@ def mine(
             "sampling": sampling,
             "margin": margin,
             "relative_margin": relative_margin,
-            "max_score": max_score,
-            "min_score": min_score,
             "candidates": candidates,
             "transitive": transitive,
             "duplicate_threshold": duplicate_threshold,

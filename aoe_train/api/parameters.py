@@ -4,36 +4,59 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pairkit.base.cli.flag import INPUT, OUTPUT, RUN, Flag
+from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
 from pairkit.base.errors import ConfigError
+from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from aoe_train.model.encoder import Encoder
     from pairkit.base.cli.progress import Listener
-    from pairkit.dataset.reading.in_memory import Source
 
 MODEL = "Model"
 _COLUMN_PROMPT = re.compile(r"(text[12]?|anchor|positive|negative(?:_\d+)?|query|document)=(.*)", re.DOTALL)
 
-Model = Flag("-m", metavar="MODEL", panel=INPUT, main=True)
-Data = Flag("-d", metavar="DATA", panel=INPUT, main=True)
-OtherData = Annotated["Source | None", Flag(metavar="DATA", panel=INPUT)]
-Index = Flag(metavar="INDEX", positional=True)
-OutFile = Flag("-o", metavar="FILE", panel=OUTPUT, main=True)
-Number = Flag(metavar="N", panel=RUN)
-PromptName = Annotated[str | None, Flag(metavar="NAME", panel=MODEL)]
-Prompt = Annotated[str | None, Flag(metavar="TEXT", panel=MODEL)]
-Layers = Annotated[int | None, Flag(metavar="N", panel=MODEL)]
-Precision = Annotated[str | None, Flag(metavar="NAME", panel=RUN)]
-RankBy = Annotated[str, Flag(metavar="NAME", panel=RUN)]
-Calibration = Annotated["str | Path | np.ndarray | None", Flag(metavar="FILE", panel=OUTPUT)]
-Weight = Annotated[float | None, Flag(metavar="X", panel=RUN)]
-IndexModel = Annotated["str | Path | Encoder | None", Flag("-m", metavar="MODEL", panel=MODEL)]
+options = SHARED.extended(
+    texts=Option(metavar="INPUT", positional=True),
+    data=Option(short="-d", metavar="DATA", panel=INPUT, main=True),
+    model=Option(
+        "A folder, a Hub id, minilm or smollm2; also a static model. In Python also an `Encoder`.",
+        short="-m",
+        metavar="MODEL",
+        panel=INPUT,
+        main=True,
+    ),
+    prompt_name=Option(
+        "Name of one of the model's prompts, such as query. Default: its default prompt.",
+        metavar="NAME",
+        panel=MODEL,
+    ),
+    prompt=Option(
+        "Prompt before each text, or around {text}; '' for none. Default: `prompt_name`.",
+        metavar="TEXT",
+        panel=MODEL,
+    ),
+    layers=Option("Use only the first N layers of the model. Default: all.", panel=MODEL),
+    dim=Option(panel=OUTPUT, main=True),
+    precision=Option(
+        "Precision of the model: fp32, bf16, fp16, int8 (CPU only) or auto. auto is bf16 on a GPU that"
+        " supports it, else fp32. Default: auto.",
+        metavar="NAME",
+        panel=RUN,
+    ),
+    calibration=Option(metavar="FILE", panel=OUTPUT),
+    split=Option(metavar="NAME", panel=INPUT),
+    cache=Option(panel=RUN),
+    folder=Option("An index that `aoe index` built.", metavar="INDEX", positional=True),
+    by=Option("Rank by both, model (vectors) or words (BM25).", metavar="NAME", panel=RUN),
+    weight=Option("Weight of vectors against words, from 0 to 1. Default: 0.65.", panel=RUN),
+    fresh=replace(SHARED["fresh"], text="Replace the output of another run."),
+)
+FILE = Option(short="-o", metavar="FILE", panel=OUTPUT, main=True)
+FOLDER = replace(SHARED["out"], text="Folder of the dataset. None writes nothing.", required=True)
 
 
 def named_sources(given: list[str]) -> Any:

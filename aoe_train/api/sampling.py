@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from aoe_train.api.parameters import Data, Precision, loaded, notes, one_or_several
+from aoe_train.api.parameters import FOLDER, loaded, notes, one_or_several, options
 from aoe_train.api.trained import JUDGE_ALL, compare
-from pairkit.base.cli.flag import INPUT, OUTPUT, Flag
+from pairkit.base.cli.options import INPUT, Option
 from pairkit.base.cli.result_table import Printed, ResultTable
-from pairkit.dataset.flags import Columns, Fresh, Seed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -69,20 +68,23 @@ class PairSample(Printed):
         return steps
 
 
+@options(
+    model=replace(options["model"], read=one_or_several, repeat=True),
+    out=replace(FOLDER, main=False),
+    queries=Option(metavar="FILE", panel=INPUT, main=True),
+    top=Option(panel=INPUT),
+)
 def sample_pairs(
-    data: Annotated[Source, Data],
+    data: Source,
     *,
-    model: Annotated[
-        str | Path | Encoder | Sequence[str | Path | Encoder] | None,
-        Flag("-m", metavar="MODEL", panel=INPUT, main=True, repeat=True, read=one_or_several),
-    ] = None,
-    out: Annotated[str | Path | None, Flag("-o", metavar="DIR", panel=OUTPUT, required=True)] = None,
-    queries: Annotated[Source | None, Flag(metavar="FILE", panel=INPUT, main=True)] = None,
-    top: Annotated[int, Flag(metavar="N", panel=INPUT)] = 1,
-    columns: Columns = None,
-    precision: Precision = None,
-    seed: Annotated[int, Seed] = 42,
-    fresh: Fresh = False,
+    model: str | Path | Encoder | Sequence[str | Path | Encoder] | None = None,
+    out: str | Path | None = None,
+    queries: Source | None = None,
+    top: int = 1,
+    columns: Mapping[str, str] | None = None,
+    precision: str | None = None,
+    seed: int = 42,
+    fresh: bool = False,
     progress: bool | Listener = True,
 ) -> PairSample:
     """Sample up to 400 pairs of your texts for people to judge, so that two models can be compared.
@@ -98,16 +100,11 @@ def sample_pairs(
         data: Texts: a text file with one per line, or a table. In Python also a list of texts.
         model: The models to be compared: a folder, a Hub id, minilm or smollm2; repeatable. In Python also
             an `Encoder`. Default: minilm.
-        out: The dataset's folder. None leaves the pairs in memory.
         queries: Queries to search for, like `data`; the same file searches for each of its texts. Neither the
             query nor its near-duplicates are results.
         top: Number of first results of each query to compare: 1 needs the fewest judgements, 5 also compares
             success@5.
         columns: Column with the texts, such as text=title. Default: text, or the only column.
-        precision: See `serve`.
-        seed: Random seed. Default: 42.
-        fresh: Replace the output of another run.
-        progress: Whether to show progress on stderr, or a function that receives it.
 
     Raises:
         ConfigError: No such source or model, models with equal vectors, queries without two models, or `out`

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from aoe_train.api.parameters import Index, IndexModel, Model, Number, RankBy, Weight, notes
-from pairkit.base.cli.flag import INPUT, OUTPUT, RUN, Flag
+from aoe_train.api.parameters import MODEL, notes, options
+from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
 from pairkit.base.errors import ConfigError
-from pairkit.dataset.flags import Columns, Fresh, Out
 
 if TYPE_CHECKING:
     from aoe_train.evaluation.embedders.embedder import Embedder
@@ -21,18 +21,30 @@ if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.reading.in_memory import Source
 
+_INDEX_MODEL = replace(
+    options["model"],
+    text="The model that made the index. Default: the one that the index records.",
+    panel=MODEL,
+    main=False,
+)
 
+
+@options(
+    kind=Option(metavar="NAME", panel=OUTPUT),
+    quantize=Option(metavar="NAME", panel=OUTPUT),
+    remove_missing=Option(panel=OUTPUT),
+)
 def index(
-    texts: Annotated[Source, Flag(metavar="INPUT", positional=True)],
+    texts: Source,
     *,
-    model: Annotated[str | Path | Encoder, Model],
-    out: Annotated[str | Path, Out],
-    columns: Columns = None,
-    kind: Annotated[str | None, Flag(metavar="NAME", panel=OUTPUT)] = None,
-    quantize: Annotated[str, Flag(metavar="NAME", panel=OUTPUT)] = "float32",
-    remove_missing: Annotated[bool, Flag(panel=OUTPUT)] = False,
-    fresh: Fresh = False,
-    cache: Annotated[bool, Flag(panel=RUN)] = True,
+    model: str | Path | Encoder,
+    out: str | Path,
+    columns: Mapping[str, str] | None = None,
+    kind: str | None = None,
+    quantize: str = "float32",
+    remove_missing: bool = False,
+    fresh: bool = False,
+    cache: bool = True,
     progress: bool | Listener = True,
 ) -> Indexed:
     """Build a search index of texts. Run it again to add texts: known texts are not encoded twice.
@@ -43,7 +55,6 @@ def index(
     Args:
         texts: A .txt file (one text per line), a table, a folder or a Hub id. In Python also rows in memory.
             All columns are stored, and `search` can filter by them.
-        model: A folder, a Hub id, minilm or smollm2. Static models work, too; in Python also an `Encoder`.
         out: Folder of the index.
         columns: Columns with the text, as text=NAME, title=NAME,body=NAME or question=NAME,answer=NAME, which
             are joined in this order. Default: recognised.
@@ -53,7 +64,6 @@ def index(
         remove_missing: Remove texts of an earlier index in `out` that are not in this input.
         fresh: Replace the index in `out` instead of adding to it.
         cache: Cache vectors in `$AOE_CACHE/vectors`, so that a killed run continues.
-        progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
         Counts, and the recall of an approximate index.
@@ -100,13 +110,13 @@ def index(
         )
 
 
+@options()
 def open_index(
     folder: str | Path, *, model: str | Path | Encoder | None = None, words_only: bool = False
 ) -> SearchIndex:
     """Open an index for repeated searches.
 
     Args:
-        folder: An index that `index` built.
         model: The model that made its vectors. Default: the recorded one.
         words_only: Search by words only, without loading the model.
 
@@ -126,34 +136,33 @@ def open_index(
     return SearchIndex(path, _embedder(source, cache=False, progress=False))
 
 
+@options(
+    text=Option(metavar="TEXT", positional=True, optional=True),
+    top=Option(short="-n", panel=OUTPUT, main=True),
+    where=Option(metavar="COLUMN=VALUE", panel=INPUT, main=True, repeat=True),
+    before=Option(metavar="COLUMN[=VALUE]", panel=INPUT, main=True, repeat=True),
+    model=_INDEX_MODEL,
+)
 def search(
-    folder: Annotated[str | Path, Index],
-    text: Annotated[str, Flag(metavar="TEXT", positional=True, optional=True)],
+    folder: str | Path,
+    text: str,
     *,
-    top: Annotated[int, Flag("-n", metavar="N", panel=OUTPUT, main=True)] = 10,
-    where: Annotated[
-        Mapping[str, Any] | None, Flag(metavar="COLUMN=VALUE", panel=INPUT, main=True, repeat=True)
-    ] = None,
-    before: Annotated[
-        Mapping[str, Any] | None, Flag(metavar="COLUMN[=VALUE]", panel=INPUT, main=True, repeat=True)
-    ] = None,
-    by: RankBy = "both",
-    weight: Weight = None,
-    model: IndexModel = None,
+    top: int = 10,
+    where: Mapping[str, Any] | None = None,
+    before: Mapping[str, Any] | None = None,
+    by: str = "both",
+    weight: float | None = None,
+    model: str | Path | Encoder | None = None,
 ) -> list[IndexHit]:
     """Find texts of an index by meaning and words.
 
     Args:
-        folder: An index that `aoe index` built.
         text: Text to search for; on the command line, - reads it from stdin.
         top: Maximum number of hits.
         where: Only rows with this value, such as state=open; repeatable. In Python a mapping such as
             `{"state": "open"}`.
         before: Only rows with a smaller value, such as created_at=2015; repeatable. In Python a mapping. With
             --every only a column: rows with a smaller value than the searched text's row.
-        by: Rank by both, model (vectors) or words (BM25).
-        weight: Weight of vectors against words, from 0 to 1. Default: 0.65.
-        model: The model that made the index. Default: the one that the index records.
 
     Raises:
         ConfigError: No such index or column, an unknown `by`; or see `open_index`.
@@ -163,6 +172,7 @@ def search(
     return search_index.search(text, top=top, where=where, before=before, by=by, weight=weight)
 
 
+@options()
 def search_every(
     folder: str | Path,
     *,
@@ -176,15 +186,11 @@ def search_every(
     """Search an index for each of its own texts, with the stored vectors.
 
     Args:
-        folder: An index that `index` built.
         before: A column, such as `created_at`: a text finds only rows with a smaller value, as if it were
             searched for when it was written. Default: all other rows.
         top: Maximum number of hits of each text.
-        by: Rank by both, model (vectors) or words (BM25).
-        weight: Weight of vectors against words, from 0 to 1. Default: 0.65.
         model: The index's model, only needed if it has a separate query prompt; the texts are then encoded
             again with that prompt. Default: none is loaded.
-        progress: Whether to show progress on stderr, or a function that receives it.
 
     Raises:
         ConfigError: No such index or column, an unknown `by`, or a number out of range.
@@ -194,22 +200,25 @@ def search_every(
     return search_index.search_every(before=before, top=top, by=by, weight=weight, progress=progress)
 
 
+@options(
+    min_cosine=Option(panel=RUN, main=True),
+    against=Option(metavar="INDEX", panel=INPUT, main=True),
+    neighbours=Option(panel=RUN),
+)
 def duplicates(
-    folder: Annotated[str | Path, Index],
+    folder: str | Path,
     *,
-    min_cosine: Annotated[float | None, Flag(metavar="X", panel=RUN, main=True)] = None,
-    against: Annotated[str | Path | None, Flag(metavar="INDEX", panel=INPUT, main=True)] = None,
-    neighbours: Annotated[int | None, Number] = None,
+    min_cosine: float = 0.9,
+    against: str | Path | None = None,
+    neighbours: int = 50,
     progress: bool | Listener = True,
 ) -> NearDuplicates:
     """Find near-duplicates in an index: pairs of texts with similar vectors, and the groups they form.
 
     Args:
-        folder: An index that `aoe index` built.
-        min_cosine: Minimum cosine of a pair, from -1 to 1. Default: 0.9.
+        min_cosine: Minimum cosine of a pair, from -1 to 1.
         against: Compare with the texts of this index instead. It must have the same model.
-        neighbours: Maximum number of neighbours per text. Default: 50.
-        progress: Whether to show progress on stderr, or a function that receives it.
+        neighbours: Maximum number of neighbours per text.
 
     Raises:
         ConfigError: No index, indexes of different models, or a number out of range.
@@ -219,13 +228,13 @@ def duplicates(
 
     from aoe_train.evaluation.embedders.cached import same_model
     from aoe_train.searching.index import SearchIndex
-    from aoe_train.searching.similar_texts import MIN_COSINE, NEIGHBOURS, NearDuplicates, alike
+    from aoe_train.searching.similar_texts import NearDuplicates, alike
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
 
-    if min_cosine is not None and not -1 <= min_cosine <= 1:
+    if not -1 <= min_cosine <= 1:
         raise ConfigError(f"min_cosine {min_cosine}: expected a cosine, from -1 to 1")
-    if neighbours is not None and neighbours < 1:
+    if neighbours < 1:
         raise ConfigError(f"neighbours {neighbours}: expected at least 1")
     searched = SearchIndex(argument("folder", folder, Path), None)
     other = None if against is None else SearchIndex(argument("against", against, Path), None)
@@ -236,8 +245,8 @@ def duplicates(
             searched.vectors,
             searched.searcher(),
             None if other is None else other.vectors,
-            MIN_COSINE if min_cosine is None else min_cosine,
-            neighbours=neighbours or NEIGHBOURS,
+            min_cosine,
+            neighbours=neighbours,
             show=show,
         )
     return NearDuplicates(pl.DataFrame(dict(pairs)), searched if other is None else other, searched, full)

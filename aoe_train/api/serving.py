@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from aoe_train.api.parameters import MODEL, Layers, Model, Precision, notes
-from pairkit.base.cli.flag import RUN, Flag
+from aoe_train.api.parameters import MODEL, notes, options
+from pairkit.base.cli.options import RUN, Option
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from aoe_train.searching.serve.embedding_server import EmbeddingServer
     from pairkit.base.cli.progress import Listener
 
+_SERVER, _LIMITS = "Server", "Limits"
 
+
+@options(
+    "aoe_train.searching.serve.requests:Limits",
+    index=Option(metavar="INDEX", panel=MODEL, main=True),
+    against=Option(metavar="INDEX", panel=MODEL, main=True),
+    host=Option(metavar="ADDRESS", panel=_SERVER, main=True),
+    port=Option(short="-p", panel=_SERVER, main=True),
+    name=Option(metavar="NAME", panel=MODEL),
+    key_env=Option(metavar="NAME", panel=_SERVER, main=True),
+    no_key=Option(panel=_SERVER),
+    batch_tokens=Option(setting="batch_tokens", panel=RUN),
+    max_texts=Option(setting="texts", panel=_LIMITS),
+    max_queue=Option(setting="queue", panel=_LIMITS),
+    max_body=Option(setting="body_mib", metavar="MIB", panel=_LIMITS),
+)
 def serve(
-    model: Annotated[str | Path | Encoder | None, Model] = None,
+    model: str | Path | Encoder | None = None,
     *,
-    index: Annotated[str | Path | None, Flag(metavar="INDEX", panel=MODEL, main=True)] = None,
-    against: Annotated[str | Path | None, Flag(metavar="INDEX", panel=MODEL, main=True)] = None,
-    host: Annotated[str, Flag(metavar="ADDRESS", panel="Server", main=True)] = "127.0.0.1",
-    port: Annotated[int, Flag("-p", metavar="N", panel="Server", main=True)] = 8000,
-    name: Annotated[str | None, Flag(metavar="NAME", panel=MODEL)] = None,
-    key_env: Annotated[str | None, Flag(metavar="NAME", panel="Server", main=True)] = None,
-    no_key: Annotated[bool, Flag(panel="Server")] = False,
-    precision: Precision = None,
-    layers: Layers = None,
-    batch_tokens: Annotated[int | None, Flag(metavar="N", panel=RUN, setting="batch_tokens")] = None,
-    max_texts: Annotated[int | None, Flag(metavar="N", panel="Limits", setting="texts")] = None,
-    max_queue: Annotated[int | None, Flag(metavar="N", panel="Limits", setting="queue")] = None,
-    max_body: Annotated[int | None, Flag(metavar="MIB", panel="Limits", setting="body_mib")] = None,
+    index: str | Path | None = None,
+    against: str | Path | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    name: str | None = None,
+    key_env: str | None = None,
+    no_key: bool = False,
+    precision: str | None = None,
+    layers: int | None = None,
+    batch_tokens: int | None = None,
+    max_texts: int | None = None,
+    max_queue: int | None = None,
+    max_body: int | None = None,
     progress: bool | Listener = True,
 ) -> EmbeddingServer:
     """Serve a model as OpenAI's /v1/embeddings, and an index as a search page at / and as /search.
@@ -38,8 +54,8 @@ def serve(
     are finished.
 
     Args:
-        model: A folder, a Hub id, minilm or smollm2. Static models work, too; in Python also an `Encoder`.
-            Default: the one that the index records.
+        model: A folder, a Hub id, minilm or smollm2; also a static model. In Python also an `Encoder`.
+            Default: the model that the index records.
         index: Index to search, built by `aoe index` with this model.
         against: Another index, such as of the same texts before training. The page shows its hits beside.
         host: Address to listen on.
@@ -47,15 +63,6 @@ def serve(
         name: Model name for clients. Default: the model's own name.
         key_env: Environment variable with the key that clients must send.
         no_key: Allow other hosts than 127.0.0.1 without a key.
-        precision: Precision of the model: fp32, bf16, fp16, int8 (CPU only) or auto. auto is bf16 on a GPU
-            that supports it, else fp32. Default: auto.
-        layers: Use only the first N layers of the model. Default: all.
-        batch_tokens: Maximum number of tokens in a batch. Smaller batches need less memory and answer short
-            requests sooner. Default: 8192.
-        max_texts: Maximum number of texts of a request. Default: 2048.
-        max_queue: Maximum number of texts in progress or waiting; further requests get 429. Default: 16384.
-        max_body: Maximum size of a request, in MiB. Default: 8.
-        progress: Whether to warn on stderr if the precision is slow on this device.
 
     Raises:
         ConfigError: No such model, index, address or key, a number out of range, or a public host without

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from aoe_train.api.parameters import MODEL, Data, column_prompts, named_sources, notes
-from pairkit.base.cli.flag import INPUT, PYTHON_ONLY, RUN, Flag, same_arguments, setting_keys
-from pairkit.dataset.flags import BAD_ROWS, Columns, Config, Fresh, Out, Seed, SettingsGiven
+from aoe_train.api.parameters import MODEL, column_prompts, named_sources, notes, options
+from pairkit.base.cli.options import INPUT, RUN, Option, same_arguments, setting_keys
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -24,71 +23,95 @@ if TYPE_CHECKING:
     from pairkit.dataset.reading.in_memory import Source
     from pairkit.dataset.reading.named_sources import Given
 
-TRAINING = "Training"
+_TRAINING = "Training"
 
 
+@options(
+    "aoe_train.settings.train_settings:TrainSettings",
+    data=replace(options["data"], repeat=True, read=named_sources),
+    backbone=Option(short="-b", metavar="MODEL", panel=MODEL, main=True),
+    preset=Option(setting="preset", metavar="NAME", panel=_TRAINING, main=True),
+    purpose=Option(setting="purpose", metavar="NAME", panel=_TRAINING, main=True),
+    dims=Option(setting="objective.dims", metavar="N,…", panel=_TRAINING, main=True),
+    layers=Option(setting="objective.layers", metavar="N,…", panel=_TRAINING),
+    top_layers=Option(setting="optim.top_layers", panel=_TRAINING),
+    interpolate=Option(setting="optim.interpolate", panel=_TRAINING),
+    dev_data=Option(metavar="DATA", panel=INPUT, main=True, repeat=True, read=named_sources),
+    accept_on=Option(metavar="DATA", panel=INPUT, main=True),
+    if_not_better=Option(setting="optim.if_not_better", metavar="NAME", panel=_TRAINING),
+    labels=replace(options["labels"], setting="data.labels"),
+    label_range=replace(options["label_range"], setting="data.label_range"),
+    bad_rows=replace(options["bad_rows"], setting="data.bad_rows"),
+    conflicts=Option(setting="data.conflicts", metavar="NAME", panel=INPUT),
+    epochs=Option(setting="optim.epochs", metavar="N", panel=_TRAINING, main=True),
+    batch_size=Option(setting="optim.batch_size", panel=_TRAINING),
+    lr=Option(setting="optim.lr", panel=_TRAINING),
+    max_length=Option(setting="encoder.max_length", panel=MODEL),
+    pooling=Option(setting="encoder.pooling", metavar="NAME", panel=MODEL),
+    prompts=Option(setting="prompts", metavar="TEXT", panel=MODEL, repeat=True, read=column_prompts),
+    lora=Option(panel=MODEL),
+    precision=Option(setting="run.precision", metavar="NAME", panel=RUN),
+    guide=Option(
+        "A model that filters likely false negatives in a batch (GISTEmbed): a folder, a Hub id, minilm,"
+        " smollm2, or a file of vectors. `objective.guide_margin` is the threshold. Default: none.",
+        setting="guide.model",
+        metavar="MODEL",
+        panel=_TRAINING,
+    ),
+    teacher=Option(
+        "A model to imitate, or a file of its vectors that `aoe encode` wrote. The loss parts"
+        " `embed_distill`, `score_distill` and `margin_mse` use it. Default: none.",
+        setting="teacher.model",
+        metavar="MODEL",
+        panel=_TRAINING,
+    ),
+    teacher_scores=Option(setting="teacher.scores", metavar="FILE", panel=_TRAINING),
+    seed=replace(options["seed"], setting="seed"),
+    revision=Option(metavar="COMMIT", panel=MODEL),
+    trust_remote_code=Option(panel=MODEL),
+    objective=Option(hidden=True),
+    dev_metric=Option(hidden=True),
+    callbacks=Option(hidden=True),
+)
 def train(
-    data: Annotated[Given | None, replace(Data, repeat=True, read=named_sources)] = None,
+    data: Given | None = None,
     *,
-    backbone: Annotated[str | Path, Flag("-b", metavar="MODEL", panel=MODEL, main=True)] = "minilm",
-    out: Annotated[str | Path, Out] = "model",
-    preset: Annotated[str | None, Flag(metavar="NAME", panel=TRAINING, setting="preset", main=True)] = None,
-    purpose: Annotated[str | None, Flag(metavar="NAME", panel=TRAINING, setting="purpose", main=True)] = None,
-    dims: Annotated[
-        Sequence[int] | str | None, Flag(metavar="N,…", panel=TRAINING, setting="objective.dims", main=True)
-    ] = None,
-    layers: Annotated[
-        Sequence[int] | str | None, Flag(metavar="N,…", panel=TRAINING, setting="objective.layers")
-    ] = None,
-    top_layers: Annotated[int | None, Flag(metavar="N", panel=TRAINING, setting="optim.top_layers")] = None,
-    interpolate: Annotated[
-        float | None, Flag(metavar="X", panel=TRAINING, setting="optim.interpolate")
-    ] = None,
-    dev_data: Annotated[
-        Given | None, Flag(metavar="DATA", panel=INPUT, main=True, repeat=True, read=named_sources)
-    ] = None,
-    accept_on: Annotated[Source | None, Flag(metavar="DATA", panel=INPUT, main=True)] = None,
-    if_not_better: Annotated[
-        str | None, Flag(metavar="NAME", panel=TRAINING, setting="optim.if_not_better")
-    ] = None,
-    columns: Columns = None,
-    labels: Annotated[
-        Mapping[str, Meaning] | str | None, Flag(metavar="LABEL=N,…", panel=INPUT, setting="data.labels")
-    ] = None,
-    label_range: Annotated[
-        tuple[float, float] | str | None, Flag(metavar="LOW,HIGH", panel=INPUT, setting="data.label_range")
-    ] = None,
-    bad_rows: Annotated[str | None, replace(BAD_ROWS, setting="data.bad_rows")] = None,
-    conflicts: Annotated[str | None, Flag(metavar="NAME", panel=INPUT, setting="data.conflicts")] = None,
-    epochs: Annotated[
-        float | None, Flag(metavar="N", panel=TRAINING, setting="optim.epochs", main=True)
-    ] = None,
-    batch_size: Annotated[int | None, Flag(metavar="N", panel=TRAINING, setting="optim.batch_size")] = None,
-    lr: Annotated[float | None, Flag(metavar="X", panel=TRAINING, setting="optim.lr")] = None,
-    max_length: Annotated[int | None, Flag(metavar="N", panel=MODEL, setting="encoder.max_length")] = None,
-    pooling: Annotated[str | None, Flag(metavar="NAME", panel=MODEL, setting="encoder.pooling")] = None,
-    prompts: Annotated[
-        str | Mapping[str, str] | None,
-        Flag(metavar="TEXT", panel=MODEL, setting="prompts", repeat=True, read=column_prompts),
-    ] = None,
-    lora: Annotated[bool | None, Flag(panel=MODEL)] = None,
-    precision: Annotated[str | None, Flag(metavar="NAME", panel=RUN, setting="run.precision")] = None,
-    guide: Annotated[str | Path | None, Flag(metavar="MODEL", panel=TRAINING, setting="guide.model")] = None,
-    teacher: Annotated[
-        str | Path | None, Flag(metavar="MODEL", panel=TRAINING, setting="teacher.model")
-    ] = None,
-    teacher_scores: Annotated[
-        str | Path | None, Flag(metavar="FILE", panel=TRAINING, setting="teacher.scores")
-    ] = None,
-    seed: Annotated[int | None, replace(Seed, setting="seed")] = None,
-    revision: Annotated[str | None, Flag(metavar="COMMIT", panel=MODEL)] = None,
-    trust_remote_code: Annotated[bool, Flag(panel=MODEL)] = False,
-    objective: Annotated[LossFunction | Mapping[str, LossFunction] | None, PYTHON_ONLY] = None,
-    dev_metric: Annotated[Callable[[Encoder], float] | None, PYTHON_ONLY] = None,
-    callbacks: Annotated[Sequence[TrainerCallback], PYTHON_ONLY] = (),
-    config: Config = None,
-    settings: SettingsGiven = None,
-    fresh: Fresh = False,
+    backbone: str | Path = "minilm",
+    out: str | Path = "model",
+    preset: str | None = None,
+    purpose: str | None = None,
+    dims: Sequence[int] | str | None = None,
+    layers: Sequence[int] | str | None = None,
+    top_layers: int | None = None,
+    interpolate: float | None = None,
+    dev_data: Given | None = None,
+    accept_on: Source | None = None,
+    if_not_better: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str | None = None,
+    conflicts: str | None = None,
+    epochs: float | None = None,
+    batch_size: int | None = None,
+    lr: float | None = None,
+    max_length: int | None = None,
+    pooling: str | None = None,
+    prompts: str | Mapping[str, str] | None = None,
+    lora: bool | None = None,
+    precision: str | None = None,
+    guide: str | Path | None = None,
+    teacher: str | Path | None = None,
+    teacher_scores: str | Path | None = None,
+    seed: int | None = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    objective: LossFunction | Mapping[str, LossFunction] | None = None,
+    dev_metric: Callable[[Encoder], float] | None = None,
+    callbacks: Sequence[TrainerCallback] = (),
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Trained:
     """Train a text-embedding model on pairs, triplets or plain texts. Run it again to continue.
@@ -105,61 +128,18 @@ def train(
         backbone: The model to start from: a folder, a Hub id, minilm or smollm2. minilm is all-MiniLM-L6-v2
             from the package index, smollm2 is SmolLM2-135M-Instruct.
         out: Folder for the trained model.
-        preset: Training objective: angle, aoe, cosent, sbert, simcse or domain. With the suffix -paper, such
-            as angle-paper, also the paper's other settings. domain adapts a model to texts of one domain:
-            plain texts, or triplets of `label`. Default: by kind of rows.
-        purpose: What the preset domain trains the model for, on plain texts: group (topics, intents, routing,
-            FAQ), search, or match (duplicates, near-paraphrases). Default: search.
-        dims: Train for truncation to these vector sizes, such as 384,128,32 (Matryoshka). They must include
-            the full size. Default: full size only.
-        layers: Also train earlier layers as outputs, such as 2,4, or all. The model can then be cut to these
-            depths (2D Matryoshka, Espresso). Default: last layer only.
-        top_layers: Train the last N layers only and freeze the rest. Default: all layers.
-        interpolate: Weight of the trained model when averaged with its backbone, 0 to 1 (WiSE-FT). Smaller
-            values keep more of the backbone's abilities; 0 keeps the backbone. Default: 1, or by rows for
-            domain.
         dev_data: Held-out rows that choose the best weights; repeatable, as NAME=DATA. With several dev sets,
             the setting `mix.dev` names the deciding one; otherwise their mean decides. Default: the
             validation split.
         accept_on: Judged pairs on which the model must beat its backbone to be saved. They must not be in the
             training data; `label judge` makes such pairs. Unless the model is shown to be better, the
             backbone's weights are saved and the run reports it.
-        if_not_better: Weights to save if --accept-on shows no improvement: backbone or model. Default:
-            backbone.
-        columns: Roles of the columns, such as text1=title,label=same or anchor=q,negative=n. Without a header
-            line, columns are 1,2,3. In Python a mapping, such as `{"text1": "title", "text2": "body",
-            "label": "same"}`. Default: recognised by name.
-        labels: Values of the labels, such as 0=1,1=skip,2=0. "skip" leaves rows out. In Python also a
-            mapping, such as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}`. Labels that are not
-            named keep their usual meaning. Default: recognised by value.
-        label_range: Lowest and highest score, such as 0,100, which become 0 and 1. Default: 0 to 1 or 0 to 5,
-            as recognised.
-        bad_rows: Rows without a text or label: error or skip. Skipped rows are counted on stderr and listed
-            with their reasons in OUT.bad-rows.jsonl. Default: error.
-        conflicts: Pairs with different labels: keep, drop, first or error. first keeps the rows that agree
-            with the first one. Conflicts are always counted and reported. Default: keep.
-        epochs: Number of passes over the training rows. Default: by number of rows.
-        batch_size: Rows in a batch of each process. Default: 16.
-        lr: Peak learning rate. Default: by rows and backbone.
-        max_length: Maximum number of tokens of a text. Default: the backbone's limit, at most 512.
-        pooling: cls, avg, max, last, cls-avg, first-last-avg or weighted-mean. Default: the backbone's.
         prompts: Prompt before each text, or around {text}; for one column as anchor='query: ', repeatable. In
             Python one prompt or a mapping, such as `{"anchor": "query: ", "positive": "passage: "}`. The
             model stores them: one prompt for all texts becomes its default, those of columns are named
             `query`, `document` and so on. Default: the backbone's default prompt.
         lora: Train low-rank adapters (LoRA) instead of all weights. See the settings `lora.*`. Default: on
             for decoders.
-        precision: Precision of training: fp32, bf16, fp16 or auto. Default: auto, which is bf16 on a GPU that
-            supports it and fp32 elsewhere.
-        guide: A model that filters likely false negatives (GISTEmbed). See the settings `guide.*` and
-            `objective.guide_margin`. Default: none.
-        teacher: A model yours should imitate, or a file of its vectors. A folder, a Hub id, minilm, smollm2,
-            or a file that `aoe encode` wrote. The loss parts that use it are `embed_distill`, `score_distill`
-            and `margin_mse`. Default: none.
-        teacher_scores: A file with a teacher's scores of the training rows, for instance a cross-encoder's.
-            Either the rows with a column `teacher_scores`, or pairs with a score. `score_distill` and
-            `margin_mse` learn them. Default: none.
-        seed: Random seed. Default: 42.
         revision: Commit of the backbone on the Hub.
         trust_remote_code: Run the backbone's own Python code; requires --revision.
         objective: Your own loss instead of the preset's: `(vectors, labels) -> scalar`. It gets float32
@@ -169,11 +149,7 @@ def train(
         dev_metric: A function of the encoder that replaces the dev data's metric; larger is better. It is
             called before training and at each evaluation.
         callbacks: transformers callbacks (`TrainerCallback`).
-        config: A TOML file of settings. Default: built-in settings.
-        settings: One setting, such as objective.tau.angle=0.05; repeatable. In Python also a mapping of
-            dotted keys to values. Settings override `config`; the arguments above override both.
         fresh: Start from scratch and replace the output of another run.
-        progress: Whether to show progress on stderr, or a function that receives it.
 
     Returns:
         The run, with `.encoder`, `.dev`, `.history` and `.out`. `seconds` and `pairs_per_s` cover the
@@ -203,10 +179,23 @@ def train(
         >>> {"pairs.loss", "more.loss"} <= run.history[-1].keys()
         True
     """
-    given = locals()
     from aoe_train.api.trained import Trained
 
-    resolved = settings_of(train, given)
+    given: dict[str, Any] = {
+        "preset": preset,
+        "purpose": purpose,
+        "prompts": prompts,
+        "seed": seed,
+        "precision": precision,
+    }
+    given |= {"dims": dims, "layers": layers, "top_layers": top_layers, "interpolate": interpolate}
+    given |= {"if_not_better": if_not_better, "epochs": epochs, "batch_size": batch_size, "lr": lr}
+    given |= {"labels": labels, "label_range": label_range, "bad_rows": bad_rows, "conflicts": conflicts}
+    given |= {"max_length": max_length, "pooling": pooling, "guide": guide, "teacher": teacher}
+    given |= {"teacher_scores": teacher_scores, "lora": lora, "config": config, "settings": settings}
+    given |= {"data": data, "dev_data": dev_data, "accept_on": accept_on, "columns": columns, "out": out}
+    given |= {"backbone": backbone, "revision": revision, "trust_remote_code": trust_remote_code}
+    resolved = settings_of(given)
     sources = sources_of(given, resolved)
     custom_losses = _custom_losses(objective, sources)
     _check_inputs(sources, resolved, custom_losses)
@@ -230,16 +219,10 @@ def train(
 
 @same_arguments(train)
 def plan(given: dict[str, Any]) -> Plan:
-    """Estimate the memory and time of `train`, whose arguments it takes, from a few steps; writes nothing.
-
-    Raises:
-        ConfigError: See `train`.
-        DataError: See `train`.
-        RemoteError: See `train`.
-    """
+    """Estimate the memory and time of `train` from a few steps; writes nothing."""
     from aoe_train.api.trained import Plan
 
-    settings = settings_of(train, given)
+    settings = settings_of(given)
     sources = sources_of(given, settings)
     custom_losses = _custom_losses(given["objective"], sources)
     _check_inputs(sources, settings, custom_losses)
@@ -304,12 +287,12 @@ def _custom_losses(objective: Any, sources: Sources) -> dict[str, LossFunction]:
     return dict(objective)
 
 
-def settings_of(function: Callable[..., Any], given: Mapping[str, Any]) -> TrainSettings:
-    """The settings that a function's arguments result in."""
+def settings_of(given: Mapping[str, Any]) -> TrainSettings:
+    """The settings that the arguments of `train` result in."""
     from aoe_train.settings.train_settings import LoraSettings, TrainSettings
     from pairkit.base.settings import merge
 
-    keys = setting_keys(function)
+    keys = setting_keys(train)
     settings = merge(TrainSettings, keys, given, config=given["config"], settings=given["settings"])
     lora = given["lora"]
     if lora is None or (lora and settings.lora is not None):

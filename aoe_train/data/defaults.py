@@ -99,7 +99,7 @@ _LR_LARGE_DIM, _LR_GENTLE, _LR_ADAPTERS, _LR_DISTILL, _LR_DOMAIN = 2e-5, 5e-6, 3
 _PROMPT = f"Summarize sentence {PLACE} in one word:"  # the papers' prompt for LLaMA
 _LARGE_DIM = 768  # the embedding size of BERT-base
 _LAST_TOKEN = "auto", "last"  # poolings that take a decoder's last token
-_BATCH_SIZE, _BATCH_SIZE_DOMAIN = 16, 32
+BATCH_SIZE, _BATCH_SIZE_DOMAIN = 16, 32
 _ROWS_TO_PROCESS = 16_000
 FEW_TEXTS = 200  # 300 texts of banking77 gain, 100 lose
 _MAX_EPOCHS: Mapping[Kind, int] = {"binary": 3, "graded": 3, "triplet": 3, "positive": 8, "single": 8}
@@ -363,7 +363,7 @@ def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows
     )
     max_epochs = min(_MAX_EPOCHS[facts.kind] for facts in each)
     epochs: float = 1 if once else min(max(round(_ROWS_TO_PROCESS / epoch_rows), 1), max_epochs)
-    lr, batch_size = min(_lr(settings, facts, dim) for facts in each), _BATCH_SIZE
+    lr, batch_size = min(_lr(settings, facts, dim) for facts in each), BATCH_SIZE
     domain: Tree = {}
     if any(facts.neighbours for facts in each):
         lr, batch_size = _LR_DOMAIN / (2 if dim >= _LARGE_DIM else 1), _NEIGHBOUR_BATCH

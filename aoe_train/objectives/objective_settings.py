@@ -100,11 +100,11 @@ if TYPE_CHECKING:
 
 else:
     _weights = {
-        name: (float, Field(default=0.0, ge=0, description=f"weight of {part.about}"))
+        name: (float, Field(default=0.0, ge=0, description=f"Weight of {part.about}."))
         for name, part in PARTS.items()
     }
     _taus = {
-        name: (float, Field(default=part.tau, gt=0, description=f"temperature of {part.about}"))
+        name: (float, Field(default=part.tau, gt=0, description=f"Temperature of {part.about}."))
         for name, part in PARTS.items()
         if part.tau is not None
     }
@@ -171,8 +171,8 @@ class ObjectiveSettings(Settings):
     )
     dims: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)] = setting(
         (),
-        "Train for truncation to these vector sizes, including the full size (Matryoshka). Default: full "
-        "size only.",
+        "Train for truncation to these vector sizes, such as 384,128,32 (Matryoshka). They must include "
+        "the full size. Default: full size only.",
     )
     dim_weights: Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_numbers)] = setting(
         (), "Weight of each size's loss in the sum. Default: 1."
@@ -181,8 +181,8 @@ class ObjectiveSettings(Settings):
         Literal["all"] | tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers_or_word)
     ] = setting(
         (),
-        "Earlier layers, counted from 1, to train with the same losses, so that the model can be cut there "
-        "(2D Matryoshka, Espresso); all: every layer.",
+        "Also train earlier layers as outputs, such as 2,4, or all. The model can then be cut to these "
+        "depths (2D Matryoshka, Espresso). Default: last layer only.",
     )
     layer_weights: Annotated[
         Literal["falling", "equal"] | tuple[Annotated[float, Field(gt=0)], ...],

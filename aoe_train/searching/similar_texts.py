@@ -27,7 +27,6 @@ _QUERIES, _OTHERS = 1024, 4096  # texts per product of matrices
 _BUFFERED_PAIRS = 1 << 20  # until all but the nearest of each text are dropped
 _BLOCK_PAIRS = 4096  # that are written at a time
 _SHOWN, _MEMBERS = 100, 5  # characters per text, texts per group
-NEIGHBOURS, MIN_COSINE = 50, 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +143,7 @@ def alike(
     queries: IndexVectors | None,
     least: float,
     *,
-    neighbours: int = NEIGHBOURS,
+    neighbours: int = 50,
     show: Listener,
 ) -> tuple[Mapping[str, np.ndarray], int]:
     """Places and cosines of similar pairs, and the number of texts with more than `neighbours` of them."""

@@ -63,16 +63,17 @@ class DataSettings(Settings):
 
     labels: LabelValues | None = setting(
         None,
-        'Values of the labels, a number or "skip": {entailment = 1, neutral = "skip"}. Default: as '
-        "recognised.",
+        'Values of the labels, a number or "skip": {entailment = 1, neutral = "skip"}. Default: '
+        "recognised by value.",
     )
     label_range: LabelRange | None = setting(
         None, "Lowest and highest score, which become 0 and 1. Default: 0 to 1 or 0 to 5, as recognised."
     )
-    bad_rows: OnBadRows = setting("error", "Rows without a text or label: error, or skip to leave them out.")
+    bad_rows: OnBadRows = setting("error", "What to do with rows that lack a text or label: error or skip.")
     conflicts: Conflicts = setting(
         "keep",
-        "Pairs with different labels: keep, drop, first (keep rows that agree with the first one) or error.",
+        "What to do with pairs that have different labels: keep, drop, first (keep the rows that agree "
+        "with the first one) or error. Conflicts are always counted and reported.",
     )
     author: Author | None = setting(
         None,
@@ -168,10 +169,14 @@ class EncoderSettings(Settings):
     """How a text becomes a vector; stored in `aoe.json` of the model folder."""
 
     pooling: Pooling = setting(
-        "auto", "auto: the backbone folder's, else cls for encoders and last for decoders."
+        "auto",
+        "How token vectors become one vector: cls, avg, max, last, cls-avg, first-last-avg or "
+        "weighted-mean. auto takes the backbone's pooling, else cls for encoders and last for decoders.",
     )
     max_length: int | None = setting(
-        None, "Maximum number of tokens of a text with its prompt. Default: the backbone's limit.", ge=4
+        None,
+        "Maximum number of tokens of a text with its prompt. Default: the backbone's limit, at most 512.",
+        ge=4,
     )
     long_text: LongText = setting(
         "truncate", "Truncate a text longer than max_length, or split it into chunks."
@@ -257,14 +262,26 @@ class OptimSettings(Settings):
     `lr`, `scheduler` and `average` by rows and backbone unless they are set; see `aoe_train.data.defaults`.
     """
 
-    epochs: float = setting(1.0, "Passes over the training rows.", gt=0)
+    epochs: float = setting(
+        1.0,
+        "Number of passes over the training rows. Default: by number of rows; {default} with presets that "
+        "end in -paper.",
+        gt=0,
+    )
     batch_size: int = setting(
-        32, "Rows in a batch of each process; in-batch negatives come from all processes.", ge=2
+        32,
+        "Rows in a batch of each process; in-batch negatives come from all processes. Default: 16; {default} "
+        "with presets that end in -paper.",
+        ge=2,
     )
     accumulation: int = setting(
         1, "Batches per optimiser step; rows are only compared within their batch.", ge=1
     )
-    lr: float = setting(5e-5, "Peak learning rate.", gt=0)
+    lr: float = setting(
+        5e-5,
+        "Peak learning rate. Default: by rows and backbone; {default} with presets that end in -paper.",
+        gt=0,
+    )
     scheduler: str = setting("linear", "Learning rate schedule, named as in transformers.")
     warmup: float = setting(
         0.1, "Warm-up of the learning rate: share of the steps, or a number of steps if 1 or more.", ge=0
@@ -275,16 +292,19 @@ class OptimSettings(Settings):
         0.0, "Average the weights over this last share of the run; 0: take the last weights.", ge=0, le=1
     )
     top_layers: int | None = setting(
-        None, "Train only the last N layers and freeze the rest. Default: train all.", ge=1
+        None, "Train the last N layers only and freeze the rest. Default: all layers.", ge=1
     )
     interpolate: float = setting(
         1.0,
-        "Weight of the trained model when averaged with its backbone (WiSE-FT); 0: the backbone.",
+        "Weight of the trained model when averaged with its backbone, 0 to 1 (WiSE-FT). Smaller values "
+        "keep more of the backbone's abilities; 0 keeps the backbone. Default: {default}, or by rows for the "
+        "preset domain.",
         ge=0,
         le=1,
     )
     if_not_better: Literal["backbone", "model"] = setting(
-        "backbone", "Weights to save if the model is not shown to be better on judged pairs (--accept-on)."
+        "backbone",
+        "Weights to save if the judged pairs of `accept_on` show no improvement: backbone or model.",
     )
     evaluations: int = setting(4, "Evaluations on dev data per epoch.", ge=1)
     patience: int | None = setting(None, "Stop after N evaluations without improvement.", ge=1)
@@ -293,7 +313,10 @@ class OptimSettings(Settings):
 class RunSettings(Settings):
     """How training is computed; affects only rounding, speed and memory."""
 
-    precision: Precision = setting("auto", "auto: bf16 on a GPU that supports it, else fp32.")
+    precision: Precision = setting(
+        "auto",
+        "Precision of training: fp32, bf16, fp16 or auto. auto is bf16 on a GPU that supports it, else fp32.",
+    )
     packing: bool = setting(
         True, "Pack texts without padding if the backbone's attention allows it; false: pad."
     )
@@ -332,7 +355,8 @@ class TeacherModelSettings(Settings):
 
     model: PathText | None = setting(
         None,
-        "A folder, a Hub id, minilm, smollm2, or a .parquet or .jsonl file with columns `text` and `vector`.",
+        "A folder, a Hub id, minilm, smollm2, or a file of vectors that `aoe encode` wrote (.parquet or "
+        ".jsonl with the columns `text` and `vector`). Default: none.",
     )
     revision: str | None = setting(None, "Commit on the Hub.")
     prompts: str | dict[str, str] | None = setting(
@@ -368,8 +392,8 @@ class TeacherSettings(TeacherModelSettings):
     )
     scores: PathText | None = setting(
         None,
-        "File of the rows with a column `teacher_scores`, or of pairs with scores; instead of the model's "
-        "scores.",
+        "File of a teacher's scores, such as a cross-encoder's: the rows with a column `teacher_scores`, "
+        "or pairs with a score. `score_distill` and `margin_mse` learn them. Default: none.",
     )
     score_range: LabelRange | None = setting(
         None,
@@ -459,20 +483,22 @@ class TrainSettings(Settings):
 
     prompts: str | dict[str, str] | None = setting(
         None,
-        "Prompts before texts, or around {text}: one for all texts, or by column, such as {anchor = "
-        '"query: ", positive = "passage: "}; the model stores them.',
+        'Prompt before each text, or around {text}; or by column, such as {anchor = "query: ", positive '
+        '= "passage: "}. The model stores them: one prompt for all texts becomes its default, those of '
+        "columns are named `query`, `document` and so on. Default: the backbone's default prompt.",
     )
     preset: PresetName = setting(
         AUTO,
-        "Objective by name: angle, aoe, cosent, sbert, simcse or domain; with the suffix -paper also the "
-        "paper's other settings; auto: by the kind of rows.",
+        "Training objective: angle, aoe, cosent, sbert, simcse or domain. With the suffix -paper, such "
+        "as angle-paper, the paper's other settings are used, too. domain adapts a model to texts of one "
+        "domain: plain texts, or triplets of `label`. auto chooses by the kind of rows.",
     )
     purpose: Purpose | None = setting(
         None,
-        "Use of a model that the preset domain trains on single texts: group (topics, intents, routing), "
-        "search, or match (duplicates, near-paraphrases). Default: search.",
+        "What the preset domain trains the model for, on plain texts: group (topics, intents, routing, "
+        "FAQ), search, or match (duplicates, near-paraphrases). Default: search.",
     )
-    seed: int = setting(42, "Random seed.", ge=0, lt=2**32)
+    seed: int = setting(42, "Seed of every random choice.", ge=0, lt=2**32)
     data: DataSettings = DataSettings()
     encoder: EncoderSettings = EncoderSettings()
     objective: ObjectiveSettings = ObjectiveSettings()

@@ -50,8 +50,8 @@ def command_page(script: str, package: str) -> str:
 
 def _command(script: str, name: str, command: TyperCommand) -> Iterator[str]:
     yield _text(command.help)
-    if hasattr(command, "add_defaults"):
-        command.add_defaults()
+    if hasattr(command, "add_texts"):
+        command.add_texts()
     positional = [param for param in command.params if isinstance(param, TyperArgument)]
     words = " ".join(_name(param) if param.required else f"[{_name(param)}]" for param in positional)
     yield from ("", "```text", f"{script} {name} [OPTIONS] {words}".rstrip(), "```", "")

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import io
-import re
-import textwrap
-import tokenize
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
@@ -18,11 +13,10 @@ import annotated_types
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from pairkit.base.cli.flag import setting_keys
+from pairkit.base.cli.options import setting_keys
 from pairkit.base.settings import Settings
 
 _MAX_ITEMS = 8
-_ATTRIBUTE = re.compile(r"^    (\w+): (.+)$", re.MULTILINE)
 _BOUNDS = {annotated_types.Ge: "≥", annotated_types.Gt: ">", annotated_types.Le: "≤", annotated_types.Lt: "<"}
 _TYPES = {
     str: "text",
@@ -91,13 +85,12 @@ def sections(
     shown = {} if shown is None else shown
     own: list[Setting] = []
     inner: list[tuple[str, type[Settings], Settings | None]] = []
-    comments = _comments(model)
     for name, field in model.model_fields.items():
         key = f"{prefix}.{name}" if prefix else name
         nested = _nested(field.annotation)
         if nested is not None and nested in shown:
-            meaning = f"{_sentence(comments.get(name, ''))} Its keys are those of `[{shown[nested]}]`"
-            own.append(Setting(key, "table", "none", _sentence(meaning.strip()), flags.get(key, "")))
+            meaning = f"{field.description or ''} Its keys are those of `[{shown[nested]}]`.".strip()
+            own.append(Setting(key, "table", "none", meaning, flags.get(key, "")))
             continue
         if nested is not None:
             whole = field.get_default(call_default_factory=True)
@@ -105,11 +98,11 @@ def sections(
                 (_section_key(key, field.annotation), nested, whole if isinstance(whole, Settings) else None)
             )
             continue
-        meaning = _sentence(field.description or comments.get(name, ""))
         default = _default(field) if defaults is None else _shown(getattr(defaults, name))
+        meaning = (field.description or "").replace("{default}", _plain(field.default))
         own.append(Setting(key, _type(field), default, meaning, flags.get(key, "")))
     if own:
-        yield Section(prefix, (inspect.getdoc(model) or "").partition("\n\nAttributes:")[0], own)
+        yield Section(prefix, inspect.getdoc(model) or "", own)
     for key, nested, whole in inner:
         shown[nested] = key
         yield from sections(nested, flags, key, whole, shown)
@@ -131,49 +124,6 @@ def _nested(annotation: Any) -> type[Settings] | None:
 
 def _is_optional(annotation: Any) -> bool:
     return get_origin(annotation) in (Union, UnionType)
-
-
-def _comments(model: type[Settings]) -> dict[str, str]:
-    """Returns the meaning of each field from the docstring, or from a comment beside or above the field."""
-    meanings: dict[str, str] = {}
-    for cls in reversed(model.__mro__):
-        if issubclass(cls, Settings) and cls is not Settings:
-            meanings |= _comments_of(_source(cls))
-            meanings |= dict(_ATTRIBUTE.findall((inspect.getdoc(cls) or "").partition("Attributes:\n")[2]))
-    return meanings
-
-
-def _source(cls: type) -> str:
-    try:
-        return textwrap.dedent(inspect.getsource(cls))
-    except (OSError, TypeError):  # a class created at run time, such as the weights of the parts
-        return "pass"
-
-
-def _comments_of(source: str) -> dict[str, str]:
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    beside, above = {}, {}
-    for token in tokens:
-        if token.type == tokenize.COMMENT:
-            comments = beside if token.line[: token.start[1]].strip() else above
-            comments[token.start[0]] = token.string.lstrip("# ").strip()
-    meanings = {}
-    body = ast.parse(source).body[0]
-    for node in body.body if isinstance(body, ast.ClassDef) else ():
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            lines = _lines_above(above, node.lineno)
-            lines += [
-                beside[line] for line in range(node.lineno, (node.end_lineno or 0) + 1) if line in beside
-            ]
-            meanings[node.target.id] = " ".join(lines)
-    return meanings
-
-
-def _lines_above(comments: Mapping[int, str], line: int) -> list[str]:
-    lines: list[str] = []
-    while (line := line - 1) in comments:
-        lines.insert(0, comments[line])
-    return lines
 
 
 def _type(field: FieldInfo) -> str:
@@ -226,13 +176,6 @@ def _plain(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return str(value.value if isinstance(value, Enum) else value)
-
-
-def _sentence(text: str) -> str:
-    first = text.partition(" ")[0]
-    is_literal = ":" in first or first.endswith(",") or not first.islower()  # `length:`, arXiv
-    sentence = text if is_literal else text[:1].upper() + text[1:]
-    return sentence if not sentence or sentence[-1] in ".…?" else f"{sentence}."
 
 
 def _cell(text: str) -> str:

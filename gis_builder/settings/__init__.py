@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.settings.negative_strategies import STRATEGIES
@@ -26,7 +26,7 @@ __all__ = [
 class _DatasetSettings(Settings):
     """The settings that builds and archives share."""
 
-    seed: int = setting(42, "Random seed of samples and splits.")
+    seed: int = setting(42, "Seed of every random choice.")
     detect: DetectSettings = DetectSettings()
     pool: PoolSettings = PoolSettings()
     text: TextSettings = TextSettings()

@@ -50,7 +50,9 @@ class CrawlSettings(Settings):
 
     api_url: str = setting("https://api.github.com", "Root URL of the server's API.")
     plain_http: bool = setting(False, "Allow sending the token to another machine over unencrypted http.")
-    strategy: Literal["search", "all"] = setting("search", "search: likely duplicates; all: every issue.")
+    strategy: Literal["search", "all"] = setting(
+        "search", "Issues to fetch: search (likely duplicates) or all (every issue with its comments)."
+    )
     all_if_small: bool = setting(
         True, "Sweep a repository instead of searching it if that takes no more queries."
     )

@@ -68,8 +68,8 @@ class PairSettings(Settings):
 
     relations: Annotated[tuple[Relation, ...], BeforeValidator(_relations), Field(min_length=1)] = setting(
         (Relation.DUPLICATE,),
-        "Relations whose pairs become positives; by default those where at least 95% of pairs describe the "
-        "same problem (benchmarks/README.md).",
+        "Relations whose pairs become positives: duplicate, same, reported, superseded, tracked, "
+        "part-of, or all. In the default relation at least 95 % of pairs describe the same problem.",
     )
     all_within_cluster: bool = setting(
         False, "Pair all issues of a cluster, not only duplicate and original."
@@ -79,13 +79,20 @@ class PairSettings(Settings):
         Any, AfterValidator(_negatives), PlainSerializer(_name_of_negatives, when_used="json")
     ] = setting(
         "random",
-        "random, as in the papers; hard: the most similar by BM25; mixed: half of each; in Python also a "
-        "function.",
+        "How negatives are chosen: random (as in the papers), hard (most similar by BM25) or mixed (half "
+        "of each). In Python also a function: it takes the texts of one repository and split, and "
+        "returns for each text the indices of other texts, best first: `[[2, 1], [0], ...]` tries text 2 "
+        "before text 1 for text 0. Linked or too similar issues are still excluded. `run.json` records "
+        "the function's qualified name.",
     )
     match: Literal["time", "none"] = setting(
-        "time", "time: negatives have the same gaps between the openings of their issues as positives."
+        "time",
+        "What negatives share with positives: time (the same gaps between the openings of their issues) "
+        "or none.",
     )
-    ratio: float = setting(PAPER_RATIO, "Negatives for each positive.", ge=0, le=10)
+    ratio: float = setting(
+        PAPER_RATIO, "Number of negatives for each positive. The papers have 0.96.", ge=0, le=10
+    )
     similar_at: float = setting(
         0.8, "Minimum Jaccard similarity (word trigrams) of near-duplicates.", gt=0.5, le=1
     )
@@ -113,7 +120,9 @@ class SplitSettings(Settings):
     """Sizes of train, validation and test: fractions that add up to 1, or exact numbers of rows."""
 
     sizes: Annotated[tuple[float, float, float] | None, BeforeValidator(_sizes)] = setting(
-        None, "Three fractions or three row counts. Default: all pairs, in the papers' proportions."
+        None,
+        "Sizes of train, validation and test: three fractions, or three numbers of pairs. Default: all "
+        "pairs, in the papers' proportions.",
     )
 
     @model_validator(mode="after")

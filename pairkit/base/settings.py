@@ -79,16 +79,16 @@ def load_settings(
 
 def merge(
     model: type[S],
-    table: Mapping[str, str],
+    keys: Mapping[str, str],
     given: Mapping[str, Any],
     *,
     below: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     settings: Mapping[str, Any] | Iterable[str] | None = None,
 ) -> S:
-    """Settings from keyword arguments, whose dotted keys are in `table`."""
+    """Settings from keyword arguments; `keys` are the dotted keys of those that are settings."""
     words, flags = _words_and_keys(settings)
-    flags |= {table[name]: value for name, value in given.items() if name in table and value is not None}
+    flags |= {key: given[name] for name, key in keys.items() if given[name] is not None}
     file = argument("config", config, Path | None)
     return load_settings(model, below=below, file=file, assignments=words, flags=flags)
 

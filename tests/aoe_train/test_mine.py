@@ -185,10 +185,9 @@ def tuples(seed: int, rows: int) -> pl.DataFrame:
     [
         ({}, {}),
         ({"corpus": True}, {}),
-        ({"max_score": 0.6, "rank_range": (0, 30)}, {"max_score": 0.6, "range_max": 30}),
         ({"margin": 0.05, "rank_range": (0, 30)}, {"absolute_margin": 0.05, "range_max": 30}),
         ({"relative_margin": 0.1, "rank_range": (0, 30)}, {"relative_margin": 0.1, "range_max": 30}),
-        ({"min_score": 0.3, "rank_range": (1, 24)}, {"min_score": 0.3, "range_min": 1, "range_max": 24}),
+        ({"rank_range": (1, 24)}, {"range_min": 1, "range_max": 24}),
     ],
 )
 def test_as_sentence_transformers(real: tuple[Encoder, Any], ours: dict[str, Any], theirs: dict[str, Any]):

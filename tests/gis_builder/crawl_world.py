@@ -88,7 +88,8 @@ def crawl_all(settings: CrawlSettings, store: Store, strategy: str) -> None:
     """Run all steps of a build's crawl."""
     with open_github(settings, store) as github:
         github.check([STATION])
-        getattr(github, strategy)([STATION])
+        fetch = {"all": github.sweep, "search": github.search, "update": github.update}[strategy]
+        fetch([STATION])
         github.fetch_negative_sample({STATION: 15}, seed=1)
 
 

@@ -347,4 +347,4 @@ def test_a_started_search_is_not_replaced_by_a_sweep(station: Server, store: Sto
     with open_github(quick(station.url, all_if_small=True, phrases=wordy), store) as github:
         github.search([STATION])
     assert store.tasks(STATION, "search", done=True)
-    assert not store.tasks(STATION, "all")
+    assert not store.tasks(STATION, "sweep")

@@ -27,7 +27,7 @@ def test_stages_of_a_crawl(station: Server, store: Store, strategy: str) -> None
         (missing, repo) = read_status(store).repositories
         assert (repo.stage, missing.stage) == ("waiting", "not found")
         assert read_status(store).eta_s is None
-        getattr(github, strategy)([STATION])
+        (github.sweep if strategy == "all" else github.search)([STATION])
     status = read_status(store)
     (_, repo) = status.repositories
     assert (repo.stage, repo.progress, status.eta_s) == ("done", 1.0, 0.0)
@@ -79,9 +79,9 @@ def test_repositories_and_points_left_are_counted() -> None:
     reported = progress_of(
         Began("sweep", 2),
         Advanced("a/b", "sweep", 10, 40, 4321),
-        Finished("a/b", "all"),
+        Finished("a/b", "sweep"),
         Advanced("a/c", "sweep", 5, 5, 4320),
-        Finished("a/c", "all"),
+        Finished("a/c", "sweep"),
     )
     assert reported == [
         Progress("repositories: sweeping", 0, 2),

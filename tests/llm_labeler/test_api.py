@@ -19,7 +19,7 @@ from llm_labeler import api
 from llm_labeler.clients.function import is_async
 from llm_labeler.runs.arguments import read_arguments
 from pairkit.base.cli import progress as shown
-from pairkit.base.cli.flag import setting_keys
+from pairkit.base.cli.options import setting_keys
 from pairkit.base.errors import ConfigError
 from pairkit.dataset.reading.reader import read_pairs
 from tests.contract.label_command import tree
@@ -184,6 +184,7 @@ def test_the_error_on_unknown_prices_has_a_working_remedy(tmp_path: Path) -> Non
 
 
 KEYS = setting_keys(api.generate)
+UNSET: dict[str, Any] = dict.fromkeys(KEYS)
 ANY: Any = llm_labeler  # without type checks
 
 
@@ -204,7 +205,7 @@ def test_precedence_of_settings(tmp_path: Path) -> None:
     config = tmp_path / "c.toml"
     config.write_text("size = 4\nseed = 4\n[input]\nlimit = 4\n")
     record, _ = read_arguments(
-        KEYS, {"llm": "wordnet", "size": 6}, config=config, settings={"size": 5, "seed": 5}
+        KEYS, UNSET | {"llm": "wordnet", "size": 6}, config=config, settings={"size": 5, "seed": 5}
     )
     assert (record.size, record.seed, record.input.limit, record.input.min_chars) == (6, 5, 4, 1)
 
@@ -222,7 +223,7 @@ def test_precedence_of_settings(tmp_path: Path) -> None:
     ],
 )
 def test_llms_by_name_function_and_entry(llms: Any, names: tuple[str, ...]) -> None:
-    record, functions = read_arguments(KEYS, {"llm": llms})
+    record, functions = read_arguments(KEYS, UNSET | {"llm": llms})
     assert record.proposers == names
     entries = {name: record.llm[name] for name in functions}
     assert {entry.kind for entry in entries.values()} <= {"function"}
@@ -234,7 +235,7 @@ def test_llms_by_name_function_and_entry(llms: Any, names: tuple[str, ...]) -> N
 
 
 def test_settings_can_raise_the_concurrency_of_a_function() -> None:
-    record, _ = read_arguments(KEYS, {"llm": answer}, settings=["llm.answer.concurrency=4"])
+    record, _ = read_arguments(KEYS, UNSET | {"llm": answer}, settings=["llm.answer.concurrency=4"])
     assert record.llm["answer"].concurrency == 4
 
 
@@ -253,7 +254,7 @@ def test_settings_can_raise_the_concurrency_of_a_function() -> None:
 )
 def test_invalid_arguments_give_one_line(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says) as caught:
-        read_arguments(KEYS, arguments)
+        read_arguments(KEYS, UNSET | arguments)
     assert "\n" not in str(caught.value)
 
 

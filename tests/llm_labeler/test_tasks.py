@@ -19,7 +19,7 @@ from llm_labeler.runs.label_folder import load_run
 from llm_labeler.runs.prompts import MAX_CHARACTERS, MAX_EXAMPLES, Template, load_template, read_examples
 from llm_labeler.runs.questions_and_votes import GenerationTask
 from llm_labeler.settings import FilterSettings, LlmSettings, PromptSettings
-from pairkit.base.cli.flag import setting_keys
+from pairkit.base.cli.options import setting_keys
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.reader import read_pairs, read_rows
 from tests.support.llm import serve
@@ -131,9 +131,10 @@ def test_impossible_settings_of_tasks_give_one_line(
 
 def test_only_the_papers_prompt_has_no_schema() -> None:
     def schemas(**changes: Any) -> list[Any]:
+        keys = setting_keys(llm_labeler.generate)
         result, functions = read_arguments(
-            setting_keys(llm_labeler.generate),
-            {"llm": "llama", **changes},
+            keys,
+            {**dict.fromkeys(keys), "llm": "llama", **changes},
             settings=changes.pop("settings", None),
         )
         record, texts, _ = prepare(SENTENCES, None, result, functions)

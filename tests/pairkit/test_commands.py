@@ -4,16 +4,17 @@ import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
 
 from pairkit.base.cli.commands import add_command, application, log_to_stderr, with_input_flags
-from pairkit.base.cli.flag import INPUT, PYTHON_ONLY, Flag, columns_given, mapping
+from pairkit.base.cli.options import INPUT, Option, Options, documentation, same_arguments
 from pairkit.base.errors import ConfigError
 from pairkit.base.interface import shell
-from pairkit.base.settings import Settings
+from pairkit.base.settings import Settings, setting
+from pairkit.dataset.shared_options import columns_given, mapping
 
 if TYPE_CHECKING:
     from somewhere import Heavy  # type: ignore[import-not-found] # only type checkers load it
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class Model(Settings):
     """Settings of the flags."""
 
-    rate: float = 0.5
+    rate: float = setting(0.5, "How fast. Must be positive.")
 
 
 class Result:
@@ -48,18 +49,33 @@ class Result:
         return [("go on", "now")]
 
 
+options = Options(
+    sizes=Option(
+        "Sizes of the loaves; some are small. Not shown.",
+        read=lambda text: [float(x) for x in text.split(",")],
+        main=True,
+    )
+)
+
+
+@options(
+    f"{__name__}:Model",
+    source=Option(metavar="DOUGH", positional=True),
+    out=Option(short="-o", required=True),
+    rate=Option(panel=INPUT, setting="rate"),
+    tops=Option(repeat=True),
+    own=Option(hidden=True),
+)
 def bake(
-    source: Annotated[Heavy | str, Flag(metavar="DOUGH", positional=True)],
-    out: Annotated[str | Path | None, Flag("-o", required=True)] = None,
+    source: Heavy | str,
+    out: str | Path | None = None,
     *,
-    rate: Annotated[float | None, Flag(panel=INPUT, setting="rate")] = None,
-    sizes: Annotated[
-        Sequence[float], Flag(read=lambda text: [float(x) for x in text.split(",")], main=True)
-    ] = (1, 2),
-    tops: Annotated[list[str] | None, Flag(repeat=True)] = None,
+    rate: float | None = None,
+    sizes: Sequence[float] = (1, 2),
+    tops: list[str] | None = None,
     steam: bool | None = None,
     fast: bool = False,
-    own: Annotated[object, PYTHON_ONLY] = None,
+    own: object = None,
     progress: bool = True,
 ) -> Result:
     """Bake a dough.
@@ -69,9 +85,6 @@ def bake(
     Args:
         source: The dough. It has risen.
         out: Where the bread goes.
-        rate: How fast. Must be positive.
-        sizes: Sizes of the loaves; some
-            are small. Not shown.
         tops: Toppings. Default: none at all.
         steam: Use steam.
         fast: Skip the second rise.
@@ -88,13 +101,13 @@ def bake(
     )
 
 
-def toast(source: str, *, butter: Annotated[str, Flag(optional=True)], sizes: str = "") -> Result:
+@options(butter=Option(optional=True), sizes=Option(options["sizes"].text))
+def toast(source: str, *, butter: str, sizes: str = "") -> Result:
     """Toast a bread.
 
     Args:
         source: The bread.
         butter: What goes on it.
-        sizes: See `bake`.
     """
     return Result({"source": source, "butter": butter, "sizes": sizes})
 
@@ -104,11 +117,12 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("COLUMNS", "120")
     app = application("kitchen", "Bread.")
 
-    def twice(function: Any, given: Any, *, times: Annotated[int, Flag(help="How often.")] = 2) -> Any:
+    @Options()(times=Option("How often."))
+    def twice(function: Any, given: Any, *, times: int = 2) -> Any:
         return None if times == 0 else function(**given | {"source": given["source"] * times})
 
     lines = ("kitchen bake dough", "kitchen bake a", "kitchen bake b", "kitchen bake rarely")
-    add_command(app, bake, *lines, settings=f"{__name__}:Model")
+    add_command(app, bake, *lines)
     add_command(app, toast, name="twice", run=twice, json=False)
     return lambda *words: CliRunner().invoke(app, words)
 
@@ -146,8 +160,34 @@ def test_help_and_help_all(run: Any) -> None:
     assert "--own" not in whole
 
 
-def test_references_between_docstrings(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_texts_are_expanded(run: Any) -> None:
     assert "Sizes of the loaves; some are small." in run("twice", "--help-all").stdout
+    text = documentation(bake)
+    assert text.startswith(
+        "Bake a dough.\n\nIt takes a while.\n\nArgs:\n    source: The dough. It has risen.\n"
+    )
+    assert "    rate: How fast. Must be positive. Default: 0.5.\n    sizes: Sizes of the loaves;" in text
+    assert "    own: For Python.\n" in text
+
+
+def test_a_function_with_the_arguments_of_another() -> None:
+    @same_arguments(bake)
+    def weigh(arguments: dict[str, Any]) -> Result:
+        """Weigh a dough.
+
+        Raises:
+            ConfigError: It is too heavy.
+        """
+        return Result(arguments)
+
+    assert weigh("rye", rate=2).given["rate"] == 2
+    assert weigh("rye").given["sizes"] == (1, 2)
+    with pytest.raises(TypeError, match="colour"):
+        weigh("rye", colour="red")  # type: ignore[call-arg]
+    assert documentation(weigh).split("\n\n")[::2] == [
+        "Weigh a dough.",
+        "Raises:\n    ConfigError: It is too heavy.\n",
+    ]
 
 
 def test_run_function(run: Any) -> None:

@@ -90,11 +90,13 @@ TABLE = {"seed": "inner.seed", "ratio": "ratio"}
 def test_order_of_layers(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text("ratio = 2.0\n[inner]\nseed = 1\n")
-    found = merge(Outer, TABLE, {"seed": 3, "ratio": None}, config=file, settings={"inner.seed": 2})
+    found = merge(Outer, TABLE, dict.fromkeys(TABLE) | {"seed": 3}, config=file, settings={"inner.seed": 2})
     assert (found.inner.seed, found.ratio) == (3, 2.0)
-    assert merge(Outer, TABLE, {}, config=str(file), settings=["inner.seed=2"]).inner.seed == 2
+    assert (
+        merge(Outer, TABLE, dict.fromkeys(TABLE), config=str(file), settings=["inner.seed=2"]).inner.seed == 2
+    )
 
 
 def test_invalid_keyword_names_its_setting() -> None:
     with pytest.raises(ConfigError, match=r"inner\.seed"):
-        merge(Outer, TABLE, {"seed": "seven"})
+        merge(Outer, TABLE, dict.fromkeys(TABLE) | {"seed": "seven"})

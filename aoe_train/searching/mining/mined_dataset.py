@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, model_validator
 
 from pairkit.base.errors import DataError
 from pairkit.base.settings import Settings, setting, split_at_commas
@@ -42,25 +42,39 @@ class MineSettings(Settings):
     A rule on scores that is None is not applied. Scores are cosines if there is a model, else BM25's.
     """
 
-    by: Literal["bm25", "model", "both"] = setting(..., "Ranks the candidates; both: alternating.")
-    num_negatives: int = setting(5, "Maximum per row.", ge=1)
+    by: Literal["bm25", "model", "both"] = setting(
+        ...,
+        "What ranks the candidates: bm25, model or both (alternating). Default: model if one is given, else"
+        " bm25.",
+    )
+    num_negatives: int = setting(5, "Maximum number of negatives per row.", ge=1)
     rank_range: Annotated[tuple[int, int] | None, BeforeValidator(split_at_commas)] = setting(
-        None, "Number of candidates to skip, and the last rank to consider."
+        None,
+        "Number of candidates to skip, and the last rank to consider, such as 10,50. Known positives "
+        "have no rank. Default: 0,10N.",
     )
-    sampling: Literal["top", "random"] = setting("top", "The most similar remaining candidates, or any.")
-    max_score: float | None = None
-    min_score: float | None = None
+    sampling: Literal["top", "random"] = setting(
+        "top", "Which candidates of the range become negatives: top (the most similar) or random."
+    )
     margin: float | None = setting(
-        None, "Minimum difference between the scores of a negative and the positive."
+        None,
+        "Minimum difference between a negative's score and the positive's. Scores are cosines if there "
+        "is a model, else BM25's.",
     )
-    relative_margin: float | None = setting(None, "The same, as a share of the positive's score.", lt=1)
+    relative_margin: float | None = setting(
+        None, "Minimum difference as a share of the positive's score; 0.05 is NV-Retriever's 95 %.", lt=1
+    )
     candidates: Literal["all", "positives"] | None = setting(
-        None, "All texts, or second texts only; None: all if pairs have labels."
+        None,
+        "Texts that can become negatives: all, or positives (second texts only). Default: all if pairs "
+        "have labels, else positives.",
     )
     transitive: bool = setting(True, "Also exclude positives of positives, and texts of the same cluster.")
-    duplicate_threshold: float = Field(default=DEFAULT_THRESHOLD, gt=0, le=1)
-    scores: bool = setting(False, "Write scores.")
-    seed: int = 42
+    duplicate_threshold: float = setting(
+        DEFAULT_THRESHOLD, "Jaccard similarity of word triples that makes texts near-duplicates.", gt=0, le=1
+    )
+    scores: bool = setting(False, "Add the scores of the positive and of each negative.")
+    seed: int = setting(42, "Seed of every random choice.")
 
     @model_validator(mode="after")
     def _check_range(self) -> MineSettings:

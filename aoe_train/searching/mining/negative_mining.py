@@ -97,8 +97,6 @@ class NegativeChooser:
                 if s.relative_margin is not None
                 else []
             ),
-            *([("max_score", scores > s.max_score)] if s.max_score is not None else []),
-            *([("min_score", scores < s.min_score)] if s.min_score is not None else []),
         ]
 
     def _sample(self, text: int, indices: Indices, fits: Indices) -> Indices:

@@ -22,13 +22,19 @@ R = TypeVar("R")
 class Limits(Settings):
     """Limits beyond which requests are refused."""
 
-    body_mib: Annotated[int, Field(ge=1, le=1024)] = setting(8, "Of a request.")
-    texts: Annotated[int, Field(ge=1)] = setting(2048, "Of a request.")
-    queue: Annotated[int, Field(ge=1)] = setting(16_384, "Texts that run or wait; further requests get 429.")
-    batch_tokens: Annotated[int, Field(ge=1)] = setting(8192, "Per batch.")
-    connections: Annotated[int, Field(ge=1)] = setting(512, "At a time.")
-    held_mib: Annotated[int, Field(ge=1)] = setting(256, "Of all bodies in memory.")
-    receive_s: Annotated[float, Field(gt=0)] = setting(30, "Until a body must be complete.")
+    body_mib: Annotated[int, Field(ge=1, le=1024)] = setting(8, "Maximum size of a request, in MiB.")
+    texts: Annotated[int, Field(ge=1)] = setting(2048, "Maximum number of texts of a request.")
+    queue: Annotated[int, Field(ge=1)] = setting(
+        16_384, "Maximum number of texts in progress or waiting; further requests get status 429."
+    )
+    batch_tokens: Annotated[int, Field(ge=1)] = setting(
+        8192,
+        "Maximum number of tokens in a batch. Smaller batches need less memory and answer short requests "
+        "sooner.",
+    )
+    connections: Annotated[int, Field(ge=1)] = setting(512, "Maximum number of open connections.")
+    held_mib: Annotated[int, Field(ge=1)] = setting(256, "Maximum size of all requests in memory, in MiB.")
+    receive_s: Annotated[float, Field(gt=0)] = setting(30, "Seconds until a request must be complete.")
 
 
 class RefusalError(Exception):

@@ -6,15 +6,14 @@ import inspect
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
-from importlib import import_module
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from typer import Argument, Exit, Option, Typer
+import typer
+from typer import Exit, Typer
 from typer.core import TyperCommand, TyperGroup
 
-from pairkit.base.cli.flag import INPUT, OUTPUT, RUN, Flag, Parameter, parameters
+from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, Parameter, as_words, parameters, purpose
 from pairkit.base.cli.terminal import BROKEN_PIPE, INTERRUPTED, Ended, next_step, out, print_json, say
 from pairkit.base.cli.terminal import out as stdout
 from pairkit.base.errors import PairkitError
@@ -63,7 +62,7 @@ def application(name: str, purpose: str) -> Typer:
             out.print(f"{name} (aoe-toolkit {__version__})", markup=False)
             raise Exit
 
-    version_flag = Option(
+    version_flag = typer.Option(
         "--version", callback=show_version, is_eager=True, metavar="", help="Show the version."
     )
 
@@ -92,9 +91,11 @@ def examples(*lines: str) -> str:
     return "Examples:\n\n" + "\n\n".join(f"`{line}`" for line in lines)
 
 
-JSON = Flag(panel=OUTPUT, main=True, help="End with one JSON object on stdout.")
-QUIET = Flag("-q", panel=OUTPUT, main=True, help="No progress and no notes on stderr.")
-VERBOSE = Flag("-v", panel=OUTPUT, help="Log each step on stderr.")
+GENERAL = {
+    "json": Option("End with one JSON object on stdout.", panel=OUTPUT, main=True),
+    "quiet": Option("Print no progress and no notes on stderr.", short="-q", panel=OUTPUT, main=True),
+    "verbose": Option("Log each step on stderr.", short="-v", panel=OUTPUT),
+}
 
 
 def add_command(
@@ -103,64 +104,62 @@ def add_command(
     *lines: str,
     name: str | None = None,
     run: Callable[..., Any] | None = None,
-    settings: str = "",
     json: bool = True,
 ) -> None:
     """Add a command that calls a public function and prints the result; `lines` are examples.
 
     `run(function, arguments, **flags)` is called instead, with further flags from its keyword-only
-    parameters; it returns a result to print, or None. `settings` is the model (`module:Class`) with defaults.
+    parameters; it returns a result to print, or None.
     """
-    own = parameters(run or function)
-    own, public = (own[2:] if run else []), parameters(function)
-    general = {"json": JSON, "quiet": QUIET, "verbose": VERBOSE}
-    shared = [
-        Parameter(key, Annotated[bool, flag], default=False)
-        for key, flag in general.items()
+    public = parameters(function)
+    of_run = parameters(run)[2:] if run else []
+    general = [
+        Parameter(key, "bool", default=False, option=option)
+        for key, option in GENERAL.items()
         if json or key != "json"
     ]
-    everything = [*public, *(one for one in own if one.name not in general), *shared]
+    declared = [*public, *(each for each in of_run if each.name not in GENERAL), *general]
     takes_progress = "progress" in inspect.signature(function).parameters
 
-    def command(**words: Any) -> None:
-        if words["verbose"]:
+    def command(**values: Any) -> None:
+        if values["verbose"]:
             log_to_stderr(function.__module__.partition(".")[0])
-        given = {one.name: one.read(words[one.name]) for one in public}
+        arguments = {each.name: each.read(values[each.name]) for each in public}
         if takes_progress:
-            given["progress"] = not words["quiet"]
+            arguments["progress"] = not values["quiet"]
         logger = logging.getLogger("pairkit")
         level = logger.level
-        if words["quiet"]:
+        if values["quiet"]:
             logger.setLevel(logging.ERROR)
         try:
             if run is None:
-                result = function(**given)
+                result = function(**arguments)
             else:
-                result = run(function, given, **{one.name: one.read(words[one.name]) for one in own})
+                flags = {each.name: each.read(values[each.name]) for each in of_run}
+                result = run(function, arguments, **flags)
         except PairkitError as error:
             error.args = (_with_flag(str(error.args[0]), public), *error.args[1:])
             raise
         finally:
             logger.setLevel(level)
         if result is not None:
-            show(result, json=words.get("json", False), quiet=words["quiet"], given=given)
+            show(result, json=values.get("json", False), quiet=values["quiet"], given=arguments)
 
     order = {INPUT: 0, OUTPUT: 2, RUN: 3}  # of panels; any others are between
-    everything.sort(key=lambda one: (order.get(one.flag.panel, 1), not one.is_required))
-    options = [_option(one) for one in everything]
-    help_all = Option(
+    declared.sort(key=lambda each: (order.get(each.option.panel, 1), not each.is_required))
+    flags = [_flag(each) for each in declared]
+    help_all = typer.Option(
         "--help-all", callback=_show_all, is_eager=True, metavar="", help="Show all options and exit."
     )
-    options.append(_keyword("help_all", Annotated[bool, help_all], default=False))
-    vars(command)["__signature__"] = inspect.Signature(options)
-    command.__annotations__ = {one.name: one.annotation for one in options}
+    flags.append(_keyword("help_all", Annotated[bool, help_all], default=False))
+    vars(command)["__signature__"] = inspect.Signature(flags)
+    command.__annotations__ = {each.name: each.annotation for each in flags}
 
-    of_class = {"parameters": {one.name: one for one in everything}, "model": settings}
     register = Typer.command(
         app,
         name or function.__name__.replace("_", "-"),
-        cls=type("Command", (_Command,), of_class),
-        help=_purpose(function),
+        cls=type("Command", (_Command,), {"declared": {each.name: each for each in declared}}),
+        help=purpose(function),
         epilog=examples(*lines),
     )
     register(command)
@@ -209,30 +208,28 @@ def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:
 
 
 class _Command(TyperCommand):
-    """A command whose `--help` shows main flags, few examples, and the defaults of settings."""
+    """A command whose `--help` shows main flags and few examples."""
 
-    parameters: dict[str, Parameter]
-    model: str
+    declared: dict[str, Parameter]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print help with the flags and examples to show."""
-        self.add_defaults()
+        self.add_texts()
         for option in self._options():
-            one = self.parameters.get(option.name or "")
-            option.hidden = not (one is None or one.flag.main or one.is_required or ctx.meta.get("all"))
+            parameter = self.declared.get(option.name or "")
+            is_shown = parameter is None or parameter.option.main or parameter.is_required
+            option.hidden = not (is_shown or ctx.meta.get("all"))
         every = self.epilog or ""
         if not ctx.meta.get("all"):
             self.epilog = "\n\n".join(every.split("\n\n")[: 1 + _MAX_EXAMPLES])
         super().format_help(ctx, formatter)
         self.epilog = every
 
-    def add_defaults(self) -> None:
-        """Add the defaults of settings to the help of flags."""
+    def add_texts(self) -> None:
+        """Add the texts of flags with defaults; those of settings take a moment to import."""
         for option in self._options():
-            one = self.parameters.get(option.name or "")
-            if one is not None and one.flag.setting and self.model and "[default:" not in option.help:
-                value = _setting(self.model, one.flag.setting)
-                option.help += "" if value in (None, "", (), False) else f" [default: {_as_words(value)}]"
+            if parameter := self.declared.get(option.name or ""):
+                option.help = parameter.help
 
     def _options(self) -> list[Any]:
         return [*self.params]
@@ -245,67 +242,37 @@ def _show_all(context: Any, requested: bool) -> None:
         raise Exit
 
 
-def _option(one: Parameter) -> inspect.Parameter:
+def _flag(parameter: Parameter) -> inspect.Parameter:
     """The declaration of a parameter for typer."""
-    flag, kind = one.flag, one.kind
-    stated = re.search(r"\bDefault: (.+?)\.(?:\s|$)", one.entry)
-    default = None if one.is_required or kind is bool else _as_words(one.default)
-    shown = stated[1] if stated else default
-    details: dict[str, Any] = {
-        "help": flag.help + (f" [default: {shown}]" if shown not in (None, "") else "")
-    }
-    details |= {"metavar": "" if kind is bool else flag.metavar, "show_default": False}
-    plain = "--" + one.name.replace("_", "-")
-    both = kind is bool and one.default is not False
-    names = filter(None, (flag.long or (f"{plain}/--no-{plain[2:]}" if both else plain), flag.short))
+    option, kind = parameter.option, parameter.kind
+    details: dict[str, Any] = {"metavar": parameter.metavar, "show_default": False}
+    plain = "--" + parameter.name.replace("_", "-")
+    both = kind is bool and parameter.default is not False
+    names = filter(None, (option.long or (f"{plain}/--no-{plain[2:]}" if both else plain), option.short))
     declared = (
-        Argument(**details) if flag.positional else Option(*names, rich_help_panel=flag.panel, **details)
+        typer.Argument(**details)
+        if option.positional
+        else typer.Option(*names, rich_help_panel=option.panel, **details)
     )
-    kind = list[str] if flag.repeat else kind
-    if one.is_required:
-        return _keyword(one.name, Annotated[kind, declared])
+    kind = list[str] if option.repeat else kind
+    if parameter.is_required:
+        return _keyword(parameter.name, Annotated[kind, declared])
+    default = parameter.default
     return _keyword(
-        one.name,
-        Annotated[kind | None if one.default is None else kind, declared],
-        default=one.default if kind is bool else _as_words(one.default),
+        parameter.name,
+        Annotated[kind | None if default is None else kind, declared],
+        default=default if kind is bool else as_words(default),
     )
-
-
-def _purpose(function: Callable[..., Any]) -> str:
-    return re.split(
-        r"^(?:Args|Returns|Raises|Example|Examples):$", inspect.getdoc(function) or "", flags=re.M
-    )[0]
 
 
 def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
-def _as_words(value: Any) -> Any:
-    """A default value in the syntax of the command line."""
-    if isinstance(value, tuple | list):
-        return ",".join(str(item) for item in value) or None
-    return value if value is None or isinstance(value, bool | int | float) else str(value)
-
-
-@cache
-def _defaults(model: str) -> Any:
-    """The default settings of a model."""
-    module, _, name = model.partition(":")
-    return getattr(import_module(module), name)()
-
-
-def _setting(model: str, key: str) -> Any:
-    found = _defaults(model)
-    for part in key.split("."):
-        found = getattr(found, part)
-    return found
-
-
 def _with_flag(message: str, parameters: Iterable[Parameter]) -> str:
     """A message that begins with a keyword or setting, with the flag instead."""
-    for one in parameters:
-        found = re.match(rf"(?:{one.name}|setting '{re.escape(one.flag.setting)}') = ", message)
-        if found and not one.flag.positional:
-            return f"--{one.name.replace('_', '-')} {message[found.end() :]}"
+    for each in parameters:
+        found = re.match(rf"(?:{each.name}|setting '{re.escape(each.option.setting)}') = ", message)
+        if found and not each.option.positional:
+            return f"--{each.name.replace('_', '-')} {message[found.end() :]}"
     return message

@@ -11,6 +11,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn
 
+from pairkit.base.cli.options import documentation
+
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` for a package's imports under `TYPE_CHECKING`."""
@@ -29,8 +31,10 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
         if name not in origins:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, attribute = origins[name]
-        value = import_module(module)
+        value: Any = import_module(module)
         value = getattr(value, attribute, None) or import_module(f"{module}.{attribute}")
+        if "options" in getattr(value, "__dict__", ()):
+            value.__doc__ = documentation(value)
         setattr(sys.modules[package], name, value)  # so that `__getattr__` is called once
         return value
 

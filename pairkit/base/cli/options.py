@@ -1,0 +1,238 @@
+"""Options: parameters of public functions, as flags of a command and as documentation.
+
+The signature has a parameter's name, type and default, the docstring its text. `Options` adds what the
+command line needs, and texts that several functions share. If an option is a setting, its model has the
+default and the text.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+INPUT, OUTPUT, RUN = "Input", "Output", "Run"
+_REQUIRED = inspect.Parameter.empty
+_STATED = re.compile(r"\s*\bDefault: (.+?)\.(?=\s|$)")
+_SECTION = re.compile(r"^(Args|Returns|Raises|Example):\n", re.MULTILINE)
+_ENTRY = re.compile(r"^    (\w+): (.+(?:\n(?:        .*)?)*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Option:
+    """What the command line needs for a parameter, and its text if the docstring has none."""
+
+    text: str = ""
+    short: str = ""  # such as -d
+    metavar: str = ""  # default: N or X for numbers
+    panel: str = "Options"  # the group of flags in help
+    main: bool = False  # whether `--help` shows it; `--help-all` shows every flag
+    setting: str = ""  # the dotted key of the setting that it sets
+    read: Callable[[Any], Any] | None = None  # converts the text of the command line
+    repeat: bool = False
+    positional: bool = False
+    required: bool = False  # for the command, but not in Python
+    optional: bool = False  # for the command, but not in Python; the default is None
+    hidden: bool = False  # only in Python
+    long: str = ""  # default: from the parameter's name
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a public function."""
+
+    name: str
+    annotation: str
+    default: Any
+    option: Option
+    own_text: str = ""  # the docstring's
+    model: str = ""  # of the settings, as `module:Class`
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the command requires it."""
+        return self.option.required or self.default is _REQUIRED
+
+    @property
+    def kind(self) -> type:
+        """The type on the command line: bool, int, float or str."""
+        members = {part.strip() for part in self.annotation.split("|")}
+        named = {kind.__name__: kind for kind in (str, float, int, bool)}
+        return next((kind for name, kind in named.items() if name in members), str)
+
+    @cached_property
+    def field(self) -> FieldInfo | None:
+        """The setting that it sets."""
+        return field_of(self.model, self.option.setting) if self.option.setting and self.model else None
+
+    @cached_property
+    def text(self) -> str:
+        """The text; it states a default only in words, or with `{default}` in words around the value."""
+        of_setting = "" if self.field is None else self.field.description or ""
+        text, value = self.own_text or self.option.text or of_setting, self.default_value
+        is_stale = value and "{default}" not in text
+        return _STATED.sub("", text) if is_stale else text.replace("{default}", value)
+
+    @property
+    def default_value(self) -> str:
+        """The default in the syntax of the command line; empty if there is none."""
+        value = self.default
+        if self.field is not None:
+            value = None if self.field.is_required() else self.field.get_default(call_default_factory=True)
+        if value is None or value is False or value is _REQUIRED:
+            return ""
+        return "on" if value is True else str(as_words(value) or "")
+
+    @property
+    def default_text(self) -> str:
+        """The default as stated in the text, else its value."""
+        stated = _STATED.search(self.text)
+        return stated[1] if stated else self.default_value
+
+    @property
+    def entry(self) -> str:
+        """The text with the setting's default."""
+        is_complete = self.field is None or "Default: " in self.text or not self.default_value
+        return self.text if is_complete else f"{self.text} Default: {self.default_value}."
+
+    @property
+    def help(self) -> str:
+        """The first sentence of the text, and the default."""
+        first = re.split(r"(?<=[.!?])\s", self.text)[0]
+        return first + (f" [default: {self.default_text}]" if self.default_text else "")
+
+    @property
+    def metavar(self) -> str | None:
+        """The name of the value in help; empty for a switch."""
+        by_kind = {bool: "", int: "N", float: "X", str: None}
+        return self.option.metavar or by_kind[self.kind]
+
+    def read(self, words: Any) -> Any:
+        """Convert the text of the command line."""
+        return words if self.option.read is None or words is None else self.option.read(words)
+
+
+def as_words(value: Any) -> Any:
+    """A default value in the syntax of the command line; None if empty."""
+    if isinstance(value, tuple | list):
+        return ",".join(str(item) for item in value) or None
+    return value if value is None or isinstance(value, bool | int | float) else str(value) or None
+
+
+class Options(dict[str, Option]):
+    """Options by parameter name; as a decorator with further ones, it declares those of a function."""
+
+    def extended(self, **further: Option) -> Options:
+        """These options and further ones."""
+        return Options(self | further)
+
+    def __call__(self, settings: str = "", **own: Option) -> Callable[[F], F]:
+        """Declare a public function's options; `settings` is the model, as `module:Class`."""
+
+        def declare(function: F) -> F:
+            declared = {"options": self.extended(**own), "settings": settings}
+            vars(function).update(declared, text=inspect.getdoc(function))
+            return function
+
+        return declare
+
+
+def parameters(function: Callable[..., Any], *, of_command: bool = True) -> list[Parameter]:
+    """The parameters of a function; for a command, without those only for Python."""
+    declared = vars(function)
+    options, model = declared.get("options", {}), declared.get("settings", "")
+    entries = _entries(_sections(function).get("Args", ""))
+    found = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        option = options.get(name, Option())
+        if of_command and (option.hidden or name == "progress"):
+            continue
+        default = None if of_command and option.optional else parameter.default
+        text = entries.get(name, "")
+        found.append(Parameter(name, str(parameter.annotation), default, option, text, model))
+    return found
+
+
+def purpose(function: Callable[..., Any]) -> str:
+    """The docstring without its sections."""
+    return _sections(function)[""].strip()
+
+
+def documentation(function: Callable[..., Any]) -> str:
+    """The docstring with the texts of all parameters, and with their defaults."""
+    sections = _sections(function)
+    arguments = [
+        textwrap.fill(
+            f"{parameter.name}: {parameter.entry}",
+            width=100,
+            initial_indent="    ",
+            subsequent_indent="        ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for parameter in parameters(function, of_command=False)
+    ]
+    sections["Args"] = "\n".join(arguments) + "\n"
+    order = ("Args", "Returns", "Raises", "Example")
+    parts = [f"{title}:\n{sections[title].rstrip()}" for title in order if sections.get(title)]
+    return "\n\n".join([purpose(function), *parts]) + "\n"
+
+
+def _sections(function: Callable[..., Any]) -> dict[str, str]:
+    """The sections of a docstring by title; with `same_arguments`, missing ones are the other function's."""
+    declared = vars(function)
+    first, *rest = _SECTION.split(declared.get("text") or inspect.getdoc(function) or "")
+    same = _sections(declared["same_as"]) if "same_as" in declared else {}
+    return {**same, "": first, **dict(zip(rest[::2], rest[1::2], strict=True))}
+
+
+def _entries(section: str) -> dict[str, str]:
+    return {name: " ".join(text.split()) for name, text in _ENTRY.findall(section)}
+
+
+def field_of(model: str, key: str) -> FieldInfo:
+    """The pydantic field of a dotted key."""
+    module, _, name = model.partition(":")
+    settings: Any = getattr(import_module(module), name)
+    *sections, last = key.split(".")
+    for section in sections:
+        settings = settings.model_fields[section].annotation
+    field: FieldInfo = settings.model_fields[last]
+    return field
+
+
+def setting_keys(function: Callable[..., Any]) -> dict[str, str]:
+    """The parameters of a function that are settings, with their dotted keys."""
+    return {each.name: each.option.setting for each in parameters(function) if each.option.setting}
+
+
+def same_arguments(function: Callable[P, Any]) -> Callable[[Callable[[dict[str, Any]], R]], Callable[P, R]]:
+    """Decorate a function of one mapping so that it takes the arguments of another function."""
+
+    def taking(implementation: Callable[[dict[str, Any]], R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+
+        @wraps(implementation)
+        def call(*arguments: P.args, **keywords: P.kwargs) -> R:
+            bound = signature.bind(*arguments, **keywords)
+            bound.apply_defaults()
+            return implementation(bound.arguments)
+
+        returned = inspect.signature(implementation).return_annotation
+        declared = {**vars(function), "text": inspect.getdoc(implementation), "same_as": function}
+        vars(call).update(declared, __signature__=signature.replace(return_annotation=returned))
+        return call
+
+    return taking
