@@ -93,6 +93,8 @@ class Parameter:
             value = None if self.field.is_required() else self.field.get_default(call_default_factory=True)
         if value is None or value is False or value is _REQUIRED:
             return ""
+        if isinstance(value, float):
+            return f"{value:g}"
         return "on" if value is True else str(as_words(value) or "")
 
     @property
