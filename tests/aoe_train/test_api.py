@@ -15,9 +15,7 @@ from torch import nn
 import aoe_train
 from aoe_train.model import precision as _precision
 from aoe_train.objectives.objective import qualified_name
-from pairkit.base.cli.progress import Progress
-from pairkit.base.errors import ConfigError, DataError
-from pairkit.dataset.records import PairDataset
+from pairkit import ConfigError, DataError, PairDataset, Progress
 from tests.aoe_train.test_train import write_pairs
 from tests.aoe_train.tiny import WORDS, weights
 

@@ -16,7 +16,7 @@ from aoe_train import Encoder
 from aoe_train.cli import app
 from aoe_train.evaluation.embedders.embedder import LocalEmbedder
 from aoe_train.evaluation.embedders.open import open_model
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from tests.aoe_train.test_distill import sentences
 
 DIM = 12

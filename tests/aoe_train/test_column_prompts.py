@@ -7,7 +7,7 @@ from aoe_train.data.column_prompts import column_prompts
 from aoe_train.records import ABSENT, Examples, Kind
 from aoe_train.settings.prompt_settings import NamedPrompts, Prompt, read_prompt, written_out
 from aoe_train.settings.train_settings import EncoderSettings
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 
 PAPERS = "Summarize sentence {text} in one word:"
 

@@ -10,6 +10,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
 import aoe_train
+from aoe_train import Encoder
 from aoe_train.model.backbones.decoder import (
     absorb_lora,
     add_lora,
@@ -21,9 +22,8 @@ from aoe_train.model.backbones.decoder import (
     merge_lora,
 )
 from aoe_train.model.backbones.load_backbone import outline
-from aoe_train.model.encoder import Encoder
 from aoe_train.settings.train_settings import LoraSettings
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import save_llama
 
 TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]

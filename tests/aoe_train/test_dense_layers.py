@@ -21,7 +21,7 @@ from aoe_train import Encoder
 from aoe_train.exporting.export import difference, probes
 from aoe_train.model.dense_layers import new_dense_layers
 from aoe_train.settings.train_settings import DenseSettings, EncoderSettings, TrainSettings
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from pairkit.base.settings import load_settings
 from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
 

@@ -13,7 +13,7 @@ import aoe_train
 from aoe_train import Encoder
 from aoe_train.exporting.export import difference
 from aoe_train.model.backbones.depth import after_layers, count_layers, keep_layers
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from tests.aoe_train.test_dense_layers import ROWS
 from tests.aoe_train.test_text_model import MODELS
 from tests.aoe_train.tiny import same_weights, save_bert, save_gemma, save_llama, save_t5

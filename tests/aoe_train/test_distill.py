@@ -22,7 +22,7 @@ from aoe_train.exporting.static_model import (
     token_shares,
     written_tokens,
 )
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import bytelevel, wordpiece

@@ -17,11 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from aoe_train import Encoded
 from aoe_train.encoding.encode_record import read_ranges
-from aoe_train.encoding.encode_run import Encoded, encode_file
+from aoe_train.encoding.encode_run import encode_file
 from aoe_train.encoding.source import parts
 from aoe_train.model.quantization import quantized, value_ranges
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 
 DIM = 5
 

@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 import aoe_train
+from aoe_train import Encoder
 from aoe_train.encoding.encode_record import record_path
-from aoe_train.model.encoder import Encoder
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, around, save_bert
 

@@ -19,12 +19,12 @@ import numpy as np
 import pytest
 
 import aoe_train
+from aoe_train import Encoder
 from aoe_train.encoding import encode_workers as workers
 from aoe_train.encoding.encode_run import encode_file
 from aoe_train.encoding.encode_workers import EncodingRequest, WorkerPool, WorkerSpec, workers_devices
 from aoe_train.encoding.on_ray import ActorPool, _plan_actors
-from aoe_train.model.encoder import Encoder
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
 from tests import forked
 from tests.aoe_train.tiny import write_texts

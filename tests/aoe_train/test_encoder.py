@@ -12,7 +12,7 @@ from aoe_train import Encoder
 from aoe_train.model.memory import batches
 from aoe_train.model.text_model import TextModel
 from aoe_train.model.tokens.tokenised import TokenStore
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import around
 
 TEXTS = ["a man playing a flute", "the cat", "compiler crash when opening a large file", "x", "the cat"]

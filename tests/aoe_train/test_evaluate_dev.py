@@ -16,7 +16,7 @@ import pairkit
 from aoe_train.evaluation.dev import dev_metric, dev_scores
 from aoe_train.evaluation.search_results import is_nearer, reciprocal_ranks
 from aoe_train.records import ABSENT, Examples, Kind
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 
 # Angles on a circle: the nearer two of them, the larger the cosine.
 ANGLES = {"a": 0, "b": 10, "c": 40, "d": 90, "e": 170}

@@ -24,7 +24,7 @@ from aoe_train.evaluation.duplicates import (
     task_metrics,
 )
 from aoe_train.evaluation.tasks import TaskVectors
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 
 NEW_YEAR = datetime(2020, 1, 1, tzinfo=UTC)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import aoe_train
+from aoe_train import Encoder
 from aoe_train.evaluation.embedders import cached, embedder
 from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
 from aoe_train.evaluation.embedders.embedder import (
@@ -20,10 +21,9 @@ from aoe_train.evaluation.embedders.embedder import (
     QuantizedEmbedder,
     find_separator,
 )
-from aoe_train.model.encoder import Encoder
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Similarity
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a man is playing a flute"]

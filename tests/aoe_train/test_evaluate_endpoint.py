@@ -12,15 +12,7 @@ import pytest
 from aoe_train.evaluation.embedders import endpoint
 from aoe_train.evaluation.embedders.embedder import Endpoint
 from aoe_train.evaluation.embedders.endpoint import EndpointEmbedder
-from pairkit.base.errors import (
-    AuthError,
-    BadReply,
-    ConfigError,
-    DataError,
-    PairkitError,
-    RateLimited,
-    RemoteError,
-)
+from pairkit import AuthError, BadReply, ConfigError, DataError, PairkitError, RateLimited, RemoteError
 from tests.aoe_train.embeddings_server import Answer, Server, listing, serving, vector
 
 

@@ -16,7 +16,7 @@ from aoe_train.evaluation.gain import Gain, Silver, gain, reliability
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
 from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics, compare, intervals
 from aoe_train.evaluation.tasks import TaskMetrics, summarise
-from pairkit.base.errors import DataError
+from pairkit import DataError
 from tests.aoe_train.tiny import save_bert
 
 

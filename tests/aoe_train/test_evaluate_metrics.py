@@ -21,7 +21,7 @@ from aoe_train.evaluation.tasks import TaskVectors
 from aoe_train.model.similarity import all_similarities, comparable, pair_similarities, unit
 from aoe_train.records import Examples
 from aoe_train.settings.train_settings import Similarity
-from pairkit.base.errors import DataError
+from pairkit import DataError
 
 BINARY = st.lists(
     # few distinct cosines, so that there are ties; how often each pair stands

@@ -15,8 +15,8 @@ from aoe_train.evaluation.scores import ahead, comparisons, figures, rankings, s
 from aoe_train.evaluation.tasks import Input, Result, TaskMetrics, TaskVectors
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Similarity
+from pairkit import ConfigError
 from pairkit.base.cli.terminal import out
-from pairkit.base.errors import ConfigError
 
 
 class Named:

@@ -18,7 +18,7 @@ from aoe_train.evaluation.overlap import DIGESTS_FILE, Overlap, digests, overlap
 from aoe_train.evaluation.pair_task import PairTask, pair_task, read_binary_task, read_pair_task
 from aoe_train.evaluation.suites import read_sts
 from aoe_train.evaluation.tasks import Encode, Result, TaskVectors, measured, summarise
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from tests.published import REAL, STS_SIZES, real_data, write_sts
 
 

@@ -22,7 +22,7 @@ from aoe_train.data.examples import (
 )
 from aoe_train.records import ABSENT, Examples
 from aoe_train.settings.train_settings import Conflicts
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from pairkit.dataset.labels import LabelRules
 from pairkit.dataset.records import shard
 

@@ -12,12 +12,12 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
 import aoe_train
+from aoe_train import Encoder
 from aoe_train.exporting import export as exports
 from aoe_train.exporting.export import difference, export, probes
 from aoe_train.model.backbones.decoder import add_lora
-from aoe_train.model.encoder import Encoder
 from aoe_train.settings.train_settings import LoraSettings
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import around, save_bert
 

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import aoe_train
+from aoe_train import Encoder
 from aoe_train.evaluation.pair_task import PairTask, pair_task
 from aoe_train.exporting import export as exports
 from aoe_train.exporting import loss as losses
@@ -23,9 +24,8 @@ from aoe_train.exporting import onnx as graphs
 from aoe_train.exporting.export import difference, export, probes
 from aoe_train.exporting.loss import Loss, measure
 from aoe_train.exporting.onnx import GRAPHS, PaddedEncoder, onnx_encoder
-from aoe_train.model.encoder import Encoder
 from aoe_train.model.encoder_settings import EncoderSettings
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import around
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "weighted-mean"]

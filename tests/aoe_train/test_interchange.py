@@ -17,13 +17,13 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from tokenizers import normalizers
 from transformers import AutoTokenizer
 
+from aoe_train import Encoder
 from aoe_train.exporting.export import difference, probes, verify
-from aoe_train.model.encoder import Encoder
 from aoe_train.model.interchange import needs_toolkit, read_sentence_transformers, write_sentence_transformers
 from aoe_train.model.ran import RanConfig, RanModel
 from aoe_train.model.tokens.special_tokens import generic_tokenizer
 from aoe_train.settings.train_settings import EncoderSettings
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import around
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean"]

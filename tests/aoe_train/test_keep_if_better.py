@@ -9,7 +9,7 @@ import pytest
 
 import aoe_train
 from aoe_train.cli import app
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS, same_weights, save_bert
 
 TOPICS, OTHERS = WORDS[:8], WORDS[8:40]

@@ -9,10 +9,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from aoe_train import Encoder
 from aoe_train.model.backbones.load_backbone import load_backbone
-from aoe_train.model.encoder import Encoder
 from aoe_train.training.load import read_authorship
-from pairkit.base.errors import ConfigError, DataError, RemoteError
+from pairkit import ConfigError, DataError, RemoteError
 from tests.aoe_train.tiny import edit
 
 

@@ -18,7 +18,7 @@ from aoe_train import Encoder, Mined
 from aoe_train.searching.mining.mined_dataset import KnownPositives, MineSettings
 from aoe_train.searching.mining.negative_mining import CandidateRanking, NegativeChooser
 from aoe_train.searching.mining.rank import ByModel
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from pairkit.dataset.reading.reader import read_rows
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS

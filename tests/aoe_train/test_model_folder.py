@@ -16,10 +16,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aoe_train import Encoder
 from aoe_train.evaluation.overlap import read_digests
 from aoe_train.model.backbones.load_backbone import load_backbone
 from aoe_train.model.backbones.packaged import check_published
-from aoe_train.model.encoder import Encoder
 from aoe_train.model.encoder_settings import stored_settings
 from aoe_train.model.folder_checks import check_modules, check_settings
 from aoe_train.settings.train_settings import EncoderSettings
@@ -27,7 +27,7 @@ from aoe_train.training.checkpoints import check_state_files
 from benchmarks.aoe_parsers import AOE, SIGNS
 from benchmarks.hostile_texts import MARKUP
 from benchmarks.mutated import mutated
-from pairkit.base.errors import ConfigError, DataError, PairkitError
+from pairkit import ConfigError, DataError, PairkitError
 from tests.aoe_train.tiny import edit
 from tests.support.linear import assert_linear, repeated
 

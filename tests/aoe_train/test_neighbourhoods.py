@@ -13,7 +13,7 @@ import aoe_train
 from aoe_train.data.examples import read_examples
 from aoe_train.data.neighbourhoods import MAX_TEXTS, NeighbourBatches, draw_texts, neighbour_teacher
 from aoe_train.settings.train_settings import TeacherSettings
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS, same_weights, save_bert
 
 quick = settings(max_examples=25, deadline=None)

@@ -14,7 +14,7 @@ from aoe_train.objectives.labelled_pairs import BatchTeachers
 from aoe_train.objectives.objective import Objective, make_objective
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Taus, Weights
 from aoe_train.records import ABSENT
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from tests.aoe_train.tiny import only
 
 theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")

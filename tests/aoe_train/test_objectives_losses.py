@@ -11,7 +11,7 @@ from aoe_train import Encoder
 from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CosineLoss, _numbers
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.objective_settings import PRESETS
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import only, save_bert
 
 st = pytest.importorskip("sentence_transformers")

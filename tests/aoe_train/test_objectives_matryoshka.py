@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from aoe_train.model.encoder import Encoder
+from aoe_train import Encoder
 from aoe_train.objectives.objective import (
     CustomObjective,
     LayerwiseObjective,
@@ -21,7 +21,7 @@ from aoe_train.objectives.objective import (
     make_objective,
 )
 from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from pairkit.base.settings import load_settings
 from tests.aoe_train.test_objectives_mix import EVERYTHING, draw
 from tests.aoe_train.tiny import only, save_bert

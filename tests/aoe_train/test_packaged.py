@@ -14,13 +14,13 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import LlamaConfig, LlamaModel
 
+from aoe_train import Encoder
 from aoe_train.model.backbones import packaged
 from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.backbones.load_backbone import load_backbone
 from aoe_train.model.backbones.packaged import PACKAGED
-from aoe_train.model.encoder import Encoder
 from aoe_train.settings.train_settings import LoraSettings
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from pairkit.base.system.files import sha256
 
 TEXTS = ["a man is playing a flute", "x2024 naïve", "a", "the dog"]

@@ -13,7 +13,7 @@ from transformers import BertModel
 
 from aoe_train import Encoder, __main__, encode
 from aoe_train.model.backbones.packed_bert import PackedBert, read_bert
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import edit, save_bert
 
 TEXTS = ["the man is playing", "a dog", "the old city of the river and the small red boat", "a dog", "x"]

@@ -24,7 +24,7 @@ from aoe_train.model.precision import (
     training_note,
     use_int8,
 )
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 
 TEXTS = ["the man is playing", "a dog", "the old city and the small red boat", "x", "a cat " * 20]
 

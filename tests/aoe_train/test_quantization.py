@@ -17,7 +17,7 @@ from aoe_train.model.quantization import (
     value_ranges,
     width_of,
 )
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 
 quick = settings(max_examples=30, deadline=None)
 seeds = st.integers(0, 10**6)

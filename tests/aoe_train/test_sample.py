@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import aoe_train
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
 
 Vectors = Callable[[Sequence[str]], np.ndarray]

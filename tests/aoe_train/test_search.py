@@ -22,7 +22,7 @@ from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import IndexVectors, Searcher
 from aoe_train.searching.ranking import allowed
 from aoe_train.searching.text_rows import read_rows
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from pairkit.dataset.parquet import parquet_bytes
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, save_bert

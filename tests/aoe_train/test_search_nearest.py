@@ -19,7 +19,7 @@ from aoe_train.model.quantization import quantized, value_ranges
 from aoe_train.searching import nearest as module
 from aoe_train.searching.build_index import measure
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from pairkit.similarity.bm25 import Bm25
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.test_search import QUIET

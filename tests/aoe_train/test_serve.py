@@ -27,7 +27,7 @@ import aoe_train
 from aoe_train import EmbeddingServer, Encoder
 from aoe_train.evaluation.embedders.embedder import Embedder, EmbedderWrapper, LocalEmbedder
 from aoe_train.searching.serve.requests import Limits
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from tests.aoe_train.test_search import issues, sentences
 
 KEY = "a-key-of-nobody"

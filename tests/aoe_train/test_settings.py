@@ -23,7 +23,7 @@ from aoe_train.objectives.objective_settings import PRESETS as OBJECTIVES
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.records import Kind
 from aoe_train.settings.train_settings import EncoderSettings, LoraSettings, TrainSettings
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from pairkit.base.settings import load_settings
 
 

@@ -11,17 +11,17 @@ import pytest
 import torch
 
 from aoe_train import Encoder
+from aoe_train import Encoder as Loaded
 from aoe_train.data.examples import read_examples
 from aoe_train.data.run_data import Sources
 from aoe_train.data.token_batches import Collate
-from aoe_train.model.encoder import Encoder as Loaded
 from aoe_train.records import Examples, TeacherOutputs
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.teacher_files import scores_from_file, vectors_from_file
 from aoe_train.training.teachers import precompute_vectors, teachers_of
 from aoe_train.training.train import train
 from aoe_train.training.train_plan import plan
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from pairkit.base.settings import load_settings
 from tests.aoe_train.tiny import WORDS, save_bert
 

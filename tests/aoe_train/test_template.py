@@ -14,7 +14,7 @@ from aoe_train.model.tokens.special_tokens import (
     special_tokens_of,
     with_prompt,
 )
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 PROMPT = "Summarize sentence {text} in one word:"

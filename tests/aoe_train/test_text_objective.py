@@ -9,7 +9,7 @@ import torch
 
 import aoe_train
 from aoe_train import Encoder, TextBatch, TextObjective
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 
 TEXTS = ["a plane", "the dog runs", "a dog", "two planes are taking off", "off", "runs", "a man", "men run"]
 

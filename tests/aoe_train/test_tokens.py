@@ -10,8 +10,7 @@ from transformers import AutoTokenizer
 from aoe_train.model.tokens import tokenised as tokens
 from aoe_train.model.tokens.special_tokens import special_tokens_of, with_prompt
 from aoe_train.model.tokens.tokenised import LongText, TokenStore, pieces, windows
-from pairkit.base.cli.progress import Progress
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError, Progress
 from tests import forked
 from tests.aoe_train.tiny import bytelevel, wordpiece
 

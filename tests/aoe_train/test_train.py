@@ -30,7 +30,7 @@ from aoe_train.training.train import train
 from aoe_train.training.train_plan import plan, plan_table
 from aoe_train.training.trainer import PairTrainer
 from aoe_train.training.training_arguments import _check_shard, idle_gpus, start_processes
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from pairkit.base.settings import load_settings
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import (

@@ -10,7 +10,7 @@ from aoe_train import Encoder
 from aoe_train.data.examples import read_examples
 from aoe_train.evaluation.dev import dev_metric
 from aoe_train.training.trainer import PairTrainer
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.test_train import run
 from tests.aoe_train.tiny import WORDS, weights, write_pairs

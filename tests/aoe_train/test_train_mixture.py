@@ -12,7 +12,7 @@ import aoe_train
 from aoe_train import Encoder
 from aoe_train.data.examples import read_examples
 from aoe_train.evaluation.dev import dev_metric
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from papers.figures.draw_curves import draw_curves
 from papers.figures.numbers import read_curves
 from tests.aoe_train.tiny import same_weights, write_pairs, write_triplets

@@ -21,7 +21,7 @@ from aoe_train.training.checkpoints import (
     write_extras,
 )
 from aoe_train.training.loss_log import CollapseCheck, Diverged, LossLog, gradient_problem, spread
-from pairkit.base.errors import DataError
+from pairkit import DataError
 from tests.aoe_train.conftest import Killed
 
 

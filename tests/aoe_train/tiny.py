@@ -27,7 +27,7 @@ from transformers import (
 )
 
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 
 WORDS = [
     *["a", "the", "man", "woman", "child", "dog", "cat", "bird", "plane", "boat", "car", "is", "are", "was"],

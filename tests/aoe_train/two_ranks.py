@@ -28,7 +28,7 @@ from aoe_train.training.processes import (
     unshard,
     unsharded_root,
 )
-from pairkit.base.errors import DataError
+from pairkit import DataError
 
 ROWS, DIM, WORDS, TAUGHT = 8, 6, 40, 3
 

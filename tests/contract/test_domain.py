@@ -16,7 +16,7 @@ import aoe_train
 import gis_builder
 import llm_labeler
 import pairkit
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from pairkit.dataset.judgements import ReviewJudgement, ReviewStore
 from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import SAMPLE, Done, environment, run_here

@@ -17,7 +17,7 @@ import gis_builder
 import llm_labeler
 import pairkit
 from gis_builder.store import Store
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from tests.aoe_train.test_train import write_pairs, write_triplets
 from tests.aoe_train.tiny import WORDS, save_bert
 from tests.contract.conftest import SAMPLE

@@ -16,13 +16,14 @@ from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlsplit
 
+from gis_builder import Crawled, IncompleteCrawlError
 from gis_builder.crawling import crawl as use_case
 from gis_builder.crawling.github import GitHub, Token
 from gis_builder.crawling.github.exchange import Exchange, Raw
-from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
+from gis_builder.crawling.status import read_status
 from gis_builder.settings import BuildSettings, CrawlSettings, PoolSettings
 from gis_builder.store import RepoOutcome, Store
-from pairkit.base.errors import PairkitError
+from pairkit import PairkitError
 from tests.support.github.faults import FaultPlan
 from tests.support.github.service import Options, Request, Service
 from tests.support.github.trackers import Catalogue

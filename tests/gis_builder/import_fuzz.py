@@ -11,7 +11,7 @@ from gis_builder.crawling.crawl import import_tracker
 from gis_builder.crawling.status import read_status
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 
 from .conftest import judge
 from .crawl_fuzz import Changer, write_world

@@ -29,7 +29,7 @@ from gis_builder.gh_archive.runners import OnRay, Pool
 from gis_builder.gh_archive.threads import RepoThreads, threads_of
 from gis_builder.store import Store
 from gis_builder.store.issue_records import Thread
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from tests.gis_builder.archive_world import SOURCES, events_of, files, lines_of, save_dump, write_hours
 from tests.two_nodes import two_nodes
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from gis_builder.gh_archive import archive_rows as r
 from gis_builder.gh_archive.archive_rows import HourTally, read_tallies
 from gis_builder.gh_archive.extract import extract_hour
-from pairkit.base.errors import DataError
+from pairkit import DataError
 from tests.pairkit.peak import peak_mib
 
 HOUR = "2015-01-01-0"

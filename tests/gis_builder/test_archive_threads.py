@@ -18,7 +18,7 @@ from gis_builder.gh_archive.judge_threads import Exclusions, read_exclusions, sa
 from gis_builder.gh_archive.threads import RepoThreads, threads_of
 from gis_builder.gh_archive.write import by_month, with_coverage
 from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Kind
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 
 from .detect_threads import thread
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.base.errors import BadReply, RemoteError
+from pairkit import BadReply, RemoteError
 
 from .crawl_fuzz import (
     PLANS,

@@ -19,7 +19,7 @@ from gis_builder.pairing.pair_folder import (
     write_gis,
 )
 from gis_builder.store.issue_records import DroppedPair, IssuePair
-from pairkit.base.errors import DataError
+from pairkit import DataError
 
 from .pair_material import grounds, ref, text_of
 

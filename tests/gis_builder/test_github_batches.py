@@ -15,7 +15,7 @@ from gis_builder.crawling.github.fetch_batches import (
     list_limit,
     split_window,
 )
-from pairkit.base.errors import BadReply
+from pairkit import BadReply
 
 
 @given(st.integers(1, 300), st.integers(0, 10))

@@ -14,7 +14,7 @@ from gis_builder.crawling.github.fetch_batches import BatchSize, ask_sized
 from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store.decoding import Node
-from pairkit.base.errors import AuthError, BadReply, RateLimited, RemoteError
+from pairkit import AuthError, BadReply, RateLimited, RemoteError
 from tests.support.github import FaultPlan, Options, Rule, serve
 
 from .crawl_world import quick

@@ -12,7 +12,7 @@ from gis_builder.crawling.github.fetch_batches import Crawl
 from gis_builder.crawling.github.negative_sample import number_order
 from gis_builder.store import Absence, RepoOutcome, RepoRow, Store
 from gis_builder.store.issue_records import IssueRef, Kind
-from pairkit.base.errors import AuthError, ConfigError, RemoteError
+from pairkit import AuthError, ConfigError, RemoteError
 from tests.support.github import FaultPlan, Options, Rule, Server, serve
 
 from .conftest import issue, write_tracker

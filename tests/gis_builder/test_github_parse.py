@@ -9,7 +9,7 @@ from gis_builder.crawling.github.parse import next_top_up, parse_issue, parse_pu
 from gis_builder.store import TopUp
 from gis_builder.store.decoding import Malformed, convert
 from gis_builder.store.issue_records import Comment, Event, IssueRef
-from pairkit.base.errors import BadReply
+from pairkit import BadReply
 
 HOME = {"nameWithOwner": "acme/rocket"}
 REF = IssueRef("acme/rocket", 4)

@@ -21,7 +21,7 @@ from gis_builder.crawling.github.client import Client
 from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
-from pairkit.base.errors import AuthError, ConfigError, PairkitError
+from pairkit import AuthError, ConfigError, PairkitError
 
 from .crawl_world import serving
 

@@ -13,7 +13,7 @@ from gis_builder.crawling.import_dump import import_dump
 from gis_builder.settings import BuildSettings, DetectSettings
 from gis_builder.store import Absence, RepoOutcome, Store
 from gis_builder.store.issue_records import IssueRef, Kind
-from pairkit.base.errors import DataError
+from pairkit import DataError
 from tests.support.github import serve
 
 from .conftest import closed, comment, issue, judge, write_tracker

@@ -11,7 +11,7 @@ import pytest
 from gis_builder.crawling.import_dump import import_dump
 from gis_builder.crawling.status import read_status
 from gis_builder.store import Store
-from pairkit.base.errors import DataError
+from pairkit import DataError
 
 from .conftest import comment, event, issue, write_tracker
 from .import_fuzz import fuzz_import

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from gis_builder import Plan
 from gis_builder.crawling.crawl import crawl, crawlable, update
-from gis_builder.crawling.crawl_plan import Plan, RepoPlan, hours, plan, price
+from gis_builder.crawling.crawl_plan import RepoPlan, hours, plan, price
 from gis_builder.crawling.github import GitHub, Token
 from gis_builder.settings import BuildSettings, CrawlSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store, Usage
-from pairkit.base.errors import ConfigError, RemoteError
+from pairkit import ConfigError, RemoteError
 from tests.support.github import serve
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"

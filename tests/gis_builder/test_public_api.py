@@ -12,8 +12,7 @@ import pytest
 
 import gis_builder
 from gis_builder.settings.negative_strategies import Rank, strategy_of
-from pairkit.base.cli.progress import Progress
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError, Progress
 from tests.support.github import serve
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"

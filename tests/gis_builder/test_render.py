@@ -11,7 +11,7 @@ import gis_builder
 from gis_builder.pairing.build_pairs import RENDERED_COLUMNS, TICKET_COLUMNS
 from gis_builder.store import Page, RepoOutcome, RepoRow
 from gis_builder.store.store import open_store
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from tests.gis_builder.conftest import issue, write_tracker
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"

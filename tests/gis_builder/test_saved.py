@@ -15,7 +15,7 @@ from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
 from gis_builder.store.issue_records import VerdictOutcome
 from gis_builder.trackers.saved import is_known
-from pairkit.base.errors import DataError
+from pairkit import DataError
 from tests.support.linear import assert_linear, repeated
 
 from .conftest import closed, comment, event, issue, judge

@@ -16,7 +16,7 @@ from gis_builder.pairing.positives import make_positives
 from gis_builder.pairing.split import BEYOND, Splits, _fill, split_issues, tie_similar
 from gis_builder.settings.pair_settings import PAPER_RATIO, PairSettings, SplitSettings
 from gis_builder.store.issue_records import DuplicateCluster, IssuePair, IssueRef
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 
 from .pair_material import cluster, ref, text_of, texts_of, tracker
 

@@ -7,10 +7,11 @@ import time
 
 import pytest
 
+from gis_builder import Crawled
 from gis_builder.crawl_progress import SILENT, Advanced, Began, Finished, RunDisplay, Waiting
-from gis_builder.crawling.status import Crawled, read_status
+from gis_builder.crawling.status import read_status
 from gis_builder.store import RATE_LIMIT, CrawlTask, Page, RateLimit, RepoOutcome, RepoRow, Store, Usage
-from pairkit.base.cli.progress import Progress
+from pairkit import Progress
 from tests.support.github import Server
 
 from .crawl_world import STATION, open_github, quick

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gis_builder.store import Absence, CrawlTask, Page, RepoOutcome, RepoRow, Store, TopUp, Usage
 from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Kind, Thread
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 
 from .detect_threads import thread
 

@@ -29,7 +29,7 @@ from gis_builder.store.decoding import (
 from gis_builder.store.issue_records import IssueRef
 from gis_builder.store.repos import read_repos
 from gis_builder.store.store import open_store, site_at, working_folder
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 
 
 def write_run(out: Path, settings: dict[str, object], repos: list[str]) -> None:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import gis_builder
 from gis_builder.cli import app
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 
 from .conftest import issue, write_tracker
 

@@ -10,7 +10,7 @@ import pytest
 
 from gis_builder.crawling.import_dump import import_dump
 from gis_builder.store import Store
-from pairkit.base.errors import DataError
+from pairkit import DataError
 
 DAYS = ("2024-01-30T10:00:00Z", "2024-01-31T10:00:00Z")
 DEVOPS = "https://dev.azure.com/o/_apis/wit/workItems/"

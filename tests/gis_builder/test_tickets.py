@@ -18,7 +18,7 @@ from gis_builder.crawling.import_dump import import_dump
 from gis_builder.store import Store
 from gis_builder.store.issue_records import IssueRef
 from gis_builder.trackers.tickets import ImportOptions
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 
 from .conftest import issue, judge, write_lines, write_tracker
 

@@ -24,7 +24,7 @@ from gis_builder.detection.detector import (
 from gis_builder.settings import BuildSettings, CrawlSettings, DetectSettings
 from gis_builder.store import Page, Store
 from gis_builder.store.issue_records import Evidence, IssueRef, Kind, Verdict, VerdictOutcome
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from pairkit.dataset.parquet import write_parquet
 from tests.support.github import serve
 

@@ -9,8 +9,9 @@ from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from llm_labeler import CallFailed
 from llm_labeler.clients.llm_server import ServerProvider
-from llm_labeler.records import Ask, AskKey, CallFailed, LlmReply, Message, content_hash
+from llm_labeler.records import Ask, AskKey, LlmReply, Message, content_hash
 from llm_labeler.settings import LlmSettings
 
 T = TypeVar("T")

@@ -25,7 +25,7 @@ from llm_labeler.records import (
     content_hash,
 )
 from llm_labeler.settings import BreakerSettings, BudgetSettings
-from pairkit.base.cli.progress import Progress
+from pairkit import Progress
 
 T = TypeVar("T")
 

@@ -18,9 +18,9 @@ import llm_labeler
 from llm_labeler import api
 from llm_labeler.clients.function import is_async
 from llm_labeler.runs.arguments import read_arguments
+from pairkit import ConfigError
 from pairkit.base.cli import progress as shown
 from pairkit.base.cli.options import setting_keys
-from pairkit.base.errors import ConfigError
 from pairkit.dataset.reading.reader import read_pairs
 from tests.contract.label_command import tree
 

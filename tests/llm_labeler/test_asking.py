@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 
 import llm_labeler
+from llm_labeler import CallFailed
 from llm_labeler.clients.llms import build
 from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch
-from llm_labeler.records import CallFailed, Text, TokenUsage
+from llm_labeler.records import Text, TokenUsage
 from llm_labeler.runs.label import check_aggregation_can_work
 from llm_labeler.runs.label_folder import RunRecord
 from llm_labeler.runs.label_plan import estimate
 from llm_labeler.runs.prompts import Template
 from llm_labeler.settings import LabelSettings, LlmSettings
-from pairkit.base.errors import ConfigError, DataError, RemoteError
+from pairkit import ConfigError, DataError, RemoteError
 from pairkit.base.openai_api.channel import Channel
 from pairkit.base.openai_api.refusals import NoAnswer
 from tests.llm_labeler.scripted_provider import answers_in

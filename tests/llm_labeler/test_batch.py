@@ -15,7 +15,7 @@ from llm_labeler.dispatch.openai_batches import OpenAiBatches, read_lines, read_
 from llm_labeler.dispatch.workers import AskOutcome
 from llm_labeler.records import Ask, Message, TokenUsage
 from llm_labeler.settings import BudgetSettings
-from pairkit.base.errors import AuthError, BadReply, ConfigError, RemoteError
+from pairkit import AuthError, BadReply, ConfigError, RemoteError
 from pairkit.base.openai_api.channel import Channel
 from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from tests.llm_labeler.llm_server import KEY, an_ask, provider, run

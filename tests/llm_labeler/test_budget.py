@@ -19,7 +19,7 @@ from llm_labeler.dispatch.budget import (
 )
 from llm_labeler.records import Prices, TokenUsage
 from llm_labeler.settings import BudgetSettings
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 
 
 @pytest.mark.parametrize(

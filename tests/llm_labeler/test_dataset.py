@@ -20,7 +20,7 @@ from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Te
 from llm_labeler.runs.label_folder import RunRecord, check_out
 from llm_labeler.runs.prompts import Template
 from llm_labeler.settings import LabelSettings
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 
 SETTINGS = LabelSettings(llms=("chatgpt", "llama"))
 PARAMETERS = {"llama": '{"temperature": 0.7}', "chatgpt": "{}"}

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from llm_labeler import CallFailed
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import Spending
-from llm_labeler.records import Ask, CallFailed, LlmReply
+from llm_labeler.records import Ask, LlmReply
 from llm_labeler.settings import BreakerSettings
-from pairkit.base.cli.progress import Progress
-from pairkit.base.errors import AuthError, ConfigError, RemoteError
+from pairkit import AuthError, ConfigError, Progress, RemoteError
 
 from .scripted_provider import (
     ACTUAL,

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from llm_labeler import CallFailed
 from llm_labeler.dispatch.answer_store import AnswerStore
-from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage
+from llm_labeler.records import Ask, LlmReply, Prices, TokenUsage
 from llm_labeler.settings import BudgetSettings
-from pairkit.base.errors import AuthError, ConfigError
+from pairkit import AuthError, ConfigError
 
 from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, answers_in, ask_in, run
 

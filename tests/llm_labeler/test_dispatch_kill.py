@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from llm_labeler import CallFailed
 from llm_labeler.dispatch.answer_store import AnswerStore
-from llm_labeler.records import Ask, CallFailed, LlmReply, StoredAnswer
+from llm_labeler.records import Ask, LlmReply, StoredAnswer
 from tests import forked
 
 from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, answers_in, ask_in

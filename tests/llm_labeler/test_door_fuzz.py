@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from benchmarks.mutated import mutated
+from llm_labeler import CallFailed
 from llm_labeler.clients.chat_completions import models_of, read_body, reply_of
 from llm_labeler.dispatch.answer_store import SubmittedBatch
 from llm_labeler.dispatch.openai_batches import _batch_status, _decoded, _listed, read_lines, read_results
-from llm_labeler.records import CallFailed, LlmReply, TokenUsage
-from pairkit.base.errors import BadReply
+from llm_labeler.records import LlmReply, TokenUsage
+from pairkit import BadReply
 from pairkit.base.openai_api.refusals import Refusal, RefusedCall
 from tests.llm_labeler.llm_server import an_ask, provider, run
 

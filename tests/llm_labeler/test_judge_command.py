@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 import llm_labeler
-from llm_labeler.records import CallFailed
-from pairkit.base.errors import ConfigError, DataError, RemoteError
+from llm_labeler import CallFailed
+from pairkit import ConfigError, DataError, RemoteError
 from pairkit.dataset.reading.reader import read_pairs
 from tests.support.llm import Faults, Options, serve
 

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llm_labeler import CallFailed
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter, TokenBucket
-from llm_labeler.records import Ask, CallFailed, LlmReply
+from llm_labeler.records import Ask, LlmReply
 from llm_labeler.settings import BreakerSettings
-from pairkit.base.errors import RateLimited, RemoteError
+from pairkit import RateLimited, RemoteError
 
 from .scripted_provider import Scripted, answer_at_once, ask_in, fails, run
 

@@ -16,7 +16,7 @@ from llm_labeler.runs.label_folder import RUN_FILE, TEXTS_FILE, RunRecord, load_
 from llm_labeler.runs.prompts import Template, load_template
 from llm_labeler.runs.questions_and_votes import GenerationTask
 from llm_labeler.settings import LabelSettings, PromptSettings
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 
 BOTH = POLARITIES
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from llm_labeler.records import CallFailed
-from pairkit.base.errors import AuthError, ConfigError, PairkitError, RemoteError
+from llm_labeler import CallFailed
+from pairkit import AuthError, ConfigError, PairkitError, RemoteError
 from tests.llm_labeler.llm_server import KEY, check, http, playing_back, provider, reply_of
 from tests.support.llm import FaultKind, Faults, Options, serve
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from llm_labeler import CallFailed
 from llm_labeler.clients.function import FunctionProvider
 from llm_labeler.clients.llms import build
-from llm_labeler.records import Ask, CallFailed, LlmReply, Message, TokenUsage
+from llm_labeler.records import Ask, LlmReply, Message, TokenUsage
 from llm_labeler.settings import LlmSettings
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from tests.llm_labeler.llm_server import an_ask
 
 ENTRY = LlmSettings(kind="function", model="python:here.answer", concurrency=2)

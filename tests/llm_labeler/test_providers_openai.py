@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from llm_labeler import CallFailed
 from llm_labeler.clients.llm_server import ServerProvider
 from llm_labeler.clients.llms import build
-from llm_labeler.records import Ask, CallFailed, Message, Provider, TokenUsage
+from llm_labeler.records import Ask, Message, Provider, TokenUsage
 from llm_labeler.settings import LlmSettings
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from tests.llm_labeler.llm_server import (
     ENVIRON,
     KEY,

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from llm_labeler import CallFailed
 from llm_labeler.clients.chat_completions import read_body, reply_of
 from llm_labeler.clients.llm_server import _find_address as find_address
 from llm_labeler.clients.llm_server import find_prices
-from llm_labeler.records import CallFailed, LlmReply, Prices, TokenUsage
+from llm_labeler.records import LlmReply, Prices, TokenUsage
 from llm_labeler.settings import BUILT_IN_LLMS, LlmSettings
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from pairkit.base.openai_api.refusals import RefusedCall
 
 

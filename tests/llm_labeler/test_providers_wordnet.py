@@ -14,7 +14,7 @@ from llm_labeler.clients.wordnet import WordnetProvider, language_warning
 from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.records import Ask, AskKey, Polarity, Prices, Provider, Task, TokenUsage
 from llm_labeler.settings import LlmSettings
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from tests.support.linear import assert_linear, repeated
 
 _PLAIN = """

@@ -6,10 +6,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from llm_labeler.judging.scoring import ScoreReport, ScoreRow, score_candidates
+from llm_labeler import ScoreReport, ScoreRow
+from llm_labeler.judging.scoring import score_candidates
 from llm_labeler.records import content_hash
 from llm_labeler.settings import EnsembleSettings
-from pairkit.base.errors import DataError
+from pairkit import DataError
 
 SETTINGS = EnsembleSettings(min_confidence=0.5)
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}

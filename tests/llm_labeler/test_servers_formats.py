@@ -12,7 +12,7 @@ from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.workers import AskOutcome
 from llm_labeler.parsing.answer import parse_answer
 from llm_labeler.records import Ask
-from pairkit.base.errors import RemoteError
+from pairkit import RemoteError
 from tests.llm_labeler.llm_server import SENTENCES, an_ask, provider
 from tests.llm_labeler.scripted_provider import answers_in, ask_in
 from tests.support.llm import Faults, Options, Server, serve

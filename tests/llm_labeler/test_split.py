@@ -17,7 +17,7 @@ from llm_labeler.dataset.label_card import write
 from llm_labeler.dataset.label_splits import DatasetRows, DatasetSplits, normalised
 from llm_labeler.records import POLARITIES, Candidate, JudgeVote, LabelledPair, Text
 from llm_labeler.settings import TextSplitSettings
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from pairkit.dataset.reading.reader import read_rows
 from pairkit.dataset.records import SPLITS
 from tests.llm_labeler.test_dataset import record

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch
 from llm_labeler.dispatch.budget import Spending
 from llm_labeler.records import Ask, AskKey, Failure, LlmReply, StoredAnswer, TokenUsage
-from pairkit.base.errors import DataError
+from pairkit import DataError
 
 KEY = AskKey("t1", "chatgpt", "positive", "p1", "q1")
 

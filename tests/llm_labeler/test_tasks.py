@@ -19,8 +19,8 @@ from llm_labeler.runs.label_folder import load_run
 from llm_labeler.runs.prompts import MAX_CHARACTERS, MAX_EXAMPLES, Template, load_template, read_examples
 from llm_labeler.runs.questions_and_votes import GenerationTask
 from llm_labeler.settings import FilterSettings, LlmSettings, PromptSettings
+from pairkit import ConfigError, DataError
 from pairkit.base.cli.options import setting_keys
-from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.reader import read_pairs, read_rows
 from tests.support.llm import serve
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from llm_labeler.dataset.texts import InputTexts, read_texts, tidy
 from llm_labeler.records import content_hash
 from llm_labeler.settings import InputSettings
-from pairkit.base.errors import ConfigError, DataError, RemoteError
+from pairkit import ConfigError, DataError, RemoteError
 
 PLAIN = ["Tea is hot.", "Ice is cold.", "Is it late?"]
 

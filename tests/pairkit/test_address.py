@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from urllib3.util import parse_url
 
-from pairkit.base.errors import BadReply, ConfigError
+from pairkit import BadReply, ConfigError
 from pairkit.base.system.address import Address, Origin, is_path, origin_of, read_address
 
 ROOT = "https://api.example"

@@ -7,11 +7,10 @@ import polars as pl
 import pytest
 
 import pairkit
+from pairkit import AuditReport, ConfigError, DataError, LeakError, PairDataset
 from pairkit.base.cli.commands import with_input_flags
-from pairkit.base.errors import ConfigError, DataError, LeakError
-from pairkit.dataset.checking.audit import AuditFinding, AuditReport, audit_pairs
+from pairkit.dataset.checking.audit import AuditFinding, audit_pairs
 from pairkit.dataset.reading.reader import read_frames
-from pairkit.dataset.records import PairDataset
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pairkit.base.errors import ConfigError, DataError, RemoteError
+from pairkit import ConfigError, DataError, RemoteError
 from pairkit.base.system.cluster import Cluster, WorkerLost, address_of, joined
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
+from pairkit import ConfigError
 from pairkit.base.cli.commands import add_command, application, log_to_stderr, with_input_flags
 from pairkit.base.cli.options import INPUT, Option, Options, documentation, same_arguments
-from pairkit.base.errors import ConfigError
 from pairkit.base.interface import shell
 from pairkit.base.settings import Settings, setting
 from pairkit.dataset.shared_options import columns_given, mapping

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from pairkit.base.settings import Settings, load_settings, merge
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit.base.errors import PairkitError
+from pairkit import PairkitError
 from pairkit.dataset.reading.reader import read_pairs, read_rows
 from pairkit.dataset.reading.tables import read_table, table_rows
 

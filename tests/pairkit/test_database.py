@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from pairkit.base.system import database
 from pairkit.base.system.database import Schema, connect, database_errors, open_database, prepare
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairkit
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 
 MANY = pl.DataFrame(
     {

@@ -7,10 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError, PairDataset
 from pairkit.dataset.making.pair_export import export_pairs
 from pairkit.dataset.reading.reader import read_pairs
-from pairkit.dataset.records import PairDataset
 
 ROWS = pl.DataFrame(
     {

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from pairkit import ConfigError
 from pairkit.base import extras
 from pairkit.base.cli import terminal
-from pairkit.base.errors import ConfigError
 from pairkit.base.extras import needed_for
 
 

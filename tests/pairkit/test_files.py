@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from pairkit.base.system.files import (
     check_free,
     open_own,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from pairkit.base.system.folders import (
     check_apart,
     check_place,

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from pairkit.base.system.http_server import LOOPBACK, HttpServer, bound
 
 

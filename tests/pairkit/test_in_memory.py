@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pairkit.base.errors import DataError
+from pairkit import DataError
 from pairkit.dataset.reading.reader import read_pairs, read_rows, split_names
 
 ROWS = [

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import pairkit
-from pairkit.base.errors import DataError
+from pairkit import DataError
 from pairkit.dataset.judgements import (
     AnsweredError,
     JudgedPair,

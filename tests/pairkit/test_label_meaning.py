@@ -11,10 +11,9 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError, PairDataset
 from pairkit.dataset.labels import label_rules
 from pairkit.dataset.reading.reader import read_pairs
-from pairkit.dataset.records import PairDataset
 from pairkit.reports.counts import drop_reasons
 from tests.support.linear import assert_linear
 

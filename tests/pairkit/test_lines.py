@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.base.errors import DataError
+from pairkit import DataError
 from pairkit.base.system import text_lines as lines
 from pairkit.base.system.text_lines import read_lines, read_objects, read_text, read_text_lines, read_whole
 from pairkit.dataset.reading.tables import read_table

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import pairkit
+from pairkit import ConfigError, DataError, PairDataset
 from pairkit.__main__ import application
 from pairkit.base.cli import terminal
-from pairkit.base.errors import ConfigError, DataError
-from pairkit.dataset.records import PairDataset
 
 APP = application()
 TSV = "text1\ttext2\tlabel\na b\tc d\t1\na b\te f\t0\ng h\ti j\t1\ng h\tk l\t0\nm\tn\t1\n"

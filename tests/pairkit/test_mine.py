@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import pairkit
+from pairkit import ConfigError, DataError
 from pairkit.__main__ import application
-from pairkit.base.errors import ConfigError, DataError
 from pairkit.extracting.document_sources import read_documents
 from pairkit.extracting.documents import (
     Block,

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from pairkit.dataset.reading.named_sources import named_sources, named_words
 
 ROWS = [{"text1": "a", "text2": "b", "label": 1}]

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit import audit
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError, audit
 from pairkit.dataset.negative_columns import lists_of_negatives, negative_columns
 from pairkit.dataset.reading.reader import read_pairs, read_rows
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pairkit.base.errors import BadReply, ConfigError
+from pairkit import BadReply, ConfigError
 from pairkit.base.openai_api.channel import MOST_BYTES, Channel, ServerConnection, run_anywhere, trusted
 from pairkit.base.openai_api.credentials import Key, Masking
 from pairkit.base.openai_api.refusals import NoAnswer, RefusedCall

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from pairkit.base.openai_api.credentials import (
     Key,
     Masking,

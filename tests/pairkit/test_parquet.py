@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pairkit.base.errors import DataError
+from pairkit import DataError
 from pairkit.dataset.parquet import stream_parquet, write_parquet
 
 SCHEMA = {"name": pl.String, "llms": pl.List(pl.String), "votes": pl.List(pl.Struct({"judge": pl.String}))}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from pairkit.dataset.reading.parts import files_of, parts_of
 from pairkit.dataset.reading.reader import read_pairs, read_rows, split_names
 

@@ -5,8 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
+from pairkit import Progress
 from pairkit.base.cli import progress as module
-from pairkit.base.cli.progress import Display, Progress, duration, stage
+from pairkit.base.cli.progress import Display, duration, stage
 
 
 class Clock:

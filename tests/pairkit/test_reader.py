@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pairkit.base.errors import ConfigError, DataError, PairkitError
+from pairkit import ConfigError, DataError, PairkitError
 from pairkit.dataset.labels import label_rules
 from pairkit.dataset.reading.reader import read_pairs, read_rows, split_names
 from pairkit.dataset.records import write_dataset

@@ -6,10 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError, PairDataset
 from pairkit.dataset.making.dataset_card import dataset_card, table
 from pairkit.dataset.reading.reader import read_pairs, read_rows
-from pairkit.dataset.records import PairDataset, card_files, with_provenance, write_dataset, written_rows
+from pairkit.dataset.records import card_files, with_provenance, write_dataset, written_rows
 from pairkit.similarity.measures import count_long, estimated_tokens, share_long
 
 ROWS = pl.DataFrame(

@@ -10,11 +10,10 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from pairkit import ConfigError, DataError, PairDataset, Report
 from pairkit.__main__ import application
 from pairkit.base.cli.result_table import escape
-from pairkit.base.errors import ConfigError, DataError
-from pairkit.dataset.records import PairDataset
-from pairkit.reports import Report, make_report
+from pairkit.reports import make_report
 from pairkit.reports.counts import ReportRows, choose_samples, collect_rows, count, drop_reasons
 from pairkit.reports.dataset_report import link
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import pairkit
-from pairkit.base.errors import ConfigError, DataError, LeakError
+from pairkit import ConfigError, DataError, LeakError
 from tests.pairkit.review_material import judge_all, rows
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pairkit
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from pairkit.dataset.judgements import JudgedPair, ReviewJudgement, ReviewSettings, ReviewStore
 from pairkit.reviews.agreement import cohen_kappa, wilson
 from pairkit.reviews.review_report import is_right, make_review_report

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from pairkit.reviews.review_sample import (
     ReviewOptions,
     dataset_digest,

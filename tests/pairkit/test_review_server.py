@@ -16,11 +16,10 @@ import pytest
 import requests
 
 import pairkit
+from pairkit import ConfigError, Review, ReviewServer
 from pairkit.__main__ import application
-from pairkit.base.errors import ConfigError
 from pairkit.base.printable import printable
 from pairkit.dataset.judgements import Person
-from pairkit.reviews import Review, ReviewServer
 from pairkit.reviews.review_server import MOST_BYTES, authenticated_person
 from tests.pairkit.review_material import HOSTILE, Reviewer, judge_all, rows, text_in
 

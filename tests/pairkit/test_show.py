@@ -4,9 +4,8 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError, PairDataset
 from pairkit.dataset.checking.show import pick_pair
-from pairkit.dataset.records import PairDataset
 
 EVIDENCE = {"kind": "closer_comment", "url": "https://github.com/a/b/issues/1", "who": "eve"}
 ROWS = pl.DataFrame(

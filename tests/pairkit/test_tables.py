@@ -14,7 +14,7 @@ import pytest
 from aoe_train.encoding.source import open_source
 from aoe_train.searching.text_rows import read_rows as read_index_rows
 from llm_labeler.dataset.texts import read_values
-from pairkit.base.errors import DataError
+from pairkit import DataError
 from pairkit.dataset.labels import label_rules
 from pairkit.dataset.reading import table_limits
 from pairkit.dataset.reading.reader import read_pairs, read_rows

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pairkit.base.cli import terminal
-from pairkit.base.errors import (
+from pairkit import (
     AuthError,
     BadReply,
     ConfigError,
@@ -16,6 +15,7 @@ from pairkit.base.errors import (
     RateLimited,
     RemoteError,
 )
+from pairkit.base.cli import terminal
 
 
 def _raise(error: BaseException) -> None:

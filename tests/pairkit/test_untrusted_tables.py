@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pairkit.base.errors import DataError
+from pairkit import DataError
 from pairkit.dataset.reading import table_limits, tables
 from pairkit.dataset.reading.parquet_batches import ParquetBatches
 from pairkit.dataset.reading.reader import read_pairs

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from aoe_train import Encoder
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from papers.figures.halves import Zone, distances, halves
 from papers.figures.make import Request, make_figures
 from papers.figures.numbers import Pairs, density, gold_scores, levels, nearest, read_curves

@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from papers.methods.bilstm import bilstm_folder, write_bilstm
 from papers.methods.flow import Flow, fit_flow, negative_log_likelihood, with_flow
 from papers.methods.whitening import whitened, whitening

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 import aoe_train
 from aoe_train import Encoder, TextBatch
-from pairkit.base.errors import ConfigError
+from pairkit import ConfigError
 from papers.methods import NAMES, method
 from papers.methods.bilstm import write_bilstm
 from papers.methods.consert import features_cut, shuffled, without_dropout

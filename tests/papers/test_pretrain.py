@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, Trainer, TrainingArguments
 
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from papers.ran.pretrain import _arguments, _batch, pretrain
 from papers.ran.pretrain import _read_embeddings as read_embeddings
 from papers.ran.settings import MaskSettings, PretrainSettings, RanSizes

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aoe_train.model.ran import RanConfig
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from papers.ran import tensor_bundle
 from papers.ran.convert import convert_checkpoint
 from papers.ran.masked_lm import RanForMaskedLM

@@ -15,7 +15,7 @@ from torch.nn import functional
 from transformers import AutoTokenizer
 
 from aoe_train.model.ran import RanConfig
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from papers.ran.corpus import read_texts, tokenize_corpus
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.masking import IGNORED, Vocabulary, mask_words

@@ -18,8 +18,8 @@ from scipy import stats
 
 import aoe_train
 from aoe_train.training.callbacks import stop_signals
+from pairkit import ConfigError, DataError
 from pairkit.base.cli.terminal import Ended
-from pairkit.base.errors import ConfigError, DataError
 from papers.__main__ import app
 from papers.methods.bilstm import write_bilstm
 from papers.reproduce.consent import list_actions

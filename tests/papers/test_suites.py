@@ -19,7 +19,7 @@ from sklearn.model_selection import StratifiedKFold
 
 import aoe_train
 from aoe_train.evaluation.tasks import TaskVectors
-from pairkit.base.errors import ConfigError, DataError
+from pairkit import ConfigError, DataError
 from papers import suites
 from papers.suites import SUITES, find_tasks, nli, transfer
 from papers.suites.evaluate import compare_with_published
