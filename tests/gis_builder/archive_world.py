@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from gis_builder.store import Store
 from gis_builder.store.issue_records import Comment, Event, Issue, Thread
 
 from .conftest import write_lines
@@ -32,6 +33,12 @@ def events_of(
     for event in found:
         event["repo"]["id"] = repo_id
     return found
+
+
+def saved_threads(work: Path) -> list[Thread]:
+    """The threads of the first repository of a working folder."""
+    with Store.open(work / "store.sqlite") as store:
+        return list(store.threads(next(iter(store.repos())).full_name))
 
 
 def lines_of(events: Iterable[dict[str, Any]]) -> list[bytes]:

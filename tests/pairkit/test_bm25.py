@@ -52,3 +52,13 @@ def test_save_and_load(tmp_path: Path) -> None:
     again = Bm25.load(tmp_path, 4)
     for asked in ("E0277 saving", "window", "unknown", ""):
         assert again.scores(asked).tolist() == index.scores(asked).tolist()
+
+
+def test_a_search_by_words_finds_a_reworded_chinese_sentence_first() -> None:
+    texts = [
+        "无法保存文件，磁盘已满",
+        "打开编辑器时窗口崩溃",
+        "网络连接超时，请检查设置",
+        "菜单里的文字显示错误",
+    ]
+    assert best(Bm25(texts).scores("磁盘满了，文件保存不了"), 1).tolist() == [0]

@@ -36,6 +36,16 @@ def test_similarity() -> None:
     assert similarity("", "a") == similarity("!!", "!!") == 0.0
 
 
+def test_similarity_of_chinese_and_english_texts_is_alike() -> None:
+    chinese = similarity("无法保存文件，因为磁盘已满，请重试一次", "无法保存文件，因为磁盘已满，请重试两次")
+    english = similarity(
+        "Can't save the file because the disk is full, please try it again",
+        "Can't save the file because the disk is full, please try it anew",
+    )
+    assert abs(chinese - english) < 0.25
+    assert chinese > 0.6
+
+
 def test_near_identical() -> None:
     texts = [text(n) for n in range(200)]
     texts += [changed(texts[3], 30), texts[7].upper(), changed(texts[9], 5, 15, 25, 35, 45, 55)]

@@ -11,11 +11,9 @@ import pytest
 
 import pairkit
 from pairkit import ConfigError
-from pairkit.base.cli.startup import start
-from pairkit.base.interface import BOOLEAN, shell, spoken
 from tests.conftest import command_line
+from tests.contract.conftest import ROOT, run_pairs
 
-ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("gis_builder", "llm_labeler", "aoe_train", "pairkit")
 SKIPPED = {"secrets", "detection", "options.py", "commands.py", "cli.py"}  # patterns, and the shell's own
 FLAG = re.compile(r"(?<![^\s(])--(?:no-(?=lora|grades|cache))?([a-z][a-z-]+)")
@@ -43,16 +41,16 @@ def messages(source: str) -> Iterator[tuple[int, str]]:
 def options(package: str) -> dict[str, type]:
     """The type of each option of a package's commands, by flag."""
     return {
-        (name if name != "settings" else "set").replace("_", "-"): one.kind
+        (name if name != "settings" else "set").replace("_", "-"): option.kind
         for command in command_line(package).registered_commands
-        for name, one in command.cls.declared.items()
+        for name, option in command.cls.declared.items()
     }
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_messages_name_declared_options_once(package: str) -> None:
     serves = PACKAGES if package == "pairkit" else (package,)
-    kinds = {flag: kind for one in serves for flag, kind in options(one).items()}
+    kinds = {flag: kind for name in serves for flag, kind in options(name).items()}
     wrong = []
     for path in (ROOT / package).rglob("*.py"):
         found = [] if SKIPPED & {*path.parts} else messages(path.read_text(encoding="utf-8"))
@@ -60,7 +58,8 @@ def test_messages_name_declared_options_once(package: str) -> None:
             for flag in FLAG.findall(text):
                 keyword = flag.replace("-", "_")
                 is_twice = re.search(rf"(?<![-\w]){keyword}(=| \(--)", text)
-                if flag not in kinds or is_twice or (keyword in BOOLEAN) != (kinds[flag] is bool):
+                is_switch = str(ConfigError(f"--{flag}")).endswith("=True")
+                if flag not in kinds or is_twice or is_switch != (kinds[flag] is bool):
                     wrong.append(f"{path}:{line}: --{flag} in {text!r}")
     assert wrong == []
 
@@ -79,22 +78,15 @@ def test_messages_name_declared_options_once(package: str) -> None:
     ],
 )
 def test_python_gets_keyword_arguments(message: str, in_python: str) -> None:
-    assert spoken(message) == str(ConfigError(message)) == in_python
-    with shell():
-        assert spoken(message) == str(ConfigError(message)) == message
+    assert str(ConfigError(message)) == in_python
 
 
-def test_the_same_error_in_python_and_in_the_shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_same_error_in_python_and_in_the_shell(tmp_path: Path) -> None:
+    pairs, out = tmp_path / "pairs.tsv", tmp_path / "out"
     rows = [f"anchor {n}\tpositive {n}\t{n % 2}\n" for n in range(9)]
-    Path("pairs.tsv").write_text("text1\ttext2\tlabel\n" + "".join(rows))
-    pairkit.split("pairs.tsv", "out", split_sizes=(1, 0, 0))
+    pairs.write_text("text1\ttext2\tlabel\n" + "".join(rows))
+    pairkit.split(pairs, out, split_sizes=(1, 0, 0))
     with pytest.raises(ConfigError, match="give fresh=True to replace it"):
-        pairkit.split("pairs.tsv", "out", split_sizes=(1, 0, 0), seed=7)
-    arguments = ("split", "pairs.tsv", "--out", "out", "--split-sizes", "1,0,0", "--seed", "7")
-    monkeypatch.setattr("sys.argv", ["pairs", *arguments])
-    with pytest.raises(SystemExit):
-        start(lambda: command_line("pairkit"))
-    assert "give --fresh to replace it" in capsys.readouterr().err
+        pairkit.split(pairs, out, split_sizes=(1, 0, 0), seed=7)
+    done = run_pairs("split", str(pairs), "--out", str(out), "--split-sizes", "1,0,0", "--seed", "7")
+    assert (done.code, "give --fresh to replace it" in done.error) == (2, True)

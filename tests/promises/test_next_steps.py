@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +15,7 @@ from tests.contract.conftest import environment, run_here
 from tests.docs.test_commands_are_known import SCRIPTS, tree
 
 TRAIN = "aoe train --backbone bert --epochs 1 --max-length 16 --out model"
-SENTENCES = [f"the {one} is near a {other}" for one in WORDS[5:30] for other in WORDS[30:35]]
+SENTENCES = [f"the {noun} is near a {place}" for noun in WORDS[5:30] for place in WORDS[30:35]]
 RUNS = {  # a command, and the first words of each of its next steps
     "pairs audit bad.tsv --bad-rows skip": ["pairs report"],
     "pairs split positives.csv --out split": ["aoe train"],
@@ -74,8 +75,8 @@ def test_next_steps_run(place: Path, line: str) -> None:
         assert done.code == 0, (words, done.err)
         return done.err
 
-    told = run(shlex.split(line)).splitlines()
-    steps = [shlex.split(told[number + 1]) for number, text in enumerate(told) if text.startswith("next: ")]
+    lines = run(shlex.split(line)).splitlines()
+    steps = [shlex.split(step) for heading, step in pairwise(lines) if heading.startswith("next: ")]
     assert [" ".join(words[:2]) for words in steps] == RUNS[line]
     for words in steps:
         if words[:2] in (["pairs", "review"], ["aoe", "serve"]):  # which wait for people

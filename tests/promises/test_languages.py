@@ -10,8 +10,6 @@ import pytest
 
 import gis_builder
 import pairkit
-from pairkit.similarity.bm25 import Bm25, best
-from pairkit.similarity.near_duplicates import similarity
 
 # Letters or words to compose texts of, what joins them, and a polite ending, by which two reports differ.
 LANGUAGES = {
@@ -70,23 +68,3 @@ def test_the_audit_finds_a_planted_leak(language: str, tmp_path: Path) -> None:
     clean = test.with_columns(text1=pl.lit(texts[118]))
     clean.write_parquet(tmp_path / "test.parquet")
     assert not pairkit.audit(tmp_path).leaks
-
-
-def test_similarity_of_chinese_and_english_texts_is_alike() -> None:
-    chinese = similarity("无法保存文件，因为磁盘已满，请重试一次", "无法保存文件，因为磁盘已满，请重试两次")
-    english = similarity(
-        "Can't save the file because the disk is full, please try it again",
-        "Can't save the file because the disk is full, please try it anew",
-    )
-    assert abs(chinese - english) < 0.25
-    assert chinese > 0.6
-
-
-def test_a_search_by_words_finds_a_reworded_chinese_sentence_first() -> None:
-    texts = [
-        "无法保存文件，磁盘已满",
-        "打开编辑器时窗口崩溃",
-        "网络连接超时，请检查设置",
-        "菜单里的文字显示错误",
-    ]
-    assert best(Bm25(texts).scores("磁盘满了，文件保存不了"), 1).tolist() == [0]

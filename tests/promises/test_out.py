@@ -16,16 +16,15 @@ import aoe_train
 import gis_builder
 import llm_labeler
 import pairkit
-from gis_builder.store import Store
 from pairkit import ConfigError
 from tests.aoe_train.test_train import write_pairs, write_triplets
 from tests.aoe_train.tiny import WORDS, save_bert
 from tests.contract.conftest import SAMPLE
-from tests.gis_builder.archive_world import events_of, files, lines_of, write_hours
+from tests.gis_builder.archive_world import events_of, files, lines_of, saved_threads, write_hours
 from tests.pairkit.review_material import judge_all
 
 quiet: dict[str, Any] = {"progress": False}
-TEXTS = [f"the {one} is near a {other}" for one in WORDS[5:25] for other in WORDS[25:32]]
+TEXTS = [f"the {noun} is near a {place}" for noun in WORDS[5:25] for place in WORDS[25:32]]
 
 
 def judge(prompt: str) -> str:
@@ -46,9 +45,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, sample_url: str) -> Path:
     gis_builder.detect(folder / "gis.work", **quiet)
     for number, trackers in enumerate((SAMPLE, SAMPLE / "quarryhq")):
         gis_builder.import_tracker(trackers, folder / f"{number}.work", **quiet)
-    with Store.open(folder / "1.work" / "store.sqlite") as store:
-        threads = list(store.threads(next(iter(store.repos())).full_name))
-    write_hours(folder / "hours", lines_of(events_of(7, threads)), ["2015-01-01-0", "2015-01-01-1"])
+    events = lines_of(events_of(7, saved_threads(folder / "1.work")))
+    write_hours(folder / "hours", events, ["2015-01-01-0", "2015-01-01-1"])
     llm_labeler.generate(TEXTS[:9], llm="wordnet", out=folder / "l", work=folder / "label.work", **quiet)
     review = pairkit.review(folder / "0.tsv", folder / "0.review", n=20, grades=True)
     judge_all(review, lambda text: str(len(text) % 6))
