@@ -127,7 +127,7 @@ class ReadingReport:
 
     def record(self) -> dict[str, Any]:
         """The meaning of labels and the counts of rows left out by reason, for run.json."""
-        from pairkit.dataset.reading.bad_rows import by_reason
+        from pairkit.dataset.records import by_reason
 
         skipped = {} if self.labels is None else dict(self.labels.skipped)
         dropped = {CONFLICT: self.conflicting_rows} if self.conflicting_rows else {}

@@ -23,10 +23,9 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.dataset.labels import AS_FOUND, LabelRules
 from pairkit.dataset.negative_columns import NEGATIVES
-from pairkit.dataset.reading.bad_rows import format_bad_rows
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.reader import read_rows, split_names
-from pairkit.dataset.records import AGAINST_FIRST, DIFFER, PAIR, unordered
+from pairkit.dataset.records import AGAINST_FIRST, DIFFER, PAIR, format_bad_rows, unordered
 
 Say = Callable[[str], None]
 _BLOCK = 1 << 16  # rows processed at once

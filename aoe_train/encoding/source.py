@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.text_lines import note_once, read_text_lines
-from pairkit.dataset.reading.parquet_batches import ParquetBatches
+from pairkit.dataset.reading.untrusted_tables import ParquetBatches
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -68,7 +68,7 @@ from aoe_train.training.training_arguments import (
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import whole_folder, write_json, write_text
-from pairkit.dataset.reading.bad_rows import joined, write_bad_rows
+from pairkit.dataset.records import joined, write_bad_rows
 
 if TYPE_CHECKING:
     import numpy as np

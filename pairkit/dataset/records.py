@@ -282,3 +282,44 @@ def _evidence(column: pl.Series) -> pl.Series | None:
     fields = [pl.col(column.name).struct.field(name).cast(pl.String, strict=False) for name in _EVIDENCE]
     typed = pl.when(pl.col(column.name).is_not_null()).then(pl.struct(fields))
     return column.to_frame().select(typed.alias(column.name)).to_series()
+
+
+# Rows that lack a text or a label, and were left out.
+_BAD_ROWS = {"file": pl.String, "row": pl.Int64, "reason": pl.String} | dict.fromkeys(
+    ("text1", "text2", "label"), pl.String
+)
+
+
+def by_reason(bad: pl.DataFrame) -> Iterator[tuple[str, int, str]]:
+    """Each reason with its count and the first row as `file:row`; the most frequent first."""
+    first = pl.format("{}:{}", "file", "row").first()
+    counts = bad.group_by("reason", maintain_order=True).agg(pl.len(), first.alias("first"))
+    yield from counts.sort("len", descending=True, maintain_order=True).iter_rows()
+
+
+def format_bad_rows(bad: pl.DataFrame) -> str:
+    """The counts by reason in words."""
+    return "; ".join(
+        f"{reason.replace('_', ' ')} in {count:,} ({'the first is ' if count > 1 else ''}{one_line(first)})"
+        for reason, count, first in by_reason(bad)
+    )
+
+
+def joined(frames: Iterable[pl.DataFrame | None]) -> pl.DataFrame:
+    """The bad rows of several tables."""
+    return pl.concat([pl.DataFrame(schema=_BAD_ROWS), *(frame for frame in frames if frame is not None)])
+
+
+def report_bad_rows(bad: pl.DataFrame) -> None:
+    """Log the counts, which a command prints on stderr."""
+    if bad.height:
+        _LOG.warning("rows left out: %s", format_bad_rows(bad))
+
+
+def write_bad_rows(out: Path, bad: pl.DataFrame | None) -> None:
+    """Write the rows that were left out to a file next to an output folder."""
+    if bad is not None and bad.height:
+        out = out.resolve() if out.name in ("", "..") else out
+        path = out.with_name(f"{out.name}.bad-rows.jsonl")
+        write_text(path, bad.write_ndjson())
+        _LOG.warning("rows left out are in %s", path)

@@ -16,8 +16,7 @@ from pairkit.base.errors import DataError
 from pairkit.base.system.folders import read_object
 from pairkit.base.system.seeded import in_turns, keyed_hash
 from pairkit.dataset.labels import LabelsRead
-from pairkit.dataset.reading.bad_rows import by_reason, joined
-from pairkit.dataset.records import PairDataset
+from pairkit.dataset.records import PairDataset, by_reason, joined
 from pairkit.similarity.measures import LONG_TOKENS, estimated_tokens, gap_auc
 from pairkit.similarity.terms import terms
 

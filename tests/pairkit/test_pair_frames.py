@@ -13,9 +13,9 @@ import pairkit
 from pairkit.dataset.checking.audit import audit_pairs
 from pairkit.dataset.labels import AS_FOUND, LabelRules, label_rules
 from pairkit.dataset.reading import parts
-from pairkit.dataset.reading.bad_rows import by_reason, joined
 from pairkit.dataset.reading.reader import read_frames, read_pairs
 from pairkit.dataset.reading.tables import read_table
+from pairkit.dataset.records import by_reason, joined
 
 TEXTS = ["", " ", "one two three four", "one two three four five", "six seven eight", "nine"]
 SCHEMA = {

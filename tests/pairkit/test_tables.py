@@ -16,7 +16,7 @@ from aoe_train.searching.text_rows import read_rows as read_index_rows
 from llm_labeler.dataset.texts import read_values
 from pairkit import DataError
 from pairkit.dataset.labels import label_rules
-from pairkit.dataset.reading import table_limits
+from pairkit.dataset.reading import untrusted_tables
 from pairkit.dataset.reading.reader import read_pairs, read_rows
 from pairkit.dataset.reading.tables import read_table, table_rows
 
@@ -210,8 +210,8 @@ def test_spreadsheets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (sheet.path, [*sheet.values()]) == (path, [(2, "x")])
     with pytest.raises(DataError, match=r"a\.xlsx: no sheet 'C'; there are Pairs, B"):
         read_pairs(f"{path}:C")
-    monkeypatch.setattr(table_limits, "FREE_BYTES", 0)
-    monkeypatch.setattr(table_limits, "MAX_RATIO", 0)
+    monkeypatch.setattr(untrusted_tables, "FREE_BYTES", 0)
+    monkeypatch.setattr(untrusted_tables, "MAX_RATIO", 0)
     with pytest.raises(DataError, match="more than 0 times its size"):
         read_table(path)
 

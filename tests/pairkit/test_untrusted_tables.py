@@ -12,11 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from pairkit import DataError
-from pairkit.dataset.reading import table_limits, tables
-from pairkit.dataset.reading.parquet_batches import ParquetBatches
+from pairkit.dataset.reading import tables, untrusted_tables
 from pairkit.dataset.reading.reader import read_pairs
-from pairkit.dataset.reading.table_limits import check_parquet
 from pairkit.dataset.reading.tables import read_table
+from pairkit.dataset.reading.untrusted_tables import ParquetBatches, check_parquet
 from tests.pairkit.peak import peak_mib
 
 FRAME = pl.DataFrame(
@@ -55,9 +54,9 @@ def test_valid_files(tmp_path: Path, codec: str, version: str, dictionary: bool)
 def test_decompression_bombs(
     tmp_path: Path, columns: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_limits, "FREE_VALUES", 1000)
-    monkeypatch.setattr(table_limits, "MAX_COLUMNS", 50)
-    monkeypatch.setattr(table_limits, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(untrusted_tables, "FREE_VALUES", 1000)
+    monkeypatch.setattr(untrusted_tables, "MAX_COLUMNS", 50)
+    monkeypatch.setattr(untrusted_tables, "FREE_BYTES", 1 << 20)
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table(columns), path, compression="zstd")
     for packed in (path, tmp_path / "a.parquet.gz"):

@@ -17,10 +17,9 @@ from pydantic import BeforeValidator, model_validator
 from pairkit.base.errors import DataError
 from pairkit.base.settings import Settings, setting, split_at_commas
 from pairkit.base.system.seeded import keyed_unit
-from pairkit.dataset.reading.bad_rows import report_bad_rows
 from pairkit.dataset.reading.in_memory import source_name
 from pairkit.dataset.reading.reader import read_pairs, read_rows
-from pairkit.dataset.records import with_provenance
+from pairkit.dataset.records import report_bad_rows, with_provenance
 from pairkit.similarity.groups import Groups
 from pairkit.similarity.near_duplicates import DEFAULT_THRESHOLD, near_identical_to
 

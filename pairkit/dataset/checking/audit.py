@@ -19,9 +19,8 @@ from pairkit.base.printable import one_line
 from pairkit.base.system.records_on_disk import scratch_file
 from pairkit.dataset.checking.audit_passes import FirstPass, SecondPass
 from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, describe_labels
-from pairkit.dataset.reading.bad_rows import by_reason, joined
 from pairkit.dataset.reading.reader import PairFrames
-from pairkit.dataset.records import MEAN_LABEL, PAIR, LabelKind, in_split_order, unordered
+from pairkit.dataset.records import MEAN_LABEL, PAIR, LabelKind, by_reason, in_split_order, joined, unordered
 from pairkit.similarity.groups import Places
 from pairkit.similarity.near_duplicates import TextSequence, near_identical_to
 

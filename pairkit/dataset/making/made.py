@@ -19,7 +19,6 @@ from pairkit.dataset.labels import CONFLICT, SKIPPED, LabelsRead
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.making.dataset_card import table as markdown_table
 from pairkit.dataset.making.divide import DROPPED, OTHER_RANK, RANKS, divide, keep_apart
-from pairkit.dataset.reading.bad_rows import by_reason, joined, write_bad_rows
 from pairkit.dataset.reading.columns import as_json
 from pairkit.dataset.reading.in_memory import Source, contents_of, with_kind
 from pairkit.dataset.records import (
@@ -29,11 +28,14 @@ from pairkit.dataset.records import (
     PAIR,
     LabelKind,
     PairDataset,
+    by_reason,
     card_files,
     in_split_order,
+    joined,
     mean_label,
     named_split,
     unordered,
+    write_bad_rows,
     write_dataset,
 )
 from pairkit.similarity.measures import share_long

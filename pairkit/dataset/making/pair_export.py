@@ -12,9 +12,8 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import inert, one_line
 from pairkit.base.system.files import write_text
 from pairkit.base.system.folders import check_file
-from pairkit.dataset.reading.bad_rows import write_bad_rows
 from pairkit.dataset.reading.columns import as_json
-from pairkit.dataset.records import PairDataset
+from pairkit.dataset.records import PairDataset, write_bad_rows
 
 FileFormat = Literal["jsonl", "csv"]
 

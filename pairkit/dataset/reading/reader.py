@@ -15,7 +15,6 @@ from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
-from pairkit.dataset.reading.bad_rows import joined, report_bad_rows
 from pairkit.dataset.reading.columns import (
     Roles,
     as_json,
@@ -30,7 +29,7 @@ from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.label_meaning import LabelColumn, LabelMeaning, decide_labels, distinct_labels
 from pairkit.dataset.reading.parts import TablePart, parts_of, split_name
 from pairkit.dataset.reading.tables import class_names_of_file, is_parquet
-from pairkit.dataset.records import LabelKind, PairDataset, typed_rows, written_rows
+from pairkit.dataset.records import LabelKind, PairDataset, joined, report_bad_rows, typed_rows, written_rows
 
 _LOG = logging.getLogger(__name__)
 

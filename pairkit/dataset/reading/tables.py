@@ -33,7 +33,7 @@ from pairkit.base.system.text_lines import (
     read_whole,
 )
 from pairkit.dataset.reading.separated import column_names, named_records, read_separated
-from pairkit.dataset.reading.table_limits import (
+from pairkit.dataset.reading.untrusted_tables import (
     FREE_VALUES,
     MAX_COLUMNS,
     MAX_VALUES_PER_BYTE,
