@@ -19,7 +19,7 @@ import polars as pl
 from aoe_train.records import ABSENT
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
-from pairkit.dataset.negative_columns import NEGATIVES
+from pairkit.dataset.negative_columns import NEGATIVES, ROW
 from pairkit.dataset.reading.columns import Roles, find_roles, to_rows
 from pairkit.dataset.reading.tables import first_row, read_table
 
@@ -62,9 +62,8 @@ def scores_from_file(
 def _read(path: Path) -> dict[_Pair, float]:
     table, start = read_table(path), first_row(path)
     roles = find_roles(table.columns, str(path))
-    rows = to_rows(
-        table, Roles(roles.text1, roles.text2, negatives=roles.negatives), str(path), first_row=start
-    )
+    numbered = table.with_row_index(ROW, offset=start)
+    rows = to_rows(numbered, Roles(roles.text1, roles.text2, negatives=roles.negatives), str(path)).drop(ROW)
     column = SCORES if SCORES in table.columns else roles.label
     if not column:
         raise DataError(

@@ -13,6 +13,7 @@ from pairkit.base.printable import one_line
 from pairkit.dataset.labels import LEAVE_OUT, MISSING
 
 NEGATIVES = "negatives"  # a column of lists of texts
+ROW = "row of the source"  # a column of row numbers, for messages
 _NAME = re.compile(
     r"(?:hard[_-]?)?neg(?:ative)?s?(?:[_-](?:text|sentence|passage|document|doc|answer|example)s?)?[_-]?(\d*)",
     re.IGNORECASE,
@@ -39,9 +40,9 @@ def _holds_lists(column: pl.Series) -> bool:
     return is_text and bool(filled.str.contains(_LIST, literal=False).all())
 
 
-def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str, first_row: int) -> pl.Series:
+def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
     """The negatives of each row, in the order of the columns; may be empty."""
-    lists = [_as_lists(frame[name], where, first_row).fill_null([]).alias(name) for name in names]
+    lists = [_as_lists(frame[name], frame[ROW], where).fill_null([]).alias(name) for name in names]
     text = pl.element()
     return (
         pl.DataFrame(lists)
@@ -50,9 +51,9 @@ def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str, fi
     )
 
 
-def negatives_of(frame: pl.DataFrame, names: Sequence[str], where: str, *, first_row: int = 1) -> pl.Series:
+def negatives_of(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
     """The negatives of each row; a row without negatives is an error."""
-    parsed = lists_of_negatives(frame, names, where, first_row)
+    parsed = lists_of_negatives(frame, names, where)
     is_empty = parsed.list.len() == 0
     if not is_empty.any():
         return parsed
@@ -60,16 +61,16 @@ def negatives_of(frame: pl.DataFrame, names: Sequence[str], where: str, *, first
     raise DataError(
         f"{one_line(all_of)} empty; fill in a negative, drop the row, {LEAVE_OUT}",
         path=where,
-        row=first_row + (is_empty.arg_max() or 0),
+        row=int(frame[ROW][is_empty.arg_max() or 0]),
     )
 
 
-def _as_lists(column: pl.Series, where: str, first_row: int) -> pl.Series:
+def _as_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
     if isinstance(column.dtype, pl.Array):
         column = column.cast(pl.List(column.dtype.inner))
     if not isinstance(column.dtype, pl.List):
         if _holds_lists(column):
-            return _parsed(column, where, first_row)
+            return _parsed(column, rows, where)
         return column.to_frame().select(pl.concat_list(column.name)).to_series()
     inner = column.dtype.inner
     if isinstance(inner, (pl.List, pl.Array, pl.Struct)) or inner == pl.Binary:
@@ -80,10 +81,10 @@ def _as_lists(column: pl.Series, where: str, first_row: int) -> pl.Series:
     return column.cast(pl.List(pl.String))
 
 
-def _parsed(column: pl.Series, where: str, first_row: int) -> pl.Series:
+def _parsed(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
     """Lists from their JSON texts."""
     lists: list[list[str | None] | None] = []
-    for row, value in enumerate(column, first_row):
+    for row, value in zip(rows, column, strict=True):
         try:
             parsed = None if value is None else json.loads(value)
         except (ValueError, RecursionError):

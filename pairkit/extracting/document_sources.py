@@ -11,6 +11,7 @@ import polars as pl
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.text_lines import read_text
+from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.columns import as_text, document_roles
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.parts import parts_of
@@ -106,17 +107,15 @@ def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Doc
     for part in (part for parts in parts_of(source).values() for part in parts):
         frame, first = part.read(columns)
         where = part.table.name if isinstance(part.table, Path) else part.where
-        yield from _of_rows(frame, where, first, columns)
+        yield from _of_rows(frame.with_row_index(ROW, offset=first), where, columns)
 
 
-def _of_rows(
-    frame: pl.DataFrame, where: str, first: int, columns: Mapping[str, str] | None
-) -> Iterator[Document]:
-    roles = document_roles(frame.columns, where, columns)
-    texts = {role: as_text(frame[name], where, first).fill_null("") for role, name in roles.items()}
-    for number in range(frame.height):
-        row = {role: column[number] for role, column in texts.items()}
+def _of_rows(frame: pl.DataFrame, where: str, columns: Mapping[str, str] | None) -> Iterator[Document]:
+    roles = document_roles(frame.drop(ROW).columns, where, columns)
+    texts = {role: as_text(frame, name, where).fill_null("") for role, name in roles.items()}
+    for place, number in enumerate(frame[ROW]):
+        row = {role: column[place] for role, column in texts.items()}
         asked = (row["question"], row["answer"]) if "question" in row else None
-        name = row.get("document") or f"{where}:{first + number}"
+        name = row.get("document") or f"{where}:{number}"
         blocks = tuple(plain_blocks(row.get("body", "")))
-        yield Document(name, blocks, row.get("title"), asked, f"row {first + number}")
+        yield Document(name, blocks, row.get("title"), asked, f"row {number}")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairkit import ConfigError, DataError, audit
-from pairkit.dataset.negative_columns import lists_of_negatives, negative_columns
+from pairkit.dataset.negative_columns import ROW, lists_of_negatives, negative_columns
 from pairkit.dataset.reading.reader import read_pairs, read_rows
 
 WIDE = [
@@ -210,6 +210,6 @@ def test_lists_have_all_texts(rows: list[tuple[str | None, str | None, list[str 
         schema={"negative_1": pl.String, "negative_2": pl.String, "negatives": pl.List(pl.String)},
         orient="row",
     )
-    found = lists_of_negatives(frame, ["negative_1", "negative_2", "negatives"], "here", 1)
+    found = lists_of_negatives(frame.with_row_index(ROW), ["negative_1", "negative_2", "negatives"], "here")
     expected = [[text for text in (one, two, *more) if text and text.strip()] for one, two, more in rows]
     assert found.to_list() == expected

@@ -16,6 +16,7 @@ from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.labels import LEAVE_OUT, MISSING
 from pairkit.dataset.negative_columns import (
     NEGATIVES,
+    ROW,
     by_number,
     lists_of_negatives,
     negative_columns,
@@ -37,7 +38,6 @@ _POSITIVE_NAMES = _pairs("""
     anchor positive, query positive, text positive, query pos, question positive, sentence positive,
     query answer, question answer, sent0 sent1
 """)
-_ROW = "row of the source"
 _MAPPED = ("text1", "text2", "label", "anchor", "positive", "text")
 _MAPPED_NEGATIVE = re.compile(r"negative(_\d+)?")
 _NO_NEGATIVES = "none"  # `negative=none` in a mapping ignores the columns of negatives
@@ -223,89 +223,79 @@ def document_roles(
     return roles
 
 
-def label_column(
-    frame: pl.DataFrame, roles: Roles, where: str, *, classes: Sequence[str] = (), first_row: int = 1
-) -> LabelColumn:
+def label_column(frame: pl.DataFrame, roles: Roles, where: str, classes: Sequence[str] = ()) -> LabelColumn:
     """The labels of a table."""
-    _check_flat(frame[roles.label], where)
-    values = as_text(frame[roles.label], where, first_row, keep=True)
-    return LabelColumn(values, where, (roles.text1, roles.text2), classes, first_row)
+    values = frame[roles.label]
+    _check_flat(values, where)
+    if values.dtype == pl.Binary:
+        values = as_text(frame, roles.label, where)
+    once = pl.repeat(1, frame.height, dtype=pl.Int64, eager=True)
+    return LabelColumn(values, frame[ROW], once, where, (roles.text1, roles.text2), classes)
 
 
-def to_pairs(
-    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None, *, first_row: int = 1
-) -> pl.DataFrame:
+# The frames below have the column `ROW`.
+def to_pairs(frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None) -> pl.DataFrame:
     """Rows with text1, text2, label and other columns; a triplet becomes a positive and its negatives."""
-    frame = _with_texts(frame.drop(roles.unwanted), roles, where, first_row)
-    frame = frame.with_row_index(_ROW, offset=first_row)
+    frame = _with_texts(frame.drop(roles.unwanted), roles, where)
     if labels is not None:
         frame, labels = frame.filter(labels.is_not_null()), labels.drop_nulls()
         binary = ((labels == 0) | (labels == 1)).all()
-        own = labels.cast(pl.Int64 if binary else pl.Float32).alias(roles.label)
-        pairs = _rows(frame, roles.text1, roles.text2, own)
+        labels = labels.cast(pl.Int64 if binary else pl.Float32).alias(roles.label)
+        pairs = _rows(frame, roles.text1, roles.text2, labels)
     else:
         positives = _one_positive(frame, roles, where)
         ones = pl.repeat(1, positives.height, dtype=pl.Int64, eager=True)
         pairs = _rows(positives, roles.text1, roles.text2, ones)
         if roles.negatives:
-            found = negatives_of(frame, roles.negatives, where, first_row=first_row)
+            lists = negatives_of(frame, roles.negatives, where)
             pairs = pairs.drop(roles.negatives)
-            rows = frame.drop(roles.text2, *roles.negatives).with_columns(found).explode(NEGATIVES)
+            rows = frame.drop(roles.text2, *roles.negatives).with_columns(lists).explode(NEGATIVES)
             zeros = pl.repeat(0, rows.height, dtype=pl.Int64, eager=True)
             negatives = _rows(rows, roles.text1, NEGATIVES, zeros)
-            pairs = pl.concat([pairs, negatives]).sort(_ROW, maintain_order=True)
+            pairs = pl.concat([pairs, negatives]).sort(ROW, maintain_order=True)
     _check_texts(pairs, where, ["text1", "text2"])
-    return pairs.drop(_ROW)
+    return pairs
 
 
-def to_rows(
-    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None, *, first_row: int = 1
-) -> pl.DataFrame:
+def to_rows(frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None) -> pl.DataFrame:
     """Rows as in the source: pairs with labels, positives with negatives, or single texts."""
     if labels is not None:
-        pairs = to_pairs(frame, roles, where, labels, first_row=first_row)
-        return pairs.select("text1", "text2", "label")
-    frame = _with_texts(frame, roles, where, first_row)
+        return to_pairs(frame, roles, where, labels).select("text1", "text2", "label", ROW)
+    frame = _with_texts(frame, roles, where)
     names = {"anchor": roles.text1, "positive": roles.text2} if roles.text2 else {"text": roles.text1}
-    if roles.negatives:
-        frame = frame.with_columns(negatives_of(frame, roles.negatives, where, first_row=first_row))
-    frame = _one_positive(frame.with_row_index(_ROW, offset=first_row), roles, where)
-    texts = frame.select(pl.col(own).alias(name) for name, own in names.items())
-    _check_texts(texts.with_columns(frame[_ROW]), where, texts.columns)
-    return texts.with_columns(frame[NEGATIVES]) if roles.negatives else texts
+    lists = [negatives_of(frame, roles.negatives, where)] if roles.negatives else []
+    frame = _one_positive(frame.with_columns(lists), roles, where)
+    rows = frame.select(
+        *(pl.col(column).alias(name) for name, column in names.items()), *([NEGATIVES] if lists else []), ROW
+    )
+    _check_texts(rows, where, [*names])
+    return rows
 
 
 def _one_positive(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
     """A row for each positive, if rows have lists of them."""
     if not _has_lists(frame, roles):
         return frame
-    _check_texts(frame.select(_ROW, pl.col(roles.text2).alias("positive")), where, ["positive"])
+    _check_texts(frame.select(ROW, pl.col(roles.text2).alias("positive")), where, ["positive"])
     return frame.explode(roles.text2)
-
-
-def positives_per_row(frame: pl.DataFrame, roles: Roles, where: str, first_row: int) -> pl.Series | None:
-    """The number of rows that `to_rows` makes of each row, if they have lists of positives."""
-    if not _has_lists(frame, roles):
-        return None
-    return lists_of_negatives(frame, [roles.text2], where, first_row).list.len()
 
 
 def _has_lists(frame: pl.DataFrame, roles: Roles) -> bool:
     return not roles.label and roles.text2 != "" and isinstance(frame.schema[roles.text2], pl.List | pl.Array)
 
 
-def _with_texts(frame: pl.DataFrame, roles: Roles, where: str, first_row: int) -> pl.DataFrame:
+def _with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
     """The frame with all columns of texts cast to String, or List of String."""
     lists = [name for name in roles.negatives if isinstance(frame[name].dtype, pl.List | pl.Array)]
     if _has_lists(frame, roles):
         lists.append(roles.text2)
-        found = lists_of_negatives(frame, [roles.text2], where, first_row)
-        frame = frame.with_columns(found.alias(roles.text2))
-    given = filter(None, (roles.text1, roles.text2, *roles.negatives))
-    names = [name for name in given if name not in lists]
+        positives = lists_of_negatives(frame, [roles.text2], where)
+        frame = frame.with_columns(positives.alias(roles.text2))
+    columns = filter(None, (roles.text1, roles.text2, *roles.negatives))
+    names = [name for name in columns if name not in lists]
     for name in names:
         _check_flat(frame[name], where)
-    return frame.with_columns([as_text(frame[name], where, first_row) for name in names])
+    return frame.with_columns([as_text(frame, name, where) for name in names])
 
 
 def _check_flat(column: pl.Series, where: str) -> None:
@@ -317,17 +307,16 @@ def _check_flat(column: pl.Series, where: str) -> None:
         )
 
 
-def as_text(column: pl.Series, where: str, first_row: int = 1, *, keep: bool = False) -> pl.Series:
-    """A column as texts; with `keep` only bytes are converted."""
-    if keep and column.dtype != pl.Binary:
-        return column
+def as_text(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
+    """A column as texts."""
+    column = frame[name]
     text = _decoded(column) if column.dtype == pl.Binary else column.cast(pl.String, strict=False)
     invalid = text.is_null() & column.is_not_null()
     if invalid.any():
         raise DataError(
-            f"{one_line(column.name)} has bytes that aren't UTF-8; expected a text",
+            f"{one_line(name)} has bytes that aren't UTF-8; expected a text",
             path=where,
-            row=first_row + (invalid.arg_max() or 0),
+            row=int(frame[ROW][invalid.arg_max() or 0]),
         )
     return text
 
@@ -370,7 +359,7 @@ def _check_texts(rows: pl.DataFrame, where: str, names: list[str]) -> None:
         missing = texts.list.len() == 0 if texts.dtype == pl.List else _is_missing(texts)
         if missing.any():
             place = missing.arg_max() or 0
-            value, row = texts[place], int(rows[_ROW][place])
+            value, row = texts[place], int(rows[ROW][place])
             found = f"is {value!r}, so missing" if isinstance(value, str) and value.strip() else "is empty"
             raise DataError(f"{name} {found}; fill it, drop the row, {LEAVE_OUT}", path=where, row=row)
 
@@ -383,16 +372,14 @@ def _is_blank(texts: pl.Series) -> pl.Series:
     return texts.fill_null("").str.strip_chars() == ""
 
 
-def missing_texts(
-    frame: pl.DataFrame, roles: Roles, where: str, first_row: int
-) -> Iterator[tuple[str, pl.Series]]:
+def missing_texts(frame: pl.DataFrame, roles: Roles, where: str) -> Iterator[tuple[str, pl.Series]]:
     """For each required text: the reason why rows lack it, and a mask of these rows."""
-    frame = _with_texts(frame, roles, where, first_row)
+    frame = _with_texts(frame, roles, where)
     names = ("text1", "text2") if roles.label else ("anchor", "positive") if roles.text2 else ("text",)
-    for name, own in zip(names, (roles.text1, roles.text2), strict=False):
-        texts = frame[own]
+    for name, column in zip(names, (roles.text1, roles.text2), strict=False):
+        texts = frame[column]
         yield f"empty_{name}", texts.list.len() == 0 if texts.dtype == pl.List else _is_blank(texts)
         if texts.dtype != pl.List:
             yield f"placeholder_{name}", _is_missing(texts) & ~_is_blank(texts)
     if roles.negatives:
-        yield "empty_negative", lists_of_negatives(frame, roles.negatives, where, first_row).list.len() == 0
+        yield "empty_negative", lists_of_negatives(frame, roles.negatives, where).list.len() == 0

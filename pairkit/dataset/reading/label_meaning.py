@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, floor
 from shlex import quote
-from typing import NamedTuple
 
 import polars as pl
 
@@ -58,23 +57,16 @@ _MAX_LABELS = 6  # in a message
 _SHOWN_CHARS = 60  # of a label in a message
 
 
-class DistinctValues(NamedTuple):
-    """The first row (from 0) and the count of each distinct value."""
-
-    first: pl.Series
-    times: pl.Series
-
-
 @dataclass(frozen=True)
 class LabelColumn:
-    """The labels of one table."""
+    """The labels of one table with the numbers of their rows; or each distinct one with its first row."""
 
     values: pl.Series
+    rows: pl.Series
+    times: pl.Series  # how often each occurs
     where: str
     texts: tuple[str, str]
     classes: Sequence[str] = ()
-    first_row: int = 1
-    found: DistinctValues | None = None
 
     @cached_property
     def words(self) -> pl.Series:
@@ -100,9 +92,8 @@ class LabelColumn:
 
     def counts(self) -> Iterator[tuple[str, int]]:
         """The count of each label, in order of first occurrence."""
-        count = pl.lit(1) if self.found is None else self.found.times
-        table = self.words.alias("word").to_frame().with_columns(count.alias("count"))
-        yield from table.group_by("word", maintain_order=True).agg(pl.col("count").sum()).iter_rows()
+        table = pl.DataFrame({"word": self.words, "times": self.times})
+        yield from table.group_by("word", maintain_order=True).agg(pl.col("times").sum()).iter_rows()
 
     def missing(self) -> pl.Series:
         """A mask of rows without a label."""
@@ -113,8 +104,17 @@ class LabelColumn:
 
     def filter(self, kept: pl.Series) -> LabelColumn:
         """The labels of these rows."""
-        found = self.found and DistinctValues(*(own.filter(kept) for own in self.found))
-        return replace(self, values=self.values.filter(kept), found=found)
+        values, rows, times = (series.filter(kept) for series in (self.values, self.rows, self.times))
+        return replace(self, values=values, rows=rows, times=times)
+
+    def distinct(self) -> LabelColumn:
+        """Each distinct label once, which is enough to decide their meaning."""
+        kind = self.values.dtype
+        values = self.values.cast(pl.String) if isinstance(kind, pl.Categorical | pl.Enum) else self.values
+        table = pl.DataFrame({"value": values, "row": self.rows, "times": self.times})
+        each = table.group_by("value", maintain_order=True).agg(pl.col("row").first(), pl.col("times").sum())
+        labels = each["value"].alias(self.values.name)
+        return replace(self, values=labels, rows=each["row"], times=each["times"])
 
     def refuse(self, rows: pl.Series, message: str) -> None:
         """Raise `error` if any row is selected."""
@@ -125,25 +125,7 @@ class LabelColumn:
         """An error for the first selected row, whose label replaces `{label}` in the message."""
         place = rows.fill_null(value=False).arg_max() or 0
         label = one_line(repr(self.values[place]), _SHOWN_CHARS)
-        message = message.replace("{label}", label)
-        row = place if self.found is None else int(self.found.first[place])
-        return DataError(message, path=self.where, row=self.first_row + row)
-
-
-def distinct_labels(column: LabelColumn) -> LabelColumn:
-    """Each distinct label of a table once, which is enough to decide their meaning."""
-    own = column.values
-    values = own.cast(pl.String) if isinstance(own.dtype, pl.Categorical | pl.Enum) else own
-    each = (
-        values.alias("value")
-        .to_frame()
-        .with_row_index("first")
-        .group_by("value", maintain_order=True)
-        .agg(pl.col("first").min().cast(pl.Int64), pl.len().alias("count"))
-    )
-    return replace(
-        column, values=each["value"].alias(own.name), found=DistinctValues(each["first"], each["count"])
-    )
+        return DataError(message.replace("{label}", label), path=self.where, row=int(self.rows[place]))
 
 
 @dataclass(frozen=True)

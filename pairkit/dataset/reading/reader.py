@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,18 +15,18 @@ from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
+from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.columns import (
     Roles,
     as_json,
     find_roles,
     label_column,
     missing_texts,
-    positives_per_row,
     to_pairs,
     to_rows,
 )
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
-from pairkit.dataset.reading.label_meaning import LabelColumn, LabelMeaning, decide_labels, distinct_labels
+from pairkit.dataset.reading.label_meaning import LabelColumn, LabelMeaning, decide_labels
 from pairkit.dataset.reading.parts import TablePart, parts_of, split_name
 from pairkit.dataset.reading.tables import class_names_of_file, is_parquet
 from pairkit.dataset.records import LabelKind, PairDataset, joined, report_bad_rows, typed_rows, written_rows
@@ -39,13 +39,13 @@ class SourceTable:
     """One table of a source with the roles of its columns; rows are read on request."""
 
     where: str
-    part: TablePart  # with its rows unless it is read each time
+    part: TablePart
     columns: Mapping[str, str] | None  # as given
-    first_row: int  # its number in messages
     roles: Roles
     classes: Sequence[str]
-    distinct: LabelColumn | None  # each label once
+    held: pl.DataFrame | None  # the rows, unless they are read each time
     head: pl.DataFrame  # the columns without rows
+    distinct: LabelColumn | None  # each label once
     skips: bool  # whether rows without a label or text are left out
 
     @classmethod
@@ -68,65 +68,62 @@ class SourceTable:
             if name
         )
         _LOG.info("%s: %d rows, %s", where, frame.height, ", ".join(read_as))
-        named = classes.get(roles.label, ())
-        kept = part._replace(table=frame) if hold else part
-        table = cls(where, kept, columns, first, roles, named, None, frame.clear(), skips)
-        distinct = distinct_labels(table.label_column(frame)) if roles.label else None
-        if skips and distinct is not None:
-            distinct = distinct.filter(~distinct.missing())
-        return replace(table, distinct=distinct)
+        frame = frame.with_row_index(ROW, offset=first)
+        names, distinct = classes.get(roles.label, ()), None
+        if roles.label:
+            distinct = label_column(frame, roles, where, names).distinct()
+            distinct = distinct.filter(~distinct.missing()) if skips else distinct
+        held = frame if hold else None
+        return cls(where, part, columns, roles, names, held, frame.clear(), distinct, skips)
 
     def whole(self) -> pl.DataFrame:
-        """All rows."""
-        return self.part.read(self.columns)[0]
-
-    def label_column(self, frame: pl.DataFrame) -> LabelColumn:
-        """The labels of all rows."""
-        return label_column(frame, self.roles, self.where, classes=self.classes, first_row=self.first_row)
+        """All rows, with the column `ROW`."""
+        if self.held is not None:
+            return self.held
+        frame, first = self.part.read(self.columns)
+        return frame.with_row_index(ROW, offset=first)
 
     def usable(self, meaning: LabelMeaning) -> UsableRows:
         """The rows; if `skips`, without those that lack a label or text."""
-        frame, labels, first = self.whole(), None, self.first_row
-        column = self.label_column(frame) if self.roles.label else None
+        frame, roles, labels = self.whole(), self.roles, None
+        column = label_column(frame, roles, self.where, self.classes) if roles.label else None
         if not self.skips and not self.part.lines:  # blank lines of a text file are always left out
-            return UsableRows(frame, None if column is None else meaning.of(column), None, None)
+            return UsableRows(frame, None if column is None else meaning.of(column), None)
         reasons = pl.repeat(None, frame.height, dtype=pl.String, eager=True)
         if column is not None:
             missing = column.missing()
             labels = pl.repeat(None, frame.height, dtype=pl.Float64, eager=True)
             labels = labels.scatter((~missing).arg_true(), meaning.of(column.filter(~missing)))
             reasons = _set(reasons, missing, "empty_label")
-        for reason, rows in missing_texts(frame, self.roles, self.where, first):
+        for reason, rows in missing_texts(frame, roles, self.where):
             counts = rows if labels is None else rows & labels.is_not_null()
             reasons = _set(reasons, counts & reasons.is_null(), reason)
         kept = reasons.is_null()
-        own = {
+        values = {
             name: as_json(frame[column]) if frame[column].dtype.is_nested() else frame[column].cast(pl.String)
-            for name, column in zip(("text1", "text2", "label"), astuple(self.roles)[:3], strict=True)
+            for name, column in zip(("text1", "text2", "label"), astuple(roles)[:3], strict=True)
             if column
         }
-        places = pl.int_range(first, first + frame.height, dtype=pl.Int64, eager=True)
-        origin = {"file": pl.repeat(self.where, frame.height, eager=True), "row": places, "reason": reasons}
-        bad = pl.concat([joined([]), pl.DataFrame(origin | own).filter(~kept)], how="diagonal")
-        labels = None if labels is None else labels.filter(kept)
-        return UsableRows(frame.filter(kept), labels, kept.arg_true(), bad)
+        file, rows = pl.repeat(self.where, frame.height, eager=True), frame[ROW].cast(pl.Int64)
+        table = pl.DataFrame({"file": file, "row": rows, "reason": reasons, **values})
+        bad = pl.concat([joined([]), table.filter(~kept)], how="diagonal")
+        return UsableRows(frame.filter(kept), None if labels is None else labels.filter(kept), bad)
 
     def pairs(self, rows: UsableRows) -> pl.DataFrame:
         """The rows as pairs."""
-        return to_pairs(rows.frame, self.roles, self.where, rows.labels, first_row=self.first_row)
+        return to_pairs(rows.frame, self.roles, self.where, rows.labels).drop(ROW)
 
     def pair_columns(self) -> Set[str]:
         """The columns of `pairs` with known types, without reading rows."""
         labels = pl.Series(dtype=pl.Float64) if self.roles.label else None
-        return {*typed_rows(to_pairs(self.head, self.roles, self.where, labels)).columns}
+        return {*typed_rows(self.pairs(UsableRows(self.head, labels, None))).columns}
 
 
 class UsableRows(NamedTuple):
-    """Rows with the numbers of their labels and their positions (from 0), and the rows left out."""
+    """Rows with the numbers of their labels, and the rows left out."""
 
     frame: pl.DataFrame
     labels: pl.Series | None
-    numbers: pl.Series | None  # None for all
     bad: pl.DataFrame | None
 
 
@@ -138,32 +135,22 @@ class Labels(NamedTuple):
     binary: bool
 
 
-class KeptRows(NamedTuple):
-    """The positions of a table's kept rows, from 0; None for all."""
-
-    where: str
-    first_row: int
-    height: int
-    numbers: pl.Series | None
-
-
 @dataclass(frozen=True, slots=True)
 class SplitRows:
     """Rows by split with columns text1, text2, label; or anchor, positive[, negatives]; or text."""
 
     splits: Mapping[str, pl.DataFrame]
     labels: LabelsRead | None
-    kept: Mapping[str, Sequence[KeptRows]]
+    places: Mapping[str, Sequence[tuple[str, pl.Series]]]  # tables, each with the numbers of its rows
     written: Mapping[str, int] = field(default_factory=dict)
     bad_rows: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     def place(self, split: str, row: int) -> str:
         """The origin of a row, as `file:row`."""
-        for table in self.kept[split]:
-            if row < table.height:
-                own = row if table.numbers is None else int(table.numbers[row])
-                return f"{table.where}:{table.first_row + own}"
-            row -= table.height
+        for where, numbers in self.places[split]:
+            if row < len(numbers):
+                return f"{where}:{numbers[row]}"
+            row -= len(numbers)
         raise IndexError(f"{split} has no row {row}")
 
     def __getitem__(self, split: str) -> pl.DataFrame:
@@ -236,23 +223,17 @@ def read_rows(
     tables = _open_tables(source, parts_of(source, lines=True), split, columns, rules, single=True)
     decided = _decide(tables, rules)
     splits: dict[str, pl.DataFrame] = {}
-    kept: dict[str, list[KeptRows]] = {}
+    places: dict[str, list[tuple[str, pl.Series]]] = {}
     bad: list[pl.DataFrame | None] = []
-    for name, own in tables.items():
-        frames, kept[name] = [], []
-        for table in own:
-            frame, labels, numbers, left_out = table.usable(decided.meaning)
-            frames.append(to_rows(frame, table.roles, table.where, labels, first_row=table.first_row))
-            if labels is not None and labels.has_nulls():
-                present = labels.is_not_null().arg_true()
-                numbers = present if numbers is None else numbers[present]
-            if (times := positives_per_row(frame, table.roles, table.where, table.first_row)) is not None:
-                rows = pl.int_range(frame.height, eager=True) if numbers is None else numbers
-                numbers = rows.repeat_by(times).explode()
-            height = frame.height if numbers is None else len(numbers)
-            kept[name].append(KeptRows(table.where, table.first_row, height, numbers))
-            bad.append(left_out)
-        splits[name] = _concat(frames, own)
+    for name, of_split in tables.items():
+        usable = [table.usable(decided.meaning) for table in of_split]
+        bad += [rows.bad for rows in usable]
+        frames = [
+            to_rows(rows.frame, table.roles, table.where, rows.labels)
+            for table, rows in zip(of_split, usable, strict=True)
+        ]
+        places[name] = [(table.where, frame[ROW]) for table, frame in zip(of_split, frames, strict=True)]
+        splits[name] = _concat([frame.drop(ROW) for frame in frames], of_split)
         if any(splits[name].select(pl.all().has_nulls()).row(0)):  # as some files lack a column
             raise DataError(
                 f"the files of {name} have different kinds of rows; together they have the columns"
@@ -260,7 +241,7 @@ def read_rows(
                 path=source_name(source),
             )
     written = {name: sum(written_rows(table.whole()) for table in own) for name, own in tables.items()}
-    return SplitRows(splits, decided.read, kept, written, joined(bad))
+    return SplitRows(splits, decided.read, places, written, joined(bad))
 
 
 def read_frames(
