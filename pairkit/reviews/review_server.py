@@ -108,16 +108,11 @@ def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
 
         return answer
 
-    async def refused(_: Request, error: Exception) -> Response:
-        return reply({"error": str(error)}, getattr(error, "status", 400))
-
-    async def invalid(_: Request, error: Exception) -> Response:
-        first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        return reply({"error": first}, 422)
-
-    async def fault(_: Request, error: Exception) -> Response:
-        """An error such as a full disk: the page keeps the answer and sends it again."""
-        return reply({"error": str(error)}, 503)
+    async def failed(_: Request, error: Exception) -> Response:
+        """Report an error; after one such as a full disk (503), the page sends the answer again."""
+        message = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        is_invalid = isinstance(error, NotAskedError | ValidationError)
+        return reply({"error": message}, getattr(error, "status", 422 if is_invalid else 503))
 
     return Starlette(
         routes=[
@@ -135,12 +130,7 @@ def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
             ),
             Route("/api/skipped", answering(lambda session, _: session.take_up_skipped()), methods=["POST"]),
         ],
-        exception_handlers={
-            RefusedError: refused,
-            PairkitError: fault,
-            NotAskedError: invalid,
-            ValidationError: invalid,
-        },
+        exception_handlers=dict.fromkeys((RefusedError, PairkitError, ValidationError), failed),
     )
 
 

@@ -34,6 +34,7 @@ _PAIR_NAMES = _pairs("""
     question sentence, query document, query passage, query text
 """)
 _LABEL_NAMES = ("label", "score", "is_duplicate", "similarity", "similarity_score", "relevance", "gold_label")
+_POSITIVE_LABELS = ("label", "score")  # of rows with positives
 _POSITIVE_NAMES = _pairs("""
     anchor positive, query positive, text positive, query pos, question positive, sentence positive,
     query answer, question answer, sent0 sent1
@@ -60,7 +61,7 @@ def find_roles(
     """Find the columns by an explicit mapping, or by common names."""
     found = _mapped_roles(names, where, columns, single=single) if columns else None
     roles = found or _known_roles(names, where, single=single)
-    if not found and roles.negatives and (label := _label_of(names)):
+    if not found and roles.negatives and (label := _first_of(_POSITIVE_LABELS, names)):
         raise DataError(  # a label in a row with negatives is ambiguous
             f"has the label column {one_line(label)} beside negatives; drop it, or give --columns"
             " with the other columns",
@@ -83,25 +84,22 @@ def _not_used(names: Sequence[str], where: str) -> DataError:
     )
 
 
-def _label_of(names: Sequence[str]) -> str:
-    """The column with labels of positives, if there is one."""
+def _first_of(usual: Sequence[str], names: Sequence[str]) -> str:
+    """The column with the first of the usual names that is there, in upper or lower case; else empty."""
     known = {name.lower(): name for name in reversed(names)}
-    return next((known[name] for name in ("label", "score") if name in known), "")
+    return next((known[name] for name in usual if name in known), "")
 
 
 def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
     if single and len(names) == 1:
         return Roles(names[0], "")
-    known = {name.lower(): name for name in reversed(names)}
-    for one, other in _PAIR_NAMES:
-        if one in known and other in known:
-            label = next((known[name] for name in _LABEL_NAMES if name in known), "")
-            if label:
-                return Roles(known[one], known[other], label)
-    for one, other in _POSITIVE_NAMES:
-        if one in known and other in known:
-            negatives = negative_columns(names)
-            return Roles(known[one], known[other], "" if negatives else _label_of(names), negatives)
+    label, negatives = _first_of(_LABEL_NAMES, names), negative_columns(names)
+    for text1, text2 in [*(_PAIR_NAMES if label else ()), *_POSITIVE_NAMES]:
+        columns = _first_of([text1], names), _first_of([text2], names)
+        if all(columns) and [text1, text2] in _PAIR_NAMES:
+            return Roles(*columns, label)
+        if all(columns):
+            return Roles(*columns, "" if negatives else _first_of(_POSITIVE_LABELS, names), negatives)
     raise DataError(
         f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
         " sentence1, sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate;"
@@ -174,12 +172,11 @@ def text_column(
         if columns["text"] not in names:
             raise DataError(f"no column {columns['text']!r} for text; there are {shown}", path=where)
         return columns["text"]
-    known = {name.lower(): name for name in reversed(names)}
-    usual = TEXT_COLUMNS[:-1] if known.keys() & _DOCUMENT_NAMES.keys() - {"title"} else TEXT_COLUMNS
-    found = next((known[name] for name in usual if name in known), None)
-    if found is None and 1 in (len(names), len(strings)):
+    is_document = _first_of(["body", "question", "answer"], names)
+    found = _first_of(TEXT_COLUMNS[:-1] if is_document else TEXT_COLUMNS, names)
+    if not found and 1 in (len(names), len(strings)):
         found = next(iter(names if len(names) == 1 else strings))
-    if found is None:
+    if not found:
         raise DataError(
             f"no known text column among {shown}; name it, such as"
             f" {_columns_option(['text'], strings or names)}",
@@ -203,16 +200,12 @@ def document_roles(
         if missing := [name for name in columns.values() if name not in names]:
             raise DataError(f"no column {missing[0]!r}; there are {one_line(', '.join(names))}", path=where)
     else:
-        known = {name.lower(): name for name in reversed(names)}
-        roles = {}
-        for role, usual in _DOCUMENT_NAMES.items():
-            if name := next((known[name] for name in usual if name in known), None):
-                roles[role] = name
-    for one, other in (("question", "answer"), ("answer", "question")):
-        if one in roles and other not in roles:
+        roles = {role: name for role, usual in _DOCUMENT_NAMES.items() if (name := _first_of(usual, names))}
+    for role, partner in (("question", "answer"), ("answer", "question")):
+        if role in roles and partner not in roles:
             if columns:
-                raise ConfigError(f"column mapping {one!r}: also give {other}")
-            del roles[one]
+                raise ConfigError(f"column mapping {role!r}: also give {partner}")
+            del roles[role]
     if needed and not {"question", "body"} & roles.keys():
         wanted = ["question", "answer"] if len(names) == 2 else ["text"]
         raise DataError(
@@ -265,9 +258,8 @@ def to_rows(frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | N
     names = {"anchor": roles.text1, "positive": roles.text2} if roles.text2 else {"text": roles.text1}
     lists = [negatives_of(frame, roles.negatives, where)] if roles.negatives else []
     frame = _one_positive(frame.with_columns(lists), roles, where)
-    rows = frame.select(
-        *(pl.col(column).alias(name) for name, column in names.items()), *([NEGATIVES] if lists else []), ROW
-    )
+    columns = [pl.col(column).alias(name) for name, column in names.items()]
+    rows = frame.select(*columns, *(series.name for series in lists), ROW)
     _check_texts(rows, where, [*names])
     return rows
 

@@ -130,10 +130,12 @@ class LabelColumn:
 
 @dataclass(frozen=True)
 class LabelMeaning:
-    """The meaning of labels, decided over all tables of a source."""
+    """The meaning of labels, decided over all tables of a source; and whether all are 0 or 1."""
 
     words: Mapping[str, Meaning] | None = None
     scale: tuple[float, float] | None = None
+    read: LabelsRead | None = None
+    binary: bool = True
 
     def of(self, column: LabelColumn) -> pl.Series:
         """Labels as float64; null for rows to leave out."""
@@ -141,8 +143,10 @@ class LabelMeaning:
         return labels if self.scale is None else _scaled(column, labels, *self.scale)
 
 
-def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[LabelMeaning, LabelsRead]:
+def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMeaning:
     """The common meaning of the labels of several tables; distinct labels are sufficient."""
+    if not columns:
+        return LabelMeaning()
     no_gold = _NO_GOLD if any(column.classes for column in columns) else {}
     user_values = {**no_gold, **rules.values} if rules.values else {}
     rest = [_without(column, user_values) for column in columns]
@@ -159,18 +163,19 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> tuple[La
         known = {as_word(word): float(word) for column in rest for word in column.words}
     meaning = LabelMeaning({**known, **user_values} if listed else None, rules.scale)
     labels = [meaning.of(column) for column in columns]
-    if rules.scale is not None:
-        scores = "scores from {:g} to {:g}, made 0 to 1".format(*rules.scale)
-        return meaning, LabelsRead(f"{listed}, {scores}" if listed else scores, skipped)
-    for column, own in zip(columns, labels, strict=True):
-        if ((own < 0) | (own > SCORE_MAX)).any():
-            raise column.error((own < 0) | (own > SCORE_MAX), _outside(labels))
-    binary = all(((own == 0) | (own == 1)).all() for own in labels)
+    binary = all(((numbers == 0) | (numbers == 1)).all() for numbers in labels)
     parts = [listed] if listed else []
-    numbers = [column.numbers for column in rest if len(column.values)]
-    if not is_words and (numbers or not listed):
-        parts.append(_in_words(numbers or labels, plain=binary))
-    return meaning, LabelsRead(", ".join(parts), skipped, binary and not listed)
+    if rules.scale is not None:
+        parts.append("scores from {:g} to {:g}, made 0 to 1".format(*rules.scale))
+        return replace(meaning, read=LabelsRead(", ".join(parts), skipped), binary=binary)
+    for column, numbers in zip(columns, labels, strict=True):
+        if ((numbers < 0) | (numbers > SCORE_MAX)).any():
+            raise column.error((numbers < 0) | (numbers > SCORE_MAX), _outside(labels))
+    of_rest = [column.numbers for column in rest if len(column.values)]
+    if not is_words and (of_rest or not listed):
+        parts.append(_format_numbers(of_rest or labels, plain=binary))
+    read = LabelsRead(", ".join(parts), skipped, binary and not listed)
+    return replace(meaning, read=read, binary=binary)
 
 
 def _without(column: LabelColumn, user_values: Mapping[str, Meaning]) -> LabelColumn:
@@ -350,7 +355,7 @@ def _may_be_classes(found: Sequence[float]) -> str:
     )
 
 
-def _in_words(labels: Sequence[pl.Series], *, plain: bool) -> str:
+def _format_numbers(labels: Sequence[pl.Series], *, plain: bool) -> str:
     every = pl.concat([*labels]).to_numpy()
     if plain or not len(every):
         return "0 and 1"

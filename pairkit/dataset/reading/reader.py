@@ -127,14 +127,6 @@ class UsableRows(NamedTuple):
     bad: pl.DataFrame | None
 
 
-class Labels(NamedTuple):
-    """The meaning of the labels of all tables, also in words; and whether all are 0 or 1."""
-
-    meaning: LabelMeaning
-    read: LabelsRead | None
-    binary: bool
-
-
 @dataclass(frozen=True, slots=True)
 class SplitRows:
     """Rows by split with columns text1, text2, label; or anchor, positive[, negatives]; or text."""
@@ -174,15 +166,14 @@ def _set(values: pl.Series, rows: pl.Series, value: str) -> pl.Series:
     return values.zip_with(~rows, pl.repeat(value, len(values), dtype=pl.String, eager=True))
 
 
-def _decide(tables: Mapping[str, Sequence[SourceTable]], rules: LabelRules) -> Labels:
+def _decide(tables: Mapping[str, Sequence[SourceTable]], rules: LabelRules) -> LabelMeaning:
     """Decide what the labels of a source's tables mean."""
-    columns = [table.distinct for own in tables.values() for table in own if table.distinct is not None]
-    if not columns:
-        return Labels(LabelMeaning(), None, binary=True)
-    meaning, read = decide_labels(columns, rules)
-    _LOG.info("%s: %s", columns[0].where, read)
-    values = [meaning.of(column) for column in columns]
-    return Labels(meaning, read, binary=all(((own == 0) | (own == 1)).all() for own in values))
+    each = (table.distinct for of_split in tables.values() for table in of_split)
+    columns = [column for column in each if column is not None]
+    meaning = decide_labels(columns, rules)
+    if columns:
+        _LOG.info("%s: %s", columns[0].where, meaning.read)
+    return meaning
 
 
 def read_pairs(
@@ -195,15 +186,15 @@ def read_pairs(
     """Read pairs as text1, text2, label and the source's other columns."""
     source = contents_of(source)
     tables = _open_tables(source, parts_of(source), split, columns, rules)
-    decided = _decide(tables, rules)
+    meaning = _decide(tables, rules)
     splits: dict[str, pl.DataFrame] = {}
     bad: list[pl.DataFrame | None] = []
     for name, own in tables.items():
-        rows = [table.usable(decided.meaning) for table in own]
+        rows = [table.usable(meaning) for table in own]
         bad += [each.bad for each in rows]
         splits[name] = _concat([table.pairs(each) for table, each in zip(own, rows, strict=True)], own)
     report_bad_rows(left_out := joined(bad))
-    labels = decided.read
+    labels = meaning.read
     if isinstance(source, PairDataset):
         labels, left_out = source.labels, joined([source.bad_rows, left_out])
     binary = all(frame["label"].dtype == pl.Int64 for frame in splits.values())
@@ -221,12 +212,12 @@ def read_rows(
 ) -> SplitRows:
     """Read rows without conversion: pairs with labels, positives, triplets or single texts."""
     tables = _open_tables(source, parts_of(source, lines=True), split, columns, rules, single=True)
-    decided = _decide(tables, rules)
+    meaning = _decide(tables, rules)
     splits: dict[str, pl.DataFrame] = {}
     places: dict[str, list[tuple[str, pl.Series]]] = {}
     bad: list[pl.DataFrame | None] = []
     for name, of_split in tables.items():
-        usable = [table.usable(decided.meaning) for table in of_split]
+        usable = [table.usable(meaning) for table in of_split]
         bad += [rows.bad for rows in usable]
         frames = [
             to_rows(rows.frame, table.roles, table.where, rows.labels)
@@ -241,7 +232,7 @@ def read_rows(
                 path=source_name(source),
             )
     written = {name: sum(written_rows(table.whole()) for table in own) for name, own in tables.items()}
-    return SplitRows(splits, decided.read, places, written, joined(bad))
+    return SplitRows(splits, meaning.read, places, written, joined(bad))
 
 
 def read_frames(
@@ -253,11 +244,11 @@ def read_frames(
         name: [SourceTable.open(part, columns, skips=True, hold=not is_parquet(part.table)) for part in own]
         for name, own in parts_of(source).items()
     }
-    decided = _decide(tables, rules)
+    meaning = _decide(tables, rules)
     bad: dict[str, pl.DataFrame] = {}
 
     def read(table: SourceTable) -> pl.DataFrame:
-        rows = table.usable(decided.meaning)
+        rows = table.usable(meaning)
         bad[table.where] = joined([rows.bad])
         return typed_rows(table.pairs(rows))
 
@@ -265,8 +256,8 @@ def read_frames(
         {name: [partial(read, table) for table in own] for name, own in tables.items()},
         {name: set().union(*(table.pair_columns() for table in own)) for name, own in tables.items()},
         source_name(source),
-        "binary" if decided.binary else "graded",
-        source.labels if isinstance(source, PairDataset) else decided.read,
+        "binary" if meaning.binary else "graded",
+        source.labels if isinstance(source, PairDataset) else meaning.read,
         bad,
     )
 

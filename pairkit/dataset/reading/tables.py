@@ -113,7 +113,7 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
         table = _READERS[suffix](path)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeError) as error:
         reason = one_line(str(error).split("\n")[0], 200)
         raise DataError(
             f"not readable as {suffix[1:]} ({reason}); fix or convert the file", path=path
