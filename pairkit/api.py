@@ -126,10 +126,10 @@ def audit(
     columns = argument("columns", columns, dict[str, str] | None)
     rules = label_rules(labels, label_range, bad_rows)
     skips = rules.bad_rows == "skip"
-    found = audit_pairs(read_frames(source, columns, rules), skips_bad_rows=skips)
-    if not found.bad_rows and not any(split.pairs for split in found.splits.values()):
-        raise DataError("has no rows; give a dataset with pairs", path=found.source)
-    return found
+    result = audit_pairs(read_frames(source, columns, rules), skips_bad_rows=skips)
+    if not result.bad_rows and not any(split.pairs for split in result.splits.values()):
+        raise DataError("has no rows; give a dataset with pairs", path=result.source)
+    return result
 
 
 @options(out=Option(short="-o", metavar="FILE", panel=OUTPUT, main=True))

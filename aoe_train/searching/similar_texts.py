@@ -146,7 +146,7 @@ def alike(
     neighbours: int = 50,
     show: Listener,
 ) -> tuple[Mapping[str, np.ndarray], int]:
-    """Places and cosines of similar pairs, and the number of texts with more than `neighbours` of them."""
+    """Indices and cosines of similar pairs, and the number of texts with more than `neighbours` of them."""
     first, within = (vectors, True) if queries is None else (queries, False)
     blocks = _compared(vectors, first, least, within=within)
     if not searcher.is_exact:

@@ -31,7 +31,7 @@ from gis_builder.settings.pair_settings import SPLITS
 from gis_builder.store.issue_records import DroppedPair, IssuePair, IssueRef
 from pairkit.base.system.records_on_disk import Scratch
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.similarity.groups import Places, connected
+from pairkit.similarity.groups import Indices, connected
 from pairkit.similarity.near_duplicates import near_identical_to
 
 NAME_TAKEN, OVER_LIMIT = "name_taken_over", "per_repo_max"
@@ -113,7 +113,7 @@ class CombinedBuckets:
             by_outcome.setdefault(outcome, {})[reason] = count
         return by_outcome
 
-    def groups(self, near_duplicates: Places) -> Places:
+    def groups(self, near_duplicates: Indices) -> Indices:
         """The first issue of each issue's group, connected by clusters and near-duplicate texts."""
         return connected(self.together.groups(), self.texts.issues, self.texts.issues[near_duplicates])
 
@@ -157,7 +157,7 @@ def _limit(positives: Positives, limit: int | None, seed: int) -> None:
     positives.dropped += [DroppedPair(pair.first, pair.second, 1, OVER_LIMIT) for pair in order[limit:]]
 
 
-def near_duplicate_groups(out: Path, texts: IssueTextsOnDisk, threshold: float) -> Places:
+def near_duplicate_groups(out: Path, texts: IssueTextsOnDisk, threshold: float) -> Indices:
     """The first text of each text's group of near-duplicates, cached in `out`; (text,)."""
     do(FileTask((out,), _near_duplicate_groups, (texts, threshold)))
     return np.frombuffer(unpack(out, bytes), np.int64)
@@ -171,13 +171,13 @@ def _near_duplicate_groups(texts: IssueTextsOnDisk, threshold: float) -> Iterato
 class SplitAssignment:
     """The group and split of each issue, and the split of each positive."""
 
-    group: Places
+    group: Indices
     issues: Codes
     positives: Codes
     negatives_wanted: dict[str, int]
 
 
-def assign_splits(combined: CombinedBuckets, near_duplicates: Places) -> SplitAssignment:
+def assign_splits(combined: CombinedBuckets, near_duplicates: Indices) -> SplitAssignment:
     """Assign whole groups to splits, before negatives are drawn."""
     group, settings = combined.groups(near_duplicates), combined.settings
     table, usable = combined.pairs.table, combined.texts.usable

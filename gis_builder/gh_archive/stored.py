@@ -13,7 +13,7 @@ from gis_builder.pairing.pair_folder import row_order
 from gis_builder.pairing.ref_table import RefTable
 from gis_builder.store.issue_records import IssuePair, IssueRef, IssueText
 from pairkit.base.system.records_on_disk import RecordsOnDisk, Scratch
-from pairkit.similarity.groups import Places
+from pairkit.similarity.groups import Indices
 
 _PAIRS = {"first": pl.Int32, "second": pl.Int32, "hash": pl.UInt64, "label": pl.Int8}
 
@@ -40,7 +40,7 @@ class IssueTextsOnDisk:
         self._texts.extend(texts)
 
     @property
-    def issues(self) -> Places:
+    def issues(self) -> Indices:
         """The index of each text's issue among the references; (text,)."""
         return np.asarray(self._issues)
 

@@ -29,7 +29,7 @@ from pairkit.base.errors import DataError
 from pairkit.dataset.making.dataset_card import table, with_section
 from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import dataset_folder, file_patterns
-from pairkit.similarity.groups import Places
+from pairkit.similarity.groups import Indices
 
 _SHARD_ROWS = 50_000
 _FRAME_ROWS = 8192  # in memory
@@ -126,7 +126,7 @@ def write_archive(
     return counts
 
 
-def _parts(places: Places, size: int) -> list[Places]:
+def _parts(places: Indices, size: int) -> list[Indices]:
     """Split into parts of equal size; the last may be smaller."""
     return [places[start : start + size] for start in range(0, len(places), size)]
 

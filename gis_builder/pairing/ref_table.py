@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gis_builder.store.issue_records import IssueRef
-from pairkit.similarity.groups import Places, alone, connected
+from pairkit.similarity.groups import Indices, connected, singletons
 
 _BITS = 24  # of an issue's number; `decoding.MAX_NUMBER` fits
 _NUMBER = (1 << _BITS) - 1
@@ -34,12 +34,12 @@ class RefTable:
         key = int(self._keys[place])
         return IssueRef(self._repos[key >> _BITS], key & _NUMBER)
 
-    def at(self, places: Places) -> Iterator[IssueRef]:
+    def at(self, places: Indices) -> Iterator[IssueRef]:
         """The references at these places."""
         for key in self._keys[places].tolist():
             yield IssueRef(self._repos[key >> _BITS], key & _NUMBER)
 
-    def places(self, refs: Iterable[IssueRef]) -> Places:
+    def places(self, refs: Iterable[IssueRef]) -> Indices:
         """The places of references that are in the table; (reference,)."""
         rank = self._rank
         keys = np.fromiter((rank[repo] << _BITS | number for repo, number in refs), np.int64)
@@ -50,11 +50,11 @@ class RefTable:
         """The repositories in ascending order."""
         return self._repos
 
-    def repo_at(self, places: Places) -> npt.NDArray[np.int64]:
+    def repo_at(self, places: Indices) -> npt.NDArray[np.int64]:
         """The index in `repos` of the repository of each reference; (place,)."""
         return self._keys[places] >> _BITS
 
-    def of_repo(self, repo: str) -> Places:
+    def of_repo(self, repo: str) -> Indices:
         """The places of a repository's references, ascending."""
         rank = self._rank.get(repo)
         if rank is None:
@@ -76,6 +76,6 @@ class Together:
         self._first.extend(places[:1] * (len(places) - 1))
         self._second.extend(places[1:])
 
-    def groups(self) -> Places:
+    def groups(self) -> Indices:
         """For each reference, the lowest place in its group; (reference,)."""
-        return connected(alone(len(self._refs)), np.asarray(self._first), np.asarray(self._second))
+        return connected(singletons(len(self._refs)), np.asarray(self._first), np.asarray(self._second))

@@ -19,7 +19,7 @@ from gis_builder.settings.pair_settings import SPLITS, SplitSettings
 from gis_builder.store.issue_records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.seeded import keyed_hash, keyed_unit
-from pairkit.similarity.groups import Places
+from pairkit.similarity.groups import Indices
 from pairkit.similarity.near_duplicates import near_identical
 
 NOWHERE = -1
@@ -37,15 +37,15 @@ class SplitResult(NamedTuple):
 class _WeightedGroups(NamedTuple):
     """The groups with positives, in the order of their first positive."""
 
-    names: Places  # the lowest issue of each group
+    names: Indices  # the lowest issue of each group
     weights: npt.NDArray[np.int64]  # number of positives
-    of_positive: Places  # index of the group of each positive
+    of_positive: Indices  # index of the group of each positive
 
 
 def split_groups(
     refs: RefTable,
-    pairs: tuple[Places, Places],
-    groups: Places,
+    pairs: tuple[Indices, Indices],
+    groups: Indices,
     usable: npt.NDArray[np.bool_],
     settings: SplitSettings,
     ratio: float,
@@ -71,7 +71,7 @@ def split_groups(
     return SplitResult(_issues(refs, groups, usable, weighted, assigned, settings, seed), positives, wanted)
 
 
-def _weighted_groups(pairs: tuple[Places, Places], groups: Places) -> _WeightedGroups:
+def _weighted_groups(pairs: tuple[Indices, Indices], groups: Indices) -> _WeightedGroups:
     first, second = pairs
     order = np.lexsort((second, first))
     names, first_use, group, weights = np.unique(
@@ -85,7 +85,7 @@ def _weighted_groups(pairs: tuple[Places, Places], groups: Places) -> _WeightedG
     return _WeightedGroups(names[by_first_use], weights[by_first_use], of_positive)
 
 
-def _order(refs: RefTable, weighted: _WeightedGroups, seed: int) -> Places:
+def _order(refs: RefTable, weighted: _WeightedGroups, seed: int) -> Indices:
     """An order of the groups that spreads every repository evenly."""
     repos = refs.repo_at(weighted.names)
     hashes = np.fromiter(
@@ -144,7 +144,7 @@ def _apportion(total: int, fractions: Sequence[float], groups: int) -> list[int]
 
 
 def _assign_splits(
-    order: Places, weights: npt.NDArray[np.int64], targets: Mapping[str, int], exact: bool
+    order: Indices, weights: npt.NDArray[np.int64], targets: Mapping[str, int], exact: bool
 ) -> Codes:
     """The split of each group: small splits are filled first, and groups that don't fit are skipped."""
     assigned = np.full(len(weights), NOWHERE, np.int8)
@@ -176,7 +176,7 @@ def _fill(weights: npt.NDArray[np.int64], room: int) -> npt.NDArray[np.bool_]:
 def _trim(
     positives: Codes,
     refs: RefTable,
-    pairs: tuple[Places, Places],
+    pairs: tuple[Indices, Indices],
     weighted: _WeightedGroups,
     assigned: Codes,
     targets: Mapping[str, int],
@@ -208,7 +208,7 @@ def _check_filled(sizes: Mapping[str, int], targets: Mapping[str, int]) -> None:
 
 def _issues(
     refs: RefTable,
-    groups: Places,
+    groups: Indices,
     usable: npt.NDArray[np.bool_],
     weighted: _WeightedGroups,
     assigned: Codes,

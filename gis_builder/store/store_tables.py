@@ -23,7 +23,7 @@ _ISSUE = (
     "number, title, body, state, state_reason, author, author_association, created_at, updated_at, "
     "closed_at, closed_by, is_pull, is_bot, labels, duplicate_of_repo, duplicate_of_number"
 )
-# Places count back from the newest event, so their order is the order of time, including ties.
+# Indices count back from the newest event, so their order is the order of time, including ties.
 _CONTENT = {
     "repos": "SELECT name, outcome, full_name FROM repos WHERE listed AND outcome <> 'failed' ORDER BY name",
     "issues": f"SELECT repo, depth, {_ISSUE} FROM issues ORDER BY repo, number",  # noqa: S608 - constants

@@ -27,7 +27,7 @@ from pairkit.base.printable import normalize
 from pairkit.base.system.seeded import keyed_hash, keyed_unit
 from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import SPLITS
-from pairkit.similarity.groups import Places, alone, connected
+from pairkit.similarity.groups import Indices, connected, singletons
 from pairkit.similarity.near_duplicates import TextSequence, near_identical_to
 
 NAMES = pl.List(pl.String)
@@ -235,11 +235,11 @@ _MIN_GROUPS = 20  # with as many groups, no wanted split stays empty
 
 
 def split_texts(
-    ids: Sequence[str], sentences: TextSequence, text_indices: Places, settings: TextSplitSettings, seed: int
+    ids: Sequence[str], sentences: TextSequence, text_indices: Indices, settings: TextSplitSettings, seed: int
 ) -> list[str]:
     """The split of every text; `text_indices` has the text that each sentence belongs to."""
     groups = _groups(len(ids), sentences, text_indices)
-    firsts = np.flatnonzero(groups == alone(len(ids)))
+    firsts = np.flatnonzero(groups == singletons(len(ids)))
     sizes = np.bincount(groups, minlength=len(ids))[firsts]
     draws = np.fromiter(
         (keyed_unit(seed, "split", ids[first]) for first in firsts.tolist()), np.float64, len(firsts)
@@ -256,15 +256,15 @@ def normalised(sentence: str) -> str:
     return " ".join(normalize("NFKC", folded).casefold().split())
 
 
-def _groups(count: int, sentences: TextSequence, text_indices: Places) -> Places:
+def _groups(count: int, sentences: TextSequence, text_indices: Indices) -> Indices:
     """The group of each text, as the index of its first text."""
     near = near_identical_to(sentences)
-    groups = connected(alone(count), text_indices, text_indices[near])
+    groups = connected(singletons(count), text_indices, text_indices[near])
     del near
     return connected(groups, *_sharing_texts(sentences, text_indices))
 
 
-def _sharing_texts(sentences: TextSequence, text_indices: Places) -> tuple[Places, Places]:
+def _sharing_texts(sentences: TextSequence, text_indices: Indices) -> tuple[Indices, Indices]:
     """Pairs of texts that share a sentence."""
     keys = np.fromiter(map(_hash, iter(sentences)), np.uint64, len(sentences))
     order = np.argsort(keys)

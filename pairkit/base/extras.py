@@ -55,10 +55,10 @@ def missing(error: ImportError, what: str, extra: str | None = None) -> ConfigEr
 
 def can_run(command: Sequence[object]) -> bool:
     """Whether all packages that a command needs are installed."""
-    words = [str(word) for word in command]
+    arguments = [str(word) for word in command]
     extras = {
-        _COMMANDS.get(words[0]),
-        _COMMANDS.get(" ".join(words[:2])),
-        *({*words} & {"minilm", "smollm2"}),
+        _COMMANDS.get(arguments[0]),
+        _COMMANDS.get(" ".join(arguments[:2])),
+        *({*arguments} & {"minilm", "smollm2"}),
     }
     return all(find_spec(module) for extra in extras if extra for module in _MODULES[extra])

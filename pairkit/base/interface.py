@@ -36,15 +36,15 @@ def spoken(message: str) -> str:
     return message if _is_shell else _FLAG.sub(_keyword, message)
 
 
-def _keyword(found: re.Match[str]) -> str:
-    flag, given = found["flag"], (found["value"] or "").strip("'")
+def _keyword(match: re.Match[str]) -> str:
+    flag, value = match["flag"], (match["value"] or "").strip("'")
     if flag is None:
-        return found[0]
+        return match[0]
     name = "settings" if flag == "set" else flag.replace("-", "_")
     positive = name if name in BOOLEAN else name.removeprefix("no_")
     if positive in BOOLEAN:
-        return f"{positive}={name == positive}{found[0][len(flag) + 2 :]}"
-    if name.endswith("columns") and "=" in given:
-        return f"{name}={dict(part.partition('=')[::2] for part in given.split(','))}"
-    is_bare = re.fullmatch(r"-?[\d.]+(e-?\d+)?|[A-Z]*", given)  # a number, or a word that stands for a value
-    return f"{name}={given if is_bare else repr(given)}"
+        return f"{positive}={name == positive}{match[0][len(flag) + 2 :]}"
+    if name.endswith("columns") and "=" in value:
+        return f"{name}={dict(part.partition('=')[::2] for part in value.split(','))}"
+    is_bare = re.fullmatch(r"-?[\d.]+(e-?\d+)?|[A-Z]*", value)  # a number, or a word that stands for a value
+    return f"{name}={value if is_bare else repr(value)}"

@@ -37,7 +37,7 @@ def one_line(text: str, limit: int | None = MAX_QUOTED) -> str:
 
 def half_escaped(json_text: str) -> str:
     """JSON text with lone surrogates (as in odd file names) escaped, so that it is valid UTF-8."""
-    return _HALF.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
+    return _HALF.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text)
 
 
 # Characters that begin a formula, including their full-width forms.

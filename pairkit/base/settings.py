@@ -32,14 +32,14 @@ def setting(default: Any, text: str, **constraints: Any) -> Any:
 S = TypeVar("S", bound=Settings)
 
 
-def split_at_commas(given: object) -> object:
+def split_at_commas(value: object) -> object:
     """Split text at commas, as a `BeforeValidator` of sequences."""
-    return between_commas(given) if isinstance(given, str) else given
+    return between_commas(value) if isinstance(value, str) else value
 
 
-def between_commas(given: str | Sequence[str] | None) -> list[str]:
+def between_commas(value: str | Sequence[str] | None) -> list[str]:
     """A list of names from a list, from text with commas, or from None."""
-    return [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given or ())
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else list(value or ())
 
 
 def load_settings(
@@ -60,10 +60,10 @@ def load_settings(
             name = re.split(r"[^\w.-]", assignment, maxsplit=1)[0]
             raise ConfigError(f"setting {name!r}: expected key=value, such as split.seed=7")
         try:
-            found = tomllib.loads(f"value = {value.strip()}")["value"]
+            parsed = tomllib.loads(f"value = {value.strip()}")["value"]
         except (tomllib.TOMLDecodeError, RecursionError):
-            found = value.strip()
-        _put(tree, key.strip(), found)
+            parsed = value.strip()
+        _put(tree, key.strip(), parsed)
     for key, value in (flags or {}).items():
         if value is not None:
             _put(tree, key, value)
@@ -80,7 +80,7 @@ def load_settings(
 def merge(
     model: type[S],
     keys: Mapping[str, str],
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     *,
     below: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
@@ -88,7 +88,7 @@ def merge(
 ) -> S:
     """Settings from keyword arguments; `keys` are the dotted keys of those that are settings."""
     words, flags = _words_and_keys(settings)
-    flags |= {key: given[name] for name, key in keys.items() if given[name] is not None}
+    flags |= {key: arguments[name] for name, key in keys.items() if arguments[name] is not None}
     file = argument("config", config, Path | None)
     return load_settings(model, below=below, file=file, assignments=words, flags=flags)
 
@@ -168,5 +168,5 @@ def _known_keys(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
     return sorted(inner.model_fields) if _is_model(inner) else []
 
 
-def _is_model(found: Any) -> bool:
-    return isinstance(found, type) and issubclass(found, BaseModel)
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)

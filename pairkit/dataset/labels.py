@@ -37,21 +37,21 @@ def as_word(value: object) -> str:
     return f"{number + 0.0:.15g}" if isfinite(number) else text  # + 0.0 makes -0 a 0
 
 
-def _read_values(given: object) -> dict[str, Meaning]:
-    if isinstance(given, str):
-        pairs: list[tuple[object, object]] = [*_LABEL_VALUE.findall(given)]
-        if not pairs or _LABEL_VALUE.sub("", given).strip(" ,"):
+def _read_values(mapping: object) -> dict[str, Meaning]:
+    if isinstance(mapping, str):
+        pairs: list[tuple[object, object]] = [*_LABEL_VALUE.findall(mapping)]
+        if not pairs or _LABEL_VALUE.sub("", mapping).strip(" ,"):
             raise ValueError("expected word=number or word=skip, such as entailment=1,neutral=skip")
-    elif isinstance(given, Mapping):
-        pairs = list(given.items())
+    elif isinstance(mapping, Mapping):
+        pairs = list(mapping.items())
     else:
         raise ValueError("expected a number, or skip, for each word")  # noqa: TRY004 - as pydantic wants it
-    found: dict[str, Meaning] = {}
+    meanings: dict[str, Meaning] = {}
     for word, value in pairs:
         meaning = _read_value(word, value)
-        if found.setdefault(as_word(word), meaning) != meaning:
+        if meanings.setdefault(as_word(word), meaning) != meaning:
             raise ValueError(f"two meanings of {word!r}; case and blanks are ignored")
-    return found
+    return meanings
 
 
 def _read_value(word: object, value: Any) -> Meaning:

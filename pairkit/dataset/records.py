@@ -221,10 +221,10 @@ AGAINST_FIRST = pl.col("label") != pl.col("label").first().over(PAIR)
 """Whether the first row of a row's pair has another label."""
 
 
-def unordered(one: str, other: str) -> tuple[pl.Expr, pl.Expr]:
+def unordered(first: str, second: str) -> tuple[pl.Expr, pl.Expr]:
     """The columns `PAIR`, which are equal for a row and its reverse."""
     low, high = PAIR
-    return pl.min_horizontal(one, other).alias(low), pl.max_horizontal(one, other).alias(high)
+    return pl.min_horizontal(first, second).alias(low), pl.max_horizontal(first, second).alias(high)
 
 
 QUERY_COLUMNS = ("query_top", "query_results", "query_share")

@@ -29,8 +29,8 @@ def read_documents(
     """Read all documents; also count dropped files by reason."""
     dropped: Counter[str] = Counter()
     files = _files(source, dropped)
-    found = _of_table(source, columns) if files is None else _of_files(files, source, columns, dropped, show)
-    documents = list(found)
+    parsed = _of_table(source, columns) if files is None else _of_files(files, source, columns, dropped, show)
+    documents = list(parsed)
     if not documents:
         why = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items()))
         raise DataError(
@@ -50,7 +50,7 @@ def _files(source: Source, dropped: Counter[str]) -> list[Path] | None:
         return [path] if path.suffix.lower() in (*_MARKDOWN, *_HTML, *_PLAIN) else None
     if not path.is_dir():
         return None
-    found: list[Path] = []
+    files: list[Path] = []
     others = Counter[str]()
     has_tables = False
     for file in sorted(path.rglob("*")):
@@ -58,14 +58,14 @@ def _files(source: Source, dropped: Counter[str]) -> list[Path] | None:
         if is_hidden or (file.is_dir() and not file.is_symlink()):
             continue
         if file.suffix.lower() in (*_MARKDOWN, *_HTML, *_PLAIN) and file.is_file():
-            found.append(file)
+            files.append(file)
         else:
             others["another_kind_of_file"] += 1
             has_tables = has_tables or is_table(file)
-    if has_tables and all(file == path / _CARD for file in found):
+    if has_tables and all(file == path / _CARD for file in files):
         return None
     dropped.update(others)
-    return found
+    return files
 
 
 def _of_files(

@@ -92,8 +92,8 @@ def opening_text(text: str, max_chars: int) -> str:
     ends = [end.start() for end in _SENTENCE_END.finditer(line, 0, max_chars + 1)]
     if ends:
         return line[: ends[-1]]
-    words, space, _ = line[: max_chars + 1].rpartition(" ")
-    return words if space else line[:max_chars]
+    head, space, _ = line[: max_chars + 1].rpartition(" ")
+    return head if space else line[:max_chars]
 
 
 def plain_blocks(text: str) -> list[Block]:
@@ -127,13 +127,13 @@ def markdown_blocks(text: str) -> tuple[str | None, list[Block]]:
         elif token.nesting < 0:
             opened.pop()
         elif token.type == "inline" and "table_open" not in opened:
-            words, links = _inline(token)
+            content, links = _inline(token)
             place = f"line {skipped + 1 + (token.map[0] if token.map else 0)}"
-            if words.strip():
+            if content.strip():
                 kind: Literal["heading", "paragraph"] = (
                     "heading" if opened[-1] == "heading_open" else "paragraph"
                 )
-                blocks.append(Block(kind, words, place, links))
+                blocks.append(Block(kind, content, place, links))
     lines = [] if front is None else front[1].splitlines()
     title = next((line[len(_TITLE) :].strip(" \t\"'") for line in lines if line.startswith(_TITLE)), None)
     return title or next((block.text for block in blocks if block.kind == "heading"), None), blocks
@@ -141,20 +141,20 @@ def markdown_blocks(text: str) -> tuple[str | None, list[Block]]:
 
 def _inline(token: Token) -> tuple[str, tuple[Link, ...]]:
     """The text and links of a block, without images."""
-    words: list[str] = []
+    pieces: list[str] = []
     links: list[Link] = []
     begun: tuple[int, str] | None = None
     for child in token.children or []:
         if child.type in ("text", "code_inline"):
-            words.append(child.content)
+            pieces.append(child.content)
         elif child.type in ("softbreak", "hardbreak"):
-            words.append("\n")
+            pieces.append("\n")
         elif child.type == "link_open":
-            begun = len(words), str(child.attrGet("href") or "")
+            begun = len(pieces), str(child.attrGet("href") or "")
         elif child.type == "link_close" and begun is not None:
-            links.append(Link("".join(words[begun[0] :]), begun[1]))
+            links.append(Link("".join(pieces[begun[0] :]), begun[1]))
             begun = None
-    return "".join(words), tuple(links)
+    return "".join(pieces), tuple(links)
 
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s|/)[^<>]*)?>|<!--|<[!?][^<>]*>")
@@ -217,15 +217,15 @@ class _Reader:
         self._left_out: tuple[str, int] | None = None  # the tag whose content is left out, and its depth
         self._in_title = False
 
-    def take(self, words: str) -> None:
+    def take(self, text: str) -> None:
         """Add text between two tags."""
         if self._in_title:
-            self.title += unescape(words)
+            self.title += unescape(text)
         elif self._left_out is None:
-            if self._begun is None and words.strip():
-                self._begun = self.line + words[: len(words) - len(words.lstrip())].count("\n")
-            self._words.append(unescape(words).replace("\n", " "))
-        self.line += words.count("\n")
+            if self._begun is None and text.strip():
+                self._begun = self.line + text[: len(text) - len(text.lstrip())].count("\n")
+            self._words.append(unescape(text).replace("\n", " "))
+        self.line += text.count("\n")
 
     def tag(self, name: str, attributes: str, *, closes: bool) -> None:
         """Process an opening or closing tag."""

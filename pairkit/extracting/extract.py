@@ -38,31 +38,31 @@ def drop_unusable(pairs: Sequence[MinedPair], *, max_chars: int) -> list[tuple[M
     """The rows with texts cut, each with the reason for leaving it out, or None."""
     cut = [
         replace(
-            one, anchor=opening_text(one.anchor, max_chars), positive=opening_text(one.positive, max_chars)
+            pair, anchor=opening_text(pair.anchor, max_chars), positive=opening_text(pair.positive, max_chars)
         )
-        for one in pairs
+        for pair in pairs
     ]
-    reasons = [_why_unusable(one) for one in cut]
+    reasons = [_why_unusable(pair) for pair in cut]
     targets: defaultdict[str, set[str]] = defaultdict(set)
-    for one, reason in zip(cut, reasons, strict=True):
-        if reason is None and one.names:
-            targets[one.anchor.casefold()].add(one.positive.casefold())
+    for pair, reason in zip(cut, reasons, strict=True):
+        if reason is None and pair.names:
+            targets[pair.anchor.casefold()].add(pair.positive.casefold())
     seen: set[frozenset[str]] = set()
-    for number, one in enumerate(cut):
-        pair = frozenset((one.anchor.casefold(), one.positive.casefold()))
+    for number, pair in enumerate(cut):
+        key = frozenset((pair.anchor.casefold(), pair.positive.casefold()))
         if reasons[number] is not None:
             continue
-        if one.names and len(targets[one.anchor.casefold()]) > 1:
+        if pair.names and len(targets[pair.anchor.casefold()]) > 1:
             reasons[number] = "ambiguous"
-        elif pair in seen:
+        elif key in seen:
             reasons[number] = "repeated"
         else:
-            seen.add(pair)
+            seen.add(key)
     return list(zip(cut, reasons, strict=True))
 
 
-def _why_unusable(one: MinedPair) -> str | None:
-    texts = (one.anchor, one.positive)
+def _why_unusable(pair: MinedPair) -> str | None:
+    texts = (pair.anchor, pair.positive)
     if not all(texts):
         return "empty"
     if any(map(holds_no_text, texts)):
@@ -71,9 +71,9 @@ def _why_unusable(one: MinedPair) -> str | None:
         return "no_letters"
     if min(map(len, texts)) < _MIN_CHARS:
         return "too_short"
-    if one.rule == "links" and one.anchor.casefold().strip(".,: ") in _GENERIC_LINKS:
+    if pair.rule == "links" and pair.anchor.casefold().strip(".,: ") in _GENERIC_LINKS:
         return "idle_words"
-    return "same_texts" if one.anchor.casefold() == one.positive.casefold() else None
+    return "same_texts" if pair.anchor.casefold() == pair.positive.casefold() else None
 
 
 _COLUMNS = {"anchor": pl.String, "positive": pl.String, "rule": pl.String, "url1": pl.String}
@@ -141,7 +141,7 @@ def _mine_pairs(
     documents: Sequence[Document], chosen: Sequence[str], settings: Mapping[str, Any], show: Listener
 ) -> list[MinedPair]:
     """The rows of all rules, each in the order of documents."""
-    corpus = Corpus({one.name: one for one in documents}, settings["max_chars"], settings["seed"])
+    corpus = Corpus({each.name: each for each in documents}, settings["max_chars"], settings["seed"])
     pairs: list[MinedPair] = []
     for done, name in enumerate(chosen):
         show(Progress("extract pairs", done, len(chosen), name))
@@ -155,7 +155,7 @@ def _divide_pairs(pairs: Sequence[tuple[MinedPair, str | None]], settings: Mappi
     """Rows with their split; links between splits are dropped, as they connect all documents."""
     reasons = [reason for _, reason in pairs]
     rows = pl.DataFrame(
-        [(one.anchor, one.positive, one.rule, one.document, one.other, one.place) for one, _ in pairs],
+        [(row.anchor, row.positive, row.rule, row.document, row.target, row.place) for row, _ in pairs],
         schema=_COLUMNS,
         orient="row",
     ).rename({"anchor": "text1", "positive": "text2"})
@@ -197,7 +197,7 @@ class MinedPair:
     anchor: str
     positive: str
     document: str
-    other: str
+    target: str  # the document of the second text
     place: str
     names: bool = True
 
@@ -252,8 +252,8 @@ def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
     name = document.name
     for part in document.sections():
         if part.heading is not None and part.paragraphs and part.heading.text != document.title:
-            first = part.paragraphs[0].text
-            yield MinedPair("section", part.heading.text, first, name, name, part.heading.place)
+            opening = part.paragraphs[0].text
+            yield MinedPair("section", part.heading.text, opening, name, name, part.heading.place)
         if part.heading is not None and len(part.paragraphs) > 1:
             order = sorted(
                 range(len(part.paragraphs)),
@@ -261,8 +261,8 @@ def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
                     corpus.seed, "section", name, part.paragraphs[number].text, number
                 ),
             )
-            one, other = (part.paragraphs[number] for number in sorted(order[:2]))
-            yield MinedPair("section", one.text, other.text, name, name, one.place, names=False)
+            first, second = (part.paragraphs[number] for number in sorted(order[:2]))
+            yield MinedPair("section", first.text, second.text, name, name, first.place, names=False)
 
 
 def links(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
@@ -297,4 +297,4 @@ def _target(name: str, target: str, corpus: Corpus) -> Document | None:
     base = "" if path.startswith("/") else posixpath.dirname(name)
     place = posixpath.normpath(posixpath.join(base, path.lstrip("/")))
     tried = (place, *(place + end for end in (".md", ".html", "/index.md", "/index.html", "/README.md")))
-    return next((corpus.documents[one] for one in tried if one in corpus.documents), None)
+    return next((corpus.documents[candidate] for candidate in tried if candidate in corpus.documents), None)

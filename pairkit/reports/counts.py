@@ -143,20 +143,20 @@ def _plain(value: pl.Expr, dtype: pl.DataType | DataTypeClass) -> pl.Expr:
 def _with_overlaps(frame: pl.DataFrame, show: Listener) -> pl.DataFrame:
     """`frame` with overlap1, overlap2 and overlap3, in per cent; null if neither text has n-grams."""
     rows: list[list[float | None]] = []
-    for one, other in frame.select("text1", "text2").iter_rows():
+    for text1, text2 in frame.select("text1", "text2").iter_rows():
         if len(rows) % _PROGRESS_STEP == 0:
             show(Progress("comparing words", len(rows), frame.height))
-        both = terms(one), terms(other)
+        both = terms(text1), terms(text2)
         rows.append([overlap(*both, order) for order in ORDERS])
     schema = {f"overlap{order}": pl.Float64 for order in ORDERS}
     return frame.hstack(pl.DataFrame(rows, schema=schema, orient="row"))
 
 
-def overlap(one: Sequence[str], other: Sequence[str], order: int) -> float | None:
+def overlap(terms1: Sequence[str], terms2: Sequence[str], order: int) -> float | None:
     """The Jaccard similarity of the n-grams of two word sequences, in per cent; None without n-grams."""
-    first, second = (set(zip(*(of[start:] for start in range(order)), strict=False)) for of in (one, other))
-    either = len(first | second)
-    return 100 * len(first & second) / either if either else None
+    sets = [set(zip(*(of[start:] for start in range(order)), strict=False)) for of in (terms1, terms2)]
+    either = len(sets[0] | sets[1])
+    return 100 * len(sets[0] & sets[1]) / either if either else None
 
 
 def count(rows: ReportRows, dataset: PairDataset, seed: int) -> dict[str, Any]:

@@ -156,11 +156,16 @@ def _kind_table(counts: Mapping[str, Any], rows: ReportRows) -> str:
     for side in (1, 0):
         key, name = rows.keys[side], rows.names[side]
         kinds = counts["kinds"][key]
-        overlaps = {f"{name}: {_words(kind)}": own for kind, own in kinds.items() if kind != NOT_RECORDED}
-        total = {"pairs": sum(own["pairs"] for own in kinds.values()), "overlap": counts["overlap"][key]}
-        for label, own in ({name: total} | overlaps).items():
-            shares = (None if value is None else f"{value:.1f} %" for value in own["overlap"])
-            lines.append((label, own["pairs"], *shares))
+        overlaps = {
+            f"{name}: {_words(kind)}": values for kind, values in kinds.items() if kind != NOT_RECORDED
+        }
+        total = {
+            "pairs": sum(values["pairs"] for values in kinds.values()),
+            "overlap": counts["overlap"][key],
+        }
+        for label, values in ({name: total} | overlaps).items():
+            shares = (None if value is None else f"{value:.1f} %" for value in values["overlap"])
+            lines.append((label, values["pairs"], *shares))
     return _table(["kind", "pairs", *(f"{order}-gram" for order in ORDERS)], lines, _OVERLAP)
 
 

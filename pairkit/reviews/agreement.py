@@ -46,12 +46,12 @@ def weighted_share(right: Sequence[bool], weights: Sequence[float] | None = None
     return Figure(value, wilson(value * effective, effective), len(right))
 
 
-def cohen_kappa(one: Sequence[float], other: Sequence[float], scale: Scale = "nominal") -> Figure:
+def cohen_kappa(judge1: Sequence[float], judge2: Sequence[float], scale: Scale = "nominal") -> Figure:
     """Agreement of two judges beyond chance (at most 1); undefined if all answers are equal."""
-    values = sorted({*one, *other})
+    values = sorted({*judge1, *judge2})
     index_of = {value: number for number, value in enumerate(values)}
-    cells = np.zeros((len(one), len(values), len(values)))
-    for pair, (first, second) in enumerate(zip(one, other, strict=True)):
+    cells = np.zeros((len(judge1), len(values), len(values)))
+    for pair, (first, second) in enumerate(zip(judge1, judge2, strict=True)):
         cells[pair, index_of[first], index_of[second]] = 1
     return _figure(cells, _distances(values, scale), _kappa)
 
@@ -75,8 +75,8 @@ def nominal_alpha(tally: NDArray[np.integer], counts: NDArray[np.integer] | None
     chosen = tally[paired].astype(np.float64)
     weight = (np.ones(len(tally)) if counts is None else counts)[paired] / (judges[paired] - 1)
     cells = (chosen.T * weight) @ chosen - np.diag(weight @ chosen)
-    found = float(_alpha(cells, _distances(range(len(cells)), "nominal")))
-    return None if math.isnan(found) else found
+    alpha = float(_alpha(cells, _distances(range(len(cells)), "nominal")))
+    return None if math.isnan(alpha) else alpha
 
 
 def _kappa(cells: _Array, distances: _Array) -> _Array:
@@ -118,15 +118,15 @@ def _figure(cells: _Array, distances: _Array, measure: Callable[[_Array, _Array]
         return Figure(value, (float(measure(_in_doubt(whole, distances, n), distances)), 1.0), n)
     kinds, counts = np.unique(cells.reshape(n, -1), axis=0, return_counts=True)
     drawn = np.random.default_rng(_SEED).multinomial(n, counts / n, size=_DRAWS)
-    found = measure((drawn @ kinds).reshape(_DRAWS, *distances.shape), distances)
-    low, high = np.percentile(found[~np.isnan(found)], _TAILS)
+    resampled = measure((drawn @ kinds).reshape(_DRAWS, *distances.shape), distances)
+    low, high = np.percentile(resampled[~np.isnan(resampled)], _TAILS)
     return Figure(value, (float(low), float(high)), n)
 
 
 def _in_doubt(agreed: _Array, distances: _Array, n: int) -> _Array:
     """The table with as much disagreement as `n` agreeing pairs can't rule out (Wilson's lower bound)."""
     lower, _ = wilson(n, n) or (0.0, 1.0)
-    one, other = np.argwhere(distances == distances[distances > 0].min())[0]
+    value1, value2 = np.argwhere(distances == distances[distances > 0].min())[0]
     doubt = np.zeros_like(agreed)
-    doubt[[one, other], [other, one]] = agreed.sum() / 2
+    doubt[[value1, value2], [value2, value1]] = agreed.sum() / 2
     return lower * agreed + (1 - lower) * doubt

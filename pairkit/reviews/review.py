@@ -95,12 +95,12 @@ def begin(dataset: PairDataset, place: Path | None, options: ReviewOptions) -> R
     """See `pairkit.review`."""
     path = place or review_beside(dataset.source)
     with ReviewStore(path, create=True) as store:
-        other = _difference(store, dataset, options) if store.is_begun else None
-        if not store.is_begun or (other and not store.judgements()):
+        difference = _difference(store, dataset, options) if store.is_begun else None
+        if not store.is_begun or (difference and not store.judgements()):
             sample = draw_sample(dataset, options)
             store.begin(sample.settings, sample.strata, sample.pairs)
-        elif other:
-            raise other
+        elif difference:
+            raise difference
     return Review(path)
 
 
@@ -135,8 +135,8 @@ def _difference(
     return None
 
 
-def _names(given: Sequence[str]) -> list[str]:
-    names = [one_line(name.strip(), None) for name in given]
+def _names(reviewers: Sequence[str]) -> list[str]:
+    names = [one_line(name.strip(), None) for name in reviewers]
     if bad := [name for name in names if not 0 < len(name) <= _MAX_NAME]:
         raise ConfigError(f"reviewer = {one_line(bad[0])!r}: expected a name of 1 to {_MAX_NAME} letters")
     return list(dict.fromkeys(names))
@@ -185,8 +185,8 @@ def _decided(
     """All rows with their decision and drop reason; and the number of changed labels."""
     rows = dataset.rows
     row_decisions = [
-        decisions.get(pair_id(one, other, ordered=settings.is_search))
-        for one, other in rows.select("text1", "text2").iter_rows()
+        decisions.get(pair_id(text1, text2, ordered=settings.is_search))
+        for text1, text2 in rows.select("text1", "text2").iter_rows()
     ]
     before = rows["label"].cast(pl.Float64).to_list()
     labels = [*before]

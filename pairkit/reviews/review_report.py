@@ -74,16 +74,16 @@ def agreement(
     """Cohen's kappa of each two reviewers of the same pairs, and Krippendorff's alpha of all reviewers."""
     scale: Scale = "nominal" if settings.asked == "labels" else "interval"
     answers, units = defaultdict[str, dict[str, float]](dict), defaultdict[str, list[float]](list)
-    for judgement in sorted(judgements, key=lambda one: (one.person, one.pair_id)):
+    for judgement in sorted(judgements, key=lambda each: (each.person, each.pair_id)):
         if judgement.answer in settings.answers:
             value = settings.answers[judgement.answer]
             answers[judgement.person][judgement.pair_id] = value
             units[judgement.pair_id].append(value)
     kappas = {}
-    for one, other in combinations(answers, 2):
-        if both := sorted(answers[one].keys() & answers[other].keys()):
-            first, second = ([answers[name][pair_id] for pair_id in both] for name in (one, other))
-            kappas[one, other] = cohen_kappa(first, second, scale)
+    for person1, person2 in combinations(answers, 2):
+        if both := sorted(answers[person1].keys() & answers[person2].keys()):
+            first, second = ([answers[name][pair_id] for pair_id in both] for name in (person1, person2))
+            kappas[person1, person2] = cohen_kappa(first, second, scale)
     return kappas, krippendorff_alpha([units[pair_id] for pair_id in sorted(units)], scale)
 
 
@@ -155,18 +155,18 @@ class ReviewReport(Printed):
             shares.add_rule()
             for value, estimate in values.items():
                 shares.add_row(f"{fact}: {value}", *_cells(estimate))
-        found = [shares]
+        shown = [shares]
         if self.kappa:
             agreed = ResultTable("agreement of", "measure", "pairs", "value", "95 %", left=["measure"])
             for pair, figure in self.kappa.items():
                 agreed.add_row(" and ".join(pair), "Cohen's kappa", figure.n, *_figure(figure))
             agreed.add_row("all", "Krippendorff's alpha", self.alpha.n, *_figure(self.alpha))
-            found.append(agreed)
+            shown.append(agreed)
         people = ResultTable("reviewer", "judged", "unsure", "skipped", "minutes", "s each")
         for name, work in self.people.items():
             times = f"{work.minutes:.1f}", f"{work.seconds_each:.1f}"
             people.add_row(name, work.judged, work.unsure, work.skipped, *times)
-        return [*found, people]
+        return [*shown, people]
 
     def remarks(self) -> list[str]:
         """Notes on the figures."""
@@ -255,10 +255,10 @@ def make_review_report(store: ReviewStore) -> ReviewReport:
 
     def estimates(value_of: Callable[[_Judged], str]) -> dict[str, ReviewEstimate]:
         values = sorted({*map(value_of, judged)} - {""})
-        return {value: estimate([one for one in judged if value_of(one) == value]) for value in values}
+        return {value: estimate([item for item in judged if value_of(item) == value]) for value in values}
 
-    by = {fact: estimates(lambda one, fact=fact: one[0].facts.get(fact, "")) for fact in FACTS}  # type: ignore[misc]
-    by[RELATION] = estimates(lambda one: one[1].relation)
+    by = {fact: estimates(lambda item, fact=fact: item[0].facts.get(fact, "")) for fact in FACTS}  # type: ignore[misc]
+    by[RELATION] = estimates(lambda item: item[1].relation)
     kappa, alpha = agreement(judgements, settings)
     return ReviewReport(
         settings=settings,

@@ -78,9 +78,9 @@ def draw_sample(dataset: PairDataset, options: ReviewOptions) -> ReviewSample:
     pairs = []
     for number in chosen["row"].to_list():
         row = rows.row(number, named=True)
-        one, other, label = row["text1"], row["text2"], float(row["label"])
+        text1, text2, label = row["text1"], row["text2"], float(row["label"])
         known = (strata[number], facts[number], origin_of(row))
-        pairs.append(JudgedPair(pair_id(one, other, ordered=of_search), one, other, label, *known))
+        pairs.append(JudgedPair(pair_id(text1, text2, ordered=of_search), text1, text2, label, *known))
     return ReviewSample(_settings(dataset, rows, options, top=top, by=by, seed=seed), sizes, pairs)
 
 
@@ -99,9 +99,9 @@ def _hash(rows: pl.DataFrame) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def pair_id(one: str, other: str, *, ordered: bool = False) -> str:
+def pair_id(text1: str, text2: str, *, ordered: bool = False) -> str:
     """The id of two texts, in either order unless `ordered`."""
-    low, high = (one, other) if ordered else sorted((one, other))
+    low, high = (text1, text2) if ordered else sorted((text1, text2))
     return hashlib.blake2b(f"{len(low)}\n{low}{high}".encode(), digest_size=16).hexdigest()
 
 
@@ -193,11 +193,11 @@ def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
 
 def judges_agree(votes: object) -> str:
     """Whether the judges of a pair agree, from its column `votes` (structures with the field `vote`)."""
-    given = [vote["vote"] for vote in votes] if isinstance(votes, Sequence) else []
-    decided = [vote for vote in given if vote != "unsure"]
+    answers = [vote["vote"] for vote in votes] if isinstance(votes, Sequence) else []
+    decided = [vote for vote in answers if vote != "unsure"]
     if not decided:
-        return "judges unsure" if given else "not judged"
-    return "judges agree" if max(map(decided.count, decided)) / len(given) >= _AGREED else "judges differ"
+        return "judges unsure" if answers else "not judged"
+    return "judges agree" if max(map(decided.count, decided)) / len(answers) >= _AGREED else "judges differ"
 
 
 def label_band(label: float, top: float) -> str:

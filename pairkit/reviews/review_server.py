@@ -24,12 +24,12 @@ from pairkit.base.system.http_server import (
     HttpServer,
     RefusedError,
     body_of,
-    bound,
     check_json,
     check_length,
     check_own_page,
     headers_of,
     html_page,
+    listening_socket,
 )
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.judgements import SKIP, UNSURE, AnsweredError, Person, ReviewJudgement, ReviewStore
@@ -59,7 +59,7 @@ class ReviewServer(HttpServer):
         with needed_for("`pairs review`", "review"):
             import starlette  # noqa: F401
             import uvicorn  # noqa: F401
-        listening = bound(LOOPBACK, port)
+        listening = listening_socket(LOOPBACK, port)
         port = listening.getsockname()[1]
         self.url = f"http://{LOOPBACK}:{port}"
         # After `#`, so that it is never sent, logged, or passed to another page.
@@ -147,11 +147,11 @@ async def _body(request: Request, hosts: Collection[bytes]) -> bytes:
 
 def authenticated_person(authorization: str, people: Sequence[Person]) -> Person | None:
     """The person whose token is in the header; all tokens are compared, each in constant time."""
-    given = authorization.removeprefix(_SCHEME).encode("utf-8", "replace")
+    token = authorization.removeprefix(_SCHEME).encode("utf-8", "replace")
     if not authorization.startswith(_SCHEME):
         return None
-    found = [person for person in people if hmac.compare_digest(person.token.encode(), given)]
-    return found[0] if found else None
+    matching = [person for person in people if hmac.compare_digest(person.token.encode(), token)]
+    return matching[0] if matching else None
 
 
 _RECENT = 30  # judgements from which the speed is computed
@@ -241,7 +241,7 @@ class ReviewerSession:
     def take_up_skipped(self) -> None:
         """Show the skipped pairs again."""
         mine = self._store.judgements_of(self._person)
-        self._store.undo(self._person, *(one.key for one in mine if one.answer == SKIP))
+        self._store.undo(self._person, *(judgement.key for judgement in mine if judgement.answer == SKIP))
 
     def _pairs(self) -> list[str]:
         people, settings = tuple(person.name for person in self._store.people()), self._settings
@@ -269,16 +269,17 @@ class ReviewerSession:
         }
 
 
-def shown_pair(one: str, other: str, common: Set[str]) -> dict[str, Any]:
+def shown_pair(text1: str, text2: str, common: Set[str]) -> dict[str, Any]:
     """Both texts in pieces with a flag for marked ones: shared words, or different words of similar texts."""
-    whole = [printable(text.replace("\r\n", "\n")) for text in (one, other)]
+    whole = [printable(text.replace("\r\n", "\n")) for text in (text1, text2)]
     texts = [text[:MOST_CHARS] for text in whole]
-    words = [{*terms(text)} for text in texts]
+    term_sets = [{*terms(text)} for text in texts]
     shared = (distinct_words(texts[0]) & distinct_words(texts[1])) - common
     similar = (
-        len(words[0] & words[1]) >= len(words[0] | words[1]) / 3 and max(map(len, texts)) <= _SHORT_CHARS
+        len(term_sets[0] & term_sets[1]) >= len(term_sets[0] | term_sets[1]) / 3
+        and max(map(len, texts)) <= _SHORT_CHARS
     )
-    marked = (words[0] - words[1], words[1] - words[0]) if similar else (shared, shared)
+    marked = (term_sets[0] - term_sets[1], term_sets[1] - term_sets[0]) if similar else (shared, shared)
     return {
         "marks": "own" if similar else "shared",
         "texts": [

@@ -37,11 +37,11 @@ class Groups(Generic[T]):
             member = above
         return root
 
-    def join(self, one: T, other: T) -> bool:
+    def join(self, first: T, second: T) -> bool:
         """Join two groups; False if they were already one."""
-        self.add(one)
-        self.add(other)
-        low, high = self.find(one), self.find(other)
+        self.add(first)
+        self.add(second)
+        low, high = self.find(first), self.find(second)
         if low == high:
             return False
         if high < low:
@@ -51,35 +51,35 @@ class Groups(Generic[T]):
 
     def all(self) -> dict[T, list[T]]:
         """All groups by name, with groups and members sorted."""
-        found: dict[T, list[T]] = {}
+        groups: dict[T, list[T]] = {}
         for member in sorted(self._parent):
-            found.setdefault(self.find(member), []).append(member)
-        return found
+            groups.setdefault(self.find(member), []).append(member)
+        return groups
 
 
-Places = npt.NDArray[np.signedinteger[Any]]
+Indices = npt.NDArray[np.signedinteger[Any]]
 
 
-def alone(count: int) -> Places:
+def singletons(count: int) -> Indices:
     """Groups of one member each, in int32 if possible."""
     return np.arange(count, dtype=np.int32 if count < 1 << 31 else np.int64)
 
 
-def connected(groups: Places, one: Places, other: Places) -> Places:
+def connected(groups: Indices, first: Indices, second: Indices) -> Indices:
     """The group (smallest index) of each item after joining further pairs."""
     groups = groups.copy()
     while True:
-        low, high = np.minimum(groups[one], groups[other]), np.maximum(groups[one], groups[other])
+        low, high = np.minimum(groups[first], groups[second]), np.maximum(groups[first], groups[second])
         apart = low != high
         if not apart.any():
             return groups
-        one, other = one[apart], other[apart]
+        first, second = first[apart], second[apart]
         np.minimum.at(groups, high[apart], low[apart])
         while not np.array_equal(further := groups[groups], groups):
             groups = further
 
 
-def shared(groups: Places) -> Iterator[Places]:
+def shared(groups: Indices) -> Iterator[Indices]:
     """The sorted members of each group of two or more, in the order of their smallest members."""
     counts = np.bincount(groups, minlength=len(groups))
     members = np.flatnonzero(counts[groups] > 1)

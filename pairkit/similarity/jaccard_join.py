@@ -138,11 +138,11 @@ def _differences(sets: _Sets) -> _Sets:
     owners, items = _flipped(owners, items, held * 2 > count, count)
     held = np.where(held * 2 > count, count - held, held)
     # Elements of a single set can't be common.
-    alone = held[items] == 1
+    is_single = held[items] == 1
     private = sets.private + np.bincount(
-        owners[alone], weights=weights[items[alone]], minlength=count
+        owners[is_single], weights=weights[items[is_single]], minlength=count
     ).astype(np.int64)
-    owners, items = owners[~alone], items[~alone]
+    owners, items = owners[~is_single], items[~is_single]
     rarest = np.lexsort((sums[first], held))
     rarest = rarest[held[rarest] > 1]
     rank = np.zeros(len(held), np.int64)
@@ -241,11 +241,11 @@ class _Search:
                 _join_similar(self._after(members, int(items[start]), begins), self.threshold, self.groups)
 
     def _similar(
-        self, one: npt.NDArray[np.intp] | np.intp, other: Ints, common: Ints
+        self, low: npt.NDArray[np.intp] | np.intp, high: Ints, common: Ints
     ) -> npt.NDArray[np.bool_]:
         """Which pairs reach the threshold, given the common weight of their differences."""
-        sizes = self.sets.sizes[one] + self.sets.sizes[other]
-        shared = (sizes - self.weight[one] - self.weight[other] + 2 * common) / 2
+        sizes = self.sets.sizes[low] + self.sets.sizes[high]
+        shared = (sizes - self.weight[low] - self.weight[high] + 2 * common) / 2
         return np.asarray(shared / (sizes - shared) >= self.threshold)
 
     def _after(self, members: Ints, item: int, begins: Ints) -> _Sets:
@@ -275,17 +275,15 @@ class _Search:
         keys = [np.empty(0, np.int64)]
         for size in np.unique(sizes).tolist():
             members = holders[starts[sizes == size][:, None] + np.arange(size)]
-            one, other = np.triu_indices(size, 1)
-            keys.append(np.unique(members[:, one] * count + members[:, other]))
+            low, high = np.triu_indices(size, 1)
+            keys.append(np.unique(members[:, low] * count + members[:, high]))
         pairs = np.unique(np.concatenate(keys))
-        one, other = pairs // count, pairs % count
+        low, high = pairs // count, pairs % count
         shared = self.weight - self.sets.private
-        able = (
-            self.excess[one] + self.excess[other] <= 2 * np.minimum(shared[one], shared[other]) + _TOLERANCE
-        )
-        one, other = one[able], other[able]
-        for part in self._parts(one, other):
-            a, b = one[part], other[part]
+        able = self.excess[low] + self.excess[high] <= 2 * np.minimum(shared[low], shared[high]) + _TOLERANCE
+        low, high = low[able], high[able]
+        for part in self._parts(low, high):
+            a, b = low[part], high[part]
             apart = label[rows[a]] != label[rows[b]]
             a, b = a[apart], b[apart]
             tied = self._similar(a, b, self._common(a, b))
@@ -293,25 +291,25 @@ class _Search:
                 if not self.groups.are_one(rows[pair]):
                     self.groups.join(rows[pair])
 
-    def _parts(self, one: Ints, other: Ints) -> Iterator[slice]:
+    def _parts(self, low: Ints, high: Ints) -> Iterator[slice]:
         """Batches of pairs of bounded work."""
-        work = np.cumsum(self.sets.counts[one] + self.sets.counts[other])
+        work = np.cumsum(self.sets.counts[low] + self.sets.counts[high])
         start = 0
-        while start < len(one):
+        while start < len(low):
             done = work[start - 1] if start else 0
             end = max(start + 1, int(np.searchsorted(work, done + _ENTRIES // 4)))
             yield slice(start, end)
             start = end
 
-    def _common(self, one: Ints, other: Ints) -> Ints:
+    def _common(self, low: Ints, high: Ints) -> Ints:
         """The common weight of the differences of each pair, (pair,)."""
         sets, width = self.sets, max(1, len(self.sets.weights))
         begins = np.cumsum(sets.counts) - sets.counts
-        both = np.concatenate([one, other])
-        pair = np.repeat(np.tile(np.arange(len(one)), 2), sets.counts[both])
+        both = np.concatenate([low, high])
+        pair = np.repeat(np.tile(np.arange(len(low)), 2), sets.counts[both])
         keys = np.sort(pair * width + sets.items[_ranges(begins[both], sets.counts[both])])
         twice = keys[1:][keys[1:] == keys[:-1]]
-        return np.bincount(twice // width, weights=sets.weights[twice % width], minlength=len(one)).astype(
+        return np.bincount(twice // width, weights=sets.weights[twice % width], minlength=len(low)).astype(
             np.int64
         )
 
@@ -334,8 +332,8 @@ class _Search:
                     candidates = others[maybe[index]]
                     candidates = candidates[label[rows[candidates]] != label[rows[batch[index]]]]
                     if len(candidates):
-                        one = np.full(len(candidates), batch[index])
-                        tied = candidates[self._similar(one, candidates, self._common(one, candidates))]
+                        same = np.full(len(candidates), batch[index])
+                        tied = candidates[self._similar(same, candidates, self._common(same, candidates))]
                         self.groups.join(rows[np.append(tied, batch[index])])
 
     def _dense(self, indices: Ints) -> npt.NDArray[np.float32]:

@@ -48,12 +48,14 @@ def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
     """ROC AUC of closeness in time as a predictor of the label; 0.5 for no information."""
     kinds = [frame.schema.get(name) for name in _TIMES]
     if all(kind == pl.String for kind in kinds):
-        one, other = opening_times()
+        first, second = opening_times()
     elif all(kind == pl.Datetime for kind in kinds):
-        one, other = map(pl.col, _TIMES)
+        first, second = map(pl.col, _TIMES)
     else:
         return None
-    gaps = frame.select((one - other).abs().alias("gap"), (pl.col(label) > 0).alias("positive")).drop_nulls()
+    gaps = frame.select(
+        (first - second).abs().alias("gap"), (pl.col(label) > 0).alias("positive")
+    ).drop_nulls()
     positives = int(gaps["positive"].sum())
     negatives = gaps.height - positives
     if not positives or not negatives:
@@ -78,8 +80,8 @@ def common_words(texts: Iterable[str]) -> frozenset[str]:
     for text in texts:
         total += 1
         counts.update(distinct_words(text))
-    bound = max(_COMMON_TEXTS, COMMON_SHARE * total)
-    return frozenset(word for word, count in counts.items() if count > bound)
+    limit = max(_COMMON_TEXTS, COMMON_SHARE * total)
+    return frozenset(word for word, count in counts.items() if count > limit)
 
 
 def split_at_words(text: str, marked: Set[str]) -> list[tuple[str, bool]]:

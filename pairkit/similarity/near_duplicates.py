@@ -28,7 +28,7 @@ import numpy.typing as npt
 from rensa import RMinHash
 
 from pairkit.base.system.files import write_errors
-from pairkit.similarity.groups import Places, alone, connected, shared
+from pairkit.similarity.groups import Indices, connected, shared, singletons
 from pairkit.similarity.jaccard_join import Hashes, mixed, tied_sets
 from pairkit.similarity.terms import terms
 
@@ -78,17 +78,17 @@ class Shingler:
 
     def flat(self, texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
         """Hashes of all word triples (of all words if fewer), and the end of each text."""
-        words = [*map(terms, texts)]
-        counts = np.fromiter(map(len, words), np.int64, len(words))
-        flat = map(self._words.__getitem__, chain.from_iterable(words))
+        terms_of_texts = [*map(terms, texts)]
+        counts = np.fromiter(map(len, terms_of_texts), np.int64, len(terms_of_texts))
+        flat = map(self._words.__getitem__, chain.from_iterable(terms_of_texts))
         hashes = np.fromiter(flat, np.uint64, int(counts.sum()))
         widths = np.minimum(counts, len(MULTIPLIERS))
-        found = np.where(counts > 0, counts - widths + 1, 0)
-        ends = np.cumsum(found)
-        first = np.arange(found.sum()) + np.repeat(np.cumsum(counts) - counts - ends + found, found)
+        triples = np.where(counts > 0, counts - widths + 1, 0)
+        ends = np.cumsum(triples)
+        first = np.arange(triples.sum()) + np.repeat(np.cumsum(counts) - counts - ends + triples, triples)
         combined = np.zeros(len(first), np.uint64)
         for index, multiplier in enumerate(MULTIPLIERS):
-            reaches = np.repeat(widths > index, found)
+            reaches = np.repeat(widths > index, triples)
             combined[reaches] += mixed(hashes + multiplier)[first[reaches] + index]
         return mixed(combined), ends
 
@@ -98,19 +98,19 @@ _SEED = 20240621
 _IN_MEMORY = 64 << 20  # bytes of hashes in memory, before they are written to disk
 
 
-def families(texts: TextSequence, rows: Places, shingler: Shingler) -> Iterator[Places]:
+def families(texts: TextSequence, rows: Indices, shingler: Shingler) -> Iterator[Indices]:
     """Sorted groups of texts whose sketches agree in a band, directly or through others."""
     with write_errors(Path(gettempdir())), SpooledTemporaryFile(_IN_MEMORY) as file:
         bands = _Bands(file, len(rows))
         for start in range(0, len(rows), CHUNK):
             batch = [texts[row] for row in rows[start : start + CHUNK].tolist()]
             bands.write(start, band_hashes(batch, shingler))
-        groups = join_bands(bands.read(band) for band in range(_BANDS)) if len(rows) else alone(0)
+        groups = join_bands(bands.read(band) for band in range(_BANDS)) if len(rows) else singletons(0)
     for family in shared(groups):
         yield rows[family]
 
 
-def join_bands(bands: Iterator[Hashes]) -> Places:
+def join_bands(bands: Iterator[Hashes]) -> Indices:
     """The smallest index in each text's family, from the hashes (text,) of each band."""
     groups = None
     for hashes in bands:
@@ -118,8 +118,8 @@ def join_bands(bands: Iterator[Hashes]) -> Places:
         ordered = hashes[order]
         same = np.flatnonzero(ordered[1:] == ordered[:-1])
         del hashes, ordered
-        groups = connected(alone(len(order)) if groups is None else groups, order[same], order[same + 1])
-    return alone(0) if groups is None else groups
+        groups = connected(singletons(len(order)) if groups is None else groups, order[same], order[same + 1])
+    return singletons(0) if groups is None else groups
 
 
 def band_hashes(texts: Sequence[str], shingler: Shingler) -> Hashes:
@@ -171,38 +171,38 @@ def without_near_duplicates(texts: Sequence[str]) -> list[str]:
     return [texts[index] for index in np.unique(near_identical_to(texts)).tolist()]
 
 
-def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> Places:
+def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> Indices:
     """The smallest index in each text's group; its own if it is in no group; (text,)."""
     shingler = Shingler()
     first, has_words = _equal(texts)
-    one, other = array("q"), array("q")
-    for family in families(texts, np.flatnonzero(has_words & (first == alone(len(first)))), shingler):
+    first_of_pair, second_of_pair = array("q"), array("q")
+    for family in families(texts, np.flatnonzero(has_words & (first == singletons(len(first)))), shingler):
         members = family.tolist()
         sets = list(shingler.sets(texts[member] for member in members))
         for this, that in _tied(sets, threshold):
-            one.append(members[this])
-            other.append(members[that])
-    groups = connected(first, np.array(one, np.int64), np.array(other, np.int64))
-    found = len(np.unique(groups[groups != alone(len(groups))]))
-    _LOG.info("near-identical at %g: %d groups among %d texts", threshold, found, len(groups))
+            first_of_pair.append(members[this])
+            second_of_pair.append(members[that])
+    groups = connected(first, np.array(first_of_pair, np.int64), np.array(second_of_pair, np.int64))
+    count = len(np.unique(groups[groups != singletons(len(groups))]))
+    _LOG.info("near-identical at %g: %d groups among %d texts", threshold, count, len(groups))
     return groups
 
 
-def similarity(one: str, other: str) -> float:
+def similarity(text1: str, text2: str) -> float:
     """The exact similarity of two texts; 0 if one has no words."""
     shingler = Shingler()
-    return jaccard(shingler.shingles(one), shingler.shingles(other))
+    return jaccard(shingler.shingles(text1), shingler.shingles(text2))
 
 
-def jaccard(one: Hashes, other: Hashes) -> float:
+def jaccard(set1: Hashes, set2: Hashes) -> float:
     """The Jaccard similarity of two sorted arrays without repeats; 0 if one is empty."""
-    if not len(one) or not len(other):
+    if not len(set1) or not len(set2):
         return 0.0
-    common = len(np.intersect1d(one, other, assume_unique=True))
-    return common / (len(one) + len(other) - common)
+    common = len(np.intersect1d(set1, set2, assume_unique=True))
+    return common / (len(set1) + len(set2) - common)
 
 
-def _equal(texts: TextSequence) -> tuple[Places, npt.NDArray[np.bool_]]:
+def _equal(texts: TextSequence) -> tuple[Indices, npt.NDArray[np.bool_]]:
     """The index of the first equal text, and whether the text has words; (text,) both."""
     digests, start, remaining = np.empty((len(texts), 2), np.uint64), 0, iter(texts)
     while batch := [_text_hash(text) for text in islice(remaining, CHUNK)]:
@@ -218,23 +218,23 @@ def _equal(texts: TextSequence) -> tuple[Places, npt.NDArray[np.bool_]]:
     rows = rows[has_words[rows]]
     rows = rows[np.lexsort((digests[rows, 1], digests[rows, 0]))]
     equal = (digests[rows[1:]] == digests[rows[:-1]]).all(axis=1)
-    return connected(alone(len(texts)), rows[:-1][equal], rows[1:][equal]), has_words
+    return connected(singletons(len(texts)), rows[:-1][equal], rows[1:][equal]), has_words
 
 
 def _text_hash(text: str) -> bytes:
     """A 128-bit hash of a text's words without case and blanks; zeros if there are none."""
-    words = " ".join(text.lower().split())
-    if not WORD.search(words):
+    plain = " ".join(text.lower().split())
+    if not WORD.search(plain):
         return _NO_WORDS
-    return blake2b(words.encode("utf-8", "replace"), digest_size=16).digest()
+    return blake2b(plain.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def _tied(sets: Sequence[Hashes], threshold: float) -> Iterator[tuple[int, int]]:
     """Pairs of indices that connect all similar sets."""
     if len(sets) <= _FEW:
-        for one, other in combinations(range(len(sets)), 2):
-            if jaccard(sets[one], sets[other]) >= threshold:
-                yield one, other
+        for low, high in combinations(range(len(sets)), 2):
+            if jaccard(sets[low], sets[high]) >= threshold:
+                yield low, high
         return
     distinct: dict[bytes, int] = {}
     for index, elements in enumerate(sets):

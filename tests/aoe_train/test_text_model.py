@@ -38,7 +38,7 @@ TOKENS = torch.tensor([[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]])  # a text of t
         ("max", [[5, 8], [9, 6]]),
         ("cls-avg", [[2.5, 5], [7.5, 3]]),
         ("first-last-avg", [[4.5, 6], [12, 6]]),
-        # Places 1, then 1 and 2; then 1 and 2.
+        # Indices 1, then 1 and 2; then 1 and 2.
         ("weighted-mean", [[(1 + 3 + 2 * 5) / 4, (8 + 4) / 4], [(7 + 2 * 9) / 3, (2 + 2 * 6) / 3]]),
     ],
 )

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit.similarity.groups import Groups, alone, connected, shared
+from pairkit.similarity.groups import Groups, connected, shared, singletons
 
 TIES = st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=25)
 
@@ -40,7 +40,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), max_size=30)
 @settings(max_examples=40)
 @given(PAIRS, PAIRS)
 def test_connected_equals_union_find(some: list[tuple[int, int]], more: list[tuple[int, int]]) -> None:
-    expected, groups = Groups(range(20)), alone(20)
+    expected, groups = Groups(range(20)), singletons(20)
     for pairs in (some, more):
         for one, other in pairs:
             expected.join(one, other)

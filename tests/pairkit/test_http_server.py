@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from pairkit import ConfigError
-from pairkit.base.system.http_server import LOOPBACK, HttpServer, bound
+from pairkit.base.system.http_server import LOOPBACK, HttpServer, listening_socket
 
 
 def get(port: int) -> tuple[int, bytes, dict[str, str]]:
@@ -29,11 +29,11 @@ def test_close_finishes_requests_and_frees_the_port():
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"done"})
 
-    listening = bound(LOOPBACK, 0)
+    listening = listening_socket(LOOPBACK, 0)
     port = listening.getsockname()[1]
     server = HttpServer(application, listening, name="test", connections=8, stop_s=30)
     with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1 can't be used"):
-        bound(LOOPBACK, port)
+        listening_socket(LOOPBACK, port)
     answers: list[tuple[int, bytes, dict[str, str]]] = []
     asking = threading.Thread(target=lambda: answers.append(get(port)))
     asking.start()
@@ -48,10 +48,10 @@ def test_close_finishes_requests_and_frees_the_port():
     assert "server" not in headers
     server.close()
     server.wait()
-    bound(LOOPBACK, port).close()
+    listening_socket(LOOPBACK, port).close()
 
 
 @pytest.mark.parametrize("port", [-1, 65_536, 99_999])
 def test_ports_out_of_range_are_refused(port: int):
     with pytest.raises(ConfigError, match=rf"port=.*{port}.*: expected 0 .* to 65535"):
-        bound(LOOPBACK, port)
+        listening_socket(LOOPBACK, port)

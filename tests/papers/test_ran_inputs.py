@@ -30,7 +30,7 @@ TOKENS = st.lists(st.integers(0, len(TOKENIZER) - 1), min_size=1, max_size=60).m
 
 
 def words(ids: np.ndarray) -> list[list[int]]:
-    """Places of each word, by the plain definition."""
+    """Indices of each word, by the plain definition."""
     found: list[list[int]] = []
     open_word = False
     for place, token in enumerate(TOKENIZER.convert_ids_to_tokens(ids.tolist())):

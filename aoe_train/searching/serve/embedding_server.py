@@ -37,12 +37,12 @@ from pairkit.base.system.http_server import (
     HttpServer,
     RefusedError,
     body_of,
-    bound,
     check_json,
     check_length,
     check_own_page,
     headers_of,
     html_page,
+    listening_socket,
 )
 
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
@@ -72,7 +72,7 @@ class EmbeddingServer(HttpServer):
     ) -> None:
         """Start the server of the first model; each index has the model in its place."""
         share_memory_among_threads()
-        listening = bound(host, port)
+        listening = listening_socket(host, port)
         port = listening.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         self.url, self.model = f"http://{shown}:{port}", name

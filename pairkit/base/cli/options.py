@@ -121,9 +121,9 @@ class Parameter:
         by_kind = {bool: "", int: "N", float: "X", str: None}
         return self.option.metavar or by_kind[self.kind]
 
-    def read(self, words: Any) -> Any:
+    def read(self, value: Any) -> Any:
         """Convert the text of the command line."""
-        return words if self.option.read is None or words is None else self.option.read(words)
+        return value if self.option.read is None or value is None else self.option.read(value)
 
 
 def as_words(value: Any) -> Any:
@@ -140,11 +140,11 @@ class Options(dict[str, Option]):
         """These options and further ones."""
         return Options(self | further)
 
-    def __call__(self, settings: str = "", **own: Option) -> Callable[[F], F]:
+    def __call__(self, settings: str = "", **further: Option) -> Callable[[F], F]:
         """Declare a public function's options; `settings` is the model, as `module:Class`."""
 
         def declare(function: F) -> F:
-            declared = {"options": self.extended(**own), "settings": settings}
+            declared = {"options": self.extended(**further), "settings": settings}
             vars(function).update(declared, text=inspect.getdoc(function))
             return function
 
@@ -156,15 +156,15 @@ def parameters(function: Callable[..., Any], *, of_command: bool = True) -> list
     declared = vars(function)
     options, model = declared.get("options", {}), declared.get("settings", "")
     entries = _entries(_sections(function).get("Args", ""))
-    found = []
+    declared_parameters = []
     for name, parameter in inspect.signature(function).parameters.items():
         option = options.get(name, Option())
         if of_command and (option.hidden or name == "progress"):
             continue
         default = None if of_command and option.optional else parameter.default
         text = entries.get(name, "")
-        found.append(Parameter(name, str(parameter.annotation), default, option, text, model))
-    return found
+        declared_parameters.append(Parameter(name, str(parameter.annotation), default, option, text, model))
+    return declared_parameters
 
 
 def purpose(function: Callable[..., Any]) -> str:
@@ -228,9 +228,9 @@ def same_arguments(function: Callable[P, Any]) -> Callable[[Callable[[dict[str, 
 
         @wraps(implementation)
         def call(*arguments: P.args, **keywords: P.kwargs) -> R:
-            bound = signature.bind(*arguments, **keywords)
-            bound.apply_defaults()
-            return implementation(bound.arguments)
+            given = signature.bind(*arguments, **keywords)
+            given.apply_defaults()
+            return implementation(given.arguments)
 
         returned = inspect.signature(implementation).return_annotation
         declared = {**vars(function), "text": inspect.getdoc(implementation), "same_as": function}

@@ -95,8 +95,8 @@ class Display:
         if self._bars:
             if at.stage not in self._tasks:
                 self._tasks[at.stage] = self._bars.add_task(at.stage, total=at.total, words="")
-            words = rate.words(at)
-            self._bars.update(self._tasks[at.stage], completed=at.done, total=at.total, words=words)
+            text = rate.words(at)
+            self._bars.update(self._tasks[at.stage], completed=at.done, total=at.total, words=text)
         elif (now := time.monotonic()) - rate.printed >= _LINE_S:
             rate.printed = now
             console.print(f"{at.stage}: {rate.words(at)}", markup=False)

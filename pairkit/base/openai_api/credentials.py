@@ -73,13 +73,15 @@ def headers_for(host: str, environ: Mapping[str, str]) -> dict[str, str]:
     if host != OPENAI_HOST:
         return {}
     named = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
-    found = {header: environ[name].strip() for header, name in named.items() if environ.get(name, "").strip()}
-    for header, value in found.items():
+    values = {
+        header: environ[name].strip() for header, name in named.items() if environ.get(name, "").strip()
+    }
+    for header, value in values.items():
         if not _can_be_sent(value):
             raise ConfigError(
                 f"the environment's header {header!r} for OpenAI can't be sent; fix or unset it"
             )
-    return found
+    return values
 
 
 def _can_be_sent(text: str) -> bool:
@@ -128,6 +130,6 @@ def _spelt(secret: str, after: bytes = b"") -> re.Pattern[bytes]:
 
 def _spellings(byte: int) -> bytes:
     r"""A pattern for a byte, plain or escaped: `/`, `\/`, `\u002f` or `%2F`."""
-    one = re.escape(bytes((byte,)))
+    plain = re.escape(bytes((byte,)))
     digits = b"%02x" % byte
-    return b"(?:" + one + b"|\\\\" + one + b"|(?i:\\\\u00" + digits + b"|%" + digits + b"))"
+    return b"(?:" + plain + b"|\\\\" + plain + b"|(?i:\\\\u00" + digits + b"|%" + digits + b"))"

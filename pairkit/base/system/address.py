@@ -86,8 +86,8 @@ def read_address(text: str, what: str, example: str) -> Address:
     origin, match = origin_of(text), _URL.fullmatch(text)
     path = ((match and match["rest"]) or "").rstrip("/")
     if origin is None or (path and not is_path(path)):
-        words = "" if text.isascii() else " (a name in other letters is written as xn--…)"
-        raise ConfigError(f"{what} is {text[:200]!r}: expected a server's root{words}, such as {example}")
+        hint = "" if text.isascii() else " (a name in other letters is written as xn--…)"
+        raise ConfigError(f"{what} is {text[:200]!r}: expected a server's root{hint}, such as {example}")
     return Address(origin, path)
 
 

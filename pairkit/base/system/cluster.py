@@ -46,9 +46,9 @@ class Cluster:
             _connect(self._address)  # without its first node, Ray would end this process after a minute
             nodes = [(node["NodeID"], node["Resources"]) for node in self.ray.nodes() if node["Alive"]]
         return [
-            (node, int(own.get("CPU", 0)), int(own.get("memory", 0)))
-            for node, own in nodes
-            if own.get("CPU", 0) >= 1
+            (node, int(resources.get("CPU", 0)), int(resources.get("memory", 0)))
+            for node, resources in nodes
+            if resources.get("CPU", 0) >= 1
         ]
 
     def on(self, node: str, *, soft: bool = False) -> Any:
@@ -63,8 +63,8 @@ class Cluster:
     def first(self, references: Sequence[Any], timeout_s: float | None = None) -> Any:
         """The first finished or failed call; None after `timeout_s` seconds."""
         with self._node_errors():
-            found, _ = self.ray.wait(references, timeout=timeout_s)
-        return next(iter(found), None)
+            finished, _ = self.ray.wait(references, timeout=timeout_s)
+        return next(iter(finished), None)
 
     def fetched(self, reference: Any) -> Any:
         """The result of a call; raises the call's error."""

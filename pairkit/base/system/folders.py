@@ -51,8 +51,8 @@ def check_place(out: Path, what: str = "a dataset", such_as: str = "pairs") -> N
 
 def check_only(out: Path, ours: Collection[str], what: str) -> None:
     """Refuse to replace a folder with other files than `ours`."""
-    found = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
-    if others := sorted(found.difference(ours)):
+    files = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
+    if others := sorted(files.difference(ours)):
         raise ConfigError(
             f"{out}: has {one_line(others[0])}, which isn't part of {what} and would be deleted;"
             " choose another folder"
@@ -71,12 +71,12 @@ def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file such as statistics.json."""
     text = read_whole(path, _MAX_JSON_BYTES, remedy="expected a smaller file")
     try:
-        found = parse_json(text.decode("utf-8"), path)
+        value = parse_json(text.decode("utf-8"), path)
     except UnicodeDecodeError as error:
         raise DataError("not JSON (not UTF-8); fix the file", path=path) from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise DataError("expected one JSON object; fix the file", path=path)
-    return found
+    return value
 
 
 def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:

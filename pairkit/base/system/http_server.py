@@ -37,29 +37,29 @@ PAGE_HEADERS = {
 class RefusedError(Exception):
     """A refused request with its status."""
 
-    def __init__(self, status: int, words: str) -> None:
+    def __init__(self, status: int, message: str) -> None:
         self.status = status
-        super().__init__(words)
+        super().__init__(message)
 
 
-def bound(host: str, port: int) -> socket.socket:
+def listening_socket(host: str, port: int) -> socket.socket:
     """A listening socket."""
     if not 0 <= port <= _LAST_PORT:  # getaddrinfo takes the remainder
         raise ConfigError(f"--port {port}: expected 0 (any free one) to {_LAST_PORT}")
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # asyncio sets TCP_NODELAY only if the protocol is given; without it, each response takes 40 ms.
-        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except (OSError, OverflowError, UnicodeError) as error:
         raise ConfigError(f"host {host}: no address of this machine ({error}); give another") from error
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind(address)
-        found.listen(128)
+        listening.bind(address)
+        listening.listen(128)
     except (OSError, OverflowError) as error:
-        found.close()
+        listening.close()
         raise ConfigError(f"port {port} of {host} can't be used ({error}); give another --port") from error
-    return found
+    return listening
 
 
 def html_page(package: str) -> tuple[bytes, dict[str, str]]:
@@ -95,7 +95,7 @@ def headers_of(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:
 
 def check_own_page(headers: Mapping[bytes, Sequence[bytes]], hosts: Collection[bytes]) -> None:
     """Refuse requests to another host name, or from another page."""
-    if len(found := headers.get(b"host", [])) != 1 or found[0].lower() not in hosts:
+    if len(names := headers.get(b"host", [])) != 1 or names[0].lower() not in hosts:
         raise RefusedError(421, "this server has another address")
     origins = {b"http://" + host for host in hosts}
     if any(origin not in origins for origin in headers.get(b"origin", [])):
@@ -106,8 +106,8 @@ def check_own_page(headers: Mapping[bytes, Sequence[bytes]], hosts: Collection[b
 
 def check_json(headers: Mapping[bytes, Sequence[bytes]]) -> None:
     """Refuse bodies other than JSON, some of which any page can send without a preflight request."""
-    found = headers.get(b"content-type", [])
-    if len(found) != 1 or found[0].partition(b";")[0].strip().lower() != _JSON:
+    types = headers.get(b"content-type", [])
+    if len(types) != 1 or types[0].partition(b";")[0].strip().lower() != _JSON:
         raise RefusedError(415, "expected application/json")
 
 

@@ -25,7 +25,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError):
         return True
     text = str(error).lower()
-    return isinstance(error, RuntimeError) and any(words in text for words in _REFUSED)
+    return isinstance(error, RuntimeError) and any(message in text for message in _REFUSED)
 
 
 def peak_rss_mb() -> float:

@@ -119,9 +119,9 @@ class _Decoder:
 
 
 @lru_cache(1000)
-def note_once(message: str, *words: object) -> None:
+def note_once(message: str, *values: object) -> None:
     """Log a warning, but not again when the file is read again."""
-    _LOG.warning("%s", spoken(message % words))
+    _LOG.warning("%s", spoken(message % values))
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:

@@ -21,7 +21,7 @@ from pairkit.dataset.checking.audit_passes import FirstPass, SecondPass
 from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, describe_labels
 from pairkit.dataset.reading.reader import PairFrames
 from pairkit.dataset.records import MEAN_LABEL, PAIR, LabelKind, by_reason, in_split_order, joined, unordered
-from pairkit.similarity.groups import Places
+from pairkit.similarity.groups import Indices
 from pairkit.similarity.near_duplicates import TextSequence, near_identical_to
 
 _EXAMPLES = 5
@@ -114,18 +114,18 @@ class AuditReport(Printed):
             "repeated pairs": self.repeated_pairs,
             "pairs with two labels": self.contradictory_pairs,
         }
-        findings |= {f"rows left out: {key.replace('_', ' ')}": one for key, one in self.bad_rows.items()}
+        findings |= {f"rows left out: {key.replace('_', ' ')}": bad for key, bad in self.bad_rows.items()}
         verdict = "LEAKS: " + ", ".join(self.leaks) if self.leaks else "no leaks"
         examples = any(finding.examples for finding in findings.values())
-        found = ResultTable(
+        results = ResultTable(
             "found", "number", *(["such as"] if examples else []), left=["such as"], caption=verdict
         )
         for name, finding in findings.items():
             first, *more = finding.examples or ("",)
-            found.add_row(name, finding.count, *([first] if examples else []))
+            results.add_row(name, finding.count, *([first] if examples else []))
             for example in more:
-                found.add_row("", "", example)
-        return splits, found
+                results.add_row("", "", example)
+        return splits, results
 
 
 def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditReport:
@@ -181,7 +181,7 @@ def _shared(rows: pl.DataFrame, *columns: str) -> AuditFinding:
 
 
 def _near_identical(
-    texts: TextSequence, splits_of: tuple[Places, Places], splits: Sequence[str], *, equal_too: bool
+    texts: TextSequence, splits_of: tuple[Indices, Indices], splits: Sequence[str], *, equal_too: bool
 ) -> AuditFinding:
     """Groups of near-identical texts in several splits; with `equal_too` also equal texts."""
     group = near_identical_to(texts)
@@ -196,16 +196,16 @@ def _near_identical(
     members = members[np.argsort(group[members], kind="stable")]
     groups = np.split(members, np.flatnonzero(np.diff(group[members])) + 1) if len(members) else []
 
-    def sort_key(members: Places) -> tuple[bool, list[str], Places]:
+    def sort_key(members: Indices) -> tuple[bool, list[str], Indices]:
         return len(members) == 1, nsmallest(2, (texts[place] for place in members.tolist())), members
 
     first = nsmallest(_EXAMPLES, map(sort_key, groups), key=lambda group: group[:2])
     return _finding(
         len(groups),
         (
-            " ~ ".join(map(_short, words))
+            " ~ ".join(map(_short, examples))
             + f"  in {_listed({splits[code] for code in split[np.isin(text, members)].tolist()})}"
-            for _, words, members in first
+            for _, examples, members in first
         ),
     )
 

@@ -13,7 +13,7 @@ import polars as pl
 from pairkit.base.system.records_on_disk import RecordsOnDisk, Scratch
 from pairkit.dataset.reading.reader import PairFrames
 from pairkit.dataset.records import PAIR, unordered
-from pairkit.similarity.groups import Places
+from pairkit.similarity.groups import Indices
 from pairkit.similarity.measures import count_long
 
 _Hashes = npt.NDArray[np.uint64]
@@ -49,15 +49,15 @@ class FirstPass:
         self.by_page = all({"url1", "url2"} <= names for names in pairs.known.values())
         self.sums = {split: SplitSums() for split in pairs.splits}
         splits: list[npt.NDArray[np.int16]] = []
-        found: dict[str, list[_Hashes]] = {name: [] for name in (*_KEYS, "cluster", "pair", *_TEXTS)}
+        hashes_by_name: dict[str, list[_Hashes]] = {name: [] for name in (*_KEYS, "cluster", "pair", *_TEXTS)}
         for code, split, rows in key_rows(pairs, by_page=self.by_page):
             self.sums[split].add(rows)
             splits.append(np.full(rows.height, code, np.int16))
             for name, hashes in hashes_of(rows).items():
-                found[name].append(hashes)
+                hashes_by_name[name].append(hashes)
         none = np.empty(0, np.uint64)
         split_of = np.concatenate([np.empty(0, np.int16), *splits])
-        hashed = {name: np.concatenate([none, *own]) for name, own in found.items()}
+        hashed = {name: np.concatenate([none, *batches]) for name, batches in hashes_by_name.items()}
         self._texts = np.stack([hashed["text1"], hashed["text2"]], axis=1).ravel()
         self._split_of_texts = np.repeat(split_of, 2)
         self.is_new = np.zeros(len(self._texts), np.bool_)  # the first occurrence of each text, row by row
@@ -71,7 +71,7 @@ class FirstPass:
             "pair": ordered[1:][ordered[1:] == ordered[:-1]],
         }
 
-    def splits_of_texts(self) -> tuple[Places, Places]:
+    def splits_of_texts(self) -> tuple[Indices, Indices]:
         """Numbers of texts (in order of first occurrence), and the number of the split of each."""
         known = self._texts[self.is_new]
         by_hash = np.argsort(known)
@@ -133,10 +133,10 @@ def hashes_of(rows: pl.DataFrame) -> dict[str, _Hashes]:
         return pl.when(present).then(pl.col(name).hash(_SEED)).otherwise(0).alias(name)
 
     columns = (*_KEYS, "cluster", *_TEXTS)
-    found = rows.with_columns(unordered(*_KEYS)).select(
+    table = rows.with_columns(unordered(*_KEYS)).select(
         *map(hashed, columns), pl.struct(PAIR).hash(_SEED).alias("pair")
     )
-    return {name: found[name].to_numpy() for name in (*columns, "pair")}
+    return {name: table[name].to_numpy() for name in (*columns, "pair")}
 
 
 def _in_two(hashes: _Hashes, split: npt.NDArray[np.int16]) -> _Hashes:
@@ -155,7 +155,7 @@ def _reported_columns(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _suspect(hashes: dict[str, _Hashes], suspects: dict[str, _Hashes]) -> _Mask:
     of = {"key1": "keys", "key2": "keys", "cluster": "cluster", "pair": "pair"}
-    found: _Mask = np.zeros(len(hashes["pair"]), np.bool_)
+    mask: _Mask = np.zeros(len(hashes["pair"]), np.bool_)
     for name, kind in of.items():
-        found |= np.isin(hashes[name], suspects[kind], kind="sort")  # the table method overflows with 64 bits
-    return found
+        mask |= np.isin(hashes[name], suspects[kind], kind="sort")  # the table method overflows with 64 bits
+    return mask

@@ -45,7 +45,7 @@ class ShownPair:
 
     def __rich__(self) -> Table:
         row = self.row
-        one, two = row["text1"], row["text2"]
+        text1, text2 = row["text1"], row["text2"]
         # As `Text`, because rich would read `[bot]` in a dataset as markup.
         title, caption = _plain(f"{self.where}; label {row['label']:g}"), _plain(_caption(row))
         table = Table(box=box.ROUNDED, show_lines=True, title=title, caption=caption, expand=True)
@@ -53,7 +53,7 @@ class ShownPair:
             number = row.get(f"number{side}")
             issue = "" if number is None else f": {row.get('repo') or ''}#{number}"
             table.add_column(_plain(f"text{side}{issue}"), ratio=1, overflow="fold")
-        table.add_row(_marked(one, two), _marked(two, one))
+        table.add_row(_marked(text1, text2), _marked(text2, text1))
         return table
 
     def __repr__(self) -> str:
@@ -116,11 +116,11 @@ def _words(text: str) -> dict[tuple[int, int], str]:
     }
 
 
-def _marked(text: str, other: str) -> Text:
+def _marked(text: str, partner: str) -> Text:
     shown = text if len(text) <= _MAX_CHARS else text[:_MAX_CHARS].rstrip() + " …"
     marked = _plain(shown)
     marked.highlight_regex(r"\A[^\n]*", "bold")
-    shared = {*_words(other).values()}
+    shared = {*_words(partner).values()}
     for place, word in _words(marked.plain).items():
         if word in shared:
             marked.stylize("bold yellow", *place)

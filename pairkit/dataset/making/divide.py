@@ -24,12 +24,12 @@ class ConnectedTexts:
 
     texts: list[str]
     groups: Groups[int]
-    one: list[int]
-    other: list[int]
+    first: list[int]  # of the first text of each row
+    second: list[int]
 
     def units(self, row: int) -> tuple[int, int]:
         """The groups of the two texts of a row, each named after its first text."""
-        return self.groups.find(self.one[row]), self.groups.find(self.other[row])
+        return self.groups.find(self.first[row]), self.groups.find(self.second[row])
 
 
 def connect_texts(rows: pl.DataFrame) -> ConnectedTexts:
@@ -39,8 +39,8 @@ def connect_texts(rows: pl.DataFrame) -> ConnectedTexts:
     number_of = {text: number for number, text in enumerate(texts)}
     groups = Groups(range(len(texts)))
     for members in near_identical(texts):
-        for other in members[1:]:
-            groups.join(members[0], other)
+        for member in members[1:]:
+            groups.join(members[0], member)
     sides = {name: [number_of[text] for text in rows[name].to_list()] for name in ("text1", "text2")}
     for columns in (_PAGES, _CLUSTERS):
         first: dict[str, int] = {}
@@ -89,16 +89,16 @@ def divide(
     binding = _positive(rows) if cut_negatives else [True] * rows.height
     for row, binds in enumerate(binding):
         if binds:
-            connected.groups.join(connected.one[row], connected.other[row])
+            connected.groups.join(connected.first[row], connected.second[row])
     units = [connected.units(row) for row in range(rows.height)]
-    sizes = Counter(one for (one, _), binds in zip(units, binding, strict=True) if binds)
+    sizes = Counter(unit1 for (unit1, _), binds in zip(units, binding, strict=True) if binds)
     loose = Counter({unit for pair in units for unit in pair if not sizes[unit]})  # only in negatives
     split_of = {
         **_assign_groups(sizes, parts, connected, seed),
         **_assign_groups(loose, parts, connected, seed),
     }
-    splits = [split_of[one] for one, _ in units]
-    reasons = [None if split_of[one] == split_of[other] else CROSSES for one, other in units]
+    splits = [split_of[unit1] for unit1, _ in units]
+    reasons = [None if split_of[unit1] == split_of[unit2] else CROSSES for unit1, unit2 in units]
     divided = rows.with_columns(pl.Series("split", splits, pl.String), pl.Series(DROPPED, reasons, pl.String))
     if not cut_negatives:
         _check(splits, parts, max(sizes.values(), default=0))
@@ -108,9 +108,9 @@ def divide(
 def _parts(split_sizes: Sequence[float]) -> dict[str, float]:
     """The share of each split, in [0, 1]."""
     if len(split_sizes) != len(SPLITS) or min(split_sizes) < 0 or not 0 < sum(split_sizes) < float("inf"):
-        given = ",".join(f"{share:g}" for share in split_sizes)
+        sizes = ",".join(f"{share:g}" for share in split_sizes)
         raise ConfigError(
-            f"split_sizes = {given}: expected sizes of train, validation and test, such as 0.8,0.1,0.1"
+            f"split_sizes = {sizes}: expected sizes of train, validation and test, such as 0.8,0.1,0.1"
         )
     return {split: share / sum(split_sizes) for split, share in zip(SPLITS, split_sizes, strict=True)}
 
@@ -143,12 +143,12 @@ def _assign_groups(
 
 
 def _check(splits: Sequence[str], parts: Mapping[str, float], largest: int) -> None:
-    found = Counter(splits)
+    counts = Counter(splits)
     for split, part in parts.items():
         expected = round(part * len(splits))
-        if 2 * found[split] < expected:
+        if 2 * counts[split] < expected:
             raise DataError(
                 f"{largest:,} of {len(splits):,} rows are connected by their texts, so {split} would get"
-                f" {found[split]:,} rows of {expected:,}; let only positives connect them"
+                f" {counts[split]:,} rows of {expected:,}; let only positives connect them"
                 " (--cut-negatives), or give other --split-sizes"
             )

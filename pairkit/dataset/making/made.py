@@ -136,12 +136,12 @@ def _named(frame: pl.DataFrame, name: str, split: str) -> pl.DataFrame:
 
 def _odd_columns(frames: list[pl.DataFrame]) -> set[str]:
     """Columns that have different types, other than types of numbers."""
-    found: dict[str, set[Any]] = {}
+    dtypes_of: dict[str, set[Any]] = {}
     for frame in frames:
         for name, dtype in frame.schema.items():
             if dtype != pl.Null:
-                found.setdefault(name, set()).add("number" if dtype.is_numeric() else dtype)
-    return {name for name, dtypes in found.items() if len(dtypes) > 1}
+                dtypes_of.setdefault(name, set()).add("number" if dtype.is_numeric() else dtype)
+    return {name for name, dtypes in dtypes_of.items() if len(dtypes) > 1}
 
 
 def _as_texts(frame: pl.DataFrame, names: set[str]) -> pl.DataFrame:
@@ -247,8 +247,8 @@ def run_record(
         "command": command,
         "settings": dict(settings),
         "inputs": {
-            name: {"rows": len(found), "sha256": _hash(found)} if isinstance(found, PairDataset) else found
-            for name, found in inputs.items()
+            name: {"rows": len(pairs), "sha256": _hash(pairs)} if isinstance(pairs, PairDataset) else pairs
+            for name, pairs in inputs.items()
         },
     }
 
@@ -338,13 +338,13 @@ def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]
         raise ConfigError("nothing to merge; give a list of datasets")
     if isinstance(sources, Mapping):
         return dict(sources)
-    found: dict[str, Source] = {}
+    by_name: dict[str, Source] = {}
     for place, source in enumerate(sources, 1):
-        own = contents_of(source)
-        name = own.source if isinstance(own, PairDataset) else own
+        contents = contents_of(source)
+        name = contents.source if isinstance(contents, PairDataset) else contents
         plain = Path(name).name if isinstance(name, str | Path) else str(place)
-        found[plain if plain and plain not in found else f"{plain}-{place}"] = source
-    return found
+        by_name[plain if plain and plain not in by_name else f"{plain}-{place}"] = source
+    return by_name
 
 
 def make_written(pairs: PairDataset, source: Source, out: Path, *, fresh: bool) -> MadeDataset:

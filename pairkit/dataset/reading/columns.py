@@ -59,9 +59,9 @@ def find_roles(
     names: list[str], where: str, columns: Mapping[str, str] | None = None, *, single: bool = False
 ) -> Roles:
     """Find the columns by an explicit mapping, or by common names."""
-    found = _mapped_roles(names, where, columns, single=single) if columns else None
-    roles = found or _known_roles(names, where, single=single)
-    if not found and roles.negatives and (label := _first_of(_POSITIVE_LABELS, names)):
+    mapped = _mapped_roles(names, where, columns, single=single) if columns else None
+    roles = mapped or _known_roles(names, where, single=single)
+    if not mapped and roles.negatives and (label := _first_of(_POSITIVE_LABELS, names)):
         raise DataError(  # a label in a row with negatives is ambiguous
             f"has the label column {one_line(label)} beside negatives; drop it, or give --columns"
             " with the other columns",
@@ -173,18 +173,18 @@ def text_column(
             raise DataError(f"no column {columns['text']!r} for text; there are {shown}", path=where)
         return columns["text"]
     is_document = _first_of(["body", "question", "answer"], names)
-    found = _first_of(TEXT_COLUMNS[:-1] if is_document else TEXT_COLUMNS, names)
-    if not found and 1 in (len(names), len(strings)):
-        found = next(iter(names if len(names) == 1 else strings))
-    if not found:
+    column = _first_of(TEXT_COLUMNS[:-1] if is_document else TEXT_COLUMNS, names)
+    if not column and 1 in (len(names), len(strings)):
+        column = next(iter(names if len(names) == 1 else strings))
+    if not column:
         raise DataError(
             f"no known text column among {shown}; name it, such as"
             f" {_columns_option(['text'], strings or names)}",
             path=where,
         )
-    if len(names) > 1 and found != "text":
-        note_once("%s: the texts are in %s; else give --columns text=NAME", where, one_line(found))
-    return found
+    if len(names) > 1 and column != "text":
+        note_once("%s: the texts are in %s; else give --columns text=NAME", where, one_line(column))
+    return column
 
 
 def document_roles(
@@ -324,14 +324,14 @@ def _decoded(column: pl.Series) -> pl.Series:
     return pl.Series(column.name, texts, pl.String)
 
 
-def _rows(frame: pl.DataFrame, one: str, other: str, label: pl.Series) -> pl.DataFrame:
+def _rows(frame: pl.DataFrame, text1: str, text2: str, label: pl.Series) -> pl.DataFrame:
     """text1, text2, label, then other columns, with the prefix `source_` for equal names."""
-    rest = frame.drop({one, other, label.name} & set(frame.columns))
+    rest = frame.drop({text1, text2, label.name} & set(frame.columns))
     rest = rest.rename(
         {name: f"source_{name}" for name in ("text1", "text2", "label") if name in rest.columns}
     )
     texts = frame.select(
-        pl.col(one).cast(pl.String).alias("text1"), pl.col(other).cast(pl.String).alias("text2")
+        pl.col(text1).cast(pl.String).alias("text1"), pl.col(text2).cast(pl.String).alias("text2")
     )
     return pl.concat([texts, label.alias("label").to_frame(), rest], how="horizontal")
 
@@ -352,8 +352,8 @@ def _check_texts(rows: pl.DataFrame, where: str, names: list[str]) -> None:
         if missing.any():
             place = missing.arg_max() or 0
             value, row = texts[place], int(rows[ROW][place])
-            found = f"is {value!r}, so missing" if isinstance(value, str) and value.strip() else "is empty"
-            raise DataError(f"{name} {found}; fill it, drop the row, {LEAVE_OUT}", path=where, row=row)
+            problem = f"is {value!r}, so missing" if isinstance(value, str) and value.strip() else "is empty"
+            raise DataError(f"{name} {problem}; fill it, drop the row, {LEAVE_OUT}", path=where, row=row)
 
 
 def _is_missing(texts: pl.Series) -> pl.Series:

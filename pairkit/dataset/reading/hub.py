@@ -19,13 +19,13 @@ def fetch_dataset(name: str) -> Mapping[str, Any]:
         from datasets import load_dataset  # slow to import
     dataset, _, config = name.partition(":")
     try:
-        found: Mapping[str, Any] = load_dataset(dataset, config or None)
+        splits: Mapping[str, Any] = load_dataset(dataset, config or None)
     except (OSError, ValueError) as error:
         raise RemoteError(
             f"{name}: no such file or folder; loading from the Hub failed ({one_line(str(error), 200)});"
             " check name and network"
         ) from error
-    return found
+    return splits
 
 
 def fetch_model(name: str, revision: str | None, files: Sequence[str], *, called: str, instead: str) -> Path:

@@ -80,9 +80,9 @@ def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
 def with_kind(pairs: PairDataset) -> dict[str, pl.DataFrame]:
     """The tables by split; pairs of a source without labels, all of them positives, as such."""
     splits = dict(pairs.splits)
-    found = set[float]().union(*(frame["label"].unique() for frame in splits.values()))
+    labels = set[float]().union(*(frame["label"].unique() for frame in splits.values()))
     renamed = any({"anchor", "positive"} & {*frame.columns} for frame in splits.values())
-    if found != {1} or pairs.labels is not None or renamed:
+    if labels != {1} or pairs.labels is not None or renamed:
         return splits
     names = {"text1": "anchor", "text2": "positive"}
     return {name: frame.drop("label").rename(names) for name, frame in splits.items()}
@@ -133,8 +133,8 @@ def _frame(source: Any, where: str) -> pl.DataFrame:
 def _from_hub(source: Any) -> pl.DataFrame:
     if not hasattr(source, "__len__"):
         raise TypeError("is streamed; load it with streaming=False, or give a list of its rows")
-    found: pl.DataFrame = source.with_format("polars")[:]
-    return found
+    frame: pl.DataFrame = source.with_format("polars")[:]
+    return frame
 
 
 def _from_arrow(source: Any) -> pl.DataFrame:

@@ -211,14 +211,14 @@ def _certain_words(
     columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], user_values: Mapping[str, Meaning]
 ) -> Mapping[str, Meaning]:
     """The meaning of words without a user-defined one, if all are in one line of `_CERTAIN`."""
-    found = [*dict.fromkeys(as_word(word) for column in rest for word in column.words.unique())]
-    names = {word: _plain_name(word) for word in found}
+    words = [*dict.fromkeys(as_word(word) for column in rest for word in column.words.unique())]
+    names = {word: _plain_name(word) for word in words}
     declared = {_plain_name(name) for column in columns for name in (*column.classes, *user_values)}
     line = next((line for line in _CERTAIN if _fits(line, {*names.values()}, declared)), None)
     if line is None:
-        raise _unknown_words(rest, found)
+        raise _unknown_words(rest, words)
     known = {**line, **_NO_GOLD}
-    return {word: known[names[word]] for word in sorted(found, key=lambda word: [*known].index(names[word]))}
+    return {word: known[names[word]] for word in sorted(words, key=lambda word: [*known].index(names[word]))}
 
 
 def _fits(line: Mapping[str, Meaning], names: set[str], declared: set[str]) -> bool:
@@ -246,13 +246,13 @@ def _plain_name(word: str) -> str:
 _EXAMPLE = "entailment=1,contradiction=0,neutral=skip"
 
 
-def _unknown_words(columns: Sequence[LabelColumn], found: Sequence[str]) -> DataError:
-    listed = ", ".join(one_line(word, 40) for word in sorted(found)[:_MAX_LABELS])
-    listed += ", …" if len(found) > _MAX_LABELS else ""
-    known = max(_CERTAIN, key=lambda line: len({*map(_plain_name, found)} & line.keys()))
+def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> DataError:
+    listed = ", ".join(one_line(word, 40) for word in sorted(words)[:_MAX_LABELS])
+    listed += ", …" if len(words) > _MAX_LABELS else ""
+    known = max(_CERTAIN, key=lambda line: len({*map(_plain_name, words)} & line.keys()))
     column = next(column for column in columns if column.numbers.is_null().any())
-    odd = [word for word in sorted(found) if _plain_name(word) not in known]
-    if len(odd) == len(found):  # beside numbers, only the words need a meaning
+    odd = [word for word in sorted(words) if _plain_name(word) not in known]
+    if len(odd) == len(words):  # beside numbers, only the words need a meaning
         odd = sorted(
             {as_word(word) for each in columns for word in each.words.filter(each.numbers.is_null())}
         )
@@ -325,33 +325,33 @@ def _scaled(column: LabelColumn, labels: pl.Series, low: float, high: float) -> 
 def _check_numbers(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -> None:
     """Refuse whole numbers that may be classes."""
     series = [column.values for column in columns]  # float32 for the scores of pair datasets
-    is_score = any(own.name.lower() in _SCORE_NAMES or own.dtype == pl.Float32 for own in series)
-    if is_score or any((own != own.round()).any() for own in labels):
+    is_score = any(numbers.name.lower() in _SCORE_NAMES or numbers.dtype == pl.Float32 for numbers in series)
+    if is_score or any((numbers != numbers.round()).any() for numbers in labels):
         return
-    found = set[float]().union(*(own.unique() for own in labels))
-    if found <= {0.0, 1.0}:
+    distinct = set[float]().union(*(numbers.unique() for numbers in labels))
+    if distinct <= {0.0, 1.0}:
         for column in columns:
-            one, other = column.texts
-            if (one.lower(), other.lower()) in _NLI_TEXTS:
+            text1, text2 = column.texts
+            if (text1.lower(), text2.lower()) in _NLI_TEXTS:
                 column.refuse(
                     column.numbers.is_not_null(),
-                    f"label {{label}} with {one} and {other}: in NLI, 0 is often entailment; set its meaning"
-                    " with --labels 0=1,1=0 or --labels 0=0,1=1",
+                    f"label {{label}} with {text1} and {text2}: in NLI, 0 is often entailment; set its"
+                    " meaning with --labels 0=1,1=0 or --labels 0=0,1=1",
                 )
-    elif found <= _OF_NLI | {3.0, 4.0}:
-        message = _may_be_classes(sorted(found))
-        for column, own in zip(columns, labels, strict=True):
-            column.refuse((own < 0) | (own > 1), message)
+    elif distinct <= _OF_NLI | {3.0, 4.0}:
+        message = _may_be_classes(sorted(distinct))
+        for column, numbers in zip(columns, labels, strict=True):
+            column.refuse((numbers < 0) | (numbers > 1), message)
 
 
-def _may_be_classes(found: Sequence[float]) -> str:
-    as_nli = {0.0: "1", 1.0: SKIP, 2.0: "0"} if {0.0, 2.0} <= {*found} <= _OF_NLI else {}
-    counts = as_nli or {found[0]: "0", found[-1]: "1"}
-    example = ",".join(f"{number:g}={counts.get(number, SKIP)}" for number in found)
-    range_ = "" if {-1.0, 2.0} <= {*found} else f" or --label-range {found[0]:g},{found[-1]:g}"
+def _may_be_classes(distinct: Sequence[float]) -> str:
+    as_nli = {0.0: "1", 1.0: SKIP, 2.0: "0"} if {0.0, 2.0} <= {*distinct} <= _OF_NLI else {}
+    counts = as_nli or {distinct[0]: "0", distinct[-1]: "1"}
+    example = ",".join(f"{number:g}={counts.get(number, SKIP)}" for number in distinct)
+    range_ = "" if {-1.0, 2.0} <= {*distinct} else f" or --label-range {distinct[0]:g},{distinct[-1]:g}"
     return (
-        f"label {{label}}: {', '.join(f'{number:g}' for number in found)} may be classes (in NLI, 0 is often"
-        f" entailment, 1 neutral, 2 contradiction) or scores; set --labels {example}{range_}"
+        f"label {{label}}: {', '.join(f'{number:g}' for number in distinct)} may be classes (in NLI, 0 is"
+        f" often entailment, 1 neutral, 2 contradiction) or scores; set --labels {example}{range_}"
     )
 
 

@@ -31,9 +31,9 @@ def named_sources(sources: Given) -> dict[str, Source]:
     return {name: str(source) if isinstance(source, Path) else source for name, source in named.items()}
 
 
-def named_words(words: Sequence[str]) -> dict[str, Source]:
+def named_words(arguments: Sequence[str]) -> dict[str, Source]:
     """The sources of a command line, each `SOURCE` or `name=SOURCE`; see `named_sources`."""
-    named = ((word, None if Path(word).exists() else _NAMED.fullmatch(word)) for word in words)
+    named = ((word, None if Path(word).exists() else _NAMED.fullmatch(word)) for word in arguments)
     return _with_names([(named[1], named[2]) if named else (None, word) for word, named in named])
 
 
@@ -62,15 +62,15 @@ def _with_names(sources: Sequence[tuple[str | None, Source]]) -> dict[str, Sourc
     short = [name or _name(source, number) for number, (name, source) in enumerate(sources, 1)]
     named: dict[str, Source] = {}
     for number, (name, source) in enumerate(sources, 1):
-        own = short[number - 1]
-        if name is None and short.count(own) > 1:
-            own = _name(source, number, parts=2)
-        if own in named:
+        unique = short[number - 1]
+        if name is None and short.count(unique) > 1:
+            unique = _name(source, number, parts=2)
+        if unique in named:
             raise ConfigError(
-                f"two datasets are named {own!r}; give other names, such as one=PATH, or a mapping of"
+                f"two datasets are named {unique!r}; give other names, such as one=PATH, or a mapping of"
                 " names to sources"
             )
-        named[own] = source
+        named[unique] = source
     return named
 
 
@@ -98,8 +98,8 @@ def _exists(path: str) -> bool:
 
 def _name(source: Source, number: int, *, parts: int = 1) -> str:
     """A name from the last parts of a path or Hub id."""
-    own = contents_of(source)
-    where = own.source if isinstance(own, PairDataset) else own
+    contents = contents_of(source)
+    where = contents.source if isinstance(contents, PairDataset) else contents
     if not isinstance(where, str | Path):
         return f"data-{number}"
     *above, last = Path(str(where).replace(":", "-")).parts[-parts:] or [""]

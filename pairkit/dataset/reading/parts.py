@@ -97,8 +97,8 @@ def files_of(source: Source) -> list[Path]:
 
 def split_of(path: Path) -> str:
     """The split in a file's name; train if there is none."""
-    found = _SPLIT_NAME.search(path.name)
-    return split_name(found[1]) if found else "train"
+    match = _SPLIT_NAME.search(path.name)
+    return split_name(match[1]) if match else "train"
 
 
 def split_name(name: str) -> str:
@@ -133,10 +133,10 @@ def _in_memory(source: InMemory, where: str) -> dict[str, list[TablePart]]:
 
 def _by_split(tables: Mapping[str, Sequence[TablePart]]) -> dict[str, list[TablePart]]:
     """Tables by the usual names of splits, in the usual order."""
-    found: dict[str, list[TablePart]] = {}
+    by_split: dict[str, list[TablePart]] = {}
     for name, parts in tables.items():
-        found.setdefault(split_name(name), []).extend(parts)
-    return {name: found[name] for name in in_split_order(found)}
+        by_split.setdefault(split_name(name), []).extend(parts)
+    return {name: by_split[name] for name in in_split_order(by_split)}
 
 
 def _in_folder(folder: Path) -> dict[str, list[Path]]:
@@ -193,9 +193,9 @@ def _data_folder(folder: Path) -> Path:
     """The folder with the tables: `data`, the first configuration of our datasets, or the folder itself."""
     if (folder / CONFIG_FOLDERS["default"]).is_dir():
         return folder / CONFIG_FOLDERS["default"]
-    own = folder / "run.json"
+    record = folder / "run.json"
     there = [folder / name for name in CONFIG_FOLDERS.values() if (folder / name).is_dir()]
-    return there[0] if there and own.is_file() else folder
+    return there[0] if there and record.is_file() else folder
 
 
 _SPLITS_FILE = "dataset_dict.json"  # of a DatasetDict
@@ -221,20 +221,20 @@ def _files(folder: Path, state: dict[str, Any]) -> list[Path]:
             "selects rows by indices, as old versions of datasets did; load and save it again", path=where
         )
     listed = state.get("_data_files")
-    files = [one.get("filename") if isinstance(one, dict) else None for one in _list(listed, where)]
+    files = [entry.get("filename") if isinstance(entry, dict) else None for entry in _list(listed, where)]
     return [folder / name for name in _names(files, where)]
 
 
-def _names(found: Any, where: Path) -> list[str]:
+def _names(value: Any, where: Path) -> list[str]:
     """Names of files or folders without a path."""
-    names = _list(found, where)
+    names = _list(value, where)
     for name in names:
         if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
             raise DataError(f"names {one_line(repr(name))}; expected a file or folder next to it", path=where)
     return names
 
 
-def _list(found: Any, where: Path) -> list[Any]:
-    if not isinstance(found, list) or not found:
+def _list(value: Any, where: Path) -> list[Any]:
+    if not isinstance(value, list) or not value:
         raise DataError("lists no data; load and save the dataset again", path=where)
-    return found
+    return value

@@ -185,14 +185,14 @@ def read_pairs(
 ) -> PairDataset:
     """Read pairs as text1, text2, label and the source's other columns."""
     source = contents_of(source)
-    tables = _open_tables(source, parts_of(source), split, columns, rules)
-    meaning = _decide(tables, rules)
+    by_split = _open_tables(source, parts_of(source), split, columns, rules)
+    meaning = _decide(by_split, rules)
     splits: dict[str, pl.DataFrame] = {}
     bad: list[pl.DataFrame | None] = []
-    for name, own in tables.items():
-        rows = [table.usable(meaning) for table in own]
+    for name, tables in by_split.items():
+        rows = [table.usable(meaning) for table in tables]
         bad += [each.bad for each in rows]
-        splits[name] = _concat([table.pairs(each) for table, each in zip(own, rows, strict=True)], own)
+        splits[name] = _concat([table.pairs(each) for table, each in zip(tables, rows, strict=True)], tables)
     report_bad_rows(left_out := joined(bad))
     labels = meaning.read
     if isinstance(source, PairDataset):
@@ -211,27 +211,29 @@ def read_rows(
     rules: LabelRules = AS_FOUND,
 ) -> SplitRows:
     """Read rows without conversion: pairs with labels, positives, triplets or single texts."""
-    tables = _open_tables(source, parts_of(source, lines=True), split, columns, rules, single=True)
-    meaning = _decide(tables, rules)
+    by_split = _open_tables(source, parts_of(source, lines=True), split, columns, rules, single=True)
+    meaning = _decide(by_split, rules)
     splits: dict[str, pl.DataFrame] = {}
     places: dict[str, list[tuple[str, pl.Series]]] = {}
     bad: list[pl.DataFrame | None] = []
-    for name, of_split in tables.items():
-        usable = [table.usable(meaning) for table in of_split]
+    for name, tables in by_split.items():
+        usable = [table.usable(meaning) for table in tables]
         bad += [rows.bad for rows in usable]
         frames = [
             to_rows(rows.frame, table.roles, table.where, rows.labels)
-            for table, rows in zip(of_split, usable, strict=True)
+            for table, rows in zip(tables, usable, strict=True)
         ]
-        places[name] = [(table.where, frame[ROW]) for table, frame in zip(of_split, frames, strict=True)]
-        splits[name] = _concat([frame.drop(ROW) for frame in frames], of_split)
+        places[name] = [(table.where, frame[ROW]) for table, frame in zip(tables, frames, strict=True)]
+        splits[name] = _concat([frame.drop(ROW) for frame in frames], tables)
         if any(splits[name].select(pl.all().has_nulls()).row(0)):  # as some files lack a column
             raise DataError(
                 f"the files of {name} have different kinds of rows; together they have the columns"
                 f" {one_line(', '.join(splits[name].columns))}; read them separately",
                 path=source_name(source),
             )
-    written = {name: sum(written_rows(table.whole()) for table in own) for name, own in tables.items()}
+    written = {
+        name: sum(written_rows(table.whole()) for table in tables) for name, tables in by_split.items()
+    }
     return SplitRows(splits, meaning.read, places, written, joined(bad))
 
 
@@ -240,11 +242,13 @@ def read_frames(
 ) -> PairFrames:
     """The pairs of a source without bad rows, which are collected; one Parquet file at a time."""
     source = contents_of(source)
-    tables = {
-        name: [SourceTable.open(part, columns, skips=True, hold=not is_parquet(part.table)) for part in own]
-        for name, own in parts_of(source).items()
+    by_split = {
+        name: [
+            SourceTable.open(part, columns, skips=True, hold=not is_parquet(part.table)) for part in tables
+        ]
+        for name, tables in parts_of(source).items()
     }
-    meaning = _decide(tables, rules)
+    meaning = _decide(by_split, rules)
     bad: dict[str, pl.DataFrame] = {}
 
     def read(table: SourceTable) -> pl.DataFrame:
@@ -253,8 +257,8 @@ def read_frames(
         return typed_rows(table.pairs(rows))
 
     return PairFrames(
-        {name: [partial(read, table) for table in own] for name, own in tables.items()},
-        {name: set().union(*(table.pair_columns() for table in own)) for name, own in tables.items()},
+        {name: [partial(read, table) for table in tables] for name, tables in by_split.items()},
+        {name: set().union(*(table.pair_columns() for table in tables)) for name, tables in by_split.items()},
         source_name(source),
         "binary" if meaning.binary else "graded",
         source.labels if isinstance(source, PairDataset) else meaning.read,
@@ -301,11 +305,13 @@ def _concat(frames: Sequence[pl.DataFrame], tables: Sequence[SourceTable]) -> pl
 def _type_error(frames: Sequence[pl.DataFrame], where: Sequence[str]) -> DataError:
     """The error for files of a split with different types in a column."""
     for name in dict.fromkeys(name for frame in frames for name in frame.columns):
-        own = [(frame.select(name), path) for frame, path in zip(frames, where, strict=True) if name in frame]
+        found = [
+            (frame.select(name), path) for frame, path in zip(frames, where, strict=True) if name in frame
+        ]
         try:
-            pl.concat([column for column, _ in own], how="vertical_relaxed")
+            pl.concat([column for column, _ in found], how="vertical_relaxed")
         except pl.exceptions.PolarsError:
-            kinds = {column.dtypes[0]: path for column, path in reversed(own)}
+            kinds = {column.dtypes[0]: path for column, path in reversed(found)}
             listed = one_line(" and ".join(f"{kind} in {path}" for kind, path in kinds.items()), 400)
             return DataError(f"the column {one_line(name)} has {listed}; convert one of them", path=where[0])
     return DataError(

@@ -79,13 +79,13 @@ def named_records(
     path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
 ) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """The column names, numbers from 1 if there is no header; and the records of rows."""
-    found = records(path, broken, header=header)
-    first = next(found, (1, []))
+    rows = records(path, broken, header=header)
+    first = next(rows, (1, []))
     if not header:
-        return [str(number) for number in range(1, len(first[1]) + 1)], chain([first], found)
+        return [str(number) for number in range(1, len(first[1]) + 1)], chain([first], rows)
     if repeated := next((name for name, times in Counter(first[1]).items() if name and times > 1), None):
         note_once("%s: several columns are named %s; a number tells them apart", path, one_line(repeated))
-    return column_names(first[1]), found
+    return column_names(first[1]), rows
 
 
 def read_separated(path: Path, *, header: bool = True) -> pl.DataFrame:
@@ -130,14 +130,14 @@ def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
 
 def column_names(names: Iterable[str]) -> list[str]:
     """Column names without blanks and invisible characters around them; each is unique and not empty."""
-    found = dict[str, None]()
-    for number, given in enumerate(names, 1):
-        name = plain = _INVISIBLE.sub("", given) or f"column_{number}"
+    names_used = dict[str, None]()
+    for number, raw in enumerate(names, 1):
+        name = plain = _INVISIBLE.sub("", raw) or f"column_{number}"
         others = count(2)
-        while name in found:
+        while name in names_used:
             name = f"{plain}_{next(others)}"
-        found[name] = None
-    return [*found]
+        names_used[name] = None
+    return [*names_used]
 
 
 def _reader(path: Path) -> Any:

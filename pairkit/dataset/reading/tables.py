@@ -74,10 +74,10 @@ def first_row(path: Path, *, header: bool = True) -> int:
 
 def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     """Whether a CSV or TSV file has a header; not if columns are given by numbers that aren't names."""
-    given = {*(columns or {}).values()} - {"none"}
-    if not given or not all(name.isdecimal() for name in given) or format_of(path) not in _SEPARATED:
+    used = {*(columns or {}).values()} - {"none"}
+    if not used or not all(name.isdecimal() for name in used) or format_of(path) not in _SEPARATED:
         return True
-    return given <= {*named_records(path)[0]}
+    return used <= {*named_records(path)[0]}
 
 
 def table_rows(
@@ -89,8 +89,8 @@ def table_rows(
     """
     kind = format_of(path)
     if kind in _SEPARATED:
-        names, found = named_records(path, broken, header=header)
-        yield from ((row, dict(zip_longest(names, cells, fillvalue=""))) for row, cells in found)
+        names, rows = named_records(path, broken, header=header)
+        yield from ((row, dict(zip_longest(names, cells, fillvalue=""))) for row, cells in rows)
     elif kind in _JSON_LINES:
         yield from read_objects(path, broken)
     else:
@@ -132,8 +132,8 @@ def format_of(path: Path) -> str:
 
 def sheet_of(path: Path) -> tuple[Path, str | None]:
     """The file and the name of a sheet in `book.xlsx:Sheet`."""
-    found = _SHEET.fullmatch(path.name)
-    return (path.with_name(found[1]), found[2]) if found else (path, None)
+    match = _SHEET.fullmatch(path.name)
+    return (path.with_name(match[1]), match[2]) if match else (path, None)
 
 
 def _read_sheet(path: Path) -> pl.DataFrame:
@@ -213,8 +213,8 @@ def json_values(path: Path) -> list[Any]:
 def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path) -> pl.DataFrame:
     """A table of JSON objects, made in blocks."""
     frames, rows, schema = list[pl.DataFrame](), 0, dict[str, Any]()
-    found = iter(objects)
-    while block := list(islice(found, _BLOCK)):
+    remaining = iter(objects)
+    while block := list(islice(remaining, _BLOCK)):
         frames.append(frame_of(block))
         rows, schema = rows + len(block), {**schema, **frames[-1].schema}
         _check_keys(schema, rows, path, path.stat().st_size)
@@ -310,13 +310,13 @@ def class_names_of_features(features: Any) -> ClassNames:
     """The class names in `Dataset.features` or its JSON form."""
     if not isinstance(features, Mapping):
         return {}
-    found = {}
+    class_names = {}
     for column, feature in features.items():
         kind = feature.get("_type") if isinstance(feature, Mapping) else type(feature).__name__
         names = feature.get("names") if isinstance(feature, Mapping) else getattr(feature, "names", None)
         if kind == "ClassLabel" and isinstance(names, list) and len(names) <= _MAX_CLASSES:
-            found[column] = tuple(map(str, names))
-    return found
+            class_names[column] = tuple(map(str, names))
+    return class_names
 
 
 def _of_parquet(path: Path) -> ClassNames:
