@@ -14,7 +14,7 @@ from pairkit.base.cli.commands import add_command, application, log_to_stderr, w
 from pairkit.base.cli.options import INPUT, Option, Options, documentation, same_arguments
 from pairkit.base.interface import shell
 from pairkit.base.settings import Settings, setting
-from pairkit.dataset.shared_options import columns_given, mapping
+from pairkit.dataset.shared_options import columns_given
 
 if TYPE_CHECKING:
     from somewhere import Heavy  # type: ignore[import-not-found] # only type checkers load it
@@ -248,22 +248,21 @@ def test_next_step_keeps_input_flags(step: str, words: str) -> None:
     assert with_input_flags(step.split(), {"source": "d.csv", "bad_rows": "error"}) == step.split()
 
 
-def test_columns_by_name_or_number() -> None:
-    assert columns_given(None) is None
-    assert columns_given("text1=a,text2=b") == {"text1": "a", "text2": "b"}
-    assert columns_given("1, 2,4") == {"text1": "1", "text2": "2", "label": "4"}
-    assert columns_given("2,1") == {"anchor": "2", "positive": "1"}
-    assert columns_given("2") == {"text": "2"}
-    for wrong in ("1,2,3,4",):
-        with (
-            shell(),
-            pytest.raises(ConfigError, match=f"^--columns {wrong}: expected the numbers"),
-        ):
-            columns_given(wrong)
-    assert mapping("--columns", "text1=a, text2 = b=c,") == {"text1": "a", "text2": "b=c"}
-    for wrong in ("text1", "=a", "text1=", " =a"):
-        with (
-            shell(),
-            pytest.raises(ConfigError, match=f"^--columns {wrong}: expected name=value"),
-        ):
-            mapping("--columns", wrong)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, None),
+        ("text1=a, text2 = b=c,", {"text1": "a", "text2": "b=c"}),
+        ("1, 2,4", {"text1": "1", "text2": "2", "label": "4"}),
+        ("2,1", {"anchor": "2", "positive": "1"}),
+        ("2", {"text": "2"}),
+        ("1,2,3,4", "expected the numbers"),
+        *((wrong, "expected name=value") for wrong in ("text1", "=a", "text1=", " =a")),
+    ],
+)
+def test_columns_by_name_or_number(text: str | None, expected: Any) -> None:
+    if not isinstance(expected, str):
+        assert columns_given(text) == expected
+        return
+    with shell(), pytest.raises(ConfigError, match=f"^--columns {text}: {expected}"):
+        columns_given(text)

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pairkit import ConfigError, DataError, PairDataset
+from pairkit import DataError, PairDataset
 from pairkit.dataset.making.pair_export import export_pairs
 from pairkit.dataset.reading.reader import read_pairs
 
@@ -49,16 +49,6 @@ def test_formulas_are_escaped(tmp_path: Path, mark: str) -> None:
         assert [row[0] for row in csv.reader(file)] == ["text1", text, "1=1"]
     (lines,) = export_pairs(PairDataset({"train": frame}, "x"), tmp_path / "c", "jsonl")
     assert json.loads(lines.read_text(encoding="utf-8").splitlines()[0])["text1"] == text
-
-
-def test_export_keeps_other_files(tmp_path: Path) -> None:
-    dataset = PairDataset({"train": pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})}, "x")
-    (path,) = export_pairs(dataset, tmp_path, "csv")
-    assert export_pairs(dataset, tmp_path, "csv") == [path]
-    path.write_text("mine")
-    with pytest.raises(ConfigError, match="already exists"):
-        export_pairs(dataset, tmp_path, "csv")
-    assert path.read_text() == "mine"
 
 
 @pytest.mark.parametrize("value", [b"x", [b"x"], {"a": [b"x"]}])

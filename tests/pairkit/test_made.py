@@ -49,17 +49,6 @@ def test_merged_folder(home: Path) -> None:
     assert "| train.tsv | 5 |" in card
 
 
-def test_repeated_call_is_unchanged(home: Path) -> None:
-    pairkit.split("train.tsv", "out")
-    before = fingerprint(home / "out")
-    pairkit.split("train.tsv", "out")
-    assert fingerprint(home / "out") == before
-    with pytest.raises(ConfigError, match="give fresh=True to replace it"):
-        pairkit.split("train.tsv", "out", seed=1)
-    assert fingerprint(home / "out") == before
-    pairkit.split("train.tsv", "out", seed=1, fresh=True)
-
-
 def test_other_files_are_not_replaced(home: Path) -> None:
     (home / "mine").mkdir()
     (home / "mine/notes.txt").write_text("mine")

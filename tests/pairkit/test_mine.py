@@ -219,9 +219,6 @@ def test_splits_and_reproducibility(tmp_path: Path) -> None:
     for path in (tmp_path / "a").rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path)).read_bytes()
-    pairkit.extract(collection(60), tmp_path / "a", **how)  # repeating is not a conflict
-    with pytest.raises(ConfigError, match="give fresh=True"):
-        pairkit.extract(collection(61), tmp_path / "a", **how)
     other = pairkit.extract(collection(60), **how, seed=7)
     assert (
         other.pairs["train"]["url1"].unique().sort().to_list()

@@ -33,10 +33,34 @@ def rows(source: Path, **arguments: Any) -> list[tuple[Any, ...]]:
     ]
 
 
-@pytest.mark.parametrize("name", ["pairs.csv", "pairs.csv.gz", "pairs.CSV"])
-def test_csv(tmp_path: Path, name: str) -> None:
-    path = put(tmp_path / name, 'text1,text2,label\none,two,1\n"thr""ee,\n",four,0\n')
-    assert rows(path) == [("one", "two", 1), ('thr"ee,\n', "four", 0)]
+BY_NUMBER = {"text1": "1", "text2": "2", "label": "3"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns", "expected"),
+    [
+        *(
+            (name, 'text1,text2,label\none,two,1\n"thr""ee,\n",four,0\n', None, 'thr"ee,\n')
+            for name in ("pairs.csv", "pairs.csv.gz", "pairs.CSV")
+        ),
+        *(
+            ("a.csv", f"{header}\none,two,1\nthree,four,0\n", None, "three")
+            for header in (
+                *("sentence1,sentence2,score", "premise,hypothesis,score", "Query,Document,Relevance"),
+                "question1,question2,is_duplicate",
+            )
+        ),
+        *((name, "one,two,1\nthree,four,0\n", BY_NUMBER, "three") for name in ("p.csv", "p.csv.gz")),
+        ("p.tsv", "one\ttwo\t1\nthree\tfour\t0\n", BY_NUMBER, "three"),
+        ("p.csv", '"one","two",1\n"a; b; c; d","four",0\n', BY_NUMBER, "a; b; c; d"),
+        ("p.csv", '"3","1","2"\n1,one,two\n0,three,four\n', BY_NUMBER, "three"),  # names, not numbers
+    ],
+)
+def test_files(tmp_path: Path, name: str, text: str, columns: dict[str, str] | None, expected: str) -> None:
+    path = put(tmp_path / name, text)
+    assert rows(path, columns=columns) == [("one", "two", 1), (expected, "four", 0)]
+    first = 1 if columns and not text.startswith('"3"') else 2
+    assert read_rows(path, columns=columns).place("train", 0).endswith(f"{name}:{first}")
 
 
 @pytest.mark.parametrize("mark", [";", "\t"])
@@ -73,21 +97,6 @@ def test_other_formats(tmp_path: Path, name: str) -> None:
         put(tmp_path / name, json.dumps(records) if name.endswith(".json") else lines)
     assert rows(tmp_path / name) == PAIRS
     assert read_pairs(tmp_path / name).splits["train"]["more"].to_list() == [{"x": [1]}] * 2
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        "text1,text2,label",
-        "sentence1,sentence2,score",
-        "premise,hypothesis,score",
-        "question1,question2,is_duplicate",
-        "Query,Document,Relevance",
-    ],
-)
-def test_common_column_names(tmp_path: Path, header: str) -> None:
-    path = put(tmp_path / "a.csv", f"{header}\none,two,1\nthree,four,0\n")
-    assert rows(path) == PAIRS
 
 
 def test_triplets_and_positives(tmp_path: Path) -> None:
@@ -136,14 +145,40 @@ def test_folder_of_splits(tmp_path: Path) -> None:
         ("a.csv", "text1,text2,label\na,b,-0.5\n", r"a\.csv:2: label '-0.5'"),
         ("a.csv", "text1,text2,label\na,b,1,4\n", r"a\.csv:2: 4 cells, expected 3, so '4' is"),
         ("a.csv", "premise,hypothesis,label\na,b,0\na,b,1\na,b,2\n", r":4: label '2'.*classes"),
+        ("a.csv", "anchor,positive,negative\na,b,c\na,b,\n", r"a\.csv:3: negative is empty"),
+        ("a.csv", "anchor,positive\na,b\n,b\n", r"a\.csv:3: (anchor|text1) is empty"),
         ("a.jsonl", '{"text1": "a"\n', r"a\.jsonl:1: not JSON"),
         ("a.csv", "", r"a\.csv: is empty; expected a line"),
         ("a.txt", "", r"a\.txt: unknown file type '\.txt'"),
     ],
 )
 def test_invalid_files(tmp_path: Path, name: str, text: str, message: str) -> None:
+    path = put(tmp_path / name, text)
+    for read in (read_pairs, read_rows) if path.suffix != ".txt" else (read_pairs,):
+        with pytest.raises(PairkitError, match=message):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    ("source", "arguments", "message"),
+    [
+        ("none.csv", {}, "no such file"),
+        ("nothing", {}, "no such file or folder"),
+        (".", {}, "no data files"),
+        ("a.csv", {"columns": {**BY_NUMBER, "text1": "x"}}, "no column 'x' for text1; there are a, b, c"),
+        ("a.csv", {"columns": {"first": "a"}}, "'first': expected one of text1"),
+        ("a.csv", {"columns": {"text1": "a", "text2": "b"}}, "names text1, text2 and label"),
+        ("b.csv", {"rules": label_rules(None, None, "skip")}, r"b\.csv:4: label 'dup'"),
+    ],
+)
+def test_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, arguments: dict[str, Any], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    put(tmp_path / "a.csv", "a,b,c\n1,2,1\n")
+    put(tmp_path / "b.csv", "text1,text2,label\na,b,\nc,d,yes\ne,f,dup\n")
     with pytest.raises(PairkitError, match=message):
-        read_pairs(put(tmp_path / name, text))
+        read_pairs(source, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -176,31 +211,6 @@ def test_bad_rows_are_skipped(
         pairs = read_pairs(path, rules=rules)
         assert pairs["train"]["text1"].unique(maintain_order=True).to_list() == usable
         assert read_pairs(pairs, rules=rules).bad_rows.equals(found.bad_rows)  # type: ignore[union-attr]
-
-
-def test_row_of_a_bad_label_after_a_skipped_row(tmp_path: Path) -> None:
-    path = put(tmp_path / "a.csv", "text1,text2,label\na,b,\nc,d,yes\ne,f,dup\n")
-    with pytest.raises(DataError, match=r"a\.csv:4: label 'dup'"):
-        read_pairs(path, rules=label_rules(None, None, "skip"))
-
-
-def test_missing_source(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
-        read_pairs(tmp_path / "a.csv")
-    with pytest.raises(ConfigError, match="no such file or folder"):
-        read_pairs("nothing")
-    with pytest.raises(DataError, match="no data files"):
-        read_pairs(tmp_path)
-
-
-def test_bad_mappings(tmp_path: Path) -> None:
-    path = put(tmp_path / "a.csv", "a,b,c\n1,2,1\n")
-    with pytest.raises(DataError, match="no column 'x' for text1; there are a, b, c"):
-        read_pairs(path, columns={"text1": "x", "text2": "b", "label": "c"})
-    with pytest.raises(ConfigError, match="'first': expected one of text1"):
-        read_pairs(path, columns={"first": "a"})
-    with pytest.raises(ConfigError, match="names text1, text2 and label"):
-        read_pairs(path, columns={"text1": "a", "text2": "b"})
 
 
 PUBLISHED = [  # file, kind, rows of our sample in its layout, rows of the real file
@@ -274,19 +284,6 @@ def test_text_files(tmp_path: Path, name: str) -> None:
     assert split_names(path) == ["validation"]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("a.csv", "anchor,positive,negative\na,b,c\na,b,\n", r"a\.csv:3: negative is empty"),
-        ("a.csv", "anchor,positive\na,b\n,b\n", r"a\.csv:3: anchor is empty"),
-        ("a.csv", "text1,text2,label\na,b,nan\n", r"a\.csv:2: label 'nan'"),
-    ],
-)
-def test_errors_of_rows(tmp_path: Path, name: str, text: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        read_rows(put(tmp_path / name, text))
-
-
 @pytest.mark.parametrize("source", ["x" * 300, f"{'x' * 300}/y.csv", f"{'o' * 300}/name"])
 def test_too_long_path(source: str) -> None:
     for read in (read_pairs, read_rows):
@@ -310,32 +307,9 @@ def test_folder_with_one_configuration(tmp_path: Path) -> None:
     found = read_rows(tmp_path / "made")
     assert found["train"].to_dicts() == [{"anchor": "a", "positive": "b", "negatives": ["c", "d"]}]
     assert read_pairs(tmp_path / "made")["train"]["label"].to_list() == [1, 0, 0]
-
-
-def test_other_folders_with_the_same_names(tmp_path: Path) -> None:
-    (tmp_path / "triplet").mkdir()
-    pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]}).write_csv(tmp_path / "train.csv")
-    assert read_rows(tmp_path)["train"].columns == ["text1", "text2", "label"]
-
-
-BY_NUMBER = {"text1": "1", "text2": "2", "label": "3"}
-
-
-@pytest.mark.parametrize("name", ["pairs.tsv", "pairs.csv", "pairs.csv.gz"])
-def test_columns_by_number(tmp_path: Path, name: str) -> None:
-    mark = "\t" if name == "pairs.tsv" else ","
-    rows = mark.join(["a", "b", "1"]) + "\n" + mark.join(["c", "d", "0"]) + "\n"
-    data = gzip.compress(rows.encode()) if name.endswith(".gz") else rows.encode()
-    (tmp_path / name).write_bytes(data)
-    frame = read_pairs(tmp_path / name, columns=BY_NUMBER).splits["train"]
-    assert frame.rows() == [("a", "b", 1), ("c", "d", 0)]
-    assert read_rows(tmp_path / name, columns=BY_NUMBER).place("train", 0).endswith(f"{name}:1")
-
-
-def test_separators_in_quotes(tmp_path: Path) -> None:
-    (tmp_path / "pairs.csv").write_text('"a; b; c; d","e",1\n"f","g",0\n')
-    frame = read_pairs(tmp_path / "pairs.csv", columns=BY_NUMBER).splits["train"]
-    assert frame.rows() == [("a; b; c; d", "e", 1), ("f", "g", 0)]
+    pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]}).write_csv(tmp_path / "made" / "train.csv")
+    (tmp_path / "made" / "run.json").unlink()  # a folder of others with a folder of this name
+    assert read_rows(tmp_path / "made")["train"].columns == ["text1", "text2", "label"]
 
 
 def test_row_numbers_without_header(tmp_path: Path) -> None:
@@ -346,12 +320,6 @@ def test_row_numbers_without_header(tmp_path: Path) -> None:
         read_pairs(tmp_path / "pairs.tsv", columns={**BY_NUMBER, "label": "4"})
     with pytest.raises(DataError, match="no such file"):
         read_pairs(tmp_path / "none.tsv", columns=BY_NUMBER)
-
-
-def test_header_of_numbers(tmp_path: Path) -> None:
-    (tmp_path / "pairs.csv").write_text('"3","1","2"\n1,a,b\n')
-    frame = read_pairs(tmp_path / "pairs.csv", columns=BY_NUMBER).splits["train"]
-    assert frame.select("text1", "text2", "label").rows() == [("a", "b", 1)]
 
 
 @pytest.mark.parametrize("other", [["u"], [["u"]], timedelta(1)])

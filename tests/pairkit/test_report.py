@@ -136,12 +136,6 @@ def test_page_runs_nothing(report: Report) -> None:
     assert HOSTILE.replace("\x1b", "\ufffd").replace("\u202e", "\ufffd") in page.text
 
 
-def test_reproducible_page(report: Report) -> None:
-    before = report.page.read_bytes()
-    make_report(dataset(report.page.with_name("acme")), progress=False)
-    assert report.page.read_bytes() == before
-
-
 def test_graded_labels_without_provenance(tmp_path: Path) -> None:
     frame = pl.DataFrame({"text1": ["a b", "c d", "!"], "text2": ["a b", "c", "?"], "label": [5.0, 2.5, 0.0]})
     found = make_report(PairDataset({"test": frame}, "s.tsv", "graded"), tmp_path / "r.html", progress=False)
