@@ -225,7 +225,8 @@ def review(
         Review('people.review': 4 pairs, 0 judgements, 0 people)
     """
     from pairkit.base.settings import load_settings
-    from pairkit.reviews import ReviewOptions, begin
+    from pairkit.reviews.review import begin
+    from pairkit.reviews.review_sample import ReviewOptions
 
     file = argument("store", store, Path | None)
     options = {"n": n, "seed": seed, "strata": strata}
@@ -268,7 +269,7 @@ def apply_review(
         LeakError: Two splits share a text, issue or cluster, as in `audit`.
         RemoteError: As `read`.
     """
-    from pairkit.reviews import apply_review, review_beside
+    from pairkit.reviews.review import apply_review, review_beside
 
     folder, file = argument("out", out, Path | None), argument("store", store, Path | None)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)

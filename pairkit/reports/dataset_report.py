@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import polars as pl
 
 from pairkit.base.cli.progress import Display, Listener
-from pairkit.base.cli.result_table import Printed, ResultTable, escape, html_table, style
+from pairkit.base.cli.result_table import PAGE_HEAD, Printed, ResultTable, escape, html_table, style
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import write_text
 from pairkit.base.system.folders import beside, check_file, own_name
@@ -127,9 +127,7 @@ def _render(name: str, counts: Mapping[str, Any], rows: ReportRows, samples: Seq
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'{_MARKER}<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
-        f"<title>{escape(name)}: dataset report</title>"
+        f"{PAGE_HEAD}<title>{escape(name)}: dataset report</title>"
         f"<style>{style('pairkit.reports', 'page.css')}</style></head>"
         f'<body><header class="top"><p>Dataset report</p><h1>{escape(name)}</h1><nav>{links}</nav></header>'
         f"<main>{body}</main>"

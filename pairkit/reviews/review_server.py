@@ -199,6 +199,7 @@ class ReviewerSession:
         pair = self._store.pairs[left[0]] if left else None
         common = frozenset(self._settings.common)
         skipped = sum(done[pair_id].answer == SKIP for pair_id in mine if pair_id in done)
+        seconds = [judgement.seconds for judgement in judgements if judgement.answer != SKIP][-_RECENT:]
         return {
             "person": self._person.name,
             "dataset": self._settings.dataset,
@@ -209,7 +210,7 @@ class ReviewerSession:
                 "done": len(mine) - len(left) - skipped,
                 "all": len(mine),
                 "skipped": skipped,
-                "seconds_each": _speed(judgements),
+                "seconds_each": round(median(seconds), 1) if seconds else None,
             },
             "pair": pair and {"id": pair.pair_id, **shown_pair(pair.text1, pair.text2, common)},
             "last": self._last(judgements),
@@ -287,12 +288,6 @@ def shown_pair(text1: str, text2: str, common: Set[str]) -> dict[str, Any]:
             for side, text in enumerate(texts)
         ],
     }
-
-
-def _speed(judgements: Sequence[ReviewJudgement]) -> float | None:
-    """Median seconds per pair of the last judgements without skips."""
-    seconds = [judgement.seconds for judgement in judgements if judgement.answer != SKIP][-_RECENT:]
-    return round(median(seconds), 1) if seconds else None
 
 
 def pairs_of(

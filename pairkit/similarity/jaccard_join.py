@@ -207,15 +207,13 @@ class _Search:
         """Join similar pairs with a set outside the hub's group; these have a common element."""
         sets, labels = self.sets, self.groups.label[self.sets.rows]
         least = np.where(is_outside, self.excess[hub], self.excess[is_outside].min())
-        need = np.maximum(
-            np.ceil((self.excess + least) / 2 - _TOLERANCE), 1
-        )  # weight in common with any other set
+        # The weight that a set must have in common with any other set.
+        need = np.maximum(np.ceil((self.excess + least) / 2 - _TOLERANCE), 1)
         owners, weights = sets.owners, sets.weights[sets.items]
         totals = np.cumsum(weights)
         ends = np.cumsum(sets.counts)
-        after = (
-            np.concatenate([[0], totals])[ends][owners] - totals + weights
-        )  # of an entry and the following ones
+        # The weight of an entry and the following ones.
+        after = np.concatenate([[0], totals])[ends][owners] - totals + weights
         first = np.flatnonzero(after >= need[owners])  # includes the first common element of each pair
         first = first[np.argsort(sets.items[first], kind="stable")]
         items, holders = sets.items[first], owners[first]

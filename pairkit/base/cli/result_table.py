@@ -55,6 +55,12 @@ def shown(cell: object) -> str:
     return f"{cell:,}" if is_whole else str(cell)
 
 
+PAGE_HEAD = (
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
+)
+
+
 def style(package: str, sheet: str) -> str:
     """The common style sheet of all pages and that of one page."""
     places = (("pairkit.base.cli", "page_style.css"), (package, sheet))

@@ -37,9 +37,8 @@ def database_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code = (
-            getattr(error, "sqlite_errorcode", 0) & 0xFF
-        )  # extended codes have the plain code in the low byte
+        # Extended codes have the plain code in the low byte.
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise ConfigError(
                 f"{path}: another process writes to it; wait until it has ended or use another working folder"
@@ -84,8 +83,13 @@ def open_database(path: Path, schema: Schema, *, create: bool, absent: str) -> s
     """Open a file of this kind; with `create`, make it if it is missing."""
     if not create and not path.is_file():
         raise ConfigError(f"{path}: {absent}")
-    if create:
-        _touch_private(path)
+    if create:  # readable and writable only by its owner
+        with write_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.exists():
+                open_own(path, private=True).close()
+            elif path.is_file():
+                path.chmod(0o600)  # closing the file would release this process's locks on it
     with database_errors(path):
         connection = connect(path, journal=schema.journal)
         try:
@@ -107,16 +111,6 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def _touch_private(path: Path) -> None:
-    """Make the file readable and writable only by its owner."""
-    with write_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            open_own(path, private=True).close()
-        elif path.is_file():
-            path.chmod(0o600)  # closing the file would release this process's locks on it
 
 
 def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, create: bool) -> None:

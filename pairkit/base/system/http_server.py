@@ -13,7 +13,7 @@ from importlib.resources import files
 from sys import getsizeof
 from typing import TYPE_CHECKING, Self
 
-from pairkit.base.cli.result_table import style
+from pairkit.base.cli.result_table import PAGE_HEAD, style
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def html_page(package: str) -> tuple[bytes, dict[str, str]]:
         " connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
         " require-trusted-types-for 'script'; trusted-types 'none'"
     )
-    html = read("page.html").replace("@STYLE@", look).replace("@SCRIPT@", script)
+    html = read("page.html").replace("@HEAD@", PAGE_HEAD).replace("@STYLE@", look).replace("@SCRIPT@", script)
     return html.encode(), {**PAGE_HEADERS, "content-security-policy": policy}
 
 

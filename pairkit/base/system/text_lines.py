@@ -222,7 +222,9 @@ def _open_as_utf8(path: Path) -> Iterator[io.BufferedIOBase]:
 @contextmanager
 def open_regular(path: Path) -> Iterator[io.BufferedReader]:
     """A file's bytes, decompressed up to a limit; pipes and devices are refused."""
-    with open(path, "rb", opener=_open_at_once) as compressed:
+    # Without blocking, as a pipe without a writer would block forever.
+    at_once = getattr(os, "O_NONBLOCK", 0)
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once)) as compressed:
         status = os.fstat(compressed.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise DataError(
@@ -234,11 +236,6 @@ def open_regular(path: Path) -> Iterator[io.BufferedReader]:
         size = status.st_size
         with gzip.GzipFile(fileobj=compressed) as decompressed:
             yield io.BufferedReader(_Bounded(decompressed, max(FREE_BYTES, MAX_RATIO * size)), _BLOCK_BYTES)
-
-
-def _open_at_once(name: str, flags: int) -> int:
-    """Open without blocking, as a pipe without a writer would block forever."""
-    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 class _TooLargeError(Exception):

@@ -94,16 +94,12 @@ def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
     if conflicts == "error":
         _refuse(keyed.filter(DIFFER))
     is_lost = DIFFER if conflicts == "drop" else AGAINST_FIRST
-    kept_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first().over(PAIR)
     marked = keyed.with_columns(pl.when(is_lost).then(pl.lit(CONFLICT)).alias(DROPPED))
-    alive = marked.filter(pl.col(DROPPED).is_null()).with_columns(
-        pl.when(kept_place != pl.col(_PLACE)).then(pl.lit(REPEATED)).alias(DROPPED)
-    )
-    return (
-        pl.concat([alive, marked.filter(pl.col(DROPPED).is_not_null())])
-        .sort(_PLACE)
-        .select(*rows.columns, DROPPED)
-    )
+    alive = pl.col(DROPPED).is_null()
+    kept_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first().over(*PAIR, alive)
+    is_repeated = alive & (kept_place != pl.col(_PLACE))
+    reason = pl.when(is_repeated).then(pl.lit(REPEATED)).otherwise(DROPPED)
+    return marked.with_columns(reason.alias(DROPPED)).select(*rows.columns, DROPPED)
 
 
 def _refuse(differing: pl.DataFrame) -> None:

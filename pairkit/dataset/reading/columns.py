@@ -72,16 +72,12 @@ def find_roles(
     if not roles.text2 or not unused:
         return roles
     if (columns or {}).get("negative") != _NO_NEGATIVES:
-        raise _not_used(unused, where)
+        raise DataError(
+            f"would not use {one_line(', '.join(unused))}, which by name are negatives; drop them, or give"
+            f" the columns to use as --columns, with negative={_NO_NEGATIVES} to ignore negatives",
+            path=where,
+        )
     return replace(roles, unwanted=unused)
-
-
-def _not_used(names: Sequence[str], where: str) -> DataError:
-    return DataError(
-        f"would not use {one_line(', '.join(names))}, which by name are negatives; drop them, or give the"
-        f" columns to use as --columns, with negative={_NO_NEGATIVES} to ignore negatives",
-        path=where,
-    )
 
 
 def _first_of(usual: Sequence[str], names: Sequence[str]) -> str:

@@ -72,9 +72,14 @@ def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
     """Tables by split; a single one is `train`."""
     if isinstance(source, PairDataset):
         return with_kind(source)
-    if isinstance(source, Mapping):
-        return _named_tables(source)
-    return {"train": _table(source, source_name(source))}
+    where = source_name(source)
+    if not isinstance(source, Mapping):
+        return {"train": _table(source, where)}
+    if not source:
+        raise DataError("is empty; expected at least one split", path=where)
+    if unnamed := [name for name in source if not isinstance(name, str)]:
+        raise DataError(f"the split {unnamed[0]!r} has no name; expected a str such as 'train'", path=where)
+    return {name: _table(table, f"{where}, {name}") for name, table in source.items()}
 
 
 def with_kind(pairs: PairDataset) -> dict[str, pl.DataFrame]:
@@ -92,15 +97,6 @@ def classes_in_memory(source: InMemory) -> dict[str, ClassNames]:
     """The class names of each split, which only a `datasets.Dataset` has."""
     tables = source if isinstance(source, Mapping) else {"train": source}
     return {name: class_names_of_features(getattr(table, "features", None)) for name, table in tables.items()}
-
-
-def _named_tables(source: Mapping[Any, Any]) -> dict[str, pl.DataFrame]:
-    where = source_name(source)
-    if not source:
-        raise DataError("is empty; expected at least one split", path=where)
-    if unnamed := [name for name in source if not isinstance(name, str)]:
-        raise DataError(f"the split {unnamed[0]!r} has no name; expected a str such as 'train'", path=where)
-    return {name: _table(table, f"{where}, {name}") for name, table in source.items()}
 
 
 def _table(source: Any, where: str) -> pl.DataFrame:

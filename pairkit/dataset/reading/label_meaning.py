@@ -85,10 +85,14 @@ class LabelColumn:
         plain = self.values.dtype.is_numeric() and not self.classes
         return (self.values if plain else self.words).cast(pl.Float64, strict=False)
 
-    def names(self, word: str) -> tuple[str, ...]:
-        """The names of a label: its word, and the number of its class."""
-        numbers = [str(number) for number, name in enumerate(self.classes) if name == word]
-        return as_word(word), *numbers
+    def known(self, meanings: Mapping[str, Meaning]) -> dict[str, str]:
+        """The labels with a meaning, each with its name there: its word, or the number of its class."""
+        known = {}
+        for word in self.words.unique(maintain_order=True) if meanings else ():
+            numbers = [str(number) for number, name in enumerate(self.classes) if name == word]
+            if name := next((name for name in (as_word(word), *numbers) if name in meanings), None):
+                known[word] = name
+        return known
 
     def counts(self) -> Iterator[tuple[str, int]]:
         """The count of each label, in order of first occurrence."""
@@ -182,18 +186,15 @@ def _without(column: LabelColumn, user_values: Mapping[str, Meaning]) -> LabelCo
     """The labels without a user-defined meaning."""
     if not user_values:
         return column
-    kept = column.words.is_in(
-        [word for word in column.words.unique() if _name(column, word, user_values) is None]
-    )
-    return column.filter(kept)
+    known = column.known(user_values)
+    return column.filter(column.words.is_in([word for word in column.words.unique() if word not in known]))
 
 
 def _check_beside_numbers(
     columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], user_values: Mapping[str, Meaning]
 ) -> None:
     """If users gave a meaning to some numbers, refuse other numbers, even 0 and 1."""
-    used = {_name(column, word, user_values) for column in columns for word in column.words.unique()}
-    if any(name is not None and name.isdecimal() for name in used):
+    if any(name.isdecimal() for column in columns for name in column.known(user_values).values()):
         for column in rest:
             column.refuse(column.numbers.is_not_null(), _lacks(user_values))
 
@@ -271,24 +272,17 @@ def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> Data
 
 def _by_word(column: LabelColumn, meanings: Mapping[str, Meaning]) -> pl.Series:
     """The number of each label; null for skip."""
-    numbers: dict[str, float | None] = {}
+    known = column.known(meanings)
     for word in column.words.unique(maintain_order=True):
-        name = _name(column, word, meanings)
-        if name is None:
-            raise column.error(column.words == word, _lacks(meanings))
-        value = meanings[name]
-        numbers[word] = None if isinstance(value, str) else value
+        if word not in known:
+            raise column.error(column.words.eq_missing(word), _lacks(meanings))
+    numbers = {word: None if meanings[name] == SKIP else meanings[name] for word, name in known.items()}
     return column.words.replace_strict(numbers, default=None, return_dtype=pl.Float64)
-
-
-def _name(column: LabelColumn, word: str, meanings: Mapping[str, Meaning]) -> str | None:
-    """The first name of a label that has a meaning."""
-    return next((name for name in column.names(word) if name in meanings), None)
 
 
 def _in_use(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) -> str:
     """The meanings in use, in words."""
-    used = {_name(column, word, meanings) for column in columns for word in column.words.unique()}
+    used = {name for column in columns for name in column.known(meanings).values()}
     return ", ".join(f"{word}={_format_meaning(value)}" for word, value in meanings.items() if word in used)
 
 
@@ -296,9 +290,9 @@ def _skipped(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) ->
     """The number of skipped rows by label."""
     skipped = Counter[str]()
     for column in columns:
+        known = column.known(meanings)
         for word, count in column.counts():
-            name = _name(column, word, meanings)
-            if name is not None and isinstance(meanings[name], str):
+            if word in known and meanings[known[word]] == SKIP:
                 skipped[as_word(word)] += count
     return dict(skipped)
 

@@ -299,7 +299,9 @@ _MAX_CLASSES = 1000
 def class_names_of_file(path: Path) -> ClassNames:
     """The class names of a file written by `datasets`; empty for other files."""
     if path.suffix.lower() == ".parquet" and not is_gzipped(path):
-        return _of_parquet(path)
+        with suppress(pl.exceptions.PolarsError, ValueError, RecursionError, AttributeError):
+            metadata = json.loads(pl.read_parquet_metadata(path).get(_PARQUET_KEY, "{}"))
+            return class_names_of_features(metadata.get("info", {}).get("features"))
     info = path.parent / _INFO_FILE
     if path.suffix.lower() == ".arrow" and info.is_file():
         return class_names_of_features(read_object(info).get("features"))
@@ -317,10 +319,3 @@ def class_names_of_features(features: Any) -> ClassNames:
         if kind == "ClassLabel" and isinstance(names, list) and len(names) <= _MAX_CLASSES:
             class_names[column] = tuple(map(str, names))
     return class_names
-
-
-def _of_parquet(path: Path) -> ClassNames:
-    with suppress(pl.exceptions.PolarsError, ValueError, RecursionError, AttributeError):
-        metadata = json.loads(pl.read_parquet_metadata(path).get(_PARQUET_KEY, "{}"))
-        return class_names_of_features(metadata.get("info", {}).get("features"))
-    return {}

@@ -189,12 +189,11 @@ class ParquetBatches:
         try:
             batch.validate(full=True)
         except pa.ArrowInvalid as error:
-            rows = (batch.slice(number, 1) for number in range(batch.num_rows))
-            bad = next((number for number, row in enumerate(rows) if not _is_valid(row)), 0)
+            for number in range(batch.num_rows if batch.num_rows > 1 else 0):  # find the row
+                self._check(batch.slice(number, 1), first_row + number)
             reason = one_line(str(error), 200)
-            raise DataError(
-                f"not readable as parquet ({reason}); fix the file", path=self.path, row=first_row + bad
-            ) from error
+            message = f"not readable as parquet ({reason}); fix the file"
+            raise DataError(message, path=self.path, row=first_row) from error
 
 
 def _dictionary_bytes(file: IO[bytes], chunk: Any) -> int:
@@ -210,13 +209,3 @@ def _dictionary_bytes(file: IO[bytes], chunk: Any) -> int:
         if byte < 0x80:
             break
     return zigzag >> 1 if header[:1] == header[2:3] == b"\x15" else int(chunk.total_uncompressed_size)
-
-
-def _is_valid(row: pa.RecordBatch) -> bool:
-    import pyarrow as pa
-
-    try:
-        row.validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True
