@@ -166,10 +166,11 @@ def test_labels_option_for_numbers(user_labels: Any) -> None:
         (["yes", "no"], "maybe=skip", [1, 0], "yes=1, no=0"),
         ([1, 0], "maybe=skip", [1, 0], "0 and 1"),
         (["entailment", "neutral"], "contradiction=0", [1], "entailment=1, neutral=skip"),
+        (["1", "", None, "0"], {"": "skip", "None": 0}, [1, 0, 0], "=skip, none=0, 0 and 1"),
     ],
 )
 def test_other_labels_keep_their_meaning(
-    labels: list[Any], user_labels: str, expected: list[float], meaning: str
+    labels: list[Any], user_labels: Any, expected: list[float], meaning: str
 ) -> None:
     found = read(labels, user_labels=user_labels)
     assert found.labels is not None
@@ -207,7 +208,10 @@ def test_other_uncertain_labels_are_refused(labels: list[Any], user_labels: str 
         ("a=1,A=0", None, "two meanings of 'A'"),
         (["a"], None, "expected a number, or skip, for each word"),
         (None, "0", "label_range = '0'"),
-        (None, "5,0", "expected the lowest and the highest score, such as 0,100"),
+        *(
+            (None, wrong, "expected the lowest and the highest score, such as 0,100")
+            for wrong in ("5,0", "5,5")
+        ),
         (None, (0, math.inf), "label_range"),
         (None, "a,b", "label_range"),
     ],

@@ -89,8 +89,9 @@ class LabelColumn:
         """The labels with a meaning, each with its name there: its word, or the number of its class."""
         known = {}
         for word in self.words.unique(maintain_order=True) if meanings else ():
-            numbers = [str(number) for number, name in enumerate(self.classes) if name == word]
-            if name := next((name for name in (as_word(word), *numbers) if name in meanings), None):
+            numbers = (str(number) for number, name in enumerate(self.classes) if name == word)
+            name = next((name for name in (as_word(word), *numbers) if name in meanings), None)
+            if name is not None:
                 known[word] = name
         return known
 
