@@ -87,15 +87,12 @@ def found(source: Any, rules: str, **more: Any) -> list[tuple[str, str]]:
     return list(rows.select("text1", "text2").iter_rows())
 
 
-def test_title_body(folder: Path) -> None:
+def test_titles_and_questions(folder: Path) -> None:
     assert found(folder, "title-body") == [
         ("The pump handbook", "A pump moves water. See how to repair a pump, here and a shop."),
         ("Motors & more", "A motor turns the first pump by a belt. It is loud."),
         ("Repair", "Open the case and look for leaks. Back to the book of pumps"),
     ]
-
-
-def test_question_answer(folder: Path) -> None:
     assert found(folder, "question-answer") == [
         ("What is a valve?", "It lets water through in one direction."),
         ("How do I stop it?", "Press the red button."),
@@ -298,24 +295,20 @@ def test_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             mined(folder, rules=rules)
 
 
-@pytest.mark.parametrize("unit", ["[a](b", "![", "*a_ ", "`", "> ", "<!", "[a]: b\n\n[a]\n", "|a"])
-def test_hostile_markdown_takes_linear_time(unit: str) -> None:
-    assert_linear(markdown_blocks, repeated(unit), 16_000)
+MARKDOWN = ("[a](b", "![", "*a_ ", "`", "> ", "<!", "[a]: b\n\n[a]\n", "|a")
+HTML = ("<", "<!--", "<!", "<a ", "<a b='", "</", "<p>", "<script>", "<title>", "<nav>", "&")
 
 
 @pytest.mark.parametrize(
-    "unit",
+    ("parse", "text", "size"),
     [
-        *("<", "<!--", "<!", "<a ", "<a b='", "</", "<p>", "<script>", "<title>", "<nav>", "&"),
-        *("<a href=a>x", "<br>", "\n<p"),
+        *((markdown_blocks, (unit,), 16_000) for unit in MARKDOWN),
+        *((html_blocks, (unit,), 200_000) for unit in (*HTML, "<a href=a>x", "<br>", "\n<p")),
+        (markdown_blocks, (" ", "---\ntitle:", "\n---\n# A\n"), 400_000),
     ],
 )
-def test_hostile_html_takes_linear_time(unit: str) -> None:
-    assert_linear(html_blocks, repeated(unit), 200_000)
-
-
-def test_hostile_front_matter_takes_linear_time() -> None:
-    assert_linear(markdown_blocks, repeated(" ", "---\ntitle:", "\n---\n# A\n"), 400_000)
+def test_hostile_documents_take_linear_time(parse: Any, text: tuple[str, ...], size: int) -> None:
+    assert_linear(parse, repeated(*text), size)
 
 
 @given(st.text(alphabet="<>/!-abph1 =\"'&;\n#*[]()`|?."))

@@ -241,18 +241,12 @@ def test_samples() -> None:
     assert sum(len(sample.pairs) for sample in choose_samples(collected(big), 7)) == 20
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_markup() -> None:
+    for address in (
         *("http://github.com/x", "javascript:alert(1)", " https://github.com", "HTTPS:x", "https://"),
         *("https://[bad", "https://me@evil.example/", "//evil.example", None, 7),
-    ],
-)
-def test_only_https_links(address: object) -> None:
-    assert link(address, "<text>") == "&lt;text&gt;"
-
-
-def test_markup() -> None:
+    ):
+        assert link(address, "<text>") == "&lt;text&gt;"
     assert link("https://github.com/a/b/issues/1?a=1&b=2", "#1") == (
         '<a href="https://github.com/a/b/issues/1?a=1&amp;b=2" rel="noopener noreferrer nofollow">#1</a>'
     )
