@@ -105,8 +105,8 @@ class Bm25:
         known = self._known(text)
         if not known or not self._size:
             return np.zeros(self._size, np.float32)
-        every: Scores = self._index.get_scores_from_ids(sorted(known))
-        return every
+        scores: Scores = self._index.get_scores_from_ids(sorted(known))
+        return scores
 
     def _known(self, text: str) -> set[int]:
         """The numbers of the distinct words of `text` in the index."""

@@ -65,10 +65,6 @@ class Shingler:
     def __init__(self) -> None:
         self._words = _Words()
 
-    def shingles(self, text: str) -> Hashes:
-        """The sorted set of a text."""
-        return np.unique(self.flat([text])[0])
-
     def sets(self, texts: Iterable[str]) -> Iterator[Hashes]:
         """The set of each text."""
         remaining = iter(texts)
@@ -190,8 +186,7 @@ def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD)
 
 def similarity(text1: str, text2: str) -> float:
     """The exact similarity of two texts; 0 if one has no words."""
-    shingler = Shingler()
-    return jaccard(shingler.shingles(text1), shingler.shingles(text2))
+    return jaccard(*Shingler().sets([text1, text2]))
 
 
 def jaccard(set1: Hashes, set2: Hashes) -> float:

@@ -90,12 +90,14 @@ def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
     if single and len(names) == 1:
         return Roles(names[0], "")
     label, negatives = _first_of(_LABEL_NAMES, names), negative_columns(names)
-    for text1, text2 in [*(_PAIR_NAMES if label else ()), *_POSITIVE_NAMES]:
-        columns = _first_of([text1], names), _first_of([text2], names)
-        if all(columns) and [text1, text2] in _PAIR_NAMES:
-            return Roles(*columns, label)
-        if all(columns):
-            return Roles(*columns, "" if negatives else _first_of(_POSITIVE_LABELS, names), negatives)
+    known = {name.lower(): name for name in reversed(names)}
+    for text1, text2 in _PAIR_NAMES if label else ():
+        if {text1, text2} <= known.keys():
+            return Roles(known[text1], known[text2], label)
+    for anchor, positive in _POSITIVE_NAMES:
+        if {anchor, positive} <= known.keys():
+            label = "" if negatives else _first_of(_POSITIVE_LABELS, names)
+            return Roles(known[anchor], known[positive], label, negatives)
     raise DataError(
         f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
         " sentence1, sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate;"
@@ -212,6 +214,9 @@ def document_roles(
     return roles
 
 
+# From here on, frames have the column `ROW`.
+
+
 def label_column(frame: pl.DataFrame, roles: Roles, where: str, classes: Sequence[str] = ()) -> LabelColumn:
     """The labels of a table."""
     values = frame[roles.label]
@@ -222,7 +227,6 @@ def label_column(frame: pl.DataFrame, roles: Roles, where: str, classes: Sequenc
     return LabelColumn(values, frame[ROW], once, where, (roles.text1, roles.text2), classes)
 
 
-# The frames below have the column `ROW`.
 def to_pairs(frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None) -> pl.DataFrame:
     """Rows with text1, text2, label and other columns; a triplet becomes a positive and its negatives."""
     frame = _with_texts(frame.drop(roles.unwanted), roles, where)

@@ -130,14 +130,14 @@ def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
 
 def column_names(names: Iterable[str]) -> list[str]:
     """Column names without blanks and invisible characters around them; each is unique and not empty."""
-    names_used = dict[str, None]()
+    unique = dict[str, None]()
     for number, raw in enumerate(names, 1):
         name = plain = _INVISIBLE.sub("", raw) or f"column_{number}"
         others = count(2)
-        while name in names_used:
+        while name in unique:
             name = f"{plain}_{next(others)}"
-        names_used[name] = None
-    return [*names_used]
+        unique[name] = None
+    return [*unique]
 
 
 def _reader(path: Path) -> Any:
