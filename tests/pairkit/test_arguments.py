@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pandas as pd
 import pytest
 
@@ -45,19 +44,6 @@ def test_errors_name_the_argument(
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
     assert not [*tmp_path.iterdir()]
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ({}, "the dict given: is empty"),
-        ({1: ROWS}, "the split 1 has no name"),
-        (datasets.Dataset.from_list(ROWS).to_iterable_dataset(), "is streamed"),
-    ],
-)
-def test_invalid_sources(source: Any, message: str) -> None:
-    with pytest.raises(pairkit.DataError, match=message):
-        pairkit.read(source)
 
 
 def test_control_codes_in_split_names() -> None:

@@ -24,16 +24,19 @@ class Outer(Settings):
     servers: dict[str, Server] = Field(default_factory=dict)
 
 
+TABLE = {"seed": "inner.seed", "ratio": "ratio"}
+
+
 def test_layers(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text("ratio = 2.0\n[inner]\nseed = 1\nname = 'file'\n")
-    settings = load_settings(
-        Outer,
-        file=file,
-        assignments=["inner.seed=2", "inner.name=plain text"],
-        flags={"inner.seed": 3, "ratio": None},
-    )
-    assert settings == Outer(inner=Inner(seed=3, name="plain text"), ratio=2.0)
+    none = dict.fromkeys(TABLE)
+    words = ["inner.seed=2", "inner.name=plain text"]
+    merged = merge(Outer, TABLE, none | {"seed": 3}, config=file, settings=words)
+    assert merged == Outer(inner=Inner(seed=3, name="plain text"), ratio=2.0)
+    assert merge(Outer, TABLE, none, config=str(file), settings={"inner.seed": 2}).inner.seed == 2
+    with pytest.raises(ConfigError, match=r"inner\.seed"):
+        merge(Outer, TABLE, none | {"seed": "seven"})
 
 
 @pytest.mark.parametrize(
@@ -82,21 +85,3 @@ def test_invalid_toml(tmp_path: Path) -> None:
     bad.write_text("a = = 1")
     with pytest.raises(ConfigError, match="not readable as TOML"):
         load_settings(Outer, file=bad)
-
-
-TABLE = {"seed": "inner.seed", "ratio": "ratio"}
-
-
-def test_order_of_layers(tmp_path: Path) -> None:
-    file = tmp_path / "a.toml"
-    file.write_text("ratio = 2.0\n[inner]\nseed = 1\n")
-    found = merge(Outer, TABLE, dict.fromkeys(TABLE) | {"seed": 3}, config=file, settings={"inner.seed": 2})
-    assert (found.inner.seed, found.ratio) == (3, 2.0)
-    assert (
-        merge(Outer, TABLE, dict.fromkeys(TABLE), config=str(file), settings=["inner.seed=2"]).inner.seed == 2
-    )
-
-
-def test_invalid_keyword_names_its_setting() -> None:
-    with pytest.raises(ConfigError, match=r"inner\.seed"):
-        merge(Outer, TABLE, dict.fromkeys(TABLE) | {"seed": "seven"})

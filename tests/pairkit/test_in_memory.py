@@ -60,8 +60,15 @@ def test_list_of_texts() -> None:
         ([{"text1": "", "text2": "b", "label": 1}], "the list given:1"),
         (pl.DataFrame({"a": [1]}), "the DataFrame given: found the columns a"),
         ({"train": ROWS, "test": b"x"}, "the dict given, test"),
+        ({}, "the dict given: is empty"),
+        ({1: ROWS}, "the split 1 has no name"),
     ],
 )
 def test_invalid_tables(source: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_pairs(source)
+
+
+def test_streamed_dataset() -> None:
+    with pytest.raises(DataError, match="is streamed"):
+        read_pairs(_hub().to_iterable_dataset())

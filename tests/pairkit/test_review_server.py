@@ -60,6 +60,7 @@ def test_judging_all_pairs(server: ReviewServer, review: Review) -> None:
         seen.add(state["pair"]["id"])
         state = ann.say("yes" if number % 2 else "no", relation="related", note="why \u2028 \ud83d\ude00")
         assert state["last"]["origin"]["repo"] == "a/b"  # shown after the judgement
+        assert state["progress"]["seconds_each"] == 1
     assert state["pair"] is None
     assert len(seen) == 12
     kept = review.judgements()
