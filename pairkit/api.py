@@ -365,7 +365,7 @@ def export(
         >>> [path.name for path in pairkit.export("pairs.tsv", "plain", format="csv")]
         ['train.csv']
     """
-    from pairkit.dataset.making.pair_export import FileFormat, export_pairs
+    from pairkit.dataset.making.made import FileFormat, export_pairs
 
     folder = argument("out", out, Path)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
@@ -453,7 +453,7 @@ def merge(
         >>> result.statistics["dropped_pairs"], len(result.pairs)
         ({'repeated': 8}, 8)
     """
-    from pairkit.dataset.making.made import make_merged, named
+    from pairkit.dataset.making.merging import make_merged, named
 
     folder = argument("out", out, Path | None)
     settings = _settings(conflicts, split_sizes, cut_negatives, seed)

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from pairkit import DataError, PairDataset
-from pairkit.dataset.making.pair_export import export_pairs
+from pairkit.dataset.making.made import export_pairs
 from pairkit.dataset.reading.reader import read_pairs
 
 ROWS = pl.DataFrame(
