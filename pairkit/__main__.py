@@ -12,24 +12,24 @@ if TYPE_CHECKING:
     from typer import Typer
 
 
-def _audit(audit: Any, given: Any, *, json: bool = False, quiet: bool = False) -> None:
+def _audit(audit: Any, arguments: Any, *, json: bool = False, quiet: bool = False) -> None:
     from pairkit.base.cli.commands import show
 
-    result = audit(**given)
-    show(result, json=json, quiet=quiet, given=given)
+    result = audit(**arguments)
+    show(result, json=json, quiet=quiet, given=arguments)
     result.check()
 
 
-def _export(export: Any, given: Any) -> None:
+def _export(export: Any, arguments: Any) -> None:
     from pairkit import api
     from pairkit.base.cli.terminal import out, say
     from pairkit.dataset.labels import describe_labels
 
     names = ("source", "columns", "labels", "label_range", "bad_rows")
-    pairs = api.read(**{name: given.pop(name) for name in names})
+    pairs = api.read(**{name: arguments.pop(name) for name in names})
     if note := describe_labels(pairs.labels):
         say(note)
-    for path in export(pairs, **given):
+    for path in export(pairs, **arguments):
         out.print(str(path), markup=False)
 
 
@@ -47,7 +47,7 @@ def _export(export: Any, given: Any) -> None:
 )
 def _review(
     review: Any,
-    given: Any,
+    arguments: Any,
     *,
     reviewer: list[str] | None = None,
     port: int | None = None,
@@ -59,11 +59,11 @@ def _review(
     from pairkit.base.cli.commands import show, with_input_flags
     from pairkit.base.cli.terminal import next_step, out, print_json, say
 
-    result = review(**given)
+    result = review(**arguments)
     if report or card:
         results = result.report()
         if card:
-            results.save_card(given["source"])
+            results.save_card(arguments["source"])
         show(results, json=json, quiet=quiet)
         return
     with result.serve(reviewer, port=port) as server:
@@ -73,7 +73,7 @@ def _review(
             for name, link in server.links.items():
                 out.print(f"{name}  {link}", markup=False)
         say("each answer is saved at once; each link is for one person (Ctrl-C ends the server)", quiet=quiet)
-        command = with_input_flags(["pairs", "review", given["source"], "--report"], given)
+        command = with_input_flags(["pairs", "review", arguments["source"], "--report"], arguments)
         next_step("see the results", command, quiet=quiet)
         server.wait()
 

@@ -100,8 +100,8 @@ def argument(name: str, value: Any, kind: Any) -> Any:
     except ValidationError as error:
         first = error.errors()[0]  # of a whole table, only the part in question is shown
         part = value if first["type"] == "missing" else first["input"]
-        message, found = first["msg"].removeprefix("Value error, "), one_line(repr(part), 100)
-        raise ConfigError(f"{name} = {found}: {message[:1].lower()}{message[1:]}") from error
+        message, shown = first["msg"].removeprefix("Value error, "), one_line(repr(part), 100)
+        raise ConfigError(f"{name} = {shown}: {message[:1].lower()}{message[1:]}") from error
 
 
 def _words_and_keys(settings: Any) -> tuple[list[str], dict[str, Any]]:

@@ -19,7 +19,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 class Link:
     """The text of a link, and its target as in the document."""
 
-    words: str
+    text: str
     target: str
 
 

@@ -272,8 +272,8 @@ def links(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
             target = _target(document.name, link.target, corpus)
             if target is None or target.name == document.name:
                 continue
-            text = corpus.opening(target.name) or target.title or ""
-            yield MinedPair("links", link.words, text, document.name, target.name, block.place)
+            opening = corpus.opening(target.name) or target.title or ""
+            yield MinedPair("links", link.text, opening, document.name, target.name, block.place)
 
 
 RULES: Mapping[str, Strategy] = {

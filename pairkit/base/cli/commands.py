@@ -272,7 +272,7 @@ def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty)
 def _with_flag(message: str, parameters: Iterable[Parameter]) -> str:
     """A message that begins with a keyword or setting, with the flag instead."""
     for each in parameters:
-        found = re.match(rf"(?:{each.name}|setting '{re.escape(each.option.setting)}') = ", message)
-        if found and not each.option.positional:
-            return f"--{each.name.replace('_', '-')} {message[found.end() :]}"
+        match = re.match(rf"(?:{each.name}|setting '{re.escape(each.option.setting)}') = ", message)
+        if match and not each.option.positional:
+            return f"--{each.name.replace('_', '-')} {message[match.end() :]}"
     return message

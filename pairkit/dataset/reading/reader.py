@@ -305,13 +305,13 @@ def _concat(frames: Sequence[pl.DataFrame], tables: Sequence[SourceTable]) -> pl
 def _type_error(frames: Sequence[pl.DataFrame], where: Sequence[str]) -> DataError:
     """The error for files of a split with different types in a column."""
     for name in dict.fromkeys(name for frame in frames for name in frame.columns):
-        found = [
+        present = [
             (frame.select(name), path) for frame, path in zip(frames, where, strict=True) if name in frame
         ]
         try:
-            pl.concat([column for column, _ in found], how="vertical_relaxed")
+            pl.concat([column for column, _ in present], how="vertical_relaxed")
         except pl.exceptions.PolarsError:
-            kinds = {column.dtypes[0]: path for column, path in reversed(found)}
+            kinds = {column.dtypes[0]: path for column, path in reversed(present)}
             listed = one_line(" and ".join(f"{kind} in {path}" for kind, path in kinds.items()), 400)
             return DataError(f"the column {one_line(name)} has {listed}; convert one of them", path=where[0])
     return DataError(
