@@ -35,4 +35,16 @@ if TYPE_CHECKING:
     from llm_labeler.runs.report import Shown as Shown
     from llm_labeler.runs.report import Yield as Yield
 
-__getattr__, __dir__, __all__ = lazy_names(__name__)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "llm_labeler.api": "generate judge llms parse plan report score show",
+        "llm_labeler.clients.llms": "Llm Llms",
+        "llm_labeler.judging.scoring": "ScoreReport ScoreRow",
+        "llm_labeler.records": "CallFailed",
+        "llm_labeler.runs.assemble": "Labelled",
+        "llm_labeler.runs.judge": "JudgedPairs",
+        "llm_labeler.runs.plan": "Estimate Plan",
+        "llm_labeler.runs.report": "Report Shown Yield",
+    },
+)

@@ -43,4 +43,20 @@ if TYPE_CHECKING:
     from pairkit.reviews import ReviewReport as ReviewReport
     from pairkit.reviews import ReviewServer as ReviewServer
 
-__getattr__, __dir__, __all__ = lazy_names(__name__)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "pairkit.api": "apply audit export merge mine read report review show split write",
+        "pairkit.app.errors": (
+            "AuthError BadReply ConfigError DataError LeakError PairkitError RateLimited RemoteError"
+        ),
+        "pairkit.app.progress": "Progress",
+        "pairkit.app.version": "__version__",
+        "pairkit.dataset.audit": "AuditReport",
+        "pairkit.dataset.made": "MadeDataset",
+        "pairkit.dataset.records": "PairDataset",
+        "pairkit.dataset.show": "ShownPair",
+        "pairkit.reports": "Report",
+        "pairkit.reviews": "Review ReviewReport ReviewServer",
+    },
+)
