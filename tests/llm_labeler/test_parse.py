@@ -5,6 +5,7 @@ import json
 import pytest
 
 from llm_labeler.parsing.answer import REASONS, parse_answer, parse_hard_negatives
+from llm_labeler.parsing.line_rules import JOINED, LINE_RULES, LineRule
 from llm_labeler.records import Ending, Item, ending_of
 
 TEXT = "A man is playing a guitar."
@@ -393,3 +394,13 @@ def test_finish_reasons_of_many_servers(ending: Ending, words: str) -> None:
 @pytest.mark.parametrize("finish", ["", " ", "stop now", "x" * 100_000, "\ud800"])
 def test_unknown_finish_reasons(finish: str) -> None:
     assert ending_of(finish) == "unknown"
+
+
+@pytest.mark.parametrize("rule", LINE_RULES, ids=lambda rule: rule.example)
+def test_rules_of_lines(rule: LineRule) -> None:
+    last = parse_answer(rule.example, text="The man plays music.", size=2)[-1]
+    *_, line = rule.example.split("\n")
+    if rule.outcome == JOINED:
+        assert last.text == " ".join(rule.example.split())
+    else:
+        assert (last.reason, line.endswith(last.text)) == (rule.outcome, True)
