@@ -16,6 +16,7 @@ import polars as pl
 
 from llm_labeler.clients.function import LlmFunction
 from llm_labeler.clients.llms import build
+from llm_labeler.dataset.card import CARD_TEXTS
 from llm_labeler.dataset.splits import VOTES
 from llm_labeler.dispatch.answers import AnswerStore
 from llm_labeler.dispatch.budget import check_prices
@@ -46,36 +47,12 @@ from pairkit.system.folders import check_apart, held_folder, work_beside
 
 WORDS = ("same", "related", "different")
 
-_ABOUT = """
-Pairs of texts from another dataset, judged by large language models that saw neither the original label nor
-the answers of the other models. `label` is their decision: a *silver* label that no person checked. Built
-with `label judge`.
-"""
-_SCHEMA = """
-| column | type | meaning |
-|---|---|---|
-| text1, text2 | string | the pair |
-| label | int64 | 1 if the judges decided on `same`, else 0 |
-| judged | string | `same`, `related` or `different` |
-| confidence | float32 | probability of `judged`, from the judges' votes and estimated accuracies |
-| probability | float32 | probability of `same`; `aoe` widens its intervals accordingly |
-| given_label | number | the label of the source |
-| votes | list of (judge, vote) | the vote of each judge |
-
-All other columns come from the source; `source_` is added to a name that is taken.
-"""
-_LIMITS = """
-* **The labels were made by machines.** Models of one family make the same errors. Check a sample by hand
-  before you rely on the labels.
-* Pairs on which the judges disagree too much are left out, so the rest is easier than the source.
-* If a label contradicts the source, either may be wrong.
-"""
-
 
 def judged_card(
     statistics: Mapping[str, Any], run: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]
 ) -> str:
     """The README of the dataset."""
+    texts = CARD_TEXTS["judge"]
     splits = statistics["splits"]
     rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in ("pairs", *WORDS)]
     contradicted = statistics["contradictions"]
@@ -89,11 +66,11 @@ def judged_card(
         configs=files,
         rows=sum(split["pairs"] for split in splits.values()),
         sections=[
-            ("", _ABOUT),
+            ("", texts["about"]),
             ("Counts", counts),
-            ("Columns", _SCHEMA),
+            ("Columns", texts["columns"]),
             ("Judges", _judges(statistics, run)),
-            ("Limitations", _LIMITS),
+            ("Limitations", texts["limits"]),
             ("Licence", "The texts keep the licence of their source."),
         ],
         tags=("llm-labelled",),
