@@ -34,6 +34,11 @@ def content_hash(*parts: str) -> str:
     return blake2b(framed.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
+def format_counts(counts: Mapping[str, int]) -> str:
+    """Format counts as `empty 3, repeated 1`."""
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """A sentence to label. Equal sentences are one text; `row` is the row of the first one."""
@@ -198,7 +203,7 @@ class Provider(Protocol):
     leaves_machine: bool  # whether texts may be sent to another machine
     refused: set[str]  # fields of requests that its server doesn't know; stored with the answers
 
-    def bound(self, ask: Ask) -> TokenUsage:
+    def max_usage(self, ask: Ask) -> TokenUsage:
         """Upper bound on the tokens of a call: the bytes of the prompt, and the limit of the answer."""
         ...
 

@@ -45,7 +45,7 @@ class FunctionProvider:
         self._function, self._max_tokens = function, settings.max_tokens
         self._threads = ThreadPoolExecutor(self.concurrency, thread_name_prefix=f"llm-{name}")
 
-    def bound(self, ask: Ask) -> TokenUsage:
+    def max_usage(self, ask: Ask) -> TokenUsage:
         """The bytes of the prompt and `max_tokens`, as the usage of a function is unknown."""
         return TokenUsage(len(_prompt(ask).encode("utf-8", "surrogatepass")), self._max_tokens)
 

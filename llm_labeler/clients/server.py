@@ -142,7 +142,7 @@ class ServerProvider:
         """The connection, which reads the key when it is first used."""
         return self._connect()
 
-    def bound(self, ask: Ask) -> TokenUsage:
+    def max_usage(self, ask: Ask) -> TokenUsage:
         """Upper bound on the tokens of a call."""
         sizes = [len(message.content.encode("utf-8", "surrogatepass")) for message in ask.messages]
         has_schema = self.dialect.form(ask).format == "json_schema"

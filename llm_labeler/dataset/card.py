@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from llm_labeler.dataset.splits import DatasetRows, DatasetSplits
-from llm_labeler.records import POLARITIES
+from llm_labeler.records import POLARITIES, format_counts
 from llm_labeler.settings import AGGREGATIONS, RULES
 from pairkit.app.errors import DataError
 from pairkit.dataset.card import dataset_card, table
@@ -134,8 +134,7 @@ def write(
 
 def _why_empty(dropped: Mapping[str, int], statistics: Mapping[str, Any]) -> str:
     reasons = {**statistics.get("dropped", {}), **dropped}
-    listed = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
-    problem = f"no pair is left to write ({listed or 'no LLM proposed any'})"
+    problem = f"no pair is left to write ({format_counts(reasons) or 'no LLM proposed any'})"
     if reasons.get("not_answered") and not statistics.get("proposals"):
         return (
             f"{problem}: no question was answered; run `label generate` again, with a higher"

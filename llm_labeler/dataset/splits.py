@@ -129,9 +129,9 @@ class DatasetRows:
         sides = [[row for row in rows if row[2].polarity == polarity] for polarity in POLARITIES]
         few, many = sides if len(sides[0]) < len(sides[1]) else reversed(sides)
         for turn, (key, number, pair) in enumerate(many if few else ()):
-            own, other = self.candidates + number, self.candidates + few[turn % len(few)][1]
-            both = (own, other) if pair.polarity == "positive" else (other, own)
-            self.triplet_indices.append((key, own, *both))
+            index, partner = self.candidates + number, self.candidates + few[turn % len(few)][1]
+            both = (index, partner) if pair.polarity == "positive" else (partner, index)
+            self.triplet_indices.append((key, index, *both))
 
     def _flush(self) -> None:
         columns = zip(*self._pending, strict=True) if self._pending else ((),) * len(_CANDIDATES)

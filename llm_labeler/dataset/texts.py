@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from llm_labeler.records import Text
+from llm_labeler.records import Text, format_counts
 from llm_labeler.settings import InputSettings
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import holds_no_text
@@ -189,5 +189,5 @@ def why_unusable(value: object, sentence: str, settings: InputSettings) -> str |
 def _why_none(rows: int, dropped: Mapping[str, int]) -> str:
     if not rows:
         return "has no rows; give a file with one sentence per line, or a table of sentences"
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items()))
-    return f"no usable text in {rows:,} rows ({reasons}); see the [input] settings, or give another input"
+    counts = format_counts(dropped)
+    return f"no usable text in {rows:,} rows ({counts}); see the [input] settings, or give another input"

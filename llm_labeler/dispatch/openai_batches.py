@@ -61,17 +61,17 @@ class BatchDraft:
     size: int = 0
     keys: dict[str, AskKey] = field(default_factory=dict)
     reservations: dict[str, Reservation] = field(default_factory=dict)
-    bound: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
+    max_usage: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
 
-    def add(self, ask: Ask, line: bytes, bound: TokenUsage, reservation: Reservation) -> None:
+    def add(self, ask: Ask, line: bytes, max_usage: TokenUsage, reservation: Reservation) -> None:
         """Add a question."""
         name = custom_id(ask.key)
         self.lines.append(line)
         self.size += len(line) + 1  # the line break
         self.keys[name], self.reservations[name] = ask.key, reservation
-        self.bound = TokenUsage(
-            self.bound.prompt_tokens + bound.prompt_tokens,
-            self.bound.completion_tokens + bound.completion_tokens,
+        self.max_usage = TokenUsage(
+            self.max_usage.prompt_tokens + max_usage.prompt_tokens,
+            self.max_usage.completion_tokens + max_usage.completion_tokens,
         )
 
 
@@ -158,7 +158,10 @@ class OpenAiBatches:
         first = path = f"/batches?limit={_PAGE}"
         for _ in range(_MAX_PAGES):  # the newest batches come first
             page = _decoded(await self._get(path))
-            batches = [_batch_status(entry) for entry in _listed(page)]
+            entries = page.get("data")
+            if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+                raise BadReply("the Batch API's response has no list of batches; run again to continue")
+            batches = [_batch_status(entry) for entry in entries]
             if match := next((batch for batch in batches if batch.tag == tag), None):
                 return match
             if not batches or page.get("has_more") is not True:
@@ -279,7 +282,9 @@ def _answer(
 def _share(batch: SubmittedBatch) -> TokenUsage:
     """A question's share of the batch's bound, if the server reports no usage."""
     count = len(batch.keys)
-    return TokenUsage(-(-batch.bound.prompt_tokens // count), -(-batch.bound.completion_tokens // count))
+    return TokenUsage(
+        -(-batch.max_usage.prompt_tokens // count), -(-batch.max_usage.completion_tokens // count)
+    )
 
 
 def _failure(batch: SubmittedBatch, name: str, failed: CallFailed) -> Failure:
@@ -314,14 +319,6 @@ def _decoded(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadReply("the Batch API's response is not a usable JSON object; run again to continue")
     return value
-
-
-def _listed(page: dict[str, Any]) -> list[dict[str, Any]]:
-    """The batches on a page."""
-    entries = page.get("data")
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise BadReply("the Batch API's response has no list of batches; run again to continue")
-    return entries
 
 
 def _identifier(value: dict[str, Any], name: str) -> str:

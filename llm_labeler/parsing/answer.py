@@ -275,11 +275,11 @@ def _opens_turn(line: str, bare: str, below: list[str], source: SourceText) -> b
     match = source.begins(ECHO, bare) or source.begins(_SENTENCE, bare)
     if match is None or _is_about_source(bare, source):
         return False
-    asked = bare[match.end() :]
+    question = bare[match.end() :]
     after = next((line.strip(_RULES) for line in below if line.strip(_RULES)), "")
     answers = after.endswith((":", "：")) or HEAD.match(after) or after[:1] in ("[", "{")
-    is_asked = has_words(asked) and (answers or names_answer(after) or names_answer(asked))
-    return bool(is_asked) or _SENTENCE.match(bare) is None
+    has_question = has_words(question) and (answers or names_answer(after) or names_answer(question))
+    return bool(has_question) or _SENTENCE.match(bare) is None
 
 
 def _after_refusal(items: list[Item]) -> list[Item]:

@@ -24,11 +24,11 @@ from llm_labeler.judging.ensemble import votes_by_judge
 from llm_labeler.judging.existing_pairs import GIVEN, PAIR, ExistingPairs, read_existing_pairs
 from llm_labeler.judging.judges import CLASSES, Judges, fit_judges
 from llm_labeler.judging.questions import PAIRS
-from llm_labeler.records import JudgeVote
+from llm_labeler.records import JudgeVote, format_counts
 from llm_labeler.runs.assemble import RunResult
 from llm_labeler.runs.label import AskOptions, ask_judges, refuse_unanswered, remote_llms
 from llm_labeler.runs.prompts import Template
-from llm_labeler.runs.run_folder import IN_USE, STORE_FILE, RunRecord, check_out, format_counts
+from llm_labeler.runs.run_folder import IN_USE, STORE_FILE, RunRecord, check_out
 from llm_labeler.runs.tasks import TextCandidates, add_votes, judge_questions
 from llm_labeler.settings import RULES, LabelSettings
 from pairkit.app.errors import ConfigError, DataError
@@ -45,7 +45,7 @@ from pairkit.openai_api.channel import run_anywhere
 from pairkit.system.files import write_bytes
 from pairkit.system.folders import check_apart, held_folder, work_beside
 
-WORDS = ("same", "related", "different")
+VERDICTS = ("same", "related", "different")
 
 
 def judged_card(
@@ -54,12 +54,12 @@ def judged_card(
     """The README of the dataset."""
     texts = CARD_TEXTS["judge"]
     splits = statistics["splits"]
-    rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in ("pairs", *WORDS)]
+    rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in ("pairs", *VERDICTS)]
     contradicted = statistics["contradictions"]
-    same, other = contradicted["given_same"], contradicted["given_other"]
+    same, different = contradicted["given_same"], contradicted["given_other"]
     counts = (
-        f"{table(['', *splits], rows)}\n\nThe judges contradict the source in {same + other:,} pairs:"
-        f" {same:,} that it labels as the same, and {other:,} that it does not."
+        f"{table(['', *splits], rows)}\n\nThe judges contradict the source in {same + different:,} pairs:"
+        f" {same:,} that it labels as the same, and {different:,} that it does not."
     )
     return dataset_card(
         "Pairs judged by LLMs",
@@ -114,7 +114,7 @@ class JudgedPairs(RunResult):
 
     def table(self) -> ResultTable:
         """Counts by split."""
-        names = ("pairs", *WORDS)
+        names = ("pairs", *VERDICTS)
         table = ResultTable("split", *names, title=str(self.out), caption=self._caption())
         for split, counts in self.statistics["splits"].items():
             table.add_row(split, *(counts.get(name, 0) for name in names))
@@ -296,9 +296,9 @@ def _write_csv(path: Path, rows: pl.DataFrame) -> None:
 
 
 class _PairDecision(NamedTuple):
-    """The judges' word for a pair and its probability, the probability of `same`, or why there is no word."""
+    """The judges' verdict on a pair and its probability, the probability of `same`, or why there is none."""
 
-    word: str | None = None
+    verdict: str | None = None
     confidence: float | None = None
     same: float | None = None
     reason: str | None = None
@@ -323,15 +323,17 @@ def _judged(
     """Add the columns that the votes decide."""
     by_pair = [votes.get(pair, []) for pair in rows[PAIR]]
     decisions = [_decision(of_pair, judges, min_confidence) for of_pair in by_pair]
-    words = pl.Series("judged", [decision.word for decision in decisions], pl.String)
-    vote_words = [[{"judge": v.judge, "vote": PAIRS.word(v.vote)} for v in of_pair] for of_pair in by_pair]
+    verdicts = pl.Series("judged", [decision.verdict for decision in decisions], pl.String)
+    votes_of_pairs = [
+        [{"judge": v.judge, "vote": PAIRS.word(v.vote)} for v in of_pair] for of_pair in by_pair
+    ]
     judged = rows.with_columns(
-        words,
+        verdicts,
         pl.Series("confidence", [decision.confidence for decision in decisions], pl.Float32),
         pl.Series("probability", [decision.same for decision in decisions], pl.Float32),
         pl.Series("reason", [decision.reason for decision in decisions], pl.String),
-        pl.Series("votes", vote_words, VOTES),
-        (words == "same").cast(pl.Int64).alias("label"),
+        pl.Series("votes", votes_of_pairs, VOTES),
+        (verdicts == "same").cast(pl.Int64).alias("label"),
     )
     contradicts = (pl.col("judged") == "same") != (pl.col(GIVEN) >= half)
     judged = judged.with_columns(contradicts=contradicts & pl.col("reason").is_null())

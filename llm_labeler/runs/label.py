@@ -19,7 +19,7 @@ from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.budget import Budget, Spending, check_prices
 from llm_labeler.dispatch.workers import AskOutcome, ask_all, errors_by_llm, joined_error
 from llm_labeler.records import Ask, Provider, Text
-from llm_labeler.runs.assemble import Asked, Labelled, Notes, assemble
+from llm_labeler.runs.assemble import AskSummary, Labelled, Notes, assemble
 from llm_labeler.runs.plan import Plan, estimate
 from llm_labeler.runs.prompts import load_template
 from llm_labeler.runs.run_folder import IN_USE, STORE_FILE, RunRecord, check_out, load_run, save_run
@@ -50,7 +50,7 @@ async def ask_everything(
     store: AnswerStore,
     options: AskOptions,
     show: Listener,
-) -> Asked:
+) -> AskSummary:
     """Ask for proposals, then ask the judges; repeat while the judges leave budget for further proposals."""
     settings, task = record.settings, GenerationTask(record)
     outcomes: list[AskOutcome] = []
@@ -63,7 +63,7 @@ async def ask_everything(
             first = await ask("proposing", proposals, total, _SHARE_OF_JUDGES if judges else 0.0)
             failed |= first.problems
             judges = [name for name in judges if name not in failed]
-            asked = _asked(store, record, [*outcomes, first], failed)
+            asked = _summary(store, record, [*outcomes, first], failed)
             if not judges or (asked.unanswered and not options.keep_going):
                 return asked
             screened.restart()
@@ -72,7 +72,7 @@ async def ask_everything(
             failed |= second.problems
             outcomes += [first, second]
             if options.batch or not first.stopped_by or not first.done or second.stopped_by:
-                return _asked(store, record, outcomes, failed)
+                return _summary(store, record, outcomes, failed)
 
 
 async def ask_judges(
@@ -84,12 +84,12 @@ async def ask_judges(
     show: Listener,
     *,
     total: int,
-) -> Asked:
+) -> AskSummary:
     """Ask judges about existing pairs."""
     async with _asking(record, providers, store, options, show) as (ask, failed, left_out):
         usable = {name: asks for name, asks in questions.items() if name not in {*failed, *left_out}}
         outcome = await ask("judging", usable, total, 0.0)
-        return _asked(store, record, [outcome], {**failed, **outcome.problems})
+        return _summary(store, record, [outcome], {**failed, **outcome.problems})
 
 
 _SHARE_OF_JUDGES = 0.5  # of the budget: judging costs about as much as proposing
@@ -163,9 +163,9 @@ def _refuse_double_payment(record: RunRecord, store: AnswerStore, *, give_up: bo
         store.abandon_batch(batch)
 
 
-def _asked(
+def _summary(
     store: AnswerStore, record: RunRecord, outcomes: list[AskOutcome], problems: Mapping[str, PairkitError]
-) -> Asked:
+) -> AskSummary:
     unanswered: Counter[str] = Counter()
     details: set[str] = set()
     if any(outcome.failed for outcome in outcomes):
@@ -176,7 +176,7 @@ def _asked(
                     details.add(failure.detail)
     # A limit that stopped an earlier round no longer matters if the last round went on.
     stopped = next((outcome.stopped_by for outcome in outcomes[-2:] if outcome.stopped_by), None)
-    return Asked(
+    return AskSummary(
         sum(outcome.cached for outcome in outcomes[:2]),
         sum((outcome.spent for outcome in outcomes), Spending()),
         stopped,
@@ -242,25 +242,26 @@ def generate(
             raise DataError(f"{error}; {stopped}") from error
 
 
-def _stopped(asked: Asked, settings: LabelSettings, out: Path, work: Path) -> str:
+def _stopped(asked: AskSummary, settings: LabelSettings, out: Path, work: Path) -> str:
     """The limit that stopped a run, and how to use unjudged proposals; empty if no limit did."""
     if not asked.stopped:
         return ""
     limit = f"stopped at --{asked.stopped.replace('_', '-')}"
     if not settings.judges or not asked.cached + asked.spent.requests:
         return limit
-    other = out.with_name(f"{out.name}-unjudged")
+    unjudged = out.with_name(f"{out.name}-unjudged")
     return (
-        f"{limit}; {_parse_command(work, other, aggregation='union')}, makes a dataset of all proposals,"
+        f"{limit}; {_parse_command(work, unjudged, aggregation='union')}, makes a dataset of all proposals,"
         " judged or not"
     )
 
 
 def _parse_command(work: Path, out: Path, **more: str) -> str:
     """The call of `parse` in Python and in the shell."""
-    given = {"work": str(work), "out": str(out), **more}
-    python = ", ".join(f"{name}={value!r}" for name, value in given.items())
-    shell = shlex.join(["label", "parse", *(word for name in given for word in (f"--{name}", given[name]))])
+    arguments = {"work": str(work), "out": str(out), **more}
+    python = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    flags = (part for name, value in arguments.items() for part in (f"--{name}", value))
+    shell = shlex.join(["label", "parse", *flags])
     return f"parse({python}), in the shell `{shell}`"
 
 
@@ -276,7 +277,9 @@ def parse(
     with held_folder(work, IN_USE), AnswerStore.open(work / STORE_FILE) as store, Display(progress) as show:
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts})
         return assemble(
-            *(store, record, texts, screened, out, work, Asked(), Notes(progress)), started=start, show=show
+            *(store, record, texts, screened, out, work, AskSummary(), Notes(progress)),
+            started=start,
+            show=show,
         )
 
 
@@ -341,7 +344,7 @@ def remote_llms(settings: LabelSettings, providers: Mapping[str, Provider]) -> l
     return names
 
 
-def refuse_unanswered(asked: Asked, alternative: str) -> None:
+def refuse_unanswered(asked: AskSummary, alternative: str) -> None:
     """Raise an error if a question failed."""
     if asked.unanswered:
         raise RemoteError(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from llm_labeler.dispatch.answers import AnswerStore
+from llm_labeler.dispatch.answers import AnswerStore, chunks
 from llm_labeler.dispatch.budget import PROMISE, Spending, money
 from llm_labeler.records import Ask, Provider, Text, TokenUsage
 from llm_labeler.runs.run_folder import RunRecord
@@ -132,12 +132,13 @@ def _estimate_llm(
     questions = len(texts) * task.questions_per_text(provider.name) if is_proposer else 0
     asks = task.asks(texts, provider.name) if is_proposer else iter(())
     missing = prompt = completion = prompt_bound = completion_bound = 0
-    for ask in asks if store is None else store.missing(asks):
+    unanswered = (ask for chunk in chunks(asks) for ask in (store.unanswered(chunk) if store else chunk))
+    for ask in unanswered:
         missing += 1
-        likely, bound = _likely(ask), provider.bound(ask)
+        likely, max_usage = _likely(ask), provider.max_usage(ask)
         prompt, completion = prompt + likely.prompt_tokens, completion + likely.completion_tokens
-        prompt_bound += bound.prompt_tokens
-        completion_bound += min(bound.completion_tokens, settings.llm[provider.name].max_tokens)
+        prompt_bound += max_usage.prompt_tokens
+        completion_bound += min(max_usage.completion_tokens, settings.llm[provider.name].max_tokens)
     if provider.name in settings.judges:
         share = missing / questions if questions else 1.0  # of the candidates that are not judged yet
         judging = _judging(record, texts, len(settings.proposers) - is_proposer, share)

@@ -215,8 +215,8 @@ def test_a_batch_that_the_server_does_not_know(store: AnswerStore) -> None:
 
 @pytest.mark.usefixtures("half_price")
 def test_the_budget_limits_batches(store: AnswerStore) -> None:
-    bound = provider("http://localhost:1/v1", kind="openai", **PRICES)
-    one = bound.prices.cost(bound.bound(an_ask(11))) or 0.0
+    max_usage = provider("http://localhost:1/v1", kind="openai", **PRICES)
+    one = max_usage.prices.cost(max_usage.max_usage(an_ask(11))) or 0.0
     asks = [an_ask(number) for number in range(11, 31)]
     with serve() as server:
         # the bound of one question at full price: what it didn't use is enough for more

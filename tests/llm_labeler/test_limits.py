@@ -162,7 +162,7 @@ def test_a_question_that_always_gets_429_fails(store: AnswerStore) -> None:
 
 
 def driven(
-    *ends: int | None, bound: int = 10, concurrency: int = 1, retry_after_s: float | None = None
+    *ends: int | None, max_usage: int = 10, concurrency: int = 1, retry_after_s: float | None = None
 ) -> list[tuple[float, float, int]]:
     """Seconds waited, expected tokens and allowed concurrency of successive calls; None: a 429."""
 
@@ -171,7 +171,7 @@ def driven(
         limiter = RateLimiter("tester", concurrency, None, None)
         for end in ends:
             before = time()
-            entered = await limiter.enter(bound)
+            entered = await limiter.enter(max_usage)
             waited = time() - before
             limiter.leave()
             if end is None:

@@ -57,7 +57,7 @@ def test_a_function_gets_the_whole_prompt() -> None:
     replies(answer, ask)
     assert seen == ["Be brief.\n\nWrite."]
     provider = FunctionProvider("mine", ENTRY, answer)
-    assert provider.bound(ask) == TokenUsage(len("Be brief.\n\nWrite."), 512)
+    assert provider.max_usage(ask) == TokenUsage(len("Be brief.\n\nWrite."), 512)
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def test_rules_answer_like_an_llm() -> None:
 
 def test_rules_are_free_and_local() -> None:
     wordnet = provider()
-    assert (wordnet.prices, wordnet.bound(ask("a")), wordnet.leaves_machine) == (
+    assert (wordnet.prices, wordnet.max_usage(ask("a")), wordnet.leaves_machine) == (
         Prices(0, 0),
         TokenUsage(0, 0),
         False,

@@ -46,9 +46,10 @@ def denials(sentence: TaggedSentence) -> Iterator[Change]:
     if verb == start:
         yield from _forbidden(sentence, verb)
     elif sentence.low[start] not in _QUANTIFIED and set(sentence.codes[start:verb]) & set("nsPE"):
-        affirmative = _without_prefix(sentence, verb)
-        if affirmative:  # "correct" is better than "not incorrect"
-            yield Change(0.95, (affirmative,))
+        adjective = re.compile("BR*[Je]").match(sentence.codes, verb)
+        if adjective and is_prefixed(word := sentence.low[adjective.end() - 1]):
+            # "correct" is better than "not incorrect"
+            yield Change(0.95, (Edit(adjective.end() - 1, adjective.end(), word[2:]),))
         elif edits := _negated(sentence, verb):
             yield Change(_confidence(sentence, verb), edits)
 
@@ -62,14 +63,6 @@ def _forbidden(sentence: TaggedSentence, verb: int) -> Iterator[Change]:
     if follows in "DPI" or (follows in "nsJgTR#" and sentence.codes[verb] == "b"):
         word = sentence.words[verb]
         yield Change(0.9, (Edit(verb, verb + 1, f"do not {word.lower() if verb == 0 else word}"),))
-
-
-def _without_prefix(sentence: TaggedSentence, verb: int) -> Edit | None:
-    """Change `is incorrect` to `is correct`."""
-    match = re.compile("BR*[Je]").match(sentence.codes, verb)
-    if not match or not is_prefixed(word := sentence.low[match.end() - 1]):
-        return None
-    return Edit(match.end() - 1, match.end(), word[2:])
 
 
 def _negated(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
