@@ -314,8 +314,8 @@ def _by_aggregation(
     matched: list[ScoredCandidate], name: str, settings: EnsembleSettings, judges: Judges | None
 ) -> list[_Labelled]:
     votes = {scored.candidate.candidate_id: scored.votes for scored in matched}
-    own_settings = settings.model_copy(update={"aggregation": name})
-    pairs = label([scored.candidate for scored in matched], votes, own_settings, judges)
+    settings_of_name = settings.model_copy(update={"aggregation": name})
+    pairs = label([scored.candidate for scored in matched], votes, settings_of_name, judges)
     return [
         _Labelled(scored.same, scored.grade, None if pair.reason else pair.polarity, pair.label)
         for scored, pair in zip(matched, pairs, strict=True)
