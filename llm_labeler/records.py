@@ -99,6 +99,18 @@ class TokenUsage:
     prompt_tokens: int
     completion_tokens: int
 
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        prompt, completion = (
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+        )
+        return TokenUsage(prompt, completion)
+
+    @property
+    def total(self) -> int:
+        """Prompt and completion tokens."""
+        return self.prompt_tokens + self.completion_tokens
+
 
 # Why an answer ended. `cut`: at a limit. `filtered`: by a content filter. `failed`: by an error. `unknown`:
 # no reason, or another one, such as a tool call. Gateways pass on the words of the model behind them, so the

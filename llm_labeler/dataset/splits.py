@@ -228,7 +228,6 @@ class DatasetSplits:
 
 
 _TRAIN, _VALIDATION, _TEST = range(3)
-_NAMES = ("train", "validation", "test")
 # Texts in a group outside train: not a share, which would change as the input grows.
 _MAX_HELD_OUT = 10
 _MIN_GROUPS = 20  # with as many groups, no wanted split stays empty
@@ -246,7 +245,7 @@ def split_texts(
     )
     splits = np.zeros(len(ids), np.int8)
     splits[firsts] = _assign_splits(sizes, draws, settings)
-    return [_NAMES[split] for split in splits[groups]]
+    return [SPLITS[split] for split in splits[groups]]
 
 
 def normalised(sentence: str) -> str:
@@ -300,7 +299,7 @@ def _assign_splits(
     if len(sizes) >= _MIN_GROUPS:
         for split, share in shares.items():
             if share > 0 and not (splits == split).any():
-                largest = np.flatnonzero(splits == np.bincount(splits, minlength=len(_NAMES)).argmax())
+                largest = np.flatnonzero(splits == np.bincount(splits, minlength=len(SPLITS)).argmax())
                 smallest = np.lexsort((draws[largest], np.maximum(sizes[largest], max_size[split])))[0]
                 splits[largest[smallest]] = split
     return splits

@@ -160,7 +160,7 @@ class Budget:
             raise ConfigError(
                 f"max_cost can't be checked: {llm}'s price is unknown; set its price_in and price_out"
             )
-        plain = (1, max_usage.prompt_tokens + max_usage.completion_tokens, picodollars(cost or 0.0))
+        plain = (1, max_usage.total, picodollars(cost or 0.0))
         amounts = self._raised(llm, plain)
         share = 1 if in_bulk else _SHARE
         fits_now = True

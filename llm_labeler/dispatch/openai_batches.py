@@ -69,10 +69,7 @@ class BatchDraft:
         self.lines.append(line)
         self.size += len(line) + 1  # the line break
         self.keys[name], self.reservations[name] = ask.key, reservation
-        self.max_usage = TokenUsage(
-            self.max_usage.prompt_tokens + max_usage.prompt_tokens,
-            self.max_usage.completion_tokens + max_usage.completion_tokens,
-        )
+        self.max_usage += max_usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +121,14 @@ class OpenAiBatches:
 
     async def create(self, draft: BatchDraft, file_id: str) -> BatchStatus:
         """Start a batch, never twice: after a failed call, the batch is looked up by its tag."""
+        request = {
+            "input_file_id": file_id,
+            "endpoint": _ENDPOINT,
+            "completion_window": "24h",
+            "metadata": {"tag": draft.tag},
+        }
         try:
-            return await self.start(draft, file_id)
+            return _batch_status(_decoded(await self._channel.post("/batches", request)))
         except RefusedCall as refused:
             failed: Exception = await self._provider.explain(refused)
         except (NoAnswer, BadReply) as error:
@@ -138,16 +141,6 @@ class OpenAiBatches:
             f"llm {self._provider.name}: no batch could be started ({failed}); run the same command again"
             " to continue"
         )
-
-    async def start(self, draft: BatchDraft, file_id: str) -> BatchStatus:
-        """Start a batch of the uploaded file."""
-        request = {
-            "input_file_id": file_id,
-            "endpoint": _ENDPOINT,
-            "completion_window": "24h",
-            "metadata": {"tag": draft.tag},
-        }
-        return _batch_status(_decoded(await self._channel.post("/batches", request)))
 
     async def status(self, batch_id: str) -> BatchStatus:
         """Fetch the state of a batch."""

@@ -264,7 +264,7 @@ class LlmWorkers:
     async def _ask(self, ask: Ask) -> None:
         """Make one call when the limiter allows it."""
         max_usage = self._provider.max_usage(ask)
-        admission = await self._limiter.enter(max_usage.prompt_tokens + max_usage.completion_tokens)
+        admission = await self._limiter.enter(max_usage.total)
         try:
             used = await self._caller.call(self._provider, ask, max_usage)
         except CallFailed as failed:
@@ -275,7 +275,7 @@ class LlmWorkers:
             raise
         finally:
             self._limiter.leave()
-        self._limiter.answered(admission, used.prompt_tokens + used.completion_tokens)
+        self._limiter.answered(admission, used.total)
         self._breaker.note(None)
 
     def _fail(self, ask: Ask, failed: CallFailed, attempts: int) -> None:

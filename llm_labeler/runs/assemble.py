@@ -105,6 +105,11 @@ class RunResult(Printed):
         """The error that lists missing answers; None if nothing failed."""
         return self.asked.problem(self.out)
 
+    @property
+    def cost(self) -> float | None:
+        """US dollars of this session; None if a price is unknown."""
+        return self.asked.spent.cost
+
     def tables(self) -> list[ResultTable]:
         """The judges, if there are any, and the counts."""
         return [*([judges_table(self.judges)] if self.judges else []), self.table()]
@@ -154,16 +159,6 @@ class Labelled(RunResult):
     def negatives(self) -> int:
         """Number of pairs with opposite meaning, in all splits."""
         return self._count("negative")
-
-    @property
-    def spent(self) -> Spending:
-        """Calls, tokens and money of this session."""
-        return self.asked.spent
-
-    @property
-    def cost(self) -> float | None:
-        """US dollars of this session; None if a price is unknown."""
-        return self.spent.cost
 
     def to_dict(self) -> dict[str, Any]:
         """The result for JSON."""

@@ -131,29 +131,20 @@ def _estimate_llm(
     is_proposer = provider.name in settings.proposers
     questions = len(texts) * task.questions_per_text(provider.name) if is_proposer else 0
     asks = task.asks(texts, provider.name) if is_proposer else iter(())
-    missing = prompt = completion = prompt_bound = completion_bound = 0
+    missing, likely, at_most = 0, TokenUsage(0, 0), TokenUsage(0, 0)
     unanswered = (ask for chunk in chunks(asks) for ask in (store.unanswered(chunk) if store else chunk))
     for ask in unanswered:
         missing += 1
-        likely, max_usage = _likely(ask), provider.max_usage(ask)
-        prompt, completion = prompt + likely.prompt_tokens, completion + likely.completion_tokens
-        prompt_bound += max_usage.prompt_tokens
-        completion_bound += min(max_usage.completion_tokens, settings.llm[provider.name].max_tokens)
+        likely, at_most = likely + _likely(ask), at_most + provider.max_usage(ask)
     if provider.name in settings.judges:
         share = missing / questions if questions else 1.0  # of the candidates that are not judged yet
-        judging = _judging(record, texts, len(settings.proposers) - is_proposer, share)
-        prompt, completion = prompt + judging.prompt_tokens, completion + judging.completion_tokens
+        likely += _judging(record, texts, len(settings.proposers) - is_proposer, share)
     if is_free := settings.llm[provider.name].kind == RULES:
-        prompt = completion = prompt_bound = completion_bound = 0
+        likely = at_most = TokenUsage(0, 0)
     return Estimate(
-        provider.name,
-        provider.model,
-        questions,
-        missing,
-        prompt + completion,
-        prompt_bound + completion_bound,
-        0.0 if is_free else provider.prices.cost(TokenUsage(prompt, completion)),
-        0.0 if is_free else provider.prices.cost(TokenUsage(prompt_bound, completion_bound)),
+        *(provider.name, provider.model, questions, missing, likely.total, at_most.total),
+        0.0 if is_free else provider.prices.cost(likely),
+        0.0 if is_free else provider.prices.cost(at_most),
         provider.leaves_machine,
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from llm_labeler.records import CHANGES, POLARITIES, ChangeKind, Message, Polarity, content_hash
 from llm_labeler.settings import PAPERS, PromptSettings
@@ -139,29 +140,24 @@ def load_template(settings: PromptSettings, task: str = PAPERS) -> Template:
 def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
     try:
         content = path.read_text(encoding="utf-8")
-        table = tomllib.loads(content) if path.suffix == ".toml" else None
+        table: dict[str, Any] = {polarity: content.strip() for polarity in polarities}
+        if path.suffix == ".toml":
+            table = tomllib.loads(content)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such template; expected paper, hardened or a file") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: can't be read as a template ({error})") from error
-    if table is None:
-        return _from_text(path, content.strip(), polarities)
-    unknown = sorted(set(table) - _TOML_KEYS)
-    if unknown or not all(isinstance(value, str) for value in table.values()):
+    if path.suffix != ".toml" and len(polarities) > 1 and "{polarity}" not in content:
+        raise ConfigError(
+            f"{path}: has no {{polarity}}, so both polarities would get the same prompt; add it, or write a"
+            " .toml file with positive and negative"
+        )
+    if set(table) - _TOML_KEYS or not all(isinstance(value, str) for value in table.values()):
         raise ConfigError(f"{path}: expected strings positive, negative and system; found {sorted(table)}")
     if missing := [polarity for polarity in polarities if polarity not in table]:
         raise ConfigError(f"{path}: has no {missing[0]} prompt; add it, or set prompt.polarities")
     user = {polarity: _checked(path, table[polarity]) for polarity in polarities}
     return Template(str(path), user, table.get("system", ""))
-
-
-def _from_text(path: Path, content: str, polarities: tuple[Polarity, ...]) -> Template:
-    if len(polarities) > 1 and "{polarity}" not in content:
-        raise ConfigError(
-            f"{path}: has no {{polarity}}, so both polarities would get the same prompt; add it, or write a"
-            " .toml file with positive and negative"
-        )
-    return Template(str(path), dict.fromkeys(polarities, _checked(path, content)))
 
 
 def _checked(path: Path, template: str) -> str:

@@ -90,7 +90,7 @@ def test_sentences_in_memory_are_resumed_like_a_file(tmp_path: Path) -> None:
     assert any("max_requests=" in note for note in first.messages)
     second = generate([*TEXTS], tmp_path / "out", asked, settings={"llm.mine.local": True})
     assert len(asked) == len(set(asked)) == 6
-    assert (second.asked.cached, second.spent.requests, second.cost) == (3, 3, 0.0)
+    assert (second.asked.cached, second.asked.spent.requests, second.cost) == (3, 3, 0.0)
     with pytest.raises(ConfigError, match="made from other inputs"):
         generate(TEXTS[:1], tmp_path / "out")
 
