@@ -310,7 +310,7 @@ def test_a_full_batch_queue(store: AnswerStore, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("page", "error"),
     [
-        ('{"data": [{"id": "b%d", "status": "completed"}], "has_more": true}', "100 pages of batches without"),
+        ('{"data": [{"id": "b%d", "status": "completed"}], "has_more": true}', "100 pages of batches"),
         ('{"data": [' + "[]," * 1_000_000 + "[]]}", "not a usable JSON object"),
         ('{"data": [3]}', "no list of batches"),
     ],
