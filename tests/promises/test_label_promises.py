@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.llm_labeler.test_judge_command import judged
 from tests.support.llm import Faults, Options, serve
 
 PASSING = Faults(share=0.3, first=3, retry_after_s=0.02)
+BRIEF = replace(PASSING, kinds=("rate_limited", "unavailable"))  # with a Retry-After
 
 
 @pytest.mark.parametrize(
@@ -29,7 +31,7 @@ PASSING = Faults(share=0.3, first=3, retry_after_s=0.02)
 )
 def test_kills_lose_nothing(tmp_path: Path, kills: int, texts: int) -> None:
     source = sentences(tmp_path / "s.txt", texts)
-    with ensemble(tmp_path, PASSING, latency_s=0.01) as (flags, servers):
+    with ensemble(tmp_path, BRIEF, latency_s=0.01) as (flags, servers):
         calm = generate(source, tmp_path / "calm", *flags)
         assert calm.code == 0, calm.err
         for server in servers:
@@ -83,7 +85,7 @@ def test_a_faulty_ensemble_loses_no_answer_and_repeats_no_question(tmp_path: Pat
 )
 def test_a_budget_is_kept_over_sessions(tmp_path: Path, limit: str, most: float) -> None:
     source = sentences(tmp_path / "s.txt", 12)
-    with ensemble(tmp_path, PASSING) as (flags, servers):
+    with ensemble(tmp_path, BRIEF) as (flags, servers):
         for _ in range(2):
             done = generate(source, tmp_path / "out", *flags, limit, most)
             assert done.code == 0, done.err
