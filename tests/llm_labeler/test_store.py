@@ -63,8 +63,8 @@ def test_a_question_is_missing_until_answered_or_finally_rejected(store: AnswerS
     store.save_answer(an_answer(key_of(0)))
     store.save_failure(a_failure(key_of(1), final=True))
     store.save_failure(a_failure(key_of(2), final=False))
-    assert list(store.unanswered(asks)) == asks[2:]
-    assert list(store.unanswered(asks, retry_final=True)) == asks[1:]
+    assert store.unanswered([*asks, *asks]) == asks[2:]
+    assert store.unanswered(asks, retry_final=True) == asks[1:]
     store.save_answer(an_answer(key_of(2)))
     assert [failure.key for failure in store.failures()] == [key_of(1)]
 
@@ -76,11 +76,7 @@ def test_every_part_of_the_key_makes_another_question(store: AnswerStore, change
     store.save_answer(an_answer())
     store.save_failure(a_failure(replace(KEY, llm="other"), final=True))
     other = an_ask(replace(KEY, **change))  # type: ignore[arg-type]
-    assert list(store.unanswered([an_ask(KEY), other])) == [other]
-
-
-def test_a_question_that_occurs_twice_is_missing_once(store: AnswerStore) -> None:
-    assert list(store.unanswered([an_ask(KEY), an_ask(KEY)])) == [an_ask(KEY)]
+    assert store.unanswered([an_ask(KEY), other]) == [other]
 
 
 KEYS = [
