@@ -42,15 +42,6 @@ def test_no_minute_exceeds_the_limit(per_minute: int, idle: list[float], late: l
     assert most_in_a_minute(starts) <= per_minute
 
 
-def test_token_amounts_are_corrected() -> None:
-    bucket = TokenBucket(600)
-    bucket.start(0.0, 100)
-    assert bucket.wait_s(0.0) == pytest.approx(10, abs=0.1)
-    bucket.correct(-90)
-    assert bucket.wait_s(0.0) == pytest.approx(1, abs=0.1)
-    assert TokenBucket(None).wait_s(0.0) < 0
-
-
 def test_requests_per_minute_are_limited(store: AnswerStore) -> None:
     provider = Scripted(rpm=120, concurrency=50, latency_s=1.0)
     run(ask_in(store, provider, count=300))

@@ -73,14 +73,6 @@ def test_temporary_failures_of_functions(raised: Exception, reason: str) -> None
     assert (caught.value.reason, caught.value.retry) == (reason, True)
 
 
-def test_other_exceptions_end_the_run() -> None:
-    def answer(prompt: str) -> str:
-        raise ZeroDivisionError("mine")
-
-    with pytest.raises(ZeroDivisionError, match="mine"):
-        replies(answer)
-
-
 def test_wrong_return_types_and_missing_functions() -> None:
     with pytest.raises(ConfigError, match="returned int; expected a str"):
         replies(len)

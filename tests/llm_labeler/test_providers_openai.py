@@ -77,14 +77,6 @@ def test_requests_differ_by_kind() -> None:
         assert sent(server)[-1]["thinking"] == {"type": "enabled"}
 
 
-def test_answers_follow_a_schema() -> None:
-    with serve() as server:
-        reply = reply_of(provider(server.base_url), an_ask(schema=SENTENCES))
-        assert len(json.loads(reply.raw)["sentences"]) == 3
-        reply_of(provider(server.base_url, structured="off"), an_ask(schema=SENTENCES))
-        assert "response_format" not in sent(server)[-1]
-
-
 def test_refused_fields_are_not_sent_again() -> None:
     refuses = frozenset(("response_format", "max_completion_tokens"))
     with serve(Options(refuses=refuses)) as server:

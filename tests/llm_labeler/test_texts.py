@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_labeler.dataset.texts import InputTexts, read_texts, tidy
+from llm_labeler.dataset.texts import InputTexts, read_texts
 from llm_labeler.records import content_hash
 from llm_labeler.settings import InputSettings
 from pairkit.app.errors import ConfigError, DataError, RemoteError
@@ -229,21 +229,6 @@ def test_the_hash_depends_only_on_the_sentences(tmp_path: Path) -> None:
     a, b, c = (read(tmp_path / name).sha256 for name in ("a.txt", "b.parquet", "c.txt"))
     assert a == b != c
     assert len(a) == 64
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("  a b ", "a b"),
-        ("a\nb", "a b"),
-        ("a \t\r\n  b\n", "a b"),
-        ("a\u2028b\u2029", "a b"),
-        ("a  b", "a  b"),
-        ("\n\t", ""),
-    ],
-)
-def test_tidy(value: str, expected: str) -> None:
-    assert tidy(value) == expected
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n", codec="utf-8"))))
