@@ -217,19 +217,15 @@ class Provider(Protocol):
 
     def max_usage(self, ask: Ask) -> TokenUsage:
         """Upper bound on the tokens of a call: the bytes of the prompt, and the limit of the answer."""
-        ...
 
     async def check(self) -> None:
         """Raise an error if the LLM is not available."""
-        ...
 
     async def reply(self, ask: Ask) -> LlmReply:
         """Make one call."""
-        ...
 
     async def close(self) -> None:
         """Release connections, threads and models."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -26,7 +26,7 @@ from llm_labeler.judging.judges import CLASSES, Judges, fit_judges
 from llm_labeler.judging.questions import PAIRS
 from llm_labeler.records import JudgeVote, format_counts
 from llm_labeler.runs.assemble import RunResult
-from llm_labeler.runs.label import AskOptions, ask_judges, refuse_unanswered, remote_llms
+from llm_labeler.runs.label import AskOptions, AskSession, ask_judges, refuse_unanswered, remote_llms
 from llm_labeler.runs.prompts import Template
 from llm_labeler.runs.run_folder import IN_USE, STORE_FILE, RunRecord, check_out
 from llm_labeler.runs.tasks import TextCandidates, add_votes, judge_questions
@@ -196,8 +196,8 @@ def judge_pairs(
         }
         step = settings.judge.candidates_per_call
         total = len(questions) * sum(-(-len(seconds) // step) for seconds in pairs.by_text.values())
-        noting = replace(options, note=note)
-        asked = run_anywhere(ask_judges(record, questions, providers, store, noting, show, total=total))
+        session = AskSession(record, providers, store, options, show, note)
+        asked = run_anywhere(ask_judges(session, questions, total=total))
         if not options.keep_going:
             refuse_unanswered(asked, ", or make the dataset without them with --keep-going")
         votes: Votes = {}
