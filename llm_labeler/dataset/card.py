@@ -92,18 +92,15 @@ def _method(run: Mapping[str, Any], texts: Mapping[str, str]) -> str:
         texts["method"].format(aggregation=aggregation, meaning=AGGREGATIONS[aggregation].meaning),
     ]
     if any(llm["kind"] != RULES for llm in run["llms"].values()):
-        parts += [f"Prompt ({name}):\n\n{_fenced(prompt)}" for name, prompt in run["prompts"].items()]
+        for name, prompt in run["prompts"].items():
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", prompt)), default=0))
+            parts.append(f"Prompt ({name}):\n\n{fence}text\n{prompt}\n{fence}")
     return "\n\n".join(parts)
 
 
 def _code(text: str) -> str:
     """Format as inline code, which backticks would end."""
     return f"`{' '.join(text.replace('`', chr(39)).split())}`"
-
-
-def _fenced(text: str) -> str:
-    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-    return f"{fence}text\n{text}\n{fence}"
 
 
 def write(

@@ -110,14 +110,12 @@ class _Batcher:
             collected = sum(ask.key in self._collected for ask in chunk)
             self._meter.done += collected
             self._meter.cached += len(chunk) - len(missing) - collected
-            yield from filter(self._can_be_sent, missing)
-
-    def _can_be_sent(self, ask: Ask) -> bool:
-        if can_be_sent(ask):
-            return True
-        self._store.save_failure(Failure(ask.key, "rejected", NOT_UTF8, 0, final=True))
-        self._meter.failed += 1
-        return False
+            for ask in missing:
+                if can_be_sent(ask):
+                    yield ask
+                else:
+                    self._store.save_failure(Failure(ask.key, "rejected", NOT_UTF8, 0, final=True))
+                    self._meter.failed += 1
 
     async def _ask_directly(self, ask: Ask) -> bool:
         """Ask one question without a batch; return whether the budget allows more."""
@@ -140,7 +138,8 @@ class _Batcher:
         name, misfits = self._provider.name, 0
         for ask in asks:
             line, max_usage = self._server.line(ask), self._provider.max_usage(ask)
-            if not self._server.has_room_for(self._draft, line):
+            size, count = self._draft.size + len(line), len(self._draft.keys)
+            if count == self._server.max_requests or size > self._server.max_bytes:
                 await self._submit()
             try:
                 cost = self._cost(max_usage)

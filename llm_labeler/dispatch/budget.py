@@ -161,7 +161,11 @@ class Budget:
                 f"max_cost can't be checked: {llm}'s price is unknown; set its price_in and price_out"
             )
         plain = (1, max_usage.total, picodollars(cost or 0.0))
-        amounts = self._raised(llm, plain)
+        excess = self._excess.get(llm, _NO_EXCESS)
+        requests, tokens, money = (
+            ceil(amount * factor) for amount, factor in zip(plain, excess, strict=True)
+        )
+        amounts = requests, tokens, money
         share = 1 if in_bulk else _SHARE
         fits_now = True
         for name, limit, spent, kept_back, reserved, amount in zip(
@@ -231,13 +235,6 @@ class Budget:
             limit is not None and amount for limit, amount in zip(self._limits[1:], amounts[1:], strict=True)
         )
         return not is_limited or self._in_flight[llm] < max(1, self._settled[llm])
-
-    def _raised(self, llm: str, plain: Amounts) -> Amounts:
-        factors = self._excess.get(llm, _NO_EXCESS)
-        requests, tokens, money = (
-            ceil(amount * factor) for amount, factor in zip(plain, factors, strict=True)
-        )
-        return requests, tokens, money
 
     def _raise_bounds(self, llm: str, bounds: Amounts, used: Amounts) -> None:
         requests, tokens, money = (

@@ -103,10 +103,6 @@ class OpenAiBatches:
         self._provider, self._channel = provider, provider.channel
         self._pause_s = min(1.0, poll_s)
 
-    def has_room_for(self, draft: BatchDraft, line: bytes) -> bool:
-        """Whether one more line fits into a batch."""
-        return len(draft.keys) < self.max_requests and draft.size + len(line) <= self.max_bytes
-
     def line(self, ask: Ask) -> bytes:
         """The line of a question in the file."""
         body = self._provider.dialect.body(ask, self._provider.dialect.form(ask))

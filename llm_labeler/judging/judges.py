@@ -197,7 +197,14 @@ def fit_judges(votes: Iterable[JudgeVote], settings: EnsembleSettings) -> Judges
     """Estimate the judges from all votes of a run, by Dawid-Skene if there are enough votes."""
     ballots = collect(votes)
     compared = int(ballots.counts[ballots.voters >= 2].sum())
-    reason = _too_few_votes(ballots, compared, settings.min_items)
+    voting = int((ballots.judged > ballots.unsure).sum())
+    reason = None
+    if voting < _MIN_JUDGES:
+        reason = f"{voting} judges voted; accuracies need {_MIN_JUDGES}"
+    elif compared < settings.min_items:
+        reason = (
+            f"at least two judges voted on {compared} candidates; ensemble.min_items is {settings.min_items}"
+        )
     class_votes = ballots.counts @ ballots.chosen.sum(axis=1) + SMOOTHING
     accuracy, prior = agreement_with_others(ballots), np.asarray(class_votes / class_votes.sum())
     if reason is None:
@@ -217,15 +224,6 @@ def fit_judges(votes: Iterable[JudgeVote], settings: EnsembleSettings) -> Judges
         method="majority" if reason else "dawid-skene",
         reason=reason,
     )
-
-
-def _too_few_votes(ballots: Ballots, compared: int, min_items: int) -> str | None:
-    voting = int((ballots.judged > ballots.unsure).sum())
-    if voting < _MIN_JUDGES:
-        return f"{voting} judges voted; accuracies need {_MIN_JUDGES}"
-    if compared < min_items:
-        return f"at least two judges voted on {compared} candidates; ensemble.min_items is {min_items}"
-    return None
 
 
 def share_of_votes(by_judge: Mapping[str, Vote]) -> tuple[float, float, float]:

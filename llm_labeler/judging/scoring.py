@@ -101,12 +101,10 @@ class ScoredCandidate(NamedTuple):
         return cls(row["same"], row["label"], candidate, votes)
 
 
-def all_votes(candidates: pl.DataFrame) -> Iterator[JudgeVote]:
-    """Every vote of the table."""
+def _all_votes(candidates: pl.DataFrame) -> Iterator[JudgeVote]:
     for text_id, candidate, votes in candidates.select("text_id", "candidate", "votes").iter_rows():
-        if votes:
-            id_ = Candidate(text_id, candidate, "positive", ()).candidate_id
-            yield from (JudgeVote(id_, vote["judge"], vote["vote"]) for vote in votes)
+        id_ = Candidate(text_id, candidate, "positive", ()).candidate_id
+        yield from (JudgeVote(id_, vote["judge"], vote["vote"]) for vote in votes or ())
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -248,7 +246,7 @@ def score_candidates(
     table = candidates.select(
         "text_id", "candidate", "polarity", "llms", pl.col("votes").cast(VOTES), key=key
     )
-    judges = fit_judges(all_votes(table), settings) if table["votes"].list.len().sum() else None
+    judges = fit_judges(_all_votes(table), settings) if table["votes"].list.len().sum() else None
     joined = gold_pairs.pairs.join(table, on="key", maintain_order="left_right")
     missing = gold_pairs.pairs.join(joined, on="key", how="anti", maintain_order="left")
     matched = [ScoredCandidate.of(row) for row in joined.iter_rows(named=True)]

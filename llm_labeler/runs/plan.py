@@ -8,7 +8,7 @@ from typing import Any
 
 from llm_labeler.dispatch.answers import AnswerStore, chunks
 from llm_labeler.dispatch.budget import PROMISE, Spending, money
-from llm_labeler.records import Ask, Provider, Text, TokenUsage
+from llm_labeler.records import Provider, Text, TokenUsage
 from llm_labeler.runs.run_folder import RunRecord
 from llm_labeler.runs.tasks import GenerationTask
 from llm_labeler.settings import RULES, BudgetSettings
@@ -135,7 +135,10 @@ def _estimate_llm(
     unanswered = (ask for chunk in chunks(asks) for ask in (store.unanswered(chunk) if store else chunk))
     for ask in unanswered:
         missing += 1
-        likely, at_most = likely + _likely(ask), at_most + provider.max_usage(ask)
+        prompt = sum(len(message.content.encode("utf-8", "replace")) for message in ask.messages)
+        answer = ask.size * len(ask.text.encode("utf-8", "replace")) * _EXPANSION
+        likely += TokenUsage(round(prompt / _BYTES_PER_TOKEN), round(answer / _BYTES_PER_TOKEN))
+        at_most += provider.max_usage(ask)
     if provider.name in settings.judges:
         share = missing / questions if questions else 1.0  # of the candidates that are not judged yet
         likely += _judging(record, texts, len(settings.proposers) - is_proposer, share)
@@ -147,12 +150,6 @@ def _estimate_llm(
         0.0 if is_free else provider.prices.cost(at_most),
         provider.leaves_machine,
     )
-
-
-def _likely(ask: Ask) -> TokenUsage:
-    prompt = sum(len(message.content.encode("utf-8", "replace")) for message in ask.messages)
-    answer = ask.size * len(ask.text.encode("utf-8", "replace")) * _EXPANSION
-    return TokenUsage(round(prompt / _BYTES_PER_TOKEN), round(answer / _BYTES_PER_TOKEN))
 
 
 def _judging(record: RunRecord, texts: tuple[Text, ...], proposers: int, missing_share: float) -> TokenUsage:

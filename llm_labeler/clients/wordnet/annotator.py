@@ -42,16 +42,13 @@ def rephrased(text: str, table: str = "questions") -> Iterator[tuple[str, float]
 
 @cache
 def _rules(table: str) -> tuple[tuple[re.Pattern[str], str, float], ...]:
-    return tuple((_pattern(left), right, confidence) for left, right, confidence in parse(read_table(table)))
-
-
-def _pattern(left: str) -> re.Pattern[str]:
-    pieces = re.split(r"\{(\w+)\}", left)
-    pattern = "".join(
-        f"(?P<{piece}>{_PARTS[piece]})" if index % 2 else re.escape(piece)
-        for index, piece in enumerate(pieces)
-    )
-    return re.compile(rf"{pattern}\s*(?P<end>\?*)", re.IGNORECASE)
+    rules = []
+    for left, right, confidence in parse(read_table(table)):
+        pieces = [*enumerate(re.split(r"\{(\w+)\}", left))]
+        parts = (f"(?P<{piece}>{_PARTS[piece]})" if n % 2 else re.escape(piece) for n, piece in pieces)
+        pattern = re.compile(rf"{''.join(parts)}\s*(?P<end>\?*)", re.IGNORECASE)
+        rules.append((pattern, right, confidence))
+    return tuple(rules)
 
 
 _MIN_CONFIDENCE = 0.78

@@ -163,8 +163,10 @@ def assertions(sentence: TaggedSentence) -> Iterator[Change]:
         after = sentence.low[index + 1 :]
         if edits and not set(after[:3]) & _POLAR and "until" not in after:
             near = main is not None and abs(index - main) <= 2
+            any_ = index + 1 + after[:4].index("any") if "any" in after[:4] else None
+            some = () if any_ is None else (Edit(any_, any_ + 1, "some"),)
             if not (near and sentence.low[0] in PARTIAL):
-                yield Change(0.93 if near else 0.82, (*edits, *_any_to_some(sentence, index + 1)))
+                yield Change(0.93 if near else 0.82, (*edits, *some))
 
 
 def _affirmed(sentence: TaggedSentence, index: int) -> tuple[Edit, ...]:
@@ -203,11 +205,3 @@ def _without_no(sentence: TaggedSentence, index: int) -> tuple[Edit, ...]:
         return (Edit(index, index + 1, "some" if index == 0 or sentence.codes[index - 1] == "I" else ""),)
     is_mass = word in _MASS or word.endswith(("ing", "ness", "ence"))
     return (Edit(index, index + 1, "some" if is_mass else with_article_for(sentence.words[index + 1])),)
-
-
-def _any_to_some(sentence: TaggedSentence, start: int) -> tuple[Edit, ...]:
-    near = sentence.low[start : start + 4]
-    if "any" not in near:
-        return ()
-    index = start + near.index("any")
-    return (Edit(index, index + 1, "some"),)

@@ -292,21 +292,14 @@ def same_meaning(text: str, size: int) -> list[str]:
     rules = () if _TWO_THINGS.search(sentence.text) else rephrased(sentence.text, "hard_questions")
     questions = [question for question, _ in sorted(rules, key=lambda rule: (-rule[1], rule[0]))]
     wordings = dict.fromkeys(questions + candidates(text, "positive", size + _SPARE))
-    ranked = [
-        (bool(_contracted(old, candidate)), index, candidate)
-        for index, candidate in enumerate(wordings)
-        if "not not" not in candidate
-        and "choice for" not in candidate
-        and not (is_odd and candidate.split()[0] != sentence.words[0])
-        and not _BAD & (set(TaggedSentence(candidate).low) ^ set(old))
-    ]
+    ranked = []
+    for index, candidate in enumerate(wordings):
+        new = Counter(TaggedSentence(candidate).low)
+        is_bad = "not not" in candidate or "choice for" in candidate or _BAD & {*new} ^ _BAD & {*old}
+        if not is_bad and not (is_odd and candidate.split()[0] != sentence.words[0]):
+            is_contracted = any("'" in word for word in (new - old) + (old - new))  # `isn't` for `is not`
+            ranked.append((is_contracted, index, candidate))
     return [candidate for _, _, candidate in sorted(ranked)[:size]]
-
-
-def _contracted(old: Counter[str], candidate: str) -> bool:
-    """Whether a paraphrase only differs by an apostrophe: `isn't` for `is not`."""
-    new = Counter(TaggedSentence(candidate).low)
-    return any("'" in word for word in (new - old) + (old - new))
 
 
 def is_fit(sentence: TaggedSentence) -> bool:

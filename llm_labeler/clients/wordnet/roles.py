@@ -154,12 +154,10 @@ def within(sentence: TaggedSentence, end: int) -> str:
 
 
 def _agreeing(sentence: TaggedSentence, verb: int, plural: bool) -> str | None:
-    low = sentence.low[verb]
     if sentence.codes[verb] == "M":
         return sentence.words[verb]
-    forms = {"is": "are", "are": "are", "was": "were", "were": "were"}
-    singular = {"is": "is", "are": "is", "was": "was", "were": "was"}
-    return (forms if plural else singular).get(low)
+    pairs = {"is": ("is", "are"), "are": ("is", "are"), "was": ("was", "were"), "were": ("was", "were")}
+    return pairs.get(sentence.low[verb], (None, None))[plural]
 
 
 def _compared(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
@@ -187,12 +185,6 @@ def _from_to(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
 
 
 def _exchanged(sentence: TaggedSentence, left: tuple[int, int], right: tuple[int, int]) -> str:
-    text, spans = sentence.text, sentence.spans
-    first, second = sentence.slice(*left), sentence.slice(*right)
-    return (
-        text[: spans[left[0]][0]]
-        + second
-        + text[spans[left[1] - 1][1] : spans[right[0]][0]]
-        + first
-        + text[spans[right[1] - 1][1] :]
-    )
+    text, (start, end) = sentence.text, (sentence.spans[left[0]][0], sentence.spans[right[1] - 1][1])
+    between = text[sentence.spans[left[1] - 1][1] : sentence.spans[right[0]][0]]
+    return f"{text[:start]}{sentence.slice(*right)}{between}{sentence.slice(*left)}{text[end:]}"
