@@ -212,7 +212,11 @@ async def read_results(
             continue
         try:
             reply = _reply(line, state)
-            results.answers[line.custom_id] = _answer(provider, batch, line, reply, discount)
+            usage, key = reply.usage or _share(batch), batch.keys[line.custom_id]
+            cost = provider.prices.cost(usage)
+            price = None if cost is None else cost * discount
+            stored = StoredAnswer(key, replace(reply, usage=usage), price, reply.usage is None)
+            results.answers[line.custom_id] = stored
             results.failures.pop(line.custom_id, None)
         except CallFailed as failed:
             results.failures[line.custom_id] = _failure(batch, line.custom_id, failed)
@@ -257,15 +261,6 @@ def _reply(line: ResultLine, state: str) -> LlmReply:
 
 def _unasked(state: str) -> CallFailed:
     return CallFailed("timeout", f"the batch was {state} before the question was answered")
-
-
-def _answer(
-    provider: ServerProvider, batch: SubmittedBatch, line: ResultLine, reply: LlmReply, discount: float
-) -> StoredAnswer:
-    usage = reply.usage or _share(batch)
-    cost = provider.prices.cost(usage)
-    price = None if cost is None else cost * discount
-    return StoredAnswer(batch.keys[line.custom_id], replace(reply, usage=usage), price, reply.usage is None)
 
 
 def _share(batch: SubmittedBatch) -> TokenUsage:

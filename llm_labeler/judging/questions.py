@@ -108,29 +108,22 @@ def judge_asks(
 def _ask(text: Text, batch: Sequence[Candidate], judge: str, parameters: str, scale: Scale) -> Ask:
     numbers = [str(number) for number in range(1, len(batch) + 1)]
     sentences = {number: c.candidate for number, c in zip(numbers, batch, strict=True)}
-    data = _encode({"text": text.text, "sentences": sentences})
+    data = json.dumps({"text": text.text, "sentences": sentences}, ensure_ascii=False)
+    data = _SPECIAL_TOKEN.sub(lambda match: f"\\u{ord(match[0]):04x}", data)
+    data = data.encode("utf-8", "replace").decode("utf-8")  # lone surrogates can't be sent
+    schema = {
+        "type": "object",
+        "properties": {number: {"type": "string", "enum": list(scale.words)} for number in numbers},
+        "required": numbers,
+        "additionalProperties": False,
+    }
     return Ask(
         key=AskKey(text.text_id, judge, "judge", content_hash(scale.instructions, data), parameters),
         messages=(Message("system", scale.instructions), Message("user", data)),
-        schema=_schema(numbers, scale),
+        schema=schema,
         text=text.text,
         size=len(batch),
     )
-
-
-def _encode(value: Any) -> str:
-    plain = json.dumps(value, ensure_ascii=False)
-    escaped = _SPECIAL_TOKEN.sub(lambda match: f"\\u{ord(match[0]):04x}", plain)
-    return escaped.encode("utf-8", "replace").decode("utf-8")  # lone surrogates can't be sent
-
-
-def _schema(numbers: Sequence[str], scale: Scale) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {number: {"type": "string", "enum": list(scale.words)} for number in numbers},
-        "required": list(numbers),
-        "additionalProperties": False,
-    }
 
 
 Claim = tuple[int, str]  # a number and a word, which may be unknown

@@ -54,7 +54,15 @@ def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
     """Classify gold labels as `same` or not; leave out pairs with different labels."""
     labels = rows["label"].cast(pl.Float64)
     graded = not labels.is_in([0.0, 1.0]).all()
-    lowest = _half(labels) if threshold is None else threshold
+    lowest = 0.5 if threshold is None else threshold
+    if graded and threshold is None:
+        low, high = labels.to_numpy().min(), labels.to_numpy().max()
+        if low == high:
+            raise DataError(
+                f"all gold labels are {low:g}; give --gold-threshold, the lowest label of texts with the same"
+                " meaning"
+            )
+        lowest = float(low + high) / 2
     gold = rows.select("text1", "text2").with_columns(
         label=labels, same=labels >= lowest, key=pl.struct(normalised("text1"), normalised("text2"))
     )
@@ -69,18 +77,6 @@ def normalised(column: str) -> pl.Expr:
     """A text without differences of case, width, white space and a spreadsheet's apostrophes."""
     plain = without_apostrophes(pl.col(column)).str.normalize("NFKC").str.to_lowercase()
     return plain.str.replace_all(r"\s+", " ").str.strip_chars().alias(column)
-
-
-def _half(labels: pl.Series) -> float:
-    if labels.is_in([0.0, 1.0]).all():
-        return 0.5
-    low, high = labels.to_numpy().min(), labels.to_numpy().max()
-    if low == high:
-        raise DataError(
-            f"all gold labels are {low:g}; give --gold-threshold, the lowest label of texts with the same"
-            " meaning"
-        )
-    return float(low + high) / 2
 
 
 class ScoredCandidate(NamedTuple):

@@ -111,24 +111,14 @@ class LineReader:
         self.parts.append(([self.text], outcome))
 
     @property
-    def is_in_numbers(self) -> bool:
+    def in_numbers(self) -> bool:
         """Whether this is a bullet in a numbered list, not directly below a title."""
         return bool(self.numbers) and self.line.mark == "bullet" and not self.is_title
-
-    @property
-    def is_indented(self) -> bool:
-        """Whether the line is indented more than the first number."""
-        return self.line.indent > self.numbers[0].indent
 
     @property
     def has_all_numbers(self) -> bool:
         """Whether there are as many numbers as requested sentences."""
         return len(self.numbers) >= (self.size or len(self.lines))
-
-    @property
-    def is_remark(self) -> bool:
-        """Whether the line is about words or sentences."""
-        return self.source.is_remark(self.text)
 
     @property
     def is_labelled_remark(self) -> bool:
@@ -154,9 +144,9 @@ class LineReader:
 
 # The first rule that applies decides about the last line of its example.
 LINE_RULES = (
-    LineRule("1. A.\n   - B.", lambda at: at.is_in_numbers and at.is_indented, "sub_item"),
-    LineRule("1. A.\n2. B.\n- C.", lambda at: at.is_in_numbers and at.has_all_numbers, "sub_item"),
-    LineRule("1. A.\n- Same meaning.", lambda at: at.is_in_numbers and at.is_remark, "sub_item"),
+    LineRule("1. A.\n - B.", lambda at: at.in_numbers and at.line.indent > at.numbers[0].indent, "sub_item"),
+    LineRule("1. A.\n2. B.\n- C.", lambda at: at.in_numbers and at.has_all_numbers, "sub_item"),
+    LineRule("1. A.\n- Same meaning.", lambda at: at.in_numbers and at.source.is_remark(at.text), "sub_item"),
     LineRule("1. A.", lambda at: at.line.mark, None),
     LineRule("The man\nplays.", lambda at: at.continues, JOINED),
     LineRule("- A.\n**Positive**\nB.", lambda at: at.marked and at.is_below_title, None),

@@ -57,6 +57,11 @@ def judged_card(
     rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in ("pairs", *VERDICTS)]
     contradicted = statistics["contradictions"]
     same, different = contradicted["given_same"], contradicted["given_other"]
+    by_name, llms = statistics["judges"]["by_name"], run["llms"]
+    judges = [
+        (f"`{name}`", f"`{llms[name]['model']}`", round(judge["accuracy"], 2) if len(by_name) > 1 else "-")
+        for name, judge in by_name.items()
+    ]
     counts = (
         f"{table(['', *splits], rows)}\n\nThe judges contradict the source in {same + different:,} pairs:"
         f" {same:,} that it labels as the same, and {different:,} that it does not."
@@ -69,25 +74,12 @@ def judged_card(
             ("", texts["about"]),
             ("Counts", counts),
             ("Columns", texts["columns"]),
-            ("Judges", _judges(statistics, run)),
+            ("Judges", table(("name", "model", "estimated accuracy"), judges)),
             ("Limitations", texts["limits"]),
             ("Licence", "The texts keep the licence of their source."),
         ],
         tags=("llm-labelled",),
     )
-
-
-def _judges(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
-    by_name = statistics["judges"]["by_name"]
-    rows = [
-        (
-            f"`{name}`",
-            f"`{run['llms'][name]['model']}`",
-            round(judge["accuracy"], 2) if len(by_name) > 1 else "-",
-        )
-        for name, judge in by_name.items()
-    ]
-    return table(("name", "model", "estimated accuracy"), rows)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -210,10 +210,7 @@ def generate(
         session = AskSession(record, providers, store, options, show, notes.add)
         asked = run_anywhere(ask_everything(session, texts.texts, screened))
         if not options.keep_going:
-            refuse_unanswered(
-                asked,
-                f", or make the dataset without them: {_parse_command(work, out)}",
-            )
+            refuse_unanswered(asked, f", or make the dataset without them: {_parse_command(work, out)}")
         notes.add_rejected(store, record)
         stopped = _stopped(asked, settings, out, work)
         if stopped:

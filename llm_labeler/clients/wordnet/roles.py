@@ -93,9 +93,10 @@ def _swapped(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
 
 def _active(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[tuple[str, float]]:
     left, right, verb = match.span(1), match.span(5), match.start(3)
-    lemma = _directed(sentence, verb)
+    low = sentence.low[verb]
+    lemma = low if sentence.codes[verb] == "v" else next(iter(lemmas(low, "v")), "")
     preposition = sentence.slice(*match.span(4)).lower()
-    if not lemma or preposition != _WITH.get(lemma, "") or not _can_swap(sentence, left, right):
+    if lemma not in _DIRECTED or preposition != _WITH.get(lemma, "") or not _can_swap(sentence, left, right):
         return
     if sentence.codes[match.start(2) : match.end(2)].startswith("M"):
         middle = sentence.slice(left[1], right[0])
@@ -123,12 +124,6 @@ def _asked(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
                 first = "Do" if is_plural(sentence, *right) else "Does"
             words = (first, sentence.slice(*right), sentence.slice(verb, right[0]), sentence.slice(*left))
             yield " ".join(words) + sentence.text[sentence.spans[right[1] - 1][1] :], 0.95
-
-
-def _directed(sentence: TaggedSentence, verb: int) -> str:
-    low = sentence.low[verb]
-    lemma = low if sentence.codes[verb] == "v" else next(iter(lemmas(low, "v")), "")
-    return lemma if lemma in _DIRECTED else ""
 
 
 def _can_swap(sentence: TaggedSentence, left: tuple[int, int], right: tuple[int, int]) -> bool:
