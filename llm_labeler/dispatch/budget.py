@@ -124,7 +124,7 @@ class Reservation:
 
     llm: str
     amounts: Amounts  # the bound, raised by the excess of earlier calls
-    max_usage: Amounts
+    max_amounts: Amounts
 
 
 class Budget:
@@ -202,7 +202,7 @@ class Budget:
         self._spent = _plus(self._spent, used)
         if actual is not None:
             self._settled[reservation.llm] += 1
-            self._raise_bounds(reservation.llm, reservation.max_usage, used)
+            self._raise_bounds(reservation.llm, reservation.max_amounts, used)
 
     def recall(self, llm: str, max_usage: Spending, used: Spending) -> None:
         """Raise an LLM's bounds by the excess of an earlier call."""
@@ -221,7 +221,7 @@ class Budget:
     def write_off(self, reservation: Reservation) -> None:
         """Count a call whose result is not awaited at its bound."""
         self.release(reservation)
-        self._spent = _plus(self._spent, reservation.max_usage)
+        self._spent = _plus(self._spent, reservation.max_amounts)
 
     def release(self, reservation: Reservation) -> None:
         """Remove a reservation."""
@@ -238,8 +238,8 @@ class Budget:
 
     def _raise_bounds(self, llm: str, bounds: Amounts, used: Amounts) -> None:
         requests, tokens, money = (
-            max(known, Fraction(amount, max_usage)) if max_usage else known
-            for known, amount, max_usage in zip(self._excess.get(llm, _NO_EXCESS), used, bounds, strict=True)
+            max(known, Fraction(amount, maximum)) if maximum else known
+            for known, amount, maximum in zip(self._excess.get(llm, _NO_EXCESS), used, bounds, strict=True)
         )
         self._excess[llm] = requests, tokens, money
 
