@@ -19,6 +19,7 @@ from aoe_train.data.neighbourhoods import NeighbourBatches, NeighbourTeacher
 from aoe_train.data.run_data import Data
 from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.backbones.depth import after_layers, count_layers, train_top_layers
+from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.memory import keep_freed_memory
 from aoe_train.model.packing.layers import train_used_rows
@@ -104,18 +105,18 @@ def build(
 def _set_trained_weights(encoder: Encoder, settings: TrainSettings) -> None:
     """Freeze all weights but the trained ones: adapters, the top layers or all."""
     backbone = encoder.model.backbone
-    if settings.run.shard and hasattr(backbone, "forward_packed"):
+    own = backbone if isinstance(backbone, PackedBackbone) else None
+    if settings.run.shard and own is not None and own.varies:
         raise ConfigError(
-            "run.shard: not supported for a Recurrent Attention Network, whose processes run different"
-            " numbers of windows; leave it out"
+            f"run.shard: not supported for a {own.title}, whose processes run different modules; leave it out"
         )
     if settings.lora is not None:
         add_lora(backbone, settings.lora)
         use_fast_layers(backbone)
     if settings.optim.top_layers is not None:
         train_top_layers(backbone, settings.optim.top_layers)
-    if encoder.model.pooling == "cells":  # doesn't use the last layer's review
-        cast("Any", backbone).layers[-1].review.requires_grad_(requires_grad=False)
+    for module in () if own is None else own.unused_modules(encoder.model.pooling):
+        module.requires_grad_(requires_grad=False)
 
 
 def _check_dropout(backbone: PreTrainedModel) -> None:
@@ -161,7 +162,7 @@ def _model(
     # batch uses one dataset's objective.
     args.ddp_find_unused_parameters = (
         reads_texts
-        or hasattr(backbone, "forward_packed")
+        or (isinstance(backbone, PackedBackbone) and backbone.varies)
         or (several and any(True for _ in loss.parameters()))
     )
     return PairModel(encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim, layers=layers)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import torch
 
+from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.device import upload
 from aoe_train.model.packing.flash import has_flash, is_for_flash
 from aoe_train.objectives.objective import CustomObjective, MatryoshkaObjective, Objective
@@ -240,7 +241,7 @@ def _attends_by_flash(text_model: Any, device: torch.device) -> bool:
     """Whether attention gets the bounds of texts from the device, which only FlashAttention does."""
     backbone = text_model.backbone
     config = backbone.config
-    if not text_model.packed or hasattr(backbone, "forward_packed") or hasattr(backbone, "pooled"):
+    if not text_model.packed or isinstance(backbone, PackedBackbone):
         return False
     dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     return has_flash(device) and is_for_flash(torch.empty(1, 1, dim, dtype=torch.bfloat16, device="meta"))
