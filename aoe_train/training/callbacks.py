@@ -34,9 +34,8 @@ from transformers.integrations.integration_utils import (
     get_reporting_integration_callbacks,
 )
 
-from aoe_train.data.examples import Say
-from aoe_train.training.checkpoints import trained_weights, wait_for_all
-from aoe_train.training.processes import is_distributed, is_main
+from aoe_train.training.checkpoints import trained_weights
+from aoe_train.training.processes import is_distributed, is_main, wait_for_all
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
 from pairkit.app.progress import Listener, Progress
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from transformers import TrainerControl, TrainerState, TrainingArguments
 
     from aoe_train.settings.training import LogSettings
+    from aoe_train.training.arguments import Process
 
 
 SCHEDULERS = (signal.SIGTERM, signal.SIGUSR1)  # signals of job schedulers before they end a job
@@ -54,9 +54,13 @@ _UNHANDLED = (signal.SIG_DFL, signal.default_int_handler)
 class Stopwatch:
     """Adds up the time inside `running`, without the time inside `paused`."""
 
-    def __init__(self, seconds: float = 0.0) -> None:
-        self._stopped = seconds
+    def __init__(self) -> None:
+        self._stopped = 0.0
         self._since: float | None = None
+
+    def add(self, seconds: float) -> None:
+        """Add time that an earlier process has counted."""
+        self._stopped += seconds
 
     @property
     def seconds(self) -> float:
@@ -308,52 +312,42 @@ def check_reports(names: Sequence[str]) -> None:
                 ) from error
 
 
-class Reports:
-    """The trackers of a run, on rank 0."""
+def open_trackers(
+    callbacks: Sequence[TrainerCallback], process: Process, args: TrainingArguments, name: str, step: int
+) -> None:
+    """Open the trackers of a run that starts after `step`, and print the location of each."""
+    root, say = process.work.with_suffix(".runs"), process.say
+    for callback in callbacks:
+        tracker: Any = callback
+        if type(callback) is TensorBoardCallback:
+            folder = tracker.logging_dir or str(root / name)
+            # Steps after the checkpoint will be written again.
+            purge = step + 1 if step else None
+            tracker.tb_writer = tracker._SummaryWriter(log_dir=folder, purge_step=purge)
+            say(f"tensorboard: reporting to {folder}; view it with `tensorboard --logdir {root}`")
+        elif type(callback) is WandbCallback:
+            say(f"wandb: reporting to {_open_wandb(tracker._wandb, args, root, name)}")
+        elif type(callback) is TrackioCallback:
+            from trackio.utils import TRACKIO_DIR
 
-    def __init__(self, callbacks: Sequence[TrainerCallback], args: TrainingArguments, work: Path) -> None:
-        self._callbacks, self._args = callbacks, args
-        self._root = work.with_suffix(".runs")
+            args.run_name = args.run_name or name  # the callback resumes the run of this name
+            say(f"trackio: reporting to {TRACKIO_DIR}; view it with `trackio show --project {args.project}`")
 
-    def begin(self, name: str, *, step: int, say: Say) -> None:
-        """Open the trackers, and print the location of each."""
-        openers = {
-            TensorBoardCallback: self._tensorboard,
-            WandbCallback: self._wandb,
-            TrackioCallback: self._trackio,
-        }
-        for callback in self._callbacks:
-            if (opener := openers.get(type(callback))) is not None:
-                say(opener(callback, name, step))
 
-    def _tensorboard(self, callback: Any, name: str, step: int) -> str:
-        folder = callback.logging_dir or str(self._root / name)
-        # Steps after the checkpoint will be written again.
-        callback.tb_writer = callback._SummaryWriter(log_dir=folder, purge_step=step + 1 if step else None)
-        return f"tensorboard: reporting to {folder}; view it with `tensorboard --logdir {self._root}`"
+def _open_wandb(wandb: Any, args: TrainingArguments, root: Path, name: str) -> str:
+    """Open wandb's run, unless the user has started one in this process, and return its location."""
+    from wandb.errors import Error
 
-    def _wandb(self, callback: Any, name: str, _: int) -> str:
-        from wandb.errors import Error
-
-        if callback._wandb.run is None:  # unless the user has started one in this process
-            folder = Path(os.environ.get("WANDB_DIR") or self._root)
-            folder.mkdir(parents=True, exist_ok=True)
-            project = os.environ.get("WANDB_PROJECT") or self._args.project
-            options = {"name": self._args.run_name or name, "project": project, "dir": str(folder)}
-            try:
-                callback._wandb.init(id=name, resume="allow", **options)
-            except Error as error:
-                reason = one_line(str(error), 200).rstrip(".")
-                raise ConfigError(
-                    f"log.report_to 'wandb': {reason}; run `wandb login`, or set WANDB_MODE=offline"
-                ) from error
-        run = callback._wandb.run
-        folder = Path(run.dir).parent
-        return f"wandb: reporting to {run.url or f'{folder}, offline; upload it with wandb sync {folder}'}"
-
-    def _trackio(self, _: Any, name: str, __: int) -> str:
-        from trackio.utils import TRACKIO_DIR
-
-        self._args.run_name = self._args.run_name or name  # the callback resumes the run of this name
-        project = self._args.project
-        return f"trackio: reporting to {TRACKIO_DIR}; view it with `trackio show --project {project}`"
+    if wandb.run is None:
+        folder = Path(os.environ.get("WANDB_DIR") or root)
+        folder.mkdir(parents=True, exist_ok=True)
+        project = os.environ.get("WANDB_PROJECT") or args.project
+        try:
+            wandb.init(id=name, resume="allow", name=args.run_name or name, project=project, dir=str(folder))
+        except Error as error:
+            reason = one_line(str(error), 200).rstrip(".")
+            raise ConfigError(
+                f"log.report_to 'wandb': {reason}; run `wandb login`, or set WANDB_MODE=offline"
+            ) from error
+    folder = Path(wandb.run.dir).parent
+    return wandb.run.url or f"{folder}, offline; upload it with wandb sync {folder}"

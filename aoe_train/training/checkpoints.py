@@ -28,7 +28,7 @@ from transformers.trainer_callback import ExportableState
 from transformers.trainer_pt_utils import safe_globals
 
 from aoe_train.model.folder_checks import read_json
-from aoe_train.training.processes import is_distributed, is_sharded, shard_like
+from aoe_train.training.processes import gather_weights, is_sharded, shard_like, wait_for_all
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 from pairkit.system.files import remove, whole_folder, write_json
@@ -36,11 +36,13 @@ from pairkit.system.files import remove, whole_folder, write_json
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
+    from aoe_train.training.training_run import TrainingRun
 
 _PREFIX = "step-"
 BEST_FILE = "best.safetensors"
 AVERAGE_FILE = "average.safetensors"
 CLOCK_FILE = "clock.json"
+WEIGHTS_FILE = "model.safetensors"
 _REMEDY = "start again with --fresh"
 
 
@@ -68,19 +70,10 @@ class Checkpoint:
         """The average of the weights so far, if there is one."""
         return _load(self.folder / AVERAGE_FILE)
 
-    def seconds(self) -> float:
-        """The training time so far."""
-        return float(read_json(self.folder / CLOCK_FILE, _REMEDY)["seconds"])
-
-    def name(self) -> str | None:
-        """The run's name in reports."""
-        name: str | None = read_json(self.folder / CLOCK_FILE, _REMEDY)["name"]
-        return name
-
-    def losses(self) -> list[dict[str, Any]]:
-        """The losses since the last log entry, for `LossLog.restore`."""
-        losses: list[dict[str, Any]] = read_json(self.folder / CLOCK_FILE, _REMEDY).get("losses", [])
-        return losses
+    def clock(self) -> dict[str, Any]:
+        """The training time so far, the run's name in reports, and the losses that aren't logged yet."""
+        clock: dict[str, Any] = read_json(self.folder / CLOCK_FILE, _REMEDY)
+        return clock
 
 
 def check_state_files(folder: Path) -> None:
@@ -128,33 +121,11 @@ def checkpoint_folder(work: Path, step: int, *, main: bool) -> Iterator[Path]:
             remove(path)
 
 
-def write_extras(
-    folder: Path,
-    best: dict[str, Tensor] | None,
-    average: dict[str, Tensor] | None,
-    *,
-    seconds: float,
-    name: str | None = None,
-    losses: Sequence[dict[str, Any]] = (),
-) -> None:
-    """Write the best and average weights, the time, the name in reports, and pending losses."""
-    write_json(folder / CLOCK_FILE, {"seconds": seconds, "name": name, "losses": [*losses]})
-    for weights, file in ((best, BEST_FILE), (average, AVERAGE_FILE)):
-        if weights is not None:
-            save_file(weights, folder / file)
-
-
 def _load(path: Path) -> dict[str, Tensor] | None:
     try:
         return load_file(path) if path.exists() else None
     except (OSError, SafetensorError) as error:
         raise DataError(f"not readable ({error}); {_REMEDY}", path=path) from error
-
-
-def wait_for_all() -> None:
-    """Wait for all ranks."""
-    if is_distributed():
-        torch.distributed.barrier()
 
 
 def trained_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -259,3 +230,58 @@ def load_history(folder: Path, callbacks: Sequence[TrainerCallback]) -> TrainerS
             for attribute, value in each.get("attributes", {}).items():
                 setattr(callback, attribute, value)
     return state
+
+
+def save_run(run: TrainingRun) -> None:
+    """Write a checkpoint of a run; all processes must call it."""
+    run.check_divergence()
+    process, model, step = run.built.loaded.process, run.built.model, run.state.global_step
+    main = process.is_main
+    with run.clock.paused():
+        with checkpoint_folder(process.work, step, main=main) as partial:
+            folder = partial / f"checkpoint-{step}"
+            folder.mkdir(parents=True, exist_ok=True)  # each rank writes its random state
+            save_optimiser(
+                model, run.step.optimiser, run.step.schedule, run.step.accelerator.scaler, folder, main=main
+            )
+            save_random_state(folder, run.built.args)
+            files = {
+                folder / WEIGHTS_FILE: trained_weights(model),
+                partial / BEST_FILE: run.best,
+                partial / AVERAGE_FILE: run.average.mean,
+            }
+            for path, weights in files.items():
+                whole = weights and gather_weights(weights, main=main)
+                if main and whole is not None:
+                    save_file({name: weight.contiguous() for name, weight in whole.items()}, path)
+            if main:
+                save_history(folder, run.state, run.events.callbacks)
+                clock = {"seconds": run.clock.seconds, "name": run.name, "losses": run.losses.pending()}
+                write_json(partial / CLOCK_FILE, clock)
+        run.sound = newest_checkpoint(process.work)
+
+
+def restore_run(run: TrainingRun, checkpoint: Checkpoint) -> None:
+    """Restore a run, except for its random state; all processes must call it."""
+    model, folder = run.built.model, checkpoint.trainer_folder
+    check_state_files(folder)
+    clock = checkpoint.clock()
+    run.clock.add(clock["seconds"])
+    run.name = clock["name"]
+    run.losses.restore(clock["losses"], run.built.args.device)
+    trained = trained_weights(model)
+    run.best = checkpoint.best()
+    if run.best is not None and is_sharded(model):
+        run.best = {name: shard_like(weight, trained[name]) for name, weight in run.best.items()}
+    if (mean := checkpoint.average()) is not None:
+        run.average.mean = {name: shard_like(weight, trained[name]) for name, weight in mean.items()}
+    restore_weights(model, load_file(folder / WEIGHTS_FILE), folder / WEIGHTS_FILE)
+    run.events.state = replace(
+        load_history(folder, run.events.callbacks),
+        is_world_process_zero=run.state.is_world_process_zero,
+        is_local_process_zero=run.state.is_local_process_zero,
+    )
+    if not is_sharded(model):  # parts of a sharded model can't run before the whole
+        run.check_divergence()
+        run.sound = checkpoint
+    load_optimiser(model, run.step.optimiser, run.step.schedule, run.step.accelerator.scaler, folder)

@@ -14,7 +14,8 @@ nevertheless, have cosines near 1 from the start.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -104,7 +105,7 @@ class LossLog:
             " look at them, or use --precision fp32)"
         )
         if batch.step:
-            raise Diverged(problem, step=batch.step, lr=self._lr)
+            raise Diverged.at(batch.step, problem, lr=self._lr)
         raise DataError(f"{problem}, before the first step")
 
 
@@ -121,24 +122,32 @@ _GROWTH, _LARGE_NORM = 1e3, 1e4
 class Diverged(ConfigError):  # noqa: N818 - names the event
     """Training diverged, mostly because of its learning rate."""
 
-    def __init__(self, problem: str, *, step: int, lr: float) -> None:
-        super().__init__(
+    @classmethod
+    def at(cls, step: int, problem: str, *, lr: float) -> Diverged:
+        """The error for a problem after this step."""
+        return cls(
             f"training diverged at step {step:,}: {problem}; train again with a lower --lr (now {lr:g}) and"
             " --fresh"
         )
 
 
+def sample_texts(collections: Iterable[Sequence[str]]) -> list[str]:
+    """Distinct texts for a `CollapseCheck`, some of each collection."""
+    sample = [text for texts in collections for text in texts[:: max(1, len(texts) // _TEXTS)][:_TEXTS]]
+    return list(dict.fromkeys(sample))
+
+
+@dataclass(frozen=True)
 class CollapseCheck:
     """Compares the spread of some texts' embeddings with that before training."""
 
-    def __init__(self, encode: Callable[[list[str]], np.ndarray], *collections: Sequence[str]) -> None:
-        sample = [text for texts in collections for text in texts[:: max(1, len(texts) // _TEXTS)][:_TEXTS]]
-        self._encode, self._texts = encode, list(dict.fromkeys(sample))
-        self.before = math.nan
+    encode: Callable[[list[str]], np.ndarray]
+    texts: list[str]
+    before: float
 
     def spread(self) -> float:
         """The current spread of the embeddings."""
-        return spread(self._encode(self._texts))
+        return spread(self.encode(self.texts))
 
     def problem(self, now: float) -> str | None:
         """The problem that a spread shows, unless it existed before training."""
@@ -149,7 +158,7 @@ class CollapseCheck:
         if now >= max(min(_SMALL_SPREAD, self.before / _SHRUNK), self.before / _FAR_SHRUNK):
             return None
         return (
-            f"embeddings have collapsed (the mean cosine of {len(self._texts)} different texts is"
+            f"embeddings have collapsed (the mean cosine of {len(self.texts)} different texts is"
             f" {1 - now:.6f}, before training {1 - self.before:.6f})"
         )
 

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from transformers import TrainingArguments
 
     from aoe_train.data.examples import Say
-    from aoe_train.settings.training import TrainSettings
-    from aoe_train.training.build import TrainingSetup
+    from aoe_train.training.build import Built
     from aoe_train.training.pair_model import PairModel
 
 _LEAST_TOKENS, _GROWTH, _MULTIPLE = 256, 1.25, 128  # the numbers of tokens of the shapes
@@ -211,11 +210,10 @@ class StepGraphs:
         return _Graph(inputs, values, graph.replay)
 
 
-def make_step_graphs(
-    setup: TrainingSetup, settings: TrainSettings, args: TrainingArguments, say: Say
-) -> StepGraphs | None:
+def make_step_graphs(built: Built) -> StepGraphs | None:
     """The graphs of a run; None for runs whose steps can't be captured or would not repeat."""
-    run, model, text_model = settings.run, setup.model, setup.model.text_model
+    args, settings, model, text_model = built.args, built.loaded.settings, built.model, built.model.text_model
+    run = settings.run
     if not (
         run.graphs
         and args.device.type == "cuda"
@@ -230,11 +228,11 @@ def make_step_graphs(
     plain = isinstance(objective, Objective | MatryoshkaObjective)
     if not plain or any(isinstance(part, CustomObjective) for part in objective.modules()):
         return None
-    dataset, *others = setup.datasets
+    dataset, *others = built.datasets
     taught = dataset.teacher_outputs.vectors or dataset.teacher_outputs.scores is not None
     if others or taught or not _attends_by_flash(text_model, args.device):
         return None
-    return StepGraphs(model, args, int(dataset.store.lengths.max()), say)
+    return StepGraphs(model, args, int(dataset.store.lengths.max()), built.loaded.process.say)
 
 
 def _attends_by_flash(text_model: Any, device: torch.device) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,11 +18,14 @@ from aoe_train.objectives.kinds import TeacherInfo, check_teacher_use
 from aoe_train.records import ABSENT, ColumnVectors, TeacherOutputs, TeacherVectors
 from aoe_train.settings.prompts import DOCUMENTS, QUERY
 from aoe_train.settings.training import EncoderSettings, TeacherModelSettings, TeacherSettings
+from aoe_train.training.processes import on_main
 from aoe_train.training.teacher_files import scores_from_file, vectors_from_file
 from pairkit.app.errors import ConfigError
+from pairkit.app.progress import stage
 from pairkit.system.files import sha256
 
 if TYPE_CHECKING:
+    from aoe_train.data.run_data import Data
     from aoe_train.objectives.settings import ObjectiveSettings
     from aoe_train.records import Examples
     from aoe_train.settings.training import TrainSettings
@@ -179,24 +183,40 @@ def teachers_of(settings: TrainSettings, backbone: Encoder | None = None) -> lis
     return teachers
 
 
-def check_teachers(
-    teachers: Sequence[Teacher],
-    objective: ObjectiveSettings,
+def load_teachers(
+    settings: TrainSettings,
+    datasets: Mapping[str, TrainSettings],
+    custom: Collection[str],
     encoder: Encoder,
-    examples: Examples,
-    settings: TeacherSettings,
-    *,
-    custom: bool = False,
-) -> None:
-    """Refuse unsupported combinations before the teachers encode texts, which can take hours."""
-    if custom:
-        if teachers or settings.scores:
+    data: Data,
+    show: Listener,
+) -> list[Teacher]:
+    """The guide and teacher of a run, identified by rank 0; datasets in `custom` have the user's own loss."""
+    teachers = teachers_of(settings, encoder)
+    with stage("load guide and teacher", show) if teachers else nullcontext():
+        identities: list[Mapping[str, Any]] = on_main(lambda: [teacher.identity for teacher in teachers])
+    for teacher, identity in zip(teachers, identities, strict=True):
+        teacher.set_identity(identity)
+    for name, rows in data.train.items():
+        if name not in custom:
+            _check_teachers(teachers, datasets[name].objective, encoder, rows, settings.teacher)
+        elif teachers or settings.teacher.scores:
             role = teachers[0].role if teachers else "teacher"
             raise ConfigError(
                 f"a custom loss can't use a {role}; leave one of the two out, or let the loss load the other"
                 " model's vectors"
             )
-        return
+    return teachers
+
+
+def _check_teachers(
+    teachers: Sequence[Teacher],
+    objective: ObjectiveSettings,
+    encoder: Encoder,
+    examples: Examples,
+    settings: TeacherSettings,
+) -> None:
+    """Refuse unsupported combinations before the teachers encode texts, which can take hours."""
     dims = {teacher.role: teacher.dim or encoder.dim for teacher in teachers}
     info = TeacherInfo(
         guide="guide" in dims, teacher_dim=dims.get("teacher"), scores=settings.scores is not None

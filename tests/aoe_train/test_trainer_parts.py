@@ -5,6 +5,7 @@ import sys
 import time
 from contextlib import suppress
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,15 +13,21 @@ import torch
 from torch import nn
 from transformers.integrations.integration_utils import WandbCallback
 
-from aoe_train.training.callbacks import Reports, Stopwatch
+from aoe_train.training.callbacks import Stopwatch, open_trackers
 from aoe_train.training.checkpoints import (
     checkpoint_folder,
     newest_checkpoint,
     restore_weights,
     trained_weights,
-    write_extras,
 )
-from aoe_train.training.loss_log import CollapseCheck, Diverged, LossLog, gradient_problem, spread
+from aoe_train.training.loss_log import (
+    CollapseCheck,
+    Diverged,
+    LossLog,
+    gradient_problem,
+    sample_texts,
+    spread,
+)
 from pairkit.app.errors import DataError
 from tests.aoe_train.conftest import Killed
 
@@ -28,7 +35,8 @@ from tests.aoe_train.conftest import Killed
 def test_stopwatch(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    watch = Stopwatch(5)
+    watch = Stopwatch()
+    watch.add(5)
     with watch.paused():  # outside, it starts nothing
         now[0] += 10
     now[0] += 10
@@ -123,8 +131,7 @@ def check_sign(found, sign):
     ],
 )
 def test_collapse_check(before, now, sign):
-    check = CollapseCheck(lambda texts: np.eye(len(texts)), ["a", "b", "c", "a"])
-    check.before = before
+    check = CollapseCheck(lambda texts: np.eye(len(texts)), sample_texts([["a", "b"], ["c", "a"]]), before)
     check_sign(check.problem(now), sign)
 
 
@@ -150,34 +157,26 @@ def test_gradients(norms, sign):
 # Checkpoints
 
 
-def write(work, step, best=None, average=None):
+def write(work, step):
     with checkpoint_folder(work, step, main=True) as folder:
-        write_extras(folder, best, average, seconds=1.5 * step)
+        (folder / "clock.json").write_text("{}")
     found = newest_checkpoint(work)
     assert found is not None
     return found
 
 
-def test_only_the_newest_checkpoint_is_kept(tmp_path):
+def test_only_the_newest_complete_checkpoint_is_kept(tmp_path):
     assert newest_checkpoint(tmp_path) is None
     found = write(tmp_path, 90)
-    assert (found.best(), found.average(), found.losses()) == (None, None, [])
-    found = write(tmp_path, 100, {"w": torch.arange(3.0)}, {"w": torch.arange(2.0)})
+    assert (found.best(), found.average()) == (None, None)
+    found = write(tmp_path, 100)
     assert [path.name for path in tmp_path.iterdir()] == ["step-100"]
-    assert (found.step, found.seconds()) == (100, 150)
     assert found.trainer_folder == tmp_path / "step-100" / "checkpoint-100"
-    torch.testing.assert_close(found.best(), {"w": torch.arange(3.0)})
-    torch.testing.assert_close(found.average(), {"w": torch.arange(2.0)})
-
-
-def test_incomplete_checkpoints_are_ignored(tmp_path):
-    write(tmp_path, 9)
-
-    with suppress(Killed), checkpoint_folder(tmp_path, 10, main=True) as folder:
+    with suppress(Killed), checkpoint_folder(tmp_path, 110, main=True) as folder:
         (folder / "half").write_text("x")
         raise Killed
-    (tmp_path / ".step-11.partial").mkdir()  # what SIGKILL leaves
-    assert newest_checkpoint(tmp_path).step == 9
+    (tmp_path / ".step-120.partial").mkdir()  # what SIGKILL leaves
+    assert newest_checkpoint(tmp_path).step == 100
 
 
 def test_restore_weights_needs_the_same_model():
@@ -197,7 +196,8 @@ def test_restore_weights_needs_the_same_model():
 def begun(callback, tmp_path):
     """The printed line on a tracker, and the run's arguments."""
     said, given = [], SimpleNamespace(run_name=None, project="aoe")
-    Reports([callback], given, tmp_path / "m.work").begin("m-1", step=0, say=said.append)
+    process: Any = SimpleNamespace(work=tmp_path / "m.work", say=said.append)
+    open_trackers([callback], process, given, "m-1", 0)
     (line,) = said
     return line, given
 
