@@ -118,9 +118,8 @@ def mark_diverged(work: Path, origin: Mapping[str, Any], message: str) -> None:
 def clear(work: Path) -> None:
     """Empty a working folder, except for its lock."""
     for path in work.iterdir():
-        if path.is_dir():
+        if path.name != LOCK_FILE:
             remove(path)
-    (work / RUN_FILE).unlink(missing_ok=True)
 
 
 _ORIGIN_KEYS = ("_name_or_path", "transformers_version", "architectures")  # of a configuration

@@ -17,7 +17,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from accelerate import skip_first_batches  # type: ignore[import-untyped]
-from safetensors.torch import load_file
 from transformers import (
     DefaultFlowCallback,
     EarlyStoppingCallback,
@@ -41,12 +40,13 @@ from aoe_train.training.callbacks import (
     stop_signals,
 )
 from aoe_train.training.checkpoints import (
-    WEIGHTS_FILE,
-    load_random_state,
     newest_checkpoint,
+    read_checkpoint,
+    restore_random_state,
     restore_run,
     restore_weights,
     save_run,
+    step_of,
     trained_weights,
 )
 from aoe_train.training.loss_log import CollapseCheck, Diverged, LossLog, sample_texts, spread
@@ -172,17 +172,17 @@ def run_epochs(run: TrainingRun) -> None:
 
 def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, Any]]]:
     """The batches of each step of an epoch, or of its remaining steps with the checkpoint's random state."""
-    loader, args, checkpoint, run.resumed = run.built.loader, run.built.args, run.resumed, None
-    done = 0 if checkpoint is None else run.state.global_step % run.built.steps_an_epoch
-    if checkpoint is not None and not done:
-        load_random_state(checkpoint.trainer_folder, args)
+    loader, args, random_state, run.random_state = run.built.loader, run.built.args, run.random_state, None
+    done = 0 if random_state is None else run.state.global_step % run.built.steps_an_epoch
+    if random_state is not None and not done:
+        restore_random_state(random_state, args.device)
     loader.set_epoch(epoch)
     accumulation = args.gradient_accumulation_steps
     batches = iter(skip_first_batches(loader, done * accumulation) if done else loader)
     for step in range(done, run.built.steps_an_epoch):
         group = list(islice(batches, accumulation))
-        if checkpoint is not None and step == done != 0:  # starting an epoch draws a random number
-            load_random_state(checkpoint.trainer_folder, args)
+        if random_state is not None and step == done != 0:  # starting an epoch draws a random number
+            restore_random_state(random_state, args.device)
         yield group
 
 
@@ -260,10 +260,10 @@ def _sound_weights(run: TrainingRun) -> Iterator[None]:
 def _resume(run: TrainingRun) -> None:
     """Restore the newest checkpoint, if there is one, and open the trackers."""
     process = run.built.loaded.process
-    run.resumed = newest_checkpoint(process.work)
-    if run.resumed is not None:
-        process.say(f"{process.work}: continuing after step {run.resumed.step}")
-        restore_run(run, run.resumed)
+    checkpoint = newest_checkpoint(process.work)
+    if checkpoint is not None:
+        process.say(f"{process.work}: continuing after step {step_of(checkpoint)}")
+        restore_run(run, checkpoint)
     if process.is_main:
         open_trackers(run.events.callbacks, process, run.built.args, run.name, run.state.global_step)
 
@@ -274,8 +274,8 @@ def _save_sound_weights(run: TrainingRun) -> str:
     if run.best is not None:
         name, step, weights = "the best weights", run.state.best_global_step, run.best
     elif run.sound is not None:
-        name, step = "the weights", run.sound.step
-        weights = load_file(run.sound.trainer_folder / WEIGHTS_FILE)
+        name, step = "the weights", step_of(run.sound)
+        weights = read_checkpoint(run.sound)["weights"]
     else:
         return ""
     restore_weights(model, weights, process.work)

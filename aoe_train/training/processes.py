@@ -90,11 +90,16 @@ def gather_rows(values: Shaped[Tensor, "row *rest"]) -> Shaped[Tensor, "all *res
 
 def gather_numbers(numbers: Sequence[int]) -> list[int]:
     """The numbers of all ranks; each rank must call it."""
-    parts: list[Any] = [numbers]
+    return [number for part in gather_objects(list(numbers)) for number in part]
+
+
+def gather_objects(value: Any) -> list[Any]:
+    """The values of all ranks; each rank must call it."""
+    parts = [value]
     if is_distributed():
         parts = [None] * dist.get_world_size()
-        dist.all_gather_object(parts, list(numbers))
-    return [number for part in parts for number in part]
+        dist.all_gather_object(parts, value)
+    return parts
 
 
 class _Gather(torch.autograd.Function):

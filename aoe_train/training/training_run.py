@@ -16,13 +16,14 @@ from aoe_train.training.loss_log import Diverged, gradient_problem
 from aoe_train.training.processes import copy_weights, from_main, is_sharded, unsharded_root
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torch import Tensor
     from transformers import TrainerCallback, TrainingArguments
 
     from aoe_train.evaluation.dev import DevScores
     from aoe_train.training.build import Built
     from aoe_train.training.callbacks import Stopwatch, WeightAverage
-    from aoe_train.training.checkpoints import Checkpoint
     from aoe_train.training.loss_log import CollapseCheck, LossLog
     from aoe_train.training.optimiser_step import OptimiserStep
 
@@ -76,7 +77,7 @@ class TrainingRun:
         name: The run's name in reports.
         best: The best weights so far. In memory, so that an evaluation writes nothing.
         sound: The newest checkpoint that has not diverged.
-        resumed: The checkpoint that the next epoch starts from.
+        random_state: That of a checkpoint, with which the next epoch starts.
         logged: Step of the last log entry.
     """
 
@@ -91,8 +92,8 @@ class TrainingRun:
     before: DevScores | None
     name: str
     best: dict[str, Tensor] | None = None
-    sound: Checkpoint | None = None
-    resumed: Checkpoint | None = None
+    sound: Path | None = None
+    random_state: dict[str, Any] | None = None
     logged: int = 0
 
     @property

@@ -190,7 +190,7 @@ def test_resumed_run_has_the_same_weights(data, bert, finished, tmp_path, kill_a
     seen: list[bool] = []
 
     def train() -> Any:
-        seen.append((tmp_path / "b.work" / f"step-{killed_before // 3 * 3}").is_dir())
+        seen.append((tmp_path / "b.work" / f"step-{killed_before // 3 * 3}.pt").is_file())
         assert not (tmp_path / "b").exists()
         return run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags)
 

@@ -14,12 +14,7 @@ from torch import nn
 from transformers.integrations.integration_utils import WandbCallback
 
 from aoe_train.training.callbacks import Stopwatch, open_trackers
-from aoe_train.training.checkpoints import (
-    checkpoint_folder,
-    newest_checkpoint,
-    restore_weights,
-    trained_weights,
-)
+from aoe_train.training.checkpoints import restore_weights, trained_weights
 from aoe_train.training.loss_log import (
     CollapseCheck,
     Diverged,
@@ -29,7 +24,6 @@ from aoe_train.training.loss_log import (
     spread,
 )
 from pairkit.app.errors import DataError
-from tests.aoe_train.conftest import Killed
 
 
 def test_stopwatch(monkeypatch):
@@ -155,28 +149,6 @@ def test_gradients(norms, sign):
 
 
 # Checkpoints
-
-
-def write(work, step):
-    with checkpoint_folder(work, step, main=True) as folder:
-        (folder / "clock.json").write_text("{}")
-    found = newest_checkpoint(work)
-    assert found is not None
-    return found
-
-
-def test_only_the_newest_complete_checkpoint_is_kept(tmp_path):
-    assert newest_checkpoint(tmp_path) is None
-    found = write(tmp_path, 90)
-    assert (found.best(), found.average()) == (None, None)
-    found = write(tmp_path, 100)
-    assert [path.name for path in tmp_path.iterdir()] == ["step-100"]
-    assert found.trainer_folder == tmp_path / "step-100" / "checkpoint-100"
-    with suppress(Killed), checkpoint_folder(tmp_path, 110, main=True) as folder:
-        (folder / "half").write_text("x")
-        raise Killed
-    (tmp_path / ".step-120.partial").mkdir()  # what SIGKILL leaves
-    assert newest_checkpoint(tmp_path).step == 100
 
 
 def test_restore_weights_needs_the_same_model():

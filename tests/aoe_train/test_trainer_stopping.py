@@ -71,7 +71,7 @@ def test_stopped_run_continues_to_the_same_weights(fit, tmp_path):
         before, out = signal.getsignal(kind), tmp_path / signal.Signals(kind).name
         with pytest.raises(Stopped, match="stopped after step 4"):
             fit(out, Signals(kind, 3))  # our callbacks come first, so it is seen a step later
-        assert (out.with_name(out.name + ".work") / "step-4").is_dir()
+        assert (out.with_name(out.name + ".work") / "step-4.pt").is_file()
         assert not out.exists()
         assert "continuing after step 4" in " ".join(fit(out))
         assert same_weights(tmp_path / "whole", out)
