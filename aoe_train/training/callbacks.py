@@ -211,32 +211,20 @@ class ProgressCallback(TrainerCallback):
 
 # An adapter's product B A is 0 before training, so scaling B alone averages the product.
 _ADAPTER_A = ".lora_A."
-
-
-class WeightMix:
-    """Averages trained weights with the model's initial weights."""
-
-    def __init__(self, model: nn.Module, weight: float) -> None:
-        self._weight = weight
-        self._initial = {name: weight.clone() for name, weight in trained_weights(model).items()}
-
-    @torch.no_grad()
-    def mixed(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The average of trained and initial weights."""
-        return {
-            name: weight if _ADAPTER_A in name else self._initial[name].lerp(weight, self._weight)
-            for name, weight in weights.items()
-        }
-
-
 _MAX_SAMPLES = 100  # more would cost time without changing the average
 
 
 class WeightAverage(TrainerCallback):
-    """The average of the weights over the last `share` of a run's steps; a share of 0 averages nothing."""
+    """The average of the weights over the last `share` of a run's steps, and then with the initial weights.
 
-    def __init__(self, share: float, mix: WeightMix | None = None) -> None:
-        self._share, self._mix = share, mix
+    A share of 0 averages no steps; `weight` is that of the trained weights against the initial ones.
+    """
+
+    def __init__(self, model: nn.Module, share: float, weight: float = 1.0) -> None:
+        self._share, self._weight = share, weight
+        self._initial: dict[str, Tensor] | None = None
+        if weight != 1:
+            self._initial = {name: each.clone() for name, each in trained_weights(model).items()}
         self.mean: dict[str, Tensor] | None = None
 
     def samples(self, step: int, steps: int) -> int:
@@ -263,12 +251,15 @@ class WeightAverage(TrainerCallback):
         else:
             torch._foreach_lerp_([self.mean[name] for name in weights], list(weights.values()), 1 / count)
 
+    @torch.no_grad()
     def chosen(self, model: nn.Module) -> dict[str, Tensor] | None:
         """The weights to evaluate and save instead of the model's current ones; None for the latter."""
-        if self.mean is None and self._mix is None:
-            return None
-        weights = self.mean or trained_weights(model)
-        return weights if self._mix is None else self._mix.mixed(weights)
+        if self._initial is None:
+            return self.mean
+        return {
+            name: weight if _ADAPTER_A in name else self._initial[name].lerp(weight, self._weight)
+            for name, weight in (self.mean or trained_weights(model)).items()
+        }
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:

@@ -35,7 +35,6 @@ from aoe_train.training.callbacks import (
     Stopped,
     Stopwatch,
     WeightAverage,
-    WeightMix,
     open_trackers,
     stop_signals,
 )
@@ -211,8 +210,7 @@ def _begin(
     set_verbosity(args.get_process_log_level())  # type: ignore[no-untyped-call]
     if not is_sharded(model):
         model.to(args.device)
-    mix = None if optim.weight_mix == 1 else WeightMix(model, optim.weight_mix)
-    average, losses = WeightAverage(optim.average, mix), LossLog(args.learning_rate)
+    average, losses = WeightAverage(model, optim.average, optim.weight_mix), LossLog(args.learning_rate)
     state = TrainerState(
         logging_steps=int(args.logging_steps),
         eval_steps=int(args.eval_steps or 1),

@@ -35,7 +35,8 @@ def pass_through(average: WeightAverage, model: nn.Module, values: list[float]) 
     ("share", "mean"), [(1.0, (1 + 2 + 3 + 8 + 11) / 5), (0.6, (3 + 8 + 11) / 3), (0.2, 11.0), (0.01, 11.0)]
 )
 def test_the_mean_of_the_last_share(share, mean):
-    average, model = WeightAverage(share), nn.Linear(2, 1)
+    model = nn.Linear(2, 1)
+    average = WeightAverage(model, share)
     model.bias.requires_grad_(requires_grad=False)
     pass_through(average, model, [1, 2, 3, 8, 11])
     torch.testing.assert_close(average.mean, {"weight": torch.full((1, 2), mean)})
@@ -43,7 +44,7 @@ def test_the_mean_of_the_last_share(share, mean):
 
 @given(st.floats(0.001, 1), st.integers(1, 1000))
 def test_number_of_samples_is_limited(share, steps):
-    average = WeightAverage(share)
+    average = WeightAverage(nn.Linear(1, 1), share)
     counts = [average.samples(step, steps) for step in range(steps + 1)]
     taken = [step for step in range(1, steps + 1) if counts[step] > counts[step - 1]]
     assert counts[0] == 0
@@ -54,7 +55,8 @@ def test_number_of_samples_is_limited(share, steps):
 
 
 def test_applied_restores_the_exact_weights():
-    average, model = WeightAverage(1.0), nn.Linear(3, 2)
+    model = nn.Linear(3, 2)
+    average = WeightAverage(model, 1.0)
     with average.applied(model):  # before the first sample: its own
         own = model.weight.detach().clone()
     assert torch.equal(model.weight, own)
