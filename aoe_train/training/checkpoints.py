@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _REMEDY = "start again with --fresh"
 
 
-def newest_checkpoint(work: Path) -> Path | None:
+def newest(work: Path) -> Path | None:
     """The newest checkpoint, if there is one."""
     return max(work.glob("step-*.pt"), key=step_of, default=None)
 
@@ -53,7 +53,7 @@ def step_of(checkpoint: Path) -> int:
     return int(checkpoint.stem.removeprefix("step-"))
 
 
-def save_run(run: TrainingRun) -> None:
+def save(run: TrainingRun) -> None:
     """Write a checkpoint of a run, and remove older ones; all processes must call it."""
     run.check_divergence()
     process, model, scaler = run.built.loaded.process, run.built.model, run.step.accelerator.scaler
@@ -81,9 +81,9 @@ def save_run(run: TrainingRun) -> None:
         run.sound = path
 
 
-def restore_run(run: TrainingRun, checkpoint: Path) -> None:
+def restore(run: TrainingRun, checkpoint: Path) -> None:
     """Restore a run, except for its random state; all processes must call it."""
-    model, step, content = run.built.model, run.step, read_checkpoint(checkpoint)
+    model, step, content = run.built.model, run.step, read(checkpoint)
     restore_weights(model, content["weights"], checkpoint)
     trained = trained_weights(model)
     run.best = content["best"]
@@ -109,7 +109,7 @@ def restore_run(run: TrainingRun, checkpoint: Path) -> None:
     run.random_state = content["random"][run.built.args.process_index]
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
+def read(path: Path) -> dict[str, Any]:
     """The content of a checkpoint; runs no code, and refuses other objects than tensors and numbers."""
     try:
         content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)

@@ -28,6 +28,7 @@ from transformers.integrations.integration_utils import get_reporting_integratio
 from transformers.utils.logging import set_verbosity
 
 from aoe_train.evaluation.dev import MOST_RESAMPLED, DevScores, dev_scores, own_metric
+from aoe_train.training import checkpoints
 from aoe_train.training.arguments import evaluation_precision
 from aoe_train.training.callbacks import (
     CheckpointCallback,
@@ -37,16 +38,6 @@ from aoe_train.training.callbacks import (
     WeightAverage,
     open_trackers,
     stop_signals,
-)
-from aoe_train.training.checkpoints import (
-    newest_checkpoint,
-    read_checkpoint,
-    restore_random_state,
-    restore_run,
-    restore_weights,
-    save_run,
-    step_of,
-    trained_weights,
 )
 from aoe_train.training.loss_log import CollapseCheck, Diverged, LossLog, sample_texts, spread
 from aoe_train.training.optimiser_step import OptimiserStep
@@ -105,21 +96,21 @@ def fit(
     collapse = CollapseCheck(encode, texts, before=on_main(lambda: spread(encode(texts))))
     if judged is not None and is_main:
         backbone = judged.score(encode, similarity)
-        weights = {name: weight.cpu().clone() for name, weight in trained_weights(model).items()}
+        weights = {name: weight.cpu().clone() for name, weight in checkpoints.trained_weights(model).items()}
     if settings.run.shard:
         shard(model)
     stopping: list[TrainerCallback] = []
     if settings.optim.patience is not None:
         stopping.append(EarlyStoppingCallback(settings.optim.patience))
     with stop_signals(signal.SIGINT) as interrupted:  # outside there is no step to save
-        checkpoints = CheckpointCallback(settings.log, lambda: stop_requested() or interrupted())
-        run = _begin(built, [checkpoints, *stopping, *callbacks], score, before, collapse)
+        saving = CheckpointCallback(settings.log, lambda: stop_requested() or interrupted())
+        run = _begin(built, [saving, *stopping, *callbacks], score, before, collapse)
         with _sound_weights(run):
             _resume(run)
             run_epochs(run)
             run.check_divergence()
         if (best := run.best or run.average.chosen(model)) is not None:
-            restore_weights(model, best, loaded.process.work)
+            checkpoints.restore_weights(model, best, loaded.process.work)
         unshard(model)
     dev_gain, gain = None, None
     can_resample = sum(map(len, built.data.dev.values())) <= MOST_RESAMPLED
@@ -129,7 +120,7 @@ def fit(
         gain = on_main(lambda: judged.gain(judged.score(encode, similarity), backbone, seed=settings.seed))
     keeps_model = gain is None or settings.optim.if_not_better == "model" or gain.word == "better"
     if is_main and not keeps_model:
-        restore_weights(model, weights, loaded.sources.backbone)
+        checkpoints.restore_weights(model, weights, loaded.sources.backbone)
     return Fitted(built, run.state, run.clock.seconds, before, dev_gain, gain, keeps_model)
 
 
@@ -174,14 +165,14 @@ def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, A
     loader, args, random_state, run.random_state = run.built.loader, run.built.args, run.random_state, None
     done = 0 if random_state is None else run.state.global_step % run.built.steps_an_epoch
     if random_state is not None and not done:
-        restore_random_state(random_state, args.device)
+        checkpoints.restore_random_state(random_state, args.device)
     loader.set_epoch(epoch)
     accumulation = args.gradient_accumulation_steps
     batches = iter(skip_first_batches(loader, done * accumulation) if done else loader)
     for step in range(done, run.built.steps_an_epoch):
         group = list(islice(batches, accumulation))
         if random_state is not None and step == done != 0:  # starting an epoch draws a random number
-            restore_random_state(random_state, args.device)
+            checkpoints.restore_random_state(random_state, args.device)
         yield group
 
 
@@ -193,7 +184,7 @@ def _log_evaluate_save(run: TrainingRun, norm: Tensor | None, lr: float) -> None
         run.evaluate()
     if run.events.control.should_save:
         if not run.events.control.should_training_stop:  # else the finished model is saved next
-            save_run(run)
+            checkpoints.save(run)
         run.events("on_save")
 
 
@@ -258,10 +249,10 @@ def _sound_weights(run: TrainingRun) -> Iterator[None]:
 def _resume(run: TrainingRun) -> None:
     """Restore the newest checkpoint, if there is one, and open the trackers."""
     process = run.built.loaded.process
-    checkpoint = newest_checkpoint(process.work)
-    if checkpoint is not None:
-        process.say(f"{process.work}: continuing after step {step_of(checkpoint)}")
-        restore_run(run, checkpoint)
+    newest = checkpoints.newest(process.work)
+    if newest is not None:
+        process.say(f"{process.work}: continuing after step {checkpoints.step_of(newest)}")
+        checkpoints.restore(run, newest)
     if process.is_main:
         open_trackers(run.events.callbacks, process, run.built.args, run.name, run.state.global_step)
 
@@ -272,11 +263,11 @@ def _save_sound_weights(run: TrainingRun) -> str:
     if run.best is not None:
         name, step, weights = "the best weights", run.state.best_global_step, run.best
     elif run.sound is not None:
-        name, step = "the weights", step_of(run.sound)
-        weights = read_checkpoint(run.sound)["weights"]
+        name, step = "the weights", checkpoints.step_of(run.sound)
+        weights = checkpoints.read(run.sound)["weights"]
     else:
         return ""
-    restore_weights(model, weights, process.work)
+    checkpoints.restore_weights(model, weights, process.work)
     unshard(model)
     folder = process.work / BEFORE_DIVERGENCE
     if process.is_main:

@@ -67,21 +67,14 @@ class LossLog:
         return {name: math.fsum(values) / len(values) for name, values in sorted(by_name.items())}
 
     def pending(self) -> list[dict[str, Any]]:
-        """The batches since the last log entry, for a checkpoint."""
-        return [
-            {
-                "step": batch.step,
-                "dataset": batch.dataset,
-                "parts": dict(zip(batch.parts, values, strict=True)),
-            }
-            for batch, values in zip(self._batches, self.check(), strict=True)
-        ]
+        """The batches since the last log entry, for a checkpoint; they have been checked."""
+        return [{**batch._asdict(), "rows": []} for batch in self._batches]
 
     def restore(self, pending: Sequence[dict[str, Any]], device: torch.device) -> None:
         """Add the batches of a checkpoint, so that the next log entry includes them."""
         for batch in pending:
-            parts = {name: torch.tensor(value, device=device) for name, value in batch["parts"].items()}
-            self.add(parts, [], batch["step"], batch["dataset"])
+            parts = {name: part.to(device) for name, part in batch["parts"].items()}
+            self._batches.append(_Batch(**batch | {"parts": parts}))
 
     def check(self) -> list[list[float]]:
         """The values of each batch's parts; raises an error if a loss is not finite."""

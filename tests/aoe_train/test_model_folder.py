@@ -23,7 +23,7 @@ from aoe_train.model.encoder import Encoder
 from aoe_train.model.encoder_settings import stored_settings
 from aoe_train.model.folder_checks import check_modules, check_settings
 from aoe_train.settings.training import EncoderSettings
-from aoe_train.training.checkpoints import read_checkpoint
+from aoe_train.training import checkpoints
 from benchmarks.aoe_parsers import AOE, SIGNS
 from benchmarks.hostile_texts import MARKUP
 from benchmarks.mutated import mutated
@@ -215,7 +215,7 @@ def test_pickled_training_states_are_refused(tmp_path):
     path = tmp_path / "step-3.pt"
     torch.save({"optimiser": Bomb(tmp_path / "ran")}, path)
     refused(
-        lambda: read_checkpoint(path), DataError, r"step-3.pt: can't continue from this file .*fresh=True"
+        lambda: checkpoints.read(path), DataError, r"step-3.pt: can't continue from this file .*fresh=True"
     )
     assert not (tmp_path / "ran").exists()
 

@@ -56,20 +56,6 @@ def parts(loss, ibn=0.0):
     return {"loss": torch.tensor(loss), "ibn": torch.tensor(ibn)}
 
 
-def test_log_means_across_a_checkpoint():
-    log = LossLog(0.5)
-    log.add(parts(1, 10), [0, 1], 0)
-    kept = LossLog(0.5)
-    kept.restore(log.pending(), torch.device("cpu"))
-    for each in (log, kept):
-        each.add(parts(2, 30), [2, 3], 0)
-        assert each.drain() == {"loss": 1.5, "ibn": 20.0}
-        assert each.pending() == []
-        each.add(parts(5, 7), [4], 1)
-        assert each.drain() == {"loss": 5.0, "ibn": 7.0}
-        assert each.drain() == {}
-
-
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 @pytest.mark.parametrize(
     ("step", "error", "words"),
