@@ -112,16 +112,12 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
         )
         prompts = run_prompts(settings, loaded.encoder.settings, data.train, data.dev)
         encoder = Encoder(loaded.encoder.model, loaded.encoder.tokenizer, prompts.encoder)
-        prompted = Data(
-            *(
-                {name: prompts.of(name).applied(rows) for name, rows in sets.items()}
-                for sets in (data.train, data.dev)
-            )
+        train, dev = (
+            {name: prompts.of(name).applied(rows) for name, rows in sets.items()}
+            for sets in (data.train, data.dev)
         )
         _set_trained_weights(encoder, settings)
-        datasets = [
-            _dataset(name, rows, encoder, loaded, outputs[name]) for name, rows in prompted.train.items()
-        ]
+        datasets = [_dataset(name, rows, encoder, loaded, outputs[name]) for name, rows in train.items()]
         model = _model(encoder, datasets, loaded)
         batches, collate = _batches(datasets, loaded)
     rows = sum(len(dataset.examples) for dataset in datasets)
@@ -134,7 +130,7 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
         evaluate=has_score,
         find_unused=_may_leave_gradients_out(model, loaded),
     )
-    return Built(loaded, args, encoder, prompted, datasets, batches, loader, model)
+    return Built(loaded, args, encoder, Data(train, dev), datasets, batches, loader, model)
 
 
 def _may_leave_gradients_out(model: PairModel, loaded: Loaded) -> bool:

@@ -39,9 +39,10 @@ from aoe_train.training.callbacks import (
     open_trackers,
     stop_signals,
 )
+from aoe_train.training.checkpoints import trained_weights
 from aoe_train.training.loss_log import CollapseCheck, Diverged, LossLog, sample_texts, spread
 from aoe_train.training.optimiser_step import OptimiserStep
-from aoe_train.training.processes import is_sharded, on_main, shard, unshard
+from aoe_train.training.processes import copy_weights, is_sharded, on_main, shard, unshard
 from aoe_train.training.training_run import Events, TrainingRun
 from aoe_train.training.write_model import save_model
 from pairkit.system.files import whole_folder
@@ -95,8 +96,7 @@ def fit(
     texts = sample_texts(rows.texts for rows in (*built.data.train.values(), *built.data.dev.values()))
     collapse = CollapseCheck(encode, texts, before=on_main(lambda: spread(encode(texts))))
     if judged is not None and is_main:
-        backbone = judged.score(encode, similarity)
-        weights = {name: weight.cpu().clone() for name, weight in checkpoints.trained_weights(model).items()}
+        judged_before, weights_before = judged.score(encode, similarity), copy_weights(trained_weights(model))
     if settings.run.shard:
         shard(model)
     stopping: list[TrainerCallback] = []
@@ -117,10 +117,12 @@ def fit(
     if score is not None and can_resample and loaded.sources.dev_metric is None and not settings.run.shard:
         dev_gain = on_main(lambda: score().ahead_of(before, seed=settings.seed))
     if judged is not None:
-        gain = on_main(lambda: judged.gain(judged.score(encode, similarity), backbone, seed=settings.seed))
+        gain = on_main(
+            lambda: judged.gain(judged.score(encode, similarity), judged_before, seed=settings.seed)
+        )
     keeps_model = gain is None or settings.optim.if_not_better == "model" or gain.word == "better"
     if is_main and not keeps_model:
-        checkpoints.restore_weights(model, weights, loaded.sources.backbone)
+        checkpoints.restore_weights(model, weights_before, loaded.sources.backbone)
     return Fitted(built, run.state, run.clock.seconds, before, dev_gain, gain, keeps_model)
 
 

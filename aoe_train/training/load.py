@@ -117,7 +117,8 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
     if sources.several:
         resolved = with_defaults_for_all(filled, facts, dim=encoder.dim)
     else:
-        resolved = with_defaults(filled.of(name := next(iter(facts))), facts[name], dim=encoder.dim)
+        ((name, only),) = facts.items()
+        resolved = with_defaults(filled.of(name), only, dim=encoder.dim)
     datasets = {name: resolved.of(name) for name in facts}
     judged = None if sources.judged is None else JudgedPairs.read(sources.judged, say)
     warnings = [

@@ -25,7 +25,6 @@ from aoe_train.model.precision import choose_precision
 from aoe_train.settings.training import TrainSettings
 from aoe_train.training.arguments import Process, _check_shard, idle_gpus, start_processes
 from aoe_train.training.build import Built, build
-from aoe_train.training.callbacks import WeightAverage
 from aoe_train.training.load import load, load_backbone
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.plan import plan, plan_table
@@ -219,16 +218,16 @@ def test_several_negatives(bert, tmp_path, kill_at):
 
 
 @pytest.mark.parametrize("held_out", [True, False])
-def test_average_of_weights_is_scored_and_saved(data, bert, tmp_path, monkeypatch, *, held_out):
-    passed, original = [], WeightAverage.on_step_end
+def test_average_of_weights_is_scored_and_saved(data, bert, tmp_path, *, held_out):
+    passed = []
 
-    def on_step_end(self: WeightAverage, *arguments: Any, **seen: Any) -> None:
-        passed.append({name: w.clone() for name, w in seen["model"].text_model.backbone.state_dict().items()})
-        original(self, *arguments, **seen)
+    class Steps(TrainerCallback):
+        def on_step_end(self, *_: Any, model: Any, **__: Any) -> None:
+            weights = model.text_model.backbone.state_dict()
+            passed.append({name: weight.clone() for name, weight in weights.items()})
 
-    monkeypatch.setattr(WeightAverage, "on_step_end", on_step_end)
-    sources = data if held_out else {"data": data["data"]}
-    record = run(sources, bert, tmp_path / "m", optim__average=0.5, optim__evaluations=1)
+    sources, flags = data if held_out else {"data": data["data"]}, {"optim__average": 0.5}
+    record = run(sources, bert, tmp_path / "m", callbacks=[Steps()], optim__evaluations=1, **flags)
     found = weights(tmp_path / "m")
     assert len(passed) == 6
     mean = {name: torch.stack([step[name] for step in passed[3:]]).mean(0) for name in found}

@@ -97,17 +97,6 @@ def test_killed_run_continues_to_the_same_bytes(folder: Path, trained: Done) -> 
     assert not (folder / "killed.work").exists()
 
 
-@pytest.mark.slow
-def test_killed_mixture_continues_to_the_same_bytes(folder: Path) -> None:
-    arguments = (*MIXTURE, *DEV, "--dev-data", "other=triplets.jsonl", "--set", "log.checkpoint_steps=2")
-    forked.run(*command(*arguments, out="mixed"), cwd=folder, environ=environ())
-    killed_after(2, folder, *arguments, out="cut-mixture")
-    assert not (folder / "cut-mixture").exists()
-    done = run(folder, *arguments, out="cut-mixture")
-    assert "cut-mixture.work: continuing after step" in done.err
-    assert difference(folder, "cut-mixture", "mixed") == 0
-
-
 @pytest.mark.parametrize(
     ("given", "arguments", "code", "words"),
     [
