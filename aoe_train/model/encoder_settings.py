@@ -70,13 +70,13 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
     if isinstance(backbone, StaticTable):
         check_static(settings)
         return settings.model_copy(update={"pooling": "avg"})
-    own = backbone if isinstance(backbone, PackedBackbone) else None
+    packed = backbone if isinstance(backbone, PackedBackbone) else None
     pooling: str = settings.pooling
     if pooling == "auto":
-        pooling = default_pooling(backbone) if own is None else own.poolings[0]
-    if own is not None and pooling not in own.poolings:
-        raise ConfigError(f"pooling {pooling}: expected {', '.join(own.poolings)} for a {own.title}")
-    if own is None and pooling == "cells":
+        pooling = default_pooling(backbone) if packed is None else packed.poolings[0]
+    if packed is not None and pooling not in packed.poolings:
+        raise ConfigError(f"pooling {pooling}: expected {', '.join(packed.poolings)} for a {packed.title}")
+    if packed is None and pooling == "cells":
         raise ConfigError("pooling cells: only a Recurrent Attention Network has cells; use avg or cls")
     if pooling == "cells" and not settings.include_prompt:
         raise ConfigError("include_prompt is false, but cells mix prompt and text; use another pooling")

@@ -147,17 +147,18 @@ def _may_leave_gradients_out(model: PairModel, loaded: Loaded) -> bool:
 def _set_trained_weights(encoder: Encoder, settings: TrainSettings) -> None:
     """Freeze all weights but the trained ones: adapters, the top layers or all."""
     backbone: Any = encoder.model.backbone
-    own = backbone if isinstance(backbone, PackedBackbone) else None
-    if settings.run.shard and own is not None and own.varies:
+    packed = backbone if isinstance(backbone, PackedBackbone) else None
+    if settings.run.shard and packed is not None and packed.varies:
         raise ConfigError(
-            f"run.shard: not supported for a {own.title}, whose processes run different modules; leave it out"
+            f"run.shard: not supported for a {packed.title}, whose processes run different modules; leave it"
+            " out"
         )
     if settings.lora is not None:
         add_lora(backbone, settings.lora)
         use_fast_layers(backbone)
     if settings.optim.top_layers is not None:
         train_top_layers(backbone, settings.optim.top_layers)
-    for module in () if own is None else own.unused_modules(encoder.model.pooling):
+    for module in () if packed is None else packed.unused_modules(encoder.model.pooling):
         module.requires_grad_(requires_grad=False)
 
 
@@ -318,13 +319,13 @@ def _sample(encoder: Encoder, teacher: TeacherVectors, examples: Examples) -> Te
     present = examples.rows[rows] != ABSENT
     texts = examples.rows[rows][present].tolist()
     prompts = examples.prompts
-    own = encoder.encode(
+    vectors = encoder.encode(
         [examples.texts[text] for text in texts],
         prompt=prompts if isinstance(prompts, str) else [prompts[text] for text in texts],
         normalize=False,
     )
     targets = teacher.of_rows(rows)[:, :columns]
-    return TeacherSample(torch.from_numpy(own), targets[torch.from_numpy(present)])
+    return TeacherSample(torch.from_numpy(vectors), targets[torch.from_numpy(present)])
 
 
 def _train_layers(encoder: Encoder, settings: ObjectiveSettings) -> tuple[int, ...]:

@@ -168,8 +168,8 @@ class CheckpointCallback(TrainerCallback):
 
     def _agreed(self, device: torch.device) -> tuple[bool, bool]:
         """Whether a checkpoint is due by rank 0's clock, and whether any process was requested to stop."""
-        own = (is_main() and self._is_due(), self._stop_requested())
-        flags = torch.tensor(own, device=device, dtype=torch.int32)
+        local = (is_main() and self._is_due(), self._stop_requested())
+        flags = torch.tensor(local, device=device, dtype=torch.int32)
         torch.distributed.all_reduce(flags, torch.distributed.ReduceOp.MAX)
         due, stops = flags.tolist()
         return bool(due), bool(stops)
@@ -279,9 +279,9 @@ class WeightAverage(TrainerCallback):
 def _swap(weights: dict[str, Tensor], model: nn.Module) -> None:
     """Swap the weights with the model's one by one, to avoid a third copy of the model."""
     for name, weight in trained_weights(model).items():
-        own = weight.clone()
+        current = weight.clone()
         weight.copy_(weights[name])
-        weights[name] = own
+        weights[name] = current
 
 
 PROJECT = "aoe"  # the trackers' project for all runs

@@ -135,10 +135,10 @@ def _named(sources: str | Mapping[str, str]) -> Mapping[str, str]:
     return {"": sources} if isinstance(sources, str) else sources
 
 
-def _licence(given: str, backbone: Packaged | None) -> str:
+def _licence(license_id: str, backbone: Packaged | None) -> str:
     known = f" The backbone's is `{backbone.license}`." if backbone else ""
-    if given != "unknown":
-        return f"`{given}`, as stated by the model's trainer.{known}"
+    if license_id != "unknown":
+        return f"`{license_id}`, as stated by the model's trainer.{known}"
     return (
         "Unknown. The weights derive from the backbone and the data named above: check their licences before"
         f" you share the model, and set `license:` in the header of this file.{known}"
@@ -159,11 +159,11 @@ def _use(encoder: EncoderSettings) -> str:
 
 def prompts_note(prompts: NamedPrompts) -> str:
     """A note on a model's prompts; empty without any."""
-    if (words := prompts.around_all) is not None:
-        return f"The tokenizer adds the prompt `{words}` to each text; don't add it yourself."
+    if (prompt := prompts.around_all) is not None:
+        return f"The tokenizer adds the prompt `{prompt}` to each text; don't add it yourself."
     if not any(prompts.own.values()):
         return ""
-    rows = [(f"`{name}`", f"`{words}`" if words else "(none)") for name, words in prompts.own.items()]
+    rows = [(f"`{name}`", f"`{prompt}`" if prompt else "(none)") for name, prompt in prompts.own.items()]
     default = f" The default is `{prompts.default}`." if prompts.default else ""
     return (
         "The model was trained with prompts: choose one with `encode(texts, prompt_name=...)`; `encode_query`"
@@ -211,9 +211,9 @@ def _rows(count: int, rows: RowsRecord | DatasetRecord, source: str) -> str:
     return " ".join(lines)
 
 
-def _code(words: str) -> str:
-    """Untrusted words as code, which Markdown doesn't interpret."""
-    return f"`{one_line(words, 200).replace('`', chr(39))}`"
+def _code(text: str) -> str:
+    """Untrusted text as code, which Markdown doesn't interpret."""
+    return f"`{one_line(text, 200).replace('`', chr(39))}`"
 
 
 _HASHES = (

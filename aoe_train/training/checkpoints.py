@@ -74,9 +74,9 @@ def save(run: TrainingRun) -> None:
         if process.is_main:
             with whole_file(path) as file:
                 torch.save(content, file)
-            for other in process.work.glob("*step-*.pt*"):
-                if other != path:
-                    remove(other)
+            for older in process.work.glob("*step-*.pt*"):
+                if older != path:
+                    remove(older)
         wait_for_all()
         run.sound = path
 

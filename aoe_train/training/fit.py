@@ -281,8 +281,8 @@ def _save_sound_weights(run: TrainingRun) -> str:
 def _dev_scorer(built: Built) -> Callable[[], DevScores] | None:
     """A function that scores the dev data in the precision of evaluation, if there is any."""
     sources, sets, encoder = built.loaded.sources, built.data.dev, built.encoder
-    settings, show, own = built.loaded.settings, built.loaded.process.show, sources.dev_metric
-    if own is None and not sets:
+    settings, show, metric = built.loaded.settings, built.loaded.process.show, sources.dev_metric
+    if metric is None and not sets:
         return None
 
     def progress(at: Progress) -> None:
@@ -290,8 +290,8 @@ def _dev_scorer(built: Built) -> Callable[[], DevScores] | None:
 
     def score() -> DevScores:
         with evaluation_precision(built.args):
-            if own is not None:
-                return DevScores({"dev": own_metric(own, encoder)})
+            if metric is not None:
+                return DevScores({"dev": own_metric(metric, encoder)})
             # Processes of a sharded model must run the same batches, so none may halve one after an error.
             encode = partial(encoder.encode, halve=not settings.run.shard, progress=progress)
             return dev_scores(encode, sets, encoder.settings.similarity_fn_name, chosen=settings.mix.dev)

@@ -83,8 +83,8 @@ class LossLog:
         parts = [part.float() for batch in self._batches for part in batch.parts.values()]
         numbers = iter(torch.stack(parts).tolist())  # one transfer, since each waits for the device
         values = [[next(numbers) for _ in batch.parts] for batch in self._batches]
-        for batch, own in zip(self._batches, values, strict=True):
-            loss = dict(zip(batch.parts, own, strict=True))["loss"]
+        for batch, figures in zip(self._batches, values, strict=True):
+            loss = dict(zip(batch.parts, figures, strict=True))["loss"]
             if not math.isfinite(loss):
                 self._fail(batch, loss)
         return values

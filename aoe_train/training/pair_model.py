@@ -143,9 +143,9 @@ def split_texts(
     token = piece = 0
     for first in range(0, len(pieces), size):
         counts = pieces[first : first + size]
-        own = slice(piece, piece + counts.sum())
-        sizes = lengths[own]
-        yield input_ids[token : token + sizes.sum()], sizes, counts, *(numbers[own] for numbers in by_piece)
+        chunk = slice(piece, piece + counts.sum())
+        sizes = lengths[chunk]
+        yield input_ids[token : token + sizes.sum()], sizes, counts, *(numbers[chunk] for numbers in by_piece)
         token, piece = token + sizes.sum(), piece + counts.sum()
 
 

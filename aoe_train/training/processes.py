@@ -113,8 +113,8 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         (gradient,) = gradients
-        own = gradient.narrow(0, dist.get_rank() * ctx.rows, ctx.rows)
-        return own * dist.get_world_size()
+        part = gradient.narrow(0, dist.get_rank() * ctx.rows, ctx.rows)
+        return part * dist.get_world_size()
 
 
 def _is_in_group() -> bool:

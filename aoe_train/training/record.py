@@ -318,8 +318,8 @@ def batches_of(built: Built) -> dict[str, float]:
         return describe(built.batches, built.datasets[0].store)
     plans: list[list[Any]] = [[] for _ in built.datasets]
     for rows in built.batches.plan(0):
-        number, own = built.batches.locate(rows.tolist())
-        plans[number].append(own)
+        number, numbers = built.batches.locate(rows.tolist())
+        plans[number].append(numbers)
     return describe_all(
         [(plan, each.batches, each.store) for plan, each in zip(plans, built.datasets, strict=True)],
         left_out=sum(dataset.batches.left_out for dataset in built.datasets),

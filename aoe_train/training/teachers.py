@@ -40,9 +40,9 @@ _SCORE_PARTS = ("margin_mse", "score_distill")
 class Teacher:
     """A guide or a teacher; one process loads it to identify it, and the others get the identity."""
 
-    def __init__(self, role: Role, settings: TeacherModelSettings, own: Encoder | None = None) -> None:
-        """Check its settings; `own` is the backbone before training, if it teaches itself."""
-        self.role, self.name, self._settings, self._own = role, settings.model or "", settings, own
+    def __init__(self, role: Role, settings: TeacherModelSettings, backbone: Encoder | None = None) -> None:
+        """Check its settings; `backbone` is that of the run, before training, if it teaches itself."""
+        self.role, self.name, self._settings, self._backbone = role, settings.model or "", settings, backbone
         self._identity: Mapping[str, Any] | None = None
         if self.file is not None and (settings.revision or settings.prompts):
             raise ConfigError(
@@ -64,7 +64,9 @@ class Teacher:
     @cached_property
     def encoder(self) -> Encoder:
         """The model, loaded on first use."""
-        return self._own or Encoder.load(self.name, revision=self._settings.revision, inference_only=True)
+        return self._backbone or Encoder.load(
+            self.name, revision=self._settings.revision, inference_only=True
+        )
 
     def release(self) -> None:
         """Free the model's memory."""
@@ -116,19 +118,19 @@ class Teacher:
     def check(self, objective: ObjectiveSettings, trained: EncoderSettings) -> None:
         """Refuse a similarity of vectors that the objective doesn't support."""
         settings = self._encoder_settings
-        own = None if settings is None else similarity_of(settings)
+        taught = None if settings is None else similarity_of(settings)
         if self.role == "guide":
-            if own not in (None, "cosine"):
+            if taught not in (None, "cosine"):
                 raise ConfigError(
-                    f"guide {self.name}: its vectors are compared by {own}; expected a model with cosine"
+                    f"guide {self.name}: its vectors are compared by {taught}; expected a model with cosine"
                     " similarity"
                 )
             return
         parts = [part for part in _SCORE_PARTS if part in objective.weights.active]
         similarity = similarity_of(trained)
-        if parts and (similarity not in ("cosine", "dot") or own not in (None, similarity)):
+        if parts and (similarity not in ("cosine", "dot") or taught not in (None, similarity)):
             raise ConfigError(
-                f"teacher {self.name}: its vectors are compared by {own or similarity}, the model's by"
+                f"teacher {self.name}: its vectors are compared by {taught or similarity}, the model's by"
                 f" {similarity}, but {', '.join(parts)} needs both by cosine or both by dot; use another"
                 " teacher, --set encoder.similarity_fn_name=…, or the part embed_distill"
             )
@@ -178,8 +180,8 @@ def teachers_of(settings: TrainSettings, backbone: Encoder | None = None) -> lis
         elif section.revision or section.prompts:
             raise ConfigError(f"{role}: has settings but no model; give --{role}, or leave them out")
         elif section is settings.teacher and settings.teacher.smoothing is not None:
-            own = section.model_copy(update={"prompts": settings.prompts})
-            teachers.append(Teacher(role, own, backbone))
+            prompted = section.model_copy(update={"prompts": settings.prompts})
+            teachers.append(Teacher(role, prompted, backbone))
     return teachers
 
 
@@ -251,8 +253,8 @@ def precompute_vectors(
                 vectors[name][teacher.role] = _vectors(teacher, examples, cache, show)
             if teacher.role == "teacher" and settings.smoothing is not None:
                 (column, _) = vectors[name]["teacher"].columns
-                own = column.vectors[column.indices]
-                vectors[name]["teacher"] = neighbour_teacher(examples.texts, own, settings)
+                by_row = column.vectors[column.indices]
+                vectors[name]["teacher"] = neighbour_teacher(examples.texts, by_row, settings)
         teacher.release()
     return {name: TeacherOutputs(vectors[name], _scores(settings, rows)) for name, rows in datasets.items()}
 
@@ -267,7 +269,7 @@ def _vectors(teacher: Teacher, examples: Examples, cache: Path, show: Listener) 
     by_column: dict[int, ColumnVectors] = {}
     prompts = teacher.prompts(examples)
     for prompt in dict.fromkeys(prompts):
-        columns = [column for column, words in enumerate(prompts) if words == prompt]
+        columns = [column for column, each in enumerate(prompts) if each == prompt]
         rows = examples.rows[:, columns]
         used, flat = np.unique(np.where(rows == ABSENT, rows[:1, :1], rows), return_inverse=True)
         texts = [examples.texts[text] for text in used.tolist()]
