@@ -96,38 +96,31 @@ def hub_id(source: str) -> str | None:
     return source if _HUB_ID.fullmatch(source) and not Path(source).exists() else None
 
 
-def _measured(record: RunRecord) -> list[EvalResult]:
+def _measured(record: RunRecord) -> Iterator[EvalResult]:
+    """Each dev set's score; the Hub merges results of the same type."""
     from huggingface_hub import EvalResult
 
-    return [
-        EvalResult(
-            task_type="sentence-similarity",
-            task_name="Sentence similarity",
-            dataset_type=hub_id(held_out) or kind,  # the Hub merges results of the same type
-            dataset_name=f"{held_out}, {what}",
-            metric_type=_HUB_METRICS.get(metric, metric),
-            metric_name=metric,
-            metric_value=round(value, 4),
-        )
-        for held_out, kind, what, metric, value in _dev_figures(record)
+    result, held_out = record.result, _named(record.sources.dev_data or record.sources.data)
+    chose = " that chose the weights"
+    figures = [
+        (held_out[name], f"held-out-{name}", chose * (result.dev_set in (None, name)), dev.metric, dev.dev)
+        for name, dev in result.dev_sets.items()
     ]
-
-
-def _dev_figures(record: RunRecord) -> Iterator[tuple[str, str, str, str, float]]:
-    """Each dev set's source, type, purpose, metric and score."""
-    result = record.result
-    if result.dev is None:
-        return
-    held_out = _named(record.sources.dev_data or record.sources.data)
-    if not result.dev_sets:
+    if not figures:
         # A single dev set of several datasets is the validation split of one of them.
-        names = [name for name in record.dev_sets if name in held_out] or [*held_out]
-        chose = "held-out rows that chose the weights"
-        yield _base(held_out[names[0]]), "held-out", chose, str(result.dev_metric), result.dev
-    for name, dev in result.dev_sets.items():
-        what = "held-out rows" + (" that chose the weights" if result.dev_set in (None, name) else "")
-        if dev.dev is not None:
-            yield _base(held_out[name]), f"held-out-{name}", what, dev.metric, dev.dev
+        name = next((name for name in record.dev_sets if name in held_out), next(iter(held_out)))
+        figures = [(held_out[name], "held-out", chose, str(result.dev_metric), result.dev)]
+    for source, kind, what, metric, value in figures:
+        if result.dev is not None and value is not None:
+            yield EvalResult(
+                task_type="sentence-similarity",
+                task_name="Sentence similarity",
+                dataset_type=hub_id(_base(source)) or kind,
+                dataset_name=f"{_base(source)}, held-out rows{what}",
+                metric_type=_HUB_METRICS.get(metric, metric),
+                metric_name=metric,
+                metric_value=round(value, 4),
+            )
 
 
 def _named(sources: str | Mapping[str, str]) -> Mapping[str, str]:

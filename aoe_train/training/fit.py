@@ -82,11 +82,7 @@ class Fitted:
     keeps_model: bool
 
 
-def fit(
-    built: Built,
-    callbacks: Sequence[TrainerCallback] = (),
-    stop_requested: Callable[[], bool] = lambda: False,
-) -> Fitted:
+def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Callable[[], bool]) -> Fitted:
     """Train to the end, restore the best weights, and compare the model with its backbone."""
     loaded, model = built.loaded, built.model
     settings, judged, is_main = loaded.settings, loaded.judged, loaded.process.is_main

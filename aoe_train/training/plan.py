@@ -67,10 +67,11 @@ def plan(sources: Sources, settings: TrainSettings, *, progress: bool | Listener
         args = start_processes(settings, Path(scratch))
         check_loss_functions(sources, settings)
         loaded = load(sources, settings, Process(args, Path(scratch), silent, show))
+        settings = loaded.settings
         built = build(loaded, placeholders=True)
         memory = _memory(built)
         seconds_a_batch = _probe(built)
-    data, settings, judged, planned = loaded.data, loaded.settings, loaded.judged, batches_of(built)
+    data, judged, planned = loaded.data, loaded.judged, batches_of(built)
     batches = math.ceil(planned["steps"] * settings.optim.epochs)
     datasets = {
         name: _dataset(rows, loaded.datasets[name], sources.losses.get(name))

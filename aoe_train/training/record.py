@@ -39,7 +39,7 @@ Counts = dict[str, int | float]
 class _Record(BaseModel):
     """Base of the parts of run.json; fields that aren't set are left out."""
 
-    model_config = ConfigDict(frozen=True, protected_namespaces=())
+    model_config = ConfigDict(frozen=True)
 
 
 class DevSetRecord(_Record):
