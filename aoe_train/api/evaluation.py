@@ -143,15 +143,15 @@ def evaluate(
     resampling = Resampling(argument("resamples", resamples, int), argument("seed", seed, NonNegativeInt))
     say, checked_precision = notes(progress), named_precision(precision)
     rules = label_rules(labels, label_range, bad_rows)
-    own_endpoint, other_endpoint = (
+    model_server, against_server = (
         None if url is None else Endpoint(url, variable, plain_http)
         for url, variable in ((endpoint, api_key_env), (against_endpoint, against_api_key_env))
     )
     models = ModelRequest(
         list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model],
         against,
-        endpoint=own_endpoint,
-        against_endpoint=other_endpoint,
+        endpoint=model_server,
+        against_endpoint=against_server,
         sizes=_sizes(layers, dim, quantize),
         prompt=prompt,
         prompt_name=prompt_name,
