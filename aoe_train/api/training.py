@@ -205,7 +205,7 @@ def train(
     from aoe_train.api.trained import Trained
 
     resolved = settings_of(train, given)
-    sources = sources_of(given, resolved)
+    sources = sources_of(given, resolved, objective=objective, dev_metric=dev_metric)
     _check_inputs(sources, resolved)
     from aoe_train.training import train as _train
     from aoe_train.training.processes import is_main, leave_group
@@ -235,14 +235,20 @@ def plan(given: dict[str, Any]) -> Plan:
     from aoe_train.api.trained import Plan
 
     settings = settings_of(train, given)
-    sources = sources_of(given, settings)
+    sources = sources_of(given, settings, objective=given["objective"], dev_metric=given["dev_metric"])
     _check_inputs(sources, settings)
     from aoe_train.training import plan as _plan
 
     return Plan(_plan.plan(sources, settings, progress=given["progress"]))
 
 
-def sources_of(given: Mapping[str, Any], settings: TrainSettings) -> Sources:
+def sources_of(
+    given: Mapping[str, Any],
+    settings: TrainSettings,
+    *,
+    objective: LossFunction | Mapping[str, LossFunction] | None,
+    dev_metric: Callable[[Encoder], float] | None,
+) -> Sources:
     """The inputs and output of a run, from the arguments or else the settings."""
     from aoe_train.data.run_data import Sources
     from pairkit.app.errors import ConfigError
@@ -266,8 +272,8 @@ def sources_of(given: Mapping[str, Any], settings: TrainSettings) -> Sources:
         judged=given["accept_on"],
         revision=given["revision"],
         trust_remote_code=given["trust_remote_code"],
-        losses=_custom_losses(given["objective"], data),
-        dev_metric=given["dev_metric"],
+        losses=_custom_losses(objective, data),
+        dev_metric=dev_metric,
     )
 
 
