@@ -93,7 +93,7 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
                 "logging_nan_inf_filter": False,  # would wait for each step's loss; see LossLog
                 "report_to": list(log.report_to) or "none",
                 "project": PROJECT,
-                "save_strategy": "no",  # CheckpointCallback decides
+                "save_strategy": "no",  # SavePolicy decides
                 "restore_callback_states_from_checkpoint": True,
                 "remove_unused_columns": False,
                 "ddp_find_unused_parameters": False,  # unused weights are frozen at loading

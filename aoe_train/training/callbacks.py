@@ -35,13 +35,12 @@ from transformers.integrations.integration_utils import (
 )
 
 from aoe_train.training.checkpoints import trained_weights
-from aoe_train.training.processes import is_distributed, is_main, wait_for_all
+from aoe_train.training.processes import is_distributed, is_main
 from pairkit.app.errors import ConfigError
 from pairkit.app.printable import one_line
-from pairkit.app.progress import Listener, Progress
 
 if TYPE_CHECKING:
-    from transformers import TrainerControl, TrainerState, TrainingArguments
+    from transformers import TrainingArguments
 
     from aoe_train.settings.training import LogSettings
     from aoe_train.training.arguments import Process
@@ -125,8 +124,8 @@ def stop_signals(*kinds: signal.Signals) -> Iterator[Callable[[], bool]]:
         raise KeyboardInterrupt
 
 
-class CheckpointCallback(TrainerCallback):
-    """Requests a last log entry, and checkpoints every N steps or minutes and before a stop.
+class SavePolicy:
+    """Decides when to save: every N steps or minutes, and before a requested stop.
 
     Several processes agree on the time and on a stop at each log entry; a single process stops after any
     step.
@@ -137,76 +136,25 @@ class CheckpointCallback(TrainerCallback):
         self._seconds = 60 * settings.checkpoint_minutes
         self._last = time.monotonic()
         self._stop_requested = stop_requested
-        self._stops = False
+        self.stops = False
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
-        """Decide the same on all ranks."""
-        control.should_log |= state.global_step >= state.max_steps
+    def saves(self, step: int, device: torch.device, *, logs: bool) -> bool:
+        """Whether to save after this step, which `logs` or not; the same on all ranks."""
         due = False
         if not is_distributed():
-            due, self._stops = self._is_due(), self._stop_requested()
-        elif control.should_log:
-            due, self._stops = self._agreed(args.device)
-        if self._steps is not None:
-            control.should_save = state.global_step % self._steps == 0
-        else:
-            control.should_save = control.should_log and due
-        control.should_save |= self._stops
-        if control.should_save:
+            due, self.stops = self._is_due(), self._stop_requested()
+        elif logs:
+            flags = torch.tensor([is_main() and self._is_due(), self._stop_requested()], dtype=torch.int32)
+            flags = flags.to(device)
+            torch.distributed.all_reduce(flags, torch.distributed.ReduceOp.MAX)
+            due, self.stops = map(bool, flags.tolist())
+        saves = self.stops or (logs and due if self._steps is None else step % self._steps == 0)
+        if saves:
             self._last = time.monotonic()
-
-    def on_save(self, args: Any, state: TrainerState, control: TrainerControl, **_: Any) -> None:  # noqa: ARG002
-        """Stop the run if requested, unless it is over anyway."""
-        if self._stops and not control.should_training_stop:
-            wait_for_all()
-            raise Stopped(state.global_step)
+        return saves
 
     def _is_due(self) -> bool:
         return time.monotonic() - self._last >= self._seconds
-
-    def _agreed(self, device: torch.device) -> tuple[bool, bool]:
-        """Whether a checkpoint is due by rank 0's clock, and whether any process was requested to stop."""
-        local = (is_main() and self._is_due(), self._stop_requested())
-        flags = torch.tensor(local, device=device, dtype=torch.int32)
-        torch.distributed.all_reduce(flags, torch.distributed.ReduceOp.MAX)
-        due, stops = flags.tolist()
-        return bool(due), bool(stops)
-
-
-class ProgressCallback(TrainerCallback):
-    """Shows steps, loss and dev score."""
-
-    def __init__(self, show: Listener) -> None:
-        self._show = show
-        self._notes: dict[str, str] = {}
-
-    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Show the first step, which in a resumed run isn't 0."""
-        self._update(state)
-
-    def on_step_end(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Show the step, unless the log entry that follows does."""
-        if not control.should_log:
-            self._update(state)
-
-    def on_log(self, args: Any, state: Any, control: Any, **seen: Any) -> None:  # noqa: ARG002
-        """Show the newest loss and dev score."""
-        for key, name in (("loss", "loss"), ("eval_dev", "dev")):
-            if key in seen["logs"]:
-                self._notes[name] = f"{name} {seen['logs'][key]:.4f}"
-        if "loss" in seen["logs"]:
-            self._update(state)
-
-    def on_train_end(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Finish the progress."""
-        self._update(state, ended=True)
-
-    def _update(self, state: TrainerState, *, ended: bool = False) -> None:
-        if state.is_world_process_zero:
-            note = ", ".join(self._notes.values())
-            self._show(Progress("train", state.global_step, state.max_steps, note, ended=ended))
 
 
 # An adapter's product B A is 0 before training, so scaling B alone averages the product.
@@ -214,7 +162,7 @@ _ADAPTER_A = ".lora_A."
 _MAX_SAMPLES = 100  # more would cost time without changing the average
 
 
-class WeightAverage(TrainerCallback):
+class WeightAverage:
     """The average of the weights over the last `share` of a run's steps, and then with the initial weights.
 
     A share of 0 averages no steps; `weight` is that of the trained weights against the initial ones.
@@ -237,15 +185,12 @@ class WeightAverage(TrainerCallback):
         return 0 if step < first else (step - first) // every + 1
 
     @torch.no_grad()
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **seen: Any
-    ) -> None:
-        """Add this step's weights if it is a sample."""
-        del args, control
-        count = self.samples(state.global_step, state.max_steps)
-        if count == self.samples(state.global_step - 1, state.max_steps):
+    def add(self, model: nn.Module, step: int, steps: int) -> None:
+        """Add the weights after a step if it is a sample."""
+        count = self.samples(step, steps)
+        if count == self.samples(step - 1, steps):
             return
-        weights = trained_weights(seen["model"])
+        weights = trained_weights(model)
         if self.mean is None:
             self.mean = {name: weight.clone() for name, weight in weights.items()}
         else:

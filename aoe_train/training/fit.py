@@ -31,8 +31,7 @@ from aoe_train.evaluation.dev import MOST_RESAMPLED, DevScores, dev_scores, own_
 from aoe_train.training import checkpoints
 from aoe_train.training.arguments import evaluation_precision
 from aoe_train.training.callbacks import (
-    CheckpointCallback,
-    ProgressCallback,
+    SavePolicy,
     Stopped,
     Stopwatch,
     WeightAverage,
@@ -42,7 +41,7 @@ from aoe_train.training.callbacks import (
 from aoe_train.training.checkpoints import trained_weights
 from aoe_train.training.loss_log import CollapseCheck, Diverged, LossLog, sample_texts, spread
 from aoe_train.training.optimiser_step import OptimiserStep
-from aoe_train.training.processes import copy_weights, is_sharded, on_main, shard, unshard
+from aoe_train.training.processes import copy_weights, is_sharded, on_main, shard, unshard, wait_for_all
 from aoe_train.training.training_run import Events, TrainingRun
 from aoe_train.training.write_model import save_model
 from pairkit.system.files import whole_folder
@@ -95,12 +94,9 @@ def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Call
         judged_before, weights_before = judged.score(encode, similarity), copy_weights(trained_weights(model))
     if settings.run.shard:
         shard(model)
-    stopping: list[TrainerCallback] = []
-    if settings.optim.patience is not None:
-        stopping.append(EarlyStoppingCallback(settings.optim.patience))
     with stop_signals(signal.SIGINT) as interrupted:  # outside there is no step to save
-        saving = CheckpointCallback(settings.log, lambda: stop_requested() or interrupted())
-        run = _begin(built, [saving, *stopping, *callbacks], score, before, collapse)
+        policy = SavePolicy(settings.log, lambda: stop_requested() or interrupted())
+        run = _begin(built, callbacks, policy, score, before, collapse)
         with _sound_weights(run):
             _resume(run)
             run_epochs(run)
@@ -128,6 +124,7 @@ def run_epochs(run: TrainingRun) -> None:
     first = run.logged = state.global_step
     start = time.perf_counter()
     events("on_train_begin")
+    run.show()
     for epoch in range(first // built.steps_an_epoch, state.num_train_epochs):
         events("on_epoch_begin")
         with run.clock.running():
@@ -146,6 +143,7 @@ def run_epochs(run: TrainingRun) -> None:
                 state.global_step += 1
                 state.epoch = built.epochs(state.global_step)
                 events("on_step_end")
+                run.after_step()
                 _log_evaluate_save(run, norm, lr)
                 if events.control.should_epoch_stop or events.control.should_training_stop:
                     break
@@ -156,6 +154,7 @@ def run_epochs(run: TrainingRun) -> None:
     runtime = time.perf_counter() - start
     run.log({"train_runtime": runtime, "train_steps_per_second": (state.global_step - first) / runtime})
     events("on_train_end")
+    run.show(ended=True)
 
 
 def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, Any]]]:
@@ -184,11 +183,15 @@ def _log_evaluate_save(run: TrainingRun, norm: Tensor | None, lr: float) -> None
         if not run.events.control.should_training_stop:  # else the finished model is saved next
             checkpoints.save(run)
         run.events("on_save")
+        if run.policy.stops and not run.events.control.should_training_stop:
+            wait_for_all()
+            raise Stopped(run.state.global_step)
 
 
 def _begin(
     built: Built,
     callbacks: Sequence[TrainerCallback],
+    policy: SavePolicy,
     score: Callable[[], DevScores] | None,
     before: DevScores | None,
     collapse: CollapseCheck,
@@ -215,9 +218,8 @@ def _begin(
         [
             DefaultFlowCallback(),
             *(tracker() for tracker in trackers),
-            average,
+            *([] if optim.patience is None else [EarlyStoppingCallback(optim.patience)]),
             *callbacks,
-            ProgressCallback(process.show),
         ],
         args,
         state,
@@ -228,7 +230,8 @@ def _begin(
     )
     events("on_init_end")
     name = f"{process.work.stem}-{time.strftime('%Y%m%d-%H%M%S')}"
-    return TrainingRun(built, step, events, average, losses, collapse, Stopwatch(), score, before, name)
+    clock = Stopwatch()
+    return TrainingRun(built, step, events, policy, average, losses, collapse, clock, score, before, name)
 
 
 @contextmanager

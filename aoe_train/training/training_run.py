@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,6 +14,7 @@ from aoe_train.training.arguments import METRIC
 from aoe_train.training.checkpoints import trained_weights
 from aoe_train.training.loss_log import Diverged, gradient_problem
 from aoe_train.training.processes import copy_weights, from_main, is_sharded, unsharded_root
+from pairkit.app.progress import Progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from aoe_train.evaluation.dev import DevScores
     from aoe_train.training.build import Built
-    from aoe_train.training.callbacks import Stopwatch, WeightAverage
+    from aoe_train.training.callbacks import SavePolicy, Stopwatch, WeightAverage
     from aoe_train.training.loss_log import CollapseCheck, LossLog
     from aoe_train.training.optimiser_step import OptimiserStep
 
@@ -68,6 +69,7 @@ class TrainingRun:
         built: The inputs.
         step: Model, optimiser and schedule.
         events: Callbacks with transformers' state: steps, log and best score.
+        policy: When to save, and whether to stop then.
         average: The weights to evaluate and keep.
         losses: The losses that aren't logged yet.
         collapse: A check of the embeddings.
@@ -84,6 +86,7 @@ class TrainingRun:
     built: Built
     step: OptimiserStep
     events: Events
+    policy: SavePolicy
     average: WeightAverage
     losses: LossLog
     collapse: CollapseCheck
@@ -95,11 +98,28 @@ class TrainingRun:
     sound: Path | None = None
     random_state: dict[str, Any] | None = None
     logged: int = 0
+    _notes: dict[str, str] = field(default_factory=dict)
 
     @property
     def state(self) -> TrainerState:
         """Steps, log and best score."""
         return self.events.state
+
+    def after_step(self) -> None:
+        """Average the weights, and request what is due: a last log entry, a checkpoint."""
+        state, control, device = self.state, self.events.control, self.built.args.device
+        self.average.add(self.built.model, state.global_step, state.max_steps)
+        control.should_log |= state.global_step >= state.max_steps
+        control.should_save |= self.policy.saves(state.global_step, device, logs=control.should_log)
+        if not control.should_log:
+            self.show()
+
+    def show(self, *, ended: bool = False) -> None:
+        """Show the progress, with the newest loss and dev score."""
+        note, state = ", ".join(self._notes.values()), self.state
+        process = self.built.loaded.process
+        if process.is_main:
+            process.show(Progress("train", state.global_step, state.max_steps, note, ended=ended))
 
     def log_losses(self, norm: Tensor | None, lr: float) -> None:
         """Log the mean losses since the last entry."""
@@ -115,6 +135,11 @@ class TrainingRun:
         logs["epoch"] = self.state.epoch or 0.0
         self.state.log_history.append({**logs, "step": self.state.global_step})
         self.events("on_log", logs=logs)
+        for key, name in (("loss", "loss"), ("eval_dev", "dev")):
+            if key in logs:
+                self._notes[name] = f"{name} {logs[key]:.4f}"
+        if "loss" in logs:
+            self.show()
         # fp16's loss scaling skips steps with an infinite gradient, which is no sign of divergence.
         history = [] if self.built.args.fp16 else self.state.log_history
         self._stop_if(gradient_problem([entry["grad_norm"] for entry in history if "grad_norm" in entry]))

@@ -1,7 +1,6 @@
 """The average of a run's weights, and the average with the backbone."""
 
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,17 +17,13 @@ from tests.aoe_train.tiny import same_weights, save_bert, save_llama, weights
 RUN: dict[str, Any] = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "progress": False}
 
 
-def at(step: int, steps: int) -> Any:
-    return SimpleNamespace(global_step=step, max_steps=steps)
-
-
 def pass_through(average: WeightAverage, model: nn.Module, values: list[float]) -> None:
     """Set the model's weights to one of `values` after each step."""
     for step, value in enumerate(values, start=1):
         with torch.no_grad():
             for weight in model.parameters():
                 weight.fill_(value)
-        average.on_step_end(None, at(step, len(values)), None, model=model)  # type: ignore[arg-type]
+        average.add(model, step, len(values))
 
 
 @pytest.mark.parametrize(
