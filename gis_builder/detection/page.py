@@ -12,8 +12,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, takewhile
 
-from gis_builder.detection import languages
-from gis_builder.detection.lexicon import Code, has_any
+from gis_builder.detection.lexicon import Code, has_any, has_claim_stem, language_of
 from gis_builder.detection.tokens import (
     REFERENCE_MARK,
     CodedSentence,
@@ -210,17 +209,15 @@ _POINTING = re.compile(rf"\b(?:is|it's|just|really)\b[^.]{{0,30}}{REFERENCE_MARK
 def might_matter(text: str) -> bool:
     """Whether a comment could contain a claim; takes microseconds."""
     lower = text.lower()
-    if has_any(lower, _CLAIM_STEMS) or languages.has_claim_stem(lower):
+    if has_any(lower, _CLAIM_STEMS) or has_claim_stem(lower):
         return True
-    return could_refer(lower) and (
-        has_any(lower, _REFERRING_STEMS) or languages.language_of(lower) is not None
-    )
+    return could_refer(lower) and (has_any(lower, _REFERRING_STEMS) or language_of(lower) is not None)
 
 
 def might_guess(body: str) -> bool:
     """Whether the body of an issue could call it a duplicate."""
     lower = body.lower()
-    return has_any(lower, _CLAIM_STEMS) or languages.has_claim_stem(lower)
+    return has_any(lower, _CLAIM_STEMS) or has_claim_stem(lower)
 
 
 def is_worth_reading(sentence: str) -> bool:
@@ -243,7 +240,7 @@ class PreparedText:
         masked = mask(text)
         self.references = find_references(masked, issue.repo, former_names)
         self.hidden = hide_references(masked, self.references).lower().replace("’", "'")
-        self.language = languages.language_of(self.hidden)
+        self.language = language_of(self.hidden)
         self.spans = sentence_spans(self.hidden)
         self._by_start = {reference.start: reference for reference in self.references}
         self._starts = list(self._by_start)

@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 
-from gis_builder.detection import languages
-from gis_builder.detection.lexicon import has_any
+from gis_builder.detection.lexicon import has_any, has_claim_stem
 from gis_builder.detection.page import mask, might_guess, might_matter
 from gis_builder.detection.reading import TextReading, read, read_body
 from gis_builder.detection.tokens import find_references
@@ -131,7 +130,7 @@ def read_marks(thread: Thread) -> TrackerMarks:
 
 @lru_cache(1 << 12)
 def _says_duplicate(label: str) -> bool:
-    return _DUPLICATE_LABEL.search(label) is not None or languages.has_claim_stem(label.lower())
+    return _DUPLICATE_LABEL.search(label) is not None or has_claim_stem(label.lower())
 
 
 def _imported_mark(thread: Thread, reopened_at: str | None) -> ImportedMark | None:
