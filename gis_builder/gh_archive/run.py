@@ -39,7 +39,7 @@ SORT = ("store/records.py", "gh_archive/rows.py")
 EXTRACT = ("store/decoding.py", "trackers/rest_records.py", "gh_archive/extract.py", *SORT)
 JUDGE = (
     *CODE,
-    *("crawling/crawl.py", "crawling/github/negative_sample.py", "pairing", "pairing/secrets"),
+    *("crawling/crawl.py", "crawling/github/negative_sample.py", "pairing"),
     *(f"gh_archive/{name}.py" for name in ("rows", "threads", "judge")),
 )
 DRAW = (
