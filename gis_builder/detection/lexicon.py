@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from textwrap import dedent
 
 
 class Code(StrEnum):
@@ -86,17 +85,6 @@ def has_any(text: str, stems: tuple[str, ...]) -> bool:
     return False
 
 
-def entries(table: str) -> list[tuple[str, list[str]]]:
-    """The entries of a table: a line and the indented lines below it; `# ` begins a comment."""
-    found: list[tuple[str, list[str]]] = []
-    for line in dedent(table).strip().splitlines():
-        if line.startswith(" "):
-            found[-1][1].append(line.strip())
-        elif not line.startswith("# "):
-            found.append((line, []))
-    return found
-
-
 def filled(pattern: str, parts: Mapping[str, str]) -> str:
     """Replace each `{NAME}` by the part of this name."""
     return _PART.sub(lambda name: filled(parts[name[1]], parts), pattern)
@@ -105,10 +93,10 @@ def filled(pattern: str, parts: Mapping[str, str]) -> str:
 _PART = re.compile(r"\{([A-Z_]+)\}")
 _FILES = sorted(Path(__file__).with_name("languages").glob("*.toml"))
 _LANGUAGES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in _FILES}
-_ENGLISH = _LANGUAGES.pop("en")
-WORDS = {word: Code[code] for code, words in _ENGLISH["vocabulary"].items() for word in words.split()}
-PHRASES = [(Code[code], filled("".join(lines), _ENGLISH["parts"])) for code, *lines in _ENGLISH["phrases"]]
-SIGNS = [(Code[code], pattern) for code, pattern in _ENGLISH["signs"]]
+ENGLISH = _LANGUAGES.pop("en")
+WORDS = {word: Code[code] for code, words in ENGLISH["vocabulary"].items() for word in words.split()}
+PHRASES = [(Code[code], filled("".join(lines), ENGLISH["parts"])) for code, *lines in ENGLISH["phrases"]]
+SIGNS = [(Code[code], pattern) for code, pattern in ENGLISH["signs"]]
 
 # Of other languages
 _STEMS = tuple(chain.from_iterable(language["claim_stems"] for language in _LANGUAGES.values()))

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from textwrap import dedent
 from typing import NamedTuple
 
-from gis_builder.detection.lexicon import code_pattern, entries
+from gis_builder.detection.lexicon import code_pattern
 
 
 class ClaimKind(StrEnum):
@@ -41,12 +42,15 @@ class ClaimRule(NamedTuple):
 
 
 def _rules(table: str) -> tuple[ClaimRule, ...]:
-    """Parse examples, some with a flag such as [must_close], and their patterns."""
-    heads = ((head.removesuffix("]").partition(" ["), lines) for head, lines in entries(table))
-    return tuple(
-        ClaimRule(example, " ".join(lines), **({flag: True} if flag else {}))
-        for (example, _, flag), lines in heads
-    )
+    """Parse examples, some with a flag such as [must_close], with their indented patterns, and `# ` comments."""
+    rules: list[ClaimRule] = []
+    for line in dedent(table).strip().splitlines():
+        if line.startswith(" "):
+            rules[-1] = rules[-1]._replace(pattern=f"{rules[-1].pattern} {line.strip()}".lstrip())
+        elif not line.startswith("# "):
+            example, _, flag = line.removesuffix("]").partition(" [")
+            rules.append(ClaimRule(example, "", **({flag: True} if flag else {})))
+    return tuple(rules)
 
 
 # Shared parts of patterns, by name.
