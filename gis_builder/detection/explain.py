@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gis_builder.detection.claim_tracker import DEFAULT_RULES, ClaimTracker, KindOf, Rules, track_claims
-from gis_builder.detection.decision import closing_of, weight
+from gis_builder.detection.decision import weight
 from gis_builder.detection.reader import Claim, Stance
 from gis_builder.detection.reading import TextReading
-from gis_builder.detection.statements import Statement, read_marks
+from gis_builder.detection.statements import Statement, closing_of, read_marks
 from gis_builder.store.records import Event, IssueRef, Thread, Verdict, VerdictOutcome
 
 _REASONS = {
@@ -83,7 +83,9 @@ def _event_lines(events: tuple[Event, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _statement_lines(thread: Thread, tracker: ClaimTracker) -> Iterator[tuple[str, str]]:
-    closing = closing_of(thread.issue, tracker.statements, tracker.claims)
+    closing = closing_of(
+        thread.issue, tracker.statements, [tracked.confirmed_by for tracked in tracker.claims]
+    )
     for index, statement in enumerate(tracker.statements):
         head = f"{statement.when}  {statement.who or 'someone'} ({statement.role})"
         claims = [tracked for tracked in tracker.claims if tracked.index == index]
