@@ -15,7 +15,7 @@ from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.settings import BuildSettings, PoolSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store
 from gis_builder.store.records import IssueRef, VerdictOutcome
-from gis_builder.trackers.tickets import PLAIN, ImportOptions
+from gis_builder.trackers.ticket_files import PLAIN, ImportOptions
 from pairkit.app.errors import ConfigError, RemoteError
 
 _MAX_NAMED = 5  # repositories in a message

@@ -22,7 +22,8 @@ from gis_builder.store.records import Event, Issue, IssueRef, Thread
 from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_event
 from gis_builder.trackers.rest_records import reference, title_only
-from gis_builder.trackers.tickets import PLAIN, ImportOptions, TicketDump, find_trackers
+from gis_builder.trackers.ticket_files import PLAIN, ImportOptions
+from gis_builder.trackers.tickets import TicketDump, find_trackers
 from pairkit.app.errors import DataError
 from pairkit.app.printable import one_line
 from pairkit.system.files import write_bytes

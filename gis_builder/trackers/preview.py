@@ -10,7 +10,8 @@ from typing import Any
 
 from gis_builder.store.records import TicketSite
 from gis_builder.trackers.dump import BrokenRows
-from gis_builder.trackers.tickets import ImportOptions, TicketDump, find_trackers
+from gis_builder.trackers.ticket_files import ImportOptions
+from gis_builder.trackers.tickets import TicketDump, find_trackers
 from pairkit.app.printable import one_line
 from pairkit.app.result_table import Printed, ResultTable
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from gis_builder.store.decoding import Malformed, date_order, parse_time, stamp
+from gis_builder.store.decoding import Malformed, RepoName, convert, date_order, parse_time, stamp
 from gis_builder.trackers.saved import is_known, values
 from gis_builder.trackers.ticket_cells import (
+    LINK,
+    ROLES,
     Cells,
     Columns,
     Ticket,
@@ -25,7 +28,7 @@ from gis_builder.trackers.ticket_cells import (
     read_ticket,
     roles_of,
 )
-from pairkit.app.errors import DataError
+from pairkit.app.errors import ConfigError, DataError
 from pairkit.dataset.separated import records
 from pairkit.dataset.tables import SHEETS, first_row, format_of, read_table
 from pairkit.system.lines import read_objects
@@ -42,6 +45,38 @@ _OTHER_FILES = re.compile(  # of GitLab's project export and of backups
 )
 _PREVIEW_ROWS = 1000
 _TIMES = ("created_at", "closed_at", "updated_at")
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """The options of an import."""
+
+    links: Path | None = None  # a table of duplicate links
+    columns: Mapping[str, str] = field(default_factory=dict)
+    repo: str | None = None  # repository of all tickets, and of GitHub's objects that name none
+    skip_broken: bool = False
+    link_columns: Mapping[str, str] = field(default_factory=dict)  # of `links`
+    date_format: str = ""  # of strptime; empty: see `parse_time`
+
+    def __post_init__(self) -> None:
+        for given, known in ((self.columns, ROLES), (self.link_columns, LINK)):
+            if unknown := [role for role in given if role not in known]:
+                raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(known)}")
+        if self.link_columns and not self.links:
+            raise ConfigError("--link-columns: give the file of links too, as --links")
+        try:
+            datetime.strptime(datetime(2024, 1, 31).strftime(self.date_format), self.date_format)
+        except ValueError:
+            raise ConfigError(
+                f"date_format = {self.date_format!r}: expected such as %d/%m/%Y %H:%M"
+            ) from None
+        try:
+            convert(self.repo or "owner/name", RepoName)
+        except Malformed:
+            raise ConfigError(f"repo = {self.repo!r}: expected owner/name, such as acme/helpdesk") from None
+
+
+PLAIN = ImportOptions()
 
 
 def file_kind(path: Path) -> str:

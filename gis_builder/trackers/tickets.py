@@ -11,12 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 from itertools import count, product
 from pathlib import Path
 
-from gis_builder.store.decoding import Malformed, RepoName, convert
+from gis_builder.store.decoding import Malformed
 from gis_builder.store.records import Comment, Event, Issue, IssueRef, TicketRow, Tickets
 from gis_builder.trackers.dump import (
     BrokenRows,
@@ -28,8 +27,15 @@ from gis_builder.trackers.dump import (
     is_tracker_file,
 )
 from gis_builder.trackers.saved import saved_files
-from gis_builder.trackers.ticket_cells import LINK, ROLES, Ticket, plain_id
-from gis_builder.trackers.ticket_files import TABLES, UNREADABLE, TicketFile, file_kind
+from gis_builder.trackers.ticket_cells import Ticket, plain_id
+from gis_builder.trackers.ticket_files import (
+    PLAIN,
+    TABLES,
+    UNREADABLE,
+    ImportOptions,
+    TicketFile,
+    file_kind,
+)
 from pairkit.app.errors import ConfigError, DataError
 from pairkit.app.printable import one_line
 
@@ -51,38 +57,6 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _DIGITS = re.compile(r"[-_#]*0*(\d+)")
-
-
-@dataclass(frozen=True)
-class ImportOptions:
-    """The options of an import."""
-
-    links: Path | None = None  # a table of duplicate links
-    columns: Mapping[str, str] = field(default_factory=dict)
-    repo: str | None = None  # repository of all tickets, and of GitHub's objects that name none
-    skip_broken: bool = False
-    link_columns: Mapping[str, str] = field(default_factory=dict)  # of `links`
-    date_format: str = ""  # of strptime; empty: see `parse_time`
-
-    def __post_init__(self) -> None:
-        for given, known in ((self.columns, ROLES), (self.link_columns, LINK)):
-            if unknown := [role for role in given if role not in known]:
-                raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(known)}")
-        if self.link_columns and not self.links:
-            raise ConfigError("--link-columns: give the file of links too, as --links")
-        try:
-            datetime.strptime(datetime(2024, 1, 31).strftime(self.date_format), self.date_format)
-        except ValueError:
-            raise ConfigError(
-                f"date_format = {self.date_format!r}: expected such as %d/%m/%Y %H:%M"
-            ) from None
-        try:
-            convert(self.repo or "owner/name", RepoName)
-        except Malformed:
-            raise ConfigError(f"repo = {self.repo!r}: expected owner/name, such as acme/helpdesk") from None
-
-
-PLAIN = ImportOptions()
 
 
 def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: BrokenRows) -> list[Dump]:

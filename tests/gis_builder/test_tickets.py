@@ -17,7 +17,7 @@ import gis_builder
 from gis_builder.crawling.import_dump import import_dump
 from gis_builder.store import Store
 from gis_builder.store.records import IssueRef
-from gis_builder.trackers.tickets import ImportOptions
+from gis_builder.trackers.ticket_files import ImportOptions
 from pairkit.app.errors import ConfigError, DataError
 
 from .conftest import issue, judge, write_lines, write_tracker
