@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gis_builder.settings.strategies import Rank
     from gis_builder.store import Store
     from gis_builder.trackers.preview import ImportPreview
-    from gis_builder.trackers.tickets import ImportOptions
+    from gis_builder.trackers.ticket_files import ImportOptions
     from pairkit.app.progress import Listener
 
 Repos: TypeAlias = str | Path | Iterable[str]
@@ -329,7 +329,6 @@ def explain(work: Work, issue: str, *, config: Config = None, settings: Settings
     """
     from gis_builder.detection.detector import explain_thread
     from gis_builder.detection.results import Explanation
-    from gis_builder.gh_archive.explain import explain_archived
     from gis_builder.pairing.dataset import dropped_lines
     from gis_builder.pairing.results import DROPPED_FILE
     from gis_builder.store.store import open_store
@@ -337,6 +336,8 @@ def explain(work: Work, issue: str, *, config: Config = None, settings: Settings
 
     merged, name, folder = _merged(explain, locals()), argument("issue", issue, str), _path("work", work)
     if (folder / "hours").is_dir():
+        from gis_builder.gh_archive.judge import explain_archived
+
         verdict, text = explain_archived(folder, name, merged.detect)
     else:
         with open_store(folder) as store:
@@ -571,7 +572,7 @@ def demo(
 
 def _import_options(arguments: Mapping[str, Any]) -> ImportOptions:
     """The options in the arguments of `import_tracker`."""
-    from gis_builder.trackers.tickets import ImportOptions
+    from gis_builder.trackers.ticket_files import ImportOptions
     from pairkit.app.settings import argument
 
     links = arguments["links"]

@@ -16,14 +16,14 @@ import polars as pl
 
 from gis_builder.crawling.crawl import negative_sample_size
 from gis_builder.crawling.github.negative_sample import number_order
-from gis_builder.detection.detector import judge_thread
+from gis_builder.detection.detector import judge_thread, parse_issue
+from gis_builder.detection.explain import explain
 from gis_builder.gh_archive import rows as r
 from gis_builder.gh_archive.threads import RepoThreads, threads_of
 from gis_builder.pairing.build import grounds_of, mentions_of
 from gis_builder.pairing.positives import find_clusters
-from gis_builder.pairing.templates import template_lines
-from gis_builder.pairing.text import RenderedTexts, render_issues
-from gis_builder.settings import ArchiveSettings
+from gis_builder.pairing.text import RenderedTexts, render_issues, template_lines
+from gis_builder.settings import ArchiveSettings, DetectSettings
 from gis_builder.store.records import (
     DuplicateCluster,
     Grounds,
@@ -31,9 +31,10 @@ from gis_builder.store.records import (
     IssueRef,
     IssueText,
     Thread,
+    Verdict,
     VerdictOutcome,
 )
-from pairkit.app.errors import DataError
+from pairkit.app.errors import ConfigError, DataError
 from pairkit.system.lines import read_text_lines
 from pairkit.system.seeded import keyed_hash
 
@@ -223,3 +224,18 @@ def _mentions(threads: Iterator[Thread], usable: Collection[IssueRef]) -> Iterat
     for thread in threads:
         ref = thread.issue.ref
         yield from ((ref, other) for other in mentions_of(thread) if other in usable)
+
+
+def explain_archived(work: Path, name: str, settings: DetectSettings) -> tuple[Verdict, str]:
+    """The verdict on an issue and its explanation."""
+    issue = parse_issue(name)
+    files = list(work.glob("rows-*/*/*.parquet"))
+    is_name = pl.col("name").str.to_lowercase() == issue.repo.lower()
+    names = r.read_rows(files, (pl.col("kind") == r.REPO) & is_name).sort("event_at", "event_id")
+    for key, repo_id in names.select("key", "repo_id").reverse().iter_rows():  # the latest of this name
+        rows = r.read_rows(files, (pl.col("key") == key) & (pl.col("repo_id") == repo_id))
+        repo = threads_of(rows.iter_rows(named=True))
+        if thread := repo.threads.get(issue.number):
+            verdict = judge_thread(thread, repo.kind_of, repo.rules, settings)
+            return verdict, explain(thread, verdict, repo.kind_of, repo.rules)
+    raise ConfigError(f"issue = {name}: not among the issues of {work}, or not in the hours of its last run")

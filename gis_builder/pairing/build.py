@@ -23,8 +23,7 @@ from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.positives import find_clusters, make_positives
 from gis_builder.pairing.results import DROPPED_FILE, Built
 from gis_builder.pairing.split import split_issues, tie_similar
-from gis_builder.pairing.templates import template_lines
-from gis_builder.pairing.text import has_word, render, render_issues
+from gis_builder.pairing.text import has_word, render, render_issues, template_lines
 from gis_builder.progress import SILENT, RunDisplay
 from gis_builder.settings import BuildSettings, SplitSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store, Usage, full_names

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.pairing.templates import template_lines
-from gis_builder.pairing.text import clean, render, render_issues, unusable
+from gis_builder.pairing.text import clean, render, render_issues, template_lines, unusable
 from gis_builder.settings.pairs import TextSettings
 from gis_builder.store.records import DuplicateCluster, Issue, IssueRef
 from tests.support.linear import assert_linear, repeated
