@@ -269,12 +269,12 @@ def _file(folder: Path, stem: str) -> Path | None:
     return files[0] if files else None
 
 
-def _repo_of(expected: str | None, own: str | None, fallback: str | None) -> str:
-    if not (expected or own or fallback):
+def _repo_of(expected: str | None, named: str | None, fallback: str | None) -> str:
+    if not (expected or named or fallback):
         raise Malformed(f"no repository, and the folder has no repo.json; {GIVE_REPO}")
-    if expected is not None and own is not None and expected.lower() != own.lower():
-        raise Malformed(f"belongs to {own}, but repo.json has {expected}")
-    return convert(expected or own or fallback, decoding.RepoName)
+    if expected is not None and named is not None and expected.lower() != named.lower():
+        raise Malformed(f"belongs to {named}, but repo.json has {expected}")
+    return convert(expected or named or fallback, decoding.RepoName)
 
 
 def _with_times(value: Object) -> Object:
