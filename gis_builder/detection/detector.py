@@ -208,15 +208,11 @@ class Detector:
         )
 
     def kind_of(self, ref: IssueRef) -> Kind:
-        """The kind of a reference's target.
-
-        A number above the newest in the crawl is unknown, not missing: it may be newer than the crawl. An
-        imported tracker is complete up to its newest number, so that an unknown issue in it is missing.
-        """
-        kind = self._store.kind(ref)
-        home = self._store.full_name(ref.repo)
-        if ref.number > self._newest.get(home, ref.number):
+        """The kind of a reference's target."""
+        kind, home = self._store.kind(ref), self._store.full_name(ref.repo)
+        if ref.number > self._newest.get(home, ref.number):  # it may be newer than the crawl
             return Kind.UNKNOWN if kind is Kind.MISSING else kind
+        # An imported tracker is complete up to its newest number.
         return Kind.MISSING if kind is Kind.UNKNOWN and home in self._imported else kind
 
     def _rules_hash(self, repo: str) -> bytes:

@@ -159,12 +159,7 @@ class _RepoNegatives:
         )
 
     def _why_not(self, one: IssueRef, other: IssueRef) -> str | None:
-        """The reason code if two issues may be duplicates; the cheapest checks come first.
-
-        `same_cluster`, `near_identical`: one group of the split stage, by verdict or by text. `linked`: one
-        mentions the other. `same_title`: equal except for case and punctuation. `too_similar`: the BM25 score
-        of one for the other is at least `guard_share` of its score for itself.
-        """
+        """The reason code if two issues may be duplicates; the cheapest checks come first."""
         cluster, group = self._inputs.cluster, self._inputs.group
         if one == other or (one in cluster and cluster[one] == cluster.get(other)):
             return "same_cluster"

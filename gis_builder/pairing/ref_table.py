@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,8 @@ class RefTable:
     def __init__(self, refs: Iterable[IssueRef]) -> None:
         codes: dict[str, int] = {}
         keys = array("q", (codes.setdefault(ref.repo, len(codes)) << _BITS | ref.number for ref in refs))
-        self._repos = sorted(codes)
-        self._rank = {repo: rank for rank, repo in enumerate(self._repos)}
+        self.repos = sorted(codes)  # in ascending order
+        self._rank = {repo: rank for rank, repo in enumerate(self.repos)}
         ranks = np.array([self._rank[repo] for repo in codes], np.int64)
         by_code = np.asarray(keys)
         self._keys = np.unique(ranks[by_code >> _BITS] << _BITS | by_code & _NUMBER)
@@ -32,23 +32,18 @@ class RefTable:
 
     def __getitem__(self, place: int) -> IssueRef:
         key = int(self._keys[place])
-        return IssueRef(self._repos[key >> _BITS], key & _NUMBER)
+        return IssueRef(self.repos[key >> _BITS], key & _NUMBER)
 
     def at(self, places: Places) -> Iterator[IssueRef]:
         """The references at these places."""
         for key in self._keys[places].tolist():
-            yield IssueRef(self._repos[key >> _BITS], key & _NUMBER)
+            yield IssueRef(self.repos[key >> _BITS], key & _NUMBER)
 
     def places(self, refs: Iterable[IssueRef]) -> Places:
         """The places of references that are in the table; (reference,)."""
         rank = self._rank
         keys = np.fromiter((rank[repo] << _BITS | number for repo, number in refs), np.int64)
         return np.searchsorted(self._keys, keys)
-
-    @property
-    def repos(self) -> Sequence[str]:
-        """The repositories in ascending order."""
-        return self._repos
 
     def repo_at(self, places: Places) -> npt.NDArray[np.int64]:
         """The index in `repos` of the repository of each reference; (place,)."""
