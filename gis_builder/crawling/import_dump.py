@@ -159,9 +159,9 @@ def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
     """Sort each thread's events, resolve their targets, and mark the thread as complete."""
     for threads in _batches(store.threads(tracker.name, only_complete=False), _THREADS):
         # Threads of an earlier crawl that the dump lacks stay unchanged.
-        own = [thread for thread in threads if tracker.has_issue(thread.issue.number)]
-        tracker.comments += sum(len(thread.comments) for thread in own)
-        store.save(Page(threads=[_resolve_thread(thread, trackers) for thread in own]))
+        imported = [thread for thread in threads if tracker.has_issue(thread.issue.number)]
+        tracker.comments += sum(len(thread.comments) for thread in imported)
+        store.save(Page(threads=[_resolve_thread(thread, trackers) for thread in imported]))
 
 
 def _resolve_thread(thread: Thread, trackers: Trackers) -> Thread:

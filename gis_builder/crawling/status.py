@@ -60,7 +60,7 @@ class RepoStatus:
             "issues_expected": self.row.issue_count,
             "threads": self.tally.threads,
             "comments": self.tally.comments,
-            "wishes_left": self.tally.pending,
+            "threads_left": self.tally.pending,
             "threads_to_complete": self.tally.top_ups,
             "tasks_left": self.tally.left.total(),
             "points": self.usage.points,
@@ -103,7 +103,7 @@ class Status(Printed):
             "points_left": limit and limit.remaining,
             "points_reset_at": limit and limit.reset,
             "eta_s": None if self.eta_s is None else round(self.eta_s, 1),
-            "warnings": [{"repository": repo, "words": text} for repo, text in self.warnings],
+            "warnings": [{"repository": repo, "text": text} for repo, text in self.warnings],
         }
 
     def totals(self, names: Collection[str] | None = None) -> dict[str, Any]:

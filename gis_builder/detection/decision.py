@@ -133,7 +133,7 @@ def _is_all_tracked(tracked: TrackedClaim, statement: Statement, closing: Closin
         return False
     if claim.is_part and not reading.is_closing:
         return abs(before_closing(closing.issue, statement)) <= ONE_CLICK
-    if claim.is_closing or claim.about_this or reading.words <= _SHORT_REMARK * 2:
+    if claim.is_closing or claim.about_this or reading.word_count <= _SHORT_REMARK * 2:
         return True
     return statement.role is Role.CLOSER and abs(before_closing(closing.issue, statement)) <= ONE_CLICK
 
@@ -145,7 +145,7 @@ def _has_other_reason(tracked: TrackedClaim, closing: Closing, min_words: int) -
         return False
     if tracked.statement.role is Role.CLOSER and not _is_likeness(tracked.claim):
         return False
-    return remark.reading.words > min_words and set(tracked.targets).isdisjoint(remark.reading.mentions)
+    return remark.reading.word_count > min_words and set(tracked.targets).isdisjoint(remark.reading.mentions)
 
 
 def _is_last_word(tracked: TrackedClaim, statement: Statement, closing: Closing) -> bool:
@@ -315,12 +315,12 @@ def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
     """Drop targets that can't be canonical; if none is left, the issue is not a duplicate, or uncertain."""
     if verdict.outcome is not VerdictOutcome.DUPLICATE:
         return verdict
-    others = [ref for ref in verdict.targets if ref != verdict.ref]
-    if not others:
+    targets = [ref for ref in verdict.targets if ref != verdict.ref]
+    if not targets:
         return _rejected(verdict, VerdictOutcome.NOT, "self_reference", ())
-    near = [ref for ref in others if rules.allow_cross_repository or ref.repo == verdict.ref.repo]
+    near = [ref for ref in targets if rules.allow_cross_repository or ref.repo == verdict.ref.repo]
     if not near:
-        return _rejected(verdict, VerdictOutcome.UNCERTAIN, "cross_repository", others)
+        return _rejected(verdict, VerdictOutcome.UNCERTAIN, "cross_repository", targets)
     kinds = {ref: kind_of(ref) for ref in near}
     usable = [ref for ref in near if kinds[ref] in (Kind.ISSUE, Kind.UNKNOWN)]
     if not usable:

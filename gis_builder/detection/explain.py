@@ -91,9 +91,9 @@ def _statement_lines(thread: Thread, tracker: ClaimTracker) -> Iterator[tuple[st
         claims = [tracked for tracked in tracker.claims if tracked.index == index]
         for tracked in claims:
             state = f"weight {weight(tracked, closing):.2f}" if tracked.is_valid else str(tracked.state)
-            how = " (inferred from another statement)" if tracked.is_inferred else ""
-            what = f"{tracked.claim.kind} of {_refs(tracked.targets)}{how}: “{tracked.claim.said}”"
-            yield statement.when, f"{head} {_STANCES[tracked.stance]} {what}; {state}"
+            origin = " (inferred from another statement)" if tracked.is_inferred else ""
+            claim_text = f"{tracked.claim.kind} of {_refs(tracked.targets)}{origin}: “{tracked.claim.said}”"
+            yield statement.when, f"{head} {_STANCES[tracked.stance]} {claim_text}; {state}"
         counted = [tracked.claim for tracked in claims]
         for claim in statement.reading.claims:
             if claim not in counted:

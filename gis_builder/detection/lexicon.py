@@ -101,8 +101,8 @@ SIGNS = [(Code[code], pattern) for code, pattern in ENGLISH["signs"]]
 # Of other languages
 _STEMS = tuple(chain.from_iterable(language["claim_stems"] for language in _LANGUAGES.values()))
 _ASCII_STEMS = tuple(filter(str.isascii, _STEMS))
-_WORDS = {name: frozenset(each["words"].split()) for name, each in _LANGUAGES.items() if "words" in each}
-_LETTERS = {name: re.compile(each["letters"]) for name, each in _LANGUAGES.items() if "letters" in each}
+_WORDS = {name: frozenset(data["words"].split()) for name, data in _LANGUAGES.items() if "words" in data}
+_LETTERS = {name: re.compile(data["letters"]) for name, data in _LANGUAGES.items() if "letters" in data}
 _ALL_WORDS = frozenset(chain.from_iterable(_WORDS.values()))
 _TO_BLANKS = str.maketrans(dict.fromkeys(".,:;!?()[]*_", " "))
 
@@ -114,7 +114,11 @@ def has_claim_stem(text: str) -> bool:
 
 def language_of(text: str) -> str | None:
     """The code of the language of a text in lower case; None if it's English or another."""
-    script = None if text.isascii() else next((n for n, each in _LETTERS.items() if each.search(text)), None)
+    script = (
+        None
+        if text.isascii()
+        else next((name for name, letter in _LETTERS.items() if letter.search(text)), None)
+    )
     words = text.translate(_TO_BLANKS).split()
     if script is not None or _ALL_WORDS.isdisjoint(words):
         return script

@@ -243,7 +243,7 @@ class PreparedText:
 
     def references_of(self, index: int) -> list[Reference]:
         """The references in the sentence at an index."""
-        start, end = (bisect_left(self._starts, bound) for bound in self.spans[index])
+        start, end = (bisect_left(self._starts, position) for position in self.spans[index])
         return self.references[start:end]
 
     def only_reference(self) -> list[Reference]:

@@ -45,7 +45,7 @@ class TextReading:
     speaks_of_duplicates: bool = False
     reopens: bool = False
     is_closing: bool = False
-    words: int = 0
+    word_count: int = 0
 
 
 class _Phrase(NamedTuple):
@@ -129,7 +129,7 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Text
         speaks_of_duplicates=Code.DUPLICATE in codes,
         reopens=any(map(is_reopening, sentences)),
         is_closing=Code.CLOSE in codes,
-        words=len(segmented(page.hidden).split()),
+        word_count=len(segmented(page.hidden).split()),
     )
 
 

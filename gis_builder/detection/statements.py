@@ -251,7 +251,7 @@ def closing_of(
     remark, last_words_at, gives_other_reason = None, "", False
     for statement in statements:
         before = before_closing(issue, statement)
-        if before >= timedelta(0) and statement.reading.words > 0:
+        if before >= timedelta(0) and statement.reading.word_count > 0:
             last_words_at = statement.when
         reading = statement.reading
         has_own_opinion = (

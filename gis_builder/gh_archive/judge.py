@@ -174,7 +174,7 @@ class _Judge:
             return JudgedRepo(repo.repo_id, WITHOUT_DUPLICATES, verdicts)
         clusters = find_clusters(duplicates)
         texts = self._texts(repo, clusters, len(duplicates))
-        usable = (own for ref in sorted(texts.usable) if (own := repo.threads.get(ref.number)))
+        usable = [repo.threads[ref.number] for ref in sorted(texts.usable) if ref.number in repo.threads]
         return JudgedRepo(
             repo.repo_id,
             WITH_DUPLICATES,
@@ -219,11 +219,11 @@ def sample_order(repo: RepoThreads, seed: int) -> Iterable[int]:
     return sorted(repo.threads, key=lambda number: keyed_hash(seed, "pool", repo.name, number))
 
 
-def _mentions(threads: Iterator[Thread], usable: Collection[IssueRef]) -> Iterator[_Mention]:
+def _mentions(threads: Iterable[Thread], usable: Collection[IssueRef]) -> Iterator[_Mention]:
     """The pairs of usable issues in which the first mentions the second."""
     for thread in threads:
         ref = thread.issue.ref
-        yield from ((ref, other) for other in mentions_of(thread) if other in usable)
+        yield from ((ref, target) for target in mentions_of(thread) if target in usable)
 
 
 def explain_archived(work: Path, name: str, settings: DetectSettings) -> tuple[Verdict, str]:

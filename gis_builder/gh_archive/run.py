@@ -136,8 +136,8 @@ class _ArchiveRun:
         ]
         self._run("reading hours", tasks)
         self._used += self.hours.values()
-        own = maps.file_named(Path(), "", "", _code(EXTRACT)).name.split(".")[1]
-        if older := [hour for hour, path in self.hours.items() if path.name.split(".")[1] != own]:
+        current = maps.file_named(Path(), "", "", _code(EXTRACT)).name.split(".")[1]
+        if older := [hour for hour, path in self.hours.items() if path.name.split(".")[1] != current]:
             self._show.say(f"{len(older):,} hours without files, such as {older[0]}: read by another version")
 
     def dataset(self, out: Path, record: dict[str, Any]) -> dict[str, Any]:
@@ -215,14 +215,14 @@ class _ArchiveRun:
 
     def _judged_earlier(self, names: Path, outs: Sequence[Path]) -> list[tuple[Path, Path] | None]:
         """For each bucket, its verdicts over the most similar hours, and the keys that changed since."""
-        folder, own = self._work / "hours", set(self._names)
+        folder, names_now = self._work / "hours", set(self._names)
         changes = {
-            path: sorted(own.symmetric_difference(unpack(path, list[str])))
+            path: sorted(names_now.symmetric_difference(unpack(path, list[str])))
             for path in sorted(names.parent.glob(f"{names.name.rpartition('.')[0].rpartition('.')[0]}.*"))
         }
         best = min(changes, key=lambda path: len(changes[path]), default=names)
         hours = [folder / name for name in changes.get(best, ())]
-        if not 0 < len(hours) <= len(own) // 2 or not all(hour.exists() for hour in hours):
+        if not 0 < len(hours) <= len(names_now) // 2 or not all(hour.exists() for hour in hours):
             return [None] * len(outs)
         keys = maps.file_named(names.parent, "changed", "parquet", _code(SORT), changes[best])
         maps.do(FileTask((keys,), changed_keys, (hours,)))
@@ -233,7 +233,7 @@ class _ArchiveRun:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
         similar_at, code = self._settings.pair.similar_at, _code(DRAW)
         names = [path.name for path in judged]
-        groups = maps.file_named(self._work / "ties", "ties", "zlib", code, names, similar_at)
+        groups = maps.file_named(self._work / "near-duplicates", "groups", "zlib", code, names, similar_at)
         self._used.append(groups)
         assignment = settle.assign_splits(
             combined, settle.near_duplicate_groups(groups, combined.texts, similar_at)
@@ -244,7 +244,7 @@ class _ArchiveRun:
         for path, bucket, part in zip(judged, combined.buckets, parts, strict=True):
             name = maps.digest_of(pack(part))
             draw_input = self._write(
-                maps.file_named(self._work / "placed", _stem(path), "zlib", "", name), part
+                maps.file_named(self._work / "draw-inputs", _stem(path), "zlib", "", name), part
             )
             inputs = (bucket.digest, draw_input.name)
             out = maps.file_named(self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs)

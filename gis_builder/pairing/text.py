@@ -161,7 +161,7 @@ def _cut_references(text: str, removed: Counter[str], partners: Collection[Issue
         return text
     removed.update("partner_reference" if r.points_at(partners) else "issue_reference" for r in references)
     spans = dict(replaced_reference(text, span) for span in merge(text, [r.span for r in references]))
-    return cut(text, spans, {start: words for (start, _), words in spans.items() if words})
+    return cut(text, spans, {start: substitute for (start, _), substitute in spans.items() if substitute})
 
 
 def _counted(replaced: tuple[str, int], kind: str, removed: Counter[str]) -> str:

@@ -117,7 +117,7 @@ def test_a_table_of_references_is_sorted(refs: list[IssueRef]) -> None:
     expected = sorted(set(refs))
     assert [table[place] for place in range(len(table))] == expected
     assert list(table.at(np.arange(len(table)))) == expected
-    assert table.places(refs).tolist() == [expected.index(ref) for ref in refs]
+    assert table.indices(refs).tolist() == [expected.index(ref) for ref in refs]
     assert table.repos == sorted({ref.repo for ref in refs})
     assert [table.repos[rank] for rank in table.repo_at(np.arange(len(table)))] == [r.repo for r in expected]
     for repo in {"a/b", "z/z", "none/here"}:

@@ -105,7 +105,7 @@ def test_a_thread_is_judged_again_if_its_target_changes(own_store: Store) -> Non
     settings, ref = DetectSettings(), IssueRef(REPO, 58)
     judged_anew(own_store)
     asked = [kept for kept in Detector(own_store, settings).judge(REPO) if kept.verdict.ref == ref]
-    assert (IssueRef(REPO, 41), Kind.ISSUE) in asked[0].asked
+    assert (IssueRef(REPO, 41), Kind.ISSUE) in asked[0].dependencies
     target = own_store.thread(IssueRef(REPO, 41))
     assert target is not None
     own_store.save(Page(threads=[replace(target, issue=replace(target.issue, is_pull=True))]))
@@ -116,7 +116,7 @@ def test_a_thread_is_judged_again_if_its_target_changes(own_store: Store) -> Non
 def test_verdicts_of_another_version_are_ignored(own_store: Store) -> None:
     threads = judged_anew(own_store)
     kept = own_store.path.with_name(KEPT_FILE)
-    pl.read_parquet(kept).drop("asked").write_parquet(kept)
+    pl.read_parquet(kept).drop("dependencies").write_parquet(kept)
     assert judged_anew(own_store) == threads
 
 
