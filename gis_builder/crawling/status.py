@@ -124,7 +124,9 @@ class Status(Printed):
         counted = _COUNTED if self.usage.requests else _COUNTED[:3]  # an import has no cost
         rows = ResultTable("repository", "stage", *counted, left=("stage",))
         for repo in self.repositories:
-            figures = _figures(repo) if repo.row.is_crawlable else [None] * len(_COUNTED)
+            stored = f"{repo.tally.issues:,}/{repo.row.issue_count:,}"
+            work = (repo.tally.threads, repo.tally.open_work, repo.usage.points, repo.usage.requests)
+            figures = (stored, *work) if repo.row.is_crawlable else [None] * len(_COUNTED)
             rows.add_row(repo.row.name, repo.stage, *figures[: len(counted)])
         sums = {**self.totals(), "left": self.left}
         rows.add_rule()
@@ -157,12 +159,6 @@ def read_status(store: Store) -> Status:
         for row in rows
     ]
     return Status(tuple(repos), sum(usage.values(), Usage()), store.rate_limit(), tuple(store.warnings()))
-
-
-def _figures(repo: RepoStatus) -> list[str | int]:
-    """The cells of `_COUNTED`: stored and expected issues, complete threads, remaining work, cost."""
-    counts = (repo.tally.threads, repo.tally.open_work, repo.usage.points, repo.usage.requests)
-    return [f"{repo.tally.issues:,}/{repo.row.issue_count:,}", *counts]
 
 
 def _format_time(status: Status) -> str:

@@ -264,10 +264,9 @@ class ClaimTracker:
             is_for_a_fix = before.reading.gives_other_reason and before is not last.statement
             return is_named or (reading.word_count <= _ANSWER_WORDS and not is_for_a_fix)
         is_same_speaker = statement.role is not Role.CLOSER and statement.who == last.statement.who
-        is_request = (
-            reading.is_closing and reading.word_count <= _FEW_WORDS and statement.when <= self.closed_at
-        )
-        return is_same_speaker and is_request and last.claim.kind is ClaimKind.DUPLICATE
+        is_request = reading.is_closing and reading.word_count <= _FEW_WORDS
+        is_in_time = statement.when <= self.closed_at
+        return is_same_speaker and is_request and is_in_time and last.claim.kind is ClaimKind.DUPLICATE
 
     def _is_near(self, tracked: TrackedClaim) -> bool:
         return len(self.statements) - tracked.index <= _ANSWER_REACH
@@ -306,10 +305,9 @@ class ClaimTracker:
         addressee = claim.addressee or (replies[-1].who if is_to_last else None)
         if addressee is None or claim.is_closing or _is_same(addressee, self.author):
             return False
-        return claim.is_theirs or (
-            statement.when > self.closed_at
-            and any(_is_same(addressee, earlier.who) and earlier.when > self.closed_at for earlier in replies)
-        )
+        late = (earlier.who for earlier in replies if earlier.when > self.closed_at)
+        is_reply = statement.when > self.closed_at and any(_is_same(addressee, who) for who in late)
+        return claim.is_theirs or is_reply
 
 
 def _is_same(first: str, second: str | None) -> bool:

@@ -88,7 +88,9 @@ def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> fl
         return value if _is_closers_reason(tracked, before) else 0.0
     if _has_other_reason(tracked, closing, _SHORT_REMARK):
         return 0.0
-    if closing.is_by_bot and abs(before) > AT_CLOSING and not _is_firm(tracked, statement):
+    # A maintainer's claim holds even if a bot closes the issue much later.
+    is_firm = _asserts_duplicate(tracked) and statement.role is Role.MAINTAINER
+    if closing.is_by_bot and abs(before) > AT_CLOSING and not is_firm:
         return 0.0
     if before < timedelta(0):
         max_delay = _SAME_MOMENT if statement.role is Role.OTHER else _A_DAY
@@ -97,11 +99,6 @@ def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> fl
     if before <= _MAX_DELAY.get((claim.kind, tracked.stance), timedelta(0)):
         return value
     return value * _LATE if _is_last_word(tracked, statement, closing) else 0.0
-
-
-def _is_firm(tracked: TrackedClaim, statement: Statement) -> bool:
-    """Whether a maintainer asserts the duplicate: it holds even if a bot closes the issue much later."""
-    return _asserts_duplicate(tracked) and statement.role is Role.MAINTAINER
 
 
 def _asserts_duplicate(tracked: TrackedClaim) -> bool:

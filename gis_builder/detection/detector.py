@@ -267,10 +267,8 @@ class VerdictCache:
     def write(self, judged: Collection[str]) -> pl.DataFrame:
         """Write the file, readable only by its owner; return the verdicts of the judged repositories."""
         self._flush()
-        new = pl.concat([self._schema.to_frame(), *self._new]).unique(
-            ("repo", "number"), keep="last", maintain_order=True
-        )
-        new = new.sort("repo", "number")
+        new = pl.concat([self._schema.to_frame(), *self._new])
+        new = new.unique(("repo", "number"), keep="last", maintain_order=True).sort("repo", "number")
         rest = self._old.filter(~pl.col("repo").is_in(list(judged)))
         write_parquet(self._path, pl.concat([rest, new]).sort("repo", "number"), private=True)
         return new.select(list(_VERDICT))
@@ -296,9 +294,8 @@ def read_duplicates(path: Path) -> list[Verdict]:
 def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
     """Number of issues by verdict and reason."""
     counts: dict[str, dict[str, int]] = {}
-    verdicts = read_verdicts(path, ["verdict", "reason"])
-    grouped = verdicts.group_by("verdict", "reason").len().sort("verdict", "reason")
-    for outcome, reason, count in grouped.iter_rows():
+    grouped = read_verdicts(path, ["verdict", "reason"]).group_by("verdict", "reason").len()
+    for outcome, reason, count in grouped.sort("verdict", "reason").iter_rows():
         counts.setdefault(outcome, {})[reason] = count
     return counts
 

@@ -15,7 +15,7 @@ import polars as pl
 from gis_builder.detection.detector import CODE, code_digest
 from gis_builder.gh_archive import maps, settle
 from gis_builder.gh_archive.extract import extract_hour
-from gis_builder.gh_archive.hours import hour_files, span_of
+from gis_builder.gh_archive.hours import hour_files
 from gis_builder.gh_archive.judge import judge_bucket, pack, unpack
 from gis_builder.gh_archive.maps import FileTask, memory_for
 from gis_builder.gh_archive.rows import changed_keys, read_tallies, sort_month
@@ -70,7 +70,7 @@ class Job:
         contents = [[hour, path.name.split(".")[2]] for hour, path in rows.items()]
         return {
             **self.settings.model_dump(mode="json"),
-            "hours": span_of(self.hours),
+            "hours": f"{self.hours[0]}..{self.hours[-1]}",
             "hours_sha256": maps.digest_of(contents),
             "excluded_sha256": maps.digest_of(list(self.excluded)),
         }

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from gis_builder.gh_archive.judge import OUTCOMES, Judged, JudgedRepo, pack, unpack
-from gis_builder.gh_archive.maps import FileTask, digest_of, do
+from gis_builder.gh_archive.maps import digest_of
 from gis_builder.gh_archive.stored import IssueTextsOnDisk, PairsOnDisk
 from gis_builder.pairing.dataset import Reasons, dropped_frame, reasons_of
 from gis_builder.pairing.negatives import make_negatives, shares
@@ -31,6 +31,7 @@ from gis_builder.settings.pairs import SPLITS
 from gis_builder.store.records import DroppedPair, IssuePair, IssueRef
 from pairkit.similarity.groups import Places, connected
 from pairkit.similarity.near_duplicates import near_identical_to
+from pairkit.system.files import write_bytes
 from pairkit.system.records_on_disk import Scratch
 from pairkit.system.seeded import keyed_hash
 
@@ -159,12 +160,10 @@ def _limit(positives: Positives, limit: int | None, seed: int) -> None:
 
 def near_duplicate_groups(out: Path, texts: IssueTextsOnDisk, threshold: float) -> Places:
     """The first text of each text's group of near-duplicates, cached in `out`; (text,)."""
-    do(FileTask((out,), _near_duplicate_groups, (texts, threshold)))
+    if not out.exists():
+        groups = near_identical_to(texts, threshold).astype(np.int64)
+        write_bytes(out, pack(groups.tobytes()), private=True)
     return np.frombuffer(unpack(out, bytes), np.int64)
-
-
-def _near_duplicate_groups(texts: IssueTextsOnDisk, threshold: float) -> Iterator[bytes]:
-    yield pack(near_identical_to(texts, threshold).astype(np.int64).tobytes())
 
 
 @dataclass(slots=True)

@@ -128,15 +128,12 @@ def _counts(counts: Mapping[str, Any]) -> str:
     splits: Mapping[str, Mapping[str, Any]] = counts["splits"]
     keys = {key: key for key in ("positive", "negative", "total")} | {"texts over 512 tokens": "long_share"}
     lines = [(name, *(split[key] for split in splits.values())) for name, key in keys.items()]
-    lines.append(("AUC of the gap in time", *(_auc(split["gap_auc"]) for split in splits.values())))
+    aucs = [split["gap_auc"] for split in splits.values()]
+    lines.append(("AUC of the gap in time", *("–" if auc is None else f"{auc:.2f}" for auc in aucs)))
     count = counts["repository_count"]
     noun = "repository" if count == 1 else "repositories"
     relations = ", ".join(f"`{relation}` {count:,}" for relation, count in counts["relations"].items())
     return f"{table(['', *splits], lines)}\n\n{count:,} {noun}. Positives by relation: {relations}."
-
-
-def _auc(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
 
 
 _EVIDENCE = pl.Struct({"kind": pl.String, "url": pl.String, "who": pl.String, "when": pl.String})

@@ -11,7 +11,6 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from heapq import merge
 from itertools import islice
 from typing import NamedTuple
@@ -255,8 +254,12 @@ class GapMatcher:
         uses: Counter[IssueRef] = Counter()
         for turn in range(_MAX_ROUNDS):
             before = len(self._wanted)
+
+            def may_take(ref: IssueRef, limit: int = turn) -> bool:
+                return uses[ref] <= limit
+
             self._sampler.renew_quotas()
-            self._draw(f"others {turn}", partial(_is_used_at_most, uses, turn), uses, math.inf)
+            self._draw(f"others {turn}", may_take, uses, math.inf)
             if len(self._wanted) in (0, before):
                 return
 
@@ -308,7 +311,3 @@ class _Fit(NamedTuple):
     partner: IssueRef
     mismatch: float  # of its gap with the wanted one
     tie_break: int
-
-
-def _is_used_at_most(uses: Counter[IssueRef], limit: int, ref: IssueRef) -> bool:
-    return uses[ref] <= limit
