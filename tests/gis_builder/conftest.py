@@ -16,6 +16,8 @@ from gis_builder.store import Store
 from gis_builder.store.records import Verdict
 from tests.support.github import Server, serve
 
+from .archive_world import built, source, threads  # noqa: F401
+
 API = "https://api.github.com/repos"
 OFFICIAL = Path(__file__).parents[3] / "shared" / "github"
 DAY = "2020-01-{:02d}T12:00:00Z"
