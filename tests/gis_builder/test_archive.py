@@ -284,19 +284,6 @@ def test_a_verdict_of_an_archive_is_explained(built: Any, threads: dict[str, lis
         gis_builder.explain(built.work, f"{next(iter(threads))}#999999")
 
 
-@pytest.mark.parametrize("what", ["pipe", "device", "folder", "loop"])
-def test_an_hour_that_is_not_a_file_is_refused(source: Path, tmp_path: Path, what: str) -> None:
-    path = tmp_path / f"{HOURS[0]}.json.gz"
-    if what == "pipe":
-        os.mkfifo(path)
-    elif what == "folder":
-        path.mkdir()
-    else:
-        path.symlink_to("/dev/zero" if what == "device" else path)
-    with pytest.raises(DataError, match=rf"{path.name}: (is a folder, pipe or device|not readable)"):
-        build(tmp_path, tmp_path / "gis")
-
-
 def attempted(log: Path, failures: int, signal_number: int) -> Iterator[bytes]:
     """Fail a number of times, with an error or by a signal, then write."""
     with log.open("a") as file:

@@ -126,14 +126,6 @@ def test_a_too_frequent_phrase_is_skipped_with_a_warning(station: Server, store:
     assert '"remark" in:comments' in words
 
 
-def test_a_second_crawl_sends_no_request(station: Server, store: Store) -> None:
-    for strategy in ("search", "sweep"):
-        crawl_all(quick(station.url), store, strategy)
-        before = station.stats.requests
-        crawl_all(quick(station.url), store, strategy)
-        assert station.stats.requests == before
-
-
 def test_usage_equals_the_count_of_the_server(station_dump: Path, store: Store) -> None:
     with serve(station_dump) as server:
         crawl_all(quick(server.url), store, "search")
@@ -231,35 +223,28 @@ def test_an_update_equals_a_new_crawl(station: Server, tmp_path: Path, store: St
         assert [t.issue for t in store.threads(STATION)] == [t.issue for t in fresh.threads(STATION)]
 
 
-# Also combined in `test_mixed_faults_do_not_change_the_content`.
-FAULTS = ["502", "rate_limited_200", "secondary_403", "partial", "truncated", "stalled"]
-
-
-def faulty(*kinds: str, probability: float) -> FaultPlan:
-    # Limit the faults that cause real waits.
-    limits = {"rate_limited_200": 1, "stalled": 2}
-    rules = tuple(Rule(kind=kind, probability=probability, limit=limits.get(kind)) for kind in kinds)
-    return FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=20)
-
-
-@pytest.mark.parametrize(("kind", "strategy"), [*((kind, "search") for kind in FAULTS), ("partial", "sweep")])
-def test_faults_do_not_change_the_content(
-    station_dump: Path, store: Store, undisturbed: dict[str, str], kind: str, strategy: str
-) -> None:
-    with serve(station_dump, faults=faulty(kind, probability=0.25)) as server:
-        crawl_all(quick(server.url, timeout_s=0.5 if kind == "stalled" else 60), store, strategy)
-        assert server.stats.faults
-    assert store.content_hash() == undisturbed[strategy]
-    assert store.warnings() == []
+FAULTS = [
+    "502",
+    "rate_limited_200",
+    "secondary_403",
+    "partial",
+    "truncated",
+    "stalled",
+    "too_many_429",
+    "dropped",
+]
 
 
 @pytest.mark.parametrize("strategy", ["search", "sweep"])
-def test_mixed_faults_do_not_change_the_content(
+def test_faults_do_not_change_the_content(
     station_dump: Path, store: Store, undisturbed: dict[str, str], strategy: str
 ) -> None:
-    with serve(station_dump, faults=faulty(*FAULTS, "too_many_429", "dropped", probability=0.04)) as server:
+    # Limits of the faults that cause real waits.
+    limits = {"rate_limited_200": 1, "stalled": 2}
+    rules = tuple(Rule(kind=kind, probability=0.06, limit=limits.get(kind)) for kind in FAULTS)
+    with serve(station_dump, faults=FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=20)) as server:
         crawl_all(quick(server.url, timeout_s=0.5), store, strategy)
-        assert len(server.stats.faults) > 3
+        assert len(server.stats.faults) > 5
     assert store.content_hash() == undisturbed[strategy]
 
 

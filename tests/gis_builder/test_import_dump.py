@@ -96,6 +96,17 @@ def test_closings_are_implied_without_events(tmp_path: Path, store: Store) -> No
     assert message.startswith("1 comments and events skipped")
 
 
+def test_accounts_are_named_as_in_graphql(tmp_path: Path, store: Store) -> None:
+    bot = issue(ROCKET, 1, user={"login": "fix[bot]"}, **closed("ghost", 5))
+    reopened = issue(ROCKET, 2, user={"login": "ci", "type": "Bot"}, closed_by={"login": "eve"})
+    write_tracker(tmp_path, ROCKET, issues=[bot, reopened])
+    import_dump(tmp_path, store, ignore)
+    assert [(thread.author, thread.is_bot, thread.closed_by) for thread in store.issues(ROCKET)] == [
+        ("fix", True, None),
+        ("ci", True, None),
+    ]
+
+
 def test_a_folder_without_a_tracker(tmp_path: Path, store: Store) -> None:
     with pytest.raises(DataError, match="contains no tracker"):
         import_dump(tmp_path, store, ignore)

@@ -90,12 +90,6 @@ def test_invalid_lines(tmp_path: Path, stem: str, row: dict[str, Any]) -> None:
     assert f"{stem}.jsonl:1: " in refused(tmp_path, tmp_path / "s.sqlite")
 
 
-@pytest.mark.parametrize("labels", [5, True, {"a": 1}, [5]])
-def test_invalid_labels_of_gh(tmp_path: Path, labels: object) -> None:
-    (tmp_path / "a.json").write_text(json.dumps([LISTED | {"labels": labels}]))
-    assert "a.json:1: labels" in refused(tmp_path, tmp_path / "s.sqlite")
-
-
 def test_odd_but_valid_values_are_imported(tmp_path: Path) -> None:
     messages = {"url": f"x#issuecomment-{HUGE}", "body": "x\ud800", "createdAt": LISTED["createdAt"]}
     (tmp_path / "a.json").write_text(json.dumps([[LISTED | {"comments": [messages]}]]))  # like --slurp

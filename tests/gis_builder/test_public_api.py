@@ -99,14 +99,6 @@ def test_a_failed_repository_is_reported_with_all_outcomes(tmp_path: Path) -> No
     assert [row.outcome for row in caught.value.crawled.repositories] == ["ok", "failed"]
 
 
-def test_detect_returns_a_table(work: Path) -> None:
-    found = gis_builder.detect(work, progress=False)
-    assert found.judged_anew == 0
-    assert found.duplicates == found.verdicts.filter(found.verdicts["verdict"] == "duplicate").height
-    assert "duplicate" in repr(found)
-    assert "<table>" in found._repr_html_()
-
-
 def by_length(texts: Sequence[str]) -> list[list[int]]:
     """Rank texts by similar length."""
     places = range(len(texts))

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from gis_builder.pairing.text import clean, render, render_issues, template_lines, unusable
 from gis_builder.settings.pairs import TextSettings
 from gis_builder.store.records import DuplicateCluster, Issue, IssueRef
-from tests.support.linear import assert_linear, repeated
 
 REPO = "o/n"
 
@@ -123,14 +122,6 @@ def test_rendering_never_raises_and_gives_valid_text(title: str, body: str) -> N
     assert text == text.strip()
     assert text.encode().decode() == text
     assert not set(text) & set("\x00\r\ufeff")
-
-
-@pytest.mark.parametrize(
-    "unit",
-    ["same as #1 ", "<!-- ", "![a](", "[x](", "#1 ", "issues 1, ", "C:\\Users\\a b ", "a@b:", "\na@b c"],
-)
-def test_a_body_takes_linear_time(unit: str) -> None:
-    assert_linear(clean, repeated(unit))
 
 
 @pytest.mark.parametrize(
