@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gis_builder.crawling.github import sweep as sweeping
-from gis_builder.crawling.github.batches import Crawl
 from gis_builder.crawling.github.negative_sample import number_order
-from gis_builder.progress import Advanced, Finished
-from gis_builder.store import Absence, RepoOutcome, RepoRow, Store
+from gis_builder.progress import Advanced
+from gis_builder.store import Absence, RepoOutcome, Store
 from gis_builder.store.records import IssueRef, Kind
-from pairkit.app.errors import AuthError, ConfigError, RemoteError
+from pairkit.app.errors import AuthError, ConfigError
 from tests.support.github import FaultPlan, Options, Rule, Server, serve
 
 from .conftest import issue, write_tracker
@@ -266,31 +264,6 @@ def test_a_crawl_continues_after_the_network_was_lost(
     with serve(station_dump, port=port) as again:
         crawl_all(quick(again.url), store, "sweep")
     assert store.content_hash() == undisturbed["sweep"]
-
-
-def test_a_failed_repository_does_not_stop_others_and_is_retried(
-    tiny: Server, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    heard: list[object] = []
-    sweep = sweeping.sweep
-
-    def fail_on_rocket(crawl: Crawl, row: RepoRow) -> None:
-        if row.full_name == ROCKET:
-            raise RemoteError("the moon is down")
-        sweep(crawl, row)
-
-    monkeypatch.setattr(sweeping, "sweep", fail_on_rocket)
-    with open_github(quick(tiny.url), store, heard.append) as github:
-        github.check([ROCKET, FUEL])
-        rows = {row.name: row for row in github.sweep([ROCKET, FUEL])}
-        assert (rows[ROCKET].outcome, rows[ROCKET].detail) == (RepoOutcome.FAILED, "the moon is down")
-        assert store.count_threads(FUEL) == 2
-        assert Finished(ROCKET, "sweep", "the moon is down") in heard
-        assert any(isinstance(event, Advanced) and event.repo == FUEL for event in heard)
-        monkeypatch.setattr(sweeping, "sweep", sweep)
-        github.check([ROCKET, FUEL])
-        assert [row.outcome.value for row in github.sweep([ROCKET, FUEL])] == ["ok", "ok"]
-    assert store.count_threads(ROCKET) == 6
 
 
 def test_several_tokens_give_the_same_content(tiny: Server, tmp_path: Path) -> None:

@@ -156,29 +156,20 @@ def test_issues_are_usable_or_rejected_with_a_reason() -> None:
     assert texts.removed == Counter(partner_reference=1)
 
 
-@pytest.mark.parametrize(
-    ("line", "is_removed"),
-    [
-        *(
-            (line, True)
-            for line in ("### Expected behavior", "**Describe the bug**", "What version do you use?")
-        ),
-        *(
-            (line, True)
-            for line in ("Please answer these questions before submitting.", "- Steps to reproduce:")
-        ),
-        *((line, True) for line in ("Before filing a bug:", "提交前请回答以下问题。", "操作系统是什么？")),
-        *(
-            (line, False)
-            for line in ("Thanks!", "Windows 10", "- OS: Windows", "package main", "谢谢！", "Example:")
-        ),
-        *(
-            (line, False)
-            for line in ("    What is indented?", "```\nWhat is in code?\n```", "It is 3 days old now again")
-        ),
-    ],
-)
-def test_lines_of_templates_are_removed(line: str, is_removed: bool) -> None:
+TEMPLATE = [
+    *("### Expected behavior", "**Describe the bug**", "What version do you use?", "- Steps to reproduce:"),
+    *("Please answer these questions before submitting.", "Before filing a bug:"),
+    *("提交前请回答以下问题。", "操作系统是什么？"),
+]
+OWN_LINES = [
+    *("Thanks!", "Windows 10", "- OS: Windows", "package main", "谢谢！", "Example:"),
+    *("    What is indented?", "```\nWhat is in code?\n```", "It is 3 days old now again"),
+]
+
+
+@pytest.mark.parametrize("line", [*TEMPLATE, *OWN_LINES])
+def test_lines_of_templates_are_removed(line: str) -> None:
+    is_removed = line in TEMPLATE
     body = "Crash {}.\n```\nfn main()\n```\n{}\nIt ends."
     bodies = [body.format(n, line if n % 20 == 0 else "") for n in range(1, 2_501)]
     issues = [issue(n, body=text.replace("\n", "\r\n")) for n, text in enumerate(bodies)]

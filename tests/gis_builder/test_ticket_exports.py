@@ -233,7 +233,8 @@ def save(root: Path, name: str, content: Any) -> Path:
     if isinstance(content, pl.DataFrame):
         content.write_parquet(path)
         return path
-    data = (content if isinstance(content, str) else json.dumps(content)).encode()
+    text = content if isinstance(content, str | bytes) else json.dumps(content)
+    data = text.encode() if isinstance(text, str) else text
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     return path
 

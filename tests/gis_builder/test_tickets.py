@@ -169,67 +169,6 @@ def test_ids_in_texts_become_references(root: Path, store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("id,title\n1,a\n", "t.csv: no column for created_at; the columns are id, title: rename"),
-        (
-            'id,"a; b; c; d",created_at\n1,a,2024-01-01\n',
-            "t.csv: no column for title; the columns are id, a; b; c; d,",
-        ),
-        ("id,title,created_at\n1,a,2024-01-01\n2,,2024-01-01\n", "t.csv:3: title: empty"),
-        (
-            "id,title,created_at\n1,a,12/31/2024 25:00\n",
-            "t.csv:2: created_at: unknown time '12/31/2024 25:00'; expected",
-        ),
-        ("id,title,created_at\n1,a,\n", "t.csv:2: created_at: empty"),
-        ("id,title,created_at\n1,a,1066-10-14\n", "t.csv:2: created_at: a time outside the years"),
-        (",title,created_at\n,a,2024-01-01\n", "t.csv: no column for id"),
-        ("id,title,created_at\n,a,2024-01-01\n", "t.csv:2: id: expected one line"),
-        ("id,title,created_at\n1,a,2024-01-01,b\n", "t.csv:2: 4 cells, expected 3, so 'b' is beyond"),
-        ('id,title,created_at\n1,"a"b,2024-01-01\n', "t.csv:2: text after a quoted cell"),
-        ('id,title,created_at\n1,a,2024-01-01\n2,"a,2024-01-01\n', "t.csv:3: a quotation mark opens a cell"),
-        (
-            'id,title,created_at\n1,"a,2024-01-01\n2,a,2024-01-01\n3,a,2024-01-01\n',
-            "t.csv:2: lines 2 to 4: a quotation mark opens a cell",
-        ),
-        ("id,title,created_at\n1,\x81,2024-01-01\n", "t.csv:2: neither UTF-8 nor Windows-1252"),
-        ("id,title,created_at\n", "contains no issue"),
-        ("", "contains no issue"),
-    ],
-)
-def test_an_invalid_row_is_named_with_a_remedy(root: Path, store: Store, text: str, message: str) -> None:
-    path = root / "t.csv"
-    path.write_bytes(text.encode("latin1"))
-    with pytest.raises(DataError) as caught:
-        import_dump(path, store, ignore)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("t.json", {"issues": [{"key": "A-1", "fields": {"summary": 5, "created": [1]}}, 7]}),
-        ("t.json", {"issues": [{"key": ["A"], "fields": {"summary": "x", "created": "2024-01-01"}}]}),
-        ("t.json", {"bugs": [None, {"id": {}, "summary": "x", "creation_time": "9"}]}),
-        ("t.json", {"bugs": [{"id": 1, "summary": "x", "creation_time": "2024-01-01", "comments": [0, 5]}]}),
-        ("t.json", {"iid": 1e400, "web_url": 5, "title": [], "_links": 3}),
-        ("t.jsonl", {"id": "\x1b[0m", "title": "x", "created_at": "2024-01-01"}),
-    ],
-)
-def test_invalid_values_end_in_a_one_line_error(root: Path, store: Store, name: str, value: Any) -> None:
-    (root / name).write_text(json.dumps(value))
-    with pytest.raises(DataError) as caught:
-        import_dump(root, store, ignore)
-    assert f"{name}:1: " in str(caught.value)
-    assert "\n" not in str(caught.value)
-    with pytest.raises(
-        DataError, match=r"contains no issue \([12] damaged rows or files were skipped: .*t\.json"
-    ):
-        import_dump(root, store, ignore, ImportOptions(skip_broken=True))
-
-
-@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ('{"type": ["doc"], "content": [{"type": {}, "text": "Seen."}]}', "Seen."),
