@@ -257,6 +257,12 @@ def test_invalid_archive_arguments(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"2015-01-01-0\.json\.gz"):
         build(tmp_path / "empty", tmp_path / "gis")
+    (tmp_path / "folder" / f"{HOURS[0]}.json.gz").mkdir(parents=True)
+    (tmp_path / "loop").mkdir()
+    (tmp_path / "loop" / f"{HOURS[0]}.json.gz").symlink_to(f"{HOURS[0]}.json.gz")
+    for name, why in (("folder", "is a folder, pipe or device"), ("loop", "not readable")):
+        with pytest.raises(DataError, match=rf"{HOURS[0]}\.json\.gz: {why}"):
+            build(tmp_path / name, tmp_path / "gis")
     ray = {"engine": "ray", "workers": None}
     for given, why in (
         ({"settings": {"pair.negatives": len}}, "random, hard or mixed"),

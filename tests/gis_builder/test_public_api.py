@@ -138,3 +138,5 @@ def test_an_invalid_ranking_is_refused(rank: Rank, message: str) -> None:
 
 def test_a_demo_needs_no_token(demo: Any) -> None:
     assert demo.positives >= 115
+    found = gis_builder.detect(demo.work, progress=False)
+    assert found.duplicates == found.verdicts.filter(found.verdicts["verdict"] == "duplicate").height
