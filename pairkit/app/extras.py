@@ -11,7 +11,7 @@ from pairkit.app.printable import one_line
 
 _MODULES = {
     "hub": ("datasets",),
-    "label": ("json_repair", "openai"),
+    "label": ("httpx2", "json_repair", "openai"),
     "train": (
         *("torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "sklearn", "scipy"),
         "jaxtyping",

@@ -120,10 +120,10 @@ def fuzz_answers(world: World, folder: Path, seed: int) -> Ended:
 def patched_exchange(respond: Callable[[str, str, bytes], Response]) -> Any:
     """Let this function respond to every request."""
 
-    def post(_self: Exchange, path: str, body: bytes) -> Raw:
-        return Raw(*respond("POST", path, body))
+    def send(_self: Exchange, method: str, url: str, _headers: object, body: bytes | None) -> Raw:
+        return Raw(*respond(method, url, body or b""))
 
-    return patch.object(Exchange, "post", post)
+    return patch.object(Exchange, "_send", send)
 
 
 def _ended(run: Callable[[], None], seed: int, plan: str, codes: set[int]) -> str:

@@ -136,7 +136,7 @@ def test_a_stalled_response_counts_as_too_heavy(asking) -> None:
 def test_an_unreachable_server() -> None:
     settings = CrawlSettings(api_url="http://127.0.0.1:9", attempts=2, backoff_s=0.001)
     with pytest.raises(
-        RemoteError, match=r"127\.0\.0\.1:9/graphql failed 2 consecutive times, .*ConnectError"
+        RemoteError, match=r"127\.0\.0\.1:9/graphql failed 2 consecutive times, .*ConnectionError"
     ):
         Client(settings, Token("t", settings.api_url)).ask(ASK)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec.json import Decoder
@@ -151,7 +152,8 @@ def test_an_app_uses_its_installation_token(app_environ: dict[str, str]) -> None
     del app_environ["GITHUB_APP_PRIVATE_KEY_PATH"]
     with app_server() as url:
         (token,) = find_tokens(url, environ=app_environ)
-        assert token.headers(f"{url}/graphql") == {"Authorization": "Bearer ghs_installation"}
+        request = requests.Request("POST", f"{url}/graphql", auth=token).prepare()
+    assert request.headers["Authorization"] == "Bearer ghs_installation"
 
 
 def test_a_token_is_not_printed_copied_or_pickled() -> None:
@@ -168,9 +170,11 @@ def test_a_token_is_not_printed_copied_or_pickled() -> None:
 
 def test_a_token_is_sent_only_to_its_origin() -> None:
     token = Token(SECRET, API)
-    assert token.headers("HTTPS://API.github.com:443/graphql") == {"Authorization": f"Bearer {SECRET}"}
+    ours = requests.Request("POST", "HTTPS://API.github.com:443/graphql", auth=token).prepare()
+    assert ours.headers["Authorization"] == f"Bearer {SECRET}"
     for root in (f"{API}.evil.example", f"{API}@evil.example", f"{API}:8443", API.replace("https", "http")):
-        assert not token.headers(f"{root}/graphql")
+        theirs = requests.Request("POST", f"{root}/graphql", auth=token).prepare()
+        assert "Authorization" not in theirs.headers
 
 
 def test_plain_http_needs_permission() -> None:

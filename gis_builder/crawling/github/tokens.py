@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import requests
+from requests.auth import AuthBase
+
 from gis_builder.settings.crawl import read_root
 from pairkit.app.errors import AuthError, ConfigError
 from pairkit.system.address import origin_of
@@ -29,8 +32,8 @@ _HELP = (
 )
 
 
-class Token:
-    """A secret that is never printed, and sent to one origin only."""
+class Token(AuthBase):
+    """A secret that is never printed; as `requests` authentication, it signs requests to one origin only."""
 
     __slots__ = ("_address", "_last", "_secret", "name")
 
@@ -39,10 +42,11 @@ class Token:
         self.name = name
         self._address = read_root(api_url)
 
-    def headers(self, url: str) -> dict[str, str]:
-        """The header that authorises a request to a URL; empty unless the URL has the token's origin."""
-        is_own = origin_of(url) == self._address.origin
-        return {"Authorization": f"Bearer {secret}"} if is_own and (secret := self.reveal()) else {}
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Add the token to a request to its own origin."""
+        if origin_of(request.url or "") == self._address.origin and (secret := self.reveal()):
+            request.headers["Authorization"] = f"Bearer {secret}"
+        return request
 
     def reveal(self) -> str:
         """The secret."""
@@ -146,7 +150,6 @@ class _Installation:
         """The current token."""
         from github import Auth, BadAttributeException, GithubException, GithubIntegration  # slow to import
         from jwt import PyJWTError
-        from requests import RequestException
 
         try:
             if (
@@ -159,7 +162,7 @@ class _Installation:
             token = self._authorization.token
         except GithubException as error:
             why = f"HTTP {error.status}"
-        except (RequestException, PyJWTError, BadAttributeException, *_LIBRARY_ERRORS) as error:
+        except (requests.RequestException, PyJWTError, BadAttributeException, *_LIBRARY_ERRORS) as error:
             why = type(error).__name__  # its message may contain the key
         else:
             return token
