@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gis_builder.settings.negative_strategies import Rank
     from gis_builder.store import Store
     from gis_builder.trackers.preview import ImportPreview
-    from gis_builder.trackers.tickets import ImportOptions
+    from gis_builder.trackers.ticket_files import ImportOptions
     from pairkit.base.cli.progress import Listener
 
 Repos: TypeAlias = str | Path | Iterable[str]
@@ -328,7 +328,6 @@ def explain(
     """
     from gis_builder.detection.detection_results import Explanation
     from gis_builder.detection.detector import explain_thread
-    from gis_builder.gh_archive.explain_archived import explain_archived
     from gis_builder.pairing.pair_folder import dropped_lines
     from gis_builder.pairing.pairing_results import DROPPED_FILE
     from gis_builder.store.store import open_store
@@ -340,6 +339,8 @@ def explain(
         _path("work", work),
     )
     if (folder / "hours").is_dir():
+        from gis_builder.gh_archive.judge_threads import explain_archived
+
         verdict, text = explain_archived(folder, name, merged.detect)
     else:
         with open_store(folder) as store:
@@ -594,7 +595,7 @@ def _import_options(
     **_: object,
 ) -> ImportOptions:
     """The arguments of `import_tracker` that say how to read the files."""
-    from gis_builder.trackers.tickets import ImportOptions
+    from gis_builder.trackers.ticket_files import ImportOptions
     from pairkit.base.settings import argument
 
     return ImportOptions(

@@ -326,10 +326,10 @@ class LabelSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _merge_built_in_llms(cls, tree: object) -> object:
-        if not isinstance(tree, dict) or not isinstance(own := tree.get("llm", {}), dict):
+        if not isinstance(tree, dict) or not isinstance(configured := tree.get("llm", {}), dict):
             return tree
         entries: Tree = {name: dict(entry) for name, entry in BUILT_IN_LLMS.items()}
-        for name, entry in own.items():
+        for name, entry in configured.items():
             built_in = entries.get(name, {})
             if isinstance(entry, dict) and entry.get("kind", built_in.get("kind")) == built_in.get("kind"):
                 entries[name] = {**built_in, **entry}
