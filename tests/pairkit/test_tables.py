@@ -132,6 +132,7 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
         ),
         ("a.json", '[\n{"text1": "a"},\n]', ":3: not JSON"),
         ("a.json", '{"text1": "a"}', ": expected an array"),
+        ("a.json", '[{"text1": "\\ud800", "text2": "b", "label": 1}]', ": not readable as json .*surrogates"),
         ("a.xlsx", "PK", ": not readable as a spreadsheet"),
     ],
 )
