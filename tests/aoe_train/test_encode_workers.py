@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +24,6 @@ from pairkit.base.errors import ConfigError
 from pairkit.base.system.cluster import Cluster
 from tests import forked
 from tests.aoe_train.tiny import write_texts
-from tests.two_nodes import two_nodes
 
 
 @pytest.fixture(autouse=True)
@@ -245,38 +240,3 @@ def test_options_that_conflict_with_a_cluster(bert: Path, texts: Path, tmp_path:
             )
     with pytest.raises(ConfigError, match="engine ray: only for a file of texts"):
         aoe_train.encode(["a cat"], model=bert, engine="ray")  # type: ignore[call-overload]
-
-
-@pytest.mark.slow
-def test_on_a_cluster_of_two_nodes_it_has_the_same_bytes(bert: Path, texts: Path, tmp_path: Path):
-    """A node is killed, then the driver. Slow: a cluster takes half a minute to start."""
-    texts.write_text(texts.read_text() * 200)
-    whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
-    aoe_train.encode(texts, model=bert, out=whole, progress=False)
-    with two_nodes() as (cluster, second):
-        command = [
-            *(sys.executable, "-m", "aoe_train", "encode", str(texts), "--model", str(bert), "-q"),
-            *("--out", str(out), "--engine", "ray", "--address", cluster.address),
-        ]
-        driver = subprocess.Popen(command)
-        begun(out)
-        second.all_processes["raylet"][0].process.kill()
-        assert driver.wait(timeout=300) == 0
-        assert out.read_bytes() == whole.read_bytes()
-        out.unlink()
-        driver = subprocess.Popen([*command, "--fresh"])
-        begun(out)
-        driver.kill()
-        driver.wait()
-        assert not out.exists()
-        again = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
-        assert json.loads(again.stdout)["resumed"] > 0
-        assert out.read_bytes() == whole.read_bytes()
-
-
-def begun(out: Path) -> None:
-    """Wait until a part is stored."""
-    manifest, until = out.with_name(out.name + ".partial") / "manifest.json", time.monotonic() + 300
-    while not (manifest.exists() and json.loads(manifest.read_text())["done"]):
-        assert time.monotonic() < until
-        time.sleep(0.05)

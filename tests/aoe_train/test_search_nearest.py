@@ -213,23 +213,6 @@ def test_search_with_before(bert: Path, dated_index: Path):
         index.search_every(before="age", progress=False)
 
 
-def test_search_every_on_the_command_line(dated_index: Path, tmp_path: Path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("one", "two"):
-        flags = ["--every", "--before", "day", "--top", "3", "--out", name, "--json", "-q"]
-        printed = json.loads(aoe("search", dated_index, *flags))
-        assert printed == {"texts": 39, "hits": pl.read_parquet("one").height, "undated": 1}
-    assert Path("one").read_bytes() == Path("two").read_bytes()
-    for wrong, words in (
-        (["--every"], "expected a TEXT to search for, or both every= and out="),
-        (["text", "--out", "x"], "expected a TEXT to search for, or both every= and out="),
-        (["--every", "--out", "one"], "already exists"),
-        (["--every", "--out", "x", "--before", "day=3"], "one before=COLUMN and no where="),
-    ):
-        with pytest.raises(ConfigError, match=words):
-            aoe("search", dated_index, *wrong)
-
-
 def test_a_query_from_standard_input(dated_index: Path):
     text = dated()["text"][3] + "\n" + "x" * 300_000 + "é"
     flags = ("--by", "words", "--json")
