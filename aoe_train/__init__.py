@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from aoe_train.model.hybrid import Hybrid as Hybrid
     from aoe_train.model.text_model import TextBatch as TextBatch
     from aoe_train.objectives import losses as losses
-    from aoe_train.searching.batch_search import BatchSearch as BatchSearch
     from aoe_train.searching.build_index import Indexed as Indexed
+    from aoe_train.searching.index import BatchSearch as BatchSearch
     from aoe_train.searching.index import IndexHit as IndexHit
     from aoe_train.searching.index import SearchIndex as SearchIndex
     from aoe_train.searching.serve.embedding_server import EmbeddingServer as EmbeddingServer

@@ -128,6 +128,7 @@ def evaluate(
     from pydantic import NonNegativeInt
 
     from aoe_train.evaluation.duplicates import score_rows
+    from aoe_train.evaluation.embedders.cached import open_embedder
     from aoe_train.evaluation.embedders.embedder import (
         Endpoint,
         PromptedEmbedder,
@@ -135,7 +136,6 @@ def evaluate(
         VectorSize,
         in_sizes,
     )
-    from aoe_train.evaluation.embedders.open import open_embedder
     from aoe_train.evaluation.overlap import overlap
     from aoe_train.evaluation.score import Resampling, score
     from aoe_train.evaluation.scores import Evaluation

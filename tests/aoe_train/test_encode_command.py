@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import aoe_train
-from aoe_train.encoding.encode_record import record_path
+from aoe_train.encoding.vector_file import record_path
 from aoe_train.model.encoder import Encoder
 from pairkit.base.errors import ConfigError
 from tests.aoe_train.shell import aoe

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from aoe_train import Encoder
+from aoe_train.model.batch_runner import BatchRunner
 from aoe_train.model.memory import batches
 from aoe_train.model.text_model import TextModel
 from aoe_train.model.tokens.tokenised import TokenStore
@@ -135,7 +136,7 @@ def ahead(monkeypatch: pytest.MonkeyPatch, fails: BaseException | None = None) -
         events.append("vectors")
         return forward(*args)
 
-    monkeypatch.setattr(Encoder, "_tokenises_ahead", property(lambda _: True))
+    monkeypatch.setattr(BatchRunner, "_tokenises_ahead", property(lambda _: True))
     monkeypatch.setattr(TokenStore, "build", tokenised)
     monkeypatch.setattr(TextModel, "forward", computed)
     return events

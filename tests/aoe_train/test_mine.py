@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 import aoe_train
 from aoe_train import Encoder, Mined
 from aoe_train.searching.mining.mined_dataset import KnownPositives, MineSettings
-from aoe_train.searching.mining.negative_mining import CandidateRanking, NegativeChooser
-from aoe_train.searching.mining.rank import ByModel
+from aoe_train.searching.mining.negative_mining import ByModel, CandidateRanking, NegativeChooser
 from pairkit.base.errors import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS
 
@@ -76,11 +75,11 @@ def test_two_rankings_take_turns():
 
 def test_what_belongs_together():
     texts = ["a b c d e f g", "A b c d  e f g!", "x", "y", "z", "w"]
-    pairs, ties = [(0, 2), (2, 3)], [(3, 4)]
+    pairs, clustered = [(0, 2), (2, 3)], [(3, 4)]
     everyone = np.arange(6)
-    transitive = KnownPositives(texts, pairs, ties, threshold=0.8)
+    transitive = KnownPositives(texts, pairs, clustered, threshold=0.8)
     assert np.flatnonzero(transitive.excluded(0, everyone)).tolist() == [0, 1, 2, 3, 4]
-    direct = KnownPositives(texts, pairs, ties, threshold=0.8, transitive=False)
+    direct = KnownPositives(texts, pairs, clustered, threshold=0.8, transitive=False)
     assert np.flatnonzero(direct.excluded(1, everyone)).tolist() == [0, 1, 2]
     assert direct.most_excluded(1) == 3
     assert np.flatnonzero(direct.seen_by_row(2, 0, everyone)).tolist() == [0, 1, 2]

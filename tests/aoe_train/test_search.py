@@ -311,10 +311,10 @@ def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
     for neighbours in (2, 60):
         found = []
         for sizes in ((1024, 4096, 1 << 20), (7, 11, 5)):
-            for name, size in zip(("_QUERIES", "_OTHERS", "_BUFFERED_PAIRS"), sizes, strict=True):
+            for name, size in zip(("_BLOCK_QUERIES", "_BLOCK_TEXTS", "_BUFFERED_PAIRS"), sizes, strict=True):
                 monkeypatch.setattr(near_duplicates, name, size)
             for queries in (None, both[1]):
-                pairs, full = near_duplicates.alike(
+                pairs, full = near_duplicates.similar_pairs(
                     both[0], Searcher(both[0]), queries, 2, neighbours=neighbours, show=lambda _: None
                 )
                 found.append((full, *(pairs[name].tolist() for name in ("place1", "place2", "cosine"))))

@@ -190,9 +190,9 @@ def test_search_every_with_a_prompt_for_queries(bert: Path, tmp_path: Path):
     wanted = encoder.encode(texts, prompt_name="query")
     wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
     places = np.arange(2)
-    assert opened.vectors_to_search(places, texts) == pytest.approx(wanted, abs=1e-6)
+    assert opened._query_vectors(places, texts) == pytest.approx(wanted, abs=1e-6)
     stored = opened.vectors.rows(places)
-    assert np.array_equal(unopened.vectors_to_search(places, texts), stored)
+    assert np.array_equal(unopened._query_vectors(places, texts), stored)
     assert np.abs(stored - wanted).max() > 1e-4
     for model, own in ((None, stored), (tmp_path / "model", wanted)):
         hits = aoe_train.search_every(out, top=39, by="model", model=model, progress=False).hits
