@@ -543,16 +543,16 @@ class TrainSettings(Settings):
         """The settings of one dataset or dev set: the run's, overridden by its own section."""
         if not self.datasets:
             return self
-        own = self.section(dataset).model_dump(exclude_unset=True)
+        section = self.section(dataset).model_dump(exclude_unset=True)
         run = self.model_dump(exclude_unset=True, exclude={"datasets"})
-        if preset := own.get("preset"):  # replaces the run's preset, including its weights
+        if preset := section.get("preset"):  # replaces the run's preset, including its weights
             run["preset"] = preset
             run.setdefault("objective", {}).pop("weights", None)
-        if own.get("prompts") is not None:
-            run["prompts"] = own["prompts"]
-        if own.get("batch_size") is not None:
-            run = merged(run, {"optim": {"batch_size": own["batch_size"]}})
-        data = {name: own[name] for name in DataSettings.model_fields if own.get(name) is not None}
+        if section.get("prompts") is not None:
+            run["prompts"] = section["prompts"]
+        if section.get("batch_size") is not None:
+            run = merged(run, {"optim": {"batch_size": section["batch_size"]}})
+        data = {name: section[name] for name in DataSettings.model_fields if section.get(name) is not None}
         return TrainSettings.model_validate(
-            merged(run, {"data": run.get("data", {}) | data, "objective": own.get("objective", {})})
+            merged(run, {"data": run.get("data", {}) | data, "objective": section.get("objective", {})})
         )
