@@ -103,7 +103,7 @@ def measure(
 ) -> Loss:
     """Encode pairs with the model and with its int8 graph, and compare."""
     rows = list(combinations(SAMPLES, 2)) if task is None else list(task.rows)
-    texts = sorted({text for row in rows for text in row}, key=len)
+    texts = sorted({text for row in rows for text in row}, key=lambda text: (len(text), text))
     index = {text: number for number, text in enumerate(texts)}
     pairs = np.array([[index[text] for text in row] for row in rows])
     blocks = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
