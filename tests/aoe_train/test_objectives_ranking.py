@@ -37,21 +37,6 @@ def value_and_gradient(loss, scores: Tensor, labels: Tensor, scale: float, *marg
     return value.detach(), torch.autograd.grad(value, scores)[0]
 
 
-@pytest.mark.parametrize(
-    ("scores", "labels", "scale", "margin", "expected"),
-    [
-        # Only the first ranks above others: log(1 + exp(2 (0.1 - 0.9)) + exp(2 (0.5 - 0.9))) = log(1.6512255)
-        ([0.9, 0.1, 0.5], [1.0, 0.0, 0.0], 2.0, 0.0, 0.5015178),
-        ([0.0, 0.0, 0.0], [3.0, 5.0, 0.0], 20.0, 0.0, math.log(4)),  # 5 > 3, 5 > 0, 3 > 0, equal scores
-        # Labels 2 apart shall be 0.6 apart and are 0.5: log(1 + exp(10 (0.6 - 0.5)))
-        ([0.7, 0.2], [3.0, 1.0], 10.0, 0.3, math.log1p(math.e)),
-    ],
-)
-def test_ranking_by_hand(scores, labels, scale, margin, expected):
-    loss = ranking_loss(torch.tensor(scores), torch.tensor(labels), scale, margin)
-    assert loss.item() == pytest.approx(expected, abs=1e-6)
-
-
 @quick
 @given(seeds, st.integers(1, 300), st.sampled_from([2, 3, 6, 1000]), scales, st.sampled_from([0.0, 0.3, 2.0]))
 def test_equals_plain_form(seed, size, levels, scale, margin):
