@@ -50,4 +50,33 @@ if TYPE_CHECKING:
     from aoe_train.searching.similar_texts import NearDuplicates as NearDuplicates
     from aoe_train.training.pair_model import TextObjective as TextObjective
 
-__getattr__, __dir__, __all__ = lazy_names(__name__)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "aoe_train.api.encoding": "encode",
+        "aoe_train.api.evaluation": "evaluate",
+        "aoe_train.api.exporting": "distill export",
+        "aoe_train.api.mining": "Mined mine",
+        "aoe_train.api.sampling": "PairSample sample_pairs",
+        "aoe_train.api.searching": "duplicates index open_index search search_every",
+        "aoe_train.api.serving": "serve",
+        "aoe_train.api.trained": "Plan Trained",
+        "aoe_train.api.training": "plan train",
+        "aoe_train.encoding.encode_run": "Encoded",
+        "aoe_train.evaluation": "tasks",
+        "aoe_train.evaluation.scores": "Evaluation",
+        "aoe_train.exporting.export": "Exported",
+        "aoe_train.exporting.static_model": "Distilled",
+        "aoe_train.model": "ran",
+        "aoe_train.model.encoder": "Encoder",
+        "aoe_train.model.hybrid": "Hybrid",
+        "aoe_train.model.text_model": "TextBatch",
+        "aoe_train.objectives": "losses",
+        "aoe_train.searching.batch_search": "BatchSearch",
+        "aoe_train.searching.build_index": "Indexed",
+        "aoe_train.searching.index": "IndexHit SearchIndex",
+        "aoe_train.searching.similar_texts": "NearDuplicates",
+        "aoe_train.searching.serve.embedding_server": "EmbeddingServer",
+        "aoe_train.training.pair_model": "TextObjective",
+    },
+)

@@ -25,12 +25,8 @@ from runs import argument_parser
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.gis_builder.crawl_fuzz import (  # noqa: E402
-    World,
-    Wrong,
-    fuzz_answers,
-    write_world,
-)
+from tests.gis_builder.conftest import write_world  # noqa: E402
+from tests.gis_builder.crawl_fuzz import World, Wrong, fuzz_answers  # noqa: E402
 
 _PART = 250  # seeds per task
 _TIMEOUT_S = 120  # per crawl, of at most a few thousand requests within the process

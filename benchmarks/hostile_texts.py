@@ -164,9 +164,9 @@ def _words() -> Iterable[str]:
 
 def _phrase_parts() -> Iterator[str]:
     """The words of phrases, one by one and in sequence."""
-    from gis_builder.detection.lexicon import PHRASES, UNSPACED_PHRASES
+    from gis_builder.detection.lexicon import PHRASES
 
-    for _, rule in (*PHRASES, *UNSPACED_PHRASES):
+    for _, rule in PHRASES:
         words = re.findall(r"(?<!\\)[^\W\d_]{2,}", rule)
         yield from (f"{word} " for word in words)
         yield " ".join(words[:6]) + " "

@@ -43,7 +43,7 @@ class Waiting:
     def __init__(self, latency_s: float, concurrency: int) -> None:
         self.latency_s, self.concurrency = latency_s, concurrency
 
-    def bound(self, _: Ask) -> TokenUsage:
+    def max_usage(self, _: Ask) -> TokenUsage:
         """An upper bound of the usage."""
         return TokenUsage(400, 512)
 

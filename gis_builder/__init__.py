@@ -50,4 +50,18 @@ if TYPE_CHECKING:
     from gis_builder.pairing.suggest import Suggested as Suggested
     from gis_builder.trackers.preview import ImportPreview as ImportPreview
 
-__getattr__, __dir__, __all__ = lazy_names(__name__)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "gis_builder.api": (
+            "archive build crawl demo detect explain import_tracker pair plan preview_import render status"
+            " suggest"
+        ),
+        "gis_builder.crawling.crawl_plan": "Plan",
+        "gis_builder.crawling.status": "Crawled IncompleteCrawlError Status",
+        "gis_builder.detection.detection_results": "Detected Explanation",
+        "gis_builder.pairing.pairing_results": "ArchiveBuilt Built HoursRead Rendered",
+        "gis_builder.pairing.suggest": "Suggested",
+        "gis_builder.trackers.preview": "ImportPreview",
+    },
+)

@@ -99,9 +99,9 @@ class RunDisplay:
 
     def counted(self, stage: str, items: Iterable[T], total: int) -> Iterator[T]:
         """Yield items and display their progress."""
-        every = max(1, total // _MAX_UPDATES)
+        interval = max(1, total // _MAX_UPDATES)
         for done, item in enumerate(items):
-            if done % every == 0:
+            if done % interval == 0:
                 self._display(Progress(stage, done, max(done, total)))
             yield item
         self._display(Progress(stage, total, total, ended=True))

@@ -35,4 +35,16 @@ if TYPE_CHECKING:
     from llm_labeler.runs.run_report import Shown as Shown
     from llm_labeler.runs.run_report import Yield as Yield
 
-__getattr__, __dir__, __all__ = lazy_names(__name__)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "llm_labeler.api": "evaluate generate judge llms parse plan report show",
+        "llm_labeler.clients.llms": "Llm Llms",
+        "llm_labeler.judging.scoring": "ScoreReport ScoreRow",
+        "llm_labeler.records": "CallFailed",
+        "llm_labeler.runs.assemble": "Labelled",
+        "llm_labeler.runs.judge_pairs": "JudgedPairs",
+        "llm_labeler.runs.label_plan": "Estimate Plan",
+        "llm_labeler.runs.run_report": "Report Shown Yield",
+    },
+)

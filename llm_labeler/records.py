@@ -34,6 +34,11 @@ def content_hash(*parts: str) -> str:
     return blake2b(framed.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
+def format_counts(counts: Mapping[str, int]) -> str:
+    """Format counts as `empty 3, repeated 1`."""
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """A sentence to label. Equal sentences are one text; `row` is the row of the first one."""
@@ -93,6 +98,18 @@ class TokenUsage:
 
     prompt_tokens: int
     completion_tokens: int
+
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        prompt, completion = (
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+        )
+        return TokenUsage(prompt, completion)
+
+    @property
+    def total(self) -> int:
+        """Prompt and completion tokens."""
+        return self.prompt_tokens + self.completion_tokens
 
 
 # Why an answer ended. `cut`: at a limit. `filtered`: by a content filter. `failed`: by an error. `unknown`:
@@ -198,21 +215,17 @@ class Provider(Protocol):
     leaves_machine: bool  # whether texts may be sent to another machine
     refused: set[str]  # fields of requests that its server doesn't know; stored with the answers
 
-    def bound(self, ask: Ask) -> TokenUsage:
+    def max_usage(self, ask: Ask) -> TokenUsage:
         """Upper bound on the tokens of a call: the bytes of the prompt, and the limit of the answer."""
-        ...
 
     async def check(self) -> None:
         """Raise an error if the LLM is not available."""
-        ...
 
     async def reply(self, ask: Ask) -> LlmReply:
         """Make one call."""
-        ...
 
     async def close(self) -> None:
         """Release connections, threads and models."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,4 +43,20 @@ if TYPE_CHECKING:
     from pairkit.reviews import ReviewReport as ReviewReport
     from pairkit.reviews import ReviewServer as ReviewServer
 
-__getattr__, __dir__, __all__ = lazy_names(__name__)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "pairkit.api": "apply_review audit export extract merge read report review show split write",
+        "pairkit.base.errors": (
+            "AuthError BadReply ConfigError DataError LeakError PairkitError RateLimited RemoteError"
+        ),
+        "pairkit.base.cli.progress": "Progress",
+        "pairkit.base.version": "__version__",
+        "pairkit.dataset.checking.audit": "AuditReport",
+        "pairkit.dataset.making.made": "MadeDataset",
+        "pairkit.dataset.records": "PairDataset",
+        "pairkit.dataset.checking.show": "ShownPair",
+        "pairkit.reports": "Report",
+        "pairkit.reviews": "Review ReviewReport ReviewServer",
+    },
+)

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from aoe_train.api.parameters import notes, one_or_several, options
 from pairkit.base.cli.options import INPUT, Option
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from aoe_train.evaluation.duplicates import DuplicatesTask
-    from aoe_train.evaluation.embedders.embedder import Embedder, Endpoint, Function
-    from aoe_train.evaluation.overlap import Overlap
-    from aoe_train.evaluation.score import Score
+    from aoe_train.evaluation.embedders.embedder import Function
+    from aoe_train.evaluation.evaluate_models import Sizes
     from aoe_train.evaluation.scores import Evaluation
     from aoe_train.evaluation.tasks import EvaluationTask
     from aoe_train.model.encoder import Encoder
-    from aoe_train.model.quantization import Quantize
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
@@ -81,18 +75,19 @@ def evaluate(
     AUC, scores by Spearman, positives by MRR, and judged results of `aoe sample-pairs --queries` by P@1.
 
     Args:
-        model: A folder, a Hub id, minilm, smollm2 or a name at --endpoint; repeatable. In Python
+        model: The model: a folder, a Hub id, minilm, smollm2 or a name at --endpoint; repeatable. In Python
             also an `Encoder`, a function from a list of texts to an array (text, dim), or a list of names.
             Several models share one table.
-        suite: Test suite: sts, binary or tracker. Default: sts, or binary for --data with labels 0 and 1.
-            Rows of anchor and positive get MRR and recall instead.
+        suite: Test suite: sts (similarity scores), binary (labels 0 and 1) or tracker (search for
+            duplicates). Default: sts, or binary for --data with labels 0 and 1. Rows of anchor and positive
+            get MRR and recall instead.
         data_dir: Folder with the STS test sets in sts/, stsb/ and sick/. Missing files are left out; their
             names are such as sts/STS12.tsv and stsb/stsb-test.tsv.
         tasks: Evaluate only these tasks, such as STS-B,SICK-R. In Python a list, which may have your own
-            tasks; see `aoe_train.tasks`. Default: all of the suite.
+            tasks. Default: all of the suite.
         data: Your own pairs instead of test sets: a folder, a file or a Hub id. In Python also rows in
             memory.
-        reports: Table of all reports of the tracker, for --suite tracker.
+        reports: Table of all reports of the tracker, as `gis render` writes it, for --suite tracker.
         split: Split to evaluate on: test or validation. Default: test, or validation if there is no test.
         against: Another model to compare with. With `data`, `gains` then recommends whether to replace it by
             `model`.
@@ -100,12 +95,12 @@ def evaluate(
         api_key_env: Environment variable with the endpoint's key. Default: OPENAI_API_KEY at OpenAI.
         against_endpoint: URL of a server with OpenAI's /embeddings that serves --against.
         plain_http: Allow sending keys to other machines unencrypted.
-        layers: Numbers of layers to evaluate, such as 6,4,2; one row each. Combined with each size and
-            precision.
-        dim: Vector sizes to evaluate, such as 384,128; one row each.
-        quantize: Formats of vectors to evaluate: float32, int8, binary, ubinary; one row each. int8 is
-            calibrated on the suite's texts.
-        resamples: Bootstrap resamples for intervals and tests; 0 turns them off.
+        layers: Numbers of layers to evaluate, such as 6,4,2, each as a row of the table. Combined with each
+            size and precision.
+        dim: Vector sizes to evaluate, such as 384,128, each as a row of the table.
+        quantize: Vector formats to evaluate: float32, int8, binary, ubinary, each as a row of the table. int8
+            is calibrated on the suite's texts.
+        resamples: Number of bootstrap resamples for intervals and tests; 0 turns them off.
         cache: Cache vectors on disk for the next run.
 
     Returns:
@@ -127,123 +122,53 @@ def evaluate(
     """
     from pydantic import NonNegativeInt
 
-    from aoe_train.evaluation.duplicates import score_rows
-    from aoe_train.evaluation.embedders.cached import open_embedder
-    from aoe_train.evaluation.embedders.embedder import (
-        Endpoint,
-        PromptedEmbedder,
-        QuantizedEmbedder,
-        VectorSize,
-        in_sizes,
-    )
-    from aoe_train.evaluation.overlap import overlap
-    from aoe_train.evaluation.score import Resampling, score
-    from aoe_train.evaluation.scores import Evaluation
-    from aoe_train.evaluation.suites import TRACKER, TaskRequest
+    from aoe_train.evaluation.embedders.embedder import Endpoint
+    from aoe_train.evaluation.evaluate_models import ModelRequest, evaluate_models
+    from aoe_train.evaluation.score import Resampling
+    from aoe_train.evaluation.suites import TaskRequest
     from aoe_train.settings.train_settings import named_precision
-    from pairkit.base.cli.progress import Display, stage
-    from pairkit.base.errors import ConfigError, DataError
+    from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument, between_commas
     from pairkit.dataset.labels import label_rules
 
-    models = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
-    if not models:
-        raise ConfigError("no model to evaluate; give a folder, a Hub id or an Encoder")
     resampling = Resampling(argument("resamples", resamples, int), argument("seed", seed, NonNegativeInt))
     say, checked_precision = notes(progress), named_precision(precision)
     rules = label_rules(labels, label_range, bad_rows)
-    depths, dims, formats = _sizes(layers, dim, quantize)
-    is_sized = layers is not None or dim is not None or quantize is not None
-    _check_models(models, against, local=endpoint is None, local_against=against_endpoint is None)
-    if against_endpoint is not None and against is None:
-        raise ConfigError("--against-endpoint without --against; give --against the model's name there")
-    if is_sized and against is not None:
-        raise ConfigError(
-            "--against compares full vectors; leave it out, or leave out --layers, --dim and --quantize"
-        )
-    chosen = between_commas(tasks) if isinstance(tasks, str) else tasks or ()
-    request = TaskRequest(suite, data_dir, tuple(chosen), data, reports, split, columns)
-    request.check({"--labels": labels, "--label-range": label_range})
-    model_endpoint, against_server = (
+    model_server, against_server = (
         None if url is None else Endpoint(url, api_key_env if url == endpoint else None, plain_http)
         for url in (endpoint, against_endpoint)
     )
+    models = ModelRequest(
+        list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model],
+        against,
+        endpoint=model_server,
+        against_endpoint=against_server,
+        sizes=_sizes(layers, dim, quantize),
+        prompt=prompt,
+        prompt_name=prompt_name,
+        precision=checked_precision,
+        cache=cache,
+    )
+    chosen = between_commas(tasks) if isinstance(tasks, str) else tasks or ()
+    request = TaskRequest(suite, data_dir, tuple(chosen), data, reports, split, columns)
+    models.check()
+    request.check({"--labels": labels, "--label-range": label_range})
     with Display(progress) as show:
-
-        def load(source: Any, server: Endpoint | None, depth: int | None = None) -> Embedder:
-            with stage(f"load {source}", show):
-                return open_embedder(
-                    str(source) if isinstance(source, str | Path) else source,
-                    endpoint=server,
-                    precision=checked_precision,
-                    layers=depth,
-                    cache=cache,
-                    progress=show,
-                    say=say,
-                )
-
         read = request.read(rules, say)
         for name, reason in read.missing.items():
             say(f"left out {name}: {reason}")
-        rival = None
-        if against is not None:
-            rival = load(against, against_server)
-            hashes = None if against_endpoint else _training_hashes(against)
-            if hashes is not None:
-                _warn_overlap(rival.name, {task.name: overlap(task, hashes) for task in read.tasks}, say)
-
-        def each_model() -> Iterator[tuple[int | None, str, Embedder, np.ndarray | None]]:
-            for source, depth in product(models, depths):
-                embedder = load(source, model_endpoint, depth)
-                if prompt is not None or prompt_name is not None:
-                    embedder = PromptedEmbedder(embedder, prompt=prompt, prompt_name=prompt_name)
-                is_named = len(models) > 1 and isinstance(source, str | Path)
-                name = str(source) if is_named else embedder.name
-                yield depth, name, embedder, None if endpoint else _training_hashes(source)
-
-        if suite == TRACKER and not is_sized and rival is None:
-            task = cast("DuplicatesTask", read.tasks[0])
-            rows = score_rows(task, (each[1:] for each in each_model()), resamples=resampling, progress=show)
-            for name, row in rows.items():
-                if row.weight is None:
-                    _warn_overlap(name, {task.name: row.overlap}, say)
-            ranked = {name: {task.name: row} for name, row in rows.items()}
-            return Evaluation(TRACKER, ranked, _resampling=resampling, _rankings=True)
-        scores: dict[str, Mapping[str, Score]] = {}
-        sizes: dict[str, VectorSize] = {}
-        for depth, name, embedder, trained in each_model():
-            variants = in_sizes(embedder, name, dims, formats, depth) if is_sized else {name: embedder}
-            for key, variant in variants.items():
-                try:
-                    scores[key] = score(
-                        variant,
-                        read.tasks,
-                        rival=rival,
-                        trained=trained,
-                        resamples=resampling,
-                        gains=data is not None,
-                        progress=show,
-                    )
-                except DataError as error:
-                    if not is_sized:
-                        raise
-                    raise DataError(f"{key}: {error}") from error
-                sizes |= {key: variant.size()} if isinstance(variant, QuantizedEmbedder) else {}
-            overlaps = {task: each.overlap for task, each in scores[next(iter(variants))].items()}
-            _warn_overlap(embedder.name, overlaps, say)
-        result = Evaluation(read.suite, scores, read.missing, sizes=sizes, _resampling=resampling)
-        return result if rival is None else replace(result, against=rival.name)
+        return evaluate_models(models, read, resampling, gains=data is not None, show=show, say=say)
 
 
 def _sizes(
     layers: int | Sequence[int] | str | None,
     dim: int | Sequence[int] | str | None,
     quantize: str | Sequence[str] | None,
-) -> tuple[list[int | None], list[int | None], list[Quantize]]:
-    """The requested depths, sizes and formats, at least one of each."""
+) -> Sizes | None:
+    """The requested sizes of vectors; None without any."""
     from pydantic import PositiveInt
 
-    from aoe_train.evaluation.embedders.embedder import check_sizes
+    from aoe_train.evaluation.evaluate_models import Sizes
     from aoe_train.model.quantization import named_quantize
     from pairkit.base.settings import argument, between_commas
 
@@ -251,43 +176,7 @@ def _sizes(
         parts = given.split(",") if isinstance(given, str) else [given] if isinstance(given, int) else given
         return [None] if parts is None else argument(name, [*parts], list[PositiveInt])
 
-    depths, dims = numbers("layers", layers), numbers("dim", dim)
-    formats = [named_quantize(name) for name in between_commas(quantize) or ["float32"]]
-    check_sizes(dims, formats, depths)
-    return depths, dims, formats
-
-
-def _check_models(models: Sequence[Any], against: object, *, local: bool, local_against: bool) -> None:
-    """Refuse missing models before the first one is evaluated, and options for a single model."""
-    from aoe_train.model.backbones.load_backbone import check_name, find_folder
-    from pairkit.base.errors import ConfigError
-
-    local_models = [model for model in models if local and isinstance(model, str | Path)]
-    for model in [*local_models, *([against] if local_against else [])]:
-        if isinstance(model, str | Path):
-            check_name(model)
-    if len(models) == 1:
-        return
-    names = [str(model) for model in models]
-    if len(set(names)) < len(names):
-        raise ConfigError(f"--model: a duplicate among {', '.join(names)}; give each model once")
-    if against is not None:
-        raise ConfigError("--against: found several --model, expected one; run once for each model")
-    for model in local_models:
-        find_folder(model)
-
-
-def _training_hashes(model: object) -> np.ndarray | None:
-    """Hashes of the texts that a model was trained on, if it has them."""
-    from aoe_train.evaluation.overlap import read_digests
-    from aoe_train.model.backbones.load_backbone import find_folder
-
-    if not isinstance(model, str | Path):
+    if layers is None and dim is None and quantize is None:
         return None
-    return read_digests(find_folder(model))
-
-
-def _warn_overlap(model: str, overlaps: Mapping[str, Overlap | None], say: Callable[[str], None]) -> None:
-    for task, found in overlaps.items():
-        if found is not None and found.texts:
-            say(f"warning: {task}: {model} was {found}")
+    formats = [named_quantize(name) for name in between_commas(quantize) or ["float32"]]
+    return Sizes(numbers("layers", layers), numbers("dim", dim), formats)

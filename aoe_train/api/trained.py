@@ -13,6 +13,7 @@ from pairkit.base.cli.result_table import Printed, ResultTable
 if TYPE_CHECKING:
     from aoe_train.evaluation.gain import Gain
     from aoe_train.model.encoder import Encoder
+    from aoe_train.training.train_record import RunRecord
 
 _KEPT_BACKBONE = (
     "kept the backbone: the model was not shown to be better, so the backbone's weights were saved"
@@ -41,56 +42,56 @@ class Trained:
     record: Mapping[str, Any]
     is_main: bool = True
 
+    @cached_property
+    def _run(self) -> RunRecord:
+        from aoe_train.training.train_record import RunRecord
+
+        return RunRecord.model_validate(self.record)
+
     @property
     def steps(self) -> int:
         """Optimiser steps."""
-        return int(self.record["result"]["steps"])
+        return self._run.result.steps
 
     @property
     def pairs(self) -> int:
         """Number of training rows seen, including repeats."""
-        return int(self.record["result"]["pairs"])
+        return self._run.result.pairs
 
     @property
     def seconds(self) -> float:
         """Duration of the training steps only."""
-        return float(self.record["result"]["seconds"])
+        return self._run.result.seconds
 
     @property
     def dev(self) -> float | None:
         """The best dev score; None without dev data."""
-        score: float | None = self.record["result"]["dev"]
-        return score
+        return self._run.result.dev
 
     @property
     def dev_before(self) -> float | None:
         """The dev score before training."""
-        score: float | None = self.record["result"]["dev_before"]
-        return score
+        return self._run.result.dev_before
 
     @property
     def dev_metric(self) -> str | None:
         """The dev metric: `spearman`, `triplet_accuracy` or `mrr`; `mean` of several dev sets."""
-        metric: str | None = self.record["result"]["dev_metric"]
-        return metric
+        return self._run.result.dev_metric
 
     @property
     def dev_sets(self) -> dict[str, dict[str, Any]]:
         """For each of several dev sets: `metric`, score `before` training, and best score (`dev`)."""
-        return dict(self.record["result"].get("dev_sets", {}))
+        return {name: dev.model_dump() for name, dev in self._run.result.dev_sets.items()}
 
     @property
     def gain(self) -> Gain | None:
         """The model's gain over its backbone on judged pairs; None without such pairs."""
-        from aoe_train.evaluation.gain import Gain
-
-        judged = self.record["result"].get("judged")
-        return None if judged is None else Gain.of(judged)
+        return self._run.result.gain
 
     @property
     def kept(self) -> str:
         """The saved weights: `model` or `backbone`; see `train(accept_on=…)`."""
-        return str(self.record["result"].get("judged", {}).get("kept", "model"))
+        return self._run.result.kept
 
     @property
     def history(self) -> list[dict[str, Any]]:
@@ -98,7 +99,7 @@ class Trained:
 
         With several datasets or dev sets, also each one's by name: `nli.loss`, `eval_dev.nli`.
         """
-        entries = [*self.record["history"], *self.record["dev_history"]]
+        entries = [*self._run.history, *self._run.dev_history]
         return sorted(entries, key=lambda entry: entry["step"])
 
     @cached_property
@@ -123,7 +124,7 @@ class Trained:
     def notes(self) -> Iterator[str]:
         """Rows, speed, and scores before and after training."""
         speed = f"{self.seconds:,.1f} s of training ({self.pairs / self.seconds:,.1f} a second)"
-        total = self.record["rows"]["train"]
+        total = self._run.rows.train
         rows = f"{self.pairs:,}" + (f" of {total:,}" if self.pairs < total else "")
         yield f"{self.steps:,} steps over {rows} rows in {speed}"
         if self.dev is not None and self.dev_before is not None:
@@ -138,7 +139,7 @@ class Trained:
     def _dev_notes(self, dev: float, before: float) -> Iterator[str]:
         from aoe_train.evaluation.gain import TOO_FEW
 
-        gain, too_few = self.record["result"].get("dev_gain"), False
+        gain, too_few = self._run.result.dev_gain, False
         line = f"{self.dev_metric} on dev data: {dev:.4f}, before {before:.4f}"
         if gain is not None:
             low, high = gain["ci95"]
@@ -146,9 +147,9 @@ class Trained:
             line += f" ({gain['difference']:+.4f} [{low:.4f}, {high:.4f}], {gain['rows']:,} rows"
             line += f": {TOO_FEW})" if too_few else ")"
         yield line
-        for name, each in self.dev_sets.items():
-            now = "" if each["dev"] is None else f"{each['dev']:.4f}, before "
-            yield f"  {name}: {each['metric']} {now}{each['before']:.4f}"
+        for name, each in self._run.result.dev_sets.items():
+            now = "" if each.dev is None else f"{each.dev:.4f}, before "
+            yield f"  {name}: {each.metric} {now}{each.before:.4f}"
         if dev <= before and not too_few:
             yield "no better than before training: try a lower --lr or another --preset"
 
@@ -157,16 +158,16 @@ class Trained:
 
         There are none if its backbone was kept, or if its gain is known.
         """
-        settings, sources = self.record["origin"]["settings"], self.record["sources"]
+        settings, run = self._run.origin["settings"], self._run
         if self.gain is not None or not settings["optim"]["interpolate"]:
             return []
-        model, backbone = str(self.out), sources["backbone"]
+        model, backbone = str(self.out), run.sources.backbone
         data, held_out = (
             {"": each} if isinstance(each, str) else each or {}
-            for each in (sources["data"], sources["dev_data"])
+            for each in (run.sources.data, run.sources.dev_data)
         )
         name, first = next(iter(data.items()))
-        kind = self.record.get("datasets", {}).get(name, self.record["rows"]).get("kind")
+        kind = run.datasets[name].kind if run.datasets else run.rows.kind
         if held_out or (settings["preset"] != "domain" and kind != "single"):
             of = "it" if held_out or not Path(first).is_file() else "its training rows"
             on = next(iter(held_out.values()), first)

@@ -138,8 +138,8 @@ def train(
             Python one prompt or a mapping, such as `{"anchor": "query: ", "positive": "passage: "}`. The
             model stores them: one prompt for all texts becomes its default, those of columns are named
             `query`, `document` and so on. Default: the backbone's default prompt.
-        lora: Train low-rank adapters (LoRA) instead of all weights. See the settings `lora.*`. Default: on
-            for decoders.
+        lora: Train low-rank adapters (LoRA) instead of all weights. The settings `lora.*` configure them.
+            Default: on for decoders.
         revision: Commit of the backbone on the Hub.
         trust_remote_code: Run the backbone's own Python code; requires --revision.
         objective: Your own loss instead of the preset's: `(vectors, labels) -> scalar`. It gets float32
@@ -196,21 +196,18 @@ def train(
     given |= {"data": data, "dev_data": dev_data, "accept_on": accept_on, "columns": columns, "out": out}
     given |= {"backbone": backbone, "revision": revision, "trust_remote_code": trust_remote_code}
     resolved = settings_of(given)
-    sources = sources_of(given, resolved)
-    custom_losses = _custom_losses(objective, sources)
-    _check_inputs(sources, resolved, custom_losses)
+    sources = sources_of(given, resolved, objective=objective, dev_metric=dev_metric)
+    _check_inputs(sources, resolved)
     from aoe_train.training import train as _train
     from aoe_train.training.processes import is_main, leave_group
 
     record = _train.train(
         sources,
         resolved,
-        custom_losses=custom_losses,
         fresh=fresh,
         say=notes(progress),
         progress=progress,
         callbacks=callbacks,
-        dev_metric=dev_metric,
     )
     run = Trained(sources.out, record, is_main())
     leave_group()
@@ -223,15 +220,20 @@ def plan(given: dict[str, Any]) -> Plan:
     from aoe_train.api.trained import Plan
 
     settings = settings_of(given)
-    sources = sources_of(given, settings)
-    custom_losses = _custom_losses(given["objective"], sources)
-    _check_inputs(sources, settings, custom_losses)
+    sources = sources_of(given, settings, objective=given["objective"], dev_metric=given["dev_metric"])
+    _check_inputs(sources, settings)
     from aoe_train.training import train_plan as _plan
 
-    return Plan(_plan.plan(sources, settings, custom_losses=custom_losses, progress=given["progress"]))
+    return Plan(_plan.plan(sources, settings, progress=given["progress"]))
 
 
-def sources_of(given: Mapping[str, Any], settings: TrainSettings) -> Sources:
+def sources_of(
+    given: Mapping[str, Any],
+    settings: TrainSettings,
+    *,
+    objective: LossFunction | Mapping[str, LossFunction] | None,
+    dev_metric: Callable[[Encoder], float] | None,
+) -> Sources:
     """The inputs and output of a run, from the arguments or else the settings."""
     from aoe_train.data.run_data import Sources
     from pairkit.base.errors import ConfigError
@@ -255,12 +257,12 @@ def sources_of(given: Mapping[str, Any], settings: TrainSettings) -> Sources:
         judged=given["accept_on"],
         revision=given["revision"],
         trust_remote_code=given["trust_remote_code"],
+        losses=_custom_losses(objective, data),
+        dev_metric=dev_metric,
     )
 
 
-def _check_inputs(
-    sources: Sources, settings: TrainSettings, custom_losses: Mapping[str, LossFunction]
-) -> None:
+def _check_inputs(sources: Sources, settings: TrainSettings) -> None:
     """Refuse unusable names, folders and files before torch is imported, which takes seconds."""
     from aoe_train.data.run_data import check_files
     from aoe_train.model.backbones.load_backbone import check_name
@@ -271,19 +273,19 @@ def _check_inputs(
         if teacher is not None and not Path(teacher).is_file():  # not a file of vectors
             check_name(teacher)
     work_beside(sources.out)
-    check_files(sources, settings, custom=custom_losses.keys())
+    check_files(sources, settings)
 
 
-def _custom_losses(objective: Any, sources: Sources) -> dict[str, LossFunction]:
+def _custom_losses(objective: Any, data: Mapping[str, Source]) -> dict[str, LossFunction]:
     """The user's own loss of each dataset that has one."""
     from pairkit.base.errors import ConfigError
 
     if objective is None:
         return {}
     if not isinstance(objective, Mapping):
-        return dict.fromkeys(sources.data, objective)
-    if unknown := objective.keys() - sources.data.keys():
-        raise ConfigError(f"objective: no dataset {min(unknown)!r}; expected {', '.join(sources.data)}")
+        return dict.fromkeys(data, objective)
+    if unknown := objective.keys() - data.keys():
+        raise ConfigError(f"objective: no dataset {min(unknown)!r}; expected {', '.join(sorted(data))}")
     return dict(objective)
 
 

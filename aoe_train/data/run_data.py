@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aoe_train.data.defaults import default_objective
 from aoe_train.data.examples import (
@@ -29,6 +29,10 @@ from pairkit.dataset.reading.named_sources import named_sources
 from pairkit.dataset.reading.parts import files_of, is_hub_name, parts_of
 from pairkit.dataset.reading.reader import split_names
 
+if TYPE_CHECKING:
+    from aoe_train.model.encoder import Encoder
+    from aoe_train.objectives.objective import LossFunction
+
 
 @dataclass(frozen=True)
 class Sources:
@@ -42,6 +46,8 @@ class Sources:
     revision: str | None = None
     trust_remote_code: bool = False
     judged: Source | None = None
+    losses: Mapping[str, LossFunction] = field(default_factory=dict)  # the user's own, by dataset
+    dev_metric: Callable[[Encoder], float] | None = None  # the user's own
 
     def __post_init__(self) -> None:
         """Name all datasets and sort them by name, so that results don't depend on their order."""
@@ -76,11 +82,8 @@ def _source_names(sources: Mapping[str, Source]) -> dict[str, str]:
 _SMALL = 1 << 20  # bytes of files that are read twice, which takes milliseconds
 
 
-def check_files(sources: Sources, settings: TrainSettings, *, custom: Collection[str] = ()) -> None:
-    """Refuse missing and empty files, and small unusable ones, before torch is imported.
-
-    Datasets named in `custom` have the user's own loss.
-    """
+def check_files(sources: Sources, settings: TrainSettings) -> None:
+    """Refuse missing and empty files, and small unusable ones, before torch is imported."""
     every = [*sources.data.values(), *(sources.dev_data or {}).values()]
     read_twice = all(isinstance(source, str | Path) for source in every)
     every += [] if sources.judged is None else [sources.judged]
@@ -97,7 +100,7 @@ def check_files(sources: Sources, settings: TrainSettings, *, custom: Collection
             raise DataError("is empty (0 bytes); expected rows", path=files[0])
         total += sum(sizes)
     if read_twice and total <= _SMALL:
-        read_data(sources, settings, ranked=sources.data.keys() - custom)
+        read_data(sources, settings)
 
 
 @dataclass(frozen=True)
@@ -108,14 +111,8 @@ class Data:
     dev: Mapping[str, Examples]
 
 
-def read_data(
-    sources: Sources,
-    settings: TrainSettings,
-    say: Say = silent,
-    *,
-    ranked: Collection[str] | None = None,
-) -> Data:
-    """Read the rows of all datasets; checks the labels of those in `ranked` (all if None)."""
+def read_data(sources: Sources, settings: TrainSettings, say: Say = silent) -> Data:
+    """Read the rows of all datasets; labels are checked unless the user's own loss reads them."""
     check_names(settings, sources)
     train: dict[str, Examples] = {}
     reported: dict[str, str] = {}
@@ -127,7 +124,7 @@ def read_data(
                 say_of(f"{source_name(source)}: negatives: {negatives_in_words(counts)}")
             reported[name] = _report_labels(rows, source, say_of)
             objective = default_objective(settings.of(name), rows.kind)
-            if (ranked is None or name in ranked) and RANKED & objective.weights.active.keys():
+            if name not in sources.losses and RANKED & objective.weights.active.keys():
                 check_labels(rows, source)
     return Data(train, _read_dev(sources, settings, reported, say))
 

@@ -15,6 +15,7 @@ from aoe_train.model.backbones.decoder import add_padding, has_lora, make_bidire
 from aoe_train.model.backbones.depth import keep_layers
 from aoe_train.model.backbones.load_backbone import check_pin, find_folder, load_backbone
 from aoe_train.model.backbones.packaged import quietly
+from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.static import StaticTable, refuse_static
 from aoe_train.model.batch_runner import BatchRunner
@@ -177,8 +178,7 @@ class Encoder:
         if not static:  # a static model's tokenizer may have no special tokens
             add_padding(tokenizer)
         use_fast_layers(backbone)
-        always_packs = static or isinstance(backbone, PackedBert) or hasattr(backbone, "forward_packed")
-        packed = packing and (always_packs or can_pack(backbone))
+        packed = packing and (isinstance(backbone, PackedBackbone | PackedBert) or can_pack(backbone))
         if dense is None and settings.dense:
             dense = new_dense_layers(settings.dense, int(backbone.config.hidden_size))
         model = TextModel(backbone, settings.pooling, packed=packed, heads=dense)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aoe_train.model.backbones.decoder import default_pooling
+from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.backbones.static import StaticTable, check_static
 from aoe_train.model.dense_layers import DenseLayers, dense_names, read_dense_layers
 from aoe_train.model.folder_checks import read_object
@@ -69,16 +70,14 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
     if isinstance(backbone, StaticTable):
         check_static(settings)
         return settings.model_copy(update={"pooling": "avg"})
-    recurrent = hasattr(backbone, "forward_packed")
+    packed = backbone if isinstance(backbone, PackedBackbone) else None
     pooling: str = settings.pooling
     if pooling == "auto":
-        pooling = "cells" if recurrent else default_pooling(backbone)
-    if pooling == "cells" and not recurrent:
+        pooling = default_pooling(backbone) if packed is None else packed.poolings[0]
+    if packed is not None and pooling not in packed.poolings:
+        raise ConfigError(f"pooling {pooling}: expected {', '.join(packed.poolings)} for a {packed.title}")
+    if packed is None and pooling == "cells":
         raise ConfigError("pooling cells: only a Recurrent Attention Network has cells; use avg or cls")
-    if pooling == "first-last-avg" and recurrent:
-        raise ConfigError(
-            "pooling first-last-avg: a Recurrent Attention Network returns only its last layer; use avg"
-        )
     if pooling == "cells" and not settings.include_prompt:
         raise ConfigError("include_prompt is false, but cells mix prompt and text; use another pooling")
     positions = getattr(backbone.config, "max_position_embeddings", None)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerFast
 
     from aoe_train.records import Examples
-    from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
     from pairkit.dataset.reading.in_memory import Source
 
 
@@ -119,56 +118,11 @@ def mark_diverged(work: Path, origin: Mapping[str, Any], message: str) -> None:
 def clear(work: Path) -> None:
     """Empty a working folder, except for its lock."""
     for path in work.iterdir():
-        if path.is_dir():
+        if path.name != LOCK_FILE:
             remove(path)
-    (work / RUN_FILE).unlink(missing_ok=True)
 
 
 _ORIGIN_KEYS = ("_name_or_path", "transformers_version", "architectures")  # of a configuration
-
-
-def origin(
-    settings: TrainSettings,
-    *,
-    data: Mapping[str, Examples],
-    dev_data: Mapping[str, Examples],
-    backbone: str,
-    tokenizer: str,
-    prompts: EncoderSettings,
-    precision: str,
-    processes: int,
-    own: Mapping[str, str] | None = None,
-    advisers: Mapping[str, Any] | None = None,
-    judged: str | None = None,
-) -> dict[str, Any]:
-    """Everything that determines a run's model: settings, and hashes of its inputs.
-
-    `data` and `dev_data` are the rows of each dataset and dev set; the name of a single one has no effect.
-    `prompts` are those of the backbone's folder and of the encoder's settings. `own` are the names of the
-    user's own losses, by dataset. `advisers` are the identities of a guide and a teacher, which replace their
-    names. `judged` is a hash of the pairs that decide whether the model is kept.
-    """
-    data_hashes, dev_hashes = (
-        {name: hash_examples(rows) for name, rows in sets.items()} for sets in (data, dev_data)
-    )
-    is_single = len(data_hashes) == 1
-    excluded = {"guide": {"model", "revision"}, "teacher": {"model", "revision", "scores"}}
-    settled = settings.model_dump(mode="json", exclude={"log": True, "card": True, **excluded})
-    for section in settled["datasets"].values():  # the rows' hashes replace their paths
-        section.pop("data"), section.pop("dev_data")
-    return {
-        **({"objective": next(iter(own.values())) if is_single else dict(own)} if own else {}),
-        **(advisers or {}),
-        **({} if judged is None else {"judged": judged}),
-        "settings": settled,
-        "data": next(iter(data_hashes.values())) if is_single else data_hashes,
-        "dev_data": (next(iter(dev_hashes.values()), None) if len(dev_hashes) < 2 else dev_hashes),
-        "backbone": backbone,
-        "tokenizer": tokenizer,
-        "prompts": prompts.model_dump(include={"prompts", "default_prompt_name", "include_prompt"}),
-        "precision": precision,
-        "processes": processes,
-    }
 
 
 def hash_examples(examples: Examples) -> str:

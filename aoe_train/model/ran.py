@@ -18,7 +18,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -34,7 +34,9 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import can_return_tuple
 
-from aoe_train.model.device import upload
+from aoe_train.model.backbones.packed_backbone import PackedBackbone
+from aoe_train.model.device import only_callees_compiled, upload
+from aoe_train.model.text_model import mean, upload_numbers
 
 
 def count_windows(length: int, window_size: int, min_window_size: int) -> int:
@@ -375,8 +377,11 @@ class RanPreTrainedModel(PreTrainedModel):  # type: ignore[no-untyped-call]
     _no_split_modules = ["RanLayer"]  # noqa: RUF012
 
 
-class RanModel(RanPreTrainedModel):  # type: ignore[no-untyped-call]
+class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-call]
     """The encoder, for packed tokens (`forward_packed`) or a padded batch (`forward`)."""
+
+    title, varies = "Recurrent Attention Network", True  # only a second window uses the memory
+    poolings = ("cells", "cls", "avg", "max", "last", "cls-avg", "weighted-mean")
 
     _keys_to_ignore_on_load_unexpected = [r"^head\.", r"^lm_head\."]  # noqa: RUF012 - the prediction head's
 
@@ -406,6 +411,30 @@ class RanModel(RanPreTrainedModel):  # type: ignore[no-untyped-call]
         rows = layout.rank.argsort()
         mean = layout.by_row(cells).sum(dim=1) / layout.windows[:, None]
         return RanPackedOutput(tokens[layout.order.argsort()], mean[rows], memory[rows])
+
+    def packed_states(
+        self, input_ids: Int[Tensor, " token"], lengths: Int[np.ndarray, " piece"]
+    ) -> Float[Tensor, "token dim"]:
+        """The reviewed tokens."""
+        return self.forward_packed(input_ids, lengths).hidden
+
+    @only_callees_compiled
+    def packed_vectors(
+        self,
+        input_ids: Int[Tensor, " token"],
+        lengths: Int[np.ndarray, " piece"],
+        pieces: Int[np.ndarray, " text"],
+        pooling: str,
+    ) -> Float[Tensor, "text dim"] | None:
+        """With the pooling `cells`, the mean of a text's cells."""
+        if pooling != "cells":
+            return None
+        cells = self.forward_packed(input_ids, lengths).cells.float()
+        return mean(cells, upload_numbers(pieces, cells.device))
+
+    def unused_modules(self, pooling: str) -> Iterable[nn.Module]:
+        """The last layer's memory review, which comes after its cells."""
+        return [self.layers[-1].review] if pooling == "cells" else []  # type: ignore[list-item]
 
     @can_return_tuple  # type: ignore[untyped-decorator]
     def forward(

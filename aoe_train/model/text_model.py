@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from torch import nn
 
+from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.device import only_callees_compiled, uncompiled, upload
 from aoe_train.model.packing.packed_run import run_packed
 from aoe_train.model.packing.sequences import Sequences
@@ -155,12 +156,10 @@ class TextModel(nn.Module):
         layers: tuple[int, ...] = (),
     ) -> Float[Tensor, "text *layer dim"]:
         """Vectors of texts, float32."""
-        if self.pooling == "cells":
-            output = cast("Any", self.backbone).forward_packed(input_ids, lengths)
-            return self._dense(mean(output.cells.float(), _upload(pieces, input_ids.device)))
-        if hasattr(self.backbone, "pooled"):  # a static model has no hidden states
-            tokens = sums(*(_upload(counts, input_ids.device) for counts in (lengths, pieces)))
-            return self._dense(cast("Any", self.backbone).pooled(input_ids, tokens))
+        if isinstance(self.backbone, PackedBackbone):
+            vectors = self.backbone.packed_vectors(input_ids, lengths, pieces, self.pooling)
+            if vectors is not None:
+                return self._dense(vectors)
         states = self.states(input_ids, lengths, every=bool(layers))
         return self.vectors(states, lengths, pieces, prompt_lengths, layers)
 
@@ -169,8 +168,8 @@ class TextModel(nn.Module):
         self, input_ids: Int[Tensor, " token"], lengths: Int[np.ndarray, " piece"], *, every: bool = False
     ) -> tuple[Float[Tensor, "token dim"], ...]:
         """The last layer's hidden states, or all layers' if the pooling or `every` needs them."""
-        if hasattr(self.backbone, "forward_packed"):
-            return (cast("Any", self.backbone).forward_packed(input_ids, lengths).hidden,)
+        if isinstance(self.backbone, PackedBackbone):
+            return (self.backbone.packed_states(input_ids, lengths),)
         return self._states(input_ids, lengths, every=every or self.pooling == "first-last-avg")
 
     @only_callees_compiled
@@ -186,10 +185,10 @@ class TextModel(nn.Module):
         device, skipped = states[-1].device, None
         if prompt_lengths is not None:
             left_out = np.minimum(prompt_lengths, lengths - 1)  # at least one token must remain
-            kept = _upload(ranges(np.cumsum(lengths) - lengths + left_out, lengths - left_out), device)
+            kept = upload_numbers(ranges(np.cumsum(lengths) - lengths + left_out, lengths - left_out), device)
             states, lengths = tuple(state[kept] for state in states), lengths - left_out
-            skipped = _upload(left_out, device)
-        sizes, counts = _upload(lengths, device), _upload(pieces, device)
+            skipped = upload_numbers(left_out, device)
+        sizes, counts = upload_numbers(lengths, device), upload_numbers(pieces, device)
         if layers:
             depths = [*((*states[:n], self._normed(states[n])) for n in layers), states]
             pooled = torch.stack([pool(each, sizes, counts, self.pooling, skipped) for each in depths], dim=1)
@@ -216,7 +215,7 @@ class TextModel(nn.Module):
             return run_packed(self.backbone, input_ids, lengths.tolist(), layers=every)
         ascending = np.argsort(lengths, kind="stable")
         order = ranges((np.cumsum(lengths) - lengths)[ascending], lengths[ascending])
-        forth, back = (_upload(indices, input_ids.device) for indices in (order, np.argsort(order)))
+        forth, back = (upload_numbers(indices, input_ids.device) for indices in (order, np.argsort(order)))
         states = self._states(input_ids[forth], lengths[ascending], every=every)
         return tuple(state[back] for state in states)
 
@@ -234,7 +233,7 @@ class TextModel(nn.Module):
             parts = [self._padded(*group, every=every) for group in zip(tokens, sizes, strict=True)]
             return tuple(map(torch.cat, zip(*parts, strict=True)))
         shape = len(lengths), int(lengths.max())
-        slots = _upload(np.flatnonzero(np.arange(shape[1]) < lengths[:, None]), input_ids.device)
+        slots = upload_numbers(np.flatnonzero(np.arange(shape[1]) < lengths[:, None]), input_ids.device)
         # The mask hides padding, but some models derive positions from the padding token's id.
         padding = int(getattr(self.backbone.config, "pad_token_id", None) or 0)
         ids = input_ids.new_full(shape, padding)
@@ -247,5 +246,6 @@ class TextModel(nn.Module):
 
 
 @uncompiled
-def _upload(numbers: np.ndarray, device: torch.device) -> Tensor:
+def upload_numbers(numbers: np.ndarray, device: torch.device) -> Tensor:
+    """Copy numbers to the device."""
     return upload(torch.from_numpy(numbers), device)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,6 +19,7 @@ from aoe_train.data.run_data import Data
 from aoe_train.data.token_batches import Batches, Collate, PlannedLoader
 from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.backbones.depth import after_layers, count_layers, train_top_layers
+from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.memory import keep_freed_memory
 from aoe_train.model.model_folder import cache_dir
@@ -29,9 +30,8 @@ from aoe_train.objectives.objective import LossFunction, make_objective
 from aoe_train.objectives.objective_settings import TAUGHT
 from aoe_train.records import ABSENT, NO_OUTPUTS, TeacherOutputs, TeacherVectors
 from aoe_train.training.pair_model import PairModel, TextObjective, prepare_objective
-from aoe_train.training.processes import on_main
-from aoe_train.training.teachers import Teacher, check_teachers, teachers_of
-from pairkit.base.cli.progress import stage
+from aoe_train.training.teachers import precompute_vectors
+from aoe_train.training.training_arguments import completed
 from pairkit.base.errors import ConfigError
 from pairkit.dataset.labels import score_scale
 
@@ -41,9 +41,8 @@ if TYPE_CHECKING:
     from aoe_train.model.tokens.tokenised import TokenStore
     from aoe_train.objectives.objective_settings import ObjectiveSettings
     from aoe_train.records import Examples
-    from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
-    from aoe_train.training.load import Loaded, ResolvedSettings
-    from pairkit.base.cli.progress import Listener
+    from aoe_train.settings.train_settings import TrainSettings
+    from aoe_train.training.load import Loaded
 
 _SAMPLE = 2048  # texts for the initial map to a teacher's vectors, or for their principal axes
 _BLOCK = 1 << 20  # tokens processed at once
@@ -62,9 +61,22 @@ class Dataset:
 
 
 @dataclass(frozen=True)
-class TrainingSetup:
-    """The inputs of the training loop; `data` and `datasets` include prompts."""
+class Built:
+    """The inputs of the training loop.
 
+    Attributes:
+        loaded: Their own inputs.
+        args: transformers' arguments.
+        encoder: The backbone with the run's prompts; it shares its network with `model`.
+        data: Rows with prompts.
+        datasets: Tokens and batches of each dataset.
+        batches: The batches of all datasets.
+        loader: Loads them.
+        model: The network with its objective.
+    """
+
+    loaded: Loaded
+    args: TrainingArguments
     encoder: Encoder
     data: Data
     datasets: Sequence[Dataset]
@@ -72,50 +84,82 @@ class TrainingSetup:
     loader: PlannedLoader
     model: PairModel
 
+    @property
+    def steps_an_epoch(self) -> int:
+        """Optimiser steps an epoch."""
+        return math.ceil(len(self.batches) / self.args.gradient_accumulation_steps)
 
-def build(
-    loaded: Loaded,
-    resolved: ResolvedSettings,
-    args: TrainingArguments,
-    custom_losses: Mapping[str, LossFunction],
-    teacher_outputs: Mapping[str, TeacherOutputs],
-    progress: Listener | None = None,
-) -> TrainingSetup:
-    """Tokenise, plan batches, and combine backbone and objectives."""
-    encoder, settings = loaded.encoder, resolved.run
-    data, encoder.settings = _with_prompts(loaded.data, settings, encoder.settings)
-    views = {name: _compares_views(resolved.datasets[name], custom_losses.get(name)) for name in data.train}
-    _set_trained_weights(encoder, settings)
-    if any(rows.kind == "single" and views[name] for name, rows in data.train.items()):
-        _check_dropout(encoder.model.backbone)
-    datasets = [
-        _dataset(
-            name, rows, encoder, resolved, args, progress, views[name], teacher_outputs.get(name, NO_OUTPUTS)
+    def epochs(self, steps: int) -> float:
+        """Epochs after this many optimiser steps."""
+        whole, rest = divmod(steps, self.steps_an_epoch)
+        return whole + rest * self.args.gradient_accumulation_steps / len(self.batches)
+
+
+def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
+    """Tokenise, plan batches, combine backbone and objectives; `placeholders` replace teachers' vectors."""
+    args, data, settings = loaded.process.args, loaded.data, loaded.settings
+    has_score = bool(data.dev) or loaded.sources.dev_metric is not None
+    if settings.optim.patience is not None and not has_score:
+        raise ConfigError("optim.patience: needs dev data; give --dev-data")
+    with args.main_process_first(local=False):  # fills the cache for the others
+        outputs = precompute_vectors(
+            loaded.teachers,
+            data.train,
+            settings.teacher,
+            cache_dir("vectors"),
+            loaded.process.show,
+            placeholders=placeholders,
         )
-        for name, rows in data.train.items()
-    ]
-    model = _model(encoder, datasets, resolved, args, custom_losses)
-    batches, collate = _batches(datasets, settings, args)
+        prompts = run_prompts(settings, loaded.encoder.settings, data.train, data.dev)
+        encoder = Encoder(loaded.encoder.model, loaded.encoder.tokenizer, prompts.encoder)
+        train, dev = (
+            {name: prompts.of(name).applied(rows) for name, rows in sets.items()}
+            for sets in (data.train, data.dev)
+        )
+        _set_trained_weights(encoder, settings)
+        datasets = [_dataset(name, rows, encoder, loaded, outputs[name]) for name, rows in train.items()]
+        model = _model(encoder, datasets, loaded)
+        batches, collate = _batches(datasets, loaded)
     rows = sum(len(dataset.examples) for dataset in datasets)
     loader = PlannedLoader(batches, collate, rows, pin_memory=args.device.type == "cuda")
-    return TrainingSetup(encoder, data, datasets, batches, loader, model)
+    args = completed(
+        args,
+        settings,
+        loaded.precision,
+        batches=len(batches),
+        evaluate=has_score,
+        find_unused=_may_leave_gradients_out(model, loaded),
+    )
+    return Built(loaded, args, encoder, Data(train, dev), datasets, batches, loader, model)
+
+
+def _may_leave_gradients_out(model: PairModel, loaded: Loaded) -> bool:
+    """Whether a step may leave some weights without gradients."""
+    backbone: Any = model.text_model.backbone
+    return (
+        isinstance(model.objective, TextObjective)  # may run a part of the network
+        or (isinstance(backbone, PackedBackbone) and backbone.varies)
+        # A batch uses one dataset's objective.
+        or (loaded.sources.several and any(True for _ in model.objective.parameters()))
+    )
 
 
 def _set_trained_weights(encoder: Encoder, settings: TrainSettings) -> None:
     """Freeze all weights but the trained ones: adapters, the top layers or all."""
-    backbone = encoder.model.backbone
-    if settings.run.shard and hasattr(backbone, "forward_packed"):
+    backbone: Any = encoder.model.backbone
+    packed = backbone if isinstance(backbone, PackedBackbone) else None
+    if settings.run.shard and packed is not None and packed.varies:
         raise ConfigError(
-            "run.shard: not supported for a Recurrent Attention Network, whose processes run different"
-            " numbers of windows; leave it out"
+            f"run.shard: not supported for a {packed.title}, whose processes run different modules; leave it"
+            " out"
         )
     if settings.lora is not None:
         add_lora(backbone, settings.lora)
         use_fast_layers(backbone)
     if settings.optim.top_layers is not None:
         train_top_layers(backbone, settings.optim.top_layers)
-    if encoder.model.pooling == "cells":  # doesn't use the last layer's review
-        cast("Any", backbone).layers[-1].review.requires_grad_(requires_grad=False)
+    for module in () if packed is None else packed.unused_modules(encoder.model.pooling):
+        module.requires_grad_(requires_grad=False)
 
 
 def _check_dropout(backbone: PreTrainedModel) -> None:
@@ -130,67 +174,36 @@ def _check_dropout(backbone: PreTrainedModel) -> None:
         )
 
 
-def _model(
-    encoder: Encoder,
-    datasets: Sequence[Dataset],
-    resolved: ResolvedSettings,
-    args: TrainingArguments,
-    custom_losses: Mapping[str, LossFunction],
-) -> PairModel:
+def _model(encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded) -> PairModel:
     """The text model with the objective of each dataset."""
-    backbone, settings = encoder.model.backbone, resolved.run
-    reads_texts = any(isinstance(loss, TextObjective) for loss in custom_losses.values())
+    backbone, settings, args = encoder.model.backbone, loaded.settings, loaded.process.args
     # Only embeddings of occurring tokens are trained. Not with sharding, which can't gather an embedding in
     # two parts, nor with a TextObjective, which may use other tokens than those of the texts.
     if (
-        not reads_texts
+        not any(isinstance(loss, TextObjective) for loss in loaded.sources.losses.values())
         and settings.optim.weight_decay == 0
         and args.optim.startswith("adamw")
         and not settings.run.shard
     ):
         train_used_rows(backbone, _used_tokens(backbone, [dataset.store for dataset in datasets]))
     keep_freed_memory()
-    layers = _train_layers(encoder, _shared_objective(resolved))
-    losses = [
-        _loss(dataset, resolved, encoder, custom_losses.get(dataset.name), layers) for dataset in datasets
-    ]
-    several = len(datasets) > 1
-    # PairTrainer moves it, too, but a dry run has no trainer, and sharding comes before the trainer.
-    loss = (nn.ModuleList(losses) if several else losses[0]).to(args.device)
-    # A TextObjective may not use all weights, RAN uses its memory only if a text has a second window, and a
-    # batch uses one dataset's objective.
-    args.ddp_find_unused_parameters = (
-        reads_texts
-        or hasattr(backbone, "forward_packed")
-        or (several and any(True for _ in loss.parameters()))
-    )
+    layers = _train_layers(encoder, _shared_objective(loaded))
+    losses = [_loss(dataset, loaded, encoder, layers) for dataset in datasets]
+    # The training loop moves it, too, but a dry run has none, and sharding comes before it.
+    loss = (nn.ModuleList(losses) if len(losses) > 1 else losses[0]).to(args.device)
     return PairModel(encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim, layers=layers)
 
 
-def _with_prompts(
-    data: Data, settings: TrainSettings, encoder: EncoderSettings
-) -> tuple[Data, EncoderSettings]:
-    """The rows with their prompts, and the encoder's settings with the prompts."""
-    prompts = run_prompts(settings, encoder, data.train, data.dev)
-    train, dev = (
-        {name: prompts.of(name).applied(rows) for name, rows in examples.items()}
-        for examples in (data.train, data.dev)
-    )
-    return Data(train, dev), prompts.encoder
-
-
 def _dataset(
-    name: str,
-    examples: Examples,
-    encoder: Encoder,
-    resolved: ResolvedSettings,
-    args: TrainingArguments,
-    progress: Listener | None,
-    views: bool,
-    teacher_outputs: TeacherOutputs,
+    name: str, examples: Examples, encoder: Encoder, loaded: Loaded, teacher_outputs: TeacherOutputs
 ) -> Dataset:
-    settings = resolved.datasets[name]
-    store = encoder.tokens(examples.texts, examples.prompts, cache_dir=cache_dir("tokens"), progress=progress)
+    settings, process = loaded.datasets[name], loaded.process
+    args, views = process.args, _compares_views(settings, loaded.sources.losses.get(name))
+    if examples.kind == "single" and views:
+        _check_dropout(encoder.model.backbone)
+    store = encoder.tokens(
+        examples.texts, examples.prompts, cache_dir=cache_dir("tokens"), progress=process.show
+    )
     size, teacher = settings.optim.batch_size * args.world_size, teacher_outputs.teacher
     if isinstance(teacher, NeighbourTeacher):
         batches: Batches = NeighbourBatches(
@@ -219,10 +232,10 @@ def _compares_views(settings: TrainSettings, custom_loss: LossFunction | None) -
     return not settings.objective.weights.active.keys() <= TAUGHT
 
 
-def _shared_objective(resolved: ResolvedSettings) -> ObjectiveSettings:
+def _shared_objective(loaded: Loaded) -> ObjectiveSettings:
     """The first dataset's objective, after checking that all have the same layers."""
-    first, *others = (settings.objective for settings in resolved.datasets.values())
-    if any(other.layers != first.layers for other in others):
+    first, *others = (settings.objective for settings in loaded.datasets.values())
+    if any(objective.layers != first.layers for objective in others):
         raise ConfigError(
             "objective.layers: differs between datasets, which share one model; set it for the run, not in"
             " datasets.NAME"
@@ -230,17 +243,11 @@ def _shared_objective(resolved: ResolvedSettings) -> ObjectiveSettings:
     return first
 
 
-def _loss(
-    dataset: Dataset,
-    resolved: ResolvedSettings,
-    encoder: Encoder,
-    custom_loss: LossFunction | None,
-    layers: tuple[int, ...],
-) -> nn.Module:
-    examples, settings = dataset.examples, resolved.datasets[dataset.name]
+def _loss(dataset: Dataset, loaded: Loaded, encoder: Encoder, layers: tuple[int, ...]) -> nn.Module:
+    examples, settings = dataset.examples, loaded.datasets[dataset.name]
+    custom_loss, labels = loaded.sources.losses.get(dataset.name), examples.labels
     if isinstance(custom_loss, TextObjective):
         return prepare_objective(custom_loss, encoder, examples.kind, settings.seed)
-    labels = examples.labels
     try:
         return make_objective(
             settings.objective,
@@ -252,15 +259,16 @@ def _loss(
             layers=layers,
         )
     except ConfigError as error:
-        if not resolved.run.datasets:
+        if not loaded.settings.datasets:
             raise
         raise ConfigError(f"dataset {dataset.name}: {error}") from error
 
 
 def _batches(
-    datasets: Sequence[Dataset], settings: TrainSettings, args: TrainingArguments
+    datasets: Sequence[Dataset], loaded: Loaded
 ) -> tuple[Batches, Collate] | tuple[Mixture, MixedCollate]:
     """The batches of a run, and the function that makes their tensors."""
+    settings, args = loaded.settings, loaded.process.args
     collates = [
         Collate(
             dataset.examples,
@@ -311,13 +319,13 @@ def _sample(encoder: Encoder, teacher: TeacherVectors, examples: Examples) -> Te
     present = examples.rows[rows] != ABSENT
     texts = examples.rows[rows][present].tolist()
     prompts = examples.prompts
-    own = encoder.encode(
+    vectors = encoder.encode(
         [examples.texts[text] for text in texts],
         prompt=prompts if isinstance(prompts, str) else [prompts[text] for text in texts],
         normalize=False,
     )
     targets = teacher.of_rows(rows)[:, :columns]
-    return TeacherSample(torch.from_numpy(own), targets[torch.from_numpy(present)])
+    return TeacherSample(torch.from_numpy(vectors), targets[torch.from_numpy(present)])
 
 
 def _train_layers(encoder: Encoder, settings: ObjectiveSettings) -> tuple[int, ...]:
@@ -344,30 +352,3 @@ def _used_tokens(backbone: PreTrainedModel, stores: Iterable[TokenStore]) -> np.
             used[store.ids[start : start + _BLOCK]] = True
     used[getattr(backbone.config, "pad_token_id", None) or 0] = True
     return np.flatnonzero(used)
-
-
-def load_teachers(
-    resolved: ResolvedSettings,
-    loaded: Loaded,
-    custom: Collection[str],
-    show: Listener,
-    *,
-    identify: bool = True,
-) -> list[Teacher]:
-    """The guide and teacher of a run, checked against its rows; `identify` loads them on rank 0."""
-    teachers = teachers_of(resolved.run, loaded.encoder)
-    if identify:
-        with stage("load guide and teacher", show) if teachers else nullcontext():
-            identities: list[Mapping[str, Any]] = on_main(lambda: [teacher.identity for teacher in teachers])
-        for teacher, identity in zip(teachers, identities, strict=True):
-            teacher.set_identity(identity)
-    for name, rows in loaded.data.train.items():
-        check_teachers(
-            teachers,
-            resolved.datasets[name].objective,
-            loaded.encoder,
-            rows,
-            resolved.run.teacher,
-            custom=name in custom,
-        )
-    return teachers

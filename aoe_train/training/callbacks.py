@@ -34,17 +34,16 @@ from transformers.integrations.integration_utils import (
     get_reporting_integration_callbacks,
 )
 
-from aoe_train.data.examples import Say
-from aoe_train.training.checkpoints import trained_weights, wait_for_all
+from aoe_train.training.checkpoints import trained_weights
 from aoe_train.training.processes import is_distributed, is_main
-from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
-    from transformers import TrainerControl, TrainerState, TrainingArguments
+    from transformers import TrainingArguments
 
     from aoe_train.settings.train_settings import LogSettings
+    from aoe_train.training.training_arguments import Process
 
 
 SCHEDULERS = (signal.SIGTERM, signal.SIGUSR1)  # signals of job schedulers before they end a job
@@ -54,9 +53,13 @@ _UNHANDLED = (signal.SIG_DFL, signal.default_int_handler)
 class Stopwatch:
     """Adds up the time inside `running`, without the time inside `paused`."""
 
-    def __init__(self, seconds: float = 0.0) -> None:
-        self._stopped = seconds
+    def __init__(self) -> None:
+        self._stopped = 0.0
         self._since: float | None = None
+
+    def add(self, seconds: float) -> None:
+        """Add time that an earlier process has counted."""
+        self._stopped += seconds
 
     @property
     def seconds(self) -> float:
@@ -121,8 +124,8 @@ def stop_signals(*kinds: signal.Signals) -> Iterator[Callable[[], bool]]:
         raise KeyboardInterrupt
 
 
-class CheckpointCallback(TrainerCallback):
-    """Requests a last log entry, and checkpoints every N steps or minutes and before a stop.
+class SavePolicy:
+    """Decides when to save: every N steps or minutes, and before a requested stop.
 
     Several processes agree on the time and on a stop at each log entry; a single process stops after any
     step.
@@ -133,106 +136,43 @@ class CheckpointCallback(TrainerCallback):
         self._seconds = 60 * settings.checkpoint_minutes
         self._last = time.monotonic()
         self._stop_requested = stop_requested
-        self._stops = False
+        self.stops = False
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
-        """Decide the same on all ranks."""
-        control.should_log |= state.global_step >= state.max_steps
+    def saves(self, step: int, device: torch.device, *, logs: bool) -> bool:
+        """Whether to save after this step, which `logs` or not; the same on all ranks."""
         due = False
         if not is_distributed():
-            due, self._stops = self._is_due(), self._stop_requested()
-        elif control.should_log:
-            due, self._stops = self._agreed(args.device)
-        if self._steps is not None:
-            control.should_save = state.global_step % self._steps == 0
-        else:
-            control.should_save = control.should_log and due
-        control.should_save |= self._stops
-        if control.should_save:
+            due, self.stops = self._is_due(), self._stop_requested()
+        elif logs:
+            flags = torch.tensor([is_main() and self._is_due(), self._stop_requested()], dtype=torch.int32)
+            flags = flags.to(device)
+            torch.distributed.all_reduce(flags, torch.distributed.ReduceOp.MAX)
+            due, self.stops = map(bool, flags.tolist())
+        saves = self.stops or (logs and due if self._steps is None else step % self._steps == 0)
+        if saves:
             self._last = time.monotonic()
-
-    def on_save(self, args: Any, state: TrainerState, control: TrainerControl, **_: Any) -> None:  # noqa: ARG002
-        """Stop the run if requested, unless it is over anyway."""
-        if self._stops and not control.should_training_stop:
-            wait_for_all()
-            raise Stopped(state.global_step)
+        return saves
 
     def _is_due(self) -> bool:
         return time.monotonic() - self._last >= self._seconds
 
-    def _agreed(self, device: torch.device) -> tuple[bool, bool]:
-        """Whether a checkpoint is due by rank 0's clock, and whether any process was requested to stop."""
-        own = (is_main() and self._is_due(), self._stop_requested())
-        flags = torch.tensor(own, device=device, dtype=torch.int32)
-        torch.distributed.all_reduce(flags, torch.distributed.ReduceOp.MAX)
-        due, stops = flags.tolist()
-        return bool(due), bool(stops)
-
-
-class ProgressCallback(TrainerCallback):
-    """Shows steps, loss and dev score."""
-
-    def __init__(self, show: Listener) -> None:
-        self._show = show
-        self._notes: dict[str, str] = {}
-
-    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Show the first step, which in a resumed run isn't 0."""
-        self._update(state)
-
-    def on_step_end(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Show the step, unless the log entry that follows does."""
-        if not control.should_log:
-            self._update(state)
-
-    def on_log(self, args: Any, state: Any, control: Any, **seen: Any) -> None:  # noqa: ARG002
-        """Show the newest loss and dev score."""
-        for key, name in (("loss", "loss"), ("eval_dev", "dev")):
-            if key in seen["logs"]:
-                self._notes[name] = f"{name} {seen['logs'][key]:.4f}"
-        if "loss" in seen["logs"]:
-            self._update(state)
-
-    def on_train_end(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Finish the progress."""
-        self._update(state, ended=True)
-
-    def _update(self, state: TrainerState, *, ended: bool = False) -> None:
-        if state.is_world_process_zero:
-            note = ", ".join(self._notes.values())
-            self._show(Progress("train", state.global_step, state.max_steps, note, ended=ended))
-
 
 # An adapter's product B A is 0 before training, so scaling B alone averages the product.
 _ADAPTER_A = ".lora_A."
-
-
-class WeightMix:
-    """Averages trained weights with the model's initial weights."""
-
-    def __init__(self, model: nn.Module, weight: float) -> None:
-        self._weight = weight
-        self._initial = {name: weight.clone() for name, weight in trained_weights(model).items()}
-
-    @torch.no_grad()
-    def mixed(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The average of trained and initial weights."""
-        return {
-            name: weight if _ADAPTER_A in name else self._initial[name].lerp(weight, self._weight)
-            for name, weight in weights.items()
-        }
-
-
 _MAX_SAMPLES = 100  # more would cost time without changing the average
 
 
-class WeightAverage(TrainerCallback):
-    """The average of the weights over the last `share` of a run's steps; a share of 0 averages nothing."""
+class WeightAverage:
+    """The average of the weights over the last `share` of a run's steps, and then with the initial weights.
 
-    def __init__(self, share: float, mix: WeightMix | None = None) -> None:
-        self._share, self._mix = share, mix
+    A share of 0 averages no steps; `weight` is that of the trained weights against the initial ones.
+    """
+
+    def __init__(self, model: nn.Module, share: float, weight: float = 1.0) -> None:
+        self._share, self._weight = share, weight
+        self._initial: dict[str, Tensor] | None = None
+        if weight != 1:
+            self._initial = {name: each.clone() for name, each in trained_weights(model).items()}
         self.mean: dict[str, Tensor] | None = None
 
     def samples(self, step: int, steps: int) -> int:
@@ -245,26 +185,26 @@ class WeightAverage(TrainerCallback):
         return 0 if step < first else (step - first) // every + 1
 
     @torch.no_grad()
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **seen: Any
-    ) -> None:
-        """Add this step's weights if it is a sample."""
-        del args, control
-        count = self.samples(state.global_step, state.max_steps)
-        if count == self.samples(state.global_step - 1, state.max_steps):
+    def add(self, model: nn.Module, step: int, steps: int) -> None:
+        """Add the weights after a step if it is a sample."""
+        count = self.samples(step, steps)
+        if count == self.samples(step - 1, steps):
             return
-        weights = trained_weights(seen["model"])
+        weights = trained_weights(model)
         if self.mean is None:
             self.mean = {name: weight.clone() for name, weight in weights.items()}
         else:
             torch._foreach_lerp_([self.mean[name] for name in weights], list(weights.values()), 1 / count)
 
+    @torch.no_grad()
     def chosen(self, model: nn.Module) -> dict[str, Tensor] | None:
         """The weights to evaluate and save instead of the model's current ones; None for the latter."""
-        if self.mean is None and self._mix is None:
-            return None
-        weights = self.mean or trained_weights(model)
-        return weights if self._mix is None else self._mix.mixed(weights)
+        if self._initial is None:
+            return self.mean
+        return {
+            name: weight if _ADAPTER_A in name else self._initial[name].lerp(weight, self._weight)
+            for name, weight in (self.mean or trained_weights(model)).items()
+        }
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
@@ -284,9 +224,9 @@ class WeightAverage(TrainerCallback):
 def _swap(weights: dict[str, Tensor], model: nn.Module) -> None:
     """Swap the weights with the model's one by one, to avoid a third copy of the model."""
     for name, weight in trained_weights(model).items():
-        own = weight.clone()
+        current = weight.clone()
         weight.copy_(weights[name])
-        weights[name] = own
+        weights[name] = current
 
 
 PROJECT = "aoe"  # the trackers' project for all runs
@@ -308,52 +248,42 @@ def check_reports(names: Sequence[str]) -> None:
                 ) from error
 
 
-class Reports:
-    """The trackers of a run, on rank 0."""
+def open_trackers(
+    callbacks: Sequence[TrainerCallback], process: Process, args: TrainingArguments, name: str, step: int
+) -> None:
+    """Open the trackers of a run that starts after `step`, and print the location of each."""
+    root, say = process.work.with_suffix(".runs"), process.say
+    for callback in callbacks:
+        tracker: Any = callback
+        if type(callback) is TensorBoardCallback:
+            folder = tracker.logging_dir or str(root / name)
+            # Steps after the checkpoint will be written again.
+            purge = step + 1 if step else None
+            tracker.tb_writer = tracker._SummaryWriter(log_dir=folder, purge_step=purge)
+            say(f"tensorboard: reporting to {folder}; view it with `tensorboard --logdir {root}`")
+        elif type(callback) is WandbCallback:
+            say(f"wandb: reporting to {_open_wandb(tracker._wandb, args, root, name)}")
+        elif type(callback) is TrackioCallback:
+            from trackio.utils import TRACKIO_DIR
 
-    def __init__(self, callbacks: Sequence[TrainerCallback], args: TrainingArguments, work: Path) -> None:
-        self._callbacks, self._args = callbacks, args
-        self._root = work.with_suffix(".runs")
+            args.run_name = args.run_name or name  # the callback resumes the run of this name
+            say(f"trackio: reporting to {TRACKIO_DIR}; view it with `trackio show --project {args.project}`")
 
-    def begin(self, name: str, *, step: int, say: Say) -> None:
-        """Open the trackers, and print the location of each."""
-        openers = {
-            TensorBoardCallback: self._tensorboard,
-            WandbCallback: self._wandb,
-            TrackioCallback: self._trackio,
-        }
-        for callback in self._callbacks:
-            if (opener := openers.get(type(callback))) is not None:
-                say(opener(callback, name, step))
 
-    def _tensorboard(self, callback: Any, name: str, step: int) -> str:
-        folder = callback.logging_dir or str(self._root / name)
-        # Steps after the checkpoint will be written again.
-        callback.tb_writer = callback._SummaryWriter(log_dir=folder, purge_step=step + 1 if step else None)
-        return f"tensorboard: reporting to {folder}; view it with `tensorboard --logdir {self._root}`"
+def _open_wandb(wandb: Any, args: TrainingArguments, root: Path, name: str) -> str:
+    """Open wandb's run, unless the user has started one in this process, and return its location."""
+    from wandb.errors import Error
 
-    def _wandb(self, callback: Any, name: str, _: int) -> str:
-        from wandb.errors import Error
-
-        if callback._wandb.run is None:  # unless the user has started one in this process
-            folder = Path(os.environ.get("WANDB_DIR") or self._root)
-            folder.mkdir(parents=True, exist_ok=True)
-            project = os.environ.get("WANDB_PROJECT") or self._args.project
-            options = {"name": self._args.run_name or name, "project": project, "dir": str(folder)}
-            try:
-                callback._wandb.init(id=name, resume="allow", **options)
-            except Error as error:
-                reason = one_line(str(error), 200).rstrip(".")
-                raise ConfigError(
-                    f"log.report_to 'wandb': {reason}; run `wandb login`, or set WANDB_MODE=offline"
-                ) from error
-        run = callback._wandb.run
-        folder = Path(run.dir).parent
-        return f"wandb: reporting to {run.url or f'{folder}, offline; upload it with wandb sync {folder}'}"
-
-    def _trackio(self, _: Any, name: str, __: int) -> str:
-        from trackio.utils import TRACKIO_DIR
-
-        self._args.run_name = self._args.run_name or name  # the callback resumes the run of this name
-        project = self._args.project
-        return f"trackio: reporting to {TRACKIO_DIR}; view it with `trackio show --project {project}`"
+    if wandb.run is None:
+        folder = Path(os.environ.get("WANDB_DIR") or root)
+        folder.mkdir(parents=True, exist_ok=True)
+        project = os.environ.get("WANDB_PROJECT") or args.project
+        try:
+            wandb.init(id=name, resume="allow", name=args.run_name or name, project=project, dir=str(folder))
+        except Error as error:
+            reason = one_line(str(error), 200).rstrip(".")
+            raise ConfigError(
+                f"log.report_to 'wandb': {reason}; run `wandb login`, or set WANDB_MODE=offline"
+            ) from error
+    folder = Path(wandb.run.dir).parent
+    return wandb.run.url or f"{folder}, offline; upload it with wandb sync {folder}"

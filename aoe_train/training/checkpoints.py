@@ -1,160 +1,122 @@
-"""Checkpoints of a run: folders `step-<n>`, each complete or absent. The newest one suffices to resume.
+"""Checkpoints of a run: one file `step-<n>.pt` each, complete or absent. The newest one suffices to resume.
 
-```
-step-120/checkpoint-120/     trained weights, optimiser, schedule, random states, history
-step-120/best.safetensors    the best weights so far, with dev data
-step-120/average.safetensors the average of the weights so far, if there is one
-step-120/clock.json          training time, the run's name in reports, and losses that aren't logged yet
-```
+It has the trained weights, the best ones and the average so far, optimiser and schedule, each rank's random
+state, the log with the callbacks' states, losses that aren't logged yet, and the training time.
 """
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerState
 from transformers.trainer_callback import ExportableState
-from transformers.trainer_pt_utils import safe_globals
 
-from aoe_train.model.folder_checks import read_json
-from aoe_train.training.processes import is_distributed, is_sharded, shard_like
+from aoe_train.training.processes import (
+    gather_objects,
+    gather_weights,
+    is_sharded,
+    shard_like,
+    wait_for_all,
+)
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.files import remove, whole_folder, write_json
+from pairkit.base.system.files import remove, whole_file
+
+if TYPE_CHECKING or torch.distributed.is_available():
+    from torch.distributed.checkpoint.state_dict import (
+        StateDictOptions,
+        get_optimizer_state_dict,
+        set_optimizer_state_dict,
+    )
 
 if TYPE_CHECKING:
-    from transformers import TrainingArguments
+    from aoe_train.training.training_run import TrainingRun
 
-
-_PREFIX = "step-"
-BEST_FILE = "best.safetensors"
-AVERAGE_FILE = "average.safetensors"
-CLOCK_FILE = "clock.json"
 _REMEDY = "start again with --fresh"
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A complete checkpoint."""
-
-    folder: Path
-
-    @property
-    def step(self) -> int:
-        """Number of optimiser steps done."""
-        return int(self.folder.name.removeprefix(_PREFIX))
-
-    @property
-    def trainer_folder(self) -> Path:
-        """Folder with trained weights, optimiser, schedule, random states and history."""
-        return self.folder / f"checkpoint-{self.step}"
-
-    def best(self) -> dict[str, Tensor] | None:
-        """The best weights so far; None before the first evaluation."""
-        return _load(self.folder / BEST_FILE)
-
-    def average(self) -> dict[str, Tensor] | None:
-        """The average of the weights so far, if there is one."""
-        return _load(self.folder / AVERAGE_FILE)
-
-    def seconds(self) -> float:
-        """The training time so far."""
-        return float(read_json(self.folder / CLOCK_FILE, _REMEDY)["seconds"])
-
-    def name(self) -> str | None:
-        """The run's name in reports."""
-        name: str | None = read_json(self.folder / CLOCK_FILE, _REMEDY)["name"]
-        return name
-
-    def losses(self) -> list[dict[str, Any]]:
-        """The losses since the last log entry, for `LossLog.restore`."""
-        losses: list[dict[str, Any]] = read_json(self.folder / CLOCK_FILE, _REMEDY).get("losses", [])
-        return losses
-
-
-def check_state_files(folder: Path) -> None:
-    """Refuse damaged states, and states with other objects than tensors and numbers; runs no code."""
-    for path in sorted(folder.iterdir()):
-        try:
-            if path.suffix in (".pt", ".pth"):
-                with safe_globals():  # type: ignore[no-untyped-call]
-                    torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-            elif path.suffix == ".safetensors":
-                with safe_open(path, framework="pt") as weights:
-                    weights.keys()
-            elif path.suffix == ".json":
-                json.loads(path.read_text(encoding="utf-8"))
-        except Exception as error:  # torch raises various errors
-            reason = f"{type(error).__name__}: {one_line(str(error), 120)}"
-            raise DataError(f"can't continue from this file ({reason}); {_REMEDY}", path=path) from error
-
-
-def newest_checkpoint(work: Path) -> Checkpoint | None:
+def newest(work: Path) -> Path | None:
     """The newest checkpoint, if there is one."""
-    folders = [path for path in work.glob(f"{_PREFIX}*") if path.name.removeprefix(_PREFIX).isdecimal()]
-    checkpoints = [Checkpoint(path) for path in folders if path.is_dir()]
-    return max(checkpoints, key=lambda checkpoint: checkpoint.step, default=None)
+    return max(work.glob("step-*.pt"), key=step_of, default=None)
 
 
-@contextmanager
-def checkpoint_folder(work: Path, step: int, *, main: bool) -> Iterator[Path]:
-    """Yield a temporary folder for all ranks to write to; rank 0 (`main`) then moves it into place.
+def step_of(checkpoint: Path) -> int:
+    """Number of optimiser steps that were done."""
+    return int(checkpoint.stem.removeprefix("step-"))
 
-    Older checkpoints are removed after that.
-    """
-    folder = work / f"{_PREFIX}{step}"
-    if not main:
+
+def save(run: TrainingRun) -> None:
+    """Write a checkpoint of a run, and remove older ones; all processes must call it."""
+    run.check_divergence()
+    process, model, scaler = run.built.loaded.process, run.built.model, run.step.accelerator.scaler
+    path = process.work / f"step-{run.state.global_step}.pt"
+    with run.clock.paused():
+        weights = {"weights": trained_weights(model), "best": run.best, "average": run.average.mean}
+        content = {
+            **{name: each and gather_weights(each, main=process.is_main) for name, each in weights.items()},
+            "optimiser": optimiser_state(model, run.step.optimiser),
+            "schedule": run.step.schedule.state_dict(),
+            "scaler": None if scaler is None else scaler.state_dict(),  # with fp16
+            "random": gather_objects(_random_state(run.built.args.device)),
+            "history": _history(run.state, run.events.callbacks),
+            "losses": run.losses.pending(),
+            "seconds": run.clock.seconds,
+            "name": run.name,
+        }
+        if process.is_main:
+            with whole_file(path) as file:
+                torch.save(content, file)
+            for older in process.work.glob("*step-*.pt*"):
+                if older != path:
+                    remove(older)
         wait_for_all()
-        yield work / f".{folder.name}.partial"
-        wait_for_all()
-        return
-    with whole_folder(folder) as partial:
-        wait_for_all()
-        yield partial
-        wait_for_all()
-    for path in work.glob(f"{_PREFIX}*"):
-        if path != folder:
-            remove(path)
+        run.sound = path
 
 
-def write_extras(
-    folder: Path,
-    best: dict[str, Tensor] | None,
-    average: dict[str, Tensor] | None,
-    *,
-    seconds: float,
-    name: str | None = None,
-    losses: Sequence[dict[str, Any]] = (),
-) -> None:
-    """Write the best and average weights, the time, the name in reports, and pending losses."""
-    write_json(folder / CLOCK_FILE, {"seconds": seconds, "name": name, "losses": [*losses]})
-    for weights, file in ((best, BEST_FILE), (average, AVERAGE_FILE)):
-        if weights is not None:
-            save_file(weights, folder / file)
+def restore(run: TrainingRun, checkpoint: Path) -> None:
+    """Restore a run, except for its random state; all processes must call it."""
+    model, step, content = run.built.model, run.step, read(checkpoint)
+    restore_weights(model, content["weights"], checkpoint)
+    trained = trained_weights(model)
+    run.best = content["best"]
+    if run.best is not None and is_sharded(model):
+        run.best = {name: shard_like(weight, trained[name]) for name, weight in run.best.items()}
+    if (mean := content["average"]) is not None:
+        run.average.mean = {name: shard_like(weight, trained[name]) for name, weight in mean.items()}
+    run.clock.add(content["seconds"])
+    run.name = content["name"]
+    run.losses.restore(content["losses"], run.built.args.device)
+    run.events.state = replace(
+        _restored_history(content["history"], run.events.callbacks),
+        is_world_process_zero=run.state.is_world_process_zero,
+        is_local_process_zero=run.state.is_local_process_zero,
+    )
+    if not is_sharded(model):  # parts of a sharded model can't run before the whole
+        run.check_divergence()
+        run.sound = checkpoint
+    if step.accelerator.scaler is not None:
+        step.accelerator.scaler.load_state_dict(content["scaler"])
+    step.schedule.load_state_dict(content["schedule"])
+    load_optimiser(model, step.optimiser, content["optimiser"])
+    run.random_state = content["random"][run.built.args.process_index]
 
 
-def _load(path: Path) -> dict[str, Tensor] | None:
+def read(path: Path) -> dict[str, Any]:
+    """The content of a checkpoint; runs no code, and refuses other objects than tensors and numbers."""
     try:
-        return load_file(path) if path.exists() else None
-    except (OSError, SafetensorError) as error:
-        raise DataError(f"not readable ({error}); {_REMEDY}", path=path) from error
-
-
-def wait_for_all() -> None:
-    """Wait for all ranks."""
-    if is_distributed():
-        torch.distributed.barrier()
+        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except Exception as error:  # torch raises various errors
+        reason = f"{type(error).__name__}: {one_line(str(error), 120)}"
+        raise DataError(f"can't continue from this file ({reason}); {_REMEDY}", path=path) from error
+    return content
 
 
 def trained_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -165,93 +127,59 @@ def trained_weights(model: nn.Module) -> dict[str, Tensor]:
 @torch.no_grad()
 def restore_weights(model: nn.Module, weights: dict[str, Tensor], source: Path | str) -> None:
     """Copy `weights` into the model's trained weights."""
-    own = trained_weights(model)
-    if own.keys() != weights.keys() or any(own[name].shape != weights[name].shape for name in own):
+    trained = trained_weights(model)
+    if trained.keys() != weights.keys() or any(trained[n].shape != weights[n].shape for n in trained):
         raise DataError(f"has the weights of another model; {_REMEDY}", path=source)
-    for name, weight in own.items():
+    for name, weight in trained.items():
         weight.copy_(shard_like(weights[name], weight))
 
 
-if TYPE_CHECKING or torch.distributed.is_available():
-    from torch.distributed.checkpoint.state_dict import (
-        StateDictOptions,
-        get_optimizer_state_dict,
-        set_optimizer_state_dict,
-    )
-
-# File names of transformers' Trainer.
-_OPTIMISER, _SCHEDULE, _SCALER, _HISTORY = "optimizer.pt", "scheduler.pt", "scaler.pt", "trainer_state.json"
-
-
-def save_optimiser(
-    model: nn.Module, optimiser: Any, schedule: Any, scaler: Any, folder: Path, *, main: bool
-) -> None:
-    """Write optimiser, schedule and scaler; all processes must call it."""
-    if is_sharded(model):
-        state = get_optimizer_state_dict(
-            model, optimiser.optimizer, options=StateDictOptions(full_state_dict=True, cpu_offload=True)
-        )
-    elif main:
-        state = optimiser.state_dict()
-    if main:
-        torch.save(state, folder / _OPTIMISER)
-        torch.save(schedule.state_dict(), folder / _SCHEDULE)
-        if scaler is not None:  # with fp16
-            torch.save(scaler.state_dict(), folder / _SCALER)
-
-
-def load_optimiser(model: nn.Module, optimiser: Any, schedule: Any, scaler: Any, folder: Path) -> None:
-    """Load the state that `save_optimiser` wrote, or its shard; all processes must call it."""
-    if scaler is not None:
-        scaler.load_state_dict(torch.load(folder / _SCALER, weights_only=True))
-    schedule.load_state_dict(torch.load(folder / _SCHEDULE, map_location="cpu", weights_only=True))
+def optimiser_state(model: nn.Module, optimiser: Any) -> Any:
+    """The state of an optimiser; of a sharded model the whole, on rank 0. All processes must call it."""
     if not is_sharded(model):
-        optimiser.load_state_dict(torch.load(folder / _OPTIMISER, map_location="cpu", weights_only=True))
-        return
-    state = torch.load(folder / _OPTIMISER, map_location="cpu", weights_only=True, mmap=True)
-    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
-    set_optimizer_state_dict(model, optimiser.optimizer, state, options=options)
+        return optimiser.state_dict()
+    options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    return get_optimizer_state_dict(model, optimiser.optimizer, options=options)
 
 
-def save_random_state(folder: Path, args: TrainingArguments) -> None:
-    """Write this process's random states."""
-    states: dict[str, Any] = {
+def load_optimiser(model: nn.Module, optimiser: Any, state: Any) -> None:
+    """Load the result of `optimiser_state`, or its shard; all processes must call it."""
+    if is_sharded(model):
+        options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+        set_optimizer_state_dict(model, optimiser.optimizer, state, options=options)
+    else:
+        optimiser.load_state_dict(state)
+
+
+def _random_state(device: torch.device) -> dict[str, Any]:
+    """This process's random states."""
+    algorithm, keys, *rest = cast("tuple[Any, ...]", np.random.get_state())
+    return {
         "python": random.getstate(),
-        "numpy": np.random.get_state(),
+        "numpy": (algorithm, keys.tolist(), *rest),
         "cpu": torch.random.get_rng_state(),
+        "device": None if device.type == "cpu" else torch.get_device_module(device).get_rng_state(),
     }
-    if args.device.type != "cpu":
-        device = torch.get_device_module(args.device)
-        several = args.world_size > 1
-        states[args.device.type] = device.get_rng_state_all() if several else device.get_rng_state()
-    torch.save(states, _random_file(folder, args))
 
 
-def load_random_state(folder: Path, args: TrainingArguments) -> None:
-    """Restore the random states that `save_random_state` wrote."""
-    with safe_globals():  # type: ignore[no-untyped-call]
-        states = torch.load(_random_file(folder, args), map_location="cpu", weights_only=True)
+def restore_random_state(states: dict[str, Any], device: torch.device) -> None:
+    """Restore the result of `_random_state`."""
     random.setstate(states["python"])
     np.random.set_state(states["numpy"])
     torch.random.set_rng_state(states["cpu"])
-    if args.device.type != "cpu":
-        device, state = torch.get_device_module(args.device), states[args.device.type]
-        (device.set_rng_state_all if isinstance(state, list) else device.set_rng_state)(state)
+    if device.type != "cpu":
+        torch.get_device_module(device).set_rng_state(states["device"])
 
 
-def _random_file(folder: Path, args: TrainingArguments) -> Path:
-    return folder / (f"rng_state_{args.process_index}.pth" if args.world_size > 1 else "rng_state.pth")
-
-
-def save_history(folder: Path, state: TrainerState, callbacks: Sequence[TrainerCallback]) -> None:
-    """Write the log and the callbacks' states."""
+def _history(state: TrainerState, callbacks: Sequence[TrainerCallback]) -> str:
+    """The log and the callbacks' states, as JSON."""
     stateful: Any = [callback for callback in callbacks if isinstance(callback, ExportableState)]
-    replace(state, stateful_callbacks=stateful).save_to_json(str(folder / _HISTORY))
+    return json.dumps(asdict(replace(state, stateful_callbacks=stateful)))
 
 
-def load_history(folder: Path, callbacks: Sequence[TrainerCallback]) -> TrainerState:
-    """Load the state that `save_history` wrote, and restore the callbacks' states."""
-    state: TrainerState = TrainerState.load_from_json(str(folder / _HISTORY))
+def _restored_history(history: str, callbacks: Sequence[TrainerCallback]) -> TrainerState:
+    """The log; restores the callbacks' states."""
+    state = TrainerState(**json.loads(history))
     states: Any = state.stateful_callbacks
     for name, saved in states.items():
         same_type = (callback for callback in callbacks if type(callback).__name__ == name)

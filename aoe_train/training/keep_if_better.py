@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,77 +13,67 @@ from aoe_train.data.examples import Say
 from aoe_train.evaluation.gain import Gain, gain
 from aoe_train.evaluation.overlap import digests, overlap
 from aoe_train.evaluation.pair_metrics import binary, correlation
-from aoe_train.evaluation.pair_task import read_pair_task
+from aoe_train.evaluation.pair_task import PairTask, read_pair_task
 from aoe_train.evaluation.tasks import Encode, TaskVectors
-from aoe_train.training.checkpoints import restore_weights, trained_weights
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.in_memory import Source, source_name
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
-
     from aoe_train.evaluation.resample import Metrics
     from aoe_train.settings.train_settings import Similarity, TrainSettings
 
-RESAMPLES = 1000
+_RESAMPLES = 1000
 
 
+@dataclass(frozen=True)
 class JudgedPairs:
-    """Judged pairs, and the backbone's scores on them."""
+    """Judged pairs of a source, whose name is for messages."""
 
-    def __init__(self, source: Source, say: Say) -> None:
-        self._task = read_pair_task(source, say=say)
-        self._source = source_name(source)
-        if len(set(self._task.labels.tolist())) < 2:
-            raise DataError("all labels are equal; expected different labels", path=self._source)
-        self._before: Metrics | None = None
-        self._weights: dict[str, Tensor] = {}
+    name: str
+    task: PairTask
+
+    @classmethod
+    def read(cls, source: Source, say: Say) -> JudgedPairs:
+        """Read the pairs; their labels must differ."""
+        task, name = read_pair_task(source, say=say), source_name(source)
+        if len(set(task.labels.tolist())) < 2:
+            raise DataError("all labels are equal; expected different labels", path=name)
+        return cls(name, task)
 
     def __len__(self) -> int:
-        return len(self._task.labels)
+        return len(self.task.labels)
 
     @property
     def identity(self) -> str:
         """SHA-256 of the pairs, their labels and the labels' probabilities."""
         digest = hashlib.sha256()
-        for text in self._task.texts:
+        for text in self.task.texts:
             digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
-        for array in (self._task.labels, self._task.likely):
+        for array in (self.task.labels, self.task.likely):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
-    def warn(self, training_texts: Iterable[str], say: Say) -> None:
-        """Warn if training texts are among the judged texts."""
-        found = overlap(self._task, digests(training_texts))
-        if found.texts:
-            say(f"warning: {self._source}: the model is {found}, so its score is too high")
+    def warning(self, training_texts: Iterable[str]) -> str | None:
+        """A warning if training texts are among the judged texts."""
+        shared = overlap(self.task, digests(training_texts))
+        return (
+            f"warning: {self.name}: the model is {shared}, so its score is too high" if shared.texts else None
+        )
 
-    def remember(self, model: nn.Module, encode: Encode, similarity: Similarity) -> None:
-        """Score the backbone, and copy the weights to train into host memory."""
-        self._before = self._score(encode, similarity)
-        self._weights = {name: weight.cpu().clone() for name, weight in trained_weights(model).items()}
-
-    def gain(self, encode: Encode, similarity: Similarity, *, seed: int) -> Gain:
-        """The model's gain over the backbone."""
-        if self._before is None:
-            raise RuntimeError("the backbone was not scored")
-        found = gain(self._score(encode, similarity), self._before, resamples=RESAMPLES, seed=seed)
-        if found is None:
-            raise DataError(
-                "its labels are too uncertain to compare models; use other pairs", path=self._source
-            )
-        return found
-
-    def restore(self, model: nn.Module) -> None:
-        """Copy the backbone's weights back into the model."""
-        restore_weights(model, self._weights, self._source)
-
-    def _score(self, encode: Encode, similarity: Similarity) -> Metrics:
-        task = self._task
+    def score(self, encode: Encode, similarity: Similarity) -> Metrics:
+        """A model's scores of the pairs."""
+        task = self.task
         similarities = task.similarities(TaskVectors(encode, [task.texts], similarity=similarity))
         if np.isin(task.labels, (0, 1)).all():
-            return binary(similarities, task.labels, self._source, likely=task.likely)
-        return correlation(similarities, task.labels, self._source)
+            return binary(similarities, task.labels, self.name, likely=task.likely)
+        return correlation(similarities, task.labels, self.name)
+
+    def gain(self, model: Metrics, backbone: Metrics, *, seed: int) -> Gain:
+        """The model's gain over the backbone."""
+        result = gain(model, backbone, resamples=_RESAMPLES, seed=seed)
+        if result is None:
+            raise DataError("its labels are too uncertain to compare models; use other pairs", path=self.name)
+        return result
 
 
 def check_judged(source: Source | None, settings: TrainSettings) -> None:

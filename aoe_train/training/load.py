@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from transformers import set_seed
 
 from aoe_train.data.column_prompts import run_prompts
 from aoe_train.data.defaults import (
+    FEW_TEXTS,
     RANKED_RIGHT,
+    UNSUITED,
     DatasetFacts,
     depends_on_auc,
     first_person_share,
     format_decoder_choices,
     learns_neighbours,
+    unused_lengths_warning,
     with_decoder_defaults,
     with_defaults,
     with_defaults_for_all,
@@ -34,20 +39,23 @@ from aoe_train.model.encoder import Encoder
 from aoe_train.model.encoder_settings import stored_settings
 from aoe_train.model.folder_checks import read_object
 from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
-from aoe_train.model.precision import Computed, choose_precision
+from aoe_train.model.precision import Computed, choose_precision, training_note
 from aoe_train.model.similarity import pair_similarities
+from aoe_train.model.tokens.coverage import language_warning
 from aoe_train.records import TextSelection
+from aoe_train.training.keep_if_better import JudgedPairs
 from aoe_train.training.processes import on_main
-from aoe_train.training.training_arguments import set_optim
+from aoe_train.training.teachers import load_teachers
 from pairkit.base.cli.progress import stage
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.in_memory import Source, source_name
 
 if TYPE_CHECKING:
-    from transformers import TrainingArguments
-
     from aoe_train.data.examples import Say
+    from aoe_train.records import Examples
     from aoe_train.settings.train_settings import Author, TrainSettings
+    from aoe_train.training.teachers import Teacher
+    from aoe_train.training.training_arguments import Process
     from pairkit.base.cli.progress import Listener
 
 _SAMPLE = 1000  # pairs on which the backbone is scored before training
@@ -55,41 +63,117 @@ _SAMPLE = 1000  # pairs on which the backbone is scored before training
 
 @dataclass(frozen=True)
 class Loaded:
-    """Rows, the backbone, and the settings with defaults for decoders."""
+    """The inputs of a run, and its complete settings.
 
+    Attributes:
+        process: This process.
+        sources: Names of the inputs.
+        data: Rows of each dataset and dev set.
+        encoder: The backbone.
+        settings: Settings of the run; with a single dataset, that dataset's.
+        datasets: Settings of each dataset.
+        precision: Precision of the computation.
+        teachers: Guide and teacher.
+        judged: Pairs on which the model must beat its backbone.
+        warnings: Printed before training.
+    """
+
+    process: Process
+    sources: Sources
     data: Data
     encoder: Encoder
     settings: TrainSettings
-    auc: float | None = None  # the backbone's, on the training pairs; only if defaults depend on it
-    neighbours: bool = False  # whether single texts are trained on with their neighbourhoods
+    datasets: Mapping[str, TrainSettings]
+    precision: Computed
+    teachers: Sequence[Teacher]
+    judged: JudgedPairs | None
+    warnings: Sequence[str]
 
 
-def load(
-    sources: Sources, settings: TrainSettings, custom: Collection[str], device: Any, say: Say, show: Listener
-) -> Loaded:
-    """Read the rows and load the backbone; datasets named in `custom` have the user's own loss."""
+def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
+    """Read the rows, load the backbone, and choose the settings that depend on them."""
+    set_seed(settings.seed)
+    say, show, device = process.say, process.show, process.args.device
     with stage(f"read {', '.join(map(source_name, sources.data.values()))}", show):
-        data = read_data(sources, settings, say, ranked=sources.data.keys() - custom)
+        data = read_data(sources, settings, say)
     with stage(f"load {sources.backbone}", show):
         encoder, filled = load_backbone(sources, settings, device)
     if line := format_decoder_choices(settings, filled):
         say(line)
-    if sources.several or custom:
-        return Loaded(data, encoder, filled)
-    ((name, rows),) = data.train.items()
-    if rows.kind == "single" and has_deep_layers(encoder.model.backbone):
-        filled = with_domain_preset(filled)
-    if learns_neighbours(filled.of(name), rows.kind):
-        with stage("draw texts", show):
-            rows = draw_texts(rows, filled.seed)
-        if left_out := rows.reading.left_out:
-            reasons = (f"{count:,} {reason.replace('_', ' ')}" for reason, count in left_out.items())
-            say(
-                f"{source_name(sources.data[name])}: {len(rows):,} texts are trained on; {', '.join(reasons)}"
-            )
-        return Loaded(replace(data, train={name: rows}), encoder, filled, neighbours=True)
-    auc = _backbone_auc(sources, data, encoder, filled, say, show) if depends_on_auc(filled) else None
-    return Loaded(data, encoder, filled, auc)
+    auc, neighbours = None, False
+    if not (sources.several or sources.losses):
+        ((name, rows),) = data.train.items()
+        if rows.kind == "single" and has_deep_layers(encoder.model.backbone):
+            filled = with_domain_preset(filled)
+        neighbours = learns_neighbours(filled.of(name), rows.kind)
+        if neighbours:
+            data = replace(data, train={name: _drawn(rows, sources.data[name], filled, process)})
+        elif depends_on_auc(filled):
+            auc = _backbone_auc(sources, data, encoder, filled, say, show)
+    facts = {
+        name: _facts(rows, sources.data[name], filled.data.author, auc, neighbours=neighbours)
+        for name, rows in data.train.items()
+    }
+    if sources.several:
+        resolved = with_defaults_for_all(filled, facts, dim=encoder.dim)
+    else:
+        ((name, only),) = facts.items()
+        resolved = with_defaults(filled.of(name), only, dim=encoder.dim)
+    datasets = {name: resolved.of(name) for name in facts}
+    judged = None if sources.judged is None else JudgedPairs.read(sources.judged, say)
+    warnings = [
+        judged and judged.warning(chain.from_iterable(rows.texts for rows in data.train.values())),
+        training_note(resolved.run.precision, device),
+    ]
+    if not (resolved.optim.interpolate or "interpolate" in filled.optim.model_fields_set):
+        warnings.append(UNSUITED)
+    for name, rows in data.train.items():
+        warnings += _warnings(name, rows, datasets[name], sources, encoder)
+    return Loaded(
+        process=process,
+        sources=sources,
+        data=data,
+        encoder=encoder,
+        settings=resolved,
+        datasets=datasets,
+        precision=choose_precision(resolved.run.precision, device),
+        teachers=load_teachers(resolved, datasets, sources.losses, encoder, data, show),
+        judged=judged,
+        warnings=[warning for warning in warnings if warning],
+    )
+
+
+def _drawn(rows: Examples, source: Source, settings: TrainSettings, process: Process) -> Examples:
+    """The texts to train on with their neighbourhoods."""
+    with stage("draw texts", process.show):
+        rows = draw_texts(rows, settings.seed)
+    if left_out := rows.reading.left_out:
+        reasons = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in left_out.items())
+        process.say(f"{source_name(source)}: {len(rows):,} texts are trained on; {reasons}")
+    return rows
+
+
+def _facts(
+    rows: Examples, source: Source, author: Author | None, auc: float | None, *, neighbours: bool
+) -> DatasetFacts:
+    """Properties of a dataset that its defaults depend on."""
+    written, author_of_run = read_authorship(source)
+    author = author or author_of_run
+    written = (written and author != "people") or 2 * rows.reading.written > len(rows)
+    anchors = [rows.texts[int(text)] for text in rows.rows[:, 0]] if author == "rules" else []
+    return DatasetFacts(rows.kind, len(rows), written, auc, author, first_person_share(anchors), neighbours)
+
+
+def _warnings(
+    name: str, rows: Examples, settings: TrainSettings, sources: Sources, encoder: Encoder
+) -> Iterator[str | None]:
+    """Warnings of rows that make a model worse, and of similarities that are trained only in part."""
+    yield language_warning(encoder.tokenizer, rows.texts, sources.backbone)
+    if rows.kind in ("single", "triplet") and (texts := len(set(rows.rows[:, 0].tolist()))) < FEW_TEXTS:
+        yield f"warning: {name}: only {texts} texts; use hundreds, as few can make the model worse"
+    note = unused_lengths_warning(settings, rows.kind, encoder.settings)
+    if note is not None and name not in sources.losses:
+        yield f"{name}: {note}" if sources.several else note
 
 
 def _backbone_auc(
@@ -178,49 +262,6 @@ def _recompute_layers(encoder: Encoder) -> None:
     if encoder.model.packed:
         # The backward pass runs layers outside the code that sets the attention.
         backbone.config._attn_implementation = PACKED_ATTENTION
-
-
-@dataclass(frozen=True)
-class ResolvedSettings:
-    """The complete settings of a run.
-
-    Attributes:
-        run: Settings of the run; with a single dataset, that dataset's.
-        datasets: Settings of each dataset.
-        precision: Precision of the computation.
-    """
-
-    run: TrainSettings
-    datasets: Mapping[str, TrainSettings]
-    precision: Computed
-
-
-def resolve(sources: Sources, loaded: Loaded, args: TrainingArguments) -> ResolvedSettings:
-    """Fill unset settings with defaults for the rows and the backbone, and update `args`."""
-    settings, dim = loaded.settings, loaded.encoder.dim
-    facts = {}
-    for name, rows in loaded.data.train.items():
-        written, author = read_authorship(sources.data[name])
-        author = settings.data.author or author
-        written = (written and author != "people") or 2 * rows.reading.written > len(rows)
-        anchors = [rows.texts[int(text)] for text in rows.rows[:, 0]] if author == "rules" else []
-        facts[name] = DatasetFacts(
-            rows.kind,
-            len(rows),
-            written,
-            loaded.auc,
-            author,
-            first_person_share(anchors),
-            loaded.neighbours,
-        )
-    if sources.several:
-        resolved = with_defaults_for_all(settings, facts, dim=dim)
-    else:
-        ((name, only),) = facts.items()
-        resolved = with_defaults(settings.of(name), only, dim=dim)
-    precision = choose_precision(resolved.run.precision, args.device)
-    set_optim(args, resolved.optim, precision)
-    return ResolvedSettings(resolved, {name: resolved.of(name) for name in facts}, precision)
 
 
 def read_authorship(source: Source) -> tuple[bool, Author | None]:

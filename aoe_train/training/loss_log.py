@@ -14,7 +14,8 @@ nevertheless, have cosines near 1 from the start.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -66,21 +67,14 @@ class LossLog:
         return {name: math.fsum(values) / len(values) for name, values in sorted(by_name.items())}
 
     def pending(self) -> list[dict[str, Any]]:
-        """The batches since the last log entry, for a checkpoint."""
-        return [
-            {
-                "step": batch.step,
-                "dataset": batch.dataset,
-                "parts": dict(zip(batch.parts, values, strict=True)),
-            }
-            for batch, values in zip(self._batches, self.check(), strict=True)
-        ]
+        """The batches since the last log entry, for a checkpoint; they have been checked."""
+        return [{**batch._asdict(), "rows": []} for batch in self._batches]
 
     def restore(self, pending: Sequence[dict[str, Any]], device: torch.device) -> None:
         """Add the batches of a checkpoint, so that the next log entry includes them."""
         for batch in pending:
-            parts = {name: torch.tensor(value, device=device) for name, value in batch["parts"].items()}
-            self.add(parts, [], batch["step"], batch["dataset"])
+            parts = {name: part.to(device) for name, part in batch["parts"].items()}
+            self._batches.append(_Batch(**batch | {"parts": parts}))
 
     def check(self) -> list[list[float]]:
         """The values of each batch's parts; raises an error if a loss is not finite."""
@@ -89,8 +83,8 @@ class LossLog:
         parts = [part.float() for batch in self._batches for part in batch.parts.values()]
         numbers = iter(torch.stack(parts).tolist())  # one transfer, since each waits for the device
         values = [[next(numbers) for _ in batch.parts] for batch in self._batches]
-        for batch, own in zip(self._batches, values, strict=True):
-            loss = dict(zip(batch.parts, own, strict=True))["loss"]
+        for batch, figures in zip(self._batches, values, strict=True):
+            loss = dict(zip(batch.parts, figures, strict=True))["loss"]
             if not math.isfinite(loss):
                 self._fail(batch, loss)
         return values
@@ -104,7 +98,7 @@ class LossLog:
             " look at them, or use --precision fp32)"
         )
         if batch.step:
-            raise Diverged(problem, step=batch.step, lr=self._lr)
+            raise Diverged.at(batch.step, problem, lr=self._lr)
         raise DataError(f"{problem}, before the first step")
 
 
@@ -121,24 +115,32 @@ _GROWTH, _LARGE_NORM = 1e3, 1e4
 class Diverged(ConfigError):  # noqa: N818 - names the event
     """Training diverged, mostly because of its learning rate."""
 
-    def __init__(self, problem: str, *, step: int, lr: float) -> None:
-        super().__init__(
+    @classmethod
+    def at(cls, step: int, problem: str, *, lr: float) -> Diverged:
+        """The error for a problem after this step."""
+        return cls(
             f"training diverged at step {step:,}: {problem}; train again with a lower --lr (now {lr:g}) and"
             " --fresh"
         )
 
 
+def sample_texts(collections: Iterable[Sequence[str]]) -> list[str]:
+    """Distinct texts for a `CollapseCheck`, some of each collection."""
+    sample = [text for texts in collections for text in texts[:: max(1, len(texts) // _TEXTS)][:_TEXTS]]
+    return list(dict.fromkeys(sample))
+
+
+@dataclass(frozen=True)
 class CollapseCheck:
     """Compares the spread of some texts' embeddings with that before training."""
 
-    def __init__(self, encode: Callable[[list[str]], np.ndarray], *collections: Sequence[str]) -> None:
-        sample = [text for texts in collections for text in texts[:: max(1, len(texts) // _TEXTS)][:_TEXTS]]
-        self._encode, self._texts = encode, list(dict.fromkeys(sample))
-        self.before = math.nan
+    encode: Callable[[list[str]], np.ndarray]
+    texts: list[str]
+    before: float
 
     def spread(self) -> float:
         """The current spread of the embeddings."""
-        return spread(self._encode(self._texts))
+        return spread(self.encode(self.texts))
 
     def problem(self, now: float) -> str | None:
         """The problem that a spread shows, unless it existed before training."""
@@ -149,7 +151,7 @@ class CollapseCheck:
         if now >= max(min(_SMALL_SPREAD, self.before / _SHRUNK), self.before / _FAR_SHRUNK):
             return None
         return (
-            f"embeddings have collapsed (the mean cosine of {len(self._texts)} different texts is"
+            f"embeddings have collapsed (the mean cosine of {len(self.texts)} different texts is"
             f" {1 - now:.6f}, before training {1 - self.before:.6f})"
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,8 +21,6 @@ from aoe_train.training.processes import gather_rows
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jaxtyping import Float, Int
 
     from aoe_train.data.run_data import Sources
@@ -145,9 +143,9 @@ def split_texts(
     token = piece = 0
     for first in range(0, len(pieces), size):
         counts = pieces[first : first + size]
-        own = slice(piece, piece + counts.sum())
-        sizes = lengths[own]
-        yield input_ids[token : token + sizes.sum()], sizes, counts, *(numbers[own] for numbers in by_piece)
+        chunk = slice(piece, piece + counts.sum())
+        sizes = lengths[chunk]
+        yield input_ids[token : token + sizes.sum()], sizes, counts, *(numbers[chunk] for numbers in by_piece)
         token, piece = token + sizes.sum(), piece + counts.sum()
 
 
@@ -178,14 +176,12 @@ def prepare_objective(objective: TextObjective, encoder: Encoder, kind: Kind, se
     return objective.to(encoder.device).train()
 
 
-def check_loss_functions(
-    custom_losses: Mapping[str, Callable[..., Tensor]], sources: Sources, settings: TrainSettings
-) -> None:
+def check_loss_functions(sources: Sources, settings: TrainSettings) -> None:
     """Refuse invalid losses and unsupported settings before anything is read or loaded."""
-    for loss in custom_losses.values():
+    for loss in sources.losses.values():
         if not isinstance(loss, TextObjective):
             check_loss_function(loss)
-    if not any(isinstance(loss, TextObjective) for loss in custom_losses.values()):
+    if not any(isinstance(loss, TextObjective) for loss in sources.losses.values()):
         return
     unsupported = {
         "several datasets": sources.several,

@@ -42,6 +42,21 @@ def on_main(action: Callable[[], Any]) -> Any:
     return result[0]
 
 
+def from_main(value: Tensor, device: torch.device) -> Tensor:
+    """Rank 0's value on every rank, in host memory."""
+    if not is_distributed():
+        return value
+    value = value.to(device)
+    dist.broadcast(value, src=0)
+    return value.cpu()
+
+
+def wait_for_all() -> None:
+    """Wait for all ranks."""
+    if is_distributed():
+        dist.barrier()
+
+
 def exit_cleanly() -> None:
     """Delay the exit, so that the process group's threads can finish.
 
@@ -75,11 +90,16 @@ def gather_rows(values: Shaped[Tensor, "row *rest"]) -> Shaped[Tensor, "all *res
 
 def gather_numbers(numbers: Sequence[int]) -> list[int]:
     """The numbers of all ranks; each rank must call it."""
-    parts: list[Any] = [numbers]
+    return [number for part in gather_objects(list(numbers)) for number in part]
+
+
+def gather_objects(value: Any) -> list[Any]:
+    """The values of all ranks; each rank must call it."""
+    parts = [value]
     if is_distributed():
         parts = [None] * dist.get_world_size()
-        dist.all_gather_object(parts, list(numbers))
-    return [number for part in parts for number in part]
+        dist.all_gather_object(parts, value)
+    return parts
 
 
 class _Gather(torch.autograd.Function):
@@ -93,8 +113,8 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         (gradient,) = gradients
-        own = gradient.narrow(0, dist.get_rank() * ctx.rows, ctx.rows)
-        return own * dist.get_world_size()
+        part = gradient.narrow(0, dist.get_rank() * ctx.rows, ctx.rows)
+        return part * dist.get_world_size()
 
 
 def _is_in_group() -> bool:

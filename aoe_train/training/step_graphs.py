@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import torch
 
+from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.device import upload
 from aoe_train.model.packing.flash import has_flash, is_for_flash
 from aoe_train.objectives.objective import CustomObjective, MatryoshkaObjective, Objective
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from transformers import TrainingArguments
 
     from aoe_train.data.examples import Say
-    from aoe_train.settings.train_settings import TrainSettings
-    from aoe_train.training.build import TrainingSetup
+    from aoe_train.training.build import Built
     from aoe_train.training.pair_model import PairModel
 
 _LEAST_TOKENS, _GROWTH, _MULTIPLE = 256, 1.25, 128  # the numbers of tokens of the shapes
@@ -210,11 +210,10 @@ class StepGraphs:
         return _Graph(inputs, values, graph.replay)
 
 
-def make_step_graphs(
-    setup: TrainingSetup, settings: TrainSettings, args: TrainingArguments, say: Say
-) -> StepGraphs | None:
+def make_step_graphs(built: Built) -> StepGraphs | None:
     """The graphs of a run; None for runs whose steps can't be captured or would not repeat."""
-    run, model, text_model = settings.run, setup.model, setup.model.text_model
+    args, settings, model, text_model = built.args, built.loaded.settings, built.model, built.model.text_model
+    run = settings.run
     if not (
         run.graphs
         and args.device.type == "cuda"
@@ -229,18 +228,18 @@ def make_step_graphs(
     plain = isinstance(objective, Objective | MatryoshkaObjective)
     if not plain or any(isinstance(part, CustomObjective) for part in objective.modules()):
         return None
-    dataset, *others = setup.datasets
+    dataset, *others = built.datasets
     taught = dataset.teacher_outputs.vectors or dataset.teacher_outputs.scores is not None
     if others or taught or not _attends_by_flash(text_model, args.device):
         return None
-    return StepGraphs(model, args, int(dataset.store.lengths.max()), say)
+    return StepGraphs(model, args, int(dataset.store.lengths.max()), built.loaded.process.say)
 
 
 def _attends_by_flash(text_model: Any, device: torch.device) -> bool:
     """Whether attention gets the bounds of texts from the device, which only FlashAttention does."""
     backbone = text_model.backbone
     config = backbone.config
-    if not text_model.packed or hasattr(backbone, "forward_packed") or hasattr(backbone, "pooled"):
+    if not text_model.packed or isinstance(backbone, PackedBackbone):
         return False
     dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     return has_flash(device) and is_for_flash(torch.empty(1, 1, dim, dtype=torch.bfloat16, device="meta"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,11 +18,14 @@ from aoe_train.objectives.kinds import TeacherInfo, check_teacher_use
 from aoe_train.records import ABSENT, ColumnVectors, TeacherOutputs, TeacherVectors
 from aoe_train.settings.prompt_settings import DOCUMENTS, QUERY
 from aoe_train.settings.train_settings import EncoderSettings, TeacherModelSettings, TeacherSettings
+from aoe_train.training.processes import on_main
 from aoe_train.training.teacher_files import scores_from_file, vectors_from_file
+from pairkit.base.cli.progress import stage
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import sha256
 
 if TYPE_CHECKING:
+    from aoe_train.data.run_data import Data
     from aoe_train.objectives.objective_settings import ObjectiveSettings
     from aoe_train.records import Examples
     from aoe_train.settings.train_settings import TrainSettings
@@ -36,9 +40,9 @@ _SCORE_PARTS = ("margin_mse", "score_distill")
 class Teacher:
     """A guide or a teacher; one process loads it to identify it, and the others get the identity."""
 
-    def __init__(self, role: Role, settings: TeacherModelSettings, own: Encoder | None = None) -> None:
-        """Check its settings; `own` is the backbone before training, if it teaches itself."""
-        self.role, self.name, self._settings, self._own = role, settings.model or "", settings, own
+    def __init__(self, role: Role, settings: TeacherModelSettings, backbone: Encoder | None = None) -> None:
+        """Check its settings; `backbone` is that of the run, before training, if it teaches itself."""
+        self.role, self.name, self._settings, self._backbone = role, settings.model or "", settings, backbone
         self._identity: Mapping[str, Any] | None = None
         if self.file is not None and (settings.revision or settings.prompts):
             raise ConfigError(
@@ -60,7 +64,9 @@ class Teacher:
     @cached_property
     def encoder(self) -> Encoder:
         """The model, loaded on first use."""
-        return self._own or Encoder.load(self.name, revision=self._settings.revision, inference_only=True)
+        return self._backbone or Encoder.load(
+            self.name, revision=self._settings.revision, inference_only=True
+        )
 
     def release(self) -> None:
         """Free the model's memory."""
@@ -112,19 +118,19 @@ class Teacher:
     def check(self, objective: ObjectiveSettings, trained: EncoderSettings) -> None:
         """Refuse a similarity of vectors that the objective doesn't support."""
         settings = self._encoder_settings
-        own = None if settings is None else similarity_of(settings)
+        taught = None if settings is None else similarity_of(settings)
         if self.role == "guide":
-            if own not in (None, "cosine"):
+            if taught not in (None, "cosine"):
                 raise ConfigError(
-                    f"guide {self.name}: its vectors are compared by {own}; expected a model with cosine"
+                    f"guide {self.name}: its vectors are compared by {taught}; expected a model with cosine"
                     " similarity"
                 )
             return
         parts = [part for part in _SCORE_PARTS if part in objective.weights.active]
         similarity = similarity_of(trained)
-        if parts and (similarity not in ("cosine", "dot") or own not in (None, similarity)):
+        if parts and (similarity not in ("cosine", "dot") or taught not in (None, similarity)):
             raise ConfigError(
-                f"teacher {self.name}: its vectors are compared by {own or similarity}, the model's by"
+                f"teacher {self.name}: its vectors are compared by {taught or similarity}, the model's by"
                 f" {similarity}, but {', '.join(parts)} needs both by cosine or both by dot; use another"
                 " teacher, --set encoder.similarity_fn_name=…, or the part embed_distill"
             )
@@ -174,29 +180,45 @@ def teachers_of(settings: TrainSettings, backbone: Encoder | None = None) -> lis
         elif section.revision or section.prompts:
             raise ConfigError(f"{role}: has settings but no model; give --{role}, or leave them out")
         elif section is settings.teacher and settings.teacher.smoothing is not None:
-            own = section.model_copy(update={"prompts": settings.prompts})
-            teachers.append(Teacher(role, own, backbone))
+            prompted = section.model_copy(update={"prompts": settings.prompts})
+            teachers.append(Teacher(role, prompted, backbone))
     return teachers
 
 
-def check_teachers(
-    teachers: Sequence[Teacher],
-    objective: ObjectiveSettings,
+def load_teachers(
+    settings: TrainSettings,
+    datasets: Mapping[str, TrainSettings],
+    custom: Collection[str],
     encoder: Encoder,
-    examples: Examples,
-    settings: TeacherSettings,
-    *,
-    custom: bool = False,
-) -> None:
-    """Refuse unsupported combinations before the teachers encode texts, which can take hours."""
-    if custom:
-        if teachers or settings.scores:
+    data: Data,
+    show: Listener,
+) -> list[Teacher]:
+    """The guide and teacher of a run, identified by rank 0; datasets in `custom` have the user's own loss."""
+    teachers = teachers_of(settings, encoder)
+    with stage("load guide and teacher", show) if teachers else nullcontext():
+        identities: list[Mapping[str, Any]] = on_main(lambda: [teacher.identity for teacher in teachers])
+    for teacher, identity in zip(teachers, identities, strict=True):
+        teacher.set_identity(identity)
+    for name, rows in data.train.items():
+        if name not in custom:
+            _check_teachers(teachers, datasets[name].objective, encoder, rows, settings.teacher)
+        elif teachers or settings.teacher.scores:
             role = teachers[0].role if teachers else "teacher"
             raise ConfigError(
                 f"a custom loss can't use a {role}; leave one of the two out, or let the loss load the other"
                 " model's vectors"
             )
-        return
+    return teachers
+
+
+def _check_teachers(
+    teachers: Sequence[Teacher],
+    objective: ObjectiveSettings,
+    encoder: Encoder,
+    examples: Examples,
+    settings: TeacherSettings,
+) -> None:
+    """Refuse unsupported combinations before the teachers encode texts, which can take hours."""
     dims = {teacher.role: teacher.dim or encoder.dim for teacher in teachers}
     info = TeacherInfo(
         guide="guide" in dims, teacher_dim=dims.get("teacher"), scores=settings.scores is not None
@@ -231,8 +253,8 @@ def precompute_vectors(
                 vectors[name][teacher.role] = _vectors(teacher, examples, cache, show)
             if teacher.role == "teacher" and settings.smoothing is not None:
                 (column, _) = vectors[name]["teacher"].columns
-                own = column.vectors[column.indices]
-                vectors[name]["teacher"] = neighbour_teacher(examples.texts, own, settings)
+                by_row = column.vectors[column.indices]
+                vectors[name]["teacher"] = neighbour_teacher(examples.texts, by_row, settings)
         teacher.release()
     return {name: TeacherOutputs(vectors[name], _scores(settings, rows)) for name, rows in datasets.items()}
 
@@ -247,7 +269,7 @@ def _vectors(teacher: Teacher, examples: Examples, cache: Path, show: Listener) 
     by_column: dict[int, ColumnVectors] = {}
     prompts = teacher.prompts(examples)
     for prompt in dict.fromkeys(prompts):
-        columns = [column for column, words in enumerate(prompts) if words == prompt]
+        columns = [column for column, each in enumerate(prompts) if each == prompt]
         rows = examples.rows[:, columns]
         used, flat = np.unique(np.where(rows == ABSENT, rows[:1, :1], rows), return_inverse=True)
         texts = [examples.texts[text] for text in used.tolist()]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from transformers import set_seed
 
 from aoe_train.data.defaults import format_epochs
 from aoe_train.data.examples import negative_counts, negatives_in_words, silent
@@ -19,16 +18,14 @@ from aoe_train.data.mixture import Mixture, distinct_texts, format_epoch_share
 from aoe_train.data.run_data import Sources
 from aoe_train.model.device import upload_batch
 from aoe_train.model.memory import memory_errors
-from aoe_train.model.model_folder import cache_dir
 from aoe_train.model.precision import training_note
 from aoe_train.objectives.objective import LossFunction, loss_weights
-from aoe_train.training.build import TrainingSetup, build, load_teachers
-from aoe_train.training.keep_if_better import JudgedPairs, check_judged
-from aoe_train.training.load import load, resolve
+from aoe_train.training.build import Built, build
+from aoe_train.training.keep_if_better import check_judged
+from aoe_train.training.load import load
 from aoe_train.training.pair_model import check_loss_functions, split_texts
-from aoe_train.training.teachers import precompute_vectors
 from aoe_train.training.train_record import batches_of
-from aoe_train.training.training_arguments import autocast, start_processes
+from aoe_train.training.training_arguments import Process, autocast, start_processes
 from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.errors import ConfigError
@@ -36,7 +33,6 @@ from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from transformers import TrainingArguments
 
     from aoe_train.records import Examples
     from aoe_train.settings.train_settings import TrainSettings
@@ -50,13 +46,7 @@ _GPU_NOTE = (
 )
 
 
-def plan(
-    sources: Sources,
-    settings: TrainSettings,
-    *,
-    custom_losses: Mapping[str, LossFunction] | None = None,
-    progress: bool | Listener = True,
-) -> dict[str, Any]:
+def plan(sources: Sources, settings: TrainSettings, *, progress: bool | Listener = True) -> dict[str, Any]:
     """Prepare a run, train a few steps on a temporary model, and return the record of `Plan`.
 
     Time is the mean of a few steps spread over the first epoch, times the number of steps. Memory is that of
@@ -73,46 +63,38 @@ def plan(
     def advice() -> str:
         return f"lower --batch-size (now {settings.optim.batch_size}), --max-length or run.chunk"
 
-    custom_losses = custom_losses or {}
     with memory_errors(advice), TemporaryDirectory() as scratch, Display(progress) as show:
         args = start_processes(settings, Path(scratch))
-        set_seed(settings.seed)
-        check_loss_functions(custom_losses, sources, settings)
-        loaded = load(sources, settings, custom_losses.keys(), args.device, silent, show)
-        resolved = resolve(sources, loaded, args)
-        teachers = load_teachers(resolved, loaded, custom_losses.keys(), show, identify=False)
-        data, settings = loaded.data, resolved.run
-        zeros = precompute_vectors(
-            teachers, data.train, settings.teacher, cache_dir("vectors"), show, placeholders=True
-        )
-        setup = build(loaded, resolved, args, custom_losses, zeros, show)
-        judged = None if sources.judged is None else JudgedPairs(sources.judged, silent)
-        memory = _memory(setup, settings, args, copies=0 if judged is None else 1)
-        seconds_a_batch = _probe(setup, settings, args)
-    planned = batches_of(setup)
+        check_loss_functions(sources, settings)
+        loaded = load(sources, settings, Process(args, Path(scratch), silent, show))
+        settings = loaded.settings
+        built = build(loaded, placeholders=True)
+        memory = _memory(built)
+        seconds_a_batch = _probe(built)
+    data, judged, planned = loaded.data, loaded.judged, batches_of(built)
     batches = math.ceil(planned["steps"] * settings.optim.epochs)
     datasets = {
-        name: _dataset(rows, resolved.datasets[name], custom_losses.get(name))
+        name: _dataset(rows, loaded.datasets[name], sources.losses.get(name))
         for name, rows in data.train.items()
     }
-    if isinstance(setup.batches, Mixture):
+    if isinstance(built.batches, Mixture):
         for number, dataset in enumerate(datasets.values()):
-            dataset["epoch"] = setup.batches.epoch_share(number)
+            dataset["epoch"] = built.batches.epoch_share(number)
         head: dict[str, Any] = {"rows": sum(map(len, data.train.values())), "datasets": datasets}
     else:
         (head,) = datasets.values()
     return {
         **head,
         "optim": settings.optim.model_dump(include={"lr", "epochs", "batch_size"}),
-        "precision": resolved.precision,
+        "precision": loaded.precision,
         "precision_note": training_note(settings.run.precision, args.device),
-        "advisers": {teacher.role: teacher.name for teacher in teachers},
+        "advisers": {teacher.role: teacher.name for teacher in loaded.teachers},
         "dev_rows": sum(map(len, data.dev.values())),
         **({} if judged is None else {"judged_pairs": len(judged)}),
         **({"dev_sets": {name: len(rows) for name, rows in data.dev.items()}} if len(data.dev) > 1 else {}),
         "batches": planned,
         "steps": math.ceil(batches / settings.optim.accumulation),
-        "parameters": _parameters(setup.model),
+        "parameters": _parameters(built.model),
         "memory_mb": memory,
         "seconds": round(batches * seconds_a_batch, 3),
         "pairs_per_s": round(planned["rows_mean"] / seconds_a_batch, 1),
@@ -208,45 +190,42 @@ def _parameters(model: torch.nn.Module) -> dict[str, int]:
     }
 
 
-def _memory(
-    setup: TrainingSetup, settings: TrainSettings, args: TrainingArguments, *, copies: int
-) -> dict[str, float]:
-    """MiB by use; interpolation, average and best weights add to the `copies` of weights."""
-    model = setup.model
+def _memory(built: Built) -> dict[str, float]:
+    """MiB by use."""
+    model, args, optim = built.model, built.args, built.loaded.settings.optim
     weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
     trained = sum(weight.nbytes for weight in model.parameters() if weight.requires_grad)
-    largest = max(setup.batches, key=lambda rows: _tokens(setup, rows))
-    batch = _batch(setup, largest, args)
+    batch = _batch(built, max(built.batches, key=lambda rows: _tokens(built, rows)))
     model.train()
     with autocast(args):
         activations = saved_bytes(model, batch)
-    optim, on_cpu = settings.optim, args.device.type == "cpu"
-    copies = (copies + bool(setup.data.dev)) * on_cpu  # in a run on a GPU these are in host memory
-    copies += (optim.interpolate != 1) + (optim.average > 0)
+    copies = (optim.interpolate != 1) + (optim.average > 0)
+    if args.device.type == "cpu":  # in a run on a GPU the backbone's and the best weights are in host memory
+        copies += (built.loaded.judged is not None) + bool(built.data.dev)
     sizes = {"weights": weights, "gradients": trained, "optimiser": 2 * trained, "copies": copies * trained}
     sizes["activations"] = activations
     return {name: round(size / _MIB, 1) for name, size in sizes.items()}
 
 
-def _tokens(setup: TrainingSetup, rows: list[int]) -> int:
-    mixture = setup.batches
-    number, own = mixture.locate(rows) if isinstance(mixture, Mixture) else (0, rows)
-    dataset = setup.datasets[number]
-    return int(dataset.store.lengths[distinct_texts(dataset.examples.rows[own])].sum())
+def _tokens(built: Built, rows: list[int]) -> int:
+    mixture = built.batches
+    number, rows = mixture.locate(rows) if isinstance(mixture, Mixture) else (0, rows)
+    dataset = built.datasets[number]
+    return int(dataset.store.lengths[distinct_texts(dataset.examples.rows[rows])].sum())
 
 
-def _probe(setup: TrainingSetup, settings: TrainSettings, args: TrainingArguments) -> float:
+def _probe(built: Built) -> float:
     """Seconds per training batch."""
-    model = setup.model
+    model = built.model
     trained = [weight for weight in model.parameters() if weight.requires_grad]
-    optimiser = torch.optim.AdamW(trained, lr=settings.optim.lr, fused=True)
-    steps = [int(step) for step in np.linspace(0, len(setup.batches) - 1, _PROBES + 1)]
-    batches = {step: rows for step, rows in enumerate(setup.batches) if step in steps}
+    optimiser = torch.optim.AdamW(trained, lr=built.args.learning_rate, fused=True)
+    steps = [int(step) for step in np.linspace(0, len(built.batches) - 1, _PROBES + 1)]
+    batches = {step: rows for step, rows in enumerate(built.batches) if step in steps}
     durations = []
     for step in [steps[-1], *steps[:-1]]:
         start = time.perf_counter()
-        with autocast(args):
-            loss = model(**_batch(setup, batches[step], args))["loss"]
+        with autocast(built.args):
+            loss = model(**_batch(built, batches[step]))["loss"]
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, max_norm=1.0)
         optimiser.step()
@@ -256,10 +235,10 @@ def _probe(setup: TrainingSetup, settings: TrainSettings, args: TrainingArgument
     return sum(durations[1:]) / _PROBES
 
 
-def _batch(setup: TrainingSetup, rows: list[int], args: TrainingArguments) -> dict[str, Any]:
-    batch: dict[str, Any] = setup.loader.collate_fn(rows)
+def _batch(built: Built, rows: list[int]) -> dict[str, Any]:
+    batch: dict[str, Any] = built.loader.collate_fn(rows)
     batch.pop("numbers")
-    return upload_batch(batch, args.device)
+    return upload_batch(batch, built.args.device)
 
 
 def saved_bytes(model: PairModel, batch: Mapping[str, Any]) -> int:

@@ -1,166 +1,278 @@
-"""Records of a run's rows and batches for run.json, the dry run, and the notes before training."""
+"""The record of a run: what identifies it, and the run.json of a finished one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
 
 from aoe_train.data.defaults import format_choices, format_epochs
 from aoe_train.data.examples import negative_counts
 from aoe_train.data.mixture import Mixture, describe, describe_all, format_epoch_share
-from aoe_train.data.run_data import Sources, unwrap_single
+from aoe_train.data.run_data import unwrap_single
+from aoe_train.evaluation.gain import Gain
 from aoe_train.evaluation.tasks import defined
-from aoe_train.model.model_folder import hash_files, versions
+from aoe_train.model.model_folder import hash_examples, hash_files, hash_tokenizer, hash_weights, versions
 from aoe_train.model.tokens.coverage import languages
-from aoe_train.objectives.objective import LossFunction, loss_weights
-from aoe_train.settings.train_settings import PAPERS
+from aoe_train.objectives.objective import loss_weights, qualified_name
+from aoe_train.settings.train_settings import PAPERS, EncoderSettings
+from aoe_train.training.teachers import scores_identity
 from pairkit import __version__
 from pairkit.base.system.machine import peak_rss_mb
 
 if TYPE_CHECKING:
     from aoe_train.data.token_batches import Batches
-    from aoe_train.evaluation.dev import DevScores
-    from aoe_train.evaluation.gain import Gain
     from aoe_train.records import Examples
-    from aoe_train.settings.train_settings import TrainSettings
-    from aoe_train.training.build import TrainingSetup
-    from aoe_train.training.load import ResolvedSettings
-    from aoe_train.training.trainer import PairTrainer
+    from aoe_train.training.build import Built
+    from aoe_train.training.fit import Fitted
+    from aoe_train.training.load import Loaded
     from pairkit.dataset.reading.in_memory import Source
 
 
-def format_run_choices(
-    setup: TrainingSetup, resolved: ResolvedSettings, custom_losses: Mapping[str, LossFunction]
-) -> Iterator[str]:
-    """Lines on the chosen settings of a run; with several datasets, on each."""
-    settings = resolved.run
-    optim = settings.optim
-    if not isinstance(setup.batches, Mixture):
-        (dataset,) = setup.datasets
-        if not settings.preset.endswith(PAPERS):
-            parts = loss_weights(settings.objective, custom_losses.get(dataset.name))
-            rows, steps_an_epoch = dataset.examples, math.ceil(len(setup.batches) / optim.accumulation)
-            seen = rows_trained(setup.batches, math.ceil(optim.epochs * steps_an_epoch), optim.accumulation)
-            yield format_choices(settings, rows.kind, rows=len(rows), seen=seen, parts=parts)
-        return
-    for number, dataset in enumerate(setup.datasets):
-        parts = loss_weights(resolved.datasets[dataset.name].objective, custom_losses.get(dataset.name))
-        yield (
-            f"{dataset.name}: {len(dataset.examples):,} {dataset.examples.kind} rows: {' + '.join(parts)};"
-            f" {format_epoch_share(setup.batches.epoch_share(number))}"
-        )
-    yield (
-        f"{len(setup.datasets)} datasets, {settings.mix.order}: {len(setup.batches):,} batches an"
-        f" epoch, {format_epochs(optim.epochs)}, learning rate {optim.lr:g}, batches of {optim.batch_size}"
+Counts = dict[str, int | float]
+
+
+class _Record(BaseModel):
+    """Base of the parts of run.json; fields that aren't set are left out."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class DevSetRecord(_Record):
+    """Metric and scores of one of several dev sets, before training and with the saved weights."""
+
+    metric: str
+    before: float
+    dev: float | None
+
+
+class ResultRecord(_Record):
+    """What a run has reached; `dev_set` is the name of the deciding dev set, or None for a mean."""
+
+    out: str
+    steps: int
+    pairs: int
+    seconds: float
+    pairs_per_s: float
+    peak_rss_mb: float
+    dev: float | None
+    dev_metric: str | None
+    dev_before: float | None
+    dev_sets: dict[str, DevSetRecord] = {}
+    dev_set: str | None = None
+    dev_gain: dict[str, Any] | None = None
+    judged: dict[str, Any] | None = None
+
+    @property
+    def gain(self) -> Gain | None:
+        """The model's gain over its backbone on judged pairs."""
+        return None if self.judged is None else Gain.of(self.judged)
+
+    @property
+    def kept(self) -> str:
+        """The saved weights: `model` or `backbone`."""
+        return "model" if self.judged is None else str(self.judged["kept"])
+
+
+class SourceNames(_Record):
+    """Names of the inputs; by dataset if there are several."""
+
+    data: str | dict[str, str]
+    backbone: str
+    dev_data: str | dict[str, str] | None
+    judged: str | None = None
+
+
+class TeacherRecord(_Record):
+    """A guide or teacher: a model, a file of vectors, or a file of scores."""
+
+    model: str | None = None
+    revision: str | None = None
+    dim: int | None = None
+    weights: str | None = None
+    prompts: dict[str, str] = {}
+    similarity: str | None = None
+    file: str | None = None
+
+
+class RowsRecord(_Record):
+    """The training rows: `kind`, `reading` and `negatives` of a single dataset."""
+
+    train: int
+    kind: str | None = None
+    reading: dict[str, Any] = {}
+    negatives: dict[str, int] = {}
+    dev: int = 0
+
+
+class DatasetRecord(_Record):
+    """The rows of one of several datasets, and their share of an epoch."""
+
+    rows: int
+    kind: str
+    reading: dict[str, Any]
+    negatives: dict[str, int] = {}
+    epoch: Counts
+    batches: Counts
+
+
+class RunRecord(_Record):
+    """The run.json of a finished run."""
+
+    made_by: str
+    result: ResultRecord
+    origin: dict[str, Any]
+    sources: SourceNames
+    files: dict[str, Any]
+    encoder: EncoderSettings
+    advisers: dict[str, TeacherRecord] = {}
+    rows: RowsRecord
+    batches: Counts
+    datasets: dict[str, DatasetRecord] = {}
+    dev_sets: dict[str, int] = {}
+    languages: list[str]
+    training_texts: bool
+    versions: dict[str, str]
+    wall_s: float
+    history: list[dict[str, Any]]
+    dev_history: list[dict[str, Any]]
+    best_step: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object of run.json."""
+        return self.model_dump(exclude_unset=True) | {"encoder": self.encoder.model_dump(mode="json")}
+
+
+_ADVISED = {"guide": {"model", "revision"}, "teacher": {"model", "revision", "scores"}}
+
+
+def origin(loaded: Loaded) -> dict[str, Any]:
+    """What determines a run's model: settings, and hashes of its inputs. Only an equal run is continued."""
+    sources, encoder, judged = loaded.sources, loaded.encoder, loaded.judged
+    losses = {name: qualified_name(loss) for name, loss in sources.losses.items()}
+    data, dev_data = (
+        {name: hash_examples(rows) for name, rows in sets.items()}
+        for sets in (loaded.data.train, loaded.data.dev)
     )
+    settings = loaded.settings.model_dump(mode="json", exclude={"log": True, "card": True, **_ADVISED})
+    for section in settings["datasets"].values():  # the rows' hashes replace their paths
+        section.pop("data"), section.pop("dev_data")
+    metric = sources.dev_metric
+    return {
+        **({"objective": losses if sources.several else unwrap_single(losses)} if losses else {}),
+        **{teacher.role: teacher.identity for teacher in loaded.teachers},
+        **scores_identity(loaded.settings.teacher),
+        **({} if metric is None else {"dev_metric": {"name": qualified_name(metric)}}),
+        **({} if judged is None else {"judged": judged.identity}),
+        "settings": settings,
+        "data": unwrap_single(data),
+        "dev_data": unwrap_single(dev_data) if dev_data else None,
+        "backbone": hash_weights(encoder.model),
+        "tokenizer": hash_tokenizer(encoder.tokenizer),
+        "prompts": encoder.settings.model_dump(include={"prompts", "default_prompt_name", "include_prompt"}),
+        "precision": "no" if loaded.precision == "fp32" else loaded.precision,
+        "processes": loaded.process.args.world_size,
+    }
 
 
-def run_record(
-    sources: Sources,
-    origin: Mapping[str, Any],
-    settings: TrainSettings,
-    setup: TrainingSetup,
-    trainer: PairTrainer,
-    *,
-    teachers: Mapping[str, Any],
-    before: DevScores | None,
-    dev_gain: Mapping[str, Any] | None,
-    gain: Gain | None,
-    keeps_model: bool,
-    wall_s: float,
-) -> dict[str, Any]:
-    """The run.json of a finished run; `keeps_model`: whether the trained weights are saved."""
-    steps, history = trainer.state.global_step, [_finite(entry) for entry in trainer.state.log_history]
-    pairs = rows_trained(setup.batches, steps, settings.optim.accumulation)
-    seconds, best = trainer.clock.seconds, trainer.state.best_global_step
+def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
+    """The record of a finished run."""
+    built, state, before, keeps_model = fitted.built, fitted.state, fitted.before, fitted.keeps_model
+    loaded, sources = built.loaded, built.loaded.sources
+    pairs = rows_trained(built.batches, state.global_step, loaded.settings.optim.accumulation)
+    history = [_finite(entry) for entry in state.log_history]
     dev_history = [entry for entry in history if "eval_dev" in entry]
-    return {
-        "made_by": f"aoe {__version__}",
-        "result": {
-            "out": str(sources.out),
-            "steps": steps,
-            "pairs": pairs,
-            "seconds": round(seconds, 3),
-            "pairs_per_s": round(pairs / seconds, 2),
-            "peak_rss_mb": peak_rss_mb(),
-            "dev": trainer.state.best_metric if keeps_model or before is None else before.deciding.value,
-            "dev_metric": before and before.deciding.name,
-            "dev_before": before and before.deciding.value,
+    optional: dict[str, Any] = {}
+    if before is not None and len(before.by_set) > 1:
+        best = [entry for entry in dev_history if entry["step"] == state.best_global_step]
+        optional["dev_sets"] = {
+            name: DevSetRecord(
+                metric=metric.name,
+                before=metric.value,
+                dev=(best[0][f"eval_dev.{name}"] if best else None) if keeps_model else metric.value,
+            )
+            for name, metric in before.by_set.items()
         }
-        | _dev_sets(before, [entry for entry in dev_history if entry["step"] == best], trained=keeps_model)
-        | ({"dev_gain": dict(dev_gain)} if keeps_model and dev_gain is not None else {})
-        | (
-            {}
-            if gain is None
-            else {"judged": {**gain.to_dict(), "kept": "model" if keeps_model else "backbone"}}
-        ),
-        "origin": origin,
-        "sources": sources.names(),
-        "files": {"data": _hashes(sources.data), "dev_data": _hashes(sources.dev_data or {})},
-        "encoder": setup.encoder.settings.model_dump(mode="json"),
-        **({"advisers": teachers} if teachers else {}),
-        **rows_record(setup),
-        "languages": languages([text for rows in setup.data.train.values() for text in rows.texts]),
-        "training_texts": settings.log.training_texts and keeps_model,
-        "versions": versions(),
-        "wall_s": round(wall_s, 3),
-        "history": [entry for entry in history if "loss" in entry],
-        "dev_history": dev_history,
-        "best_step": (best or None) if keeps_model else None,
-    }
-
-
-def rows_record(setup: TrainingSetup) -> dict[str, Any]:
-    """Rows and batches for run.json; with several datasets, of each."""
-    held_out = {"dev": sum(map(len, setup.data.dev.values()))} if setup.data.dev else {}
-    if not isinstance(setup.batches, Mixture):
-        (dataset,) = setup.datasets
-        rows = {"train": len(dataset.examples), **_rows(dataset.examples)}
-        return {
-            "rows": rows | held_out,
-            "batches": describe(dataset.batches, dataset.store),
-            **_dev_rows(setup),
-        }
-    mixture = setup.batches
-    return {
-        "rows": {"train": sum(len(dataset.examples) for dataset in setup.datasets)} | held_out,
-        "batches": batches_of(setup),
-        "datasets": {
-            dataset.name: {
-                "rows": len(dataset.examples),
-                **_rows(dataset.examples),
-                "epoch": mixture.epoch_share(number),
-                "batches": describe(dataset.batches, dataset.store),
-            }
-            for number, dataset in enumerate(setup.datasets)
-        },
-        **_dev_rows(setup),
-    }
-
-
-def _dev_rows(setup: TrainingSetup) -> dict[str, Any]:
-    """Number of rows of each dev set; nothing if there is one dataset and one dev set."""
-    if len(setup.data.dev) < 2 and len(setup.datasets) < 2:
-        return {}
-    return {"dev_sets": {name: len(rows) for name, rows in setup.data.dev.items()}}
-
-
-def batches_of(setup: TrainingSetup) -> dict[str, float]:
-    """Statistics of the first epoch's batches over all datasets."""
-    if not isinstance(setup.batches, Mixture):
-        return describe(setup.batches, setup.datasets[0].store)
-    plans: list[list[Any]] = [[] for _ in setup.datasets]
-    for rows in setup.batches.plan(0):
-        number, own = setup.batches.locate(rows.tolist())
-        plans[number].append(own)
-    return describe_all(
-        [(plan, each.batches, each.store) for plan, each in zip(plans, setup.datasets, strict=True)],
-        left_out=sum(dataset.batches.left_out for dataset in setup.datasets),
+        optional["dev_set"] = before.chosen
+    if keeps_model and fitted.dev_gain is not None:
+        optional["dev_gain"] = fitted.dev_gain
+    if fitted.gain is not None:
+        optional["judged"] = {**fitted.gain.to_dict(), "kept": "model" if keeps_model else "backbone"}
+    result = ResultRecord(
+        out=str(sources.out),
+        steps=state.global_step,
+        pairs=pairs,
+        seconds=round(fitted.seconds, 3),
+        pairs_per_s=round(pairs / fitted.seconds, 2),
+        peak_rss_mb=peak_rss_mb(),
+        dev=state.best_metric if keeps_model or before is None else before.deciding.value,
+        dev_metric=None if before is None else before.deciding.name,
+        dev_before=None if before is None else before.deciding.value,
+        **optional,
+    )
+    return RunRecord(
+        made_by=f"aoe {__version__}",
+        result=result,
+        origin=dict(origin),
+        sources=SourceNames(**sources.names()),  # type: ignore[arg-type]
+        files={"data": _hashes(sources.data), "dev_data": _hashes(sources.dev_data or {})},
+        encoder=built.encoder.settings,
+        **_rows(built),
+        languages=languages([text for rows in built.data.train.values() for text in rows.texts]),
+        training_texts=loaded.settings.log.training_texts and keeps_model,
+        versions=versions(),
+        wall_s=round(time.perf_counter() - loaded.process.start, 3),
+        history=[entry for entry in history if "loss" in entry],
+        dev_history=dev_history,
+        best_step=(state.best_global_step or None) if keeps_model else None,
     )
 
 
-def _rows(examples: Examples) -> dict[str, Any]:
+def _teachers(built: Built) -> dict[str, TeacherRecord]:
+    """Guide, teacher and file of scores by role."""
+    rows, dataset = next(iter(built.loaded.data.train.values())), built.datasets[0]
+    records: dict[str, TeacherRecord] = {
+        teacher.role: TeacherRecord(
+            **teacher.record(rows, teacher.dim or dataset.teacher_outputs.vectors[teacher.role].dim)
+        )
+        for teacher in built.loaded.teachers
+    }
+    if (scores := built.loaded.settings.teacher.scores) is not None:
+        records["teacher_scores"] = TeacherRecord(file=Path(scores).name)
+    return records
+
+
+def _rows(built: Built) -> dict[str, Any]:
+    """Teachers, rows and batches; with several datasets, also of each."""
+    counts: dict[str, Any] = {"train": sum(len(dataset.examples) for dataset in built.datasets)}
+    sizes = {name: len(rows) for name, rows in built.data.dev.items()}
+    if sizes:
+        counts["dev"] = sum(sizes.values())
+    record: dict[str, Any] = {"batches": batches_of(built)}
+    if teachers := _teachers(built):
+        record["advisers"] = teachers
+    if isinstance(built.batches, Mixture):
+        record["datasets"] = {
+            dataset.name: DatasetRecord(
+                rows=len(dataset.examples),
+                **_reading(dataset.examples),
+                epoch=built.batches.epoch_share(number),
+                batches=describe(dataset.batches, dataset.store),
+            )
+            for number, dataset in enumerate(built.datasets)
+        }
+    else:
+        counts |= _reading(built.datasets[0].examples)
+    if len(sizes) > 1 or len(built.datasets) > 1:
+        record["dev_sets"] = sizes
+    return {"rows": RowsRecord(**counts), **record}
+
+
+def _reading(examples: Examples) -> dict[str, Any]:
     negatives = negative_counts(examples)
     record = {"kind": examples.kind, "reading": examples.reading.record()}
     return record | ({"negatives": negatives} if negatives else {})
@@ -177,21 +289,41 @@ def _hashes(sources: Mapping[str, Source]) -> dict[str, Any]:
     return hashes
 
 
-def _dev_sets(
-    before: DevScores | None, best: Sequence[Mapping[str, Any]], *, trained: bool
-) -> dict[str, Any]:
-    """Metric and scores of each of several dev sets, before training and with the saved weights."""
-    if before is None or len(before.by_set) == 1:
-        return {}
-    figures = {
-        name: {
-            "metric": metric.name,
-            "before": metric.value,
-            "dev": (best[0][f"eval_dev.{name}"] if best else None) if trained else metric.value,
-        }
-        for name, metric in before.by_set.items()
-    }
-    return {"dev_sets": figures, "dev_set": before.chosen}
+def format_run_choices(built: Built) -> Iterator[str]:
+    """Lines on the chosen settings of a run; with several datasets, on each."""
+    loaded, settings, optim = built.loaded, built.loaded.settings, built.loaded.settings.optim
+    if not isinstance(built.batches, Mixture):
+        (dataset,) = built.datasets
+        if not settings.preset.endswith(PAPERS):
+            parts = loss_weights(settings.objective, loaded.sources.losses.get(dataset.name))
+            rows, steps = dataset.examples, math.ceil(optim.epochs * built.steps_an_epoch)
+            seen = rows_trained(built.batches, steps, optim.accumulation)
+            yield format_choices(settings, rows.kind, rows=len(rows), seen=seen, parts=parts)
+        return
+    for number, dataset in enumerate(built.datasets):
+        parts = loss_weights(loaded.datasets[dataset.name].objective, loaded.sources.losses.get(dataset.name))
+        yield (
+            f"{dataset.name}: {len(dataset.examples):,} {dataset.examples.kind} rows: {' + '.join(parts)};"
+            f" {format_epoch_share(built.batches.epoch_share(number))}"
+        )
+    yield (
+        f"{len(built.datasets)} datasets, {settings.mix.order}: {len(built.batches):,} batches an"
+        f" epoch, {format_epochs(optim.epochs)}, learning rate {optim.lr:g}, batches of {optim.batch_size}"
+    )
+
+
+def batches_of(built: Built) -> dict[str, float]:
+    """Statistics of the first epoch's batches over all datasets."""
+    if not isinstance(built.batches, Mixture):
+        return describe(built.batches, built.datasets[0].store)
+    plans: list[list[Any]] = [[] for _ in built.datasets]
+    for rows in built.batches.plan(0):
+        number, numbers = built.batches.locate(rows.tolist())
+        plans[number].append(numbers)
+    return describe_all(
+        [(plan, each.batches, each.store) for plan, each in zip(plans, built.datasets, strict=True)],
+        left_out=sum(dataset.batches.left_out for dataset in built.datasets),
+    )
 
 
 def rows_trained(batches: Batches | Mixture, steps: int, accumulation: int) -> int:

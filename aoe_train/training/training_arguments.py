@@ -1,34 +1,29 @@
-"""Conversion of settings to transformers' `TrainingArguments`; accelerate, the optimiser and its schedule."""
+"""Conversion of settings to transformers' `TrainingArguments`."""
 
 from __future__ import annotations
 
 import math
 import os
-import re
-import warnings
+import time
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from accelerate import Accelerator  # type: ignore[import-untyped]
-from accelerate.utils import (  # type: ignore[import-untyped]
-    DistributedDataParallelKwargs,
-    GradientAccumulationPlugin,
-    TorchDynamoPlugin,
-)
-from torch import nn
-from transformers import Trainer, get_scheduler
 
 from aoe_train.training.callbacks import PROJECT, check_reports
-from aoe_train.training.processes import exit_cleanly, is_sharded
+from aoe_train.training.processes import exit_cleanly
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
+    from aoe_train.data.examples import Say
     from aoe_train.model.precision import Computed
-    from aoe_train.settings.train_settings import OptimSettings, TrainSettings
+    from aoe_train.settings.train_settings import TrainSettings
+    from pairkit.base.cli.progress import Listener
 
 
 METRIC = "dev"  # the score that chooses the best weights
@@ -45,11 +40,32 @@ _SHARDED_OPTIMISERS = ("adamw_torch", "adamw_torch_fused")  # optimisers that su
 _OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")  # others need more arguments than a name
 
 
-def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
-    """Join the process group, if any, and return the arguments that don't depend on data and model.
+@dataclass(frozen=True)
+class Process:
+    """One process of a run.
 
-    `set_optim` and `set_evaluation` add the others.
+    Attributes:
+        args: transformers' arguments, without those that `completed` adds.
+        work: The working folder.
+        say: Prints a note, on rank 0 only.
+        show: Receives the progress.
+        start: When it started, by `time.perf_counter`.
     """
+
+    args: TrainingArguments
+    work: Path
+    say: Say
+    show: Listener
+    start: float = field(default_factory=time.perf_counter)
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes and prints."""
+        return bool(self.args.process_index == 0)
+
+
+def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
+    """Join the process group, if any, and return the arguments that don't depend on data and model."""
     from transformers import TrainingArguments
 
     optim, run, log = settings.optim, settings.run, settings.log
@@ -77,7 +93,7 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
                 "logging_nan_inf_filter": False,  # would wait for each step's loss; see LossLog
                 "report_to": list(log.report_to) or "none",
                 "project": PROJECT,
-                "save_strategy": "no",  # CheckpointCallback decides
+                "save_strategy": "no",  # SavePolicy decides
                 "restore_callback_states_from_checkpoint": True,
                 "remove_unused_columns": False,
                 "ddp_find_unused_parameters": False,  # unused weights are frozen at loading
@@ -103,14 +119,30 @@ def idle_gpus(args: TrainingArguments) -> str | None:
     return f"1 of {count} GPUs is used; to use all, start with `torchrun --nproc-per-node {count}`"
 
 
-def set_optim(args: TrainingArguments, optim: OptimSettings, precision: Computed) -> None:
-    """Add the arguments that depend on rows, model and device."""
+def completed(
+    args: TrainingArguments,
+    settings: TrainSettings,
+    precision: Computed,
+    *,
+    batches: int,
+    evaluate: bool,
+    find_unused: bool,
+) -> TrainingArguments:
+    """A copy with the arguments that depend on rows and model; a step may leave weights `find_unused`."""
     from transformers import SchedulerType
 
+    args, optim = copy(args), settings.optim
     args.per_device_train_batch_size, args.num_train_epochs = optim.batch_size, optim.epochs
     args.learning_rate, args.lr_scheduler_type = optim.lr, SchedulerType(optim.scheduler)
     args.bf16, args.fp16 = precision == "bf16", precision == "fp16"
     args.mixed_precision = "no" if precision == "fp32" else precision
+    args.ddp_find_unused_parameters = find_unused
+    if evaluate:
+        steps = math.ceil(batches / optim.accumulation)
+        every = max(1, math.ceil(steps / optim.evaluations))
+        args.set_evaluate(strategy="steps", steps=every, delay=0)
+        args.metric_for_best_model, args.greater_is_better = METRIC, True
+    return args
 
 
 def autocast(args: TrainingArguments) -> AbstractContextManager[object]:
@@ -123,15 +155,6 @@ def autocast(args: TrainingArguments) -> AbstractContextManager[object]:
 def evaluation_precision(args: TrainingArguments) -> AbstractContextManager[object]:
     """The precision of evaluation: that in which the finished model will encode, float32 on a CPU."""
     return nullcontext() if args.device.type == "cpu" else autocast(args)
-
-
-def set_evaluation(args: TrainingArguments, settings: TrainSettings, batches: int, *, evaluate: bool) -> None:
-    """Add the interval of evaluations, which depends on the number of batches."""
-    if evaluate:
-        steps = math.ceil(batches / settings.optim.accumulation)
-        every = max(1, math.ceil(steps / settings.optim.evaluations))
-        args.set_evaluate(strategy="steps", steps=every, delay=0)
-        args.metric_for_best_model, args.greater_is_better = METRIC, True
 
 
 def _check_launch() -> None:
@@ -169,71 +192,3 @@ def _check_trainer(options: dict[str, Any]) -> None:
             f"run.trainer.optim {optimiser!r}: expected a name in transformers that starts with "
             f"{', '.join(_OPTIMISERS)}"
         )
-
-
-_NO_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)")
-
-
-def make_optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimizer:
-    """The optimiser; biases and norms have no weight decay, as in transformers' Trainer."""
-    norms = {name for name, module in model.named_modules() if isinstance(module, nn.LayerNorm)}
-    decaying: list[nn.Parameter] = []
-    others: list[nn.Parameter] = []
-    for name, weight in model.named_parameters():
-        if weight.requires_grad:
-            decays = name.rpartition(".")[0] not in norms and not _NO_DECAY.search(name.lower())
-            (decaying if decays else others).append(weight)
-    kind, options = Trainer.get_optimizer_cls_and_kwargs(args)
-    groups = [
-        {"params": decaying, "weight_decay": args.weight_decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
-    optimiser: torch.optim.Optimizer = kind(groups, **options)
-    if "bitsandbytes" in str(kind) and options.get("optim_bits") == 8:
-        import bitsandbytes  # type: ignore[import-not-found]
-
-        manager = bitsandbytes.optim.GlobalOptimManager.get_instance()
-        for module in model.modules():  # 8 bits are too coarse for embeddings
-            if isinstance(module, nn.Embedding):
-                manager.register_module_override(module, "weight", {"optim_bits": 32})
-    return optimiser
-
-
-def wrap(
-    model: nn.Module, accelerator: Accelerator, args: TrainingArguments, steps: int
-) -> tuple[nn.Module, Any, Any]:
-    """Prepare the model for the run's precision and processes, with its optimiser and schedule."""
-    optimiser = make_optimiser(model, args)
-    wrapped: nn.Module
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)  # a matter for accelerate
-        if is_sharded(model):  # gathers weights and gradients itself
-            wrapped = accelerator.prepare_model(model, device_placement=False, evaluation_mode=True)
-            optimiser = accelerator.prepare(optimiser)
-        else:
-            wrapped, optimiser = accelerator.prepare(model, optimiser)
-    options: Any = args.lr_scheduler_kwargs
-    schedule = get_scheduler(
-        args.lr_scheduler_type,
-        optimizer=optimiser,
-        num_warmup_steps=args.get_warmup_steps(steps),
-        num_training_steps=steps,
-        scheduler_specific_kwargs=options,
-    )
-    return wrapped, optimiser, schedule
-
-
-def make_accelerator(args: TrainingArguments) -> Accelerator:
-    """The accelerator with a run's precision, DDP options and compiler."""
-    ddp: dict[str, Any] = {
-        "find_unused_parameters": args.ddp_find_unused_parameters,
-        "broadcast_buffers": args.ddp_broadcast_buffers,
-    }
-    if args.ddp_bucket_cap_mb is not None:
-        ddp["bucket_cap_mb"] = args.ddp_bucket_cap_mb
-    return Accelerator(
-        mixed_precision=args.mixed_precision,
-        gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=1),  # our loop accumulates
-        dynamo_plugin=TorchDynamoPlugin(backend=args.torch_compile_backend, mode=args.torch_compile_mode),
-        kwargs_handlers=[DistributedDataParallelKwargs(**ddp)],
-    )

@@ -11,7 +11,8 @@ from runner import Stopwatch, answer, job, rows
 from score import score
 
 import aoe_train
-from aoe_train.training.trainer import PairTrainer
+from aoe_train.training.optimiser_step import OptimiserStep
+from aoe_train.training.training_run import Events
 
 
 def main() -> None:
@@ -40,11 +41,11 @@ def host_ms() -> dict[str, float]:
     """Milliseconds of the host in parts of all steps: `gradients` includes `backward` outside of graphs."""
     found: dict[str, float] = defaultdict(float)
     parts = {
-        "gradients": (PairTrainer, "training_step"),
+        "gradients": (OptimiserStep, "backward"),
         "backward": (torch.Tensor, "backward"),
-        "clip": (PairTrainer, "clip_gradients"),
-        "callbacks": (PairTrainer, "_call"),
-        "whole step": (PairTrainer, "_step"),
+        "clip": (OptimiserStep, "clip"),
+        "schedule": (OptimiserStep, "advance"),
+        "callbacks": (Events, "__call__"),
     }
 
     def timed(original, part):

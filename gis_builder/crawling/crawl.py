@@ -15,7 +15,7 @@ from gis_builder.detection.detector import Detector, KeptVerdict
 from gis_builder.settings import BuildSettings, PoolSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store
 from gis_builder.store.issue_records import IssueRef, VerdictOutcome
-from gis_builder.trackers.tickets import PLAIN, ImportOptions
+from gis_builder.trackers.ticket_files import PLAIN, ImportOptions
 from pairkit.base.errors import ConfigError, RemoteError
 
 _MAX_NAMED = 5  # repositories in a message

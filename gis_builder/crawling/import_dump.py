@@ -22,7 +22,8 @@ from gis_builder.store.issue_records import Event, Issue, IssueRef, Thread
 from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_event
 from gis_builder.trackers.rest_records import reference, title_only
-from gis_builder.trackers.tickets import PLAIN, ImportOptions, TicketDump, find_trackers
+from gis_builder.trackers.ticket_files import PLAIN, ImportOptions
+from gis_builder.trackers.tickets import TicketDump, find_trackers
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_bytes
@@ -158,9 +159,9 @@ def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
     """Sort each thread's events, resolve their targets, and mark the thread as complete."""
     for threads in _batches(store.threads(tracker.name, only_complete=False), _THREADS):
         # Threads of an earlier crawl that the dump lacks stay unchanged.
-        own = [thread for thread in threads if tracker.has_issue(thread.issue.number)]
-        tracker.comments += sum(len(thread.comments) for thread in own)
-        store.save(Page(threads=[_resolve_thread(thread, trackers) for thread in own]))
+        imported = [thread for thread in threads if tracker.has_issue(thread.issue.number)]
+        tracker.comments += sum(len(thread.comments) for thread in imported)
+        store.save(Page(threads=[_resolve_thread(thread, trackers) for thread in imported]))
 
 
 def _resolve_thread(thread: Thread, trackers: Trackers) -> Thread:

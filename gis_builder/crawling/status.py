@@ -60,7 +60,7 @@ class RepoStatus:
             "issues_expected": self.row.issue_count,
             "threads": self.tally.threads,
             "comments": self.tally.comments,
-            "wishes_left": self.tally.pending,
+            "threads_left": self.tally.pending,
             "threads_to_complete": self.tally.top_ups,
             "tasks_left": self.tally.left.total(),
             "points": self.usage.points,
@@ -103,7 +103,7 @@ class Status(Printed):
             "points_left": limit and limit.remaining,
             "points_reset_at": limit and limit.reset,
             "eta_s": None if self.eta_s is None else round(self.eta_s, 1),
-            "warnings": [{"repository": repo, "words": text} for repo, text in self.warnings],
+            "warnings": [{"repository": repo, "text": text} for repo, text in self.warnings],
         }
 
     def totals(self, names: Collection[str] | None = None) -> dict[str, Any]:
@@ -124,7 +124,9 @@ class Status(Printed):
         counted = _COUNTED if self.usage.requests else _COUNTED[:3]  # an import has no cost
         rows = ResultTable("repository", "stage", *counted, left=("stage",))
         for repo in self.repositories:
-            figures = _figures(repo) if repo.row.is_crawlable else [None] * len(_COUNTED)
+            stored = f"{repo.tally.issues:,}/{repo.row.issue_count:,}"
+            work = (repo.tally.threads, repo.tally.open_work, repo.usage.points, repo.usage.requests)
+            figures = (stored, *work) if repo.row.is_crawlable else [None] * len(_COUNTED)
             rows.add_row(repo.row.name, repo.stage, *figures[: len(counted)])
         sums = {**self.totals(), "left": self.left}
         rows.add_rule()
@@ -157,12 +159,6 @@ def read_status(store: Store) -> Status:
         for row in rows
     ]
     return Status(tuple(repos), sum(usage.values(), Usage()), store.rate_limit(), tuple(store.warnings()))
-
-
-def _figures(repo: RepoStatus) -> list[str | int]:
-    """The cells of `_COUNTED`: stored and expected issues, complete threads, remaining work, cost."""
-    counts = (repo.tally.threads, repo.tally.open_work, repo.usage.points, repo.usage.requests)
-    return [f"{repo.tally.issues:,}/{repo.row.issue_count:,}", *counts]
 
 
 def _format_time(status: Status) -> str:

@@ -1,7 +1,7 @@
 """From a thread to a verdict: whether its issue was closed as a duplicate, of which issues, and why.
 
 ```
-lexicon, languages           words and phrases, and their codes
+lexicon, languages/*.toml    words and phrases, and their codes
 └ tokens, rules              references, sentences as strings of codes, and patterns over these
   └ page, reader, reading    the claims of a text
     └ statements             the texts of a thread with speakers and times

@@ -173,9 +173,9 @@ _ADDRESSED = re.compile(rf"\s{{0,4}}(?:\w{{1,12}},? )?{_LOGIN}\b")
 
 def addressee(text: str, start: int, marker: int) -> tuple[str | None, bool]:
     """The login that a claim is addressed to, and whether the claim is about that person's problem."""
-    theirs = _THEIRS.search(text, start, marker)
-    if theirs is not None:
-        return theirs["who"], True
+    owner = _THEIRS.search(text, start, marker)
+    if owner is not None:
+        return owner["who"], True
     addressed = _ADDRESSED.match(text, start) or _ADDRESSED.match(text)
     return addressed["who"] if addressed else None, _YOURS.search(text, start, marker) is not None
 
@@ -252,8 +252,8 @@ class SentenceReader:
     def _claim(self, marker: Marker) -> Claim:
         page, sentence = self.page, self.sentence
         targets = _distinct_targets(_within(sentence, marker.targets), page.issue)
-        others = _within(sentence, marker.subject)
-        about_others = bool(others) and all(other.ref != page.issue for other in others)
+        subjects = _within(sentence, marker.subject)
+        about_others = bool(subjects) and all(subject.ref != page.issue for subject in subjects)
         if not targets and not about_others:
             targets = _distinct_targets(self._nearby_references(marker), page.issue)
         begin, end = sentence.spans[marker.start][0], sentence.spans[marker.end - 1][1]
@@ -281,9 +281,11 @@ class SentenceReader:
     def _nearby_references(self, marker: Marker) -> list[Reference]:
         """The references that a marker without a target may mean: in its sentence, or else the nearest."""
         page, sentence, here = self.page, self.sentence, self.index
-        own = _within(sentence, (0, marker.start)) or _within(sentence, (marker.end, len(sentence.codes)))
-        if own:
-            return own
+        same_sentence = _within(sentence, (0, marker.start)) or _within(
+            sentence, (marker.end, len(sentence.codes))
+        )
+        if same_sentence:
+            return same_sentence
         if marker.rule.opens_list:
             return page.list_after(here)
         reach = _FAR_REACH if marker.rule.points_back or Code.CLOSE in sentence.codes else _REACH

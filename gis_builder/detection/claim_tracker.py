@@ -166,7 +166,7 @@ class ClaimTracker:
     def _fill_in_target(self, statement: Statement) -> None:
         """Use the only issue in a short reply as the target of a claim that lacks one."""
         last = self.claims[-1] if self.claims else None
-        if last is None or last.targets or statement.reading.words > _ANSWER_WORDS:
+        if last is None or last.targets or statement.reading.word_count > _ANSWER_WORDS:
             return
         refs = self.issues_named_by(statement)
         if len(refs) == 1 and last.is_valid and self._is_near(last):
@@ -235,7 +235,7 @@ class ClaimTracker:
         if any(earlier.reading.explains for earlier in since):
             return True
         return reading.accepts_explanation and any(
-            earlier.reading.words > _FEW_WORDS
+            earlier.reading.word_count > _FEW_WORDS
             and not earlier.reading.speaks_of_duplicates
             and set(last.targets).isdisjoint(earlier.reading.mentions)
             for earlier in since[-1:]
@@ -262,10 +262,11 @@ class ClaimTracker:
         if reading.thanks and _has_authority(statement) and self._is_near(last):
             before = self.statements[-1]
             is_for_a_fix = before.reading.gives_other_reason and before is not last.statement
-            return is_named or (reading.words <= _ANSWER_WORDS and not is_for_a_fix)
+            return is_named or (reading.word_count <= _ANSWER_WORDS and not is_for_a_fix)
         is_same_speaker = statement.role is not Role.CLOSER and statement.who == last.statement.who
-        is_request = reading.is_closing and reading.words <= _FEW_WORDS and statement.when <= self.closed_at
-        return is_same_speaker and is_request and last.claim.kind is ClaimKind.DUPLICATE
+        is_request = reading.is_closing and reading.word_count <= _FEW_WORDS
+        is_in_time = statement.when <= self.closed_at
+        return is_same_speaker and is_request and is_in_time and last.claim.kind is ClaimKind.DUPLICATE
 
     def _is_near(self, tracked: TrackedClaim) -> bool:
         return len(self.statements) - tracked.index <= _ANSWER_REACH
@@ -279,7 +280,7 @@ class ClaimTracker:
                 return False
         if _has_authority(statement):
             return self._is_near(last)
-        return len(self.statements) - last.index == 1 and statement.reading.words <= _ANSWER_WORDS
+        return len(self.statements) - last.index == 1 and statement.reading.word_count <= _ANSWER_WORDS
 
     def _counts(self, claim: Claim, statement: Statement) -> bool:
         """Whether a claim is about this issue and comes from someone whose claims count."""
@@ -295,23 +296,22 @@ class ClaimTracker:
 
     def _is_aside(self, claim: Claim, statement: Statement) -> bool:
         """Whether a claim is about another commenter's problem: "@bob yours is a dup of #2"."""
-        others = [
+        replies = [
             earlier
             for earlier in self.statements
             if earlier.who not in (None, statement.who) and not earlier.is_note
         ]
-        is_to_last = claim.is_theirs and others and others[-1].role is Role.OTHER
-        addressee = claim.addressee or (others[-1].who if is_to_last else None)
+        is_to_last = claim.is_theirs and replies and replies[-1].role is Role.OTHER
+        addressee = claim.addressee or (replies[-1].who if is_to_last else None)
         if addressee is None or claim.is_closing or _is_same(addressee, self.author):
             return False
-        return claim.is_theirs or (
-            statement.when > self.closed_at
-            and any(_is_same(addressee, earlier.who) and earlier.when > self.closed_at for earlier in others)
-        )
+        late = (earlier.who for earlier in replies if earlier.when > self.closed_at)
+        is_reply = statement.when > self.closed_at and any(_is_same(addressee, who) for who in late)
+        return claim.is_theirs or is_reply
 
 
-def _is_same(login: str, other: str | None) -> bool:
-    return other is not None and login.lower() == other.lower()
+def _is_same(first: str, second: str | None) -> bool:
+    return second is not None and first.lower() == second.lower()
 
 
 def _has_authority(statement: Statement) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from gis_builder.detection.claim_reader import Claim, Stance
@@ -17,20 +16,28 @@ from gis_builder.detection.claim_tracker import (
     TrackedClaim,
     track_claims,
 )
-from gis_builder.detection.rules import ClaimKind
-from gis_builder.detection.statements import ONE_CLICK, Role, Statement, TrackerMarks, instant, read_marks
+from gis_builder.detection.rules import ClaimKind, relation_of
+from gis_builder.detection.statements import (
+    AT_CLOSING,
+    ONE_CLICK,
+    Closing,
+    Role,
+    Statement,
+    TrackerMarks,
+    before_closing,
+    closing_of,
+    read_marks,
+)
 from gis_builder.store.issue_records import (
     Evidence,
     Issue,
     IssueRef,
     Kind,
-    Relation,
     Thread,
     Verdict,
     VerdictOutcome,
 )
 
-_AT_CLOSING = timedelta(hours=1)
 _SAME_MOMENT = timedelta(minutes=10)
 _A_DAY = timedelta(days=1)
 _CLOSER_BEFORE, _CLOSER_AFTER = timedelta(days=3), timedelta(days=7)
@@ -52,40 +59,7 @@ _BY_STANCE = {Stance.ASSERTED: 1.0, Stance.HEDGED: 0.88, Stance.ASKED: 0.72}
 _BY_KIND = {ClaimKind.DUPLICATE: 1.0, ClaimKind.FAVOUR: 0.96, ClaimKind.SAME: 0.92, ClaimKind.TRACKED: 0.85}
 _BY_ROLE = {Role.CLOSER: 0.98, Role.MAINTAINER: 0.93, Role.BOT: 0.93, Role.AUTHOR: 0.9, Role.OTHER: 0.86}
 _INFERRED, _LATE, _DISPUTED_LATER = 0.9, 0.8, 0.85
-_BOT_NAME = re.compile(r"^(?:bors|homu)\b|(?:^|[-_])(?:bot|robot)$", re.IGNORECASE)
 _SHORT_REMARK, _NO_REMARK = 12, 4  # words
-
-
-@dataclass(frozen=True, slots=True)
-class Closing:
-    """How the issue was closed; needed to weigh earlier claims."""
-
-    issue: Issue
-    is_by_bot: bool  # bots close at once on command, or when a change is merged
-    remark: Statement | None  # of the closer at the closing, if it has no claim and no agreement
-    gives_other_reason: bool  # at the closing, the closer called the issue fixed or not a bug
-    last_words_at: str  # time of the last statement before the closing
-
-
-def closing_of(issue: Issue, statements: list[Statement], claims: list[TrackedClaim]) -> Closing:
-    """Find out from the statements how the issue was closed."""
-    confirming = {id(tracked.confirmed_by) for tracked in claims}
-    remark, last_words_at, gives_other_reason = None, "", False
-    for statement in statements:
-        before = before_closing(issue, statement)
-        if before >= timedelta(0) and statement.reading.words > 0:
-            last_words_at = statement.when
-        reading = statement.reading
-        has_own_opinion = (
-            reading.agrees or reading.thanks or reading.speaks_of_duplicates or bool(reading.claims)
-        )
-        is_at_closing = -ONE_CLICK <= before <= _AT_CLOSING
-        if statement.role is Role.CLOSER and is_at_closing and not statement.is_note:
-            remark = None if has_own_opinion or id(statement) in confirming else statement
-            gives_other_reason = gives_other_reason or (remark is not None and reading.gives_other_reason)
-    bots = {statement.who for statement in statements if statement.role is Role.BOT}
-    is_by_bot = issue.closed_by in bots or _BOT_NAME.search(issue.closed_by or "") is not None
-    return Closing(issue, is_by_bot, remark, gives_other_reason, last_words_at)
 
 
 def weight(tracked: TrackedClaim, closing: Closing) -> float:
@@ -114,7 +88,9 @@ def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> fl
         return value if _is_closers_reason(tracked, before) else 0.0
     if _has_other_reason(tracked, closing, _SHORT_REMARK):
         return 0.0
-    if closing.is_by_bot and abs(before) > _AT_CLOSING and not _is_firm(tracked, statement):
+    # A maintainer's claim holds even if a bot closes the issue much later.
+    is_firm = _asserts_duplicate(tracked) and statement.role is Role.MAINTAINER
+    if closing.is_by_bot and abs(before) > AT_CLOSING and not is_firm:
         return 0.0
     if before < timedelta(0):
         max_delay = _SAME_MOMENT if statement.role is Role.OTHER else _A_DAY
@@ -125,25 +101,15 @@ def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> fl
     return value * _LATE if _is_last_word(tracked, statement, closing) else 0.0
 
 
-def _is_firm(tracked: TrackedClaim, statement: Statement) -> bool:
-    """Whether a maintainer asserts the duplicate: it holds even if a bot closes the issue much later."""
-    return _asserts_duplicate(tracked) and statement.role is Role.MAINTAINER
-
-
 def _asserts_duplicate(tracked: TrackedClaim) -> bool:
     return tracked.claim.kind is ClaimKind.DUPLICATE and tracked.stance is Stance.ASSERTED
-
-
-def before_closing(issue: Issue, statement: Statement) -> timedelta:
-    """Time from a statement to the closing; negative for a later statement."""
-    return instant(issue.closed_at or issue.updated_at) - instant(statement.when)
 
 
 def _is_closers_reason(tracked: TrackedClaim, before: timedelta) -> bool:
     """Whether the closer's claim is near enough to the closing to be its reason."""
     kind = tracked.claim.kind
     if kind is ClaimKind.TRACKED:
-        return abs(before) <= _AT_CLOSING
+        return abs(before) <= AT_CLOSING
     if tracked.stance is Stance.ASKED:
         return abs(before) <= _SAME_MOMENT
     if -_CLOSER_AFTER <= before <= _CLOSER_BEFORE:
@@ -164,7 +130,7 @@ def _is_all_tracked(tracked: TrackedClaim, statement: Statement, closing: Closin
         return False
     if claim.is_part and not reading.is_closing:
         return abs(before_closing(closing.issue, statement)) <= ONE_CLICK
-    if claim.is_closing or claim.about_this or reading.words <= _SHORT_REMARK * 2:
+    if claim.is_closing or claim.about_this or reading.word_count <= _SHORT_REMARK * 2:
         return True
     return statement.role is Role.CLOSER and abs(before_closing(closing.issue, statement)) <= ONE_CLICK
 
@@ -176,7 +142,7 @@ def _has_other_reason(tracked: TrackedClaim, closing: Closing, min_words: int) -
         return False
     if tracked.statement.role is Role.CLOSER and not _is_likeness(tracked.claim):
         return False
-    return remark.reading.words > min_words and set(tracked.targets).isdisjoint(remark.reading.mentions)
+    return remark.reading.word_count > min_words and set(tracked.targets).isdisjoint(remark.reading.mentions)
 
 
 def _is_last_word(tracked: TrackedClaim, statement: Statement, closing: Closing) -> bool:
@@ -184,30 +150,6 @@ def _is_last_word(tracked: TrackedClaim, statement: Statement, closing: Closing)
     is_last = statement.when >= closing.last_words_at
     is_in_time = before_closing(closing.issue, statement) <= _MAX_DELAY_OF_LAST_WORD
     return _asserts_duplicate(tracked) and is_last and is_in_time
-
-
-_PART = re.compile(
-    r"part|portion|piece|aspect|sub-?section|sub-?issue|sub-?bug|sub-?case|subset|special case|\bcase of"
-    r"|variant of"
-)
-_SUPERSEDED = re.compile(r"super[cs]ee?d|subsum")
-_REPORTED = re.compile(
-    r"report|filed|\bopen|exist|known|request|raised|submitted|logged|noted|recorded|registered|mentioned"
-    r"|discussed|described|already an? |on file|there\S* (?:is |was )?(?:also )?already|^already$"
-)
-
-
-def relation_of(claim: Claim) -> Relation:
-    """The relation that the words of a claim state."""
-    if claim.kind is ClaimKind.DUPLICATE:
-        return Relation.DUPLICATE
-    if claim.kind is ClaimKind.FAVOUR or _SUPERSEDED.search(claim.marker):
-        return Relation.SUPERSEDED
-    if _PART.search(claim.marker):
-        return Relation.PART_OF
-    if claim.kind is ClaimKind.SAME:
-        return Relation.SAME
-    return Relation.REPORTED if _REPORTED.search(claim.marker) else Relation.TRACKED
 
 
 _STRONG = 0.8
@@ -255,7 +197,7 @@ def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
 
 
 def _from_claims(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
-    closing = closing_of(issue, tracker.statements, tracker.claims)
+    closing = closing_of(issue, tracker.statements, [tracked.confirmed_by for tracked in tracker.claims])
     weighed = [(tracked, weight(tracked, closing)) for tracked in tracker.claims if tracked.is_valid]
     accepted = [(tracked, value) for tracked, value in weighed if value > 0 and tracked.targets]
     if not accepted:
@@ -269,7 +211,7 @@ def _from_claims(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> Ve
         confidence=confidence,
         reason=_reason(deciding[0]),
         evidence=tuple(_evidence(tracked) for tracked in deciding),
-        relation=relation_of(deciding[0].claim),
+        relation=relation_of(deciding[0].claim.kind, deciding[0].claim.marker),
     )
 
 
@@ -370,12 +312,12 @@ def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
     """Drop targets that can't be canonical; if none is left, the issue is not a duplicate, or uncertain."""
     if verdict.outcome is not VerdictOutcome.DUPLICATE:
         return verdict
-    others = [ref for ref in verdict.targets if ref != verdict.ref]
-    if not others:
+    targets = [ref for ref in verdict.targets if ref != verdict.ref]
+    if not targets:
         return _rejected(verdict, VerdictOutcome.NOT, "self_reference", ())
-    near = [ref for ref in others if rules.allow_cross_repository or ref.repo == verdict.ref.repo]
+    near = [ref for ref in targets if rules.allow_cross_repository or ref.repo == verdict.ref.repo]
     if not near:
-        return _rejected(verdict, VerdictOutcome.UNCERTAIN, "cross_repository", others)
+        return _rejected(verdict, VerdictOutcome.UNCERTAIN, "cross_repository", targets)
     kinds = {ref: kind_of(ref) for ref in near}
     usable = [ref for ref in near if kinds[ref] in (Kind.ISSUE, Kind.UNKNOWN)]
     if not usable:

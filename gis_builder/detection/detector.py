@@ -62,7 +62,7 @@ _VERDICT: dict[str, Any] = {
 }
 _INPUTS: dict[str, Any] = {
     "digest": pl.String,
-    "asked": pl.List(pl.Struct({"issue": pl.String, "kind": pl.String})),
+    "dependencies": pl.List(pl.Struct({"issue": pl.String, "kind": pl.String})),
 }
 
 
@@ -177,31 +177,31 @@ class Detector:
 
     def unknown(self, judged: KeptVerdict) -> frozenset[IssueRef]:
         """The issues that a verdict depends on and that were not fetched."""
-        inputs = {*(ref for ref, _ in judged.asked), *judged.verdict.targets}
+        inputs = {*(ref for ref, _ in judged.dependencies), *judged.verdict.targets}
         return frozenset(ref for ref in inputs if self._store.kind(ref) is Kind.UNKNOWN)
 
     def _judge(self, stored: StoredThread, rules_hash: bytes, kept: KeptVerdict | None) -> KeptVerdict:
         input_hash = stored.digest(rules_hash)
         if kept is not None and kept.input_hash != input_hash:
             kept = None
-        if kept is not None and all(self.kind_of(ref) is kind for ref, kind in kept.asked):
-            judged, how = kept, "reused"
+        if kept is not None and all(self.kind_of(ref) is kind for ref, kind in kept.dependencies):
+            judged, origin = kept, "reused"
         else:
-            judged, how = self._judge_anew(stored.read(), input_hash), "judged"
+            judged, origin = self._judge_anew(stored.read(), input_hash), "judged"
         verdict = judged.verdict
-        _LOG.info("%s: %s: %s (%s)", verdict.ref, how, verdict.outcome, verdict.reason)
+        _LOG.info("%s: %s: %s (%s)", verdict.ref, origin, verdict.outcome, verdict.reason)
         self._kept.add(judged)
         return judged
 
     def _judge_anew(self, thread: Thread, input_hash: str) -> KeptVerdict:
-        asked: dict[IssueRef, Kind] = {}
+        dependencies: dict[IssueRef, Kind] = {}
 
         def kind_of(ref: IssueRef) -> Kind:
-            asked[ref] = self.kind_of(ref)
-            return asked[ref]
+            dependencies[ref] = self.kind_of(ref)
+            return dependencies[ref]
 
         self.judged_anew += 1
-        return KeptVerdict(self.decide(thread, kind_of), input_hash, tuple(sorted(asked.items())))
+        return KeptVerdict(self.decide(thread, kind_of), input_hash, tuple(sorted(dependencies.items())))
 
     def decide(self, thread: Thread, kind_of: KindOf) -> Verdict:
         """The verdict on one thread, see `judge_thread`."""
@@ -216,15 +216,11 @@ class Detector:
         )
 
     def kind_of(self, ref: IssueRef) -> Kind:
-        """The kind of a reference's target.
-
-        A number above the newest in the crawl is unknown, not missing: it may be newer than the crawl. An
-        imported tracker is complete up to its newest number, so that an unknown issue in it is missing.
-        """
-        kind = self._store.kind(ref)
-        home = self._store.full_name(ref.repo)
-        if ref.number > self._newest.get(home, ref.number):
+        """The kind of a reference's target."""
+        kind, home = self._store.kind(ref), self._store.full_name(ref.repo)
+        if ref.number > self._newest.get(home, ref.number):  # it may be newer than the crawl
             return Kind.UNKNOWN if kind is Kind.MISSING else kind
+        # An imported tracker is complete up to its newest number.
         return Kind.MISSING if kind is Kind.UNKNOWN and home in self._imported else kind
 
     def _rules_hash(self, repo: str) -> bytes:
@@ -249,7 +245,7 @@ class KeptVerdict(NamedTuple):
 
     verdict: Verdict
     input_hash: str  # of the thread, the settings and the code
-    asked: tuple[tuple[IssueRef, Kind], ...]  # mentioned issues whose kind mattered
+    dependencies: tuple[tuple[IssueRef, Kind], ...]  # mentioned issues whose kind mattered
 
 
 class VerdictCache:
@@ -271,20 +267,18 @@ class VerdictCache:
 
     def add(self, kept: KeptVerdict) -> None:
         """Add a verdict, which replaces an older one on the same issue."""
-        asked = [{"issue": str(ref), "kind": str(kind)} for ref, kind in kept.asked]
-        self._rows.append((*_row(kept.verdict), kept.input_hash, asked))
+        dependencies = [{"issue": str(ref), "kind": str(kind)} for ref, kind in kept.dependencies]
+        self._rows.append((*_row(kept.verdict), kept.input_hash, dependencies))
         if len(self._rows) >= _CHUNK:
             self._flush()
 
     def write(self, judged: Collection[str]) -> pl.DataFrame:
         """Write the file, readable only by its owner; return the verdicts of the judged repositories."""
         self._flush()
-        new = pl.concat([self._schema.to_frame(), *self._new]).unique(
-            ("repo", "number"), keep="last", maintain_order=True
-        )
-        new = new.sort("repo", "number")
-        others = self._old.filter(~pl.col("repo").is_in(list(judged)))
-        write_parquet(self._path, pl.concat([others, new]).sort("repo", "number"), private=True)
+        new = pl.concat([self._schema.to_frame(), *self._new])
+        new = new.unique(("repo", "number"), keep="last", maintain_order=True).sort("repo", "number")
+        rest = self._old.filter(~pl.col("repo").is_in(list(judged)))
+        write_parquet(self._path, pl.concat([rest, new]).sort("repo", "number"), private=True)
         return new.select(list(_VERDICT))
 
     def _flush(self) -> None:
@@ -308,9 +302,8 @@ def read_duplicates(path: Path) -> list[Verdict]:
 def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
     """Number of issues by verdict and reason."""
     counts: dict[str, dict[str, int]] = {}
-    verdicts = read_verdicts(path, ["verdict", "reason"])
-    grouped = verdicts.group_by("verdict", "reason").len().sort("verdict", "reason")
-    for outcome, reason, count in grouped.iter_rows():
+    grouped = read_verdicts(path, ["verdict", "reason"]).group_by("verdict", "reason").len()
+    for outcome, reason, count in grouped.sort("verdict", "reason").iter_rows():
         counts.setdefault(outcome, {})[reason] = count
     return counts
 
@@ -350,8 +343,8 @@ def _verdict(row: Mapping[str, Any]) -> Verdict:
 
 
 def _kept(row: Mapping[str, Any]) -> KeptVerdict:
-    asked = tuple((_ref(item["issue"]), Kind(item["kind"])) for item in row["asked"])
-    return KeptVerdict(_verdict(row), row["digest"], asked)
+    dependencies = tuple((_ref(item["issue"]), Kind(item["kind"])) for item in row["dependencies"])
+    return KeptVerdict(_verdict(row), row["digest"], dependencies)
 
 
 def _ref(text: str) -> IssueRef:

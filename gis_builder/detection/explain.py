@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from gis_builder.detection.claim_reader import Claim, Stance
 from gis_builder.detection.claim_tracker import DEFAULT_RULES, ClaimTracker, KindOf, Rules, track_claims
-from gis_builder.detection.decision import closing_of, weight
+from gis_builder.detection.decision import weight
 from gis_builder.detection.reading import TextReading
-from gis_builder.detection.statements import Statement, read_marks
+from gis_builder.detection.statements import Statement, closing_of, read_marks
 from gis_builder.store.issue_records import Event, IssueRef, Thread, Verdict, VerdictOutcome
 
 _REASONS = {
@@ -83,15 +83,17 @@ def _event_lines(events: tuple[Event, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _statement_lines(thread: Thread, tracker: ClaimTracker) -> Iterator[tuple[str, str]]:
-    closing = closing_of(thread.issue, tracker.statements, tracker.claims)
+    closing = closing_of(
+        thread.issue, tracker.statements, [tracked.confirmed_by for tracked in tracker.claims]
+    )
     for index, statement in enumerate(tracker.statements):
         head = f"{statement.when}  {statement.who or 'someone'} ({statement.role})"
         claims = [tracked for tracked in tracker.claims if tracked.index == index]
         for tracked in claims:
             state = f"weight {weight(tracked, closing):.2f}" if tracked.is_valid else str(tracked.state)
-            how = " (inferred from another statement)" if tracked.is_inferred else ""
-            what = f"{tracked.claim.kind} of {_refs(tracked.targets)}{how}: “{tracked.claim.said}”"
-            yield statement.when, f"{head} {_STANCES[tracked.stance]} {what}; {state}"
+            origin = " (inferred from another statement)" if tracked.is_inferred else ""
+            claim_text = f"{tracked.claim.kind} of {_refs(tracked.targets)}{origin}: “{tracked.claim.said}”"
+            yield statement.when, f"{head} {_STANCES[tracked.stance]} {claim_text}; {state}"
         counted = [tracked.claim for tracked in claims]
         for claim in statement.reading.claims:
             if claim not in counted:

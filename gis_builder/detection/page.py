@@ -12,8 +12,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, takewhile
 
-from gis_builder.detection import languages
-from gis_builder.detection.lexicon import Code, has_any
+from gis_builder.detection.lexicon import ENGLISH, Code, has_any, has_claim_stem, language_of
 from gis_builder.detection.phrase_codes import (
     REFERENCE_MARK,
     CodedSentence,
@@ -181,46 +180,24 @@ def _mask_indented(text: str) -> str:
     return "\n".join(lines)
 
 
-# Beginnings of words. These can make a claim without a reference.
-_CLAIM_STEMS = ("dup", "dubl", "dpu", "dulp", "deup", " favo", "favuo", "in lieu")
-# These can make a claim beside a reference.
-_REFERRING_STEMS = (
-    "same", "already", "supers", "superc", "subsum", "absorb", "encompass", "obsoleted", "replac", "track",
-    "cover", "captur", "merg", "fold", "rolled", "rolling", "consolidat", "mov", "punt", "continu",
-    "equivalent", "instance", "manifestation", "case of", "variant of", "repost", "re-post", "handling",
-    "subset", "redundant", "duplication", "been reported", "been filed", "reported ", "filed", "known issue",
-    "known bug", "known problem", "existing ", "outstanding ", "open issue", "open bug", "open ticket",
-    "open about", "open for", "known limitation", "part of", "section of", "portion of", "aspect of",
-    "piece of", "sub-", "subissue", "subbug", "fall under", "falls under", "falling under", "direct ",
-    "discuss ", "closing for", "closed for", "double", "twice", "follow #", "follow http", "now under",
-    "now at", "meant", "correction", "make that", "should be", "should read",
-    " is #", "'s #", "’s #", " is http", "'s http", "just #", "just http", "is issue", "is bug", "really #",
-    "be #", "is basically", "is really", "is just", "is essentially", "similar", "identical", "exactly like",
-    "exactly as", "a better ", "differ", "let's", "lets ", "instead", "because #", "because http",
-    "since #", "since http", "as #", "as http", "that one", "the other",
-    "answered", "asked", "raised", "brought up", "discussed", "repeat", "have #", "have http", "got #",
-    "copy of",
-)  # fmt: skip
-# These can change an earlier claim.
-_ANSWERING_STEMS = ("open", "clos", "fix", "works", "repro", "different", "unrelated", "resolved", "^")
-_BACK_STEMS = ("that", "those", "the other", "above", "^")  # can replace a reference
+_CLAIM_STEMS, _REFERRING_STEMS, _ANSWERING_STEMS, _BACK_STEMS = (
+    tuple(ENGLISH[f"{name}_stems"]) for name in ("claim", "referring", "answering", "back")
+)
 _POINTING = re.compile(rf"\b(?:is|it's|just|really)\b[^.]{{0,30}}{REFERENCE_MARK}|^{REFERENCE_MARK}")
 
 
 def might_matter(text: str) -> bool:
     """Whether a comment could contain a claim; takes microseconds."""
     lower = text.lower()
-    if has_any(lower, _CLAIM_STEMS) or languages.has_claim_stem(lower):
+    if has_any(lower, _CLAIM_STEMS) or has_claim_stem(lower):
         return True
-    return could_refer(lower) and (
-        has_any(lower, _REFERRING_STEMS) or languages.language_of(lower) is not None
-    )
+    return could_refer(lower) and (has_any(lower, _REFERRING_STEMS) or language_of(lower) is not None)
 
 
 def might_guess(body: str) -> bool:
     """Whether the body of an issue could call it a duplicate."""
     lower = body.lower()
-    return has_any(lower, _CLAIM_STEMS) or languages.has_claim_stem(lower)
+    return has_any(lower, _CLAIM_STEMS) or has_claim_stem(lower)
 
 
 def is_worth_reading(sentence: str) -> bool:
@@ -243,7 +220,7 @@ class PreparedText:
         masked = mask(text)
         self.references = find_references(masked, issue.repo, former_names)
         self.hidden = hide_references(masked, self.references).lower().replace("’", "'")
-        self.language = languages.language_of(self.hidden)
+        self.language = language_of(self.hidden)
         self.spans = sentence_spans(self.hidden)
         self._by_start = {reference.start: reference for reference in self.references}
         self._starts = list(self._by_start)
@@ -266,7 +243,7 @@ class PreparedText:
 
     def references_of(self, index: int) -> list[Reference]:
         """The references in the sentence at an index."""
-        start, end = (bisect_left(self._starts, bound) for bound in self.spans[index])
+        start, end = (bisect_left(self._starts, position) for position in self.spans[index])
         return self.references[start:end]
 
     def only_reference(self) -> list[Reference]:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import chain
 
-from gis_builder.detection import languages
-from gis_builder.detection.lexicon import PHRASES, SIGNS, WORDS, Code, code_pattern
+from gis_builder.detection.lexicon import PHRASES, SIGNS, WORDS, Code, code_pattern, foreign_phrases
 from gis_builder.store.issue_records import IssueRef
 
 Span = tuple[int, int]
@@ -183,7 +182,7 @@ def _phrases() -> list[str]:
 def _token(language: str | None) -> re.Pattern[str]:
     """The pattern of a token; the phrases of another language come before the English."""
     letter = rf"(?:(?!{_UNSPACED})[^\W_])" if language else r"[^\W_]"
-    foreign = languages.phrases(language, _GAP) if language else []
+    foreign = foreign_phrases(language, _GAP) if language else []
     return re.compile(
         "|".join(
             [

@@ -20,7 +20,7 @@ from gis_builder.detection.claim_reader import (
     says_different,
     says_fixed,
 )
-from gis_builder.detection.lexicon import Code, entries, has_any
+from gis_builder.detection.lexicon import ENGLISH, Code, filled, has_any
 from gis_builder.detection.page import PreparedText, mask, might_guess
 from gis_builder.detection.phrase_codes import REFERENCE_MARK, find_references
 from gis_builder.detection.rules import ClaimKind
@@ -45,22 +45,7 @@ class TextReading:
     speaks_of_duplicates: bool = False
     reopens: bool = False
     is_closing: bool = False
-    words: int = 0
-
-
-_IT = r"(?:this|it|that|these|which)(?:'s| is| was| are| were|'re)"
-_QUITE = r"(?: actually| really| indeed| just| simply| probably| all| in fact| likely| rather)?"
-_FAULT = (
-    r"(?:mistake|error|fault|misunderstanding|misconfiguration|misuse|typo|oversight|set-?up|config\w*"
-    r"|environment|hardware|network|proxy|antivirus|driver)"
-)
-_BUG = r"(?:bug|issue|problem|regression|limitation|defect)"
-_NOT_TO = (
-    r"(?:can(?:no|')t|can not|could(?: not|n't)|unable to|not able to|failed to|did(?: not|n't)|no longer)"
-)
-_RENEW = r"(?:updat|upgrad|downgrad|re-?install|re-?build|re-?start|re-?boot|clean|clear|delet|remov|disabl)"
-_FIX_STEMS = "fixed|fixes|solve|resolve|cure|help|worked|did it|gone|goes away|went away|works"
-_FIXED = r"(?:fixed|fixes|solved|solves|resolved|resolves|cured|cures|helped|helps|worked|did it)"
+    word_count: int = 0
 
 
 class _Phrase(NamedTuple):
@@ -68,62 +53,15 @@ class _Phrase(NamedTuple):
     pattern: re.Pattern[str]
 
 
-def _phrases(table: str) -> tuple[_Phrase, ...]:
-    """Parse stems, in which `_` is a blank, and the patterns below them."""
+def _phrases(name: str) -> tuple[_Phrase, ...]:
+    parts = ENGLISH["parts"]
     return tuple(
-        _Phrase(
-            tuple(stems.replace("_", " ").split("|")), re.compile("".join(lines).replace(" ", r"\s{1,3}"))
-        )
-        for stems, lines in entries(table)
+        _Phrase(tuple(stems), re.compile(filled("".join(lines), parts).replace(" ", r"\s{1,3}")))
+        for stems, *lines in ENGLISH[name]
     )
 
 
-# Not a bug, the reporter's mistake, or gone; this counts even beside a reference to another issue.
-_NO_BUG_PHRASES = _phrases(rf"""
-    design
-        \b(?:by|per) design\b
-    as_intended|as_designed|as_expected|as_documented
-        \b(?:works?|working|behav(?:es|ed|ing)|functions?|is) as (?:intended|designed|expected|documented)\b
-    expected|intended|intentional|deliberate|documented
-        {_IT}{_QUITE} (?:(?:the|an?) )?(?:expected|intended|intentional|deliberate|documented)\b
-    behavio
-        \b(?:expected|intended|documented) behaviou?r\b
-    not_a|n't_a|not_really|n't_really|not_actually|n't_actually
-        \b(?:not|\w+n't){_QUITE} an? (?:\w+ )?{_BUG}\b(?! (?:of|with|that|which|we|i|you|for)\b)
-    _error|pebkac|nonissue|non-issue|misconfig
-        \b(?:user|operator|pilot) error\b|\bpebkac\b|\bnon-?issue\b|\bmisconfigur\w+
-    s_my|s_our|s_the_user's|y_my|y_our|re_my
-        {_IT}{_QUITE} (?:my|our|the user's)(?: own)?(?: \w+)? {_FAULT}\b
-    o_my|f_my|y_my|e_my|m_my|o_our|f_our|y_our|e_our|m_our
-        \b(?:due to|because of|caused by|turn(?:s|ed) out to be|stems from) (?:my|our)\b
-    misread|misunderst|misinterp|mistyped|forgot_to
-        \bi (?:had )?(?:mis(?:read|understood|interpreted|typed)|forgot to)\b
-    repro
-        \b{_NOT_TO} (?:longer |seem to |be able to |manage to )?(?:re-?produce|repro)\b|\bnot reproducible\b
-    happen|occur|reproduce
-        \b(?:no longer|(?:does|did)(?: not|n't)) (?:\w+ )?(?:happens?|occurs?|reproduces?)\b
-    works_|now_
-        \bworks (?:now|fine|for me|again)\b|\bnow (?:works|succeeds|compiles|builds|passes)\b
-    {_FIX_STEMS}
-        \b{_RENEW}(?:e|ed|ing|es)?\b(?:(?! if )[^.\x01]){{0,50}}\b{_FIXED}\b
-    {_FIX_STEMS}
-        \b(?:fixed|solved|resolved|gone|went away|goes away|works?) (?:it |this |that |now )?(?:by|with
-        |after) {_RENEW}
-""")
-# Another cause; if the sentence refers to an issue, both may have that cause, so it doesn't count.
-_CAUSE_PHRASES = _phrases(rf"""
-    bug_in|bug_with|bug_of|issue_in|issue_with|problem_in|problem_with|regression_in|limitation
-        {_IT}{_QUITE} (?:an? |the )?(?:\w+ )?{_BUG} (?:in|with|of|on) (?!the same\b|this\b)
-    upstream|up-stream
-        \bup-?stream {_BUG}\b|\b{_BUG} (?:is |was |lies )?(?:\w+ )?up-?stream\b|\b(?:reported|filed
-        |sent) (?:this |it |that )?up-?stream\b
-    turn
-        \bturn(?:s|ed) out\b(?! (?:to be |it's |it is |this is |that )?(?:the same|already))
-    real_|actual_|root_|true_|culprit
-        \b(?:real|actual|root|true) (?:cause|problem|reason|issue) (?:here )?(?:is|was)\b|\bculprit\b
-    due_to|caused_by|triggered_by|s_because|just_because
-        {_IT}{_QUITE} (?:because|due to|caused by|triggered by)\b(?! the same\b)
-""")
+_NO_BUG_PHRASES, _CAUSE_PHRASES = _phrases("no_bug"), _phrases("cause")
 _DOUBTED = re.compile(r"(?:\b(?:not|never|if|whether|unless|hardly)\b|n't\b)[^,.\x01]{0,30}$")
 _ACCEPTS = re.compile(
     r"\bmakes (?:\w{1,12} )?sense\b|\bexplains (?:it|that|this|why|everything)\b"
@@ -191,7 +129,7 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Text
         speaks_of_duplicates=Code.DUPLICATE in codes,
         reopens=any(map(is_reopening, sentences)),
         is_closing=Code.CLOSE in codes,
-        words=len(segmented(page.hidden).split()),
+        word_count=len(segmented(page.hidden).split()),
     )
 
 

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from textwrap import dedent
 from typing import NamedTuple
 
-from gis_builder.detection.lexicon import code_pattern, entries
+from gis_builder.detection.lexicon import code_pattern
+from gis_builder.store.issue_records import Relation
 
 
 class ClaimKind(StrEnum):
@@ -41,12 +43,15 @@ class ClaimRule(NamedTuple):
 
 
 def _rules(table: str) -> tuple[ClaimRule, ...]:
-    """Parse examples, some with a flag such as [must_close], and their patterns."""
-    heads = ((head.removesuffix("]").partition(" ["), lines) for head, lines in entries(table))
-    return tuple(
-        ClaimRule(example, " ".join(lines), **({flag: True} if flag else {}))
-        for (example, _, flag), lines in heads
-    )
+    """Parse examples, some with a flag such as [must_close], indented patterns, and comments."""
+    rules: list[ClaimRule] = []
+    for line in dedent(table).strip().splitlines():
+        if line.startswith(" "):
+            rules[-1] = rules[-1]._replace(pattern=f"{rules[-1].pattern} {line.strip()}".lstrip())
+        elif not line.startswith("# "):
+            example, _, flag = line.removesuffix("]").partition(" [")
+            rules.append(ClaimRule(example, "", **({flag: True} if flag else {})))
+    return tuple(rules)
 
 
 # Shared parts of patterns, by name.
@@ -261,3 +266,27 @@ FOREIGN_RULES = {kind: _with_other_orders(kind) for kind in RULES}
 def compile_rule(rule: ClaimRule) -> re.Pattern[str]:
     """Compile the rule's pattern with its shorthands expanded."""
     return code_pattern(_SHORTHAND.sub(lambda name: _SHORTHANDS[name[0]], rule.pattern))
+
+
+_PART = re.compile(
+    r"part|portion|piece|aspect|sub-?section|sub-?issue|sub-?bug|sub-?case|subset|special case|\bcase of"
+    r"|variant of"
+)
+_SUPERSEDED = re.compile(r"super[cs]ee?d|subsum")
+_REPORTED = re.compile(
+    r"report|filed|\bopen|exist|known|request|raised|submitted|logged|noted|recorded|registered|mentioned"
+    r"|discussed|described|already an? |on file|there\S* (?:is |was )?(?:also )?already|^already$"
+)
+
+
+def relation_of(kind: ClaimKind, marker: str) -> Relation:
+    """The relation that a claim states by the words of its marker."""
+    if kind is ClaimKind.DUPLICATE:
+        return Relation.DUPLICATE
+    if kind is ClaimKind.FAVOUR or _SUPERSEDED.search(marker):
+        return Relation.SUPERSEDED
+    if _PART.search(marker):
+        return Relation.PART_OF
+    if kind is ClaimKind.SAME:
+        return Relation.SAME
+    return Relation.REPORTED if _REPORTED.search(marker) else Relation.TRACKED

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 
-from gis_builder.detection import languages
-from gis_builder.detection.lexicon import has_any
+from gis_builder.detection.lexicon import has_any, has_claim_stem
 from gis_builder.detection.page import mask, might_guess, might_matter
 from gis_builder.detection.phrase_codes import find_references
 from gis_builder.detection.reading import TextReading, read, read_body
@@ -18,6 +17,7 @@ from gis_builder.store.issue_records import GITHUB, Comment, Event, Issue, Issue
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _DUPLICATE_LABEL = re.compile(r"\bdup(?:e|licated?|licates)?\b", re.IGNORECASE)
+_BOT_NAME = re.compile(r"^(?:bors|homu)\b|(?:^|[-_])(?:bot|robot)$", re.IGNORECASE)
 _EDIT_NOTE = re.compile(
     r"^\W{0,4}(?:edit(?:ed)?|updated?|upd|eta)\b[^:\n]{0,30}?[:\-–—\])*]+"
     r"(?P<note>[^\n]++(?:\n(?![^\S\n]*+\n)[^\n]++)*+)",
@@ -44,6 +44,7 @@ _IMPORTED_TARGET = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _IMPORTED_WORDS = ("status", "state", "resolution", "_merged into", "a duplicate of")
+AT_CLOSING = timedelta(hours=1)
 ONE_CLICK = timedelta(seconds=30)  # between the two times that "comment and close" records
 _SAME_SITTING = timedelta(minutes=10)
 
@@ -131,7 +132,7 @@ def read_marks(thread: Thread) -> TrackerMarks:
 
 @lru_cache(1 << 12)
 def _says_duplicate(label: str) -> bool:
-    return _DUPLICATE_LABEL.search(label) is not None or languages.has_claim_stem(label.lower())
+    return _DUPLICATE_LABEL.search(label) is not None or has_claim_stem(label.lower())
 
 
 def _imported_mark(thread: Thread, reopened_at: str | None) -> ImportedMark | None:
@@ -229,3 +230,42 @@ def _opening(issue: Issue, page: str, former_names: Collection[str]) -> Iterator
             url=page,
             is_note=True,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How the issue was closed; needed to weigh earlier claims."""
+
+    issue: Issue
+    is_by_bot: bool  # bots close at once on command, or when a change is merged
+    remark: Statement | None  # of the closer at the closing, if it has no claim and no agreement
+    gives_other_reason: bool  # at the closing, the closer called the issue fixed or not a bug
+    last_words_at: str  # time of the last statement before the closing
+
+
+def closing_of(
+    issue: Issue, statements: Iterable[Statement], confirming: Collection[Statement | None]
+) -> Closing:
+    """How the issue was closed, from its statements and those of them that confirm a claim."""
+    confirming_ids = set(map(id, confirming))
+    remark, last_words_at, gives_other_reason = None, "", False
+    for statement in statements:
+        before = before_closing(issue, statement)
+        if before >= timedelta(0) and statement.reading.word_count > 0:
+            last_words_at = statement.when
+        reading = statement.reading
+        has_own_opinion = (
+            reading.agrees or reading.thanks or reading.speaks_of_duplicates or bool(reading.claims)
+        )
+        is_at_closing = -ONE_CLICK <= before <= AT_CLOSING
+        if statement.role is Role.CLOSER and is_at_closing and not statement.is_note:
+            remark = None if has_own_opinion or id(statement) in confirming_ids else statement
+            gives_other_reason = gives_other_reason or (remark is not None and reading.gives_other_reason)
+    bots = {statement.who for statement in statements if statement.role is Role.BOT}
+    is_by_bot = issue.closed_by in bots or _BOT_NAME.search(issue.closed_by or "") is not None
+    return Closing(issue, is_by_bot, remark, gives_other_reason, last_words_at)
+
+
+def before_closing(issue: Issue, statement: Statement) -> timedelta:
+    """Time from a statement to the closing; negative for a later statement."""
+    return instant(issue.closed_at or issue.updated_at) - instant(statement.when)

@@ -9,7 +9,6 @@ judge ► threads                  second map: the rows of a bucket to verdicts,
 settle ► stored                  splits over all buckets; third map: negatives
 write                            shards of rows, counts, card
 run                              all steps
-explain                          the verdict on one issue
 ```
 
 Verdicts, texts, pairs, splits and rows come from the same functions as in `gis build`.

@@ -88,8 +88,8 @@ class Source(NamedTuple):
 
 def row(source: Source, kind: str, record: Issue | Comment | None = None, **values: Any) -> Row:
     """The row of a record, or of other values; the other columns are empty."""
-    own = {name: getattr(record, name) for name in SCHEMA if hasattr(record, name)}
-    return tuple({**_EMPTY, **source._asdict(), **own, "kind": kind, **values}.values())
+    fields = {name: getattr(record, name) for name in SCHEMA if hasattr(record, name)}
+    return tuple({**_EMPTY, **source._asdict(), **fields, "kind": kind, **values}.values())
 
 
 def table_of(rows: Sequence[Row]) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from gis_builder.detection.detector import CODE, code_digest
 from gis_builder.gh_archive import maps, settle
 from gis_builder.gh_archive.archive_rows import changed_keys, read_tallies, sort_month
 from gis_builder.gh_archive.extract import extract_hour
-from gis_builder.gh_archive.hours import hour_files, span_of
+from gis_builder.gh_archive.hours import hour_files
 from gis_builder.gh_archive.judge_threads import judge_bucket, pack, unpack
 from gis_builder.gh_archive.maps import FileTask, memory_for
 from gis_builder.gh_archive.runners import Runner
@@ -39,7 +39,7 @@ SORT = ("store/issue_records.py", "gh_archive/archive_rows.py")
 EXTRACT = ("store/decoding.py", "trackers/rest_records.py", "gh_archive/extract.py", *SORT)
 JUDGE = (
     *CODE,
-    *("crawling/crawl.py", "crawling/github/negative_sample.py", "pairing", "pairing/secrets"),
+    *("crawling/crawl.py", "crawling/github/negative_sample.py", "pairing"),
     *(f"gh_archive/{name}.py" for name in ("archive_rows", "threads", "judge_threads")),
 )
 DRAW = (
@@ -70,7 +70,7 @@ class Job:
         contents = [[hour, path.name.split(".")[2]] for hour, path in rows.items()]
         return {
             **self.settings.model_dump(mode="json"),
-            "hours": span_of(self.hours),
+            "hours": f"{self.hours[0]}..{self.hours[-1]}",
             "hours_sha256": maps.digest_of(contents),
             "excluded_sha256": maps.digest_of(list(self.excluded)),
         }
@@ -136,8 +136,8 @@ class _ArchiveRun:
         ]
         self._run("reading hours", tasks)
         self._used += self.hours.values()
-        own = maps.file_named(Path(), "", "", _code(EXTRACT)).name.split(".")[1]
-        if older := [hour for hour, path in self.hours.items() if path.name.split(".")[1] != own]:
+        current = maps.file_named(Path(), "", "", _code(EXTRACT)).name.split(".")[1]
+        if older := [hour for hour, path in self.hours.items() if path.name.split(".")[1] != current]:
             self._show.say(f"{len(older):,} hours without files, such as {older[0]}: read by another version")
 
     def dataset(self, out: Path, record: dict[str, Any]) -> dict[str, Any]:
@@ -215,14 +215,14 @@ class _ArchiveRun:
 
     def _judged_earlier(self, names: Path, outs: Sequence[Path]) -> list[tuple[Path, Path] | None]:
         """For each bucket, its verdicts over the most similar hours, and the keys that changed since."""
-        folder, own = self._work / "hours", set(self._names)
+        folder, names_now = self._work / "hours", set(self._names)
         changes = {
-            path: sorted(own.symmetric_difference(unpack(path, list[str])))
+            path: sorted(names_now.symmetric_difference(unpack(path, list[str])))
             for path in sorted(names.parent.glob(f"{names.name.rpartition('.')[0].rpartition('.')[0]}.*"))
         }
         best = min(changes, key=lambda path: len(changes[path]), default=names)
         hours = [folder / name for name in changes.get(best, ())]
-        if not 0 < len(hours) <= len(own) // 2 or not all(hour.exists() for hour in hours):
+        if not 0 < len(hours) <= len(names_now) // 2 or not all(hour.exists() for hour in hours):
             return [None] * len(outs)
         keys = maps.file_named(names.parent, "changed", "parquet", _code(SORT), changes[best])
         maps.do(FileTask((keys,), changed_keys, (hours,)))
@@ -233,7 +233,7 @@ class _ArchiveRun:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
         similar_at, code = self._settings.pair.similar_at, _code(DRAW)
         names = [path.name for path in judged]
-        groups = maps.file_named(self._work / "ties", "ties", "zlib", code, names, similar_at)
+        groups = maps.file_named(self._work / "near-duplicates", "groups", "zlib", code, names, similar_at)
         self._used.append(groups)
         assignment = settle.assign_splits(
             combined, settle.near_duplicate_groups(groups, combined.texts, similar_at)
@@ -244,7 +244,7 @@ class _ArchiveRun:
         for path, bucket, part in zip(judged, combined.buckets, parts, strict=True):
             name = maps.digest_of(pack(part))
             draw_input = self._write(
-                maps.file_named(self._work / "placed", _stem(path), "zlib", "", name), part
+                maps.file_named(self._work / "draw-inputs", _stem(path), "zlib", "", name), part
             )
             inputs = (bucket.digest, draw_input.name)
             out = maps.file_named(self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs)

@@ -174,9 +174,9 @@ class _HourReader:
         ]
         number = issue.number
         if comment is not None:
-            own = rest_records.comment_record(comment)
+            record = rest_records.comment_record(comment)
             association = comment.author_association
-            rows.append(r.row(source, r.COMMENT, own, number=number, association=association))
+            rows.append(r.row(source, r.COMMENT, record, number=number, association=association))
         elif action in _ACTIONS:
             reason = issue.state_reason if action == "closed" else None
             values = {"author": rest_records.account_name(event.actor), "created_at": source.event_at}

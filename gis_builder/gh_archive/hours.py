@@ -30,11 +30,6 @@ def hours_between(text: str) -> list[str]:
     return [f"{moment:%Y-%m-%d}-{moment.hour}" for moment in moments]
 
 
-def span_of(hours: Sequence[str]) -> str:
-    """The range as written to run.json and the card."""
-    return f"{hours[0]}..{hours[-1]}"
-
-
 def lacks_events(text: str) -> bool:
     """Whether a range ends after the last hour for which the archive is complete."""
     return _ends(text)[1] > _LAST_COMPLETE

@@ -16,14 +16,14 @@ import polars as pl
 
 from gis_builder.crawling.crawl import negative_sample_size
 from gis_builder.crawling.github.negative_sample import number_order
-from gis_builder.detection.detector import judge_thread
+from gis_builder.detection.detector import judge_thread, parse_issue
+from gis_builder.detection.explain import explain
 from gis_builder.gh_archive import archive_rows as r
 from gis_builder.gh_archive.threads import RepoThreads, threads_of
 from gis_builder.pairing.build_pairs import grounds_of, mentions_of
 from gis_builder.pairing.positives import find_clusters
-from gis_builder.pairing.templates import template_lines
-from gis_builder.pairing.text import RenderedTexts, render_issues
-from gis_builder.settings import ArchiveSettings
+from gis_builder.pairing.text import RenderedTexts, render_issues, template_lines
+from gis_builder.settings import ArchiveSettings, DetectSettings
 from gis_builder.store.issue_records import (
     DuplicateCluster,
     Grounds,
@@ -31,9 +31,10 @@ from gis_builder.store.issue_records import (
     IssueRef,
     IssueText,
     Thread,
+    Verdict,
     VerdictOutcome,
 )
-from pairkit.base.errors import DataError
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.base.system.text_lines import read_text_lines
 
@@ -173,7 +174,7 @@ class _Judge:
             return JudgedRepo(repo.repo_id, WITHOUT_DUPLICATES, verdicts)
         clusters = find_clusters(duplicates)
         texts = self._texts(repo, clusters, len(duplicates))
-        usable = (own for ref in sorted(texts.usable) if (own := repo.threads.get(ref.number)))
+        usable = [repo.threads[ref.number] for ref in sorted(texts.usable) if ref.number in repo.threads]
         return JudgedRepo(
             repo.repo_id,
             WITH_DUPLICATES,
@@ -218,8 +219,23 @@ def sample_order(repo: RepoThreads, seed: int) -> Iterable[int]:
     return sorted(repo.threads, key=lambda number: keyed_hash(seed, "pool", repo.name, number))
 
 
-def _mentions(threads: Iterator[Thread], usable: Collection[IssueRef]) -> Iterator[_Mention]:
+def _mentions(threads: Iterable[Thread], usable: Collection[IssueRef]) -> Iterator[_Mention]:
     """The pairs of usable issues in which the first mentions the second."""
     for thread in threads:
         ref = thread.issue.ref
-        yield from ((ref, other) for other in mentions_of(thread) if other in usable)
+        yield from ((ref, target) for target in mentions_of(thread) if target in usable)
+
+
+def explain_archived(work: Path, name: str, settings: DetectSettings) -> tuple[Verdict, str]:
+    """The verdict on an issue and its explanation."""
+    issue = parse_issue(name)
+    files = list(work.glob("rows-*/*/*.parquet"))
+    is_name = pl.col("name").str.to_lowercase() == issue.repo.lower()
+    names = r.read_rows(files, (pl.col("kind") == r.REPO) & is_name).sort("event_at", "event_id")
+    for key, repo_id in names.select("key", "repo_id").reverse().iter_rows():  # the latest of this name
+        rows = r.read_rows(files, (pl.col("key") == key) & (pl.col("repo_id") == repo_id))
+        repo = threads_of(rows.iter_rows(named=True))
+        if thread := repo.threads.get(issue.number):
+            verdict = judge_thread(thread, repo.kind_of, repo.rules, settings)
+            return verdict, explain(thread, verdict, repo.kind_of, repo.rules)
+    raise ConfigError(f"issue = {name}: not among the issues of {work}, or not in the hours of its last run")

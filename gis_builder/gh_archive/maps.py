@@ -17,7 +17,7 @@ from pairkit.base.system.files import write_bytes
 
 _DIGITS = 20
 _NAME = re.compile(r"[0-9a-z-]+\.[0-9a-f]{20}\.[0-9a-f]{20}\.[a-z]+")
-_PATTERNS = ("hours/*", "rows-*/*/*", "judged/*", "ties/*", "placed/*", "negatives/*")
+_PATTERNS = ("hours/*", "rows-*/*/*", "judged/*", "near-duplicates/*", "draw-inputs/*", "negatives/*")
 _BASE_BYTES = 512 << 20  # memory of a worker: interpreter, libraries, an hour's rows
 _MEMORY_PER_BYTE = 12  # bytes of memory per byte of a task's input
 

@@ -63,7 +63,7 @@ class _Attempt:
 
 
 class Runner(ABC):
-    """Runs tasks. A failed one is tried again after the others; one that always fails doesn't stop them."""
+    """Runs tasks. A failed one is tried again after the untried; one that always fails doesn't stop them."""
 
     _max_losses = 3  # one of them may be due to another task
     _remedy = "use fewer --workers"
@@ -239,10 +239,11 @@ class OnRay(Runner):
         write_bytes(token, os.urandom(8), private=True)
         self._stack.callback(token.unlink, missing_ok=True)
         self._shared = {path: identity_of(path) for path in (token, source) if path is not None}
-        options = [{"num_cpus": 0, "scheduling_strategy": self._cluster.on(node)} for node in self._nodes]
-        checks = [
-            self._cluster.begun(self._remote.options(**own).remote, None, self._shared) for own in options
+        on_nodes = [
+            self._remote.options(num_cpus=0, scheduling_strategy=self._cluster.on(node)).remote
+            for node in self._nodes
         ]
+        checks = [self._cluster.begun(remote, None, self._shared) for remote in on_nodes]
         problems = []
         for check in checks:
             with suppress(WorkerLost):  # tasks then go to other machines
@@ -268,11 +269,11 @@ class OnRay(Runner):
     def _begin(self, attempt: _Attempt) -> Any:
         memory = attempt.task.memory << min(attempt.losses, _MAX_DOUBLINGS)
         attempt.memory = min(memory, self._max_memory)  # Ray would wait forever for more
-        others = [node for node in self._nodes if node not in attempt.nodes] if attempt.nodes else []
+        untried = [node for node in self._nodes if node not in attempt.nodes] if attempt.nodes else []
         strategy = "DEFAULT"
-        if others:
+        if untried:
             self._retries += 1
-            strategy = self._cluster.on(others[self._retries % len(others)], soft=True)
+            strategy = self._cluster.on(untried[self._retries % len(untried)], soft=True)
         begin = self._remote.options(memory=attempt.memory, scheduling_strategy=strategy).remote
         return self._cluster.begun(begin, pickle.dumps(attempt.task), self._shared)
 
@@ -289,7 +290,9 @@ class OnRay(Runner):
                     " `ray start`, and run the same command again to continue"
                 )
             # No machine is left that has the memory of these tasks.
-            for handle in [own for own, attempt in running.items() if attempt.memory > self._max_memory]:
+            for handle in [
+                handle for handle, attempt in running.items() if attempt.memory > self._max_memory
+            ]:
                 self._cluster.ray.cancel(handle)
                 attempt = running.pop(handle)
                 running[self._begin(attempt)] = attempt

@@ -18,17 +18,18 @@ import numpy as np
 import polars as pl
 
 from gis_builder.gh_archive.judge_threads import OUTCOMES, Judged, JudgedRepo, pack, unpack
-from gis_builder.gh_archive.maps import FileTask, digest_of, do
+from gis_builder.gh_archive.maps import digest_of
 from gis_builder.gh_archive.stored import IssueTextsOnDisk, PairsOnDisk
 from gis_builder.pairing.negatives import make_negatives, shares
 from gis_builder.pairing.pair_folder import Reasons, dropped_frame, reasons_of
 from gis_builder.pairing.positives import Positives, make_positives
-from gis_builder.pairing.ref_table import RefTable, Together
+from gis_builder.pairing.ref_table import RefTable, SameSplit
 from gis_builder.pairing.split import BEYOND, NOWHERE, Codes, split_groups
 from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings import ArchiveSettings
 from gis_builder.settings.pair_settings import SPLITS
 from gis_builder.store.issue_records import DroppedPair, IssuePair, IssueRef
+from pairkit.base.system.files import write_bytes
 from pairkit.base.system.records_on_disk import Scratch
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.similarity.groups import Places, connected
@@ -55,7 +56,7 @@ class CombinedBuckets:
 
     settings: ArchiveSettings
     refs: RefTable
-    together: Together
+    same_split: SameSplit
     texts: IssueTextsOnDisk
     pairs: PairsOnDisk
     reasons: Reasons = field(default_factory=Counter)  # of dropped issues and pairs
@@ -89,12 +90,12 @@ class CombinedBuckets:
     def _add_repo(self, repo: JudgedRepo) -> list[DroppedPair]:
         """Add a repository and its positives; returns the dropped ones."""
         for cluster in repo.clusters:
-            self.together.add(cluster.members)
+            self.same_split.add(cluster.members)
         self.clusters += len(repo.clusters)
         self.texts.extend(repo.texts)
         self.removed.update(repo.removed)
         texts = RenderedTexts({text.ref: text for text in repo.texts}, dict(repo.rejected))
-        grounds = {(duplicate, original): own for duplicate, original, own in repo.grounds}
+        grounds = {(duplicate, original): reasons for duplicate, original, reasons in repo.grounds}
         seed = self.settings.seed
         positives = make_positives(repo.clusters, texts, grounds, self.settings.pair, seed)
         _limit(positives, self.settings.limits.per_repo_max, seed)
@@ -115,7 +116,7 @@ class CombinedBuckets:
 
     def groups(self, near_duplicates: Places) -> Places:
         """The first issue of each issue's group, connected by clusters and near-duplicate texts."""
-        return connected(self.together.groups(), self.texts.issues, self.texts.issues[near_duplicates])
+        return connected(self.same_split.groups(), self.texts.issues, self.texts.issues[near_duplicates])
 
 
 def combine_buckets(
@@ -125,7 +126,7 @@ def combine_buckets(
     owners: Owners = {}
     refs = RefTable(_refs(paths, owners))
     combined = CombinedBuckets(
-        *(settings, refs, Together(refs)),
+        *(settings, refs, SameSplit(refs)),
         IssueTextsOnDisk(texts, refs),
         PairsOnDisk(pairs, refs, settings.seed),
     )
@@ -159,12 +160,10 @@ def _limit(positives: Positives, limit: int | None, seed: int) -> None:
 
 def near_duplicate_groups(out: Path, texts: IssueTextsOnDisk, threshold: float) -> Places:
     """The first text of each text's group of near-duplicates, cached in `out`; (text,)."""
-    do(FileTask((out,), _near_duplicate_groups, (texts, threshold)))
+    if not out.exists():
+        groups = near_identical_to(texts, threshold).astype(np.int64)
+        write_bytes(out, pack(groups.tobytes()), private=True)
     return np.frombuffer(unpack(out, bytes), np.int64)
-
-
-def _near_duplicate_groups(texts: IssueTextsOnDisk, threshold: float) -> Iterator[bytes]:
-    yield pack(near_identical_to(texts, threshold).astype(np.int64).tobytes())
 
 
 @dataclass(slots=True)

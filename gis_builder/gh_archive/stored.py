@@ -34,7 +34,7 @@ class IssueTextsOnDisk:
 
     def extend(self, texts: Sequence[IssueText]) -> None:
         """Add texts."""
-        issues = self._refs.places(text.ref for text in texts)
+        issues = self._refs.indices(text.ref for text in texts)
         self._place[issues] = np.arange(len(self), len(self) + len(issues))
         self._issues.extend(issues.tolist())
         self._texts.extend(texts)
@@ -51,7 +51,7 @@ class IssueTextsOnDisk:
 
     def of(self, refs: Iterable[IssueRef]) -> dict[IssueRef, IssueText]:
         """Read the texts of these issues."""
-        texts = (self._texts[place] for place in np.sort(self._place[self._refs.places(set(refs))]).tolist())
+        texts = (self._texts[place] for place in np.sort(self._place[self._refs.indices(set(refs))]).tolist())
         return {text.ref: text for text in texts}
 
 
@@ -69,8 +69,8 @@ class PairsOnDisk:
     def extend(self, pairs: Sequence[IssuePair]) -> None:
         """Add pairs."""
         columns = {
-            "first": self._refs.places(pair.first for pair in pairs),
-            "second": self._refs.places(pair.second for pair in pairs),
+            "first": self._refs.indices(pair.first for pair in pairs),
+            "second": self._refs.indices(pair.second for pair in pairs),
             "hash": [self._row_order(pair)[0] for pair in pairs],
             "label": [pair.label for pair in pairs],
         }

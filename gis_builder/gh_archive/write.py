@@ -102,8 +102,8 @@ def write_archive(
             ("default", rows_of, labelled_frame, ROWS),
             ("positive", positives, positive_frame, POSITIVE_ROWS),
         ):
-            for split, own in of_config.items():
-                shards = _parts(own, _SHARD_ROWS)
+            for split, indices in of_config.items():
+                shards = _parts(indices, _SHARD_ROWS)
                 for number, shard in enumerate(shards):
                     frames = (
                         make_frame(split, pairs.at(part.tolist())) for part in _parts(shard, _FRAME_ROWS)
@@ -115,7 +115,7 @@ def write_archive(
             | dict(statistics)
             | {"months": by_month(hours, tallies)}
         )
-        sizes = {split: len(own) for split, own in positives.items()}
+        sizes = {split: len(indices) for split, indices in positives.items()}
         card = gis_card(counts, file_patterns({"default": sizes, "positive": sizes}))
         by_repository = (
             repository_counts(rows).select(pl.lit(split).alias("split"), pl.all())
@@ -137,7 +137,7 @@ def by_month(hours: Iterable[str], tallies: Iterable[HourTally]) -> dict[str, di
     months: dict[str, list[str]] = {}
     for hour in hours:
         months.setdefault(hour[:7], []).append(hour)
-    return {month: _month(own, tally_of) for month, own in sorted(months.items())}
+    return {month: _month(of_month, tally_of) for month, of_month in sorted(months.items())}
 
 
 def _month(hours: list[str], tally_of: Mapping[str, HourTally]) -> dict[str, Any]:
@@ -186,10 +186,10 @@ def _coverage(months: Mapping[str, Mapping[str, Any]], *, lacking: bool) -> str:
         )
         for name, month in months.items()
     ]
-    heads = ["month", "hours", "missing", "truncated", "broken lines", "events"]
+    header = ["month", "hours", "missing", "truncated", "broken lines", "events"]
     without = sum(month["events_without_association"] for month in months.values())
     return _COVERAGE.format(
-        table=table(heads, rows),
+        table=table(header, rows),
         incomplete=_INCOMPLETE if lacking else "",
         without=(
             f"\n{without:,} events lack the author's association with the repository; for them, the owner and"

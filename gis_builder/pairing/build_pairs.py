@@ -23,9 +23,8 @@ from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.pair_folder import drop_counts, reasons_of, write_dropped, write_gis
 from gis_builder.pairing.pairing_results import DROPPED_FILE, Built
 from gis_builder.pairing.positives import find_clusters, make_positives
-from gis_builder.pairing.split import split_issues, tie_similar
-from gis_builder.pairing.templates import template_lines
-from gis_builder.pairing.text import has_word, render, render_issues
+from gis_builder.pairing.split import group_near_duplicates, split_issues
+from gis_builder.pairing.text import has_word, render, render_issues, template_lines
 from gis_builder.settings import BuildSettings, SplitSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store, Usage, full_names
 from gis_builder.store.issue_records import Grounds, Issue, IssueRef, Kind, Thread, TicketSite, Verdict
@@ -63,9 +62,9 @@ def assemble(
         *(len(duplicates), len(clusters), len(texts.usable), len(texts.rejected)),
         *(len(positives.pairs), len(positives.dropped)),
     )
-    ties = tie_similar(texts.usable, settings.pair.similar_at)
+    near_duplicates = group_near_duplicates(texts.usable, settings.pair.similar_at)
     splits = split_issues(
-        positives.pairs, clusters, texts.usable, ties, settings.split, settings.pair.ratio, seed
+        positives.pairs, clusters, texts.usable, near_duplicates, settings.split, settings.pair.ratio, seed
     )
     negatives = make_negatives(
         splits.positives,
@@ -166,7 +165,9 @@ def _links(store: Store, usable: Mapping[IssueRef, object], show: RunDisplay) ->
     for repo, stored in show.counted("finding mentions", threads, sum(map(store.count_threads, repos))):
         ref = IssueRef(repo, stored.number)
         if ref in usable:
-            links.update(frozenset((ref, other)) for other in mentions_of(stored.read()) if other in usable)
+            links.update(
+                frozenset((ref, target)) for target in mentions_of(stored.read()) if target in usable
+            )
     return links
 
 

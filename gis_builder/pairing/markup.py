@@ -94,11 +94,11 @@ def _joints_start(text: str, position: int) -> int:
     return position if first is None or first[0].lower() in _NOUNS else with_noun
 
 
-def _words_start(text: str, position: int, words: frozenset[str]) -> int:
+def _words_start(text: str, position: int, vocabulary: frozenset[str]) -> int:
     """The start of the longest run of these words before a position."""
     for _ in range(_MAX_WORDS):
         match = _WORD.search(text[max(0, position - _WINDOW) : position])
-        if match is None or match["word"].lower() not in words:
+        if match is None or match["word"].lower() not in vocabulary:
             break
         if match["stop"] == "." and match["word"].lower() not in _ABBREVIATIONS:
             break
@@ -130,12 +130,12 @@ _MAX_BETWEEN = 10
 _WRAPPERS = {"(": ")", "[": "]", "<": ">", "*": "*", "_": "_", "~": "~", '"': '"'}
 
 
-def cut(text: str, spans: Iterable[Span], words: Mapping[int, str] | None = None) -> str:
-    """Remove `spans`, their brackets, and words that join them, or replace them by the `words` at a start."""
+def cut(text: str, spans: Iterable[Span], replacements: Mapping[int, str] | None = None) -> str:
+    """Remove `spans`, their brackets, and words that join them; `replacements` are by the start of a span."""
     pieces: list[str] = []
     position = 0
     for start, end in merge(text, spans):
-        replacement = words.get(start) if words else None
+        replacement = replacements.get(start) if replacements else None
         start, end = (start, end) if replacement else _widen(text, max(start, position), end)
         pieces += (text[position:start], replacement or "")
         position = max(position, end)
@@ -246,7 +246,7 @@ def html_to_text(text: str) -> tuple[str, int]:
 def _tag_replacement(tag: re.Match[str]) -> str:
     """A blank if a tag that breaks the line has no blank beside it; otherwise it would join two words."""
     around = tag.string[max(0, tag.start() - 1) : tag.start()], tag.string[tag.end() : tag.end() + 1]
-    return " " if tag["breaks"] and all(one and not one.isspace() for one in around) else ""
+    return " " if tag["breaks"] and all(side and not side.isspace() for side in around) else ""
 
 
 def without_login_names(text: str) -> tuple[str, int]:

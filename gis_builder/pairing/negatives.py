@@ -61,7 +61,8 @@ def make_negatives(
     negatives = Negatives()
     for split, pairs in positives.items():
         drawers = [
-            _RepoNegatives(own, issues[split, repo], inputs) for repo, own in sorted(_by_repo(pairs).items())
+            _RepoNegatives(of_repo, issues[split, repo], inputs)
+            for repo, of_repo in sorted(_by_repo(pairs).items())
         ]
         negatives.missing[split] = _draw(drawers, wanted[split])
         negatives.pairs[split] = [pair for drawer in drawers for pair in drawer.sampler.pairs]
@@ -158,23 +159,18 @@ class _RepoNegatives:
             pair.first not in self._paired or pair.second not in self._paired for pair in self.sampler.pairs
         )
 
-    def _why_not(self, one: IssueRef, other: IssueRef) -> str | None:
-        """The reason code if two issues may be duplicates; the cheapest checks come first.
-
-        `same_cluster`, `near_identical`: one group of the split stage, by verdict or by text. `linked`: one
-        mentions the other. `same_title`: equal except for case and punctuation. `too_similar`: the BM25 score
-        of one for the other is at least `guard_share` of its score for itself.
-        """
+    def _why_not(self, first: IssueRef, second: IssueRef) -> str | None:
+        """The reason code if two issues may be duplicates; the cheapest checks come first."""
         cluster, group = self._inputs.cluster, self._inputs.group
-        if one == other or (one in cluster and cluster[one] == cluster.get(other)):
+        if first == second or (first in cluster and cluster[first] == cluster.get(second)):
             return "same_cluster"
-        if group.get(one, one) == group.get(other, other):
+        if group.get(first, first) == group.get(second, second):
             return "near_identical"
-        if frozenset((one, other)) in self._inputs.linked:
+        if frozenset((first, second)) in self._inputs.linked:
             return "linked"
-        if self._titles[one] and self._titles[one] == self._titles[other]:
+        if self._titles[first] and self._titles[first] == self._titles[second]:
             return "same_title"
-        share = self._bm25().share(self._index_of[one], self._index_of[other])
+        share = self._bm25().share(self._index_of[first], self._index_of[second])
         return "too_similar" if share >= self._settings.guard_share else None
 
     def _set_candidates(self, refs: Sequence[IssueRef]) -> None:

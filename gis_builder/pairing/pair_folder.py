@@ -85,7 +85,7 @@ lines are removed. Code stays.
 _SECRETS = f"""
 Only these are replaced:
 
-{chr(10).join(f"* {what}" for what in KINDS.values())}
+{chr(10).join(f"* {kind}" for kind in KINDS.values())}
 
 They are found by their format or by the name before them, so some are missed; `statistics.json` counts each
 kind under `removed_from_texts`. Names of people, postal addresses, phone numbers and IP addresses stay.
@@ -128,15 +128,12 @@ def _counts(counts: Mapping[str, Any]) -> str:
     splits: Mapping[str, Mapping[str, Any]] = counts["splits"]
     keys = {key: key for key in ("positive", "negative", "total")} | {"texts over 512 tokens": "long_share"}
     lines = [(name, *(split[key] for split in splits.values())) for name, key in keys.items()]
-    lines.append(("AUC of the gap in time", *(_auc(split["gap_auc"]) for split in splits.values())))
+    aucs = [split["gap_auc"] for split in splits.values()]
+    lines.append(("AUC of the gap in time", *("–" if auc is None else f"{auc:.2f}" for auc in aucs)))
     count = counts["repository_count"]
     noun = "repository" if count == 1 else "repositories"
     relations = ", ".join(f"`{relation}` {count:,}" for relation, count in counts["relations"].items())
     return f"{table(['', *splits], lines)}\n\n{count:,} {noun}. Positives by relation: {relations}."
-
-
-def _auc(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
 
 
 _EVIDENCE = pl.Struct({"kind": pl.String, "url": pl.String, "who": pl.String, "when": pl.String})
@@ -189,12 +186,12 @@ def make_positive_rows(
 
 def _row(pair: IssuePair, texts: Mapping[IssueRef, IssueText], seed: int, site: str) -> tuple[Any, ...]:
     low, high = sorted((pair.first, pair.second))
-    one, other = (low, high) if keyed_hash(seed, "first", low, high) % 2 else (high, low)
+    first, second = (low, high) if keyed_hash(seed, "first", low, high) % 2 else (high, low)
     grounds = pair.grounds
     evidence = grounds.evidence if grounds else None
     return (
-        *(texts[one].text, texts[other].text, pair.label, one.repo, one.number, other.number),
-        *(one.page(site), other.page(site), texts[one].created_at, texts[other].created_at),
+        *(texts[first].text, texts[second].text, pair.label, first.repo, first.number, second.number),
+        *(first.page(site), second.page(site), texts[first].created_at, texts[second].created_at),
         pair.cluster or None,
         *((str(grounds.relation), grounds.reason, grounds.confidence) if grounds else (None, None, None)),
         evidence and {name: getattr(evidence, name) for name in ("kind", "url", "who", "when")},
@@ -310,7 +307,7 @@ def drop_counts(reasons: Reasons, removed: Mapping[str, int]) -> dict[str, Any]:
     """The counts of rejected data in statistics.json, by stage."""
 
     def of(label: int | None) -> dict[str, int]:
-        return {reason: count for (own, reason), count in sorted(reasons.items(), key=str) if own == label}
+        return {reason: count for (kind, reason), count in sorted(reasons.items(), key=str) if kind == label}
 
     return {
         "rejected_issues": of(None),
@@ -333,11 +330,11 @@ def dropped_lines(path: Path, issue: IssueRef) -> list[str]:
     """The reasons in a file of `write_dropped` why an issue, or pairs with it, are not in the dataset."""
     if not path.exists():
         return []
-    own = (pl.col("issue1") == str(issue)) | (pl.col("issue2") == str(issue))
+    is_of_issue = (pl.col("issue1") == str(issue)) | (pl.col("issue2") == str(issue))
     kinds = {None: "issue rejected", 1: "positive dropped", 0: "negative dropped"}
     return [
         f"{kinds[label]} [{reason}]: {' and '.join(filter(None, issues))}"
-        for reason, label, *issues in read_parquet(path).filter(own).iter_rows()
+        for reason, label, *issues in read_parquet(path).filter(is_of_issue).iter_rows()
     ]
 
 

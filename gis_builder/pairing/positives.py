@@ -111,9 +111,9 @@ def _candidates(cluster: DuplicateCluster, settings: PairSettings, seed: int) ->
     yield from sorted(cluster.edges)
     if settings.all_within_cluster:
         edges = {frozenset(edge) for edge in cluster.edges}
-        others = [pair for pair in combinations(sorted(cluster.members), 2) if frozenset(pair) not in edges]
-        others.sort(key=lambda pair: keyed_hash(seed, "within", *pair))
-        for low, high in others:
+        indirect = [pair for pair in combinations(sorted(cluster.members), 2) if frozenset(pair) not in edges]
+        indirect.sort(key=lambda pair: keyed_hash(seed, "within", *pair))
+        for low, high in indirect:
             yield (low, high) if high == cluster.canonical else (high, low)
 
 

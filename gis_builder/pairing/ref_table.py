@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,13 @@ _NUMBER = (1 << _BITS) - 1
 
 
 class RefTable:
-    """Distinct references in ascending order, identified by their index ("place")."""
+    """Distinct references in ascending order, identified by their index."""
 
     def __init__(self, refs: Iterable[IssueRef]) -> None:
         codes: dict[str, int] = {}
         keys = array("q", (codes.setdefault(ref.repo, len(codes)) << _BITS | ref.number for ref in refs))
-        self._repos = sorted(codes)
-        self._rank = {repo: rank for rank, repo in enumerate(self._repos)}
+        self.repos = sorted(codes)  # in ascending order
+        self._rank = {repo: rank for rank, repo in enumerate(self.repos)}
         ranks = np.array([self._rank[repo] for repo in codes], np.int64)
         by_code = np.asarray(keys)
         self._keys = np.unique(ranks[by_code >> _BITS] << _BITS | by_code & _NUMBER)
@@ -30,32 +30,27 @@ class RefTable:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def __getitem__(self, place: int) -> IssueRef:
-        key = int(self._keys[place])
-        return IssueRef(self._repos[key >> _BITS], key & _NUMBER)
+    def __getitem__(self, index: int) -> IssueRef:
+        key = int(self._keys[index])
+        return IssueRef(self.repos[key >> _BITS], key & _NUMBER)
 
-    def at(self, places: Places) -> Iterator[IssueRef]:
-        """The references at these places."""
-        for key in self._keys[places].tolist():
-            yield IssueRef(self._repos[key >> _BITS], key & _NUMBER)
+    def at(self, indices: Places) -> Iterator[IssueRef]:
+        """The references at these indices."""
+        for key in self._keys[indices].tolist():
+            yield IssueRef(self.repos[key >> _BITS], key & _NUMBER)
 
-    def places(self, refs: Iterable[IssueRef]) -> Places:
-        """The places of references that are in the table; (reference,)."""
+    def indices(self, refs: Iterable[IssueRef]) -> Places:
+        """The indices of references that are in the table; (reference,)."""
         rank = self._rank
         keys = np.fromiter((rank[repo] << _BITS | number for repo, number in refs), np.int64)
         return np.searchsorted(self._keys, keys)
 
-    @property
-    def repos(self) -> Sequence[str]:
-        """The repositories in ascending order."""
-        return self._repos
-
-    def repo_at(self, places: Places) -> npt.NDArray[np.int64]:
-        """The index in `repos` of the repository of each reference; (place,)."""
-        return self._keys[places] >> _BITS
+    def repo_at(self, indices: Places) -> npt.NDArray[np.int64]:
+        """The index in `repos` of the repository of each reference; (reference,)."""
+        return self._keys[indices] >> _BITS
 
     def of_repo(self, repo: str) -> Places:
-        """The places of a repository's references, ascending."""
+        """The indices of a repository's references, ascending."""
         rank = self._rank.get(repo)
         if rank is None:
             return np.empty(0, np.int64)
@@ -63,7 +58,7 @@ class RefTable:
         return np.arange(low, high)
 
 
-class Together:
+class SameSplit:
     """Groups of references that must be in the same split."""
 
     def __init__(self, refs: RefTable) -> None:
@@ -72,10 +67,10 @@ class Together:
 
     def add(self, members: Iterable[IssueRef]) -> None:
         """Add references that must stay together."""
-        places = self._refs.places(members).tolist()
-        self._first.extend(places[:1] * (len(places) - 1))
-        self._second.extend(places[1:])
+        indices = self._refs.indices(members).tolist()
+        self._first.extend(indices[:1] * (len(indices) - 1))
+        self._second.extend(indices[1:])
 
     def groups(self) -> Places:
-        """For each reference, the lowest place in its group; (reference,)."""
+        """For each reference, the lowest index in its group; (reference,)."""
         return connected(alone(len(self._refs)), np.asarray(self._first), np.asarray(self._second))

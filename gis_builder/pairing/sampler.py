@@ -11,7 +11,6 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from heapq import merge
 from itertools import islice
 from typing import NamedTuple
@@ -47,18 +46,18 @@ class Timeline:
         """The timeline of the issues that fulfil a condition."""
         return Timeline(self._opened, [ref for ref in self._order if may_stay(ref)])
 
-    def gap(self, one: IssueRef, other: IssueRef) -> float:
+    def gap(self, first: IssueRef, second: IssueRef) -> float:
         """The time between two issues."""
-        return abs(self._opened[one] - self._opened[other])
+        return abs(self._opened[first] - self._opened[second])
 
     def near(self, anchor: IssueRef, gap: float) -> Iterator[tuple[float, IssueRef]]:
         """The other issues by how well their gap to `anchor` matches `gap`, each with its mismatch."""
         time = self._opened[anchor]
-        own, after, before = (bisect_left(self._times, at) for at in (time, time + gap, time - gap))
+        here, after, before = (bisect_left(self._times, at) for at in (time, time + gap, time - gap))
         walks = (
             range(after, len(self._order)),
-            range(after - 1, own - 1, -1),
-            range(before, own),
+            range(after - 1, here - 1, -1),
+            range(before, here),
             range(before - 1, -1, -1),
         )
         for difference, index in merge(*(self._walk(time, gap, walk) for walk in walks)):
@@ -119,9 +118,9 @@ class NegativeSampler:
         """Whether the issue has quota left in this round."""
         return self._left[ref] > 0
 
-    def is_new(self, one: IssueRef, other: IssueRef) -> bool:
+    def is_new(self, first: IssueRef, second: IssueRef) -> bool:
         """Whether the pair has not been tried yet."""
-        return frozenset((one, other)) not in self._tried
+        return frozenset((first, second)) not in self._tried
 
     def renew_quotas(self) -> None:
         """Add its quota to every issue again."""
@@ -134,8 +133,8 @@ class NegativeSampler:
             if len(self.pairs) >= goal:
                 return
             if self.is_free(anchor):
-                for other in candidates(anchor):
-                    if self.is_free(other) and self.try_pair(anchor, other, kind):
+                for partner in candidates(anchor):
+                    if self.is_free(partner) and self.try_pair(anchor, partner, kind):
                         break
 
     def draw_random(self, count: int) -> None:
@@ -156,10 +155,10 @@ class NegativeSampler:
                     del refs[-back]
                     break
 
-    def draw_random_from(self, others: Iterable[IssueRef], count: int) -> None:
-        """Pair issues of the positives with random issues of `others`."""
+    def draw_random_from(self, issues: Iterable[IssueRef], count: int) -> None:
+        """Pair issues of the positives with random ones of `issues`."""
         goal = len(self.pairs) + count
-        queue = sorted(others, key=lambda ref: keyed_hash(self._seed, "other", ref))
+        queue = sorted(issues, key=lambda ref: keyed_hash(self._seed, "other", ref))
         for turn in range(_MAX_ROUNDS):
             before = len(self.pairs)
             self._left = Counter(self._quota)
@@ -183,18 +182,18 @@ class NegativeSampler:
         refs.sort(key=lambda item: (keyed_hash(self._seed, purpose, *item), item))
         return [ref for ref, _ in refs]
 
-    def try_pair(self, anchor: IssueRef, other: IssueRef, kind: str) -> bool:
+    def try_pair(self, anchor: IssueRef, partner: IssueRef, kind: str) -> bool:
         """Make this negative unless it was tried before or is not allowed."""
-        if not self.is_new(anchor, other):
+        if not self.is_new(anchor, partner):
             return False
-        self._tried.add(frozenset((anchor, other)))
-        reason = self._why_not(anchor, other)
+        self._tried.add(frozenset((anchor, partner)))
+        reason = self._why_not(anchor, partner)
         if reason is not None:
-            self.dropped.append(DroppedPair(anchor, other, 0, reason))
+            self.dropped.append(DroppedPair(anchor, partner, 0, reason))
             return False
         self._left[anchor] -= 1
-        self._left[other] -= 1
-        self.pairs.append(IssuePair(anchor, other, 0, "", negative_kind=kind))
+        self._left[partner] -= 1
+        self.pairs.append(IssuePair(anchor, partner, 0, "", negative_kind=kind))
         return True
 
 
@@ -230,13 +229,13 @@ class GapMatcher:
     def _pair_with_candidate(
         self, anchor: IssueRef, candidates: Candidates, kind: str, tolerance: float
     ) -> None:
-        for other in candidates(anchor):
-            gap = self._timeline.gap(anchor, other)
+        for partner in candidates(anchor):
+            gap = self._timeline.gap(anchor, partner)
             wanted = self._wanted.nearest(gap)
             if wanted is None:
                 return
-            fits = mismatch(gap, wanted) <= tolerance and self._sampler.is_free(other)
-            if fits and self._sampler.try_pair(anchor, other, kind):
+            fits = mismatch(gap, wanted) <= tolerance and self._sampler.is_free(partner)
+            if fits and self._sampler.try_pair(anchor, partner, kind):
                 self._wanted.take(wanted)
                 return
 
@@ -255,8 +254,12 @@ class GapMatcher:
         uses: Counter[IssueRef] = Counter()
         for turn in range(_MAX_ROUNDS):
             before = len(self._wanted)
+
+            def may_take(ref: IssueRef, limit: int = turn) -> bool:
+                return uses[ref] <= limit
+
             self._sampler.renew_quotas()
-            self._draw(f"others {turn}", partial(_is_used_at_most, uses, turn), uses, math.inf)
+            self._draw(f"others {turn}", may_take, uses, math.inf)
             if len(self._wanted) in (0, before):
                 return
 
@@ -291,10 +294,10 @@ class GapMatcher:
             if not self._sampler.is_free(anchor):
                 continue
             anchors.append(anchor)
-            for difference, other in islice(free.near(anchor, gap), _MAX_NEIGHBOURS):
-                if may_take(other) and self._sampler.is_new(anchor, other):
-                    tie_break = keyed_hash(self._seed, "gap", anchor, other)
-                    fits.append(_Fit(anchor, other, difference, tie_break))
+            for difference, partner in islice(free.near(anchor, gap), _MAX_NEIGHBOURS):
+                if may_take(partner) and self._sampler.is_new(anchor, partner):
+                    tie_break = keyed_hash(self._seed, "gap", anchor, partner)
+                    fits.append(_Fit(anchor, partner, difference, tie_break))
                     if difference <= _GOOD:
                         return fits
                     break
@@ -308,7 +311,3 @@ class _Fit(NamedTuple):
     partner: IssueRef
     mismatch: float  # of its gap with the wanted one
     tie_break: int
-
-
-def _is_used_at_most(uses: Counter[IssueRef], limit: int, ref: IssueRef) -> bool:
-    return uses[ref] <= limit

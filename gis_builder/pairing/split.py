@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gis_builder.pairing.ref_table import RefTable, Together
+from gis_builder.pairing.ref_table import RefTable, SameSplit
 from gis_builder.settings.pair_settings import SPLITS, SplitSettings
 from gis_builder.store.issue_records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
 from pairkit.base.errors import ConfigError
@@ -184,10 +184,12 @@ def _trim(
 ) -> None:
     """Remove random positives from the last groups of a split that is larger than requested."""
     for code, split in enumerate(SPLITS):
-        own = np.flatnonzero(assigned == code)
-        weights = weighted.weights[own]
+        of_split = np.flatnonzero(assigned == code)
+        weights = weighted.weights[of_split]
         room = np.maximum(targets[split] - (np.cumsum(weights) - weights), 0)
-        for group, limit in zip(own[weights > room].tolist(), room[weights > room].tolist(), strict=True):
+        for group, limit in zip(
+            of_split[weights > room].tolist(), room[weights > room].tolist(), strict=True
+        ):
             members = np.flatnonzero(weighted.of_positive == group)
             ends = zip(*(refs.at(side[members]) for side in pairs), strict=True)
             ordered = sorted(
@@ -256,23 +258,23 @@ def split_issues(
     positives: Sequence[IssuePair],
     clusters: Iterable[DuplicateCluster],
     usable: Collection[IssueRef],
-    ties: Iterable[Sequence[IssueRef]],
+    near_duplicates: Iterable[Sequence[IssueRef]],
     settings: SplitSettings,
     ratio: float,
     seed: int,
 ) -> Splits:
     """Assign issues and positives to splits, see `split_groups`."""
-    together = [*(cluster.members for cluster in clusters), *ties]
+    tied_issues = [*(cluster.members for cluster in clusters), *near_duplicates]
     pairs = sorted(positives, key=lambda pair: (pair.first, pair.second))
     ends = (ref for pair in pairs for ref in (pair.first, pair.second))
-    refs = RefTable(chain(usable, ends, *together))
-    tied = Together(refs)
-    for members in together:
-        tied.add(members)
-    groups = tied.groups()
+    refs = RefTable(chain(usable, ends, *tied_issues))
+    same_split = SameSplit(refs)
+    for members in tied_issues:
+        same_split.add(members)
+    groups = same_split.groups()
     is_usable = np.zeros(len(refs), np.bool_)
-    is_usable[refs.places(usable)] = True
-    first, second = refs.places(pair.first for pair in pairs), refs.places(pair.second for pair in pairs)
+    is_usable[refs.indices(usable)] = True
+    first, second = refs.indices(pair.first for pair in pairs), refs.indices(pair.second for pair in pairs)
     assigned = split_groups(refs, (first, second), groups, is_usable, settings, ratio, seed)
 
     splits = Splits({}, {}, {split: [] for split in assigned.negatives_wanted}, assigned.negatives_wanted, [])
@@ -288,7 +290,7 @@ def split_issues(
     return splits
 
 
-def tie_similar(texts: Mapping[IssueRef, IssueText], threshold: float) -> list[list[IssueRef]]:
+def group_near_duplicates(texts: Mapping[IssueRef, IssueText], threshold: float) -> list[list[IssueRef]]:
     """Groups of issues with near-identical texts, across repositories; each ascending."""
     refs = sorted(texts)
     groups = near_identical([texts[ref].text for ref in refs], threshold)

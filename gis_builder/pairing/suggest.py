@@ -14,8 +14,7 @@ from typing import Any
 
 from msgspec.json import Decoder
 
-from gis_builder.pairing.templates import template_lines
-from gis_builder.pairing.text import has_word, render
+from gis_builder.pairing.text import has_word, render, template_lines
 from gis_builder.store import Store
 from gis_builder.store.decoding import Malformed, Node, Number, RepoName, decode
 from gis_builder.store.issue_records import IssueRef

@@ -21,9 +21,10 @@ were removed, the gap would reveal the label.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gis_builder.detection.page import comments
@@ -44,17 +45,26 @@ from gis_builder.pairing.markup import (
 )
 from gis_builder.pairing.references import find_references
 from gis_builder.pairing.secrets import scrub_secrets
-from gis_builder.pairing.templates import Templates, without_template
 from gis_builder.settings.pair_settings import TextSettings
 from gis_builder.store.issue_records import DuplicateCluster, Issue, IssueRef, IssueText
 from pairkit.base.printable import normalize
-from pairkit.similarity.terms import segmented
+from pairkit.similarity.terms import segmented, terms
 
 _MAX_PASSES = 8
 _WORD = re.compile(r"[^\W_]+")
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 # Control characters except tab and newline, lone surrogates, zero-width marks and non-characters.
 _INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u2060\ufeff\ufffe\uffff\ud800-\udfff]")
+
+# One of several templates, or one that was used for some years, reaches this share; people's phrases don't.
+_MIN_SHARE = 0.05
+_MIN_ISSUES = 100  # in smaller repositories nothing is removed
+_REDUCED_EVERY = 1_000  # issues between reductions of the counts by one
+_LINE = re.compile(r"^(?![ ]{4}|\t)[^\n]{1,200}$", re.MULTILINE)  # except indented code
+_MARKS = re.compile(r"^(?:(?:[-*+>]|\[[ xX]?\]|\d{1,2}[.)])[ \t]+)+")
+_BOLD = re.compile(r"(\*\*|__)(?:(?!\1).)+\1[:：]?")
+_ANSWER_OR_CODE = re.compile(r"\d|[:：].*\w|[{};=\\]")
+Templates = Mapping[str, Collection[str]]  # by repository
 
 
 @dataclass(slots=True)
@@ -151,7 +161,7 @@ def _cut_references(text: str, removed: Counter[str], partners: Collection[Issue
         return text
     removed.update("partner_reference" if r.points_at(partners) else "issue_reference" for r in references)
     spans = dict(replaced_reference(text, span) for span in merge(text, [r.span for r in references]))
-    return cut(text, spans, {start: words for (start, _), words in spans.items() if words})
+    return cut(text, spans, {start: substitute for (start, _), substitute in spans.items() if substitute})
 
 
 def _counted(replaced: tuple[str, int], kind: str, removed: Counter[str]) -> str:
@@ -166,3 +176,37 @@ def _cut_counted(text: str, spans: list[Span], kind: str, removed: Counter[str])
         return text
     removed[kind] += len(spans)
     return cut(text, spans)
+
+
+def template_lines(issues: Iterable[Issue]) -> frozenset[str]:
+    """Headings, questions and instructions that at least 5 of 100 issues of a repository repeat."""
+    counts: Counter[str] = Counter()
+    total = 0
+    for total, issue in enumerate((issue for issue in issues if not issue.is_pull), 1):
+        prose = (piece for piece, code in segments(issue.body.replace("\r", "")) if not code)
+        counts.update({line[0].strip() for piece in prose for line in _LINE.finditer(piece)})
+        if total % _REDUCED_EVERY == 0:  # to bound memory
+            counts -= Counter(dict.fromkeys(counts, 1))
+    least = _MIN_SHARE * total - total // _REDUCED_EVERY if total >= _MIN_ISSUES else math.inf
+    return frozenset(line for line, count in counts.items() if count >= least and _is_of_template(line))
+
+
+def without_template(text: str, template: Collection[str], removed: Counter[str]) -> str:
+    """The text without these lines, except in code; they are counted."""
+    if not template:
+        return text
+    kept: list[str] = []
+    for piece, code in segments(text.replace("\r", "")):
+        lines = [] if code else [m.span() for m in _LINE.finditer(piece) if m[0].strip() in template]
+        removed.update(["template_line"] * len(lines))
+        kept.append(cut(piece, lines))
+    return "".join(kept)
+
+
+def _is_of_template(line: str) -> bool:
+    """Whether the form is not that of an answer, a greeting or code: "Windows 10", "Thanks!", "import os"."""
+    rest = _MARKS.sub("", line, 1)
+    if line.startswith("#") or _BOLD.fullmatch(rest) or rest.rstrip("*_) ").endswith(("?", "？")):
+        return True
+    min_words = 2 if rest.rstrip("*_").endswith((":", "：")) else 6
+    return not _ANSWER_OR_CODE.search(rest) and len(terms(rest)) >= min_words

@@ -46,13 +46,13 @@ class NegativeStrategy:
 
         def candidates(index: int) -> Iterable[int]:
             try:
-                indices = [int(other) for other in ranking[index]]
+                indices = [int(partner) for partner in ranking[index]]
             except (TypeError, ValueError, LookupError) as error:
                 raise DataError(
                     f"negatives by {self.kind}: expected a list of indices of other texts for each of "
                     f"{len(texts)} texts; text {index} has none ({error})"
                 ) from error
-            if invalid := [other for other in indices if not 0 <= other < len(texts)]:
+            if invalid := [partner for partner in indices if not 0 <= partner < len(texts)]:
                 raise DataError(
                     f"negatives by {self.kind}: expected indices of {len(texts)} texts, got {invalid[0]}"
                 )
@@ -99,12 +99,14 @@ class Retriever:
         """The `count` best other texts with scores above 0; ties in order of position."""
         from pairkit.similarity.bm25 import best
 
-        return [int(other) for other in best(self.scores(position), count + 1) if other != position][:count]
+        return [int(partner) for partner in best(self.scores(position), count + 1) if partner != position][
+            :count
+        ]
 
-    def _relative_score(self, query: int, other: int) -> float:
+    def _relative_score(self, query: int, document: int) -> float:
         scores = self.scores(query)
-        own = float(scores[query])
-        return float(scores[other]) / own if own > 0 else 0.0
+        maximum = float(scores[query])
+        return float(scores[document]) / maximum if maximum > 0 else 0.0
 
 
 STRATEGIES = {

@@ -47,9 +47,9 @@ _PATTERNS = {"#[0-9]": "owner/name#number", "]+/": "owner/name", "[0-9]{1,18}": 
 _TIME = re.compile(
     r"""(?:[^\W\d]{2,10}\.?,?\ +)?  # a weekday
     (?:(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})
-    |(?P<one>\d{1,2}|[^\W\d]{3,9})(?:st|nd|rd|th)?(?P<mark>[-/.,\ ]{1,2})
-    (?P<two>\d{1,2}|[^\W\d]{3,9})(?:st|nd|rd|th)?[-/.,\ ]{1,2}(?P<last>\d{4}|\d\d))
-    (?:(?:T|,?\ +(?:at\ +|um\ +)?)(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,]\d+)?)?
+    |(?P<first>\d{1,2}|[^\W\d]{3,9})(?:st|nd|rd|th)?(?P<mark>[-/.,\ ]{1,2})
+    (?P<second>\d{1,2}|[^\W\d]{3,9})(?:st|nd|rd|th)?[-/.,\ ]{1,2}(?P<last>\d{4}|\d\d))
+    (?:(?:T|,?\ +(?:at\ +|um\ +)?)(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<seconds>\d\d)(?:[.,]\d+)?)?
     (?:\ ?(?P<half>[AaPp])\.?[Mm]\.?)?(?:\ Uhr)?
     \ ?(?:GMT|UTC|Z)?\ ?(?P<zone>[+-]\d\d:?\d\d)?(?:\ \(.*\))?)?""",
     re.VERBOSE,
@@ -120,10 +120,10 @@ def parse_time(text: str, form: str = "", day_first: Callable[[], bool] | None =
 def date_order(text: str) -> bool | None:
     """Whether the day comes before the month in a numeric date that ends with the year; None if unknown."""
     match = _TIME.fullmatch(text[:_MAX_TIME])
-    if match is None or not (match["one"] or "").isdecimal() or not match["two"].isdecimal():
+    if match is None or not (match["first"] or "").isdecimal() or not match["second"].isdecimal():
         return None
-    one, two = int(match["one"]), int(match["two"])
-    return None if (one > 12) == (two > 12) else one > 12
+    first, second = int(match["first"]), int(match["second"])
+    return None if (first > 12) == (second > 12) else first > 12
 
 
 def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
@@ -137,18 +137,18 @@ def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
         raise ValueError
     year, month, day = match["year"] or match["last"], match["month"], match["day"]
     if month is None:
-        is_numeric = match["one"].isdecimal() and match["two"].isdecimal()
-        is_first = date_order(text) if is_numeric else match["one"].isdecimal()
+        is_numeric = match["first"].isdecimal() and match["second"].isdecimal()
+        is_first = date_order(text) if is_numeric else match["first"].isdecimal()
         if is_first is None:
             is_first = "." in match["mark"] or (day_first is not None and day_first())
-        day, month = (match["one"], match["two"]) if is_first else (match["two"], match["one"])
+        day, month = (match["first"], match["second"]) if is_first else (match["second"], match["first"])
     if not month.isdecimal():
         month = next((n for n, names in enumerate(_MONTHS, 1) if month[:3].lower() in names.split()), 0)
     century = {2: "20" if year < "70" else "19"}.get(len(year), "")
     hour = int(match["hour"] or 0)
     if match["half"]:
         hour = hour % 12 + 12 * (match["half"] in "Pp")
-    clock = (hour, int(match["minute"] or 0), int(match["second"] or 0))
+    clock = (hour, int(match["minute"] or 0), int(match["seconds"] or 0))
     moment = datetime(int(century + year), int(month), int(day), *clock)
     return datetime.fromisoformat(f"{moment.isoformat()}{match['zone'] or '+00:00'}")
 

@@ -35,13 +35,13 @@ class IssueRef(NamedTuple):
 
     def page(self, site: str) -> str:
         """The URL of the issue's page; GitHub redirects it for pull requests."""
-        own = site.rows.get(self) if isinstance(site, TicketSite) else None
-        return own[1].page if own else f"{site}/{self.repo}/issues/{self.number}"
+        ticket = site.rows.get(self) if isinstance(site, TicketSite) else None
+        return ticket[1].page if ticket else f"{site}/{self.repo}/issues/{self.number}"
 
     def key(self, site: str) -> str:
         """The ticket's id in its tracker, or `#number`."""
-        own = site.rows.get(self) if isinstance(site, TicketSite) else None
-        return own[0] if own else f"#{self.number}"
+        ticket = site.rows.get(self) if isinstance(site, TicketSite) else None
+        return ticket[0] if ticket else f"#{self.number}"
 
 
 class TicketSite(str):
@@ -55,8 +55,8 @@ class TicketSite(str):
         site = cls(GITHUB)
         site.rows = {
             IssueRef(repo, row.number): (id_, row)
-            for repo, own in tickets.items()
-            for id_, row in own.items()
+            for repo, rows in tickets.items()
+            for id_, row in rows.items()
         }
         return site
 

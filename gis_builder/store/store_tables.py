@@ -60,7 +60,7 @@ def threads(
     no_pulls = "" if pulls else " AND NOT is_pull"
     with database_errors(path), closing(connect(path, read_only=True)) as connection:
         connection.execute("BEGIN")  # one snapshot for the three cursors
-        heads = connection.execute(
+        issue_rows = connection.execute(
             f"SELECT {_ISSUE} FROM issues WHERE repo = ?{only} AND depth >= ?{no_pulls} ORDER BY number",  # noqa: S608
             (*key, depth),
         )
@@ -78,9 +78,8 @@ def threads(
                 key,
             )
         )
-        for head in heads:
-            own: int = head[0]
-            yield StoredThread(repo, own, head, comments.take(own), events.take(own))
+        for row in issue_rows:
+            yield StoredThread(repo, row[0], row, comments.take(row[0]), events.take(row[0]))
 
 
 def issues(path: Path, repo: str) -> Iterator[Issue]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from gis_builder.store.issue_records import TicketSite
 from gis_builder.trackers.dump import BrokenRows
-from gis_builder.trackers.tickets import ImportOptions, TicketDump, find_trackers
+from gis_builder.trackers.ticket_files import ImportOptions
+from gis_builder.trackers.tickets import TicketDump, find_trackers
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.printable import one_line
 
@@ -63,7 +64,9 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
             if len(tickets) < _SHOWN and not issue.is_pull:
                 ref = issue.ref._replace(repo=repo)
                 links = index.marks.get(ref, ()) if index else ()
-                names = [keys[one][0] if one in keys else str(one) for one in (ref, *links)]
+                names = [
+                    keys[issue_ref][0] if issue_ref in keys else str(issue_ref) for issue_ref in (ref, *links)
+                ]
                 fields = {"created_at": issue.created_at, "state": issue.state, "title": issue.title}
                 tickets.append({"key": names[0], **fields, "duplicate_of": ", ".join(names[1:])})
     counted = [f"{repo}: {count:,} issues" for repo, count in counts.items()]

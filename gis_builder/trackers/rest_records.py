@@ -133,10 +133,10 @@ def comment_record(item: CommentObject) -> Comment:
     )
 
 
-def event_record(item: EventObject) -> Event | None:
-    """Convert an event; None if its kind has nothing to do with duplicates."""
+def event_record(item: EventObject) -> Event:
+    """Convert an event of a kind that can concern duplicates."""
     if item.event not in decoding.EVENT_KINDS:
-        return None
+        raise Malformed(f"event: expected one of {', '.join(decoding.EVENT_KINDS)}")
     if item.created_at is None:
         raise Malformed("created_at: missing")
     return Event(

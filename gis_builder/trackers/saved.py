@@ -59,9 +59,9 @@ def read_saved(
         if parts is None:
             is_nameless = repo is None and is_known(value, "owner/name")
             remedy = GIVE_REPO if is_nameless else "see `gis import --help`"
-            names = next((list(one) for one in objects_in(value) if isinstance(one, dict)), [])
-            found = other_kind(names) or (f"keys {one_line(', '.join(names), 100)}" if names else "")
-            broken(DataError(f"unknown layout{f' ({found})' if found else ''}; {remedy}", path=path, row=row))
+            names = next((list(item) for item in objects_in(value) if isinstance(item, dict)), [])
+            kind = other_kind(names) or (f"keys {one_line(', '.join(names), 100)}" if names else "")
+            broken(DataError(f"unknown layout{f' ({kind})' if kind else ''}; {remedy}", path=path, row=row))
             continue
         for kind, part in parts:
             yield row, kind, part
@@ -99,10 +99,10 @@ def values(path: Path) -> Iterator[tuple[int, Any]]:
 
 def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
     """The REST objects in a value; None if its layout is unknown. A null counts as absent."""
-    value = {name: own for name, own in value.items() if own is not None}
+    value = {name: field for name, field in value.items() if field is not None}
     if isinstance(value.get("issues"), list) and isinstance(value.get("repo"), str):  # of an IETF group
-        every = [*_dicts(value["issues"]), *_dicts(value.get("pulls"))]
-        return chain.from_iterable(_listed(issue, value["repo"]) for issue in every)
+        items = [*_dicts(value["issues"]), *_dicts(value.get("pulls"))]
+        return chain.from_iterable(_listed(item, value["repo"]) for item in items)
     if "createdAt" in value and "number" in value:
         return _listed(value, repo_of(value) or repo)
     if "event" in value:
@@ -126,16 +126,15 @@ def _issue(value: Object, repo: str | None) -> Iterator[Part]:
 
 
 def embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
-    """The comments in a REST issue: of github-backup, or a list of objects or texts instead of their number.
-
-    A text has no time of its own and gets the last time of its issue.
-    """
+    """The comments in a REST issue: of github-backup, or a list of objects or texts in place of a number."""
+    # A text has no time of its own.
     last = {"created_at": value.get("closed_at") or value.get("updated_at"), "issue_url": _url(value, repo)}
     comments = value.get("comments")
     listed = [*_dicts(value.get("comment_data")), *(comments if isinstance(comments, list) else ())]
     for number, comment in enumerate(listed, 1):
-        own = comment if isinstance(comment, dict) else {"body": comment}
-        yield "comments", {"id": number, **last} | {name: one for name, one in own.items() if one is not None}
+        fields = comment if isinstance(comment, dict) else {"body": comment}
+        known = {name: field for name, field in fields.items() if field is not None}
+        yield "comments", {"id": number, **last} | known
 
 
 def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
@@ -158,7 +157,7 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
     if issue["state"] == "merged" or "/pull/" in _text(value.get("url")):
         issue |= {"state": "closed", "pull_request": {}}
     if isinstance(labels := value.get("labels"), list):
-        issue["labels"] = [{"name": one} if isinstance(one, str) else one for one in labels]
+        issue["labels"] = [{"name": label} if isinstance(label, str) else label for label in labels]
     comments = [_renamed(comment) for comment in _dicts(value.get("comments"))]
     yield "issues", issue | {"comments": None}
     yield from embedded_comments(issue | {"comments": comments}, repo)
@@ -166,10 +165,10 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
 
 def _renamed(value: Object) -> Object:
     """An object of `gh` with REST's keys."""
-    renamed = {_REST_NAMES.get(name, name): own for name, own in value.items() if name != "id"}
+    renamed = {_REST_NAMES.get(name, name): field for name, field in value.items() if name != "id"}
     numbered = _COMMENT.search(_text(value.get("url")))
-    own = {"id": int(numbered[1])} if numbered else {}
-    return renamed | own | {"user": _account(value.get("author")), "closed_at": value.get("closedAt") or None}
+    id_ = {"id": int(numbered[1])} if numbered else {}
+    return renamed | id_ | {"user": _account(value.get("author")), "closed_at": value.get("closedAt") or None}
 
 
 def _account(author: Any) -> Object | None:

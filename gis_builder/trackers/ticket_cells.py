@@ -1,51 +1,25 @@
-"""Tickets from the rows of tables and the JSON objects of other trackers than GitHub.
+"""Tickets from the rows of tables and the JSON objects of trackers other than GitHub.
 
-The first part declares what is recognised: names of columns and keys, wrappers, lists of links and of
-comments, and objects that are not tickets.
+`ticket_columns.toml` declares their columns and keys, their links, and objects that are not tickets.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from functools import lru_cache
+from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from gis_builder.store.decoding import Malformed, whole_text
 from gis_builder.store.issue_records import Comment, Issue
 from pairkit.base.printable import one_line
 
-# Names of each role's columns and keys, in lower case and without punctuation. The first that exists is used,
-# and if it is empty, the next. `comments` are Jira's: time, author and text, separated by semicolons; `links`
-# are of several kinds, such as "Duplicates #12".
-_NAMES = """
-id: issue key, key, id readable, identifier, bug id, ticket id, ticket num, task id, iid, issue id,
-    number, nr, ticket, id, id1, #
-title: title, summary, subject, short description, task name
-body: body, description, text, repro steps, task content, content, description text, note, notes
-created_at: created at, created, creation time, opened, time, opened at, created on, created date,
-    created time, date created, date submitted, sys created on, creation date, timestamp
-closed_at: closed at, closed, resolved, resolutiondate, cf last resolved, solved at, closed on, closed
-    date, resolved at, closed time, resolved time, completed at, completed, canceled, resolved date,
-    date closed
-updated_at: updated at, updated, changed, last change time, updated on, changed date, mod date, date
-    last updated, sys updated on, last update time, last modified, changetime
-state: state, status
-resolution: resolution, close code, resolution code
-priority: priority, importance
-author: author username, author, reporter, creator, requester, reported by, created by, opened by,
-    caller, user
-labels: labels, tags, component, keywords
-url: web url, url, web link
-repo: repo, repository, project key, product
-duplicate_of: duplicate of, dupe of, merged into, id2, outward issue link duplicate, duplicate of link
-duplicated_by: duplicated by, is duplicated by, has duplicate, inward issue link duplicate
-comments: comment
-links: related issues, linked issues
-"""
-_LINES = _NAMES.strip().replace("\n    ", " ").splitlines()
-ROLES = {role: tuple(names.split(", ")) for role, _, names in (line.partition(": ") for line in _LINES)}
+_DECLARED = tomllib.loads(Path(__file__).with_name("ticket_columns.toml").read_text(encoding="utf-8"))
+ROLES: dict[str, list[str]] = _DECLARED["roles"]
 TICKET, LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # required roles
 
 # Keys of the list of tickets in an answer of an API or in an export.
@@ -53,46 +27,10 @@ _WRAPPER = re.compile(
     "issues?|bugs?|tickets?|items|data|records?|results?|values?|entries|nodes|rows", re.IGNORECASE
 )
 _COMMENTS = ("comment.comments", "comments", "journals", "notes", "discussion_thread.posts")
-
-
-class _LinkRule(NamedTuple):
-    """Where a tracker keeps formal links; paths within an item of `items`."""
-
-    items: str
-    target: str
-    relation: str = ""  # its words; without a path every item is a duplicate mark
-    when: tuple[str, str] = ("", "")  # a condition: path and value
-    source: str = ""  # by default the ticket itself
-
-
-_LINK_RULES = (
-    _LinkRule("issuelinks", "outwardIssue.key", "type.outward"),  # Jira
-    _LinkRule("issuelinks", "inwardIssue.key", "type.inward"),
-    _LinkRule("links", "issues.idReadable", "linkType.sourceToTarget", ("direction", "OUTWARD")),  # YouTrack
-    _LinkRule("links", "issues.idReadable", "linkType.targetToSource", ("direction", "INWARD")),
-    _LinkRule("relations", "issue_to_id", "relation_type", source="issue_id"),  # Redmine
-    _LinkRule("relations", "url", "rel"),  # Azure DevOps
-    _LinkRule("relationships", "issue.id", "type.name"),  # Mantis
-    _LinkRule("_links", "closed_as_duplicate_of"),  # GitLab's API
-    _LinkRule("notes", "note", "note", ("system", "True")),  # GitLab's project export
-)
 _HAS_DUPLICATE = re.compile(r"duplicated\b|has.duplicate|duplicate of this|duplicate-forward", re.IGNORECASE)
 _IS_DUPLICATE = re.compile(r"duplicates|duplicate.of|duplicate-reverse", re.IGNORECASE)
 
-# Objects with id, title and time that are not tickets, or lack something, by a key that tickets lack.
-_OTHER_KINDS = {
-    **dict.fromkeys(("source_branch", "merge_status", "merged_at"), "a merge request, not a ticket"),
-    **dict.fromkeys(("expired", "due_on"), "a milestone, not a ticket"),
-    "tag_name": "a release, not a ticket",
-    "start_date_is_fixed": "an epic, not a ticket",
-    **dict.fromkeys(("idBoard", "cards"), "of Trello, whose cards have no time of creation"),
-    "phid": "of Phabricator, which is not supported; convert it to CSV",
-    "bug_link": "a task of Launchpad; save the bugs at its bug_link",
-    **dict.fromkeys(
-        ("author_association", "node_id", "pull_request", "stateReason", "state_reason"),
-        "a row of GitHub's issues; save them as JSON, such as with the GitHub CLI",
-    ),
-}
+_OTHER_KINDS = {key: kind for kind, keys in _DECLARED["other_kinds"].items() for key in keys}
 
 _CLOSED = re.compile(
     r"(?:closed?|resolved|done|complet(?:ed?)?|solved|verified|fixed|duplicated?|rejected|cancell?ed|merged"
@@ -130,17 +68,20 @@ def objects_in(value: Any, depth: int = 4) -> list[Any]:
     if not isinstance(value, dict) or not depth or "title" in roles_of(tuple(flat(value))):
         return [value]
     key = next(
-        (key for key, own in value.items() if _WRAPPER.fullmatch(key) and isinstance(own, list | dict)), None
+        (key for key, inner in value.items() if _WRAPPER.fullmatch(key) and isinstance(inner, list | dict)),
+        None,
     )
     if key is None or "key" in value:
         return [value]
     items = value[key] if isinstance(value[key], list) else [value[key]]
-    found = [one for item in items for one in objects_in(item, depth - 1)]
+    objects = [inner for item in items for inner in objects_in(item, depth - 1)]
     comments: dict[str, list[Any]] = {}  # Bitbucket's are beside the issues
     for comment in value["comments"] if isinstance(value.get("comments"), list) else ():
         comments.setdefault(cell_text(_dict(comment).get("issue")), []).append(comment)
-    own = [comments.get(cell_text(_dict(one).get("id"))) for one in found]
-    return [one | {"comments": more} if more else one for one, more in zip(found, own, strict=True)]
+    comments_of = [comments.get(cell_text(_dict(each).get("id"))) for each in objects]
+    return [
+        each | {"comments": more} if more else each for each, more in zip(objects, comments_of, strict=True)
+    ]
 
 
 def flat(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,7 +97,7 @@ def flat(value: Mapping[str, Any]) -> dict[str, Any]:
     if "creation_time" in merged:  # Bugzilla's first comment is the description, and `url` is not its page
         merged = {"description": _dict(next(iter(comments), None)).get("text")} | merged
         merged |= {"url": "", "comments": comments[1:]}
-    return {name: own for name, own in merged.items() if own is not None}
+    return {name: field for name, field in merged.items() if field is not None}
 
 
 def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
@@ -164,16 +105,16 @@ def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
     if not isinstance(value, dict | tuple):
         raise Malformed(f"{type(value).__name__}, expected a JSON object")
     names, values = (tuple(value), tuple(value.values())) if isinstance(value, dict) else value
-    if (other := other_kind(names)) and not columns:
-        raise Malformed(f"is {other}; import only tickets, or give their columns with --columns")
+    if (kind := other_kind(names)) and not columns:
+        raise Malformed(f"is {kind}; import only tickets, or give their columns with --columns")
     indices = roles_of(names, tuple(columns.items()))
     is_link = are_links or ("title" not in indices and "duplicate_of" in indices)
     for role in LINK if is_link else TICKET:
         if role not in indices:
             flag = "--link-columns" if are_links else "--columns"
-            what = f"no column {columns[role]!r} for {role}" if role in columns else f"no column for {role}"
+            fault = f"no column {columns[role]!r} for {role}" if role in columns else f"no column for {role}"
             present = one_line(", ".join(names), 400) or "(none)"
-            raise Malformed(f"{what}; the columns are {present}: rename one, or give {flag} {role}=NAME")
+            raise Malformed(f"{fault}; the columns are {present}: rename one, or give {flag} {role}=NAME")
     return {role: [values[n] for n in indices[role]] for role in (LINK if is_link else indices)}
 
 
@@ -191,7 +132,7 @@ def roles_of(names: tuple[str, ...], columns: tuple[tuple[str, str], ...] = ()) 
         if role in mapping:
             indices = [index for index, name in enumerate(names) if name.strip() == mapping[role]]
         else:
-            indices = [index for name in known for index, own in enumerate(normalised) if own == name]
+            indices = [i for name in known for i, column in enumerate(normalised) if column == name]
         if indices:
             by_role[role] = indices[:1] if role in TICKET else indices
     return by_role
@@ -200,8 +141,8 @@ def roles_of(names: tuple[str, ...], columns: tuple[tuple[str, str], ...] = ()) 
 def _normalised(name: str) -> str:
     """A name such as `System.CreatedDate` or `Created At (UTC)` as in `ROLES`."""
     last = re.sub(r"^[\w.]+\.(?=\w)|\(UTC\)$", "", name.strip())
-    words = re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", last))
-    return " ".join(words).lower() or last
+    parts = re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", last))
+    return " ".join(parts).lower() or last
 
 
 def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
@@ -224,8 +165,8 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     created_at, closed_at = _required_time(cells, time_of), _time(cells, "closed_at", time_of)
     updated_at = _time(cells, "updated_at", time_of) or closed_at or created_at
     is_resolved = resolution.strip("-").lower() not in _UNRESOLVED
-    has_word = any(map(str.isalpha, state))  # ServiceNow and Freshdesk number their states
-    is_closed = is_resolved or bool(_CLOSED.fullmatch(state.lower()) if has_word else closed_at)
+    is_named = any(map(str.isalpha, state))  # ServiceNow and Freshdesk number their states
+    is_closed = is_resolved or bool(_CLOSED.fullmatch(state.lower()) if is_named else closed_at)
     is_duplicate = any(map(_DUPLICATE.fullmatch, (state, resolution)))
     issue = Issue(
         repo="",
@@ -248,56 +189,57 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
 
 def _comments(cells: Cells, value: Any, time_of: TimeOf) -> Iterator[Comment]:
     if isinstance(value, dict):
-        items = next((found for path in _COMMENTS if (found := _at(value, path))), [])
+        items = next((items for path in _COMMENTS if (items := _at(value, path))), [])
     else:
         parts = (text.split(";", 2) for text in _texts(cells, "comments"))
         items = [dict(zip(("created", "author", "text"), part, strict=False)) for part in parts]
     for number, item in enumerate(map(_dict, items), 1):
-        own = {
+        fields = {
             role: [[*item.values()][n] for n in indices] for role, indices in roles_of(tuple(item)).items()
         }
-        body = one_text(own, "body")
-        if (body or "created_at" not in own) and item.get("system") is not True:
+        body = one_text(fields, "body")
+        if (body or "created_at" not in fields) and item.get("system") is not True:
             try:
-                when = _required_time(own, time_of)
+                when = _required_time(fields, time_of)
             except Malformed:
                 if isinstance(value, dict):
                     raise
                 continue  # another column of remarks
-            yield Comment(number, one_text(own, "author") or None, "NONE", when, body)
+            yield Comment(number, one_text(fields, "author") or None, "NONE", when, body)
 
 
 def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[tuple[str, str]]:
-    for rule in _LINK_RULES:
-        for item in _at(value, rule.items):
-            path, wanted = rule.when
-            if path and [str(one) for one in _at(item, path)] != [wanted]:
+    for rule in _DECLARED["links"]:
+        for item in _at(value, rule["items"]):
+            if "when" in rule and [*map(str, _at(item, rule["when"][0]))] != rule["when"][1:]:
                 continue
-            words = " ".join(map(cell_text, _at(item, rule.relation))) if rule.relation else "duplicate of"
-            source = next(map(cell_text, _at(item, rule.source)), own_id) if rule.source else own_id
-            for target in map(cell_text, _at(item, rule.target)):
-                marked = _GITLAB_API.search(target)
-                is_own = marked is not None and marked[1] == cell_text(value.get("project_id"))
-                yield from _directed(words, source, marked[2] if marked and is_own else target)
+            relation = "duplicate of"
+            if "relation" in rule:
+                relation = " ".join(map(cell_text, _at(item, rule["relation"])))
+            source = next(map(cell_text, _at(item, rule["source"])), own_id) if "source" in rule else own_id
+            for target in map(cell_text, _at(item, rule["target"])):
+                address = _GITLAB_API.search(target)
+                is_same = address is not None and address[1] == cell_text(value.get("project_id"))
+                yield from _directed(relation, source, address[2] if address and is_same else target)
 
 
-def _directed(words: str, source: str, target: str) -> list[tuple[str, str]]:
-    """The link in the direction that its words have; empty if they are not about duplicates."""
+def _directed(relation: str, source: str, target: str) -> list[tuple[str, str]]:
+    """The link as duplicate and original; empty if the words of its relation are not about duplicates."""
     if not target:
         return []
-    if _HAS_DUPLICATE.search(words):
+    if _HAS_DUPLICATE.search(relation):
         return [(target, source)]
-    return [(source, target)] if _IS_DUPLICATE.search(words) else []
+    return [(source, target)] if _IS_DUPLICATE.search(relation) else []
 
 
 def _at(value: Any, path: str) -> list[Any]:
     """The values at a dotted path, through lists and without nulls."""
-    found = [value]
+    values = [value]
     for name in path.split("."):
-        inner = [item.get(name) for item in found if isinstance(item, dict)]
-        every = [one for item in inner for one in (item if isinstance(item, list) else [item])]
-        found = [one for one in every if one is not None]
-    return found
+        fields = [item.get(name) for item in values if isinstance(item, dict)]
+        items = chain.from_iterable(field if isinstance(field, list) else [field] for field in fields)
+        values = [item for item in items if item is not None]
+    return values
 
 
 def _dict(value: Any) -> dict[str, Any]:
@@ -319,7 +261,7 @@ def plain_id(text: str) -> str:
 
 def _texts(cells: Cells, role: str) -> list[str]:
     """The texts of a role's cells, which may be lists."""
-    values = [one for cell in cells.get(role, ()) for one in (cell if isinstance(cell, list) else [cell])]
+    values = chain.from_iterable(cell if isinstance(cell, list) else [cell] for cell in cells.get(role, ()))
     return [text for text in map(str.strip, map(cell_text, values)) if text]
 
 

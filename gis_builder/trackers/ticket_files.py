@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from gis_builder.store.decoding import Malformed, date_order, parse_time, stamp
+from gis_builder.store.decoding import Malformed, RepoName, convert, date_order, parse_time, stamp
 from gis_builder.trackers.saved import is_known, values
 from gis_builder.trackers.ticket_cells import (
+    LINK,
+    ROLES,
     Cells,
     Columns,
     Ticket,
@@ -25,7 +28,7 @@ from gis_builder.trackers.ticket_cells import (
     read_ticket,
     roles_of,
 )
-from pairkit.base.errors import DataError
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.text_lines import read_objects
 from pairkit.dataset.reading.separated import records
 from pairkit.dataset.reading.tables import SHEETS, first_row, format_of, read_table
@@ -42,6 +45,38 @@ _OTHER_FILES = re.compile(  # of GitLab's project export and of backups
 )
 _PREVIEW_ROWS = 1000
 _TIMES = ("created_at", "closed_at", "updated_at")
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """The options of an import."""
+
+    links: Path | None = None  # a table of duplicate links
+    columns: Mapping[str, str] = field(default_factory=dict)
+    repo: str | None = None  # repository of all tickets, and of GitHub's objects that name none
+    skip_broken: bool = False
+    link_columns: Mapping[str, str] = field(default_factory=dict)  # of `links`
+    date_format: str = ""  # of strptime; empty: see `parse_time`
+
+    def __post_init__(self) -> None:
+        for mapping, known in ((self.columns, ROLES), (self.link_columns, LINK)):
+            if unknown := [role for role in mapping if role not in known]:
+                raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(known)}")
+        if self.link_columns and not self.links:
+            raise ConfigError("--link-columns: give the file of links too, as --links")
+        try:
+            datetime.strptime(datetime(2024, 1, 31).strftime(self.date_format), self.date_format)
+        except ValueError:
+            raise ConfigError(
+                f"date_format = {self.date_format!r}: expected such as %d/%m/%Y %H:%M"
+            ) from None
+        try:
+            convert(self.repo or "owner/name", RepoName)
+        except Malformed:
+            raise ConfigError(f"repo = {self.repo!r}: expected owner/name, such as acme/helpdesk") from None
+
+
+PLAIN = ImportOptions()
 
 
 def file_kind(path: Path) -> str:
@@ -70,17 +105,17 @@ class TicketFile:
     def contains_tickets(self) -> bool:
         """Whether the first row or object is a ticket or a link."""
         first = next((value for _, value in _rows(self.path, lambda _: None)), None)
-        one = next(iter(objects_in(first)), None)
+        item = next(iter(objects_in(first)), None)
         if (
             is_known(first)
-            or is_known(one)
+            or is_known(item)
             or _OTHER_FILES.fullmatch(self.path.name.partition(".")[0].lower())
         ):
             return False
-        if isinstance(one, dict):
-            one = {} if "/repos/" in str(one.get("url")) else flat(one)  # such as GitHub's milestones
+        if isinstance(item, dict):
+            item = {} if "/repos/" in str(item.get("url")) else flat(item)  # such as GitHub's milestones
         try:
-            return isinstance(one, dict | tuple) and bool(cells_of(one, self.columns, are_links=False))
+            return isinstance(item, dict | tuple) and bool(cells_of(item, self.columns, are_links=False))
         except Malformed:
             return False
 
@@ -100,7 +135,7 @@ class TicketFile:
 
     def columns_read(self) -> list[dict[str, str]]:
         """Each column or key of the first rows: its role, its first value, and a time as it is understood."""
-        found: dict[str, dict[str, str]] = {}
+        columns: dict[str, dict[str, str]] = {}
         for _, value, cells in islice(self.cells(), _PREVIEW_ROWS):
             names, values = (tuple(value), tuple(value.values())) if isinstance(value, dict) else value
             indices = roles_of(names, tuple(self.columns.items()))
@@ -109,10 +144,10 @@ class TicketFile:
                 role, text, time = role_of.get(index, "not used"), cell_text(cell).strip(), ""
                 with suppress(Malformed):
                     time = self.time_of(text) if role in _TIMES and text else ""
-                if name not in found or (text and not found[name]["first value"]):
+                if name not in columns or (text and not columns[name]["first value"]):
                     read = {"role": role, "first value": text, "understood as": time}
-                    found[name] = {"file": self.path.name, "column": name} | read
-        return list(found.values())
+                    columns[name] = {"file": self.path.name, "column": name} | read
+        return list(columns.values())
 
     def time_of(self, text: str) -> str:
         """A time as a stamp."""
@@ -127,9 +162,9 @@ class TicketFile:
             for text in (one_text(cells, role) for role in _TIMES)
         } - {None}
         if len(orders) != 1:
-            found = "have both orders" if orders else "can have the day or the month first"
+            fault = "have both orders" if orders else "can have the day or the month first"
             raise DataError(
-                f"dates such as 03/04/2024 {found}; give --date-format %d/%m/%Y or %m/%d/%Y"
+                f"dates such as 03/04/2024 {fault}; give --date-format %d/%m/%Y or %m/%d/%Y"
                 ", with the time if there is one, such as %d/%m/%Y %H:%M",
                 path=self.path,
             )
@@ -139,8 +174,8 @@ class TicketFile:
         """Yield rows of tables, and objects, which are numbered in JSON and have their line in JSON lines."""
         numbered = count(1) if file_kind(self.path) == ".json" else None
         for row, value in _rows(self.path, self.broken):
-            for one in objects_in(value):
-                yield next(numbered) if numbered else row, flat(one) if isinstance(one, dict) else one
+            for item in objects_in(value):
+                yield next(numbered) if numbered else row, flat(item) if isinstance(item, dict) else item
 
 
 def _rows(path: Path, broken: Callable[[DataError], None]) -> Iterator[tuple[int, Any]]:
@@ -151,9 +186,9 @@ def _rows(path: Path, broken: Callable[[DataError], None]) -> Iterator[tuple[int
     elif kind in (".jsonl", ".ndjson"):
         yield from read_objects(path, broken)
     elif kind in (".csv", ".tsv"):
-        found = records(path, broken)
-        names = tuple(next(found, (1, []))[1])
-        rows = ((row, cells + [""] * (len(names) - len(cells))) for row, cells in found if cells)
+        lines = records(path, broken)
+        names = tuple(next(lines, (1, []))[1])
+        rows = ((row, cells + [""] * (len(names) - len(cells))) for row, cells in lines if cells)
         yield from ((row, (names, cells)) for row, cells in rows)
     else:
         frame = read_table(path)

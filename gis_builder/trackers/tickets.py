@@ -11,12 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 from itertools import count, product
 from pathlib import Path
 
-from gis_builder.store.decoding import Malformed, RepoName, convert
+from gis_builder.store.decoding import Malformed
 from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, TicketRow, Tickets
 from gis_builder.trackers.dump import (
     BrokenRows,
@@ -28,8 +27,15 @@ from gis_builder.trackers.dump import (
     is_tracker_file,
 )
 from gis_builder.trackers.saved import saved_files
-from gis_builder.trackers.ticket_cells import LINK, ROLES, Ticket, plain_id
-from gis_builder.trackers.ticket_files import TABLES, UNREADABLE, TicketFile, file_kind
+from gis_builder.trackers.ticket_cells import Ticket, plain_id
+from gis_builder.trackers.ticket_files import (
+    PLAIN,
+    TABLES,
+    UNREADABLE,
+    ImportOptions,
+    TicketFile,
+    file_kind,
+)
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 
@@ -53,46 +59,14 @@ _NUMBER = re.compile(
 _DIGITS = re.compile(r"[-_#]*0*(\d+)")
 
 
-@dataclass(frozen=True)
-class ImportOptions:
-    """The options of an import."""
-
-    links: Path | None = None  # a table of duplicate links
-    columns: Mapping[str, str] = field(default_factory=dict)
-    repo: str | None = None  # repository of all tickets, and of GitHub's objects that name none
-    skip_broken: bool = False
-    link_columns: Mapping[str, str] = field(default_factory=dict)  # of `links`
-    date_format: str = ""  # of strptime; empty: see `parse_time`
-
-    def __post_init__(self) -> None:
-        for given, known in ((self.columns, ROLES), (self.link_columns, LINK)):
-            if unknown := [role for role in given if role not in known]:
-                raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(known)}")
-        if self.link_columns and not self.links:
-            raise ConfigError("--link-columns: give the file of links too, as --links")
-        try:
-            datetime.strptime(datetime(2024, 1, 31).strftime(self.date_format), self.date_format)
-        except ValueError:
-            raise ConfigError(
-                f"date_format = {self.date_format!r}: expected such as %d/%m/%Y %H:%M"
-            ) from None
-        try:
-            convert(self.repo or "owner/name", RepoName)
-        except Malformed:
-            raise ConfigError(f"repo = {self.repo!r}: expected owner/name, such as acme/helpdesk") from None
-
-
-PLAIN = ImportOptions()
-
-
 def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: BrokenRows) -> list[Dump]:
     """Find the trackers of a folder or file: dumps, tickets, and JSON of other tools."""
     if source.is_file() and (reason := UNREADABLE.get(Path(source.name.lower().removesuffix(".gz")).suffix)):
         raise DataError(reason, path=source)
-    every = [source] if source.is_file() else sorted(source.rglob("*"))
+    paths = [source] if source.is_file() else sorted(source.rglob("*"))
     links = options.links.resolve() if options.links else None
-    files = [path for path in every if file_kind(path) and (path == source or path.resolve() != links)]
-    if source.is_dir() and any(map(is_tracker_file, every)):
+    files = [path for path in paths if file_kind(path) and (path == source or path.resolve() != links)]
+    if source.is_dir() and any(map(is_tracker_file, paths)):
         files = []
     # A table given by name is always read, so that its errors are reported.
     is_table = source.is_file() and bool(file_kind(source) in TABLES or options.links or options.columns)
@@ -103,10 +77,10 @@ def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: 
         except DataError as error:
             broken(error)
     if tickets:
-        ours = frozenset(file.path for file in tickets)
-        rest = tuple(path for path in files if path not in ours)
+        ticket_paths = frozenset(file.path for file in tickets)
+        rest = tuple(path for path in files if path not in ticket_paths)
         dump = TicketDump(source, None, options.repo, broken, tuple(tickets), rest, options, known)
-        saved = SavedDump(source, fallback=options.repo, broken=broken, tickets=ours)
+        saved = SavedDump(source, fallback=options.repo, broken=broken, tickets=ticket_paths)
         return [dump, saved] if set(rest) & set(saved_files(source)) else [dump]
     if source.exists() and (options.links or options.columns):
         raise ConfigError(
@@ -208,7 +182,7 @@ class TicketIndex:
     """The numbers, pages and links of all tickets."""
 
     def __init__(self, known: Tickets) -> None:
-        self.tickets = {repo: dict(own) for repo, own in known.items()}
+        self.tickets = {repo: dict(rows) for repo, rows in known.items()}
         self.links: list[tuple[str, str, str]] = []  # duplicate and original as written, repository
         self.marks: dict[IssueRef, dict[IssueRef, None]] = {}  # originals of each duplicate, in order
         self.skipped: list[tuple[str, str, str]] = []  # duplicate and original as written, reason
@@ -236,26 +210,26 @@ class TicketIndex:
         """Add a ticket with its links, or only links."""
         repo = self._spelling.setdefault(repo.lower(), repo)
         if ticket.issue:
-            own, created_at = self._new.setdefault(repo, {}), ticket.issue.created_at
-            if ticket.id in own:
-                when, _, other = own[ticket.id]
-                if other != path and when != created_at:
+            new, created_at = self._new.setdefault(repo, {}), ticket.issue.created_at
+            if ticket.id in new:
+                earlier_time, _, earlier_path = new[ticket.id]
+                if earlier_path != path and earlier_time != created_at:
                     raise Malformed(
-                        f"ticket {one_line(ticket.id, 80)} has another time of creation in {other.name};"
-                        " import only one of these files, or each with its own --repo"
+                        f"ticket {one_line(ticket.id, 80)} has another time of creation in"
+                        f" {earlier_path.name}; import only one of these files, or each with its own --repo"
                     )
                 self.repeated += 1
             page = ticket.url if _PAGE.fullmatch(ticket.url) else ticket.id
-            own[ticket.id] = created_at, TicketRow(0, page, ticket.priority), path
+            new[ticket.id] = created_at, TicketRow(0, page, ticket.priority), path
         self.links += [(*link, repo) for link in ticket.links]
 
     def resolve(self) -> None:
         """Number the tickets and resolve the links, after all tickets were added."""
         for repo, new in self._new.items():
-            own = self.tickets.setdefault(repo, {})
-            numbers = _assign_numbers({id_: created for id_, (created, _, _) in new.items()}, own)
+            rows = self.tickets.setdefault(repo, {})
+            numbers = _assign_numbers({id_: created for id_, (created, _, _) in new.items()}, rows)
             for id_, (_, row, path) in new.items():
-                own[id_] = row._replace(number=numbers[id_])
+                rows[id_] = row._replace(number=numbers[id_])
                 ref = IssueRef(repo, numbers[id_])
                 self.files[ref] = path
                 self._by_id[id_] = None if id_ in self._by_id else ref
@@ -263,7 +237,7 @@ class TicketIndex:
             originals = self._find(target, repo)
             for duplicate, original in product(self._find(source, repo) if originals else (), originals):
                 if isinstance(duplicate, str) or isinstance(original, str) or duplicate == original:
-                    reason = next((one for one in (duplicate, original) if isinstance(one, str)), _ITSELF)
+                    reason = next((end for end in (duplicate, original) if isinstance(end, str)), _ITSELF)
                     self.skipped.append((source, target, reason))
                 else:
                     self.marks.setdefault(duplicate, {})[original] = None
@@ -279,9 +253,9 @@ class TicketIndex:
         """The tickets that a cell names, and the reason for each part of it that names none."""
         if ref := self.ref(plain_id(cell), repo):
             return [ref]
-        found = [one for part in re.split(r"[,;|\n]", cell) for one in self._named(part.strip(), repo)]
-        has_id = any(one != _NO_ID for one in found)
-        return [one for one in dict.fromkeys(found) if one != _NO_ID or not has_id]
+        matches = [ref for part in re.split(r"[,;|\n]", cell) for ref in self._named(part.strip(), repo)]
+        has_id = any(ref != _NO_ID for ref in matches)
+        return [ref for ref in dict.fromkeys(matches) if ref != _NO_ID or not has_id]
 
     def _named(self, part: str, repo: str) -> list[IssueRef | str]:
         """The tickets that a text names: by id or page, with other case or zeros, or only by number."""
@@ -289,14 +263,13 @@ class TicketIndex:
             return []
         is_page = "://" in part
         last = re.split(r"[/=]", part.rstrip("/"))[-1] if is_page else part
-        words = [word for word in _WORD.findall(last) if re.search(r"\d", word) and not word.isdecimal()]
+        ids = [word for word in _WORD.findall(last) if re.search(r"\d", word) and not word.isdecimal()]
         numbers = [f"#{int(match[1] or match[2])}" for match in _NUMBER.finditer(last)]
         if is_page and _host(part) in self._hosts:  # otherwise the page of another project would be found
-            words = numbers = []
-        for forms in ([_form(plain_id(part))], map(_form, words), numbers):
-            found = [one for form in forms if (one := self._at(form, repo))]
-            if found:
-                return [one for one in found if isinstance(one, IssueRef)] or found[:1]
+            ids = numbers = []
+        for forms in ([_form(plain_id(part))], map(_form, ids), numbers):
+            if matches := [match for form in forms if (match := self._at(form, repo))]:
+                return [ref for ref in matches if isinstance(ref, IssueRef)] or matches[:1]
         return ["to a ticket outside the import" if re.search(r"\d", part) else _NO_ID]
 
     def _at(self, form: str, repo: str) -> IssueRef | str | None:

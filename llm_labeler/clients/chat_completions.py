@@ -213,7 +213,7 @@ def usage_of(value: Any) -> TokenUsage | None:
     if not isinstance(value, dict):
         return None
     names = (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"), ("total_tokens",) * 2)
-    prompt, completion, total = (_count(value.get(name, value.get(other))) for name, other in names)
+    prompt, completion, total = (_count(value.get(name, value.get(alias))) for name, alias in names)
     if total and not prompt and not completion:
         return TokenUsage(0, total)
     if total and not prompt:

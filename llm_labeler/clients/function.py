@@ -45,7 +45,7 @@ class FunctionProvider:
         self._function, self._max_tokens = function, settings.max_tokens
         self._threads = ThreadPoolExecutor(self.concurrency, thread_name_prefix=f"llm-{name}")
 
-    def bound(self, ask: Ask) -> TokenUsage:
+    def max_usage(self, ask: Ask) -> TokenUsage:
         """The bytes of the prompt and `max_tokens`, as the usage of a function is unknown."""
         return TokenUsage(len(_prompt(ask).encode("utf-8", "surrogatepass")), self._max_tokens)
 
@@ -55,7 +55,12 @@ class FunctionProvider:
     async def reply(self, ask: Ask) -> LlmReply:
         """Call the function with the prompt."""
         try:
-            answer = await self._call(_prompt(ask))
+            if is_async(self._function):
+                answer: object = await self._function(_prompt(ask))  # type: ignore[misc]  # it is async
+            else:
+                loop = asyncio.get_running_loop()
+                answer = await loop.run_in_executor(self._threads, self._function, _prompt(ask))
+                answer = await answer if inspect.isawaitable(answer) else answer
         except (TimeoutError, ConnectionError) as error:  # repeated; any other error ends the run
             reason = "timeout" if isinstance(error, TimeoutError) else "connection"
             raise CallFailed(reason, one_line(str(error)), maybe_billed=True) from error
@@ -68,13 +73,6 @@ class FunctionProvider:
     async def close(self) -> None:
         """Don't wait for threads: a hanging function must not block the end of the run."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-    async def _call(self, prompt: str) -> object:
-        if is_async(self._function):
-            return await self._function(prompt)  # type: ignore[misc]  # it is async
-        loop = asyncio.get_running_loop()
-        answer: object = await loop.run_in_executor(self._threads, self._function, prompt)
-        return await answer if inspect.isawaitable(answer) else answer
 
 
 def _prompt(ask: Ask) -> str:

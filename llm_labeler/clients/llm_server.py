@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from ipaddress import ip_address
+from pathlib import Path
 
 from llm_labeler.clients.chat_completions import (
     NOT_UTF8,
@@ -28,32 +30,12 @@ from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from pairkit.base.printable import one_line
 from pairkit.base.system.address import Address, read_address
 
-AS_OF = "June 2026"
-
-# US dollars per million tokens, prompt and completion, as published by OpenAI.
-_OPENAI: Mapping[str, tuple[float, float]] = {
-    "gpt-3.5-turbo": (0.50, 1.50),
-    "gpt-4o": (2.50, 10.00),
-    "gpt-4o-2024-05-13": (5.00, 15.00),
-    "gpt-4o-mini": (0.15, 0.60),
-    "gpt-4.1": (2.00, 8.00),
-    "gpt-4.1-mini": (0.40, 1.60),
-    "gpt-4.1-nano": (0.10, 0.40),
-    "gpt-5": (1.25, 10.00),
-    "gpt-5-mini": (0.25, 2.00),
-    "gpt-5-nano": (0.05, 0.40),
+_PUBLISHED = tomllib.loads(Path(__file__).with_name("prices.toml").read_text(encoding="utf-8"))
+AS_OF: str = _PUBLISHED["as_of"]
+_PRICES: Mapping[str, Mapping[str, tuple[float, float]]] = {
+    host: {model: tuple(prices) for model, prices in models.items()}
+    for host, models in _PUBLISHED["hosts"].items()
 }
-# bigmodel.cn bills in yuan; these models are free.
-_BIGMODEL = dict.fromkeys(("glm-4-flash", "glm-4-flash-250414", "glm-4.5-flash", "glm-4.7-flash"), (0.0, 0.0))
-_ZAI: Mapping[str, tuple[float, float]] = {
-    "glm-4.5": (0.60, 2.20),
-    "glm-4.5-air": (0.20, 1.10),
-    "glm-4.5-flash": (0.0, 0.0),
-    "glm-4.6": (0.60, 2.20),
-    "glm-4.7": (0.60, 2.20),
-    "glm-4.7-flash": (0.0, 0.0),
-}
-_HOSTS = {"api.openai.com": _OPENAI, "open.bigmodel.cn": _BIGMODEL, "api.z.ai": _ZAI}
 _SEPARATOR = re.compile(r"[/:@]")  # between maker, model and variant
 # Models without open weights: every other server of one is a gateway.
 _CLOSED = re.compile(r"gpt-[3-9]|chatgpt|o[134](?:-|$)|claude|gemini|grok-[3-9]")
@@ -72,17 +54,17 @@ def find_prices(settings: LlmSettings, address: Address) -> Prices:
 
 
 def _published(settings: LlmSettings, address: Address) -> tuple[float, float] | None:
-    if address.host in _HOSTS:
-        return _look_up(_HOSTS[address.host], settings.model)
+    if address.host in _PRICES:
+        return _look_up(address.host, settings.model)
     model = settings.model.rpartition("/")[2]  # gateways prefix the maker: openai/gpt-4o
-    if closed := _look_up(_OPENAI, model):
+    if closed := _look_up("api.openai.com", model):
         return closed
     # A gateway passes on the price, and a variant such as `gpt-4o:extended` has another one.
     if any(map(_CLOSED.match, _SEPARATOR.split(settings.model.casefold()))):
         return None
     has_key = key_variable(address.host, settings.api_key_env) is not None
     is_free = settings.local or (not has_key and _is_private(address.host))
-    return (0.0, 0.0) if is_free else _look_up(_ZAI, model)
+    return (0.0, 0.0) if is_free else _look_up("api.z.ai", model)
 
 
 def _is_private(host: str) -> bool:
@@ -92,9 +74,9 @@ def _is_private(host: str) -> bool:
         return "." not in host or host.endswith(_PRIVATE_DOMAINS)
 
 
-def _look_up(table: Mapping[str, tuple[float, float]], model: str) -> tuple[float, float] | None:
-    folded = model.casefold()
-    return table.get(folded) or table.get(_DATE.sub("", folded))
+def _look_up(host: str, model: str) -> tuple[float, float] | None:
+    folded, prices = model.casefold(), _PRICES[host]
+    return prices.get(folded) or prices.get(_DATE.sub("", folded))
 
 
 _SHOWN_MODELS = 5
@@ -142,7 +124,7 @@ class ServerProvider:
         """The connection, which reads the key when it is first used."""
         return self._connect()
 
-    def bound(self, ask: Ask) -> TokenUsage:
+    def max_usage(self, ask: Ask) -> TokenUsage:
         """Upper bound on the tokens of a call."""
         sizes = [len(message.content.encode("utf-8", "surrogatepass")) for message in ask.messages]
         has_schema = self.dialect.form(ask).format == "json_schema"

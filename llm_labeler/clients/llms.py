@@ -62,16 +62,13 @@ class Llms(Printed, tuple[Llm, ...]):
 
 def known_llms(settings: LabelSettings) -> Llms:
     """The LLMs that settings describe."""
-    return Llms(_llm(name, settings) for name in sorted(settings.llm))
-
-
-def _llm(name: str, settings: LabelSettings) -> Llm:
-    entry = settings.llm[name]
-    provider = build(name, entry)
-    variable = provider.key_variable
-    has_key = variable is not None and bool(os.environ.get(variable))
-    prices = (provider.prices.prompt, provider.prices.completion)
-    return Llm(name, entry.kind, entry.model, entry.base_url, variable, has_key, *prices)
+    rows = []
+    for name, entry in sorted(settings.llm.items()):
+        provider = build(name, entry)
+        variable, prices = provider.key_variable, (provider.prices.prompt, provider.prices.completion)
+        has_key = variable is not None and bool(os.environ.get(variable))
+        rows.append(Llm(name, entry.kind, entry.model, entry.base_url, variable, has_key, *prices))
+    return Llms(rows)
 
 
 def build(name: str, settings: LlmSettings, function: Callable[..., Any] | None = None) -> Provider:

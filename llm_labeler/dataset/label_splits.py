@@ -129,9 +129,9 @@ class DatasetRows:
         sides = [[row for row in rows if row[2].polarity == polarity] for polarity in POLARITIES]
         few, many = sides if len(sides[0]) < len(sides[1]) else reversed(sides)
         for turn, (key, number, pair) in enumerate(many if few else ()):
-            own, other = self.candidates + number, self.candidates + few[turn % len(few)][1]
-            both = (own, other) if pair.polarity == "positive" else (other, own)
-            self.triplet_indices.append((key, own, *both))
+            index, partner = self.candidates + number, self.candidates + few[turn % len(few)][1]
+            both = (index, partner) if pair.polarity == "positive" else (partner, index)
+            self.triplet_indices.append((key, index, *both))
 
     def _flush(self) -> None:
         columns = zip(*self._pending, strict=True) if self._pending else ((),) * len(_CANDIDATES)
@@ -228,7 +228,6 @@ class DatasetSplits:
 
 
 _TRAIN, _VALIDATION, _TEST = range(3)
-_NAMES = ("train", "validation", "test")
 # Texts in a group outside train: not a share, which would change as the input grows.
 _MAX_HELD_OUT = 10
 _MIN_GROUPS = 20  # with as many groups, no wanted split stays empty
@@ -246,7 +245,7 @@ def split_texts(
     )
     splits = np.zeros(len(ids), np.int8)
     splits[firsts] = _assign_splits(sizes, draws, settings)
-    return [_NAMES[split] for split in splits[groups]]
+    return [SPLITS[split] for split in splits[groups]]
 
 
 def normalised(sentence: str) -> str:
@@ -300,7 +299,7 @@ def _assign_splits(
     if len(sizes) >= _MIN_GROUPS:
         for split, share in shares.items():
             if share > 0 and not (splits == split).any():
-                largest = np.flatnonzero(splits == np.bincount(splits, minlength=len(_NAMES)).argmax())
+                largest = np.flatnonzero(splits == np.bincount(splits, minlength=len(SPLITS)).argmax())
                 smallest = np.lexsort((draws[largest], np.maximum(sizes[largest], max_size[split])))[0]
                 splits[largest[smallest]] = split
     return splits

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from llm_labeler.records import Text
+from llm_labeler.records import Text, format_counts
 from llm_labeler.settings import InputSettings
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import holds_no_text
@@ -146,7 +146,13 @@ def read_texts(source: Source, *, columns: Columns, settings: InputSettings, see
             dropped[reason] += 1
             examples.setdefault(reason, f"{where}:{row}")
     if not kept:
-        raise DataError(_why_none(rows, dropped), path=source_name(source))
+        why = "has no rows; give a file with one sentence per line, or a table of sentences"
+        if rows:
+            why = (
+                f"no usable text in {rows:,} rows ({format_counts(dropped)}); see the [input] settings, or"
+                " give another input"
+            )
+        raise DataError(why, path=source_name(source))
     texts = _sample([*kept.values()], settings.draw, seed)
     digest = sha256()
     for text in texts:
@@ -184,10 +190,3 @@ def why_unusable(value: object, sentence: str, settings: InputSettings) -> str |
     if len(sentence) < settings.min_chars:
         return "too_short"
     return None if _LETTER.search(sentence) else "no_letters"
-
-
-def _why_none(rows: int, dropped: Mapping[str, int]) -> str:
-    if not rows:
-        return "has no rows; give a file with one sentence per line, or a table of sentences"
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items()))
-    return f"no usable text in {rows:,} rows ({reasons}); see the [input] settings, or give another input"

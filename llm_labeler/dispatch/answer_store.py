@@ -115,13 +115,13 @@ class SubmittedBatch:
     batch_id: str  # given by the server
     state: str  # reported by the server
     keys: Mapping[str, AskKey]  # by custom id, as results come in any order
-    bound: TokenUsage  # upper bound of all questions together
+    max_usage: TokenUsage  # upper bound of all questions together
     cost: float | None  # upper bound in US dollars; None: unknown price
 
     @property
-    def bound_spending(self) -> Spending:
+    def max_spending(self) -> Spending:
         """The charge until it is collected."""
-        single, size = charge(self.bound, self.cost), len(self.keys)
+        single, size = charge(self.max_usage, self.cost), len(self.keys)
         return replace(single, requests=size, unpriced=size * single.unpriced, estimated=size)
 
 
@@ -233,13 +233,8 @@ class AnswerStore:
 
     # Calls.
 
-    def missing(self, asks: Iterable[Ask], *, retry_final: bool = False) -> Iterator[Ask]:
-        """The unanswered questions in order, with few of them in memory."""
-        for chunk in chunks(asks):
-            yield from self.unanswered(chunk, retry_final=retry_final)
-
     def unanswered(self, asks: Sequence[Ask], *, retry_final: bool = False) -> list[Ask]:
-        """Like `missing` for a few questions, in one query and without repeats."""
+        """The unanswered ones of a few questions in order, in one query and without repeats."""
         by_key: dict[AskKey, Ask] = {}
         for ask in asks:
             by_key.setdefault(ask.key, ask)
@@ -256,10 +251,10 @@ class AnswerStore:
             rows = self._connection.execute(_USAGES, (keys,)).fetchall()
         return [(asks[index], TokenUsage(*tokens)) for index, *tokens in rows]
 
-    def begin(self, key: AskKey, bound: TokenUsage, cost: float | None) -> int:
+    def begin(self, key: AskKey, max_usage: TokenUsage, cost: float | None) -> int:
         """Record, before it is made, that a call begins; return the id of the attempt."""
         money = None if cost is None else picodollars(cost)
-        row = (*_key_row(key), bound.prompt_tokens, bound.completion_tokens, money)
+        row = (*_key_row(key), max_usage.prompt_tokens, max_usage.completion_tokens, money)
         with database_errors(self.path):
             return int(self._connection.execute(_BEGIN, row).lastrowid or 0)
 
@@ -299,12 +294,12 @@ class AnswerStore:
 
     def answer(self, key: AskKey) -> StoredAnswer | None:
         """The answer to one question."""
-        row = self._one(f"SELECT {ANSWER} FROM answers WHERE {SAME_KEY}", *_key_row(key))  # noqa: S608
+        row = self._first_row(f"SELECT {ANSWER} FROM answers WHERE {SAME_KEY}", *_key_row(key))  # noqa: S608
         return None if row is None else _row_answer(row)
 
     def has_answer(self, llm: str, parameters: str) -> bool:
         """Whether an LLM ever answered under these parameters."""
-        return self._one(_HAS_ANSWER, llm, parameters) is not None
+        return self._first_row(_HAS_ANSWER, llm, parameters) is not None
 
     def refused(self, llm: str, parameters: str, more: Iterable[str] = ()) -> set[str]:
         """Fields that the server of an LLM doesn't know, after adding `more`."""
@@ -312,8 +307,7 @@ class AnswerStore:
             connection.execute(_REFUSED)
             rows = [(llm, parameters, field) for field in more]
             connection.executemany("INSERT OR IGNORE INTO refused VALUES (?, ?, ?)", rows)
-            found = connection.execute(_REFUSED_FIELDS, (llm, parameters)).fetchall()
-        return {field for (field,) in found}
+            return {field for (field,) in connection.execute(_REFUSED_FIELDS, (llm, parameters)).fetchall()}
 
     def failures(self) -> Iterator[Failure]:
         """Questions that failed, in the order of `answers`."""
@@ -339,8 +333,8 @@ class AnswerStore:
                 connection.execute(_DELETE_BATCH, (replaces,))
             money = None if batch.cost is None else picodollars(batch.cost)
             keys = json.dumps({name: _key_row(key) for name, key in batch.keys.items()})
-            bound = (batch.bound.prompt_tokens, batch.bound.completion_tokens)
-            row = (batch.batch_id, batch.llm, batch.state, keys, len(batch.keys), *bound, money)
+            max_usage = (batch.max_usage.prompt_tokens, batch.max_usage.completion_tokens)
+            row = (batch.batch_id, batch.llm, batch.state, keys, len(batch.keys), *max_usage, money)
             connection.execute(_SAVE_BATCH, row)
 
     def batches(self, llm: str | None = None) -> list[SubmittedBatch]:
@@ -363,7 +357,7 @@ class AnswerStore:
     def abandon_batch(self, batch: SubmittedBatch) -> None:
         """Delete a pending batch, and charge it at its bound."""
         with self._writing() as connection:
-            _add_spending(connection, batch.llm, batch.bound_spending)
+            _add_spending(connection, batch.llm, batch.max_spending)
             connection.execute(_DELETE_BATCH, (batch.batch_id,))
 
     def delete_batch(self, batch_id: str) -> None:
@@ -371,7 +365,7 @@ class AnswerStore:
         with self._writing() as connection:
             connection.execute(_DELETE_BATCH, (batch_id,))
 
-    def _one(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
+    def _first_row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
         with database_errors(self.path):
             row: tuple[Any, ...] | None = self._connection.execute(sql, values).fetchone()
             return row

@@ -98,15 +98,11 @@ class _Batcher:
             if (first := next(questions, None)) is not None and await self._ask_directly(first):
                 await self._submit_all(chain(self._store.unanswered([first]), questions))
                 await self._collect_all()
-        finally:
-            self._release_budget()
-
-    def _release_budget(self) -> None:
-        """After an error, free the reservations; submitted batches may still be billed."""
-        for reservation in self._draft.reservations.values():
-            self._budget.release(reservation)
-        for reservation in self._reservations.values():
-            self._budget.write_off(reservation)
+        finally:  # after an error, free the reservations; submitted batches may still be billed
+            for reservation in self._draft.reservations.values():
+                self._budget.release(reservation)
+            for reservation in self._reservations.values():
+                self._budget.write_off(reservation)
 
     def _unanswered(self, asks: Iterable[Ask]) -> Iterator[Ask]:
         for chunk in chunks(asks):
@@ -114,14 +110,12 @@ class _Batcher:
             collected = sum(ask.key in self._collected for ask in chunk)
             self._meter.done += collected
             self._meter.cached += len(chunk) - len(missing) - collected
-            yield from filter(self._can_be_sent, missing)
-
-    def _can_be_sent(self, ask: Ask) -> bool:
-        if can_be_sent(ask):
-            return True
-        self._store.save_failure(Failure(ask.key, "rejected", NOT_UTF8, 0, final=True))
-        self._meter.failed += 1
-        return False
+            for ask in missing:
+                if can_be_sent(ask):
+                    yield ask
+                else:
+                    self._store.save_failure(Failure(ask.key, "rejected", NOT_UTF8, 0, final=True))
+                    self._meter.failed += 1
 
     async def _ask_directly(self, ask: Ask) -> bool:
         """Ask one question without a batch; return whether the budget allows more."""
@@ -141,33 +135,28 @@ class _Batcher:
         return outcome.stopped_by is None
 
     async def _submit_all(self, asks: Iterable[Ask]) -> None:
-        misfits = 0
+        name, misfits = self._provider.name, 0
         for ask in asks:
-            line, bound = self._server.line(ask), self._provider.bound(ask)
-            if not self._server.has_room_for(self._draft, line):
+            line, max_usage = self._server.line(ask), self._provider.max_usage(ask)
+            size, count = self._draft.size + len(line), len(self._draft.keys)
+            if count == self._server.max_requests or size > self._server.max_bytes:
                 await self._submit()
             try:
-                while (reservation := self._reserve(bound)) is None:
+                cost = self._cost(max_usage)
+                while (reservation := self._budget.reserve(name, max_usage, cost, in_bulk=True)) is None:
                     await self._submit()
-                    await self._wait_for_budget()
+                    if self._reservations:  # collecting this LLM's batches frees them
+                        await self._collect_all()
+                    else:
+                        await self._budget.wait_for_release()
             except BudgetSpent as spent:
                 self._meter.stopped_by = spent.limit
                 if (misfits := misfits + 1) >= MAX_MISFITS:
                     break
                 continue
-            self._draft.add(ask, line, bound, reservation)
+            self._draft.add(ask, line, max_usage, reservation)
             misfits = 0
         await self._submit()
-
-    def _reserve(self, bound: TokenUsage) -> Reservation | None:
-        return self._budget.reserve(self._provider.name, bound, self._cost(bound), in_bulk=True)
-
-    async def _wait_for_budget(self) -> None:
-        """Collect this LLM's batches to free their reservations; without any, wait for other LLMs."""
-        if self._reservations:
-            await self._collect_all()
-        else:
-            await self._budget.wait_for_release()
 
     async def _submit(self) -> None:
         """Start the drafted batch."""
@@ -175,8 +164,8 @@ class _Batcher:
         if not draft.keys:
             return
         file_id = await self._server.upload(draft)
-        name, cost = self._provider.name, self._cost(draft.bound)
-        batch = SubmittedBatch(name, draft.tag, _STARTING, draft.keys, draft.bound, cost)
+        name, cost = self._provider.name, self._cost(draft.max_usage)
+        batch = SubmittedBatch(name, draft.tag, _STARTING, draft.keys, draft.max_usage, cost)
         self._reservations |= draft.reservations
         self._draft = BatchDraft()
         self._store.save_batch(batch)
@@ -192,7 +181,7 @@ class _Batcher:
                     self._update(batch, status)
                 else:
                     self._store.delete_batch(batch.batch_id)
-                    self._budget.correct(batch.bound_spending, Spending())
+                    self._budget.correct(batch.max_spending, Spending())
 
     def _update(self, batch: SubmittedBatch, status: BatchStatus) -> None:
         updated = replace(batch, batch_id=status.batch_id, state=status.state)
@@ -235,7 +224,7 @@ class _Batcher:
         spent = sum(charges.values(), Spending())
         self._meter.spent += spent
         if self._reservations.keys().isdisjoint(batch.keys):
-            self._budget.correct(batch.bound_spending, spent)
+            self._budget.correct(batch.max_spending, spent)
             self._collected.update(batch.keys[name] for name in results.answers)  # failures are asked again
             return
         self._meter.done += len(results.answers)
@@ -248,6 +237,6 @@ class _Batcher:
             else:
                 self._budget.release(reservation)
 
-    def _cost(self, bound: TokenUsage) -> float | None:
-        cost = self._provider.prices.cost(bound)
+    def _cost(self, max_usage: TokenUsage) -> float | None:
+        cost = self._provider.prices.cost(max_usage)
         return None if cost is None else cost * self._discount

@@ -124,7 +124,7 @@ class Reservation:
 
     llm: str
     amounts: Amounts  # the bound, raised by the excess of earlier calls
-    bound: Amounts
+    max_amounts: Amounts
 
 
 class Budget:
@@ -153,15 +153,19 @@ class Budget:
         self._kept_back = requests, tokens, money
 
     def reserve(
-        self, llm: str, bound: TokenUsage, cost: float | None, *, in_bulk: bool = False
+        self, llm: str, max_usage: TokenUsage, cost: float | None, *, in_bulk: bool = False
     ) -> Reservation | None:
         """Reserve the bound of a call; None if it has to wait for other calls."""
         if cost is None and self._limits[2] is not None:
             raise ConfigError(
                 f"max_cost can't be checked: {llm}'s price is unknown; set its price_in and price_out"
             )
-        plain = (1, bound.prompt_tokens + bound.completion_tokens, picodollars(cost or 0.0))
-        amounts = self._raised(llm, plain)
+        plain = (1, max_usage.total, picodollars(cost or 0.0))
+        excess = self._excess.get(llm, _NO_EXCESS)
+        requests, tokens, money = (
+            ceil(amount * factor) for amount, factor in zip(plain, excess, strict=True)
+        )
+        amounts = requests, tokens, money
         share = 1 if in_bulk else _SHARE
         fits_now = True
         for name, limit, spent, kept_back, reserved, amount in zip(
@@ -180,9 +184,9 @@ class Budget:
         self._in_flight[llm] += 1
         return Reservation(llm, amounts, plain)
 
-    async def wait_and_reserve(self, llm: str, bound: TokenUsage, cost: float | None) -> Reservation:
+    async def wait_and_reserve(self, llm: str, max_usage: TokenUsage, cost: float | None) -> Reservation:
         """Reserve the bound of a call as soon as it fits; see `reserve`."""
-        while (reservation := self.reserve(llm, bound, cost)) is None:
+        while (reservation := self.reserve(llm, max_usage, cost)) is None:
             await self.wait_for_release()
         return reservation
 
@@ -198,11 +202,11 @@ class Budget:
         self._spent = _plus(self._spent, used)
         if actual is not None:
             self._settled[reservation.llm] += 1
-            self._raise_bounds(reservation.llm, reservation.bound, used)
+            self._raise_bounds(reservation.llm, reservation.max_amounts, used)
 
-    def recall(self, llm: str, bound: Spending, used: Spending) -> None:
+    def recall(self, llm: str, max_usage: Spending, used: Spending) -> None:
         """Raise an LLM's bounds by the excess of an earlier call."""
-        self._raise_bounds(llm, _amounts(bound), _amounts(used))
+        self._raise_bounds(llm, _amounts(max_usage), _amounts(used))
 
     @property
     def needs_bounds(self) -> bool:
@@ -217,7 +221,7 @@ class Budget:
     def write_off(self, reservation: Reservation) -> None:
         """Count a call whose result is not awaited at its bound."""
         self.release(reservation)
-        self._spent = _plus(self._spent, reservation.bound)
+        self._spent = _plus(self._spent, reservation.max_amounts)
 
     def release(self, reservation: Reservation) -> None:
         """Remove a reservation."""
@@ -232,22 +236,17 @@ class Budget:
         )
         return not is_limited or self._in_flight[llm] < max(1, self._settled[llm])
 
-    def _raised(self, llm: str, plain: Amounts) -> Amounts:
-        factors = self._excess.get(llm, _NO_EXCESS)
-        one, tokens, money = (ceil(amount * factor) for amount, factor in zip(plain, factors, strict=True))
-        return one, tokens, money
-
     def _raise_bounds(self, llm: str, bounds: Amounts, used: Amounts) -> None:
-        one, tokens, money = (
-            max(known, Fraction(amount, bound)) if bound else known
-            for known, amount, bound in zip(self._excess.get(llm, _NO_EXCESS), used, bounds, strict=True)
+        requests, tokens, money = (
+            max(known, Fraction(amount, maximum)) if maximum else known
+            for known, amount, maximum in zip(self._excess.get(llm, _NO_EXCESS), used, bounds, strict=True)
         )
-        self._excess[llm] = one, tokens, money
+        self._excess[llm] = requests, tokens, money
 
 
 def _amounts(spending: Spending) -> Amounts:
     return spending.requests, spending.tokens, spending.picodollars
 
 
-def _plus(one: Amounts, other: Amounts, sign: int = 1) -> Amounts:
-    return one[0] + sign * other[0], one[1] + sign * other[1], one[2] + sign * other[2]
+def _plus(sums: Amounts, amounts: Amounts, sign: int = 1) -> Amounts:
+    return sums[0] + sign * amounts[0], sums[1] + sign * amounts[1], sums[2] + sign * amounts[2]

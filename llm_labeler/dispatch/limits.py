@@ -123,7 +123,7 @@ class RateLimiter:
         """The concurrency that the server's recent responses allow."""
         return max(1, int(self._allowed))
 
-    async def enter(self, bound: int) -> Admission:
+    async def enter(self, max_usage: int) -> Admission:
         """Wait until a call is admitted."""
         time = asyncio.get_running_loop().time
         async with self._lock:
@@ -132,7 +132,7 @@ class RateLimiter:
                 await self._freed.wait()
             while (wait_s := self._wait_s(time())) > 0:
                 await asyncio.sleep(min(wait_s, _POLL_S))
-            tokens = float(bound) if self._expected is None else min(float(bound), self._expected)
+            tokens = float(max_usage) if self._expected is None else min(float(max_usage), self._expected)
             admission = Admission(time(), tokens)
             self._in_flight += 1
             self._requests.start(admission.started_at)

@@ -61,18 +61,15 @@ class BatchDraft:
     size: int = 0
     keys: dict[str, AskKey] = field(default_factory=dict)
     reservations: dict[str, Reservation] = field(default_factory=dict)
-    bound: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
+    max_usage: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
 
-    def add(self, ask: Ask, line: bytes, bound: TokenUsage, reservation: Reservation) -> None:
+    def add(self, ask: Ask, line: bytes, max_usage: TokenUsage, reservation: Reservation) -> None:
         """Add a question."""
         name = custom_id(ask.key)
         self.lines.append(line)
         self.size += len(line) + 1  # the line break
         self.keys[name], self.reservations[name] = ask.key, reservation
-        self.bound = TokenUsage(
-            self.bound.prompt_tokens + bound.prompt_tokens,
-            self.bound.completion_tokens + bound.completion_tokens,
-        )
+        self.max_usage += max_usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +103,6 @@ class OpenAiBatches:
         self._provider, self._channel = provider, provider.channel
         self._pause_s = min(1.0, poll_s)
 
-    def has_room_for(self, draft: BatchDraft, line: bytes) -> bool:
-        """Whether one more line fits into a batch."""
-        return len(draft.keys) < self.max_requests and draft.size + len(line) <= self.max_bytes
-
     def line(self, ask: Ask) -> bytes:
         """The line of a question in the file."""
         body = self._provider.dialect.body(ask, self._provider.dialect.form(ask))
@@ -124,8 +117,14 @@ class OpenAiBatches:
 
     async def create(self, draft: BatchDraft, file_id: str) -> BatchStatus:
         """Start a batch, never twice: after a failed call, the batch is looked up by its tag."""
+        request = {
+            "input_file_id": file_id,
+            "endpoint": _ENDPOINT,
+            "completion_window": "24h",
+            "metadata": {"tag": draft.tag},
+        }
         try:
-            return await self.start(draft, file_id)
+            return _batch_status(_decoded(await self._channel.post("/batches", request)))
         except RefusedCall as refused:
             failed: Exception = await self._provider.explain(refused)
         except (NoAnswer, BadReply) as error:
@@ -139,16 +138,6 @@ class OpenAiBatches:
             " to continue"
         )
 
-    async def start(self, draft: BatchDraft, file_id: str) -> BatchStatus:
-        """Start a batch of the uploaded file."""
-        request = {
-            "input_file_id": file_id,
-            "endpoint": _ENDPOINT,
-            "completion_window": "24h",
-            "metadata": {"tag": draft.tag},
-        }
-        return _batch_status(_decoded(await self._channel.post("/batches", request)))
-
     async def status(self, batch_id: str) -> BatchStatus:
         """Fetch the state of a batch."""
         return _batch_status(_decoded(await self._get(f"/batches/{batch_id}")))
@@ -158,7 +147,10 @@ class OpenAiBatches:
         first = path = f"/batches?limit={_PAGE}"
         for _ in range(_MAX_PAGES):  # the newest batches come first
             page = _decoded(await self._get(path))
-            batches = [_batch_status(entry) for entry in _listed(page)]
+            entries = page.get("data")
+            if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+                raise BadReply("the Batch API's response has no list of batches; run again to continue")
+            batches = [_batch_status(entry) for entry in entries]
             if match := next((batch for batch in batches if batch.tag == tag), None):
                 return match
             if not batches or page.get("has_more") is not True:
@@ -220,7 +212,11 @@ async def read_results(
             continue
         try:
             reply = _reply(line, state)
-            results.answers[line.custom_id] = _answer(provider, batch, line, reply, discount)
+            usage, key = reply.usage or _share(batch), batch.keys[line.custom_id]
+            cost = provider.prices.cost(usage)
+            price = None if cost is None else cost * discount
+            stored = StoredAnswer(key, replace(reply, usage=usage), price, reply.usage is None)
+            results.answers[line.custom_id] = stored
             results.failures.pop(line.custom_id, None)
         except CallFailed as failed:
             results.failures[line.custom_id] = _failure(batch, line.custom_id, failed)
@@ -267,19 +263,12 @@ def _unasked(state: str) -> CallFailed:
     return CallFailed("timeout", f"the batch was {state} before the question was answered")
 
 
-def _answer(
-    provider: ServerProvider, batch: SubmittedBatch, line: ResultLine, reply: LlmReply, discount: float
-) -> StoredAnswer:
-    usage = reply.usage or _share(batch)
-    cost = provider.prices.cost(usage)
-    price = None if cost is None else cost * discount
-    return StoredAnswer(batch.keys[line.custom_id], replace(reply, usage=usage), price, reply.usage is None)
-
-
 def _share(batch: SubmittedBatch) -> TokenUsage:
     """A question's share of the batch's bound, if the server reports no usage."""
     count = len(batch.keys)
-    return TokenUsage(-(-batch.bound.prompt_tokens // count), -(-batch.bound.completion_tokens // count))
+    return TokenUsage(
+        -(-batch.max_usage.prompt_tokens // count), -(-batch.max_usage.completion_tokens // count)
+    )
 
 
 def _failure(batch: SubmittedBatch, name: str, failed: CallFailed) -> Failure:
@@ -314,14 +303,6 @@ def _decoded(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadReply("the Batch API's response is not a usable JSON object; run again to continue")
     return value
-
-
-def _listed(page: dict[str, Any]) -> list[dict[str, Any]]:
-    """The batches on a page."""
-    entries = page.get("data")
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise BadReply("the Batch API's response has no list of batches; run again to continue")
-    return entries
 
 
 def _identifier(value: dict[str, Any], name: str) -> str:

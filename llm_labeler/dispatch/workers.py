@@ -99,31 +99,31 @@ class Caller:
     def recall(self, provider: Provider, asks: Sequence[Ask]) -> None:
         """Raise the bounds of an LLM if stored answers exceed them."""
         for ask, usage in self._store.usages(asks) if self._budget.needs_bounds else ():
-            bound, prices = provider.bound(ask), provider.prices
+            max_usage, prices = provider.max_usage(ask), provider.prices
             self._budget.recall(
-                provider.name, charge(bound, prices.cost(bound)), charge(usage, prices.cost(usage))
+                provider.name, charge(max_usage, prices.cost(max_usage)), charge(usage, prices.cost(usage))
             )
 
-    async def call(self, provider: Provider, ask: Ask, bound: TokenUsage) -> TokenUsage:
+    async def call(self, provider: Provider, ask: Ask, max_usage: TokenUsage) -> TokenUsage:
         """Make one call and store the answer."""
-        cost = provider.prices.cost(bound)
-        reservation = await self._budget.wait_and_reserve(provider.name, bound, cost)
+        cost = provider.prices.cost(max_usage)
+        reservation = await self._budget.wait_and_reserve(provider.name, max_usage, cost)
         try:
-            attempt = self._store.begin(ask.key, bound, cost)
+            attempt = self._store.begin(ask.key, max_usage, cost)
         except BaseException:
             self._budget.release(reservation)
             raise
         # However the call ends, the reservation is settled; unknown usage is charged at its upper bound.
-        usage: TokenUsage | None = bound
+        usage: TokenUsage | None = max_usage
         estimated = True
         try:
             reply = await self._reply(provider, ask)
         except (CallFailed, PairkitError) as error:
-            usage = bound if isinstance(error, CallFailed) and error.maybe_billed else None
+            usage = max_usage if isinstance(error, CallFailed) and error.maybe_billed else None
             self._store.end(attempt, provider.name, usage, cost)
             raise
         else:
-            usage, estimated = reply.usage or bound, reply.usage is None
+            usage, estimated = reply.usage or max_usage, reply.usage is None
             cost = provider.prices.cost(usage)
             reply = replace(reply, usage=usage)
             self._store.save_answer(StoredAnswer(ask.key, reply, cost, estimated), attempt)
@@ -263,10 +263,10 @@ class LlmWorkers:
 
     async def _ask(self, ask: Ask) -> None:
         """Make one call when the limiter allows it."""
-        bound = self._provider.bound(ask)
-        admission = await self._limiter.enter(bound.prompt_tokens + bound.completion_tokens)
+        max_usage = self._provider.max_usage(ask)
+        admission = await self._limiter.enter(max_usage.total)
         try:
-            used = await self._caller.call(self._provider, ask, bound)
+            used = await self._caller.call(self._provider, ask, max_usage)
         except CallFailed as failed:
             if failed.reason == _RATE_LIMITED:
                 self._limiter.refused(admission, failed.retry_after_s)
@@ -275,7 +275,7 @@ class LlmWorkers:
             raise
         finally:
             self._limiter.leave()
-        self._limiter.answered(admission, used.prompt_tokens + used.completion_tokens)
+        self._limiter.answered(admission, used.total)
         self._breaker.note(None)
 
     def _fail(self, ask: Ask, failed: CallFailed, attempts: int) -> None:

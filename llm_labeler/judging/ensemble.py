@@ -21,7 +21,7 @@ from llm_labeler.judging.judges import CLASSES, Judges, share_of_votes
 from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Vote
 from llm_labeler.settings import EnsembleSettings
 
-_OTHER: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
+_REVERSED: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
 
 
 _Probabilities = tuple[float, float, float]  # of same, opposite, unrelated
@@ -36,11 +36,13 @@ def label(
     """Label candidates with `settings.aggregation`, in their order."""
     pairs = []
     for candidate in candidates:
-        own = sorted(votes.get(candidate.candidate_id, ()), key=lambda vote: (vote.judge, vote.vote))
+        candidate_votes = sorted(
+            votes.get(candidate.candidate_id, ()), key=lambda vote: (vote.judge, vote.vote)
+        )
         if settings.aggregation == "union":
-            pairs.append(_pair(candidate, candidate.polarity, own, None))
+            pairs.append(_pair(candidate, candidate.polarity, candidate_votes, None))
         else:
-            pairs.append(_judged(candidate, own, settings, judges))
+            pairs.append(_judged(candidate, candidate_votes, settings, judges))
     return pairs
 
 
@@ -90,5 +92,5 @@ def _decide(
     if len(winners) > 1:
         return polarity, "undecided", best
     if winners == ["reversed"] and settings.reversed_pairs == "swap":
-        return _OTHER[polarity], None, best
+        return _REVERSED[polarity], None, best
     return polarity, None if winners == ["confirmed"] else "outvoted", best

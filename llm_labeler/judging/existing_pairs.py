@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from llm_labeler.dataset.texts import tidy, why_unusable
-from llm_labeler.records import Candidate, Text
+from llm_labeler.records import Candidate, Text, format_counts
 from llm_labeler.settings import InputSettings
 from pairkit.base.errors import DataError
 from pairkit.base.system.seeded import keyed_hash
@@ -65,11 +65,8 @@ def read_existing_pairs(
         )
         left = None if left is None else left - splits[split].height
     if not any(rows.height for rows in splits.values()):
-        why = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items()))
-        raise DataError(
-            f"holds no pairs to judge{f' ({why}; see the [input] settings)' if why else ''}",
-            path=source_name(source),
-        )
+        why = f" ({format_counts(dropped)}; see the [input] settings)" if dropped else ""
+        raise DataError(f"holds no pairs to judge{why}", path=source_name(source))
     splits = _sample(splits, settings.draw, seed)
     name = source_name(source)
     name = Path(name).name if isinstance(source, str | Path) and Path(source).exists() else name

@@ -68,17 +68,13 @@ def collect(votes: Iterable[JudgeVote]) -> Ballots:
     masks = np.zeros((len(candidates), len(judges)), np.uint8)
     np.bitwise_or.at(masks, (rows, np.asarray(columns)), np.asarray(bits))
     names = tuple(sorted(judges))
-    ballots, counts = _distinct(masks[:, [judges[name] for name in names]])
+    masks = masks[:, [judges[name] for name in names]]
+    ballots, counts = masks, np.zeros(0, np.int64)
+    if masks.size:
+        ballots, counts = np.unique(masks, axis=0, return_counts=True)
     classes = _CLASS[ballots]
     judged, unsure = (ballots > 0), (ballots > 0) & (classes == ABSTAINS)
     return Ballots(names, classes, counts, counts @ judged, counts @ unsure)
-
-
-def _distinct(masks: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    if not masks.size:
-        return masks, np.zeros(0, np.int64)
-    ballots, counts = np.unique(masks, axis=0, return_counts=True)
-    return ballots, counts.astype(np.int64)
 
 
 Floats = npt.NDArray[np.float64]
@@ -201,8 +197,16 @@ def fit_judges(votes: Iterable[JudgeVote], settings: EnsembleSettings) -> Judges
     """Estimate the judges from all votes of a run, by Dawid-Skene if there are enough votes."""
     ballots = collect(votes)
     compared = int(ballots.counts[ballots.voters >= 2].sum())
-    reason = _too_few_votes(ballots, compared, settings.min_items)
-    accuracy, prior = agreement_with_others(ballots), share_of_classes(ballots)
+    voting = int((ballots.judged > ballots.unsure).sum())
+    reason = None
+    if voting < _MIN_JUDGES:
+        reason = f"{voting} judges voted; accuracies need {_MIN_JUDGES}"
+    elif compared < settings.min_items:
+        reason = (
+            f"at least two judges voted on {compared} candidates; ensemble.min_items is {settings.min_items}"
+        )
+    class_votes = ballots.counts @ ballots.chosen.sum(axis=1) + SMOOTHING
+    accuracy, prior = agreement_with_others(ballots), np.asarray(class_votes / class_votes.sum())
     if reason is None:
         estimate = fit(ballots)
         if estimate.converged:
@@ -220,15 +224,6 @@ def fit_judges(votes: Iterable[JudgeVote], settings: EnsembleSettings) -> Judges
         method="majority" if reason else "dawid-skene",
         reason=reason,
     )
-
-
-def _too_few_votes(ballots: Ballots, compared: int, min_items: int) -> str | None:
-    voting = int((ballots.judged > ballots.unsure).sum())
-    if voting < _MIN_JUDGES:
-        return f"{voting} judges voted; accuracies need {_MIN_JUDGES}"
-    if compared < min_items:
-        return f"at least two judges voted on {compared} candidates; ensemble.min_items is {min_items}"
-    return None
 
 
 def share_of_votes(by_judge: Mapping[str, Vote]) -> tuple[float, float, float]:
@@ -249,17 +244,11 @@ def agreement_with_others(ballots: Ballots) -> Floats:
     return smoothed_accuracy(counts @ share, counts @ counted)
 
 
-def share_of_classes(ballots: Ballots) -> Floats:
-    """Share of each class among all votes, smoothed."""
-    votes = ballots.counts @ ballots.chosen.sum(axis=1) + SMOOTHING
-    return np.asarray(votes / votes.sum())
-
-
 def pairwise(ballots: Ballots) -> Iterator[Agreement]:
     """The agreement of every two judges that voted on the same candidates."""
     voted = ballots.votes != ABSTAINS
-    for one, other in combinations(range(len(ballots.names)), 2):
-        both = ballots.counts * (voted[:, one] & voted[:, other])
-        equal = both * (ballots.votes[:, one] == ballots.votes[:, other])
+    for first, second in combinations(range(len(ballots.names)), 2):
+        both = ballots.counts * (voted[:, first] & voted[:, second])
+        equal = both * (ballots.votes[:, first] == ballots.votes[:, second])
         if n := int(both.sum()):
-            yield Agreement(ballots.names[one], ballots.names[other], n, int(equal.sum()) / n)
+            yield Agreement(ballots.names[first], ballots.names[second], n, int(equal.sum()) / n)

@@ -81,12 +81,12 @@ def judge_batches(
 ) -> list[tuple[Candidate, ...]]:
     """One text's candidates without the judge's own, shuffled and in batches."""
     by_id: dict[str, Candidate] = {}
-    own: set[str] = set()
+    proposed_ids: set[str] = set()
     for candidate in sorted(candidates, key=lambda c: (c.polarity, c.llms)):
         by_id.setdefault(candidate.candidate_id, candidate)
         if judge in candidate.llms:
-            own.add(candidate.candidate_id)
-    ids = sorted(by_id.keys() - own, key=lambda id_: (keyed_hash(seed, judge, id_), id_))
+            proposed_ids.add(candidate.candidate_id)
+    ids = sorted(by_id.keys() - proposed_ids, key=lambda id_: (keyed_hash(seed, judge, id_), id_))
     step = settings.candidates_per_call
     return [tuple(by_id[id_] for id_ in ids[start : start + step]) for start in range(0, len(ids), step)]
 
@@ -108,29 +108,22 @@ def judge_asks(
 def _ask(text: Text, batch: Sequence[Candidate], judge: str, parameters: str, scale: Scale) -> Ask:
     numbers = [str(number) for number in range(1, len(batch) + 1)]
     sentences = {number: c.candidate for number, c in zip(numbers, batch, strict=True)}
-    data = _encode({"text": text.text, "sentences": sentences})
+    data = json.dumps({"text": text.text, "sentences": sentences}, ensure_ascii=False)
+    data = _SPECIAL_TOKEN.sub(lambda match: f"\\u{ord(match[0]):04x}", data)
+    data = data.encode("utf-8", "replace").decode("utf-8")  # lone surrogates can't be sent
+    schema = {
+        "type": "object",
+        "properties": {number: {"type": "string", "enum": list(scale.words)} for number in numbers},
+        "required": numbers,
+        "additionalProperties": False,
+    }
     return Ask(
         key=AskKey(text.text_id, judge, "judge", content_hash(scale.instructions, data), parameters),
         messages=(Message("system", scale.instructions), Message("user", data)),
-        schema=_schema(numbers, scale),
+        schema=schema,
         text=text.text,
         size=len(batch),
     )
-
-
-def _encode(value: Any) -> str:
-    plain = json.dumps(value, ensure_ascii=False)
-    escaped = _SPECIAL_TOKEN.sub(lambda match: f"\\u{ord(match[0]):04x}", plain)
-    return escaped.encode("utf-8", "replace").decode("utf-8")  # lone surrogates can't be sent
-
-
-def _schema(numbers: Sequence[str], scale: Scale) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {number: {"type": "string", "enum": list(scale.words)} for number in numbers},
-        "required": list(numbers),
-        "additionalProperties": False,
-    }
 
 
 Claim = tuple[int, str]  # a number and a word, which may be unknown
@@ -155,20 +148,15 @@ class _Object(list[tuple[str, Any]]):
 _DECODER = json.JSONDecoder(object_pairs_hook=_Object)
 
 
-def json_claims(text: str, size: int) -> list[Claim]:
-    """The claims of all JSON values in a text; a list of words must have `size` elements."""
-    return [claim for value in _json_values(text) for claim in _value_claims(value, size, _MAX_DEPTH)]
-
-
-def listed_words(text: str, size: int, vocabulary: Words = VOTES) -> list[Claim]:
-    """The claims of a text that consists of exactly `size` vocabulary words."""
-    words = re.findall(r"[^\W_]+", text.lower())
-    return list(enumerate(words, 1)) if len(words) == size and set(words) <= set(vocabulary) else []
-
-
-def line_claims(text: str, vocabulary: Words = VOTES) -> list[Claim]:
-    """The claims of lines of numbers and words, and of lines that begin with a number and a word."""
-    return [claim for line in text.splitlines() for claim in _claims_of_line(line, vocabulary)]
+def _claims(text: str, size: int, ending: Ending, vocabulary: Words) -> list[Claim]:
+    """The claims of all JSON values; without any, those of exactly `size` words, or of lines."""
+    if claims := [claim for value in _json_values(text) for claim in _value_claims(value, size, _MAX_DEPTH)]:
+        return claims
+    whole = text[: max(text.rfind("\n"), text.rfind(","), 0)] if ending != "complete" else text
+    words = re.findall(r"[^\W_]+", whole.lower())
+    if len(words) == size and {*words} <= {*vocabulary}:
+        return [*enumerate(words, 1)]
+    return [claim for line in whole.splitlines() for claim in _claims_of_line(line, vocabulary)]
 
 
 def _claims_of_line(line: str, vocabulary: Words) -> Iterator[Claim]:
@@ -253,18 +241,14 @@ def read_votes(
     ask: Ask, candidates: Sequence[Candidate], raw: str, finish: str, scale: Scale = CANDIDATES
 ) -> list[JudgeVote]:
     """One vote for each candidate of the question, in order; never raises."""
-    words = _words(ask, len(candidates), raw, finish, scale)
+    words: dict[int, str] = {}
+    if (ending := ending_of(finish)) not in _NO_ANSWER:
+        claims = _claims(_without_wrapping(ask, raw), len(candidates), ending, scale.words)
+        words = _unambiguous(claims, scale)
     return [
         JudgeVote(candidate.candidate_id, ask.key.llm, scale.votes[words.get(number, "unsure")])
         for number, candidate in enumerate(candidates, 1)
     ]
-
-
-def _words(ask: Ask, size: int, raw: str, finish: str, scale: Scale) -> dict[int, str]:
-    """The numbers for which the answer has exactly one word of the scale."""
-    if (ending := ending_of(finish)) in _NO_ANSWER:
-        return {}
-    return _unambiguous(_claims(_without_wrapping(ask, raw), size, ending, scale), scale)
 
 
 def _without_wrapping(ask: Ask, raw: str) -> str:
@@ -275,14 +259,8 @@ def _without_wrapping(ask: Ask, raw: str) -> str:
     return normalize("NFKC", _FENCE.sub("", answer)[:_MAX_CHARACTERS])
 
 
-def _claims(text: str, size: int, ending: Ending, scale: Scale) -> list[Claim]:
-    if claims := json_claims(text, size):
-        return claims
-    whole = text[: max(text.rfind("\n"), text.rfind(","), 0)] if ending != "complete" else text
-    return listed_words(whole, size, scale.words) or line_claims(whole, scale.words)
-
-
 def _unambiguous(claims: list[Claim], scale: Scale) -> dict[int, str]:
+    """The numbers that have exactly one word of the scale."""
     by_number: dict[int, set[str]] = {}
     for number, word in claims:
         by_number.setdefault(number, set()).add(word)

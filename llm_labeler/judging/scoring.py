@@ -54,7 +54,15 @@ def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
     """Classify gold labels as `same` or not; leave out pairs with different labels."""
     labels = rows["label"].cast(pl.Float64)
     graded = not labels.is_in([0.0, 1.0]).all()
-    lowest = _half(labels) if threshold is None else threshold
+    lowest = 0.5 if threshold is None else threshold
+    if graded and threshold is None:
+        low, high = labels.to_numpy().min(), labels.to_numpy().max()
+        if low == high:
+            raise DataError(
+                f"all gold labels are {low:g}; give --gold-threshold, the lowest label of texts with the same"
+                " meaning"
+            )
+        lowest = float(low + high) / 2
     gold = rows.select("text1", "text2").with_columns(
         label=labels, same=labels >= lowest, key=pl.struct(normalised("text1"), normalised("text2"))
     )
@@ -69,18 +77,6 @@ def normalised(column: str) -> pl.Expr:
     """A text without differences of case, width, white space and a spreadsheet's apostrophes."""
     plain = without_apostrophes(pl.col(column)).str.normalize("NFKC").str.to_lowercase()
     return plain.str.replace_all(r"\s+", " ").str.strip_chars().alias(column)
-
-
-def _half(labels: pl.Series) -> float:
-    if labels.is_in([0.0, 1.0]).all():
-        return 0.5
-    low, high = labels.to_numpy().min(), labels.to_numpy().max()
-    if low == high:
-        raise DataError(
-            f"all gold labels are {low:g}; give --gold-threshold, the lowest label of texts with the same"
-            " meaning"
-        )
-    return float(low + high) / 2
 
 
 class ScoredCandidate(NamedTuple):
@@ -101,12 +97,10 @@ class ScoredCandidate(NamedTuple):
         return cls(row["same"], row["label"], candidate, votes)
 
 
-def all_votes(candidates: pl.DataFrame) -> Iterator[JudgeVote]:
-    """Every vote of the table."""
+def _all_votes(candidates: pl.DataFrame) -> Iterator[JudgeVote]:
     for text_id, candidate, votes in candidates.select("text_id", "candidate", "votes").iter_rows():
-        if votes:
-            id_ = Candidate(text_id, candidate, "positive", ()).candidate_id
-            yield from (JudgeVote(id_, vote["judge"], vote["vote"]) for vote in votes)
+        id_ = Candidate(text_id, candidate, "positive", ()).candidate_id
+        yield from (JudgeVote(id_, vote["judge"], vote["vote"]) for vote in votes or ())
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -248,7 +242,7 @@ def score_candidates(
     table = candidates.select(
         "text_id", "candidate", "polarity", "llms", pl.col("votes").cast(VOTES), key=key
     )
-    judges = fit_judges(all_votes(table), settings) if table["votes"].list.len().sum() else None
+    judges = fit_judges(_all_votes(table), settings) if table["votes"].list.len().sum() else None
     joined = gold_pairs.pairs.join(table, on="key", maintain_order="left_right")
     missing = gold_pairs.pairs.join(joined, on="key", how="anti", maintain_order="left")
     matched = [ScoredCandidate.of(row) for row in joined.iter_rows(named=True)]
@@ -314,8 +308,8 @@ def _by_aggregation(
     matched: list[ScoredCandidate], name: str, settings: EnsembleSettings, judges: Judges | None
 ) -> list[_Labelled]:
     votes = {scored.candidate.candidate_id: scored.votes for scored in matched}
-    own_settings = settings.model_copy(update={"aggregation": name})
-    pairs = label([scored.candidate for scored in matched], votes, own_settings, judges)
+    settings_of_name = settings.model_copy(update={"aggregation": name})
+    pairs = label([scored.candidate for scored in matched], votes, settings_of_name, judges)
     return [
         _Labelled(scored.same, scored.grade, None if pair.reason else pair.polarity, pair.label)
         for scored, pair in zip(matched, pairs, strict=True)

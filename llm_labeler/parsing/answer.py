@@ -137,7 +137,10 @@ def parse_answer(
     parsed = [] if is_page else _read(answer[:_MAX_ANSWER], source, size, polarity)
     if not parsed and answer.strip():
         parsed = [Item(tidy(answer), "unparsable")]
-    items = before + _after_refusal(parsed)
+    first = next((item for item in parsed if item.reason not in _BEFORE_ANSWER), None)
+    if first and first.reason == "refusal":  # the other sentences are a part of it
+        parsed = [replace(item, reason=item.reason or "refusal") for item in parsed]
+    items = before + parsed
     items += [Item(tidy(tail), "runaway")] if has_words(tail) else []
     items = _compare_items(items, source)
     unread = (answer[_MAX_ANSWER:] + raw[MAX_CHARS:]).strip()
@@ -275,19 +278,11 @@ def _opens_turn(line: str, bare: str, below: list[str], source: SourceText) -> b
     match = source.begins(ECHO, bare) or source.begins(_SENTENCE, bare)
     if match is None or _is_about_source(bare, source):
         return False
-    asked = bare[match.end() :]
+    question = bare[match.end() :]
     after = next((line.strip(_RULES) for line in below if line.strip(_RULES)), "")
     answers = after.endswith((":", "：")) or HEAD.match(after) or after[:1] in ("[", "{")
-    is_asked = has_words(asked) and (answers or names_answer(after) or names_answer(asked))
-    return bool(is_asked) or _SENTENCE.match(bare) is None
-
-
-def _after_refusal(items: list[Item]) -> list[Item]:
-    """Mark all sentences of an answer that begins with a refusal."""
-    first = next((item for item in items if item.reason not in _BEFORE_ANSWER), None)
-    if first is None or first.reason != "refusal":
-        return items
-    return [item if item.reason else replace(item, reason="refusal") for item in items]
+    has_question = has_words(question) and (answers or names_answer(after) or names_answer(question))
+    return bool(has_question) or _SENTENCE.match(bare) is None
 
 
 def _compare_items(items: list[Item], source: SourceText) -> list[Item]:

@@ -138,20 +138,20 @@ def _items_of_fields(
 ) -> Iterator[Item]:
     sides = {name: side_of(name) for name in fields}
     has_named = any(value and sides[name] == "" for name, value in fields.items())
-    has_others = has_named or any(isinstance(value, list | dict) and value for value in fields.values())
-    has_own = polarity is not None and any(polarity_of(name) == polarity for name in fields)
+    has_values = has_named or any(isinstance(value, list | dict) and value for value in fields.values())
+    has_requested = polarity is not None and any(polarity_of(name) == polarity for name in fields)
     short = (value for value in fields.values() if isinstance(value, str) and value.count(" ") < 2)
     stated = next(filter(None, map(polarity_of, short)), None)  # {"type": "antonym", "text": …}
     for name, value in fields.items():
         reason: str | None = None
         if polarity and (
-            (has_own and polarity_of(name) not in (None, polarity)) or stated not in (None, polarity)
+            (has_requested and polarity_of(name) not in (None, polarity)) or stated not in (None, polarity)
         ):
             reason = "other_polarity"
         elif isinstance(value, str) and len(fields) > 1 and source.equals(value):
             reason = "echo"
         elif isinstance(value, str) and sides[name] is None:
-            reason = "side_field" if has_others and not source.equals(name) else None
+            reason = "side_field" if has_values and not source.equals(name) else None
         elif isinstance(value, str) or (sides[name] == "side_field" and has_named):
             reason = sides[name] or None
         for item in items_of(value, source, polarity, depth + 1):

@@ -52,6 +52,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+_CONTROL = ("Cc", "Cs", "Co", "Cf")  # control, surrogate, private-use and format characters
 _JOINERS = ("\u200c", "\u200d")  # used in Persian, Indic scripts and emoji
 _LINK_OR_MARKUP = re.compile(
     r"\b(?:https?|ftp)://\S+|\bwww\.\S+|[^\s@]{1,64}@\S+|</?[A-Za-z][^<>]{0,500}>"
@@ -136,7 +137,9 @@ def reject(candidate: str, text: str, polarity: Polarity, settings: FilterSettin
 
 
 def _reject_malformed(candidate: str) -> str | None:
-    has_control = not candidate.isprintable() and any(map(_is_control, candidate))
+    has_control = not candidate.isprintable() and any(
+        category(character) in _CONTROL and character not in _JOINERS for character in candidate
+    )
     if has_control or "\ufffd" in candidate:
         return "control_characters"
     if not _has_letters(candidate):
@@ -188,11 +191,6 @@ def is_unchanged(candidate: str, text: str) -> bool:
     if all(word in rest for word in new):
         return _NEGATING.isdisjoint(Counter(old) - Counter(new))
     return len(old) > 1 and new[: len(old)] == old and _NEGATING.isdisjoint(new[len(old) :])
-
-
-def _is_control(character: str) -> bool:
-    """Whether a character is a control, surrogate, private-use or format character."""
-    return category(character) in ("Cc", "Cs", "Co", "Cf") and character not in _JOINERS
 
 
 def _has_letters(text: str) -> bool:

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass
 from itertools import islice
 
-from llm_labeler.parsing.phrases import HEAD, LABEL
+from llm_labeler.parsing.line_rules import Line, LineReader
+from llm_labeler.parsing.phrases import HEAD
 from llm_labeler.parsing.sentence import (
     ENDED,
     STOP,
     SourceText,
     has_words,
-    is_heading,
     lead_end,
-    polarity_of,
     quoted_sentences,
     refine,
-    side_of,
     size_of,
-    tidy,
     unquoted,
-    why_no_sentence,
-    without_emphasis,
-    without_label,
 )
 from llm_labeler.records import Item, Polarity
 
@@ -48,22 +41,6 @@ _INLINE = re.compile(
 _SEPARATORS = re.compile(r"\s+(?:[|/]|--)\s+|\s*[;；、]\s*|\s+OR\s+|\t+|(?<=[.!?]),\s*")
 _INLINE_TAG = re.compile(r"</?(?:b|i|u|em|strong|code|span|a|mark)(?:\s[^<>]{0,200})?>", re.IGNORECASE)
 _TAG = re.compile(r"</?[A-Za-z][\w-]{0,30}(?:\s[^<>]{0,200})?/?>|<[?!][^<>]{0,200}>")
-# A label or an ordinal that all sentences have: `Idiomatic: …`, `V2: …`, `Second, …`.
-_PREFIX = re.compile(
-    r"(?:[^\W\d][^:：.!?。\"“「]{0,40}(?:\([^()\n]{1,30}\) ?)?[:：](?![/\d])|(?:first|second|third|fourth"
-    r"|fifth|final)(?:ly)?,"
-    r"|(?:\d{1,2}(?:st|nd|rd|th)|one|two|three|four|five)[.:]|(?:首先|其次|最后)，)\s*",
-    re.IGNORECASE,
-)
-
-
-@dataclass(slots=True)
-class _Line:
-    """A line, or one of several items in a line."""
-
-    text: str
-    indent: int = 0
-    mark: str = ""  # "number", "bullet" or ""
 
 
 def read_lines(text: str, source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:
@@ -71,17 +48,17 @@ def read_lines(text: str, source: SourceText, size: int | None, polarity: Polari
     lines = _lines(text, source)
     items = _read(lines, source, size, polarity)
     if any(line.mark for line in lines) and not any(item.reason in (None, "refusal") for item in items):
-        unmarked = _read([_Line(line.text) for line in lines], source, size, polarity)
+        unmarked = _read([Line(line.text) for line in lines], source, size, polarity)
         items = unmarked if any(item.reason is None for item in unmarked) else items
     return items
 
 
-def _lines(text: str, source: SourceText) -> list[_Line]:
+def _lines(text: str, source: SourceText) -> list[Line]:
     """The lines of a text; a line with only a mark is kept, as its sentence may be below."""
     if source.lacks("<") and "<" in text:
         text = html.unescape(_TAG.sub("\n", _INLINE_TAG.sub("", text)))
     text = text.replace("\\n", "\n") if source.lacks("\\") else text
-    lines: list[_Line] = []
+    lines: list[Line] = []
     last, only = 0, ""
     for line in _split_introductions(text, source).split("\n"):
         if not has_words(line):
@@ -90,10 +67,10 @@ def _lines(text: str, source: SourceText) -> list[_Line]:
             mark = _MARK.match(piece)
             kind, ordinal = _kind(mark, piece, last) if mark else ("", 0)
             indent = len(piece[: len(piece) - len(piece.lstrip(" \t>"))].expandtabs(4))
-            lines.append(_Line(piece[mark.end() :] if mark and kind else piece.lstrip("> \t"), indent, kind))
+            lines.append(Line(piece[mark.end() :] if mark and kind else piece.lstrip("> \t"), indent, kind))
             last, only = ordinal or last, piece
     if len(lines) == 1 and (_INITIAL.match(only) or _INLINE.search(source.text)):
-        return [_Line(only)]  # `A. fumigatus …`, `1) time and 2) money …`
+        return [Line(only)]  # `A. fumigatus …`, `1) time and 2) money …`
     return lines
 
 
@@ -153,55 +130,10 @@ def _split_inline(line: str, source: SourceText) -> list[str]:
     return [*([before] if before else []), *pieces] if all(size_of(piece) > 2 for piece in pieces) else [line]
 
 
-def _read(lines: list[_Line], source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:
+def _read(lines: list[Line], source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:
     """The items of all lines."""
-    parts: list[tuple[list[str], str | None]] = []  # the lines of each text, with its reason
-    has_sentence = False
-    marked = [line for line in lines if line.mark]
-    numbers = [line for line in marked if line.mark == "number"]
-    is_labelled = source.lacks(":：") and _have_prefix([line.text for line in marked or lines], source)
-    stated = {polarity_of(label.group()) for line in lines if (label := LABEL.match(tidy(line.text)))}
-    section: str | None = None
-    is_title = False  # the line above is a heading, or only a mark
-    for n, line in enumerate(lines):
-        text = tidy(line.text)
-        if not has_words(text):
-            is_title = True
-            continue
-        reason = why_no_sentence(text, source, in_list=bool(line.mark))
-        label = LABEL.match(text) if polarity in stated else None
-        if label and polarity_of(label.group()) not in (None, polarity):
-            reason = "other_polarity"
-        prefix = _PREFIX.match(text) if is_labelled and reason in (None, "preamble") else None
-        if prefix and prefix.end() < len(text) and polarity_of(prefix.group()) in (None, polarity):
-            text = text[prefix.end() :]
-            reason = why_no_sentence(text, source, in_list=True)
-        may_head = reason in ("preamble", "closing_note") or (line.mark and text.endswith((":", "：")))
-        if may_head and is_heading(text, source):
-            section, is_title = _section(text, section, polarity), True
-            parts.append(([text], section or "preamble"))
-            continue
-        if section is not None:
-            reason = section
-        elif line.mark:
-            is_below = bool(numbers) and line.mark == "bullet" and not is_title
-            is_deeper = is_below and line.indent > numbers[0].indent
-            if is_deeper or (is_below and (len(numbers) >= (size or len(lines)) or source.is_remark(text))):
-                reason = reason or "sub_item"
-            is_title = is_title and line.mark == "bullet"
-        elif reason is None and parts and _continues(text, *parts[-1], source):
-            parts[-1][0].append(text)
-            continue
-        elif marked and reason is None:
-            leads = lines[n + 1].mark if n + 1 < len(lines) and not (n and lines[n - 1].mark) else ""
-            reason, is_title = None if is_title and not leads else "outside_list", False
-        elif reason is None and has_sentence:
-            bare = without_label(without_emphasis(text, source), source)
-            reason = "closing_note" if source.is_remark(bare) else None
-        parts.append(([text], reason))
-        has_sentence = has_sentence or reason is None
-    pieces = [(" ".join(texts), reason) for texts, reason in parts]
-    if not marked:
+    pieces = LineReader(lines, source, size, polarity).read()
+    if not any(line.mark for line in lines):
         pieces = _without_titles(pieces, source)
         if sum(reason is None for _, reason in pieces) == 1:
             pieces = [
@@ -214,37 +146,6 @@ def _read(lines: list[_Line], source: SourceText, size: int | None, polarity: Po
         for text, reason in pieces
         for item in (refine(text, source) if reason in (None, "echo") else [Item(text, reason)])
     ]
-
-
-def _continues(text: str, above: list[str], reason: str | None, source: SourceText) -> bool:
-    """Whether a line continues the incomplete sentence, or the refusal, above it."""
-    last = above[-1]  # all lines together would take quadratic time
-    is_broken = text[:1].islower() and not ENDED.search(last) and ENDED.search(source.text) is not None
-    return reason == "refusal" or (reason is None and is_broken and not last.endswith((",", ";")))
-
-
-def _have_prefix(lines: list[str], source: SourceText) -> bool:
-    """Whether several lines are as long as sentences, and all of these begin with a label."""
-    long = [
-        text
-        for text in map(tidy, lines)
-        if source.is_as_long_as(text) and not why_no_sentence(text, source, in_list=True)
-    ]
-    matches = [_PREFIX.match(text) for text in long]
-    if len({match.group().split()[-1] for match in matches if match}) < 2:
-        return False
-    return all(match and source.is_as_long_as(match.string[match.end() :]) for match in matches)
-
-
-def _section(heading: str, section: str | None, polarity: Polarity | None) -> str | None:
-    """The reason to drop the lines below a heading; None if they may be sentences."""
-    stated = polarity_of(heading)
-    if polarity is not None and stated is not None:
-        return None if stated == polarity else "other_polarity"
-    name = heading.strip("#*_ :：")
-    if side_of(name) == "side_field" and size_of(name) < 4:
-        return "closing_note"
-    return None if section == "closing_note" else section
 
 
 def _without_titles(pieces: list[tuple[str, str | None]], source: SourceText) -> list[tuple[str, str | None]]:

@@ -41,27 +41,22 @@ def fold(sentence: str) -> str:
 def words(sentence: str) -> list[str]:
     """The words of a sentence without case and punctuation; contracted negations are spelled out."""
     plain = normalize("NFKC", sentence).casefold()
-    plain = _NOT.sub(_spelled_out, plain)
+    plain = _NOT.sub(lambda match: _NOT_WORDS.get(match[0][:3], f"{match[1]} not"), plain)
     plain = UNSPACED.sub(r" \g<0> ", _APOSTROPHE.sub("", plain))
     if plain.isascii():
         return _IGNORED_ASCII.sub(" ", plain).split()
     return "".join(" " if category(character)[0] in _IGNORED else character for character in plain).split()
 
 
-def _spelled_out(match: re.Match[str]) -> str:
-    word = match.group()
-    return _NOT_WORDS.get(word[:3], f"{match[1]} not")
-
-
-def differing(one: Sequence[str], other: Sequence[str]) -> int:
+def differing(first: Sequence[str], second: Sequence[str]) -> int:
     """Number of words that are in only one sentence, with repeats; a replaced word counts twice."""
-    return ((Counter(one) - Counter(other)) + (Counter(other) - Counter(one))).total()
+    return ((Counter(first) - Counter(second)) + (Counter(second) - Counter(first))).total()
 
 
-def order_similarity(one: Sequence[str], other: Sequence[str]) -> float:
+def order_similarity(first: Sequence[str], second: Sequence[str]) -> float:
     """Similarity of the word order of two sentences with the same words, in [0, 1]; 0 if a word differs."""
-    left = [stem(word) for word in one if word not in _ARTICLES]
-    right = [stem(word) for word in other if word not in _ARTICLES]
+    left = [stem(word) for word in first if word not in _ARTICLES]
+    right = [stem(word) for word in second if word not in _ARTICLES]
     if left == right:
         return 1.0
     if len(left) != len(right) or Counter(left) != Counter(right):
@@ -91,12 +86,13 @@ def is_other_script(candidate: str, text: str) -> bool:
     return main not in of_candidate or (candidate_main != main and of_text.get(candidate_main, 0.0) < _MIXED)
 
 
-def is_translation(one: str, other: str) -> bool:
+def is_translation(candidate: str, text: str) -> bool:
     """Whether two texts are in different scripts, as translations and transliterations are."""
-    if len(one) <= _SHORT or (one.isascii() and other.isascii()):
+    if len(candidate) <= _SHORT or (candidate.isascii() and text.isascii()):
         return False
-    first, second = _with_kana_as_han(shares(one)), _with_kana_as_han(shares(other))
-    return bool(first) and any(share - first.get(script, 0.0) > _MOSTLY for script, share in second.items())
+    scripts = _with_kana_as_han(shares(candidate))
+    of_text = _with_kana_as_han(shares(text)).items()
+    return bool(scripts) and any(share - scripts.get(script, 0.0) > _MOSTLY for script, share in of_text)
 
 
 def _with_kana_as_han(scripts: dict[str, float]) -> dict[str, float]:

@@ -304,8 +304,8 @@ def _split_remark(text: str, source: SourceText) -> tuple[str, str]:
     for match in islice(_BEHIND.finditer(text), _MAX_MATCHES):
         sentence, remark = text[: match.start()], text[match.end() :]
         sign = match.group().strip()
-        own = "-–—~" if sign[:1] in tuple("-–—~") else "#/|→←" if sign else "()（）[]"
-        if not remark or not source.lacks(own) or 3 * size_of(sentence) < source.size:
+        signs = "-–—~" if sign[:1] in tuple("-–—~") else "#/|→←" if sign else "()（）[]"
+        if not remark or not source.lacks(signs) or 3 * size_of(sentence) < source.size:
             continue
         if ENDED.search(sentence) or (sign and source.is_remark(remark)):
             return sentence.rstrip(), remark.strip()

@@ -38,7 +38,11 @@ def read_arguments(
             names.append(name)
             if callable(llm):
                 functions[name] = llm
-                entries[name] = {"kind": "function", "model": _qualified_name(llm)}
+                named = llm if hasattr(llm, "__qualname__") else type(llm)
+                entries[name] = {
+                    "kind": "function",
+                    "model": f"python:{named.__module__}.{named.__qualname__}",
+                }
             elif llm is not None:
                 entries[name] = dict(llm)
         values[role] = names or None
@@ -54,11 +58,6 @@ def read_arguments(
     table = {**keys, **{key: key for key in fields}}
     merged = merge(LabelSettings, table, {**values, **fields}, below=tree, config=config, settings=settings)
     return merged, functions
-
-
-def _qualified_name(function: Any) -> str:
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"python:{named.__module__}.{named.__qualname__}"
 
 
 def _with_names(llms: Any) -> list[tuple[str, Any]]:

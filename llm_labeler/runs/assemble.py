@@ -22,8 +22,8 @@ from llm_labeler.dispatch.budget import Spending, money
 from llm_labeler.judging.ensemble import label
 from llm_labeler.judging.judges import Judges
 from llm_labeler.parsing.filters import COPIES, OFF_TOPIC, shared
-from llm_labeler.records import Proposal, Text
-from llm_labeler.runs.label_folder import CANDIDATES_FILE, RunRecord, format_counts
+from llm_labeler.records import Proposal, Text, format_counts
+from llm_labeler.runs.label_folder import CANDIDATES_FILE, RunRecord
 from llm_labeler.runs.questions_and_votes import GenerationTask, TextCandidates, estimate_judges, with_votes
 from llm_labeler.settings import AGGREGATIONS, RULES, TASKS, LabelSettings
 from pairkit.base.cli.progress import Listener, Progress
@@ -36,7 +36,7 @@ from pairkit.dataset.records import PairDataset
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskSummary:
     """Calls, spending and failures of a session."""
 
     cached: int = 0
@@ -91,7 +91,7 @@ class RunResult(Printed):
     work: Path
     statistics: Mapping[str, Any]
     judges: Judges | None
-    asked: Asked
+    asked: AskSummary
     spent_in_all: Spending
     seconds: float
 
@@ -104,6 +104,11 @@ class RunResult(Printed):
     def problem(self) -> RemoteError | None:
         """The error that lists missing answers; None if nothing failed."""
         return self.asked.problem(self.out)
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars of this session; None if a price is unknown."""
+        return self.asked.spent.cost
 
     def tables(self) -> list[ResultTable]:
         """The judges, if there are any, and the counts."""
@@ -154,16 +159,6 @@ class Labelled(RunResult):
     def negatives(self) -> int:
         """Number of pairs with opposite meaning, in all splits."""
         return self._count("negative")
-
-    @property
-    def spent(self) -> Spending:
-        """Calls, tokens and money of this session."""
-        return self.asked.spent
-
-    @property
-    def cost(self) -> float | None:
-        """US dollars of this session; None if a price is unknown."""
-        return self.spent.cost
 
     def to_dict(self) -> dict[str, Any]:
         """The result for JSON."""
@@ -224,48 +219,48 @@ class QualityWarnings:
             for name in settings.proposers
             if settings.llm[name].kind == RULES and "positive" in settings.prompt.polarities
         )
-        self._positives, self._on_topic, self._off_topic = Counter[str](), Counter[str](), Counter[str]()
-        self._negatives, self._copies = Counter[str](), Counter[str]()
-        self._limit_spent, self._answers = Counter[str](), Counter[str]()
+        self._counts: dict[str, Counter[str]] = {}  # by LLM
 
     def add(self, text: str, proposals: Iterable[Proposal], answers: Counter[str]) -> None:
         """Count one text's proposals, and the number of answers by LLM."""
-        self._answers.update(answers)
+        for llm, number in answers.items():
+            self._counts.setdefault(llm, Counter())["answers"] += number
         for proposal in proposals:
+            counts = self._counts.setdefault(proposal.llm, Counter())
             is_kept = proposal.reason is None
             is_positive = is_kept and proposal.polarity == "positive"
             is_unlike = is_positive and shared(proposal.candidate, text) < _MIN_SHARED
-            self._positives[proposal.llm] += is_positive
-            self._on_topic[proposal.llm] += is_kept and not is_unlike
-            self._off_topic[proposal.llm] += is_unlike or proposal.reason in OFF_TOPIC
-            self._limit_spent[proposal.llm] += proposal.reason == "limit_spent"
+            counts["positives"] += is_positive
+            counts["on_topic"] += is_kept and not is_unlike
+            counts["off_topic"] += is_unlike or proposal.reason in OFF_TOPIC
+            counts["limit_spent"] += proposal.reason == "limit_spent"
             if proposal.polarity == "negative" and (is_kept or proposal.reason in COPIES):
-                self._negatives[proposal.llm] += 1
-                self._copies[proposal.llm] += not is_kept
+                counts["negatives"] += 1
+                counts["copies"] += not is_kept
 
     def warnings(self) -> tuple[str, ...]:
         """The warnings, one line each, sorted by LLM."""
-        return tuple(line for llm in sorted(self._answers) for line in self._warnings_of(llm))
+        return tuple(line for llm in sorted(self._counts) for line in self._warnings_of(llm))
 
     def _warnings_of(self, llm: str) -> list[str]:
-        lines: list[str] = []
-        if llm in self._needs_positives and not self._positives[llm]:
+        lines, counts = list[str](), self._counts[llm]
+        if llm in self._needs_positives and not counts["positives"]:
             lines.append(f"{llm}: no positives; its rules need English sentences: use an LLM for others")
-        off_topic, judged = self._off_topic[llm], self._off_topic[llm] + self._on_topic[llm]
+        off_topic, judged = counts["off_topic"], counts["off_topic"] + counts["on_topic"]
         if off_topic >= _MIN_COUNT and 2 * off_topic > judged:
             lines.append(
                 f"{llm}: {off_topic:,} of {judged:,} sentences have little to do with their texts (dropped as"
                 f" {', '.join(OFF_TOPIC)}, or kept with almost no word in common); it may answer them instead"
                 " of rewriting them: look at some with `label show`, and try --prompt=hardened"
             )
-        copies, negatives = self._copies[llm], self._negatives[llm]
+        copies, negatives = counts["copies"], counts["negatives"]
         if copies >= _MIN_COUNT and 2 * copies > negatives:
             lines.append(
                 f"{llm}: {copies:,} of {negatives:,} negatives repeat their texts"
                 f" ({', '.join(COPIES)}); it may be too small for the task: look at some with `label show`,"
                 " and use a larger model, or let other LLMs judge with --aggregation=vote"
             )
-        spent, answers = self._limit_spent[llm], self._answers[llm]
+        spent, answers = counts["limit_spent"], counts["answers"]
         if spent >= _MIN_COUNT and 2 * spent > answers:
             lines.append(
                 f"{llm}: {spent:,} of {answers:,} answers reached the token limit before they began, usually"
@@ -314,7 +309,7 @@ def assemble(
     screened: Iterable[TextCandidates],
     out: Path,
     work: Path,
-    asked: Asked,
+    asked: AskSummary,
     notes: Notes,
     *,
     started: float,

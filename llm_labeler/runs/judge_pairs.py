@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -16,6 +16,7 @@ import polars as pl
 
 from llm_labeler.clients.function import LlmFunction
 from llm_labeler.clients.llms import build
+from llm_labeler.dataset.label_card import CARD_TEXTS
 from llm_labeler.dataset.label_splits import VOTES
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import check_prices
@@ -23,10 +24,10 @@ from llm_labeler.judging.ensemble import votes_by_judge
 from llm_labeler.judging.existing_pairs import GIVEN, PAIR, ExistingPairs, read_existing_pairs
 from llm_labeler.judging.judges import CLASSES, Judges, fit_judges
 from llm_labeler.judging.questions import PAIRS
-from llm_labeler.records import JudgeVote
+from llm_labeler.records import JudgeVote, format_counts
 from llm_labeler.runs.assemble import RunResult
-from llm_labeler.runs.label import AskOptions, ask_judges, refuse_unanswered, remote_llms
-from llm_labeler.runs.label_folder import IN_USE, STORE_FILE, RunRecord, check_out, format_counts
+from llm_labeler.runs.label import AskOptions, AskSession, ask_judges, refuse_unanswered, remote_llms
+from llm_labeler.runs.label_folder import IN_USE, STORE_FILE, RunRecord, check_out
 from llm_labeler.runs.prompts import Template
 from llm_labeler.runs.questions_and_votes import TextCandidates, add_votes, judge_questions
 from llm_labeler.settings import RULES, LabelSettings
@@ -44,73 +45,41 @@ from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.reading.in_memory import Source
 from pairkit.dataset.records import card_files, write_dataset
 
-WORDS = ("same", "related", "different")
-
-_ABOUT = """
-Pairs of texts from another dataset, judged by large language models that saw neither the original label nor
-the answers of the other models. `label` is their decision: a *silver* label that no person checked. Built
-with `label judge`.
-"""
-_SCHEMA = """
-| column | type | meaning |
-|---|---|---|
-| text1, text2 | string | the pair |
-| label | int64 | 1 if the judges decided on `same`, else 0 |
-| judged | string | `same`, `related` or `different` |
-| confidence | float32 | probability of `judged`, from the judges' votes and estimated accuracies |
-| probability | float32 | probability of `same`; `aoe` widens its intervals accordingly |
-| given_label | number | the label of the source |
-| votes | list of (judge, vote) | the vote of each judge |
-
-All other columns come from the source; `source_` is added to a name that is taken.
-"""
-_LIMITS = """
-* **The labels were made by machines.** Models of one family make the same errors. Check a sample by hand
-  before you rely on the labels.
-* Pairs on which the judges disagree too much are left out, so the rest is easier than the source.
-* If a label contradicts the source, either may be wrong.
-"""
+VERDICTS = ("same", "related", "different")
 
 
 def judged_card(
     statistics: Mapping[str, Any], run: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]
 ) -> str:
     """The README of the dataset."""
+    texts = CARD_TEXTS["judge"]
     splits = statistics["splits"]
-    rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in ("pairs", *WORDS)]
+    rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in ("pairs", *VERDICTS)]
     contradicted = statistics["contradictions"]
-    same, other = contradicted["given_same"], contradicted["given_other"]
+    same, different = contradicted["given_same"], contradicted["given_other"]
+    by_name, llms = statistics["judges"]["by_name"], run["llms"]
+    judges = [
+        (f"`{name}`", f"`{llms[name]['model']}`", round(judge["accuracy"], 2) if len(by_name) > 1 else "-")
+        for name, judge in by_name.items()
+    ]
     counts = (
-        f"{table(['', *splits], rows)}\n\nThe judges contradict the source in {same + other:,} pairs:"
-        f" {same:,} that it labels as the same, and {other:,} that it does not."
+        f"{table(['', *splits], rows)}\n\nThe judges contradict the source in {same + different:,} pairs:"
+        f" {same:,} that it labels as the same, and {different:,} that it does not."
     )
     return dataset_card(
         "Pairs judged by LLMs",
         configs=files,
         rows=sum(split["pairs"] for split in splits.values()),
         sections=[
-            ("", _ABOUT),
+            ("", texts["about"]),
             ("Counts", counts),
-            ("Columns", _SCHEMA),
-            ("Judges", _judges(statistics, run)),
-            ("Limitations", _LIMITS),
+            ("Columns", texts["columns"]),
+            ("Judges", table(("name", "model", "estimated accuracy"), judges)),
+            ("Limitations", texts["limits"]),
             ("Licence", "The texts keep the licence of their source."),
         ],
         tags=("llm-labelled",),
     )
-
-
-def _judges(statistics: Mapping[str, Any], run: Mapping[str, Any]) -> str:
-    by_name = statistics["judges"]["by_name"]
-    rows = [
-        (
-            f"`{name}`",
-            f"`{run['llms'][name]['model']}`",
-            round(judge["accuracy"], 2) if len(by_name) > 1 else "-",
-        )
-        for name, judge in by_name.items()
-    ]
-    return table(("name", "model", "estimated accuracy"), rows)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -137,7 +106,7 @@ class JudgedPairs(RunResult):
 
     def table(self) -> ResultTable:
         """Counts by split."""
-        names = ("pairs", *WORDS)
+        names = ("pairs", *VERDICTS)
         table = ResultTable("split", *names, title=str(self.out), caption=self._caption())
         for split, counts in self.statistics["splits"].items():
             table.add_row(split, *(counts.get(name, 0) for name in names))
@@ -219,8 +188,8 @@ def judge_pairs(
         }
         step = settings.judge.candidates_per_call
         total = len(questions) * sum(-(-len(seconds) // step) for seconds in pairs.by_text.values())
-        noting = replace(options, note=note)
-        asked = run_anywhere(ask_judges(record, questions, providers, store, noting, show, total=total))
+        session = AskSession(record, providers, store, options, show, note)
+        asked = run_anywhere(ask_judges(session, questions, total=total))
         if not options.keep_going:
             refuse_unanswered(asked, ", or make the dataset without them with --keep-going")
         votes: Votes = {}
@@ -319,9 +288,9 @@ def _write_csv(path: Path, rows: pl.DataFrame) -> None:
 
 
 class _PairDecision(NamedTuple):
-    """The judges' word for a pair and its probability, the probability of `same`, or why there is no word."""
+    """The judges' verdict on a pair and its probability, the probability of `same`, or why there is none."""
 
-    word: str | None = None
+    verdict: str | None = None
     confidence: float | None = None
     same: float | None = None
     reason: str | None = None
@@ -346,15 +315,17 @@ def _judged(
     """Add the columns that the votes decide."""
     by_pair = [votes.get(pair, []) for pair in rows[PAIR]]
     decisions = [_decision(of_pair, judges, min_confidence) for of_pair in by_pair]
-    words = pl.Series("judged", [decision.word for decision in decisions], pl.String)
-    vote_words = [[{"judge": v.judge, "vote": PAIRS.word(v.vote)} for v in of_pair] for of_pair in by_pair]
+    verdicts = pl.Series("judged", [decision.verdict for decision in decisions], pl.String)
+    votes_of_pairs = [
+        [{"judge": v.judge, "vote": PAIRS.word(v.vote)} for v in of_pair] for of_pair in by_pair
+    ]
     judged = rows.with_columns(
-        words,
+        verdicts,
         pl.Series("confidence", [decision.confidence for decision in decisions], pl.Float32),
         pl.Series("probability", [decision.same for decision in decisions], pl.Float32),
         pl.Series("reason", [decision.reason for decision in decisions], pl.String),
-        pl.Series("votes", vote_words, VOTES),
-        (words == "same").cast(pl.Int64).alias("label"),
+        pl.Series("votes", votes_of_pairs, VOTES),
+        (verdicts == "same").cast(pl.Int64).alias("label"),
     )
     contradicts = (pl.col("judged") == "same") != (pl.col(GIVEN) >= half)
     judged = judged.with_columns(contradicts=contradicts & pl.col("reason").is_null())

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from llm_labeler.clients.function import LlmFunction
@@ -19,7 +20,7 @@ from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.budget import Budget, Spending, check_prices
 from llm_labeler.dispatch.workers import AskOutcome, ask_all, errors_by_llm, joined_error
 from llm_labeler.records import Ask, Provider, Text
-from llm_labeler.runs.assemble import Asked, Labelled, Notes, assemble
+from llm_labeler.runs.assemble import AskSummary, Labelled, Notes, assemble
 from llm_labeler.runs.label_folder import IN_USE, STORE_FILE, RunRecord, check_out, load_run, save_run
 from llm_labeler.runs.label_plan import Plan, estimate
 from llm_labeler.runs.prompts import load_template
@@ -39,22 +40,47 @@ class AskOptions:
     batch: bool = False
     retry_failed: bool = False
     keep_going: bool = False
-    note: Callable[[str], None] = lambda note: None  # noqa: ARG005 - receives notes made before any answer
 
 
-async def ask_everything(
-    record: RunRecord,
-    texts: Sequence[Text],
-    screened: ScreenedTexts,
-    providers: Mapping[str, Provider],
-    store: AnswerStore,
-    options: AskOptions,
-    show: Listener,
-) -> Asked:
+@dataclass(frozen=True, slots=True)
+class AskSession:
+    """A run's LLMs and store, and the options of this session."""
+
+    record: RunRecord
+    providers: Mapping[str, Provider]
+    store: AnswerStore
+    options: AskOptions
+    show: Listener
+    note: Callable[[str], None]
+
+    def summary(self, outcomes: list[AskOutcome], problems: Mapping[str, PairkitError]) -> AskSummary:
+        """The calls, spending and failures of some stages."""
+        unanswered: Counter[str] = Counter()
+        details: set[str] = set()
+        if any(outcome.failed for outcome in outcomes):
+            for failure in self.store.failures():
+                if not failure.final and self.record.asks(failure.key):
+                    unanswered[failure.reason] += 1
+                    if len(details) < 2:
+                        details.add(failure.detail)
+        # A limit that stopped an earlier round no longer matters if the last round went on.
+        stopped = next((outcome.stopped_by for outcome in outcomes[-2:] if outcome.stopped_by), None)
+        return AskSummary(
+            sum(outcome.cached for outcome in outcomes[:2]),
+            sum((outcome.spent for outcome in outcomes), Spending()),
+            stopped,
+            dict(unanswered),
+            problems,
+            details.pop() if len(details) == 1 else "",
+        )
+
+
+async def ask_everything(session: AskSession, texts: Sequence[Text], screened: ScreenedTexts) -> AskSummary:
     """Ask for proposals, then ask the judges; repeat while the judges leave budget for further proposals."""
+    record, options = session.record, session.options
     settings, task = record.settings, GenerationTask(record)
     outcomes: list[AskOutcome] = []
-    async with _asking(record, providers, store, options, show) as (ask, failed, left_out):
+    async with _asking(session) as (ask, failed, left_out):
         proposers = [name for name in settings.proposers if name not in left_out]
         total = len(texts) * sum(map(task.questions_per_text, proposers))
         while True:
@@ -63,7 +89,7 @@ async def ask_everything(
             first = await ask("proposing", proposals, total, _SHARE_OF_JUDGES if judges else 0.0)
             failed |= first.problems
             judges = [name for name in judges if name not in failed]
-            asked = _asked(store, record, [*outcomes, first], failed)
+            asked = session.summary([*outcomes, first], failed)
             if not judges or (asked.unanswered and not options.keep_going):
                 return asked
             screened.restart()
@@ -72,24 +98,17 @@ async def ask_everything(
             failed |= second.problems
             outcomes += [first, second]
             if options.batch or not first.stopped_by or not first.done or second.stopped_by:
-                return _asked(store, record, outcomes, failed)
+                return session.summary(outcomes, failed)
 
 
 async def ask_judges(
-    record: RunRecord,
-    questions: Mapping[str, Iterable[Ask]],
-    providers: Mapping[str, Provider],
-    store: AnswerStore,
-    options: AskOptions,
-    show: Listener,
-    *,
-    total: int,
-) -> Asked:
+    session: AskSession, questions: Mapping[str, Iterable[Ask]], *, total: int
+) -> AskSummary:
     """Ask judges about existing pairs."""
-    async with _asking(record, providers, store, options, show) as (ask, failed, left_out):
+    async with _asking(session) as (ask, failed, left_out):
         usable = {name: asks for name, asks in questions.items() if name not in {*failed, *left_out}}
         outcome = await ask("judging", usable, total, 0.0)
-        return _asked(store, record, [outcome], {**failed, **outcome.problems})
+        return session.summary([outcome], {**failed, **outcome.problems})
 
 
 _SHARE_OF_JUDGES = 0.5  # of the budget: judging costs about as much as proposing
@@ -101,50 +120,40 @@ _AskStage = Callable[[str, Mapping[str, Iterable[Ask]], int | None, float], Awai
 
 @asynccontextmanager
 async def _asking(
-    record: RunRecord,
-    providers: Mapping[str, Provider],
-    store: AnswerStore,
-    options: AskOptions,
-    show: Listener,
+    session: AskSession,
 ) -> AsyncIterator[tuple[_AskStage, dict[str, PairkitError], Collection[str]]]:
     """Check the LLMs; yield a function that asks, the LLMs that failed the check, and those left out."""
-    budget = Budget(record.settings.budget, store.spent())
-    retry, keep_going = options.retry_failed, options.keep_going
+    settings, providers, store = session.record.settings, session.providers, session.store
+    options, budget = session.options, Budget(settings.budget, store.spent())
 
     async def ask(
         stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None, kept_back: float
     ) -> AskOutcome:
         budget.keep_back(kept_back)
-        where = (asks, providers, store, budget)
-        if options.batch:
-            return await run_batch(
-                *where, progress=show, stage=stage, retry_final=retry, keep_going=keep_going
-            )
-        return await ask_all(
-            *where,
-            breaker=record.settings.breaker,
-            progress=show,
+        ask_stage = run_batch if options.batch else partial(ask_all, breaker=settings.breaker, total=total)
+        return await ask_stage(
+            *(asks, providers, store, budget),
+            progress=session.show,
             stage=stage,
-            total=total,
-            retry_final=retry,
-            keep_going=keep_going,
+            retry_final=options.retry_failed,
+            keep_going=options.keep_going,
         )
 
     try:
         if not options.batch:
-            _refuse_double_payment(record, store, give_up=options.retry_failed)
+            _refuse_double_payment(session.record, store, give_up=options.retry_failed)
         checks = (provider.check() for provider in providers.values())
         results = await asyncio.gather(*checks, return_exceptions=True)
         failed = errors_by_llm(dict(zip(providers, results, strict=True)))
-        left_out = {name: failed.pop(name) for name in sorted(record.settings.optional & {*failed})}
+        left_out = {name: failed.pop(name) for name in sorted(settings.optional & {*failed})}
         if len(failed) + len(left_out) == len(providers):
             error = joined_error([*failed.values(), *left_out.values()])
             raise ConfigError(str(error)) if left_out else error
         if failed and not options.keep_going:
             raise joined_error(list(failed.values()))
         for name, error in left_out.items():
-            options.note(f"ensemble: {name} is left out: {error}")
-        check_aggregation_can_work(record.settings, left_out)
+            session.note(f"ensemble: {name} is left out: {error}")
+        check_aggregation_can_work(settings, left_out)
         yield ask, failed, left_out
     finally:
         await asyncio.gather(*(provider.close() for provider in providers.values()))
@@ -161,29 +170,6 @@ def _refuse_double_payment(record: RunRecord, store: AnswerStore, *, give_up: bo
         )
     for batch in pending:
         store.abandon_batch(batch)
-
-
-def _asked(
-    store: AnswerStore, record: RunRecord, outcomes: list[AskOutcome], problems: Mapping[str, PairkitError]
-) -> Asked:
-    unanswered: Counter[str] = Counter()
-    details: set[str] = set()
-    if any(outcome.failed for outcome in outcomes):
-        for failure in store.failures():
-            if not failure.final and record.asks(failure.key):
-                unanswered[failure.reason] += 1
-                if len(details) < 2:
-                    details.add(failure.detail)
-    # A limit that stopped an earlier round no longer matters if the last round went on.
-    stopped = next((outcome.stopped_by for outcome in outcomes[-2:] if outcome.stopped_by), None)
-    return Asked(
-        sum(outcome.cached for outcome in outcomes[:2]),
-        sum((outcome.spent for outcome in outcomes), Spending()),
-        stopped,
-        dict(unanswered),
-        problems,
-        details.pop() if len(details) == 1 else "",
-    )
 
 
 def generate(
@@ -221,13 +207,10 @@ def generate(
             notes.add(f"{interrupted} calls were interrupted last time; each is charged at its upper bound")
         check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts.texts})
-        noting = replace(options, note=notes.add)
-        asked = run_anywhere(ask_everything(record, texts.texts, screened, providers, store, noting, show))
+        session = AskSession(record, providers, store, options, show, notes.add)
+        asked = run_anywhere(ask_everything(session, texts.texts, screened))
         if not options.keep_going:
-            refuse_unanswered(
-                asked,
-                f", or make the dataset without them: {_parse_command(work, out)}",
-            )
+            refuse_unanswered(asked, f", or make the dataset without them: {_parse_command(work, out)}")
         notes.add_rejected(store, record)
         stopped = _stopped(asked, settings, out, work)
         if stopped:
@@ -242,25 +225,26 @@ def generate(
             raise DataError(f"{error}; {stopped}") from error
 
 
-def _stopped(asked: Asked, settings: LabelSettings, out: Path, work: Path) -> str:
+def _stopped(asked: AskSummary, settings: LabelSettings, out: Path, work: Path) -> str:
     """The limit that stopped a run, and how to use unjudged proposals; empty if no limit did."""
     if not asked.stopped:
         return ""
     limit = f"stopped at --{asked.stopped.replace('_', '-')}"
     if not settings.judges or not asked.cached + asked.spent.requests:
         return limit
-    other = out.with_name(f"{out.name}-unjudged")
+    unjudged = out.with_name(f"{out.name}-unjudged")
     return (
-        f"{limit}; {_parse_command(work, other, aggregation='union')}, makes a dataset of all proposals,"
+        f"{limit}; {_parse_command(work, unjudged, aggregation='union')}, makes a dataset of all proposals,"
         " judged or not"
     )
 
 
 def _parse_command(work: Path, out: Path, **more: str) -> str:
     """The call of `parse` in Python and in the shell."""
-    given = {"work": str(work), "out": str(out), **more}
-    python = ", ".join(f"{name}={value!r}" for name, value in given.items())
-    shell = shlex.join(["label", "parse", *(word for name in given for word in (f"--{name}", given[name]))])
+    arguments = {"work": str(work), "out": str(out), **more}
+    python = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    flags = (part for name, value in arguments.items() for part in (f"--{name}", value))
+    shell = shlex.join(["label", "parse", *flags])
     return f"parse({python}), in the shell `{shell}`"
 
 
@@ -276,7 +260,9 @@ def parse(
     with held_folder(work, IN_USE), AnswerStore.open(work / STORE_FILE) as store, Display(progress) as show:
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts})
         return assemble(
-            *(store, record, texts, screened, out, work, Asked(), Notes(progress)), started=start, show=show
+            *(store, record, texts, screened, out, work, AskSummary(), Notes(progress)),
+            started=start,
+            show=show,
         )
 
 
@@ -341,7 +327,7 @@ def remote_llms(settings: LabelSettings, providers: Mapping[str, Provider]) -> l
     return names
 
 
-def refuse_unanswered(asked: Asked, alternative: str) -> None:
+def refuse_unanswered(asked: AskSummary, alternative: str) -> None:
     """Raise an error if a question failed."""
     if asked.unanswered:
         raise RemoteError(

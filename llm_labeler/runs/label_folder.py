@@ -155,8 +155,3 @@ def read_private(path: Path) -> pl.DataFrame:
     if not path.exists():
         raise ConfigError(f"{path}: no such file; run `label generate` or `label parse` first")
     return read_parquet(path)
-
-
-def format_counts(values: Mapping[str, Any]) -> str:
-    """Format counts as `empty 3, repeated 1`."""
-    return ", ".join(f"{name} {count:,}" for name, count in sorted(values.items()))

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from llm_labeler.dispatch.answer_store import AnswerStore
+from llm_labeler.dispatch.answer_store import AnswerStore, chunks
 from llm_labeler.dispatch.budget import PROMISE, Spending, money
-from llm_labeler.records import Ask, Provider, Text, TokenUsage
+from llm_labeler.records import Provider, Text, TokenUsage
 from llm_labeler.runs.label_folder import RunRecord
 from llm_labeler.runs.questions_and_votes import GenerationTask
 from llm_labeler.settings import RULES, BudgetSettings
@@ -131,36 +131,25 @@ def _estimate_llm(
     is_proposer = provider.name in settings.proposers
     questions = len(texts) * task.questions_per_text(provider.name) if is_proposer else 0
     asks = task.asks(texts, provider.name) if is_proposer else iter(())
-    missing = prompt = completion = prompt_bound = completion_bound = 0
-    for ask in asks if store is None else store.missing(asks):
+    missing, likely, at_most = 0, TokenUsage(0, 0), TokenUsage(0, 0)
+    unanswered = (ask for chunk in chunks(asks) for ask in (store.unanswered(chunk) if store else chunk))
+    for ask in unanswered:
         missing += 1
-        likely, bound = _likely(ask), provider.bound(ask)
-        prompt, completion = prompt + likely.prompt_tokens, completion + likely.completion_tokens
-        prompt_bound += bound.prompt_tokens
-        completion_bound += min(bound.completion_tokens, settings.llm[provider.name].max_tokens)
+        prompt = sum(len(message.content.encode("utf-8", "replace")) for message in ask.messages)
+        answer = ask.size * len(ask.text.encode("utf-8", "replace")) * _EXPANSION
+        likely += TokenUsage(round(prompt / _BYTES_PER_TOKEN), round(answer / _BYTES_PER_TOKEN))
+        at_most += provider.max_usage(ask)
     if provider.name in settings.judges:
         share = missing / questions if questions else 1.0  # of the candidates that are not judged yet
-        judging = _judging(record, texts, len(settings.proposers) - is_proposer, share)
-        prompt, completion = prompt + judging.prompt_tokens, completion + judging.completion_tokens
+        likely += _judging(record, texts, len(settings.proposers) - is_proposer, share)
     if is_free := settings.llm[provider.name].kind == RULES:
-        prompt = completion = prompt_bound = completion_bound = 0
+        likely = at_most = TokenUsage(0, 0)
     return Estimate(
-        provider.name,
-        provider.model,
-        questions,
-        missing,
-        prompt + completion,
-        prompt_bound + completion_bound,
-        0.0 if is_free else provider.prices.cost(TokenUsage(prompt, completion)),
-        0.0 if is_free else provider.prices.cost(TokenUsage(prompt_bound, completion_bound)),
+        *(provider.name, provider.model, questions, missing, likely.total, at_most.total),
+        0.0 if is_free else provider.prices.cost(likely),
+        0.0 if is_free else provider.prices.cost(at_most),
         provider.leaves_machine,
     )
-
-
-def _likely(ask: Ask) -> TokenUsage:
-    prompt = sum(len(message.content.encode("utf-8", "replace")) for message in ask.messages)
-    answer = ask.size * len(ask.text.encode("utf-8", "replace")) * _EXPANSION
-    return TokenUsage(round(prompt / _BYTES_PER_TOKEN), round(answer / _BYTES_PER_TOKEN))
 
 
 def _judging(record: RunRecord, texts: tuple[Text, ...], proposers: int, missing_share: float) -> TokenUsage:

@@ -42,10 +42,7 @@ class Yield:
     def to_dict(self) -> dict[str, Any]:
         """The counts for JSON."""
         return {
-            "answers": self.answers,
-            "proposals": self.proposals,
-            "kept": self.kept,
-            "pairs": self.pairs,
+            **{name: getattr(self, name) for name in ("answers", "proposals", "kept", "pairs")},
             "dropped": dict(sorted(self.dropped.items())),
             "calls": self.spent.requests,
             "tokens": self.spent.tokens,
@@ -187,7 +184,7 @@ class Shown:
                 ],
             )
         if self.pairs:
-            yield "pairs", [_pair_line(pair) for pair in self.pairs]
+            yield "pairs", [*map(_pair_line, self.pairs)]
 
     def tables(self) -> list[str]:
         """The text for the terminal."""
@@ -213,7 +210,13 @@ def show_sentence(work: Path, sentence: str) -> Shown:
         judged = next(with_votes(screened, store, record), None)
         return Shown(
             text,
-            dict(_prompts(record, text)),
+            {
+                polarity: [
+                    (message.role, message.content)
+                    for message in record.template.messages(text.text, record.settings.size, polarity)
+                ]
+                for polarity in record.settings.prompt.polarities
+            },
             tuple(store.answers([*POLARITIES, "judge"], [text.text_id])),
             tuple(failure for failure in store.failures() if failure.key.text_id == text.text_id),
             judged,
@@ -236,12 +239,6 @@ def find_text(texts: tuple[Text, ...], sentence: str, work: Path) -> Text:
         " the sentence",
         path=work,
     )
-
-
-def _prompts(record: RunRecord, text: Text) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    for polarity in record.settings.prompt.polarities:
-        messages = record.template.messages(text.text, record.settings.size, polarity)
-        yield polarity, [(message.role, message.content) for message in messages]
 
 
 def _pairs(

@@ -55,18 +55,15 @@ class Killed(BaseException):
 @pytest.fixture
 def kill_at(monkeypatch):
     """Returns a function that kills the next run after some steps, and resumes `train` if given."""
-    from aoe_train.training.trainer import PairTrainer
+    from transformers import DefaultFlowCallback  # part of every run
 
     def arm(step: int, train: Callable[[], Any] | None = None) -> Any:
-        original = PairTrainer.training_step
-
-        def training_step(self: PairTrainer, *arguments: Any) -> Any:
-            if self.state.global_step == step:
-                monkeypatch.setattr(PairTrainer, "training_step", original)
+        def on_step_begin(_: Any, __: Any, state: Any, *___: Any, **____: Any) -> None:
+            if state.global_step == step:
+                monkeypatch.setattr(DefaultFlowCallback, "on_step_begin", lambda *_, **__: None)
                 raise Killed
-            return original(self, *arguments)
 
-        monkeypatch.setattr(PairTrainer, "training_step", training_step)
+        monkeypatch.setattr(DefaultFlowCallback, "on_step_begin", on_step_begin)
         if train is None:
             return None
         with pytest.raises(Killed):

@@ -6,26 +6,45 @@ import pytest
 import yaml
 
 from aoe_train.model.backbones.packaged import PACKAGED
+from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.model_card import model_card
+from aoe_train.training.train_record import RunRecord
 from tests.aoe_train.tiny import around
 
 
-def record(**changes: Any) -> dict[str, Any]:
-    settings = TrainSettings.model_validate({"preset": "angle"}).model_dump(mode="json")
-    return {
-        "origin": {"settings": settings, "processes": 2, "precision": "no"},
-        "sources": {"data": "/home/me/secret/pairs.tsv", "backbone": "minilm"},
+def card(objective: Any = {}, **changes: Any) -> str:  # noqa: B006
+    """The card of a run with these parts of its record."""
+    whole: dict[str, Any] = {
+        "made_by": "aoe 1",
+        "origin": {"processes": 2, "precision": "no"},
+        "sources": {"data": "/home/me/secret/pairs.tsv", "backbone": "minilm", "dev_data": None},
+        "files": {},
         "encoder": {"pooling": "avg", "max_length": 64, "prompts": {}, "default_prompt_name": None},
         "rows": {"train": 5749, "kind": "graded", "dev": 1500},
         "batches": {"truncated_texts": 3},
         "languages": ["de"],
         "training_texts": True,
-        "result": {"dev": 0.87, "dev_before": 0.86, "dev_metric": "spearman"},
+        "versions": {},
+        "wall_s": 1,
+        "history": [],
         "dev_history": [{"step": 40, "eval_dev": 0.87}],
         "best_step": 40,
         **changes,
     }
+    whole["result"] = RESULT | changes.get("result", {})
+    given = TrainSettings.model_validate({"preset": "angle", "objective": {"tau": {"in_batch": 0.05}}})
+    chosen = given.objective.model_copy(update={"weights": WEIGHTS})
+    if objective:
+        chosen = ObjectiveSettings.model_validate(chosen.model_dump() | objective)
+    return model_card(
+        "model", RunRecord.model_validate(whole), given.model_copy(update={"objective": chosen}), 384
+    )
+
+
+WEIGHTS = Weights(cosent=1, in_batch=1, angle=1)
+RESULT = {"out": "m", "steps": 40, "pairs": 9, "seconds": 1, "pairs_per_s": 9, "peak_rss_mb": 1}
+RESULT |= {"dev": 0.87, "dev_before": 0.86, "dev_metric": "spearman"}
 
 
 @pytest.mark.parametrize(
@@ -33,8 +52,7 @@ def record(**changes: Any) -> dict[str, Any]:
     [("spearman", "spearman_cosine"), ("triplet_accuracy", "cosine_accuracy"), ("mrr", "cosine_mrr")],
 )
 def test_header_for_the_hub(metric, on_the_hub):
-    measured = record(result={"dev": 0.87, "dev_before": 0.86, "dev_metric": metric})
-    _, head, body = model_card("model", measured, 384).split("---\n", 2)
+    _, head, body = card(result={"dev_metric": metric}).split("---\n", 2)
     found = yaml.safe_load(head)
     assert (found["library_name"], found["pipeline_tag"]) == ("sentence-transformers", "sentence-similarity")
     assert "sentence-transformers" in found["tags"]
@@ -101,19 +119,15 @@ NAMED = {"prompts": {"query": "q: ", "document": ""}, "default_prompt_name": "qu
     ],
 )
 def test_body_shows_the_record(changes, objective, words):
-    found = record(**changes)
-    found["origin"]["settings"]["objective"] |= objective
-    card = model_card("model", found, 384)
-    assert [line for line in words if line not in card] == []
-    assert "secret" not in card
-    plain = model_card("model", record(), 384)
+    found, plain = card(objective, **changes), card()
+    assert [line for line in words if line not in found] == []
+    assert "secret" not in found
     assert not any(line in plain for line in words) or not (changes or objective)
 
 
 @pytest.mark.parametrize(("backbone", "model"), PACKAGED.items())
 def test_card_has_the_hub_id_of_a_packaged_backbone(backbone, model):
-    sources = {"data": "pairs.tsv", "backbone": backbone}
-    card = model_card("model", record(sources=sources), 384)
-    head = yaml.safe_load(card.split("---\n", 2)[1])
+    found = card(sources={"data": "pairs.tsv", "backbone": backbone, "dev_data": None})
+    head = yaml.safe_load(found.split("---\n", 2)[1])
     assert (head["base_model"], head["language"], head["license"]) == (model.hub_id, ["de"], "unknown")
-    assert "The backbone's is `apache-2.0`." in card
+    assert "The backbone's is `apache-2.0`." in found

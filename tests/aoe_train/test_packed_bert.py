@@ -22,7 +22,7 @@ HEAVY = {
     *("torch._dynamo", "torch._inductor", "torch.distributed.tensor", "sympy"),
     *("transformers.modeling_utils", "transformers.trainer", "accelerate", "peft"),
     *("datasets", "polars", "pandas", "pyarrow", "scipy", "sklearn", "openai", "sentence_transformers"),
-    *("aoe_train.training.trainer", "aoe_train.model.ran"),
+    *("aoe_train.training.fit", "aoe_train.model.ran"),
 }
 
 

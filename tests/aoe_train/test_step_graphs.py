@@ -5,6 +5,7 @@ replaced by a function that runs the step again.
 """
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,7 @@ from aoe_train.model.text_model import TextModel
 from aoe_train.objectives.objective import make_objective
 from aoe_train.records import TeacherOutputs
 from aoe_train.settings.train_settings import TrainSettings
-from aoe_train.training import step_graphs, train
+from aoe_train.training import optimiser_step, step_graphs
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.step_graphs import StepGraphs, StepShape, choose_shape, make_step_graphs, padded
 from tests.aoe_train.test_no_waiting import META, attended, no_assignment
@@ -270,8 +271,7 @@ def pairs(tmp_path):
 
 
 def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeypatch):
-    given = settings(**{"run.precision": "bf16"})
-    setup, args = built(given, pairs, shallow, tmp_path)
+    setup = built(settings(**{"run.precision": "bf16"}), pairs, shallow, tmp_path)
     monkeypatch.setattr(step_graphs, "has_flash", lambda device: device.type == "cuda")
     args = SimpleNamespace(
         device=torch.device("cuda"), bf16=True, world_size=1, per_device_train_batch_size=16
@@ -279,8 +279,8 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeyp
 
     def uses(changes: Any = {}, args: Any = args, **other: Any) -> bool:  # noqa: B006
         chosen = settings(**{"run.precision": "bf16", "run.graphs": True, **changes})
-        changed = SimpleNamespace(**{**vars(setup), **other})
-        return make_step_graphs(changed, chosen, args, print) is not None
+        loaded = replace(setup.loaded, settings=chosen)
+        return make_step_graphs(replace(setup, args=args, loaded=loaded, **other)) is not None
 
     def changed(thing: Any, **fields: Any) -> Any:
         return SimpleNamespace(**{**vars(thing), **fields})
@@ -321,10 +321,10 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeyp
 def on_cpu(captured, monkeypatch):
     """Runs on a CPU use graphs."""
 
-    def make(setup: Any, _: Any, args: Any, say: Any) -> StepGraphs:
-        return StepGraphs(setup.model, args, int(setup.datasets[0].store.lengths.max()), say)
+    def make(built: Any) -> StepGraphs:
+        return StepGraphs(built.model, built.args, int(built.datasets[0].store.lengths.max()), print)
 
-    monkeypatch.setattr(train, "make_step_graphs", make)
+    monkeypatch.setattr(optimiser_step, "make_step_graphs", make)
 
 
 FLAGS = {"optim__epochs": 3, "log__checkpoint_steps": 2}

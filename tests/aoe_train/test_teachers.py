@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -247,12 +248,9 @@ def test_invalid_combinations_are_refused_before_encoding(flags, message, bert, 
 
 def test_custom_loss_refuses_a_guide_and_plan_encodes_nothing(bert, teacher, tmp_path):
     sources = Sources(str(triplets(tmp_path / "rows.jsonl")), str(bert), tmp_path / "m")
+    own = replace(sources, losses={"rows": lambda vectors, _: vectors.sum()})
     with pytest.raises(ConfigError, match="a custom loss can't use a guide"):
-        train(
-            sources,
-            settings(guide__model=str(teacher)),
-            custom_losses={"rows": lambda vectors, _: vectors.sum()},
-        )
+        train(own, settings(guide__model=str(teacher)))
     both = {"guide__model": str(teacher), "teacher__model": str(teacher)}
     found = plan(sources, settings(**both, **EVERYTHING), progress=False)
     assert found["advisers"] == {"guide": str(teacher), "teacher": str(teacher)}

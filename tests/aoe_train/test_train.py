@@ -23,13 +23,12 @@ from aoe_train.data.run_data import Sources, read_data
 from aoe_train.evaluation.dev import dev_metric
 from aoe_train.model.precision import choose_precision
 from aoe_train.settings.train_settings import TrainSettings
-from aoe_train.training.build import build
-from aoe_train.training.callbacks import WeightAverage
-from aoe_train.training.load import ResolvedSettings, load, load_backbone, resolve
+from aoe_train.training.build import Built, build
+from aoe_train.training.load import load, load_backbone
+from aoe_train.training.pair_model import PairModel
 from aoe_train.training.train import train
 from aoe_train.training.train_plan import plan, plan_table
-from aoe_train.training.trainer import PairTrainer
-from aoe_train.training.training_arguments import _check_shard, idle_gpus, start_processes
+from aoe_train.training.training_arguments import Process, _check_shard, idle_gpus, start_processes
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.settings import load_settings
 from tests.aoe_train.conftest import Killed
@@ -78,6 +77,7 @@ def run(
     *,
     fresh: bool = False,
     say: Any = lambda _: None,
+    callbacks: Any = (),
     **flags: Any,
 ) -> Any:
     given = {name.replace("__", "."): value for name, value in flags.items()}
@@ -87,18 +87,15 @@ def run(
         fresh=fresh,
         say=say,
         progress=False,
+        callbacks=callbacks,
     )
 
 
-def built(given: TrainSettings, data: dict[str, str], backbone: Path, out: Path, **elsewhere: Any) -> Any:
-    """The setup and arguments of a run, optionally for another device."""
+def built(given: TrainSettings, data: dict[str, str], backbone: Path, out: Path) -> Built:
+    """The inputs of a training loop."""
     sources = Sources(backbone=str(backbone), out=out / "m", **data)
-    args: Any = start_processes(given, out)
-    loaded = load(sources, given, set(), args.device, print, lambda _: None)
-    resolved = resolve(sources, loaded, args)
-    if elsewhere:
-        args = SimpleNamespace(optim=args.optim, process_index=0, world_size=1, **elsewhere)
-    return build(loaded, resolved, args, {}, {}), args
+    process = Process(start_processes(given, out), out, print, lambda _: None)
+    return build(load(sources, given, process))
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +189,7 @@ def test_resumed_run_has_the_same_weights(data, bert, finished, tmp_path, kill_a
     seen: list[bool] = []
 
     def train() -> Any:
-        seen.append((tmp_path / "b.work" / f"step-{killed_before // 3 * 3}").is_dir())
+        seen.append((tmp_path / "b.work" / f"step-{killed_before // 3 * 3}.pt").is_file())
         assert not (tmp_path / "b").exists()
         return run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags)
 
@@ -221,16 +218,16 @@ def test_several_negatives(bert, tmp_path, kill_at):
 
 
 @pytest.mark.parametrize("held_out", [True, False])
-def test_average_of_weights_is_scored_and_saved(data, bert, tmp_path, monkeypatch, *, held_out):
-    passed, original = [], WeightAverage.on_step_end
+def test_average_of_weights_is_scored_and_saved(data, bert, tmp_path, *, held_out):
+    passed = []
 
-    def on_step_end(self: WeightAverage, *arguments: Any, **seen: Any) -> None:
-        passed.append({name: w.clone() for name, w in seen["model"].text_model.backbone.state_dict().items()})
-        original(self, *arguments, **seen)
+    class Steps(TrainerCallback):
+        def on_step_end(self, *_: Any, model: Any, **__: Any) -> None:
+            weights = model.text_model.backbone.state_dict()
+            passed.append({name: weight.clone() for name, weight in weights.items()})
 
-    monkeypatch.setattr(WeightAverage, "on_step_end", on_step_end)
-    sources = data if held_out else {"data": data["data"]}
-    record = run(sources, bert, tmp_path / "m", optim__average=0.5, optim__evaluations=1)
+    sources, flags = data if held_out else {"data": data["data"]}, {"optim__average": 0.5}
+    record = run(sources, bert, tmp_path / "m", callbacks=[Steps()], optim__evaluations=1, **flags)
     found = weights(tmp_path / "m")
     assert len(passed) == 6
     mean = {name: torch.stack([step[name] for step in passed[3:]]).mean(0) for name in found}
@@ -273,7 +270,7 @@ def test_gradient_checkpointing_of_ran_keeps_the_weights(data, ran, tmp_path):
 @pytest.mark.parametrize(
     ("owner", "method", "error"),
     [
-        (PairTrainer, "training_step", torch.OutOfMemoryError("CUDA out of memory.")),
+        (PairModel, "forward", torch.OutOfMemoryError("CUDA out of memory.")),
         (Encoder, "load", RuntimeError("could not create a memory object")),
     ],
     ids=["step", "load"],
@@ -353,8 +350,8 @@ def ran(tmp_path):
 
 @pytest.mark.parametrize("flags", [{}, {"lora": {"rank": 2}}], ids=["whole", "lora"])
 def test_all_trained_weights_of_ran_get_gradients(data, ran, tmp_path, flags):
-    setup, args = built(settings(**flags), data, ran, tmp_path)
-    assert args.ddp_find_unused_parameters  # of a batch of short texts
+    setup = built(settings(**flags), data, ran, tmp_path)
+    assert setup.args.ddp_find_unused_parameters  # of a batch of short texts
     batch = next(iter(setup.loader))
     batch.pop("numbers")
     setup.model.train()(**batch)["loss"].backward()
@@ -401,14 +398,6 @@ def test_emulated_bf16_is_not_chosen(monkeypatch):
     native = True
     assert choose_precision("auto", gpu) == "bf16"
     assert choose_precision("auto", torch.device("cpu")) == "fp32"
-
-
-def test_objective_is_on_the_models_device(bert, tmp_path):
-    rows = [{"text1": "the dog", "text2": f"the {word}", "label": n % 2} for n, word in enumerate(WORDS[:9])]
-    (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    data = {"data": str(tmp_path / "data.jsonl")}
-    setup, _ = built(settings(preset="sbert-paper"), data, bert, tmp_path, device=torch.device("meta"))
-    assert {weight.device.type for weight in setup.model.objective.parameters()} == {"meta"}
 
 
 def test_tensorboard_continues_after_a_kill(data, bert, tmp_path, monkeypatch, kill_at):
@@ -478,10 +467,9 @@ def test_ran_cannot_be_sharded(data, ran, tmp_path):
     given, sources = settings(**{"run.shard": True}), Sources(data["data"], str(ran), tmp_path / "m")
     with refusal(r"a dry run doesn't support run.shard"):  # which measures whole models
         plan(sources, given)
-    loaded = load(sources, given, set(), torch.device("cpu"), print, lambda _: None)
-    resolved = ResolvedSettings(given, dict.fromkeys(loaded.data.train, given), "fp32")
+    process = Process(start_processes(settings(), tmp_path), tmp_path, print, lambda _: None)
     with refusal(r"run.shard: not supported for a Recurrent Attention Network"):
-        build(loaded, resolved, SimpleNamespace(optim="adamw"), {}, {})
+        build(load(sources, given, process))
 
 
 def test_lora_model_can_be_trained_again(data, llama, tmp_path):
@@ -543,7 +531,7 @@ def test_single_texts_need_dropout(tmp_path):
     ids=["adamw", "sgd", "decay"],
 )
 def test_embeddings_of_unused_tokens_are_not_trained(data, bert, tmp_path, flags, trained):
-    setup, _ = built(settings(**flags), data, bert, tmp_path)
+    setup = built(settings(**flags), data, bert, tmp_path)
     embedding: Any = setup.encoder.model.backbone.get_input_embeddings()
     assert (len(embedding.weight) == embedding.num_embeddings) is trained
     if not trained:

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from transformers import TrainerCallback
 
+import aoe_train
 from aoe_train import Encoder
 from aoe_train.data.examples import read_examples
 from aoe_train.evaluation.dev import dev_metric
-from aoe_train.training.trainer import PairTrainer
 from pairkit.base.errors import ConfigError
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.test_train import run
@@ -39,20 +39,17 @@ def test_collapse_is_detected(data, bert, tmp_path, flags):
     assert not (tmp_path / "m.work").exists()  # nothing to keep
 
 
-def test_best_weights_are_saved_as_a_model(with_dev, bert, tmp_path, monkeypatch):
+def test_best_weights_are_saved_as_a_model(with_dev, bert, tmp_path):
     scores: dict[int, float] = {}
-    original = PairTrainer.evaluate
 
-    def evaluate(self: PairTrainer, *arguments: Any, **named: Any) -> dict[str, float]:
-        found = original(self, *arguments, **named)
-        scores[self.state.global_step] = found["eval_dev"]
-        return found
+    class Scores(TrainerCallback):
+        def on_evaluate(self, _: Any, state: Any, *__: Any, metrics: Any, **___: Any) -> None:
+            scores[state.global_step] = metrics["eval_dev"]
 
-    monkeypatch.setattr(PairTrainer, "evaluate", evaluate)
     flags = {"optim__lr": 0.1, "optim__epochs": 6, "optim__warmup": 0.5}
     kept = tmp_path / "m.work" / "before-divergence"
     with pytest.raises(ConfigError, match=f"the best weights of step .* are in {kept}$") as caught:
-        run(with_dev, bert, tmp_path / "m", **flags)
+        run(with_dev, bert, tmp_path / "m", callbacks=[Scores()], **flags)
     assert f"the best weights of step {max(scores, key=scores.__getitem__)} are" in str(caught.value)
     found = dev_metric(Encoder.load(kept).encode, read_examples(with_dev["dev_data"]))
     assert found.value == pytest.approx(max(scores.values()), abs=1e-4)
@@ -69,30 +66,33 @@ def test_without_dev_data_the_newest_checkpoint_is_saved(data, llama, tmp_path):
     with pytest.raises(ConfigError, match=r"; the weights of step \d+ are in ") as caught:
         run(data, llama, tmp_path / "m", **flags)
     assert Encoder.load(kept).encode(["the man", "a red boat"]).shape == (2, 32)
-    (checkpoint,) = (tmp_path / "m.work").glob("step-*")
-    assert f"the weights of step {checkpoint.name[5:]} are" in str(caught.value)
+    (checkpoint,) = (tmp_path / "m.work").glob("step-*.pt")
+    assert f"the weights of step {checkpoint.stem[5:]} are" in str(caught.value)
 
 
 def test_diverged_checkpoint_is_not_continued(data, bert, tmp_path, kill_at):
     kill_at(4)
     with pytest.raises(Killed):
         run(data, bert, tmp_path / "m", log__checkpoint_steps=2)
-    (path,) = (tmp_path / "m.work").glob("step-*/checkpoint-*/model.safetensors")
-    trained = load_file(path)
-    save_file({name: torch.zeros_like(weight) for name, weight in trained.items()}, path)
+    (path,) = (tmp_path / "m.work").glob("step-*.pt")
+    content = torch.load(path)
+    torch.save(content | {"weights": {name: 0 * weight for name, weight in content["weights"].items()}}, path)
     with pytest.raises(ConfigError, match=r"training diverged at step [24]: embeddings .*fresh=True$"):
         run(data, bert, tmp_path / "m", log__checkpoint_steps=2)
 
 
-def test_infinite_gradient_is_detected(data, bert, tmp_path, monkeypatch):
-    original = PairTrainer.clip_gradients
+def test_infinite_gradient_is_detected(data, bert, tmp_path):
+    calls: list[int] = []
 
-    def norm(self: PairTrainer, model: Any) -> Any:
-        return original(self, model) * (float("inf") if self.state.global_step == 2 else 1)
+    def loss(vectors: torch.Tensor, _: Any) -> torch.Tensor:
+        calls.append(1)
+        vectors.register_hook(lambda gradient: gradient * (float("inf") if len(calls) == 3 else 1))
+        return vectors.square().mean()
 
-    monkeypatch.setattr(PairTrainer, "clip_gradients", norm)
-    with pytest.raises(ConfigError, match=r"at step 3: the gradient became inf; .*lr= \(now 0.001\)"):
-        run(data, bert, tmp_path / "m", log__steps=1)
+    how = {"lr": 1e-3, "batch_size": 16, "settings": {"log.steps": 1}, "progress": False}
+    message = r"at step 3: the gradient became (inf|nan); .*lr= \(now 0.001\)"
+    with pytest.raises(ConfigError, match=message):
+        aoe_train.train(data["data"], backbone=bert, out=tmp_path / "m", objective=loss, **how)
 
 
 @pytest.mark.parametrize(

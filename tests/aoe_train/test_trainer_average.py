@@ -1,7 +1,6 @@
 """The average of a run's weights, and the average with the backbone."""
 
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,24 +17,21 @@ from tests.aoe_train.tiny import same_weights, save_bert, save_llama, weights
 RUN: dict[str, Any] = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "progress": False}
 
 
-def at(step: int, steps: int) -> Any:
-    return SimpleNamespace(global_step=step, max_steps=steps)
-
-
 def pass_through(average: WeightAverage, model: nn.Module, values: list[float]) -> None:
     """Set the model's weights to one of `values` after each step."""
     for step, value in enumerate(values, start=1):
         with torch.no_grad():
             for weight in model.parameters():
                 weight.fill_(value)
-        average.on_step_end(None, at(step, len(values)), None, model=model)  # type: ignore[arg-type]
+        average.add(model, step, len(values))
 
 
 @pytest.mark.parametrize(
     ("share", "mean"), [(1.0, (1 + 2 + 3 + 8 + 11) / 5), (0.6, (3 + 8 + 11) / 3), (0.2, 11.0), (0.01, 11.0)]
 )
 def test_the_mean_of_the_last_share(share, mean):
-    average, model = WeightAverage(share), nn.Linear(2, 1)
+    model = nn.Linear(2, 1)
+    average = WeightAverage(model, share)
     model.bias.requires_grad_(requires_grad=False)
     pass_through(average, model, [1, 2, 3, 8, 11])
     torch.testing.assert_close(average.mean, {"weight": torch.full((1, 2), mean)})
@@ -43,7 +39,7 @@ def test_the_mean_of_the_last_share(share, mean):
 
 @given(st.floats(0.001, 1), st.integers(1, 1000))
 def test_number_of_samples_is_limited(share, steps):
-    average = WeightAverage(share)
+    average = WeightAverage(nn.Linear(1, 1), share)
     counts = [average.samples(step, steps) for step in range(steps + 1)]
     taken = [step for step in range(1, steps + 1) if counts[step] > counts[step - 1]]
     assert counts[0] == 0
@@ -54,7 +50,8 @@ def test_number_of_samples_is_limited(share, steps):
 
 
 def test_applied_restores_the_exact_weights():
-    average, model = WeightAverage(1.0), nn.Linear(3, 2)
+    model = nn.Linear(3, 2)
+    average = WeightAverage(model, 1.0)
     with average.applied(model):  # before the first sample: its own
         own = model.weight.detach().clone()
     assert torch.equal(model.weight, own)

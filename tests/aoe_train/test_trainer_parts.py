@@ -5,6 +5,7 @@ import sys
 import time
 from contextlib import suppress
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,23 +13,24 @@ import torch
 from torch import nn
 from transformers.integrations.integration_utils import WandbCallback
 
-from aoe_train.training.callbacks import Reports, Stopwatch
-from aoe_train.training.checkpoints import (
-    checkpoint_folder,
-    newest_checkpoint,
-    restore_weights,
-    trained_weights,
-    write_extras,
+from aoe_train.training.callbacks import Stopwatch, open_trackers
+from aoe_train.training.checkpoints import restore_weights, trained_weights
+from aoe_train.training.loss_log import (
+    CollapseCheck,
+    Diverged,
+    LossLog,
+    gradient_problem,
+    sample_texts,
+    spread,
 )
-from aoe_train.training.loss_log import CollapseCheck, Diverged, LossLog, gradient_problem, spread
 from pairkit.base.errors import DataError
-from tests.aoe_train.conftest import Killed
 
 
 def test_stopwatch(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    watch = Stopwatch(5)
+    watch = Stopwatch()
+    watch.add(5)
     with watch.paused():  # outside, it starts nothing
         now[0] += 10
     now[0] += 10
@@ -52,20 +54,6 @@ def test_stopwatch(monkeypatch):
 
 def parts(loss, in_batch=0.0):
     return {"loss": torch.tensor(loss), "in_batch": torch.tensor(in_batch)}
-
-
-def test_log_means_across_a_checkpoint():
-    log = LossLog(0.5)
-    log.add(parts(1, 10), [0, 1], 0)
-    kept = LossLog(0.5)
-    kept.restore(log.pending(), torch.device("cpu"))
-    for each in (log, kept):
-        each.add(parts(2, 30), [2, 3], 0)
-        assert each.drain() == {"loss": 1.5, "in_batch": 20.0}
-        assert each.pending() == []
-        each.add(parts(5, 7), [4], 1)
-        assert each.drain() == {"loss": 5.0, "in_batch": 7.0}
-        assert each.drain() == {}
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
@@ -123,8 +111,7 @@ def check_sign(found, sign):
     ],
 )
 def test_collapse_check(before, now, sign):
-    check = CollapseCheck(lambda texts: np.eye(len(texts)), ["a", "b", "c", "a"])
-    check.before = before
+    check = CollapseCheck(lambda texts: np.eye(len(texts)), sample_texts([["a", "b"], ["c", "a"]]), before)
     check_sign(check.problem(now), sign)
 
 
@@ -150,36 +137,6 @@ def test_gradients(norms, sign):
 # Checkpoints
 
 
-def write(work, step, best=None, average=None):
-    with checkpoint_folder(work, step, main=True) as folder:
-        write_extras(folder, best, average, seconds=1.5 * step)
-    found = newest_checkpoint(work)
-    assert found is not None
-    return found
-
-
-def test_only_the_newest_checkpoint_is_kept(tmp_path):
-    assert newest_checkpoint(tmp_path) is None
-    found = write(tmp_path, 90)
-    assert (found.best(), found.average(), found.losses()) == (None, None, [])
-    found = write(tmp_path, 100, {"w": torch.arange(3.0)}, {"w": torch.arange(2.0)})
-    assert [path.name for path in tmp_path.iterdir()] == ["step-100"]
-    assert (found.step, found.seconds()) == (100, 150)
-    assert found.trainer_folder == tmp_path / "step-100" / "checkpoint-100"
-    torch.testing.assert_close(found.best(), {"w": torch.arange(3.0)})
-    torch.testing.assert_close(found.average(), {"w": torch.arange(2.0)})
-
-
-def test_incomplete_checkpoints_are_ignored(tmp_path):
-    write(tmp_path, 9)
-
-    with suppress(Killed), checkpoint_folder(tmp_path, 10, main=True) as folder:
-        (folder / "half").write_text("x")
-        raise Killed
-    (tmp_path / ".step-11.partial").mkdir()  # what SIGKILL leaves
-    assert newest_checkpoint(tmp_path).step == 9
-
-
 def test_restore_weights_needs_the_same_model():
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
     model[0].requires_grad_(requires_grad=False)
@@ -197,7 +154,8 @@ def test_restore_weights_needs_the_same_model():
 def begun(callback, tmp_path):
     """The printed line on a tracker, and the run's arguments."""
     said, given = [], SimpleNamespace(run_name=None, project="aoe")
-    Reports([callback], given, tmp_path / "m.work").begin("m-1", step=0, say=said.append)
+    process: Any = SimpleNamespace(work=tmp_path / "m.work", say=said.append)
+    open_trackers([callback], process, given, "m-1", 0)
     (line,) = said
     return line, given
 

@@ -69,11 +69,11 @@ def test_stopped_run_continues_to_the_same_weights(fit, tmp_path):
     fit(tmp_path / "whole")
     for kind in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
         before, out = signal.getsignal(kind), tmp_path / signal.Signals(kind).name
-        with pytest.raises(Stopped, match="stopped after step 4"):
-            fit(out, Signals(kind, 3))  # our callbacks come first, so it is seen a step later
-        assert (out.with_name(out.name + ".work") / "step-4").is_dir()
+        with pytest.raises(Stopped, match="stopped after step 3"):
+            fit(out, Signals(kind, 3))
+        assert (out.with_name(out.name + ".work") / "step-3.pt").is_file()
         assert not out.exists()
-        assert "continuing after step 4" in " ".join(fit(out))
+        assert "continuing after step 3" in " ".join(fit(out))
         assert same_weights(tmp_path / "whole", out)
         assert signal.getsignal(kind) == before
 
@@ -86,7 +86,7 @@ def test_second_ctrl_c_stops_immediately(fit, tmp_path):
 
 
 def test_signal_at_the_last_step_finishes_the_run(fit, tmp_path):
-    fit(tmp_path / "m", Signals(signal.SIGTERM, 5))
+    fit(tmp_path / "m", Signals(signal.SIGTERM, 6))
     assert (tmp_path / "m" / "model.safetensors").exists()
     assert not (tmp_path / "m.work").exists()
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.contract.conftest import Done, environment, run_here
+from tests.support.llm import Faults, Options, Server, serve
 
 MEMBERS = ("chatgpt", "llama", "chatglm")
 KEYS = {"EMULATED_API_KEY": "the-right-secret-key"}
@@ -59,3 +62,25 @@ def tree(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+@contextmanager
+def ensemble(
+    folder: Path, faults: Faults | None = None, *, latency_s: float = 0.0
+) -> Iterator[tuple[tuple[str, ...], list[Server]]]:
+    """Serve the papers' three LLMs, each on its own server; the flags for them."""
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(
+                serve(
+                    Options((name,), latency_s=latency_s), replace(faults, seed=seed) if faults else Faults()
+                )
+            )
+            for seed, name in enumerate(MEMBERS)
+        ]
+        urls = {name: server.base_url for name, server in zip(MEMBERS, servers, strict=True)}
+        yield ("--llm", "ensemble", "--config", str(llms_file(folder / "llms.toml", urls))), servers
+
+
+def requests(servers: list[Server]) -> int:
+    return sum(server.stats.requests for server in servers)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from tests.contract.conftest import SAMPLE, Done, Gis, environment
+from tests.contract.conftest import Done, Gis
 from tests.gis_builder.conftest import closed, comment, issue, write_tracker
-from tests.support.github import FaultPlan, Rule, serve
+from tests.support.github import serve
 
 ONE = "quarryhq/quarry"
 
@@ -147,22 +143,3 @@ def test_existing_outputs_are_not_overwritten(gis: Gis, odd_url: str, tmp_path: 
             done = build(gis, odd_url, tmp_path / name, "--work", str(tmp_path / "w"), *flags)
             assert (done.code, words in done.error) == (2, True), done.err
     assert (tmp_path / "mine" / "thesis.tex").read_text() == "x"
-
-
-def test_ctrl_c_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> None:
-    plan = FaultPlan(stall_s=60, rules=(Rule(kind="stalled", probability=1),))
-    with serve(SAMPLE, faults=plan) as server:
-        command = [sys.executable, "-m", "gis_builder", "crawl", "--repos", ONE, "--api-url", server.url]
-        process = subprocess.Popen(
-            [*command, "--work", str(tmp_path / "w")],
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(GITHUB_TOKEN="any"),
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
-        while process.poll() is None and not server.stats.requests:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert said == "interrupted; run the same command again to continue\n"

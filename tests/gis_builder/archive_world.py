@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+import gis_builder
+from gis_builder.store import Store
 from gis_builder.store.issue_records import Comment, Event, Issue, Thread
 
-from .conftest import write_lines
-
 SOURCES = Path(__file__).resolve().parents[2] / "data" / "sample"
+RANGE = "2015-01-01-0..2015-02-01-2"
+HOURS = [*(f"2015-01-01-{hour}" for hour in range(4)), "2015-02-01-0", "2015-02-01-1"]
+MORE = "2015-02-01-2"  # an hour that is added later
 
 
 def account(login: str | None, *, is_bot: bool = False) -> dict[str, str]:
@@ -54,6 +60,8 @@ def write_hours(folder: Path, lines: Sequence[bytes], hours: Sequence[str]) -> N
 
 def save_dump(folder: Path, threads: list[Thread]) -> None:
     """Save threads as a dump, without duplicate marks."""
+    from .conftest import write_lines  # imports the fixtures below
+
     lines: dict[str, list[dict[str, Any]]] = {"issues": [], "comments": [], "events": []}
     for thread in threads:
         issue = thread.issue
@@ -136,3 +144,50 @@ def files(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def tables(folder: Path) -> dict[str, bytes]:
+    return {name: data for name, data in files(folder).items() if name.endswith(".parquet")}
+
+
+def times(work: Path) -> dict[str, int]:
+    """The modification times of the tasks' files."""
+    paths = (path for path in work.glob("*/**/*.*.*.*") if path.is_file())
+    return {path.relative_to(work).as_posix(): path.stat().st_mtime_ns for path in paths}
+
+
+@pytest.fixture(scope="module")
+def threads(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Thread]]:
+    """The threads of two sample trackers."""
+    work = tmp_path_factory.mktemp("archive") / "gis.work"
+    gis_builder.import_tracker(SOURCES, work, progress=False)
+    with Store.open(work / "store.sqlite") as store:
+        return {row.full_name: list(store.threads(row.full_name)) for row in store.repos()[:2]}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory, threads: dict[str, list[Thread]]) -> Path:
+    folder = tmp_path_factory.mktemp("archive") / "hours"
+    write_hours(folder, world(threads), HOURS)
+    return folder
+
+
+def world(threads: dict[str, list[Thread]]) -> list[bytes]:
+    """The lines of an archive of these repositories."""
+    return lines_of(
+        event for repo_id, stored in enumerate(threads.values(), 100) for event in events_of(repo_id, stored)
+    )
+
+
+def build(source: Path, out: Path, **more: Any) -> Any:
+    return gis_builder.archive(RANGE, source, out, **{"workers": 1, "progress": False, **more})
+
+
+def command(source: Path, out: Path, *more: str) -> list[str]:
+    flags = ("--hours", RANGE, "--source", str(source), "--out", str(out), "-q")
+    return [sys.executable, "-m", "gis_builder", "archive", *flags, *more]
+
+
+@pytest.fixture(scope="module")
+def built(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return build(source, tmp_path_factory.mktemp("archive") / "gis")

@@ -16,6 +16,8 @@ from gis_builder.store import Store
 from gis_builder.store.issue_records import Verdict
 from tests.support.github import Server, serve
 
+from .archive_world import built, source, threads  # noqa: F401
+
 API = "https://api.github.com/repos"
 OFFICIAL = Path(__file__).parents[3] / "shared" / "github"
 DAY = "2020-01-{:02d}T12:00:00Z"
@@ -94,8 +96,7 @@ def write_tracker(root: Path, name: str, info: dict[str, Any] | None = None, **f
         write_lines(folder / f"{stem}.jsonl", rows)
 
 
-@pytest.fixture(scope="session")
-def tiny_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def write_world(root: Path, remarks: int = 5) -> Path:
     """acme/rocket with seven issues, acme/fuel with two; a private, an issueless and an empty repository.
 
     | acme/rocket | |
@@ -103,20 +104,19 @@ def tiny_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
     | 1 | open, label bug |
     | 2 | closed as a duplicate of 1, marked so |
     | 3 | a merged pull request |
-    | 4 | closed; null body; 120 comments, ids 1000 to 1119 |
+    | 4 | closed; null body; `remarks` comments |
     | 5 | marked as a duplicate of 1, unmarked, reopened |
     | 6 | closed by mark as a duplicate of acme/fuel#1; written by a bot |
     | 7, 8 | deleted; transferred to acme/fuel#2 |
-    | 9 | closed as not planned; its author's account is gone |
+    | 9 | closed as not planned, perhaps a duplicate of 8; its author's account is gone |
     """
-    root = tmp_path_factory.mktemp("tiny")
     rocket = "acme/rocket"
     write_tracker(
         root,
         rocket,
         {"previous_names": ["acme/missile"], "description": "To the moon"},
         issues=[
-            issue(rocket, 1, title="Crash on start", labels=[{"name": "bug"}]),
+            issue(rocket, 1, title="Crash on start", labels=[{"name": "bug"}, {"name": "ui"}]),
             issue(
                 rocket,
                 2,
@@ -135,7 +135,8 @@ def tiny_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
             comment(rocket, 2, 11, "Is this known? \U0001f680", "ann"),
             comment(rocket, 6, 13, "same as acme/fuel#1"),
             comment(rocket, 3, 14, "a duplicate, of course"),
-            *(comment(rocket, 4, 1000 + n, f"remark {n}", day=10) for n in range(120)),
+            comment(rocket, 9, 15, "dup of #8", day=26),
+            *(comment(rocket, 4, 1000 + n, f"remark {n}", day=10) for n in range(remarks)),
         ],
         events=[
             event(rocket, 2, "marked_as_duplicate", 21, canonical="acme/rocket#1"),
@@ -165,6 +166,11 @@ def tiny_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_tracker(root, "acme/quiet", {"has_issues": False})
     write_tracker(root, "acme/void", {"empty": True})
     return root
+
+
+@pytest.fixture(scope="session")
+def tiny_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_world(tmp_path_factory.mktemp("tiny"), remarks=120)
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import Any
@@ -75,9 +76,25 @@ def open_github(
 
 
 @contextmanager
-def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Serve with this handler; yields the root URL."""
-    server = HTTPServer(("127.0.0.1", 0), handler)
+def serving(respond: Callable[[str, Message], tuple[int, dict[str, str], bytes]]) -> Iterator[str]:
+    """Serve status, headers and body by path and headers; yields the root URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
+            status, headers, body = respond(self.path, self.headers)
+            self.send_response(status)
+            for name, value in ({"Content-Length": str(len(body))} | headers).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST  # noqa: N815
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
     Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

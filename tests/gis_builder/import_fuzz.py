@@ -13,8 +13,8 @@ from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
 from pairkit.base.errors import ConfigError, DataError
 
-from .conftest import judge
-from .crawl_fuzz import Changer, write_world
+from .conftest import judge, write_world
+from .crawl_fuzz import Changer
 from .test_saved import gh_list, github_backup, paginated
 
 LAYOUTS: tuple[Callable[[Path], object], ...] = (write_world, paginated, gh_list, github_backup)

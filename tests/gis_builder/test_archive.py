@@ -1,10 +1,9 @@
-"""`gis archive` makes the same dataset with any workers and after any interruption."""
+"""`gis archive`: equal datasets of any workers and settings, its card, limits, and failing tasks."""
 
 from __future__ import annotations
 
 import ast
 import errno
-import gzip
 import json
 import os
 import re
@@ -12,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -27,55 +25,25 @@ from gis_builder.gh_archive.archive_run import DRAW, EXTRACT, JUDGE, SORT
 from gis_builder.gh_archive.maps import FileTask
 from gis_builder.gh_archive.runners import OnRay, Pool
 from gis_builder.gh_archive.threads import RepoThreads, threads_of
-from gis_builder.store import Store
 from gis_builder.store.issue_records import Thread
 from pairkit.base.errors import ConfigError, DataError
-from tests.gis_builder.archive_world import SOURCES, events_of, files, lines_of, save_dump, write_hours
+from tests.gis_builder.archive_world import (
+    HOURS,
+    MORE,
+    RANGE,
+    build,
+    command,
+    events_of,
+    files,
+    lines_of,
+    save_dump,
+    times,
+    world,
+    write_hours,
+)
 from tests.two_nodes import two_nodes
 
-RANGE = "2015-01-01-0..2015-02-01-2"
-HOURS = [*(f"2015-01-01-{hour}" for hour in range(4)), "2015-02-01-0", "2015-02-01-1"]
-MORE = "2015-02-01-2"  # an hour that is added later
 PACKAGE = Path(gis_builder.__file__).parent
-
-
-@pytest.fixture(scope="module")
-def threads(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Thread]]:
-    """The threads of two sample trackers."""
-    work = tmp_path_factory.mktemp("archive") / "gis.work"
-    gis_builder.import_tracker(SOURCES, work, progress=False)
-    with Store.open(work / "store.sqlite") as store:
-        return {row.full_name: list(store.threads(row.full_name)) for row in store.repos()[:2]}
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory, threads: dict[str, list[Thread]]) -> Path:
-    folder = tmp_path_factory.mktemp("archive") / "hours"
-    write_hours(folder, world(threads), HOURS)
-    return folder
-
-
-def world(threads: dict[str, list[Thread]]) -> list[bytes]:
-    events = [event for place, own in enumerate(threads.values()) for event in events_of(100 + place, own)]
-    return lines_of(events)
-
-
-def build(source: Path, out: Path, **more: Any) -> Any:
-    return gis_builder.archive(RANGE, source, out, **{"workers": 1, "progress": False, **more})
-
-
-def command(source: Path, out: Path, *more: str) -> list[str]:
-    given = ("archive", "--hours", RANGE, "--source", str(source), "--out", str(out), "-q")
-    return [sys.executable, "-m", "gis_builder", *given, *more]
-
-
-def tables(folder: Path) -> dict[str, bytes]:
-    return {name: data for name, data in files(folder).items() if name.endswith(".parquet")}
-
-
-@pytest.fixture(scope="module")
-def built(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return build(source, tmp_path_factory.mktemp("archive") / "gis")
 
 
 def test_card_run_and_notes_describe_the_dataset(built: Any) -> None:
@@ -126,48 +94,6 @@ def test_workers_and_buckets_do_not_change_the_dataset(
         assert files(other.out) == files(built.out)
         (rows,) = other.work.glob("rows-*")
         assert (len(list(rows.iterdir())) == 1) == (size > 4000)
-
-
-def test_the_order_of_events_does_not_change_pairs(
-    built: Any, threads: dict[str, list[Thread]], tmp_path: Path
-) -> None:
-    lines = world(threads)
-    shuffled = sorted(lines, key=lambda line: line[::-1])
-    write_hours(tmp_path / "hours", [*shuffled, *lines[::7]], HOURS[::2])
-    assert tables(build(tmp_path / "hours", tmp_path / "gis").out) == tables(built.out)
-
-
-def test_a_second_run_reuses_every_file(source: Path, tmp_path: Path) -> None:
-    first = build(source, tmp_path / "gis")
-    before, dataset = times(first.work), files(first.out)
-    again = gis_builder.archive(
-        "2015-01-01-0 .. 2015-02-01-2", source, tmp_path / "gis", workers=1, progress=False
-    )
-    assert again.positives
-    assert (times(first.work), files(first.out)) == (before, dataset)
-
-
-def times(work: Path) -> dict[str, int]:
-    """The modification times of the tasks' files."""
-    found = (path for path in work.glob("*/**/*.*.*.*") if path.is_file())
-    return {path.relative_to(work).as_posix(): path.stat().st_mtime_ns for path in found}
-
-
-def test_an_added_hour_reuses_the_other_hours(threads: dict[str, list[Thread]], tmp_path: Path) -> None:
-    lines = world(threads)
-    source, whole = tmp_path / "hours", tmp_path / "whole"
-    write_hours(source, lines[:-40], HOURS)
-    first = build(source, tmp_path / "gis")
-    kept = {path: at for path, at in times(first.work).items() if path.startswith("hours/")}
-    shutil.copytree(source, whole)
-    write_hours(whole, [*lines[-40:], lines[0]], [MORE])  # with a repeated line
-    with pytest.raises(ConfigError, match="fresh=True"):
-        build(whole, tmp_path / "gis")
-    more = build(whole, tmp_path / "gis", fresh=True)
-    assert kept.items() < times(more.work).items()
-    scratch = build(whole, tmp_path / "other")
-    assert files(more.out) == files(scratch.out)
-    assert times(more.work).keys() == times(scratch.work).keys()  # superseded files are gone
 
 
 def test_only_repositories_with_changed_rows_are_judged_again(
@@ -327,26 +253,16 @@ def test_a_recreated_repository_replaces_the_former_one(
     assert made.statistics["archive_repositories"]["name_taken_over"] == 1
 
 
-def test_damaged_and_missing_hours_are_counted(source: Path, tmp_path: Path) -> None:
-    hurt = tmp_path / "hours"
-    shutil.copytree(source, hurt)
-    (hurt / f"{HOURS[0]}.json.gz").unlink()
-    path = hurt / f"{HOURS[1]}.json.gz"
-    path.write_bytes(path.read_bytes()[:-2000])
-    path = hurt / f"{HOURS[2]}.json.gz"
-    path.write_bytes(gzip.compress(b"junk\n" + gzip.decompress(path.read_bytes()), mtime=0))
-    made = build(hurt, tmp_path / "gis")
-    month = made.statistics["months"]["2015-01"]
-    assert HOURS[0] in month["missing_hours"]
-    assert list(month["hours_broken_off"]) == [HOURS[1]]
-    assert month["broken_lines"] == {"truncated line": 1}
-    assert "1 truncated, 1 broken lines" in made.notes()[-1]
-
-
 def test_invalid_archive_arguments(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"2015-01-01-0\.json\.gz"):
         build(tmp_path / "empty", tmp_path / "gis")
+    (tmp_path / "folder" / f"{HOURS[0]}.json.gz").mkdir(parents=True)
+    (tmp_path / "loop").mkdir()
+    (tmp_path / "loop" / f"{HOURS[0]}.json.gz").symlink_to(f"{HOURS[0]}.json.gz")
+    for name, why in (("folder", "is a folder, pipe or device"), ("loop", "not readable")):
+        with pytest.raises(DataError, match=rf"{HOURS[0]}\.json\.gz: {why}"):
+            build(tmp_path / name, tmp_path / "gis")
     ray = {"engine": "ray", "workers": None}
     for given, why in (
         ({"settings": {"pair.negatives": len}}, "random, hard or mixed"),
@@ -372,19 +288,6 @@ def test_a_verdict_of_an_archive_is_explained(built: Any, threads: dict[str, lis
     assert "duplicate" in {gis_builder.explain(built.work, end).outcome for end in ends}
     with pytest.raises(ConfigError, match="not among the issues"):
         gis_builder.explain(built.work, f"{next(iter(threads))}#999999")
-
-
-@pytest.mark.parametrize("what", ["pipe", "device", "folder", "loop"])
-def test_an_hour_that_is_not_a_file_is_refused(source: Path, tmp_path: Path, what: str) -> None:
-    path = tmp_path / f"{HOURS[0]}.json.gz"
-    if what == "pipe":
-        os.mkfifo(path)
-    elif what == "folder":
-        path.mkdir()
-    else:
-        path.symlink_to("/dev/zero" if what == "device" else path)
-    with pytest.raises(DataError, match=rf"{path.name}: (is a folder, pipe or device|not readable)"):
-        build(tmp_path, tmp_path / "gis")
 
 
 def attempted(log: Path, failures: int, signal_number: int) -> Iterator[bytes]:
@@ -413,52 +316,6 @@ def test_failed_tasks_are_repeated_and_at_last_listed(tmp_path: Path, how: int) 
     with Pool(2) as pool, pytest.raises(DataError, match=rf"1 of 5 tasks failed \(4\).*{re.escape(why)}"):
         list(pool.run(given))
     assert [task.outs[0].exists() for task in given] == [True, True, True, True, False]
-
-
-@pytest.mark.parametrize("places", [("judged",), pytest.param(("hours", "judged"), marks=pytest.mark.slow)])
-def test_a_killed_run_continues_to_the_same_bytes(
-    built: Any, source: Path, tmp_path: Path, places: tuple[str, ...]
-) -> None:
-    """Kill the driver in several stages; its workers end, too."""
-    out = tmp_path / "gis"
-    for place in places:
-        driver = subprocess.Popen(
-            command(source, out, "--workers", "2"), env={**os.environ, "RUN_OF": str(out)}
-        )
-        while not list((tmp_path / "gis.work" / place).rglob("*.*")) and driver.poll() is None:
-            time.sleep(0.01)
-        driver.kill()
-        driver.wait()
-    assert files(build(source, out, fresh=True).out) == files(built.out)
-    until = time.monotonic() + 60
-    while list(_with_mark(f"RUN_OF={out}")) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not list(_with_mark(f"RUN_OF={out}"))
-
-
-def _with_mark(mark: str) -> Iterator[int]:
-    """The processes with this mark in their environment."""
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            variables = (process / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if mark.encode() in variables:
-            yield int(process.name)
-
-
-@pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_ends_in_one_line(source: Path, tmp_path: Path) -> None:
-    out = tmp_path / "gis"
-    driver = subprocess.Popen(
-        command(source, out, "--workers", "2"), stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    while not list((tmp_path / "gis.work").glob("hours/*.parquet")) and driver.poll() is None:
-        time.sleep(0.01)
-    os.killpg(driver.pid, signal.SIGINT)  # like a terminal
-    assert driver.communicate(timeout=300)[1] == "interrupted; run the same command again to continue\n"
-    assert driver.returncode == 130
-    assert not out.exists()
 
 
 @pytest.mark.slow

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -96,35 +94,6 @@ def test_the_folder(tmp_path: Path) -> None:
     assert "1 repository." in card
     anchors = pl.read_parquet(tmp_path / "out/positive/test-00000-of-00001.parquet")
     assert set(anchors.rows()) == {(TEXTS[p.first].text, TEXTS[p.second].text) for p in POSITIVES["test"]}
-
-
-def test_equal_input_gives_equal_bytes_in_any_process(tmp_path: Path) -> None:
-    write(tmp_path / "one")
-    program = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\nfrom pathlib import Path\n"
-    )
-    program += "from tests.gis_builder.test_dataset import write\n"
-    program += f"write(Path({str(tmp_path / 'other')!r}))"
-    subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONHASHSEED": "7"})
-    one, other = (
-        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-        for folder in (tmp_path / "one", tmp_path / "other")
-    )
-    assert one == other
-
-
-def test_it_loads_with_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    datasets = pytest.importorskip("datasets")
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_OFFLINE", True)
-    write(tmp_path / "out")
-    loaded = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
-    assert {name: part.num_rows for name, part in loaded.items()} == {"train": 28, "test": 9}
-    assert loaded["train"].column_names[:3] == ["text1", "text2", "label"]
-    only = datasets.load_dataset(str(tmp_path / "out"), "positive", cache_dir=str(tmp_path / "cache"))
-    assert {name: (part.num_rows, part.column_names) for name, part in only.items()} == {
-        "train": (15, ["anchor", "positive"]),
-        "test": (5, ["anchor", "positive"]),
-    }
 
 
 @pytest.mark.parametrize(

@@ -105,3 +105,11 @@ def test_claims(expected: str, lines: list[str]) -> None:
 
 def test_a_question_becomes_a_guess_if_its_speaker_repeats_it() -> None:
     assert decided(*talk(ASKED, "bob 1: It seems to be a dup.")).confidence == 0.757  # 0.88 x 0.86
+
+
+@pytest.mark.parametrize("those", ["those", "them", "those two", "these two", "both", "both of them"])
+def test_a_plural_means_all_issues_of_the_last_mention(those: str) -> None:
+    earlier = ["bob 5: See #3.", "bob 4: It seems related to #1 and #2."]
+    check("#1,#2", [*earlier, f"mia: This is a dupe of {those}. Closing."])
+    check("#2", [*earlier, "mia: This is a dupe of that. Closing."])
+    check("no", [*earlier, f"mia: I disagree that this is a dupe of {those}."])

@@ -7,68 +7,9 @@ from gis_builder.detection.claim_tracker import track_claims
 from gis_builder.detection.statements import read_marks
 from gis_builder.store.issue_records import Comment, Event, Thread, VerdictOutcome
 
-from .detect_threads import DUPLICATE, call, cases, check, decided, event, kind_of, ref, said, thread
+from .detect_threads import DUPLICATE, call, decided, event, kind_of, ref, said, thread
 
 NOT, UNCERTAIN = VerdictOutcome.NOT, VerdictOutcome.UNCERTAIN
-
-
-@pytest.mark.parametrize(
-    ("expected", "lines"),
-    cases(r"""
-        Duplicates
-            #1 bob 300: Possible duplicate of #1 | mia: Looks like a dupe; thanks!
-            #1 bob 300: Duplicate of #1? | mia: yes, closing
-            #1 bob 5: Duplicate of #1? | mia: Yes, that's the one. Works in 2.0.
-            #1 bob 3: probably a dupe of #1 | ann 2: Oh, I missed that. Sorry!
-            #1 bob 300: cf. #1 | mia: Yes, closing in favor of that issue.
-            #1 bob 300: I think it's #1 again | mia: dupe of ^---
-            #1 mia: Closing as a dupe. | max -0.1: That is, dup of #1
-            #1 bob 50: dup of #2 | mia: Not a dup of #2, but a duplicate of #1.
-            #1 bob 50: dup of #1 | ann 40: It's a different bug | mia: No, it is a dup.
-            #1 mia: Duplicate of #2 | mia -0.2: Sorry, wrong tab. I meant #1.
-            #1 bob 30: A dup, but I can't find of what | ann 29: Maybe #1? | mia: Yes.
-            #1 bob 200: Seems a dupe of #1 | bob 1: This can be closed then.
-            #1 bob 900: Isn't this a duplicate of #1? | max 800: Looks like a duplicate, yes
-            #1 mia -3000: Closed by accident, but I think it's a dup of #1, so it stays closed.
-            #1 mia 0.001: You want the other menu. It draws more shadows. There's already a bug for that: #1
-            #1 mia 0.001: Part of #1.
-            #1 mia 0.4: This is just part of #1, so I'm closing it.
-        Several targets, and the last claim
-            #1,#2 mia: Dup of #1 and #2
-            #1 mia: Definitely a duplicate of #1, but not so sure about #2.
-            #1,#2 mia 0.2: Dup of #1 | mia: Also a duplicate of #2
-            #2 max 9: Dup of #1 | mia: Duplicate of #2
-            #1 mia: Dup of #555 and #1
-            #1 mia: Same as #2 in a way. Closing as a dupe of #1.
-        Other reasons
-            no mia: Similar to #1, but this one is by design.
-            no mia: #1 is a dup of #2.
-            no mia: Done. The new painter is tracked in #1.
-            no mia: By design. | mia -0.1: (The wording of the hint is covered by #1.)
-            no mia 500: Part of #1. | bob 2: Gone now? | mia: Yes, thanks!
-            no bob 30: dup of #1 | bob 29: Er, not. Why does it blink?
-            no bob 60: I think it's the same as #1 | ann 2: It builds now. | mia: Thanks!
-            no bob 60: Subsumed by #1, probably | mia: Yeah, it works now.
-            no mia 9: I think it's the same as #1 | mia: My own disk was full all the time.
-            no bob 900: It might be the same bug as #1. | mia: The old painter went away, so it is done here.
-            no bob 300: dup of #1 | ann 200: > dup of #1\n\nNo it isn't. | mia: Right.
-            no mia 90: dup of #1 | max 80: Reopening, not the whole story. | mia: Done
-            no mia: Duplicate of # | bob: spam
-            no bob 300: I'd call it a dup of #1 | mia: Closing as expected behaviour.
-        Impossible targets
-            self_reference mia: Duplicate of #100
-            target_is_pull mia: Duplicate of #555
-            target_is_pull mia: dup of https://github.com/o/n/pull/650
-            target_missing mia: Duplicate of #777
-            cross_repository mia: Duplicate of q/r#1
-        Weak evidence
-            no_target mia: This is a duplicate. Thanks!
-            claim_not_acted_on max 900: Might be a dup of #1 | bob 800: Here is a log.
-            claim_not_acted_on mia: Possibly a dup of #1, there's no way to tell. Closing.
-    """),
-)
-def test_verdicts(expected: str, lines: list[str]) -> None:
-    check(expected, lines)
 
 
 def test_another_repository_if_allowed() -> None:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder.detection import decide, explain
-from gis_builder.detection.decision import relation_of
 from gis_builder.detection.reading import read
+from gis_builder.detection.rules import relation_of
 from gis_builder.pairing.positives import find_clusters
 from gis_builder.store.issue_records import IssueRef, Verdict, VerdictOutcome
 
@@ -39,7 +39,7 @@ ISSUE = IssueRef("o/n", 99)
 )
 def test_relation(words: str, relation: str) -> None:
     (claim, *_) = read(words, ISSUE).claims
-    assert relation_of(claim) == relation
+    assert relation_of(claim.kind, claim.marker) == relation
 
 
 def test_an_explanation() -> None:

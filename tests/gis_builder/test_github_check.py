@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from http.server import BaseHTTPRequestHandler
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -26,30 +25,6 @@ NODE = {
 }
 
 
-class Canned(BaseHTTPRequestHandler):
-    """Sends prepared responses in order, repeating the last one."""
-
-    answers: ClassVar[list[Any]] = []
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        body = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-
-@pytest.fixture
-def canned():
-    with serving(Canned) as url:
-        yield url
-
-
 SCHEMA = {"data": {"issue": None, "closed": None}}
 
 
@@ -58,9 +33,14 @@ def absent(type_: str, message: str = "no") -> dict[str, Any]:
     return {"data": {"r0": None, "rateLimit": {"cost": 1}}, "errors": [error]}
 
 
-def look_up(url: str, store: Store, *answers: Any, **changes: Any) -> Any:
-    Canned.answers = [SCHEMA, *answers]
-    with open_github(quick(url, **changes), store) as github:
+def look_up(store: Store, *answers: Any, **changes: Any) -> Any:
+    """Respond with the answers in order, repeating the last one."""
+    left = [SCHEMA, *answers]
+
+    def respond(_path: str, _headers: object) -> tuple[int, dict[str, str], bytes]:
+        return 200, {}, json.dumps(left.pop(0) if len(left) > 1 else left[0]).encode()
+
+    with serving(respond) as url, open_github(quick(url, **changes), store) as github:
         (row,) = github.check(["acme/vault"])
         if row.outcome is RepoOutcome.PRIVATE:
             github.fetch([IssueRef("acme/vault", 5)])  # without a request
@@ -83,9 +63,9 @@ WANTED = {"include_private": True}
     ids=["private", "private and wanted", "not for this token", "failed once", "failed for good"],
 )
 def test_outcomes_of_look_ups(
-    canned: str, store: Store, answers: list[Any], changes: dict[str, Any], outcome: RepoOutcome, detail: str
+    store: Store, answers: list[Any], changes: dict[str, Any], outcome: RepoOutcome, detail: str
 ) -> None:
-    row = look_up(canned, store, *answers, **changes)
+    row = look_up(store, *answers, **changes)
     assert row.outcome is outcome
     assert detail in row.detail
     if outcome is RepoOutcome.OK:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 import pickle
 import traceback
-from http.server import BaseHTTPRequestHandler
+from collections.abc import Iterator
+from email.message import Message
 from pathlib import Path
-from typing import ClassVar
+from typing import Any
 
 import pytest
 import requests
@@ -102,26 +103,18 @@ def test_an_invalid_key_of_an_app_is_not_shown() -> None:
     assert SECRET not in "".join(traceback.format_exception(error.value))
 
 
-class AppServer(BaseHTTPRequestHandler):
-    """Sends an installation's token, or a redirect, for requests signed with a key."""
+INSTALLATION = b'{"token": "ghs_installation", "expires_at": "2099-01-01T00:00:00Z"}'
 
-    status: ClassVar[int] = 201
-    location: ClassVar[str] = ""
-    body: ClassVar[bytes] = b'{"token": "ghs_installation", "expires_at": "2099-01-01T00:00:00Z"}'
 
-    def do_POST(self) -> None:
-        assert self.path == "/app/installations/2/access_tokens"
-        assert self.headers["Authorization"].startswith("Bearer ey")
-        self.rfile.read(int(self.headers["Content-Length"] or 0))
-        self.send_response(self.status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Location", self.location)
-        self.send_header("Content-Length", str(len(self.body)))
-        self.end_headers()
-        self.wfile.write(self.body)
+def app_server(status: int = 201, location: str = "", body: bytes = INSTALLATION) -> Any:
+    """Serve an installation's token, or a redirect, for requests signed with a key."""
 
-    def log_message(self, *args: object) -> None:
-        pass
+    def respond(path: str, headers: Message) -> tuple[int, dict[str, str], bytes]:
+        assert path == "/app/installations/2/access_tokens"
+        assert headers["Authorization"].startswith("Bearer ey")
+        return status, {"Content-Type": "application/json", "Location": location}, body
+
+    return serving(respond)
 
 
 @pytest.fixture(scope="module")
@@ -144,12 +137,9 @@ def app_environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     ],
 )
 def test_redirects_and_invalid_responses_to_an_app(
-    monkeypatch: pytest.MonkeyPatch, app_environ: dict[str, str], status: int, location: str, message: str
+    app_environ: dict[str, str], status: int, location: str, message: str
 ) -> None:
-    monkeypatch.setattr(AppServer, "status", status)
-    monkeypatch.setattr(AppServer, "location", location)
-    monkeypatch.setattr(AppServer, "body", b'{"token": [5]}')
-    with serving(AppServer) as url:
+    with app_server(status, location, b'{"token": [5]}') as url:
         (token,) = find_tokens(url, environ=app_environ)
         with pytest.raises(AuthError, match=message):
             token.reveal()
@@ -160,7 +150,7 @@ def test_an_app_uses_its_installation_token(app_environ: dict[str, str]) -> None
         "GITHUB_APP_PRIVATE_KEY": Path(app_environ["GITHUB_APP_PRIVATE_KEY_PATH"]).read_text()
     }
     del app_environ["GITHUB_APP_PRIVATE_KEY_PATH"]
-    with serving(AppServer) as url:
+    with app_server() as url:
         (token,) = find_tokens(url, environ=app_environ)
         request = requests.Request("POST", f"{url}/graphql", auth=token).prepare()
     assert request.headers["Authorization"] == "Bearer ghs_installation"
@@ -199,36 +189,22 @@ def test_plain_http_needs_permission() -> None:
         assert find_tokens(url, environ=environ, plain_http=allowed)
 
 
-class Hostile(BaseHTTPRequestHandler):
-    """Responds with the status in the path, and echoes the token."""
-
-    heard: ClassVar[list[str | None]] = []
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        given = self.headers["Authorization"]
-        self.heard.append(given)
-        status = int(self.path.split("/")[1])
-        self.send_response(status)
-        if 300 <= status < 400:
-            self.send_header("Location", f"http://localhost:{self.server.server_port}/200/graphql")
-        body = f'{{"message": "you sent {given}", "errors": [{{"message": "you sent {given}"}}]}}'.encode()
-        self.send_header("Content-Length", str(len(body) + (9 if status == 206 else 0)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_GET(self) -> None:
-        self.heard.append(self.headers["Authorization"])
-        self.send_error(500)
-
-    def log_message(self, *args: object) -> None:
-        pass
+HEARD: list[str | None] = []  # not a local variable, because a test searches those for the token
 
 
 @pytest.fixture
-def hostile():
-    Hostile.heard = []
-    with serving(Hostile) as url:
+def hostile() -> Iterator[str]:
+    """The URL of a server that responds with the status in the path and echoes the token."""
+    HEARD.clear()
+
+    def respond(path: str, headers: Message) -> tuple[int, dict[str, str], bytes]:
+        HEARD.append(token := headers["Authorization"])
+        status = int(path.split("/")[1])
+        body = f'{{"message": "you sent {token}", "errors": [{{"message": "you sent {token}"}}]}}'.encode()
+        more = {"Location": f"http://{headers['Host']}/200/graphql"} if 300 <= status < 400 else {}
+        return status, more | {"Content-Length": str(len(body) + (9 if status == 206 else 0))}, body
+
+    with serving(respond) as url:
         yield url
 
 
@@ -252,7 +228,7 @@ def test_no_error_output_or_store_contains_the_token(
         pytest.raises(PairkitError) as error,
     ):
         github.check(["acme/rocket"])
-    assert Hostile.heard
+    assert HEARD
     trace = "".join(traceback.TracebackException.from_exception(error.value, capture_locals=True).format())
     everything = [trace, repr(error.value.__dict__), caplog.text, *messages, *capfd.readouterr()]
     everything += [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
@@ -263,7 +239,8 @@ def test_a_redirect_is_not_followed(hostile: str) -> None:
     client = Client(CrawlSettings(api_url=f"{hostile}/307"), Token(SECRET, hostile))
     with pytest.raises(PairkitError, match=r"unexpected redirect .HTTP 307.; check api_url"):
         client.ask(VIEWER)
-    assert Hostile.heard == [f"Bearer {SECRET}"]
+    (token,) = HEARD
+    assert token == f"Bearer {SECRET}"
 
 
 def test_proxies_and_netrc_are_ignored_for_this_machine(
@@ -277,4 +254,5 @@ def test_proxies_and_netrc_are_ignored_for_this_machine(
     monkeypatch.delenv("no_proxy", raising=False)
     with pytest.raises(AuthError):
         Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile)).ask(VIEWER)
-    assert Hostile.heard == [f"Bearer {SECRET}"]
+    (token,) = HEARD
+    assert token == f"Bearer {SECRET}"

@@ -65,6 +65,11 @@ def test_hostile_comments(before: str, unit: str) -> None:
         ("cc", " @a"),
         ("", "/home/"),
         ("", "a clear and concise description of "),
+        ("", "same as #1 "),
+        ("", "![a]("),
+        ("", "issues 1, "),
+        ("", "C:\\Users\\a b "),
+        ("", "a@b:"),
     ],
 )
 def test_hostile_bodies(before: str, unit: str) -> None:

@@ -96,6 +96,17 @@ def test_closings_are_implied_without_events(tmp_path: Path, store: Store) -> No
     assert message.startswith("1 comments and events skipped")
 
 
+def test_accounts_are_named_as_in_graphql(tmp_path: Path, store: Store) -> None:
+    bot = issue(ROCKET, 1, user={"login": "fix[bot]"}, **closed("ghost", 5))
+    reopened = issue(ROCKET, 2, user={"login": "ci", "type": "Bot"}, closed_by={"login": "eve"})
+    write_tracker(tmp_path, ROCKET, issues=[bot, reopened])
+    import_dump(tmp_path, store, ignore)
+    assert [(thread.author, thread.is_bot, thread.closed_by) for thread in store.issues(ROCKET)] == [
+        ("fix", True, None),
+        ("ci", True, None),
+    ]
+
+
 def test_a_folder_without_a_tracker(tmp_path: Path, store: Store) -> None:
     with pytest.raises(DataError, match="contains no tracker"):
         import_dump(tmp_path, store, ignore)
@@ -125,23 +136,3 @@ def test_issues_that_pandas_or_datasets_saved(
     import_dump(tmp_path, store, ignore)
     bodies = {thread.issue.number: [c.body for c in thread.comments] for thread in store.threads(ROCKET)}
     assert bodies == ({} if kept is None else {1: kept}) | {2: []}
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"state_reason": 5}, "state_reason: expected str"),
-        ({"author_association": ["OWNER"]}, "author_association: expected str"),
-        ({"created_at": "0001-01-01T00:00:00Z"}, "a time outside the years"),
-        ({"comments": -1}, "comments: expected int >= 0"),
-        ({"comments": "dup of #2"}, "comments: expected int"),
-        ({"user": {"login": "a b"}}, r"user\.login: expected a login"),
-        ({"repository_url": "https://api.github.com/repos/a b/c?d"}, "expected owner/name"),
-    ],
-)
-def test_an_invalid_line_is_named(
-    tmp_path: Path, store: Store, fields: dict[str, object], message: str
-) -> None:
-    (tmp_path / "issues.jsonl").write_text(json.dumps(issue(ROCKET, 1) | fields) + "\n", encoding="utf-8")
-    with pytest.raises(DataError, match=rf"issues\.jsonl:1: .*{message}"):
-        import_dump(tmp_path, store, ignore)

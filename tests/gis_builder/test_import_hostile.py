@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +12,23 @@ import pytest
 from gis_builder.crawling.import_dump import import_dump
 from gis_builder.crawling.status import read_status
 from gis_builder.store import Store
+from gis_builder.trackers.ticket_files import PLAIN, ImportOptions
 from pairkit.base.errors import DataError
 
 from .conftest import comment, event, issue, write_tracker
 from .import_fuzz import fuzz_import
 from .test_saved import HOME, ISSUES, listed
+from .test_ticket_exports import save
 
 HUGE = "9" * 5000
 LISTED = listed(ISSUES[0])
 
 
-def import_into(folder: Path, store: Path) -> list[str]:
+def import_into(folder: Path, store: Path, options: ImportOptions = PLAIN) -> list[str]:
     """Import a tracker and read the store; returns the messages."""
     messages: list[str] = []
     with Store.open(store, create=True) as opened:
-        import_dump(folder, opened, messages.append)
+        import_dump(folder, opened, messages.append, options)
         read_status(opened)
         for row in opened.all_repos():
             list(opened.threads(row.name, only_complete=False))
@@ -40,60 +43,103 @@ def refused(folder: Path, store: Path) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[" * 200_000,
-        '{"full_name": "o/r", "x": ' + "[" * 200_000,
-        " " * (1 << 20) + '{"full_name": "o/r"}',
-        '{"full_name": "../.."}',
-        '{"full_name": "o/.."}',
-        *(
-            json.dumps({"full_name": HOME} | wrong)
-            for wrong in (
-                {"previous_names": 5},
-                {"previous_names": True},
-                {"previous_names": [".."]},
-                {"previous_names": ["a/b", [1]]},
-                {"created_at": 5},
-                {"created_at": "\ud800"},
-                {"created_at": "0001-01-01T00:00:00Z"},
-                {"private": {}},
-            )
-        ),
-    ],
-    ids=lambda text: text[:60],
-)
-def test_invalid_repo_files(tmp_path: Path, text: str) -> None:
-    write_tracker(tmp_path, HOME, issues=[issue(HOME, 1)])
-    (tmp_path / HOME / "repo.json").write_text(text, encoding="utf-8")
-    assert "repo.json: " in refused(tmp_path, tmp_path / "s.sqlite")
+def ticket(**fields: Any) -> dict[str, Any]:
+    return {"id": 1, "title": "x", "created_at": "2024-01-01", **fields}
+
+
+# In a tracker, a table or an object of any layout, and the part of the message that names the fault.
+REPO_FILES = [
+    "[" * 200_000,
+    '{"full_name": "o/r", "x": ' + "[" * 200_000,
+    " " * (1 << 20) + '{"full_name": "o/r"}',
+    *({"full_name": name} for name in ("../..", "o/..")),
+    *({"full_name": HOME, "previous_names": names} for names in (5, True, [".."], ["a/b", [1]])),
+    *({"full_name": HOME, "created_at": time} for time in (5, "\ud800", "0001-01-01T00:00:00Z")),
+    {"full_name": HOME, "private": {}},
+]
+MARK = event(HOME, 1, "marked_as_duplicate", 3)
+LINES = [
+    ("issues", issue(HOME, 1) | {"state": [1]}),
+    ("issues", issue(HOME, 2**31 - 1)),
+    ("issues", issue(HOME, 10_000_001)),
+    ("missing", {"number": 5, "status": {}}),
+    *(
+        ("missing", {"number": 5, "status": "transferred", "to": to})
+        for to in (f"o/r#{HUGE}", "o/r#0", "../..#9")
+    ),
+    ("events", MARK | {"canonical": "o\x1b/r#9"}),
+    ("events", MARK | {"event": [1]}),
+    ("events", MARK | {"event": "labeled"}),
+    ("comments", comment(HOME, 1, 5, "x") | {"issue_url": f"https://x/repos/{HOME}/issues/{HUGE}"}),
+]
+ISSUES_LINES = [
+    ({"state_reason": 5}, "state_reason: expected str"),
+    ({"author_association": ["OWNER"]}, "author_association: expected str"),
+    ({"created_at": "0001-01-01T00:00:00Z"}, "a time outside the years"),
+    ({"comments": -1}, "comments: expected int >= 0"),
+    ({"comments": "dup of #2"}, "comments: expected int"),
+    ({"user": {"login": "a b"}}, "user.login: expected a login"),
+    ({"repository_url": "https://api.github.com/repos/a b/c?d"}, "expected owner/name"),
+]
+OBJECTS = [
+    ('[{"event": "labeled"}, {"of": "nothing"}]', "x.json:2: unknown layout"),
+    ([LISTED | {"state": "odd"}], "state: invalid enum value"),
+    *(([LISTED | {"labels": labels}], "x.json:1: labels") for labels in (5, {"a": 1}, [5])),
+    ([1, 2], "unknown layout"),
+    ('[{"event": "labeled"}', "x.json:2: not JSON (unbalanced brackets"),
+    ("[NaN", "x.json:1: unknown layout"),
+    ('[{"event": "labeled"}, {"a": ' + "[" * 100_000, "x.json:2: not JSON (nested too deep"),
+    ("[" * 100_000, "not JSON"),
+    ([], "contains no issue; save"),
+    ({"issues": [{"key": "A-1", "fields": {"summary": 5, "created": [1]}}, 7]}, "x.json:1: "),
+    ({"issues": [{"key": ["A"], "fields": {"summary": "x", "created": "2024-01-01"}}]}, "x.json:1: "),
+    ({"bugs": [None, {"id": {}, "summary": "x", "creation_time": "9"}]}, "x.json:1: "),
+    ({"bugs": [{"id": 1, "summary": "x", "creation_time": "2024-01-01", "comments": [0, 5]}]}, "x.json:1: "),
+    ({"iid": 1e400, "web_url": 5, "title": [], "_links": 3}, "x.json:1: "),
+    (ticket(id="\x1b[0m"), "x.json:1: "),
+]
+TABLES = [
+    ("id,title\n1,a\n", "t.csv: no column for created_at; the columns are id, title: rename"),
+    ('id,"a; b; c; d",created_at\n1,a,2024-01-01\n', "no column for title; the columns are id, a; b; c; d,"),
+    ("id,title,created_at\n1,a,2024-01-01\n2,,2024-01-01\n", "t.csv:3: title: empty"),
+    ("id,title,created_at\n1,a,12/31/2024 25:00\n", "created_at: unknown time '12/31/2024 25:00'; expected"),
+    ("id,title,created_at\n1,a,\n", "t.csv:2: created_at: empty"),
+    ("id,title,created_at\n1,a,1066-10-14\n", "t.csv:2: created_at: a time outside the years"),
+    (",title,created_at\n,a,2024-01-01\n", "t.csv: no column for id"),
+    ("id,title,created_at\n,a,2024-01-01\n", "t.csv:2: id: expected one line"),
+    ("id,title,created_at\n1,a,2024-01-01,b\n", "t.csv:2: 4 cells, expected 3, so 'b' is beyond"),
+    ('id,title,created_at\n1,"a"b,2024-01-01\n', "t.csv:2: text after a quoted cell"),
+    ('id,title,created_at\n1,a,2024-01-01\n2,"a,2024-01-01\n', "t.csv:3: a quotation mark opens a cell"),
+    ('id,title,created_at\n1,"a,2024-01-01\n2,a,x\n3,a,x\n', "t.csv:2: lines 2 to 4: a quotation mark opens"),
+    (b"id,title,created_at\n1,\x81,2024-01-01\n", "t.csv:2: neither UTF-8 nor Windows-1252"),
+    ("id,title,created_at\n", "contains no issue"),
+    ("", "contains no issue"),
+]
 
 
 @pytest.mark.parametrize(
-    ("stem", "row"),
+    ("name", "content", "message"),
     [
-        ("issues", issue(HOME, 1) | {"state": [1]}),
-        ("issues", issue(HOME, 2**31 - 1)),
-        ("issues", issue(HOME, 10_000_001)),
-        ("missing", {"number": 5, "status": {}}),
-        ("missing", {"number": 5, "status": "transferred", "to": f"o/r#{HUGE}"}),
-        ("missing", {"number": 5, "status": "transferred", "to": "o/r#0"}),
-        ("missing", {"number": 5, "status": "transferred", "to": "../..#9"}),
-        ("events", event(HOME, 1, "marked_as_duplicate", 3, canonical="o\x1b/r#9")),
-        ("events", event(HOME, 1, "marked_as_duplicate", 3) | {"event": [1]}),
-        ("comments", comment(HOME, 1, 5, "x") | {"issue_url": f"https://x/repos/{HOME}/issues/{HUGE}"}),
+        *((f"{HOME}/repo.json", content, "repo.json: ") for content in REPO_FILES),
+        *((f"{HOME}/{stem}.jsonl", row, f"{stem}.jsonl:1: ") for stem, row in LINES),
+        *(("issues.jsonl", issue(HOME, 1) | fields, message) for fields, message in ISSUES_LINES),
+        *(("x.json", content, message) for content, message in OBJECTS),
+        *(("t.csv", content, message) for content, message in TABLES),
     ],
+    ids=lambda value: str(value)[:60],
 )
-def test_invalid_lines(tmp_path: Path, stem: str, row: dict[str, Any]) -> None:
-    write_tracker(tmp_path, HOME, **({"issues": [issue(HOME, 1)]} | {stem: [row]}))
-    assert f"{stem}.jsonl:1: " in refused(tmp_path, tmp_path / "s.sqlite")
-
-
-@pytest.mark.parametrize("labels", [5, True, {"a": 1}, [5]])
-def test_invalid_labels_of_gh(tmp_path: Path, labels: object) -> None:
-    (tmp_path / "a.json").write_text(json.dumps([LISTED | {"labels": labels}]))
-    assert "a.json:1: labels" in refused(tmp_path, tmp_path / "s.sqlite")
+def test_a_fault_is_named_with_file_and_row(tmp_path: Path, name: str, content: Any, message: str) -> None:
+    saved = tmp_path / "saved"
+    if name.startswith(HOME):
+        write_tracker(saved, HOME, issues=[issue(HOME, 1)])
+    path = save(saved, name, content)
+    if not name.endswith("jsonl") and path.parent == saved:
+        saved = path  # named alone, a file is never skipped as another program's
+    error = refused(saved, tmp_path / "s.sqlite")
+    assert message in error
+    assert path.name in error or "contains no issue" in error
+    with suppress(DataError):
+        import_into(saved, tmp_path / "t.sqlite", ImportOptions(skip_broken=True))
 
 
 def test_odd_but_valid_values_are_imported(tmp_path: Path) -> None:
@@ -106,12 +152,8 @@ def test_odd_but_valid_values_are_imported(tmp_path: Path) -> None:
 
 
 def test_an_import_without_an_issue_is_an_error(tmp_path: Path) -> None:
-    write_tracker(tmp_path / "void", HOME)
-    assert "contains no issue (acme/probe: no issues); save" in refused(
-        tmp_path / "void", tmp_path / "s.sqlite"
-    )
-    (tmp_path / "empty.json").write_text("[]")
-    assert "contains no issue; save" in refused(tmp_path / "empty.json", tmp_path / "t.sqlite")
+    write_tracker(tmp_path, HOME)
+    assert "contains no issue (acme/probe: no issues); save" in refused(tmp_path, tmp_path / "s.sqlite")
 
 
 @pytest.mark.parametrize("seed", range(20))

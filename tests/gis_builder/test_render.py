@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 import gis_builder
 from gis_builder.pairing.build_pairs import RENDERED_COLUMNS, TICKET_COLUMNS
 from gis_builder.store import Page, RepoOutcome, RepoRow
 from gis_builder.store.store import open_store
-from pairkit.base.errors import ConfigError
 from tests.gis_builder.conftest import issue, write_tracker
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
@@ -53,16 +51,3 @@ def test_a_renamed_repository_is_rendered_once(tmp_path: Path) -> None:
     rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
     assert rendered.counts == {"written": 2}
     assert pl.read_parquet(rendered.out)["number"].to_list() == [1, 2]
-
-
-def test_only_a_table_with_the_same_rows_is_replaced(tmp_path: Path) -> None:
-    write_tracker(tmp_path / "saved", "ann/tool", issues=[issue("ann/tool", 1)])
-    gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
-    file = tmp_path / "issues.parquet"
-    file.write_text("mine")
-    with pytest.raises(ConfigError, match="already exists with other content"):
-        gis_builder.render(tmp_path / "work", file, progress=False)
-    assert file.read_text() == "mine"
-    file.unlink()
-    before = gis_builder.render(tmp_path / "work", file, progress=False).out.read_bytes()
-    assert gis_builder.render(tmp_path / "work", file, progress=False).out.read_bytes() == before

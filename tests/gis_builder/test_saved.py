@@ -15,7 +15,6 @@ from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
 from gis_builder.store.issue_records import VerdictOutcome
 from gis_builder.trackers.saved import is_known
-from pairkit.base.errors import DataError
 from tests.support.linear import assert_linear, repeated
 
 from .conftest import closed, comment, event, issue, judge
@@ -140,29 +139,6 @@ def test_a_single_file(tmp_path: Path, store: Store) -> None:
     gh_list(tmp_path)
     (row,) = import_dump(tmp_path / "issues.json", store, lambda _words: None)
     assert row.issue_count == 3
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('[{"event": "labeled"}, {"of": "nothing"}]', r"x\.json:2: unknown layout"),
-        (
-            '[{"number": 1, "title": "x", "state": "odd", "html_url": "https://h/o/n/issues/1"}]',
-            "state: invalid enum value",
-        ),
-        ("[1, 2]", "unknown layout"),
-        ('[{"event": "labeled"}', r"x\.json:2: not JSON .unbalanced brackets"),
-        ("[NaN", r"x\.json:1: unknown layout"),
-        ('[{"event": "labeled"}, {"a": ' + "[" * 100_000, r"x\.json:2: not JSON .nested too deep"),
-        ("[" * 100_000, "not JSON"),
-    ],
-)
-def test_faults_are_named_with_file_and_row(text: str, message: str, tmp_path: Path, store: Store) -> None:
-    (tmp_path / "x.json").write_text(text)
-    with pytest.raises(DataError, match=message) as caught:
-        import_dump(tmp_path / "x.json", store, lambda _words: None)
-    assert "x.json" in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_an_address_takes_linear_time() -> None:

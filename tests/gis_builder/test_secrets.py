@@ -133,72 +133,37 @@ SECRETS = {
 # Names with "key", "token", "secret" or "pass" in a word, and names of what a key has or is for.
 ORDINARY_NAMES = """
 tokenizer_name_or_path=bert-base-uncased-finetuned-mrpc-v2
-tokenizer_name="distilbert-base-uncased-finetuned-sst-2-english"
 --tokenizer_name xlm-roberta-large-finetuned-conll03
 tokenizer: AutoTokenizerFastV2Implementation
-TOKENIZERS_PARALLELISM=false1-or-true2
-TOKENIZER_PATH=meta-llama/Llama-2-7b-chat-hf
-token-classification=dslim/bert-base-NER-uncased-v1
-token_classifier_dropout_config=Dropout0p1Layer12Head16
 token_type_embeddings_module=Embedding768Type2Vocab30522
 tokenization_utils_base=TokenizationUtilsBase4of12X
-max_tokens_per_batch_name=Batch4096Tokens16Grad8Accum
 detokenizer_backend=Sentencepiece32kUnigram2020
 tokens_per_second_model_name=A100x8-PCIe-80GB-SXM4
-token_count_by_model=gpt4o20240806preview128k
-next_token_index_path=shard00017of00512index
 credentials_provider=EC2InstanceMetadataProviderV2
-credentialsProviderClass=DefaultAWSCredentialsProviderChainV2
-credential_helper=osxkeychain2GitCredentialManager13
 credential_process=aws-vault-exec-prod-2020-json
-credential_source_type=Ec2InstanceMetadata169Imds2
 monkey_business_2020=truestory4ofa2monkeyIn2020
-monkey_patch_version=gevent21p12p0Greenlet1p1p2
-monkeypatch.setattr=Requests2SessionAdapter10Retry
-donkey_kong_level=Level25mBarrel100mElevator75
-turkey_region: trIstanbul34Ankara06Izmir35
 hotkey_binding=Ctrl1Shift2Alt3Meta4F12
-hockey_app_id: Build2020x12y7Release33Beta4
 --monkey Gevent21Greenlet1PatchAllThreads
 https://shop.example/?turkey=Breast2Wings4Legs2Thigh8
-https://x.example/?monkey=Capuchin12Howler34Spider56
 KEYBOARD_LAYOUT=us-intl-altgr-2
-KEYCLOAK_URL=http://localhost:8080/auth1
-KEYCLOAK_ADMIN_USER=admin-user-1
 KEYSPACE_NAME=cassandra_2020_prod1
-keyboard_variant: Dvorak4Programmer2Intl105Keys
-keystone_endpoint=Region1Cluster2Zone3Node44Api
 keyframe_animation: FadeIn300msEaseOut2Bounce4x
-keyword_extractor=Rake2Yake3TextRank4KeyBert5
-keychain_access_group: A1B2C3Team4Shared5Group6
 secretary_of_state=JohnDoe1950to1999Term2of4
 secretName=db-credentials-production-v2
-secrets_manager_arn_prefix=UsEast1Account2Prod3Region4
 secret_file: Run2SecretsDb3PasswordTxt44
 secret_key_path=vault2/kv1/data/team44/prodKey7
-api_key_name=ProductionKey2020Rotation04Q3
 api_key_header_prefix=XApi2Version3Header4Prefix5
 key_length_by_algorithm=Rsa4096Ec256Ed25519X448
-private_key_file=IdRsa4096Deploy2020Prod11
 public_key: ssh2Rfc4716Openssh7p9Ed25519
-sort_key: Created2020Updated2021Id1234567
 primary_key=OrderId123456LineItem789Row10
-cache_key: NodeModules20Linux64Lock9f8e7d
 partition_key = Tenant42Region7Shard19Bucket3
-model_key=distilbert-base-uncased-finetuned-sst-2-english
 s3_key=models/2020/01/model-v2-final/part-0001
-label_key: app.kubernetes.io/managed-by-team-2
-translation.key = settings.account.security.two_factor.v2
-bearer_model_name=Bearing6204ZzSkf2020Deep3Groove
 bearer of bad news 2020
 the forbearer_2020: AncestorOf1850sFamily12Tree3
 --token-limit 4096tokens-per-request-2020
---api-key-prefix xApiKeyV2HeaderPrefix2020
 git config credential.helper Manager2Core4Windows10
 COMPASS=north-by-northwest-12
-BYPASS=proxy-rule-12
 --bypass=localhost;127.0.0.1
---compass-points n-ne-e-se-16
 """
 
 

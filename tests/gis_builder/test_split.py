@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gis_builder.pairing.positives import make_positives
-from gis_builder.pairing.split import BEYOND, Splits, _fill, split_issues, tie_similar
+from gis_builder.pairing.split import BEYOND, Splits, _fill, group_near_duplicates, split_issues
 from gis_builder.settings.pair_settings import PAPER_RATIO, PairSettings, SplitSettings
 from gis_builder.store.issue_records import DuplicateCluster, IssuePair, IssueRef
 from pairkit.base.errors import ConfigError
@@ -169,8 +169,8 @@ def test_near_identical_texts_are_tied_across_repositories() -> None:
     texts = {issue: text_of(issue) for issue in (ref(1), ref(2), ref(3), ref(1, "p/q"))}
     texts[ref(3)] = replace(texts[ref(3)], text=texts[ref(1)].text + " again")
     texts[ref(1, "p/q")] = replace(texts[ref(1, "p/q")], text=texts[ref(1)].text)
-    assert tie_similar(texts, 0.8) == [[ref(1), ref(3), ref(1, "p/q")]]
-    assert tie_similar({}, 0.8) == []
+    assert group_near_duplicates(texts, 0.8) == [[ref(1), ref(3), ref(1, "p/q")]]
+    assert group_near_duplicates({}, 0.8) == []
 
 
 @given(st.lists(st.integers(1, 9), max_size=40), st.integers(0, 60))

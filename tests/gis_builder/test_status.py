@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from gis_builder.crawl_progress import SILENT, Advanced, Began, Finished, RunDisplay, Waiting
+from gis_builder.crawl_progress import Advanced, Began, Finished, RunDisplay, Waiting
 from gis_builder.crawling.status import Crawled, read_status
 from gis_builder.store import RATE_LIMIT, CrawlTask, Page, RateLimit, RepoOutcome, RepoRow, Store, Usage
 from pairkit.base.cli.progress import Progress
@@ -105,18 +105,3 @@ def test_waits_and_failures_are_explained(capfd: pytest.CaptureFixture[str]) -> 
     (_, waiting, *_) = progress_of(Advanced("a/b", "threads", 1, 4), Waiting("the limit is spent", 1.0, 0.0))
     assert (waiting.stage, waiting.done, waiting.total) == ("a/b: reading threads", 1, 4)
     assert waiting.note.endswith("the limit is spent")
-
-
-def test_counted_items_are_yielded() -> None:
-    reported: list[Progress] = []
-    assert list(RunDisplay(reported.append).counted("texts", range(1000), 1000)) == list(range(1000))
-    assert len(reported) == 201
-    assert reported[-1] == Progress("texts", 1000, 1000, ended=True)
-    assert list(RunDisplay(reported.append).counted("none", [], 0)) == []
-
-
-def test_quiet_is_quiet(capfd: pytest.CaptureFixture[str]) -> None:
-    with SILENT as show:
-        show.say("something")
-        show.crawling(Waiting("the limit is spent", 3600.0, 0.0))
-    assert capfd.readouterr().err == ""

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gis_builder.store import Absence, CrawlTask, Page, RepoOutcome, RepoRow, Store, TopUp, Usage
-from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Kind, Thread
+from gis_builder.store import CrawlTask, Page, Store, TopUp, Usage
+from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Thread
 from pairkit.base.errors import ConfigError, DataError
 
 from .detect_threads import thread
@@ -85,21 +85,6 @@ def test_threads_replace_issues_but_not_the_reverse(store: Store) -> None:
     assert (thread.issue.title, len(thread.comments), thread.events) == ("newest", 1, ())
 
 
-def test_kinds(store: Store) -> None:
-    store.save(
-        Page(
-            repos=[RepoRow("old/name", RepoOutcome.RENAMED, REPO)],
-            issues=[an_issue(1), an_issue(2, is_pull=True)],
-            missing={IssueRef(REPO, 3): (Absence.TRANSFERRED, "acme/other#1")},
-        )
-    )
-    kinds = [store.kind(IssueRef("OLD/Name", number)) for number in (1, 2, 3, 4)]
-    assert kinds == [Kind.ISSUE, Kind.PULL, Kind.MISSING, Kind.UNKNOWN]
-    store.save(Page(issues=[an_issue(4)]))
-    assert store.kind(IssueRef(REPO, 4)) is Kind.ISSUE
-    assert store.absences(REPO) == {3: (Absence.TRANSFERRED, "acme/other#1")}
-
-
 def test_pending_threads_are_distinct_and_not_stored_yet(store: Store) -> None:
     store.save(Page(threads=[Thread(an_issue(1))], issues=[an_issue(2), an_issue(3, is_pull=True)]))
     for numbers in ((1, 2, 5), (1, 2, 3, 5)):
@@ -108,12 +93,6 @@ def test_pending_threads_are_distinct_and_not_stored_yet(store: Store) -> None:
     assert [ref.number for ref in wished] == [2, 5]
     store.save(Page(fetched=wished))
     assert store.count_pending(REPO) == 0
-
-
-def test_usage_adds_up(store: Store) -> None:
-    store.save(Page(usage={REPO: Usage(3, 1, 0.5)}))
-    store.save(Page(usage={REPO: Usage(2, 1, 0.25)}))
-    assert store.usage() == {REPO: Usage(5, 2, 0.75)}
 
 
 def test_tasks_keep_their_cursor_until_deleted(store: Store) -> None:

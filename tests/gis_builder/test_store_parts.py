@@ -2,49 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.json import Decoder
 
 import gis_builder
-from gis_builder.pairing.build_pairs import check_out
 from gis_builder.pairing.ref_table import RefTable
 from gis_builder.store.decoding import (
     MAX_NUMBER,
-    DecimalId,
-    Login,
-    Malformed,
-    RepoName,
-    Word,
-    convert,
-    decode,
 )
 from gis_builder.store.issue_records import IssueRef
 from gis_builder.store.repos import read_repos
 from gis_builder.store.store import open_store, site_at, working_folder
 from pairkit.base.errors import ConfigError, DataError
-
-
-def write_run(out: Path, settings: dict[str, object], repos: list[str]) -> None:
-    out.mkdir(parents=True)
-    run = {"made_by": "gis (test)", "settings": settings, "repositories": dict.fromkeys(repos)}
-    (out / "run.json").write_text(json.dumps(run))
-
-
-def test_only_a_dataset_with_other_settings_needs_fresh(tmp_path: Path) -> None:
-    write_run(tmp_path / "o", {"seed": 1}, ["a/b"])
-    check_out(tmp_path / "o", ["a/b"], {"seed": 1}, fresh=False)
-    for repos, settings in ((["a/c"], {"seed": 1}), (["a/b"], {"seed": 2})):
-        with pytest.raises(ConfigError, match="give fresh=True"):
-            check_out(tmp_path / "o", repos, settings, fresh=False)
-        check_out(tmp_path / "o", repos, settings, fresh=True)
 
 
 def test_a_misspelt_working_folder_is_not_created(tmp_path: Path) -> None:
@@ -117,26 +91,11 @@ def test_a_table_of_references_is_sorted(refs: list[IssueRef]) -> None:
     expected = sorted(set(refs))
     assert [table[place] for place in range(len(table))] == expected
     assert list(table.at(np.arange(len(table)))) == expected
-    assert table.places(refs).tolist() == [expected.index(ref) for ref in refs]
+    assert table.indices(refs).tolist() == [expected.index(ref) for ref in refs]
     assert table.repos == sorted({ref.repo for ref in refs})
     assert [table.repos[rank] for rank in table.repo_at(np.arange(len(table)))] == [r.repo for r in expected]
     for repo in {"a/b", "z/z", "none/here"}:
         assert [table[place] for place in table.of_repo(repo)] == [r for r in expected if r.repo == repo]
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [(RepoName, "owner/name"), (Login, "a login"), (Word, "a word"), (DecimalId, "digits")],
-)
-def test_messages_name_the_expected_pattern(kind: Any, message: str) -> None:
-    with pytest.raises(Malformed) as caught:
-        convert(" ", kind)
-    assert str(caught.value) == f"expected {message}"
-
-
-def test_messages_keep_acronyms() -> None:
-    with pytest.raises(Malformed, match=r"\AJSON is malformed"):
-        decode(b"{a", Decoder(dict))
 
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"

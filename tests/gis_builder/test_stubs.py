@@ -12,30 +12,22 @@ from gis_builder.pairing.text import clean
 @pytest.mark.parametrize(
     ("text", "left"),
     [
-        ("It fails (see #12).", "It fails."),
         ("It fails (see also issue #12 and #13).", "It fails."),
         ("It fails (cf. #12), always.", "It fails, always."),
         ("It fails. (See #12.) Always.", "It fails. Always."),
         ("It fails ( #12 ) always.", "It fails always."),
-        ("It fails. Related to #12.", "It fails."),
         ("It fails. Possibly related to #12, #13. It is bad.", "It fails. It is bad."),
         ("It fails, see #12.", "It fails."),
-        ("It fails\n\nSee #12\n\nAlways", "It fails\n\nAlways"),
         ("It fails.\n\nThis is related to https://github.com/a/b/issues/12", "It fails."),
-        ("- See #12\n- Try it", "- Try it"),
         ("See #12 for details.", ""),
         ("The parser fails (see #12 for more details).", "The parser fails."),
         # The clause has other content: only the preposition is removed.
         ("This portion of #12.", "This portion."),
-        ("I think the crash is related to #12.", "I think the crash is related."),
-        ("Checks such as in #12, too.", "Checks, too."),
         ("It fails such as in issue #12.", "It fails."),
         ("We hit this bug #12.", "We hit this bug."),
         ("It fails. Spawned off of (#12).", "It fails."),
         ("It fails on start (#12).", "It fails on start."),
         # The sentence needs the reference.
-        ("We saw it in #12 and fixed it.", "We saw it in another issue and fixed it."),
-        ("I might want to solve issue #12 with this.", "I might want to solve another issue with this."),
         ("Since PR #12 the parser fails.", "Since another issue the parser fails."),
         (
             "#12 broke this, pull request #13 did not.",
@@ -45,14 +37,8 @@ from gis_builder.pairing.text import clean
         ("Unlike #12, it fails.", "Unlike another issue, it fails."),
         ("This and o/n#12 fail.", "This and another issue fail."),
         ("Bugs #12 and #13 were closed.", "Another issue were closed."),
-        ("issue #12 and issue #13 are fixed", "Another issue are fixed"),
-        (
-            "The fix for issue #12 broke the compiler bug #13 again.",
-            "The fix for another issue broke the compiler bug again.",
-        ),
         ("- #12 parser fails", "- parser fails"),
         ("It fails in #12 5 times. Fixing #12: 5 tests.", "It fails in 5 times. Fixing: 5 tests."),
-        ("It fails. See pull request #12.", "It fails."),
         ("See [this comment](https://github.com/o/n/issues/1) for it.", "See this comment for it."),
         # Nothing introduces the reference.
         ("The parser #12 fails.", "The parser fails."),

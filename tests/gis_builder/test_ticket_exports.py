@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from gis_builder.crawling.import_dump import import_dump
 from gis_builder.store import Store
+from gis_builder.trackers.ticket_files import ImportOptions
 from pairkit.base.errors import DataError
+
+from .conftest import judge
 
 DAYS = ("2024-01-30T10:00:00Z", "2024-01-31T10:00:00Z")
 DEVOPS = "https://dev.azure.com/o/_apis/wit/workItems/"
@@ -22,7 +28,7 @@ def two(*names: str, **more: tuple[Any, Any]) -> list[dict[str, Any]]:
     """Two tickets with these names of id, title, body and time, and further keys."""
     values = (("1", "2"), ("It prints twice", "Two slips"), ("Since Monday.", "Same slip."), DAYS)
     columns = dict(zip(names, values, strict=True)) | more
-    return [{name: own[n] for name, own in columns.items() if own[n] is not None} for n in (0, 1)]
+    return [{name: column[n] for name, column in columns.items() if column[n] is not None} for n in (0, 1)]
 
 
 def relation(kind: str, number: int) -> dict[str, str]:
@@ -66,7 +72,100 @@ GITLAB = two(
     ),
 )
 
+
+def jira(second: dict[str, Any], **both: tuple[Any, Any]) -> list[dict[str, Any]]:
+    """Two tickets of Jira's API, and further fields of the second and of both."""
+    tickets = two("key", "summary", "description", "created", key=("AB-1", "AB-2"), **both)
+    site = "https://jira.example.com/rest/api/2/issue/"
+    return [
+        {
+            "id": f"1000{n}",
+            "key": fields.pop("key"),
+            "self": f"{site}1000{n}",
+            "fields": fields | (second if n else {}),
+        }
+        for n, fields in enumerate(tickets)
+    ]
+
+
+def rich(text: str) -> dict[str, Any]:
+    """A text of version 3 of Jira's API."""
+    words = [{"type": "text", "text": word} for word in re.split("( )", text, maxsplit=1)]
+    return {"type": "doc", "version": 1, "content": [{"type": "paragraph", "content": words}]}
+
+
+BROWSE = "https://jira.example.com/browse/AB-2"
+DUPLICATE = {"name": "Duplicate", "inward": "is duplicated by", "outward": "duplicates"}
+TURNED = {"name": "Duplicate", "inward": "duplicates", "outward": "is duplicated by"}
+CLONES = {"name": "Cloners", "inward": "is cloned by", "outward": "clones"}
+RESOLVED = {
+    "status": {"name": "Resolved"},
+    "resolution": {"name": "Duplicate"},
+    "resolutiondate": DAYS[1],
+    "comment": {"comments": [{"id": "7", "body": "Seen.", "created": DAYS[1]}]},
+}
+JIRA = jira(
+    RESOLVED,
+    issuelinks=(
+        [
+            {"type": DUPLICATE, "inwardIssue": {"key": "AB-2"}},
+            {"type": CLONES, "outwardIssue": {"key": "AB-2"}},
+        ],
+        [{"type": DUPLICATE, "outwardIssue": {"key": "AB-1"}}],
+    ),
+)
+CLOUD = jira(
+    RESOLVED,
+    description=(rich("Since Monday."), rich("Same slip.")),
+    issuelinks=([], [{"type": TURNED, "inwardIssue": {"key": "AB-1"}}]),
+)
+PROJECT = "https://gitlab.com/acme/team/app/-/issues/"
+GITLAB_API = two(
+    *("iid", "title", "description", "created_at"),
+    project_id=(9, 9),
+    state=("opened", "closed"),
+    web_url=(f"{PROJECT}1", f"{PROJECT}2"),
+    _links=tuple(
+        {"closed_as_duplicate_of": f"https://gitlab.com/api/v4/projects/{project}/issues/1"}
+        for project in (8, 9)  # the first is a link to another project
+    ),
+)
+BUGZILLA = two(
+    *("id", "summary", "whiteboard", "creation_time"),
+    product=("Core", "Core"),
+    status=("NEW", "RESOLVED"),
+    dupe_of=(None, 1),
+    url=("https://example.com/elsewhere", None),
+    comments=tuple(
+        [{"bug_id": n, "time": DAYS[1], "text": text} for text in texts]
+        for n, texts in ((1, ["Since Monday."]), (2, ["Same slip.", "Seen."]))  # first the description
+    ),
+)
+LONG_ID = "0b5d8c1e-5c8f-4b0e-9f6e-2f6a5c3d1e7f"
+GERMAN = """\ufeffNr;Betreff;Text;Angelegt;Dublette von
+1;It prints twice;Since Monday.;30.01.2024 10:00;
+2;Two slips;Same slip.;31.01.2024 10:00;1
+"""
+
 READ: dict[str, Any] = {
+    "search.json": {"startAt": 0, "total": 2, "issues": JIRA},
+    "cloud.json": "".join(json.dumps({"issues": [ticket]}) for ticket in CLOUD),
+    "project.json": GITLAB_API,
+    "bugs.json": {"bugs": BUGZILLA},
+    "uuids.jsonl.gz": "\n".join(
+        json.dumps(ticket)
+        for ticket in two(
+            *("id", "title", "body", "created_at"), id=(LONG_ID, "99913404344"), duplicate_of=("", LONG_ID)
+        )
+    ),
+    "types.parquet": pl.DataFrame(
+        two("id", "title", "body", "created_at", id=(1, 2), duplicate_of=(None, 1)), infer_schema_length=None
+    ).with_columns(pl.col("created_at").str.to_datetime("%Y-%m-%dT%H:%M:%SZ")),
+    "german.csv": GERMAN,
+    "outward.csv": "Summary,Issue key,Status,Project key,Created,Outward issue link (Duplicate),"
+    "Outward issue link (Duplicate),Description\n"
+    "It prints twice,AB-1,Open,AB,30/Jan/24 10:00,,,Since Monday.\n"
+    "Two slips,AB-2,Resolved,AB,31/Jan/24 10:00 AM,,AB-1,Same slip.\n",
     "youtrack.json": two(
         *("idReadable", "summary", "description", "created"),
         created=(1706608800000, 1706695200000),
@@ -81,7 +180,10 @@ READ: dict[str, Any] = {
     "1,It prints twice,Since Monday.,01/30/2024 10:00 AM,Related to #2\n"
     '2,Two slips,Same slip.,01/31/2024 10:00 AM,"Related to #9, Duplicates #1"\n',
     "azure.json": {
-        "value": [{"id": one.pop("id"), "relations": one.pop("relations"), "fields": one} for one in AZURE]
+        "value": [
+            {"id": fields.pop("id"), "relations": fields.pop("relations"), "fields": fields}
+            for fields in AZURE
+        ]
     },
     "servicenow.json": {
         "result": two(
@@ -110,10 +212,30 @@ READ: dict[str, Any] = {
 }
 
 
+# The repository, and the page of the second ticket.
+PAGES = {
+    "search.json": ("jira.example.com/AB", BROWSE),
+    "cloud.json": ("jira.example.com/AB", BROWSE),
+    "project.json": ("acme-team/app", f"{PROJECT}2"),
+    "bugs.json": ("tickets/Core", "2"),
+    "uuids.jsonl.gz": ("tickets/uuids", "99913404344"),
+    "outward.csv": ("tickets/AB", "AB-2"),
+}
+OPTIONS = {
+    "german.csv": {"columns": {"title": "Betreff", "created_at": "Angelegt", "duplicate_of": "Dublette von"}}
+}
+COMMENTED = ("search", "cloud", "bugs", "redmine.json", "mantis", "bitbucket", "jira")
+
+
 def save(root: Path, name: str, content: Any) -> Path:
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    if isinstance(content, pl.DataFrame):
+        content.write_parquet(path)
+        return path
+    text = content if isinstance(content, str | bytes) else json.dumps(content)
+    data = text.encode() if isinstance(text, str) else text
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     return path
 
 
@@ -123,17 +245,44 @@ def test_exports_are_read(tmp_path: Path, store: Store, name: str) -> None:
     for other in ("merge_requests", "milestones") if "/" in name else ():
         save(path.parent, f"{other}.ndjson", {**GITLAB[0], "created_at": "2023-01-01", "notes": []})
     messages: list[str] = []
-    (row,) = import_dump(path.parent if "/" in name else path, store, messages.append)
+    options = ImportOptions(**OPTIONS.get(name, {}))
+    (row,) = import_dump(path.parent if "/" in name else path, store, messages.append, options)
     first, second = store.threads(row.full_name)
+    if name in PAGES:
+        assert (row.full_name, second.issue.ref.page(store.site)) == PAGES[name]
     assert [thread.issue.created_at for thread in (first, second)] == list(DAYS)
     assert [thread.issue.body for thread in (first, second)] == ["Since Monday.", "Same slip."]
     assert (first.issue.state, second.issue.state_reason) == ("open", "duplicate")
     seen = {comment.body for comment in second.comments}
     assert seen <= {"Seen.", "Duplicate of #1"}
-    assert bool(seen) is (name in ("redmine.json", "mantis.json", "bitbucket.json", "jira.csv"))
+    assert bool(seen) is name.startswith(COMMENTED)
     if name != "bitbucket.json":  # whose duplicates have no link, only a state
         assert second.issue.duplicate_of == first.issue.ref
     assert sum(message.endswith("skipped") for message in messages) == 2 * ("/" in name)
+
+
+@pytest.mark.parametrize(
+    ("tickets", "pairs", "columns", "page"),
+    [
+        ("id,title,created\nT-0001,a,2024-01-30\nT-0002,b,2024-01-31\n", "Nr,Of\nT-0002,T-0001\nT-9,T-0001\n",
+         {"duplicate_of": "Of"}, "T-0002"),
+        (f"Issue ID,Title,Created At (UTC),State,URL\n1,a,2024-01-30,open,{PROJECT}1\n"
+         f"2,b,2024-01-31,closed,{PROJECT}2\n", f"id,duplicate_of\n2,{PROJECT}1\n", {}, f"{PROJECT}2"),
+        ("Bug ID,Product,Status,Resolution,Summary,Opened,Changed\n1,Core,NEW,---,a,2024-01-30,2024-02-02\n"
+         "2,Core,RESOLVED,DUPLICATE,b,2024-01-31,2024-02-02\n", "id1\tid2\n2\t1\n", {}, "2"),
+    ],
+    ids=["any", "gitlab", "bugzilla"],
+)  # fmt: skip
+def test_links_in_another_file(
+    tmp_path: Path, store: Store, tickets: str, pairs: str, columns: dict[str, str], page: str
+) -> None:
+    links = save(tmp_path, "links.tsv" if "\t" in pairs else "links.csv", pairs)
+    options = ImportOptions(links=links, link_columns=columns)
+    (row,) = import_dump(save(tmp_path, "t.csv", tickets), store, lambda _: None, options)
+    first, second = judge(store, [row.full_name])
+    assert (first.outcome, second.outcome, second.reason) == ("not", "duplicate", "duplicate_of")
+    assert second.targets == (first.ref,)
+    assert second.ref.page(store.site) == page == second.evidence[0].url
 
 
 @pytest.mark.parametrize(
@@ -171,7 +320,9 @@ def test_links_and_columns_that_are_not_used(tmp_path: Path, store: Store) -> No
     save(tmp_path, "b.csv", "id,title,created,comment\n7,b,2024-01-01,called; no answer; again\n")
     messages: list[str] = []
     (row,) = import_dump(tmp_path, store, messages.append)
-    assert any("1 to a ticket outside the import; first 1 to duplicated_to_id=501" in one for one in messages)
+    assert any(
+        "1 to a ticket outside the import; first 1 to duplicated_to_id=501" in message for message in messages
+    )
     assert [thread.comments for thread in store.threads(row.full_name)] == [(), ()]
 
 
@@ -190,4 +341,4 @@ def test_the_archive_of_an_ietf_group(tmp_path: Path, store: Store) -> None:
     import_dump(save(tmp_path, "archive.json", archive), store, lambda _: None)
     (thread,) = store.threads("wg/draft")
     assert (thread.issue.author, thread.issue.labels) == ("ana", ("x",))
-    assert [one.body for one in thread.comments] == ["Seen."]
+    assert [comment.body for comment in thread.comments] == ["Seen."]

@@ -13,9 +13,6 @@ from gis_builder.crawling.github import GitHub, Token
 from gis_builder.detection.detector import (
     KEPT_FILE,
     Detector,
-    KeptVerdict,
-    VerdictCache,
-    count_verdicts,
     detect,
     explain_thread,
     judged_rows,
@@ -23,9 +20,8 @@ from gis_builder.detection.detector import (
 )
 from gis_builder.settings import BuildSettings, CrawlSettings, DetectSettings
 from gis_builder.store import Page, Store
-from gis_builder.store.issue_records import Evidence, IssueRef, Kind, Verdict, VerdictOutcome
+from gis_builder.store.issue_records import IssueRef, Kind, VerdictOutcome
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.dataset.parquet import write_parquet
 from tests.support.github import serve
 
 from .conftest import judge
@@ -41,24 +37,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return opened
 
 
-def test_verdicts_survive_the_file(tmp_path: Path) -> None:
-    def verdict(number: int, outcome: VerdictOutcome, *targets: IssueRef) -> Verdict:
-        said = Evidence("closer_comment", "https://x/1", None, "2020-01-01T00:00:00Z", targets, "dup")
-        return Verdict(IssueRef("a/b", number), outcome, targets, 0.9, "closer_duplicate", (said,))
-
-    path = tmp_path / "verdicts.parquet"
-    cache = VerdictCache(tmp_path / KEPT_FILE)
-    duplicate = verdict(1, VerdictOutcome.DUPLICATE, IssueRef("a/b", 2), IssueRef("c/d", 3))
-    others = (verdict(4, VerdictOutcome.NOT), verdict(5, VerdictOutcome.UNCERTAIN, IssueRef("a/b", 6)))
-    for written in (duplicate, *others):
-        cache.add(KeptVerdict(written, "", ()))
-    write_parquet(path, cache.write({"a/b"}))
-    assert read_duplicates(path) == [duplicate]
-    assert count_verdicts(path) == {
-        outcome: {"closer_duplicate": 1} for outcome in ("duplicate", "not", "uncertain")
-    }
-
-
 def test_duplicates_below_the_minimum_confidence_are_uncertain(store: Store) -> None:
     sure = {v.ref for v in judge(store, [REPO], DetectSettings()) if v.outcome is VerdictOutcome.DUPLICATE}
     strict = judge(store, [REPO], DetectSettings(min_confidence=0.97))
@@ -67,11 +45,6 @@ def test_duplicates_below_the_minimum_confidence_are_uncertain(store: Store) -> 
     assert still | lowered == sure
     assert lowered
     assert still
-
-
-def test_a_link_with_a_former_name_of_the_repository(store: Store) -> None:
-    (judged,) = Detector(store, DetectSettings()).judge_again([IssueRef("lumenbase/lumen", 63)])
-    assert judged.verdict.targets == (IssueRef("lumenbase/lumen", 58),)
 
 
 @pytest.fixture
@@ -105,7 +78,7 @@ def test_a_thread_is_judged_again_if_its_target_changes(own_store: Store) -> Non
     settings, ref = DetectSettings(), IssueRef(REPO, 58)
     judged_anew(own_store)
     asked = [kept for kept in Detector(own_store, settings).judge(REPO) if kept.verdict.ref == ref]
-    assert (IssueRef(REPO, 41), Kind.ISSUE) in asked[0].asked
+    assert (IssueRef(REPO, 41), Kind.ISSUE) in asked[0].dependencies
     target = own_store.thread(IssueRef(REPO, 41))
     assert target is not None
     own_store.save(Page(threads=[replace(target, issue=replace(target.issue, is_pull=True))]))
@@ -116,7 +89,7 @@ def test_a_thread_is_judged_again_if_its_target_changes(own_store: Store) -> Non
 def test_verdicts_of_another_version_are_ignored(own_store: Store) -> None:
     threads = judged_anew(own_store)
     kept = own_store.path.with_name(KEPT_FILE)
-    pl.read_parquet(kept).drop("asked").write_parquet(kept)
+    pl.read_parquet(kept).drop("dependencies").write_parquet(kept)
     assert judged_anew(own_store) == threads
 
 

@@ -86,7 +86,7 @@ class Scripted:
     in_flight: int = 0
     most_in_flight: int = 0
 
-    def bound(self, ask: Ask) -> TokenUsage:
+    def max_usage(self, ask: Ask) -> TokenUsage:
         return self.bounds(ask)
 
     async def check(self) -> None:

@@ -9,10 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import polars as pl
 import pytest
-from datasets import Dataset
 
 import llm_labeler
 from llm_labeler import api
@@ -44,33 +42,6 @@ def generate(source: Any, out: Path, asked: list[str] | None = None, **more: Any
     return llm_labeler.generate(source, out=out, **arguments)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        TEXTS,
-        tuple(TEXTS),
-        [{"text": text} for text in TEXTS],
-        pl.DataFrame({"id": [1, 2, 3], "sentence": TEXTS}),
-        pd.DataFrame({"text": TEXTS}),
-        Dataset.from_dict({"text": TEXTS}),
-    ],
-    ids=lambda source: type(source).__name__,
-)
-def test_sentences_in_memory_give_the_dataset_of_a_file(source: Any, tmp_path: Path) -> None:
-    file = tmp_path / "s.txt"
-    file.write_text("\n".join(TEXTS), encoding="utf-8")
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    from_file = generate(str(file), tmp_path / "a" / "out")
-    in_memory = generate(source, tmp_path / "b" / "out")
-    assert in_memory.positives == in_memory.negatives == 6
-    files = tree(from_file.out), tree(in_memory.out)
-    runs = [json.loads(folder.pop("run.json")) for folder in files]
-    assert files[0] == files[1]
-    assert runs[0]["input"]["sha256"] == runs[1]["input"]["sha256"]
-    assert runs[1]["input"]["name"] == f"in memory, {runs[1]['input']['sha256'][:16]}"
-
-
 def test_training_is_suggested_unless_most_texts_have_no_pair(tmp_path: Path) -> None:
     whole = generate(TEXTS, tmp_path / "whole")
     assert [step[:2] for _, step in whole.next_steps()] == [["aoe", "train"]]
@@ -81,18 +52,6 @@ def test_training_is_suggested_unless_most_texts_have_no_pair(tmp_path: Path) ->
     texts = [*TEXTS[:1], *(f"Entry {n} has no equal." for n in range(30))]
     few = generate(texts, tmp_path / "few", llm=mostly_mute)
     assert (few.positives, [step[:2] for _, step in few.next_steps()]) == (2, [["label", "report"]])
-
-
-def test_sentences_in_memory_are_resumed_like_a_file(tmp_path: Path) -> None:
-    asked: list[str] = []
-    first = generate(TEXTS, tmp_path / "out", asked, max_requests=3, settings={"llm.mine.local": True})
-    assert (len(asked), first.asked.stopped) == (3, "max_requests")
-    assert any("max_requests=" in note for note in first.messages)
-    second = generate([*TEXTS], tmp_path / "out", asked, settings={"llm.mine.local": True})
-    assert len(asked) == len(set(asked)) == 6
-    assert (second.asked.cached, second.spent.requests, second.cost) == (3, 3, 0.0)
-    with pytest.raises(ConfigError, match="made from other inputs"):
-        generate(TEXTS[:1], tmp_path / "out")
 
 
 def test_generate_works_in_a_running_event_loop(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_part_of_the_budget_is_kept_for_judges(tmp_path: Path) -> None:
     texts = [f"The nurse takes pill number {number}." for number in range(20)]
     result = generate(tmp_path / "out", texts=texts, max_requests=40)
     assert result.asked.stopped == "max_requests"
-    assert result.spent.requests >= 36
+    assert result.asked.spent.requests >= 36
     assert 36 <= result.positives <= 40  # 4 per text, for 2 questions and 2 to judges
     command = f"`label parse --work {result.work} --out {result.out}-unjudged --aggregation union`"
     assert any(command in line for line in result.messages)
@@ -92,7 +92,7 @@ def test_questions_in_a_pending_batch_are_not_asked(tmp_path: Path) -> None:
         generate(tmp_path / "out")
     before = result.spent_in_all.requests
     assert generate(tmp_path / "out", retry_failed=True).spent_in_all.requests == before + 1
-    assert generate(tmp_path / "out").spent.requests == 0
+    assert generate(tmp_path / "out").asked.spent.requests == 0
 
 
 def of_ensemble(out: Path, *members: str, **more: Any) -> llm_labeler.Labelled:

@@ -215,8 +215,8 @@ def test_a_batch_that_the_server_does_not_know(store: AnswerStore) -> None:
 
 @pytest.mark.usefixtures("half_price")
 def test_the_budget_limits_batches(store: AnswerStore) -> None:
-    bound = provider("http://localhost:1/v1", kind="openai", **PRICES)
-    one = bound.prices.cost(bound.bound(an_ask(11))) or 0.0
+    max_usage = provider("http://localhost:1/v1", kind="openai", **PRICES)
+    one = max_usage.prices.cost(max_usage.max_usage(an_ask(11))) or 0.0
     asks = [an_ask(number) for number in range(11, 31)]
     with serve() as server:
         # the bound of one question at full price: what it didn't use is enough for more
@@ -290,12 +290,16 @@ def test_batches_respect_the_size_limits(store: AnswerStore, monkeypatch: pytest
 
 
 def test_a_full_batch_queue(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def start(*_: Any) -> Any:
-        raise RefusedCall(Refusal(429, "Too many batches are enqueued."), {})
+    plain = Channel.post
+
+    async def post(channel: Channel, path: str, *args: Any, **options: Any) -> bytes:
+        if path == "/batches":
+            raise RefusedCall(Refusal(429, "Too many batches are enqueued."), {})
+        return await plain(channel, path, *args, **options)
 
     with serve() as server:
         with monkeypatch.context() as full:
-            full.setattr(OpenAiBatches, "start", start)
+            full.setattr(Channel, "post", post)
             with pytest.raises(RemoteError, match=r"could be started .*Too many batches are enqueued\."):
                 batch(server.base_url, store)
         assert batch(server.base_url, store).failed == 0
@@ -303,20 +307,23 @@ def test_a_full_batch_queue(store: AnswerStore, monkeypatch: pytest.MonkeyPatch)
     assert answered(store) == 20
 
 
-@pytest.mark.parametrize("is_endless", [True, False])
-def test_pages_and_sizes_of_lists_are_bounded(is_endless: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("page", "error"),
+    [
+        ('{"data": [{"id": "b%d", "status": "completed"}], "has_more": true}', "100 pages of batches"),
+        ('{"data": [' + "[]," * 1_000_000 + "[]]}", "not a usable JSON object"),
+        ('{"data": [3]}', "no list of batches"),
+    ],
+)  # fmt: skip
+def test_pages_and_sizes_of_lists_are_bounded(page: str, error: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = count(1)
 
-    async def page(*_: Any, **__: Any) -> bytes:
-        if not is_endless:
-            return b'{"data": [' + b"[]," * 1_000_000 + b"[]]}"
-        entry = {"id": f"batch_{next(pages)}", "status": "completed"}
-        return json.dumps({"data": [entry], "has_more": True}).encode()
+    async def get(*_: Any, **__: Any) -> bytes:
+        return page.replace("%d", str(next(pages))).encode()
 
-    monkeypatch.setattr(Channel, "get", page)
+    monkeypatch.setattr(Channel, "get", get)
     batches = OpenAiBatches(provider("http://localhost:1/v1", kind="openai"), 0.01)
-    says = "100 pages of batches without label-1" if is_endless else "not a usable JSON object"
-    with pytest.raises(BadReply, match=says):
+    with pytest.raises(BadReply, match=error):
         run(batches.find("label-1"))
 
 
@@ -350,13 +357,15 @@ def test_uploads_are_retried(times: int, store: AnswerStore, monkeypatch: pytest
 def test_a_batch_is_looked_up_after_a_lost_response(
     store: AnswerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = OpenAiBatches.start
+    plain = Channel.post
 
-    async def lost(*args: Any) -> Any:
-        await plain(*args)
-        raise NoAnswer("timeout", "no answer", was_sent=True)
+    async def lost(channel: Channel, path: str, *args: Any, **options: Any) -> bytes:
+        body = await plain(channel, path, *args, **options)
+        if path == "/batches":
+            raise NoAnswer("timeout", "no answer", was_sent=True)
+        return body
 
-    monkeypatch.setattr(OpenAiBatches, "start", lost)
+    monkeypatch.setattr(Channel, "post", lost)
     with serve() as server:
         assert batch(server.base_url, store).done == 20
         assert server.stats.batches == 1

@@ -185,12 +185,12 @@ def test_excess_usage_raises_the_next_bound() -> None:
 
 @given(
     limit=st.integers(100, 10_000),
-    bound=st.integers(1, 50),
+    max_usage=st.integers(1, 50),
     ratios=st.lists(st.integers(0, 80), min_size=1, max_size=200),
     maximum=st.integers(1, 64),
 )
 def test_a_limit_is_exceeded_at_most_by_the_excess_of_calls_in_flight(
-    limit: int, bound: int, ratios: list[int], maximum: int
+    limit: int, max_usage: int, ratios: list[int], maximum: int
 ) -> None:
     """Servers may count up to eight times the bound."""
     budget = Budget(BudgetSettings(max_tokens=limit), Spending())
@@ -200,9 +200,9 @@ def test_a_limit_is_exceeded_at_most_by_the_excess_of_calls_in_flight(
         try:
             while (
                 len(flying) < maximum
-                and (reservation := budget.reserve("a", TokenUsage(bound, 0), None)) is not None
+                and (reservation := budget.reserve("a", TokenUsage(max_usage, 0), None)) is not None
             ):
-                flying.append((reservation, bound * ratio // 10))
+                flying.append((reservation, max_usage * ratio // 10))
         except BudgetSpent:
             break
         excess = max(excess, sum(max(0, took - reservation.amounts[1]) for reservation, took in flying))
@@ -211,4 +211,4 @@ def test_a_limit_is_exceeded_at_most_by_the_excess_of_calls_in_flight(
         used += took
     used += sum(took for _, took in flying)
     assert used <= limit + excess
-    assert excess <= 7 * max(bound, limit // 4)
+    assert excess <= 7 * max(max_usage, limit // 4)

@@ -215,28 +215,6 @@ def test_equal_input_gives_equal_bytes_in_any_process(tmp_path: Path) -> None:
         )
 
 
-def test_it_loads_with_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    datasets = pytest.importorskip("datasets")
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_OFFLINE", True)
-    write_sample(tmp_path / "out")
-    result = {
-        config: datasets.load_dataset(str(tmp_path / "out"), config, cache_dir=str(tmp_path / "cache"))
-        for config in ("default", "positive", "triplet")
-    }
-    sizes = {
-        config: {name: part.num_rows for name, part in parts.items()} for config, parts in result.items()
-    }
-    assert sizes == {
-        "default": {"train": 120, "test": 30},
-        "positive": {"train": 72, "test": 18},
-        "triplet": {"train": 72, "test": 18},
-    }
-    assert result["default"]["train"].column_names[:3] == ["text1", "text2", "label"]
-    assert result["default"]["train"][0]["votes"] == []
-    assert result["triplet"]["test"].column_names == ["anchor", "positive", "negative"]
-
-
 def test_a_dataset_without_pairs_is_refused(tmp_path: Path) -> None:
     one = text(1)
     rows = DatasetRows("vote", 0)

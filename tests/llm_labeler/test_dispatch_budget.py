@@ -40,9 +40,9 @@ class Billing:
         return Fraction(usage.prompt_tokens * self.micro[0] + usage.completion_tokens * self.micro[1], 10**12)
 
     def script(self, ask: Ask, attempt: int) -> LlmReply | BaseException:
-        bound = self.provider.bound(ask)
+        max_usage = self.provider.max_usage(ask)
         used = TokenUsage(
-            self.draw.randint(0, bound.prompt_tokens), self.draw.randint(0, bound.completion_tokens)
+            self.draw.randint(0, max_usage.prompt_tokens), self.draw.randint(0, max_usage.completion_tokens)
         )
         self.requests += 1
         kind = self.draw.choice(["usage", "usage", "no usage", "billed", "refused", "rejected"])
@@ -84,11 +84,11 @@ def check(store: AnswerStore, draw: random.Random) -> bool:
     for server in servers:
         for number in range(40):
             if (ask := an_ask(number, server.provider.name)).key not in settled:
-                bound = server.provider.bound(ask)
+                max_usage = server.provider.max_usage(ask)
                 needed = (
                     spent.requests + 1,
-                    spent.tokens + bound.prompt_tokens + bound.completion_tokens,
-                    Fraction(spent.picodollars, 10**12) + server.exact(bound),
+                    spent.tokens + max_usage.prompt_tokens + max_usage.completion_tokens,
+                    Fraction(spent.picodollars, 10**12) + server.exact(max_usage),
                 )
                 assert any(
                     limit is not None and use > limit for use, limit in zip(needed, limits, strict=True)
@@ -168,10 +168,10 @@ def test_a_call_that_can_not_be_recorded_reserves_nothing(
 ) -> None:
     begin = AnswerStore.begin
 
-    def fails_for_one(store: AnswerStore, key, bound: TokenUsage, cost: float | None) -> int:
+    def fails_for_one(store: AnswerStore, key, max_usage: TokenUsage, cost: float | None) -> int:
         if key.llm == "dead":
             raise ConfigError("no space left on the device")
-        return begin(store, key, bound, cost)
+        return begin(store, key, max_usage, cost)
 
     monkeypatch.setattr(AnswerStore, "begin", fails_for_one)
     dead, alive = Scripted(name="dead"), Scripted(name="alive")

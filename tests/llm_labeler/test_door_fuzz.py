@@ -13,7 +13,7 @@ import pytest
 from benchmarks.mutated import mutated
 from llm_labeler.clients.chat_completions import models_of, read_body, reply_of
 from llm_labeler.dispatch.answer_store import SubmittedBatch
-from llm_labeler.dispatch.openai_batches import _batch_status, _decoded, _listed, read_lines, read_results
+from llm_labeler.dispatch.openai_batches import _batch_status, _decoded, read_lines, read_results
 from llm_labeler.records import CallFailed, LlmReply, TokenUsage
 from pairkit.base.errors import BadReply
 from pairkit.base.openai_api.refusals import Refusal, RefusedCall
@@ -90,8 +90,6 @@ def batches(draw: random.Random) -> None:
     with suppress(BadReply):
         result = _decoded(as_bytes(mutated(BATCH, draw, JUNK), draw))
         _batch_status(result).batch_id.encode("ascii")
-    with suppress(BadReply):
-        _listed({"data": mutated([BATCH, BATCH], draw, JUNK)})
 
 
 def lines(draw: random.Random) -> None:

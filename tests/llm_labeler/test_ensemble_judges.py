@@ -41,15 +41,6 @@ ANY_VOTES = st.lists(
 )
 
 
-def test_ballot_counts() -> None:
-    ballots = collect(votes_of("so", "so", "s?", "-u"))
-    assert ballots.names == ("j0", "j1")
-    result = {tuple(vote): n for vote, n in zip(ballots.votes.tolist(), ballots.counts.tolist(), strict=True)}
-    assert result == {(0, 1): 2, (0, -1): 1, (-1, 2): 1}
-    assert ballots.judged.tolist() == [3, 4]
-    assert ballots.unsure.tolist() == [0, 1]
-
-
 def test_contradictory_votes_abstain() -> None:
     twice = [JudgeVote("c", "ann", "same"), JudgeVote("c", "ann", "opposite"), JudgeVote("c", "bob", "same")]
     assert votes_by_judge(twice) == {"bob": "same"}

@@ -22,7 +22,6 @@ from llm_labeler.parsing.scripts import (
     is_other_script,
     order_similarity,
     shares,
-    stem,
     words,
 )
 from llm_labeler.records import Item, Polarity
@@ -112,12 +111,18 @@ def test_one_word_can_make_a_negative() -> None:
         ("He doesn't know.", "He does not know.", "near_copy"),
         ("She can't swim.", "She cannot swim.", "near_copy"),
         ("He likes the dog.", "He liked a dog.", "near_copy"),
+        ("He failed to reach the top.", "He reached the top.", None),
+        ("Das Wasser ist nicht warm.", "Das Wasser ist warm.", None),
+        ("Cats like milk.", "Cats like milk less than water.", None),
+        ("She hardly eats meat.", "She eats meat.", None),
+        ("这种药是不安全的。", "这种药是安全的。", None),
     ],
 )
 def test_small_differences_make_a_negative_unlike_spelling_and_inflection(
     text: str, candidate: str, expected: str | None
 ) -> None:
     assert reason(candidate, text, "negative") == expected
+    assert reject_rewrite(Item(candidate), text, "negative", DEFAULT) == expected
 
 
 @pytest.mark.parametrize(
@@ -142,20 +147,6 @@ def test_a_negative_that_only_drops_or_adds_words_is_rejected(candidate: str, is
     reason = reject_rewrite(Item(candidate), TEXT, "negative", DEFAULT)
     assert (reason == "unchanged") == is_same
     assert reject_rewrite(Item(candidate), TEXT, "positive", DEFAULT) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "candidate"),
-    [
-        ("He failed to reach the top.", "He reached the top."),
-        ("Das Wasser ist nicht warm.", "Das Wasser ist warm."),
-        ("Cats like milk.", "Cats like milk less than water."),
-        ("She hardly eats meat.", "She eats meat."),
-        ("这种药是不安全的。", "这种药是安全的。"),
-    ],
-)
-def test_dropping_a_negation_makes_a_negative(text: str, candidate: str) -> None:
-    assert not is_unchanged(candidate, text)
 
 
 def test_hard_negatives_of_some_kinds_may_keep_all_words() -> None:
@@ -226,19 +217,6 @@ def test_filters_accept_any_strings(candidate: str, text: str, polarity: Polarit
 def test_copies_are_rejected(text: str, polarity: Polarity) -> None:
     for candidate in (text, text.upper(), f"  {text}!", text.replace(" ", "  ")):
         assert reject(candidate, text, polarity, FilterSettings(max_length_ratio=9)) is not None
-
-
-@pytest.mark.parametrize(
-    "sentence", ["word " * 20_000, "a" * 100_000, "<" * 100_000, "[" * 50_000, "中" * 50_000]
-)
-def test_long_sentences_are_filtered_quickly(sentence: str) -> None:
-    other = sentence[: len(sentence) // 2] + " not " + sentence[len(sentence) // 2 :]
-    assert reject(other, sentence, "negative", DEFAULT) in (None, "near_copy", "no_letters", "wrong_script")
-
-
-@pytest.mark.parametrize("word", ["gas", "his", "led", "was", "ing", "its", "red", "our", "too", "see"])
-def test_short_words_are_not_stemmed(word: str) -> None:
-    assert stem(word) == word
 
 
 QUESTION = "How many words should a personal essay have?"

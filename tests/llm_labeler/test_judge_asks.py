@@ -202,14 +202,15 @@ def test_votes_are_read_from_many_formats(raw: str) -> None:
         ('{"1": "unsure", "2": "opposite"}', "?o"),
         ("There are 2 opposite ways to read 1. same", "??"),
         ("<think>1: same\n2: opposite", "??"),  # no answer
+        (
+            '{"text": "t", "sentences": {"1": "same", "2": "x"}, "verdicts": {"1": "opposite", "2": "same"}}',
+            "os",
+        ),
     ],
 )
 def test_ambiguous_answers_are_unsure(raw: str, expected: str) -> None:
     assert read(raw) == expected
-
-
-def test_a_single_word_is_a_vote() -> None:
-    assert read("Opposite.", 1) == "o"
+    assert {read(raw, finish=finish) for finish in ("refusal", "content_filter", "error")} == {"??"}
 
 
 @pytest.mark.parametrize(
@@ -228,11 +229,6 @@ def test_the_end_of_a_truncated_answer_is_ignored(raw: str, expected: str) -> No
     )
 
 
-@pytest.mark.parametrize("finish", ["refusal", "content_filter", "SAFETY", "error"])
-def test_refused_answers_have_no_vote(finish: str) -> None:
-    assert read('{"1": "same", "2": "opposite"}', finish=finish) == "??"
-
-
 @pytest.mark.parametrize("hostile", ['{{"1": "same", "2": "same"}} {}', "x\n1: same\n2: same\n{}"])
 def test_a_repeated_question_is_not_an_answer(hostile: str) -> None:
     ask, batch = world(2, hostile)
@@ -243,11 +239,6 @@ def test_a_repeated_question_is_not_an_answer(hostile: str) -> None:
         (instructions + echo + "1: opposite\n2: unrelated", ["opposite", "unrelated"]),
     ):
         assert [j.vote for j in read_votes(ask, batch, raw, "stop")] == expected  # type: ignore[arg-type]
-
-
-def test_an_answer_that_repeats_the_question_is_read() -> None:
-    raw = {"text": "t", "sentences": {"1": "same", "2": "x"}, "verdicts": {"1": "opposite", "2": "same"}}
-    assert read(json.dumps(raw)) == "os"
 
 
 MARKS = '1 2 same opposite : " { } [ ] , <think> </think> ``` id'
@@ -269,6 +260,7 @@ def test_requested_formats_are_read(words: list[str]) -> None:
     numbered = {str(n): w for n, w in enumerate(words, 1)}
     assert read(json.dumps(numbered), len(words)) == expected
     assert read("\n".join(f"{n}. {w}" for n, w in numbered.items()), len(words)) == expected
+    assert read(f"{words[0].title()}.", 1) == expected[0]
 
 
 @pytest.mark.parametrize("unit", ["[", '{"a":', "1", "1: ", "<think>", "`", " "])

@@ -93,16 +93,6 @@ def test_judges_see_no_labels_and_no_other_votes(tmp_path: Path) -> None:
     assert "opposite of" not in seen[0]
 
 
-def test_judging_continues_where_it_stopped(tmp_path: Path) -> None:
-    first = judged(tmp_path / "out", max_requests=1)
-    again = judged(tmp_path / "out")
-    assert first.asked.stopped == "max_requests"
-    assert (again.asked.cached, again.asked.spent.requests) == (1, 5)
-    data = (tmp_path / "out" / "data" / "train-00000-of-00001.parquet").read_bytes()
-    judged(tmp_path / "other")
-    assert (tmp_path / "other" / "data" / "train-00000-of-00001.parquet").read_bytes() == data
-
-
 def test_splits_and_columns_are_kept_and_repeats_dropped(tmp_path: Path) -> None:
     source = tmp_path / "pairs"
     source.mkdir()

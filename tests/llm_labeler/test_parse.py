@@ -5,6 +5,7 @@ import json
 import pytest
 
 from llm_labeler.parsing.answer import REASONS, parse_answer, parse_hard_negatives
+from llm_labeler.parsing.line_rules import JOINED, LINE_RULES, LineRule
 from llm_labeler.records import Ending, Item, ending_of
 
 TEXT = "A man is playing a guitar."
@@ -30,7 +31,6 @@ def reasons(raw: str, text: str = TEXT, **options: object) -> list[str | None]:
         f"[1] {ONE}\n[2] {TWO}\n[3] {THREE}",
         f"1 - {ONE}\n2 - {TWO}\n3 - {THREE}",
         f"１、{ONE}\n２、{TWO}\n３、{THREE}",
-        f"①{ONE}\n②{TWO}\n③{THREE}",
         f"❶ {ONE}\n❷ {TWO}\n❸ {THREE}",
         f"1️⃣ {ONE}\n2️⃣ {TWO}\n3️⃣ {THREE}",
         f"1. {ONE}\n1. {TWO}\n1. {THREE}",
@@ -40,26 +40,19 @@ def reasons(raw: str, text: str = TEXT, **options: object) -> list[str | None]:
         f"A. {ONE}\nB. {TWO}\nC. {THREE}",
         f"i. {ONE}\nii. {TWO}\niii. {THREE}",
         f"I) {ONE}\nII) {TWO}\nIII) {THREE}",
-        f"•{ONE}\n•{TWO}\n•{THREE}",
         f"- [ ] {ONE}\n- [x] {TWO}\n- [ ] {THREE}",
         f"- 1. {ONE}\n- 2. {TWO}\n- 3. {THREE}",
         f"1. **{ONE}**\n2. *{TWO}*\n3. __{THREE}__",
         f"### 1. {ONE}\n### 2. {TWO}\n### 3. {THREE}",
-        f"Synonymous sentence 1: {ONE}\nSynonymous sentence 2: {TWO}\nSynonymous sentence 3: {THREE}",
         f"1. Antonym sentence: {ONE}\n2. Antonym sentence: {TWO}\n3. Antonym sentence: {THREE}",
-        f"**Option 1:** {ONE}\n**Option 2:** {TWO}\n**Option 3:** {THREE}",
         f"- **Formal:** {ONE}\n- **Casual**: {TWO}\n- **Short:** {THREE}",
         f"**Sentence 1:**\n{ONE}\n\n**Sentence 2:**\n{TWO}\n\n**Sentence 3:**\n{THREE}",
         f'1. "{ONE}"\n2. “{TWO}”\n3. 「{THREE}」',
         f"1. '{ONE}'\n2. `{TWO}`\n3. «{THREE}»",
-        f'"{ONE}"\n"{TWO}"\n"{THREE}"',
         f'"{ONE}", "{TWO}", "{THREE}"',
         f"{ONE}\n---\n{TWO}\n---\n{THREE}",
-        f"Output: 1. {ONE}\n2. {TWO}\n3. {THREE}",
         f"Output:\n1. {ONE}\n2. {TWO}\n3. {THREE}",
-        f"```\n1. {ONE}\n2. {TWO}\n3. {THREE}\n```",
         f"```text\n1. {ONE}\n2. {TWO}\n3. {THREE}",
-        f"<ol>\n<li>{ONE}</li>\n<li>{TWO}</li>\n<li>{THREE}</li>\n</ol>",
         f"<p>{ONE}</p><p>{TWO}</p><p>{THREE}</p>",
         f"{ONE}<br>{TWO}<br/>{THREE}",
         f"<sentence>{ONE}</sentence><sentence>{TWO}</sentence><sentence>{THREE}</sentence>",
@@ -69,12 +62,10 @@ def reasons(raw: str, text: str = TEXT, **options: object) -> list[str | None]:
         f'["1. {ONE}", "2. {TWO}", "3. {THREE}"]',
         f'{{"1": "{ONE}", "2": "{TWO}", "3": "{THREE}"}}',
         f'{{"sentence_1": "{ONE}", "sentence_2": "{TWO}", "sentence_3": "{THREE}"}}',
-        f'{{"sentence": "{ONE}"}}\n{{"sentence": "{TWO}"}}\n{{"sentence": "{THREE}"}}',
         f"{{'output': ['{ONE}', '{TWO}', '{THREE}']}}",
         f'{{"output": "1. {ONE}\\n2. {TWO}\\n3. {THREE}"}}',
         f'"[\\"{ONE}\\", \\"{TWO}\\", \\"{THREE}\\"]"',
         f'("{ONE}", "{TWO}", "{THREE}")',
-        f"{TEXT} -> {ONE}\n{TEXT} -> {TWO}\n{TEXT} -> {THREE}",
         f"<|assistant|>\n1. {ONE}\n2. {TWO}\n3. {THREE}<|endoftext|>",
         f"[/INST] 1. {ONE}\n2. {TWO}\n3. {THREE} [/INST]",
         f"\ufeff1. {ONE}\u200b\n2. {TWO}\n3. {THREE}",
@@ -89,8 +80,6 @@ def test_list_formats(raw: str) -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        f"1. {ZH_ONE}\n2. {ZH_TWO}",
-        f"1、{ZH_ONE}\n2、{ZH_TWO}",
         f"一、{ZH_ONE}\n二、{ZH_TWO}",
         f"（一）{ZH_ONE}\n（二）{ZH_TWO}",
         f"第一句：{ZH_ONE}\n第二句：{ZH_TWO}",
@@ -98,7 +87,6 @@ def test_list_formats(raw: str) -> None:
         f"好的，以下是两个同义句：\n1. {ZH_ONE}\n2. “{ZH_TWO}”\n\n希望对您有帮助！",
         f"好的，以下是两个同义句：1. {ZH_ONE}2. {ZH_TWO}",
         f"{ZH_ONE}{ZH_TWO}",
-        f"{ZH_ONE}\n{ZH_TWO}",
         f"输出：\n1. {ZH_ONE}\n2. {ZH_TWO}",
         f"原句：{ZH_TEXT}\n同义句：{ZH_ONE}\n同义句：{ZH_TWO}",
         f'["{ZH_ONE}", "{ZH_TWO}"]',
@@ -162,6 +150,9 @@ def test_chinese_formats(raw: str) -> None:
         ("---\n***", ["unparsable"]),
         ("<!DOCTYPE html><html><body>502 Bad Gateway</body></html>", ["unparsable"]),
         (f"<html><body><ul><li>{ONE}</li></ul></body></html>", [None]),
+        (f"{ONE}\nI'm sorry, I cannot generate more sentences.\nIt is too short.", [None, "refusal"]),
+        (f'["{ONE}", "{TWO[:20]}', [None, "cut_off"]),
+        (f'{{"sentences": ["{ONE}", "{TWO}"', [None, None]),
     ],
 )
 def test_other_parts_of_answers_have_reasons(raw: str, expected: list[str | None]) -> None:
@@ -189,16 +180,6 @@ def test_other_parts_of_answers_have_reasons(raw: str, expected: list[str | None
 )
 def test_refusals(raw: str) -> None:
     assert set(reasons(raw)) == {"refusal"}
-
-
-def test_table_rows_may_lack_cells() -> None:
-    raw = "| Formal | Informal |\n|---|---|\n| One is here. | Two is there. |\n| Three are here. |"
-    assert kept(raw, "It is here.") == ["One is here.", "Two is there.", "Three are here."]
-
-
-def test_lines_below_a_refusal_belong_to_it() -> None:
-    raw = f"{ONE}\nI'm sorry, I cannot generate more sentences.\nThe given one is too short."
-    assert reasons(raw) == [None, "refusal"]
 
 
 @pytest.mark.parametrize(
@@ -255,11 +236,6 @@ def test_sentences_that_look_like_markup_are_unchanged(text: str, answer: str) -
     assert parse_answer(answer, text=text) == [Item(answer)]
 
 
-def test_json_strings_are_decoded() -> None:
-    assert kept('["He said \\"no\\".", "A\\u00e9\\nB"]') == ['He said "no".', "Aé B"]
-    assert kept("['it's a dog', 'He said \"hi\" to me']") == ["it's a dog", 'He said "hi" to me']
-
-
 @pytest.mark.parametrize("raw", [f"1. {ONE}\n2. {TWO[:20]}", f'["{ONE}", "{TWO[:20]}', f"{ONE}\n{TWO[:20]}"])
 @pytest.mark.parametrize(
     ("finish", "reason"),
@@ -293,19 +269,38 @@ def test_valid_json_is_complete_whatever_its_finish_reason(finish: str) -> None:
     assert {*reasons(sentences, finish="refusal")} == {"refusal"}
 
 
-def test_truncated_json_is_detected() -> None:
-    assert reasons(f'["{ONE}", "{TWO[:20]}') == [None, "cut_off"]
-    assert reasons(f'{{"sentences": ["{ONE}", "{TWO}"') == [None, None]
-
-
-def test_a_truncated_note_does_not_cost_a_sentence() -> None:
-    assert reasons(f"1. {ONE}\n\nNote: I have", finish="length") == [None, "closing_note"]
-
-
 def test_sentences_beyond_the_requested_size_are_dropped() -> None:
     raw = f"1. {ONE}\n2. {TWO}\n3. {THREE}"
     assert reasons(raw, size=2) == [None, None, "beyond_size"]
     assert reasons(raw, size=5) == [None, None, None]
+
+
+QUOTING, OFFERS = (
+    f'The firm is in the hands of "{name}".' for name in ("the two sisters", "The Two Sisters")
+)
+SISTERS = "It belongs to two sisters."
+
+
+@pytest.mark.parametrize(
+    ("raw", "text", "expected"),
+    [
+        ("crash on start\nfails at launch", "App crashes at startup", ["crash on start", "fails at launch"]),
+        ("Someone plays\nthe guitar.", TEXT, [ONE]),
+        ("1. Someone\u00a0 plays　the x² guitar.", TEXT, ["Someone plays the x² guitar."]),
+        ("１．他说：“好，我去！”（改写）", "他说：“好，我来！”", ["他说：“好，我去！”"]),
+        ("1. a\x00b \ud800c", TEXT, ["a\ufffdb \ufffdc"]),
+        ("| In | Out |\n|---|---|\n| One is. | Two is. |\n| It is. |", "It is.", ["One is.", "Two is."]),
+        ('["He said \\"no\\".", "A\\u00e9\\nB"]', TEXT, ['He said "no".', "Aé B"]),
+        ("['it's a dog', 'He said \"hi\" to me']", TEXT, ["it's a dog", 'He said "hi" to me']),
+        (f"1. {QUOTING}\n2. {SISTERS}", "Two sisters own the company.", [QUOTING, SISTERS]),
+        (json.dumps([OFFERS, SISTERS]), "Two sisters own the company.", [OFFERS, SISTERS]),
+        (json.dumps({"answer": f'You could say "{SISTERS}"'}), "Two sisters own the company.", [SISTERS]),
+        (f"1. {ZH_ONE[:-1]}；\n2. {ZH_TWO}", ZH_TEXT, [ZH_ONE[:-1], ZH_TWO]),
+        ("1. Someone plays it;\n2. He plays;", TEXT, ["Someone plays it", "He plays"]),
+    ],
+)
+def test_the_sentences_of_small_answers(raw: str, text: str, expected: list[str]) -> None:
+    assert kept(raw, text) == expected
 
 
 def test_a_paragraph_is_split_by_the_sentences_of_the_text() -> None:
@@ -317,52 +312,14 @@ def test_a_paragraph_is_split_by_the_sentences_of_the_text() -> None:
     assert kept(four, "They came. They saw.", size=3) == [four]
 
 
-def test_titles_are_read_line_by_line() -> None:
-    assert kept("crash on start\nfails at launch", "App crashes at startup") == [
-        "crash on start",
-        "fails at launch",
-    ]
-
-
-def test_wrapped_lines_are_joined() -> None:
-    assert kept("Someone plays\nthe guitar.") == [ONE]
-
-
-def test_sentences_keep_their_characters_and_have_single_spaces() -> None:
-    assert kept("1. Someone\u00a0 plays　the x² guitar.") == ["Someone plays the x² guitar."]
-    assert kept("１．他说：“好，我去！”（改写）", "他说：“好，我来！”") == ["他说：“好，我去！”"]
-
-
-def test_invalid_characters_are_replaced() -> None:
-    assert kept("1. a\x00b \ud800c") == ["a\ufffdb \ufffdc"]
+def test_a_truncated_note_does_not_cost_a_sentence() -> None:
+    assert reasons(f"1. {ONE}\n\nNote: I have", finish="length") == [None, "closing_note"]
 
 
 def test_dropped_pieces_are_shortened() -> None:
     (item,) = parse_answer("<think>" + "word " * 1000, text=TEXT)
     assert len(item.text) == 500
     assert item.text.endswith("…")
-
-
-def test_every_reason_has_a_meaning() -> None:
-    assert all(reason.replace("_", "").islower() and meaning for reason, meaning in REASONS.items())
-
-
-QUOTING = 'The firm is in the hands of "the two sisters".'
-OFFERS = 'The firm is in the hands of "The Two Sisters".'
-
-
-def test_quoted_words_are_not_extracted() -> None:
-    text = "Two sisters own the company."
-    assert kept(f"1. {QUOTING}\n2. It belongs to two sisters.", text)[0] == QUOTING
-    assert kept(json.dumps([OFFERS, "It belongs to two sisters."]), text)[0] == OFFERS
-    assert kept(json.dumps({"answer": 'You could say "It belongs to two sisters."'}), text) == [
-        "It belongs to two sisters."
-    ]
-
-
-def test_trailing_semicolons_are_removed() -> None:
-    assert kept(f"1. {ZH_ONE[:-1]}；\n2. {ZH_TWO}", ZH_TEXT) == [ZH_ONE[:-1], ZH_TWO]
-    assert kept("1. Someone plays the guitar;\n2. He plays;") == ["Someone plays the guitar", "He plays"]
 
 
 @pytest.mark.parametrize(
@@ -383,13 +340,21 @@ def test_trailing_semicolons_are_removed() -> None:
             "content_filter SAFETY sensitive RECITATION PROHIBITED_CONTENT guardrail_intervened ESCALATION",
         ),
         ("failed", "error ERROR abort network_error cancelled MALFORMED_FUNCTION_CALL"),
-        ("unknown", "tool_calls function_call tool_use OTHER FINISH_REASON_UNSPECIFIED null pause_turn 停止"),
+        (
+            "unknown",
+            f"tool_calls function_call OTHER FINISH_REASON_UNSPECIFIED null 停止 \ud800 {'x' * 9999}",
+        ),
     ],
 )
 def test_finish_reasons_of_many_servers(ending: Ending, words: str) -> None:
     assert {word: ending_of(word) for word in words.split()} == dict.fromkeys(words.split(), ending)
 
 
-@pytest.mark.parametrize("finish", ["", " ", "stop now", "x" * 100_000, "\ud800"])
-def test_unknown_finish_reasons(finish: str) -> None:
-    assert ending_of(finish) == "unknown"
+@pytest.mark.parametrize("rule", LINE_RULES, ids=lambda rule: rule.example)
+def test_rules_of_lines(rule: LineRule) -> None:
+    last = parse_answer(rule.example, text="The man plays music.", size=2)[-1]
+    *_, line = rule.example.split("\n")
+    if rule.outcome == JOINED:
+        assert last.text == " ".join(rule.example.split())
+    else:
+        assert (last.reason, line.endswith(last.text)) == (rule.outcome, True)

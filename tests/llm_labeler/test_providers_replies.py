@@ -231,10 +231,8 @@ def prices(**fields: Any) -> Prices:
             ({"kind": "openai_compatible", "model": model, "base_url": f"http://{host}/v1", **more}, expected)
             for host, model, more, expected in (
                 ("localhost:8000", "m", {}, (0.0, 0.0)),
-                ("127.9.9.9", "m", {}, (0.0, 0.0)),
                 ("[::1]:8000", "m", {}, (0.0, 0.0)),
                 ("10.0.0.7:8000", "m", {}, (0.0, 0.0)),
-                ("192.168.1.2", "m", {}, (0.0, 0.0)),
                 ("[fd00::7]:8000", "m", {}, (0.0, 0.0)),
                 ("ollama:11434", "m", {}, (0.0, 0.0)),
                 ("gpu.home.arpa", "m", {}, (0.0, 0.0)),
@@ -244,12 +242,10 @@ def prices(**fields: Any) -> Prices:
                 ("localhost:8000", "claude-sonnet-4.5", {}, (None, None)),
                 ("8.8.8.8", "m", {}, (None, None)),
                 ("localhost.example.com", "m", {}, (None, None)),
-                ("127.0.0.1.example.com", "m", {}, (None, None)),
                 ("api.example.com", "z-ai/glm-4.6", {}, (0.60, 2.20)),
             )
         ),
         ({**OWN, "base_url": "http://localhost:8000/v1"}, (0.0, 0.0)),
-        ({**OWN, "base_url": "http://[::1]:8000/v1"}, (0.0, 0.0)),
         ({**OWN, "model": "glm-4.6", "base_url": "http://localhost:8000/v1"}, (0.0, 0.0)),
         ({**OWN, "base_url": "http://localhost:1/v1", "price_out": 2}, (0.0, 2.0)),
     ],

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 
 from llm_labeler.clients.wordnet import WordnetProvider, language_warning
 from llm_labeler.clients.wordnet.annotator import candidates
-from llm_labeler.records import Ask, AskKey, Polarity, Prices, Provider, Task, TokenUsage
+from llm_labeler.clients.wordnet.hard_negatives import hard_negatives
+from llm_labeler.clients.wordnet.intents import intent_questions
+from llm_labeler.clients.wordnet.question_rules import queries
+from llm_labeler.records import CHANGES, Ask, AskKey, Polarity, Prices, Provider, Task, TokenUsage
 from llm_labeler.settings import LlmSettings
 from pairkit.base.errors import ConfigError
 from tests.support.linear import assert_linear, repeated
@@ -173,6 +176,10 @@ def test_candidates_are_distinct_and_differ_from_the_text(text: str, polarity: P
     assert all(candidate == " ".join(candidate.split()) for candidate in result)
     assert result == candidates(text, polarity, size)
     assert result == candidates(text, polarity, size + 5)[:size]  # by falling confidence
+    for _, sentence in hard_negatives(text, size, CHANGES):
+        assert sentence.casefold() != " ".join(text.split()).casefold()
+    assert len(queries(text, polarity, size)) <= size
+    assert not {*intent_questions(text, "positive")} & {*intent_questions(text, "negative")}
 
 
 def test_a_long_list_is_left_alone_in_linear_time() -> None:
@@ -205,7 +212,7 @@ def test_rules_answer_like_an_llm() -> None:
 
 def test_rules_are_free_and_local() -> None:
     wordnet = provider()
-    assert (wordnet.prices, wordnet.bound(ask("a")), wordnet.leaves_machine) == (
+    assert (wordnet.prices, wordnet.max_usage(ask("a")), wordnet.leaves_machine) == (
         Prices(0, 0),
         TokenUsage(0, 0),
         False,

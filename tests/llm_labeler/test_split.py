@@ -293,7 +293,3 @@ def test_a_failed_write_keeps_the_old_dataset(tmp_path: Path, monkeypatch: pytes
         write(out, rows, splits_of(run), graded=False, statistics={}, run=record())
     assert {path: path.read_bytes() for path in out.rglob("*.*")} == before
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-def texts_of(run: Labelled) -> Sequence[Text]:
-    return [text for text, _ in run]

@@ -176,7 +176,7 @@ def test_samples_are_further_questions(tmp_path: Path) -> None:
     first = sampled(tmp_path / "out", answer, polarity="positive")
     again = sampled(tmp_path / "out", answer, polarity="positive", samples=2, fresh=True)
     assert [*asked.values()] == [2]
-    assert (again.asked.cached, again.spent.requests) == (1, 1)
+    assert (again.asked.cached, again.asked.spent.requests) == (1, 1)
     assert (first.positives, again.positives) == (1, 2)
     more = sampled(tmp_path / "out", answer, polarity="positive", samples=3, fresh=True)
     assert (more.positives, more.dropped) == (2, {"repeated": 1})

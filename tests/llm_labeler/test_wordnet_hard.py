@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from llm_labeler.clients.wordnet.hard_negatives import hard_negatives, same_meaning
 from llm_labeler.records import CHANGES, ChangeKind
@@ -105,12 +103,6 @@ def test_a_paraphrase_that_differs_by_an_apostrophe_comes_last() -> None:
     result = same_meaning("The tank is not often full.", 3)
     assert "'" in result[-1]
     assert "'" not in result[0]
-
-
-@given(st.text(max_size=200))
-def test_any_text_is_accepted(text: str) -> None:
-    for _, sentence in hard_negatives(text, 5, CHANGES):
-        assert sentence.casefold() != " ".join(text.split()).casefold()
 
 
 @pytest.mark.parametrize(

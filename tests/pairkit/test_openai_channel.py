@@ -20,7 +20,7 @@ from pairkit.base.errors import BadReply, ConfigError
 from pairkit.base.openai_api.channel import MOST_BYTES, Channel, ServerConnection, run_anywhere, trusted
 from pairkit.base.openai_api.credentials import Key, Masking
 from pairkit.base.openai_api.refusals import NoAnswer, RefusedCall
-from pairkit.base.openai_api.sdk import MAX_BYTES_HEADER, ExchangeFailed, GuardedClient
+from pairkit.base.openai_api.sdk import ExchangeFailed, GuardedClient
 from pairkit.base.system.address import read_address
 from tests.pairkit.exchange_server import Answer, serving, whole
 
@@ -99,7 +99,7 @@ ODD: dict[str, str] = {
     "OPENAI_PROJECT_ID": "two\nlines",
     "OPENAI_WEBHOOK_SECRET": "Zoë",
     "OPENAI_BASE_URL": "no URL: [",
-    "OPENAI_CUSTOM_HEADERS": "Host: evil.example\nTransfer-Encoding: chunked\nX-Max-Bytes: 1\nZoë: é",
+    "OPENAI_CUSTOM_HEADERS": "Host: evil.example\nTransfer-Encoding: chunked\nX-Mark: 1\nZoë: é",
 }
 
 
@@ -138,10 +138,12 @@ def test_the_client_sends_only_to_its_address() -> None:
 
         async with serving(elsewhere) as other:
             address = read_address("http://127.0.0.1:9/v1", "base_url", "")
-            client = GuardedClient(address, {}, Masking([]), concurrency=1, connect_s=5, verify=True)
+            client = GuardedClient(
+                address, {}, Masking([]), max_bytes=9, concurrency=1, connect_s=5, verify=True
+            )
             for url in (f"http://127.0.0.1:{other}/v1/models", f"http://127.0.0.1:9@localhost:{other}/v1"):
                 with pytest.raises(ExchangeFailed) as caught:
-                    await client.get(url, headers={MAX_BYTES_HEADER: "9"}, follow_redirects=True)
+                    await client.get(url, follow_redirects=True)
                 assert isinstance(caught.value.failure, BadReply)
         assert not heads
 

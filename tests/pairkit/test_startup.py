@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
 import subprocess
 import sys
 
@@ -31,7 +34,7 @@ def test_ctrl_c_during_imports() -> None:
 
 
 def test_lazy_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    load, names, every = lazy_names("pairkit")
+    load, names, every = lazy_names("pairkit", {"pairkit.api": "write read"})
     monkeypatch.delattr(pairkit, "read", raising=False)
     assert names() == every == sorted(every)
     assert load("read") is pairkit.api.read is vars(pairkit)["read"]
@@ -39,6 +42,16 @@ def test_lazy_names(monkeypatch: pytest.MonkeyPatch) -> None:
     for missing in (lambda: load("nothing"), lambda: pairkit.nothing):
         with pytest.raises(AttributeError, match="module 'pairkit' has no attribute 'nothing'"):
             missing()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_type_checkers_see_the_public_names(package: str) -> None:
+    module = importlib.import_module(package)
+    (block,) = [node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If)]
+    names: dict[str, object] = {}
+    exec("\n".join(map(ast.unparse, block.body)), names)
+    del names["__builtins__"]
+    assert names == {name: getattr(module, name) for name in module.__all__}
 
 
 def test_windows_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

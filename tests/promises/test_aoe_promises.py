@@ -50,7 +50,7 @@ def killed_after(step: int, folder: Path, *arguments: str, out: str) -> None:
     """Train in a separate process, and kill it after the checkpoint of this step."""
     process = forked.begin(*command(*arguments, out=out), cwd=folder, environ=environ())
     while process.exitcode is None:
-        steps = [int(path.name[5:]) for path in folder.glob(f"{out}.work/step-*[0-9]")]
+        steps = [int(path.stem[5:]) for path in folder.glob(f"{out}.work/step-*.pt")]
         if max(steps, default=0) >= step:
             process.kill()
         process.join(0.01)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from pairkit.base.errors import ConfigError
 
 _PROBE_TOKENS = 4
@@ -92,7 +93,7 @@ def _find_layers(backbone: Any) -> tuple[nn.Module, nn.ModuleList]:
     """The list of layers, and the module that contains it."""
     count = getattr(backbone.config, "num_hidden_layers", None)
     candidates = [(parent, layers) for parent, layers in _module_lists(backbone) if len(layers) == count]
-    if len(candidates) != 1 or hasattr(backbone, "forward_packed"):
+    if len(candidates) != 1 or isinstance(backbone, PackedBackbone):
         raise ConfigError(
             f"{type(backbone).__name__}: has no single list of layers that run one after the other; leave"
             " layers out"

@@ -9,13 +9,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from huggingface_hub.dataclasses import strict
 from torch import nn
 from torch.nn.functional import embedding_bag
 from transformers import PreTrainedConfig
 
+from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.folder_checks import KINDS, check_modules, check_settings, read_modules
+from aoe_train.model.text_model import upload_numbers
 from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -40,8 +43,10 @@ class StaticConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
     hidden_size: int = 1
 
 
-class StaticTable(nn.Module):
+class StaticTable(PackedBackbone, nn.Module):
     """The vectors of tokens; it can encode, but can't be trained or saved."""
+
+    title, poolings = "static model", ("avg",)
 
     def __init__(self, table: Float[Tensor, "token dim"]) -> None:
         super().__init__()
@@ -49,11 +54,17 @@ class StaticTable(nn.Module):
         self.config = StaticConfig(vocab_size=tokens, hidden_size=dim)
         self.embedding = nn.Embedding(tokens, dim, _weight=table)
 
-    def pooled(
-        self, input_ids: Int[Tensor, " token"], tokens: Int[Tensor, " text"]
+    def packed_vectors(
+        self,
+        input_ids: Int[Tensor, " token"],
+        lengths: Int[np.ndarray, " piece"],
+        pieces: Int[np.ndarray, " text"],
+        pooling: str,
     ) -> Float[Tensor, "text dim"]:
-        """The mean of each text's tokens, float32; `tokens` are the consecutive tokens of each text."""
-        starts = torch.cumsum(tokens, 0) - tokens
+        """The mean of each text's tokens; there are no hidden states."""
+        del pooling
+        ends = np.cumsum(lengths)[np.cumsum(pieces) - 1]
+        starts = upload_numbers(np.concatenate([[0], ends[:-1]]), input_ids.device)
         means: Tensor = embedding_bag(input_ids, self.embedding.weight, starts, mode="mean")
         return means.float()
 

@@ -88,7 +88,10 @@ def _row(crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLErr
             created_at=stamp_or_none(node.created_at) or "",
             newest_at=(stamp_or_none(newest[0].created_at) or "") if newest else "",
             as_of=stamp(fresh[0].updated_at) if fresh else "",
-            labels=tuple(sorted(label for label in labels if _is_duplicate_label(label))),
+            # Search syntax can't express a label with a quotation mark.
+            labels=tuple(
+                sorted(filter(_DUPLICATE_LABEL.search, (name for name in labels if '"' not in name)))
+            ),
         )
         if node.is_private and not crawl.settings.include_private:
             detail = "private; set include_private to crawl private repositories"
@@ -100,11 +103,6 @@ def _row(crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLErr
         if row.full_name.lower() != name.lower():
             return replace(row, outcome=RepoOutcome.RENAMED, detail=f"now {row.full_name}")
         return row
-
-
-def _is_duplicate_label(label: str) -> bool:
-    # Search syntax can't express a label with a quotation mark.
-    return bool(_DUPLICATE_LABEL.search(label)) and '"' not in label
 
 
 def _absent(name: str, error: GraphQLError | None) -> RepoRow:

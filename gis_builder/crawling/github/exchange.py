@@ -14,14 +14,15 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPResponse
 from http.cookiejar import DefaultCookiePolicy
-from typing import Any, ClassVar
+from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
-from urllib3 import HTTPConnectionPool, PoolManager
-from urllib3.connection import HTTPConnection
+from urllib3 import PoolManager
+from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
 from gis_builder.crawling.github.access_tokens import Token
@@ -107,12 +108,18 @@ class Deadline(HTTPAdapter):
         return manager
 
     def _watch_over(self, manager: PoolManager) -> None:
-        pools: dict[str, type[HTTPConnectionPool]] = manager.pool_classes_by_scheme
-        manager.pool_classes_by_scheme = {scheme: self._watched(pool) for scheme, pool in pools.items()}
+        pools: dict[str, Any] = {
+            scheme: partial(self._new_pool, pool_class)
+            for scheme, pool_class in manager.pool_classes_by_scheme.items()
+        }
+        manager.pool_classes_by_scheme = pools
 
-    def _watched(self, pool: type[HTTPConnectionPool]) -> type[Any]:
-        connection = type("WatchedConnection", (_Watched, pool.ConnectionCls), {"deadline": self})
-        return type("WatchedPool", (pool,), {"ConnectionCls": connection})
+    def _new_pool(self, pool_class: Any, *args: Any, **options: Any) -> Any:
+        pool = pool_class(*args, **options)
+        if pool.ConnectionCls not in _WATCHED:
+            raise requests.exceptions.InvalidSchema("no deadline for connections over SOCKS")
+        pool.ConnectionCls = partial(_WATCHED[pool.ConnectionCls], self)
+        return pool
 
 
 class _WatchedReader(io.BufferedReader):
@@ -128,9 +135,12 @@ class _Response(HTTPResponse):
         self.fp = _WatchedReader(self.fp.detach())
 
 
-class _Watched(HTTPConnection):
-    deadline: ClassVar[Deadline]
+class _WatchedHttp(HTTPConnection):
     response_class = _Response
+
+    def __init__(self, deadline: Deadline, *args: Any, **options: Any) -> None:
+        self.deadline = deadline
+        super().__init__(*args, **options)
 
     def _new_conn(self) -> socket.socket:
         with suppress(OSError):  # each address of a host is tried with the full timeout, so divide it
@@ -144,6 +154,13 @@ class _Watched(HTTPConnection):
         if self.sock is not None:  # reused from the last exchange
             self.deadline.watch.attach(self.sock)
         super().request(*args, **options)
+
+
+class _WatchedHttps(_WatchedHttp, HTTPSConnection):
+    pass
+
+
+_WATCHED = {HTTPConnection: _WatchedHttp, HTTPSConnection: _WatchedHttps}
 
 
 # A hundred comments of the maximum length with every character escaped are 40 MB.

@@ -105,11 +105,6 @@ class Fetcher:
             False: BatchSize(crawl.settings.issue_batch),
         }
 
-    def batch(self, *, with_thread: bool) -> int:
-        """Number of issues of one full query."""
-        settings = self._crawl.settings
-        return settings.thread_batch if with_thread else settings.issue_batch
-
     def resolve(self, refs: Sequence[IssueRef], *, with_thread: bool) -> Page:
         """Fetch these issues."""
         page, failures = Page(), Counter[IssueRef]()
@@ -163,7 +158,7 @@ class Fetcher:
 def fetch(crawl: Crawl, refs: Sequence[IssueRef]) -> None:
     """Fetch issues of any repositories by number; each batch is stored as one page."""
     fetcher = Fetcher(crawl)
-    size = fetcher.batch(with_thread=False)
+    size = crawl.settings.issue_batch
     ordered = sorted(set(refs))
     for start in range(0, len(ordered), size):
         batch = ordered[start : start + size]
@@ -181,8 +176,7 @@ def fetch_threads(crawl: Crawl, repo: str) -> None:
     """Fetch every pending thread; each batch is stored as one page."""
     fetcher = Fetcher(crawl)
     total = crawl.store.count_pending(repo)
-    limit = fetcher.batch(with_thread=True)
-    while refs := crawl.store.pending(repo, limit):
+    while refs := crawl.store.pending(repo, crawl.settings.thread_batch):
         page = fetcher.resolve(refs, with_thread=True)
         page.fetched.extend(refs)
         crawl.save(repo, page)

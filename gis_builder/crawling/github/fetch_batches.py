@@ -22,7 +22,6 @@ from pairkit.base.errors import BadReply, RemoteError
 
 _MAX_PARTS = 16
 _FILL = 0.7  # target share of the limit: parts differ in size, and few should exceed it
-_OVERLAP_S = 60  # of updates, so that changes within the same second are not lost
 _GITHUB_START = 1199145600  # 2008-01-01; imported issues may be older than their repository
 
 
@@ -47,7 +46,8 @@ class Window:
 
 def split_window(window: Window, count: int, limit: int, first: int, last: int) -> tuple[Window, ...]:
     """Split a window with `count` results into adjacent ones; returns none if it is only a second."""
-    start = window.start if window.start is not None else min(first, _start_before(window.end, first))
+    if (start := window.start) is None:
+        start = first if window.end is None or window.end > first else min(_GITHUB_START, window.end)
     end = window.end if window.end is not None else max(last, start + 1)
     if end <= start:
         return ()
@@ -58,10 +58,6 @@ def split_window(window: Window, count: int, limit: int, first: int, last: int) 
     return tuple(Window(a, b) for a, b in zip(starts, ends, strict=True))
 
 
-def _start_before(end: int | None, first: int) -> int:
-    return first if end is None or end > first else min(_GITHUB_START, end)
-
-
 def iso(seconds: int) -> str:
     """Format epoch seconds like GitHub."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -70,11 +66,6 @@ def iso(seconds: int) -> str:
 def epoch(text: str) -> int:
     """Parse a time of GitHub to epoch seconds; the start of GitHub if it is empty."""
     return int(datetime.fromisoformat(text).timestamp()) if text else _GITHUB_START
-
-
-def update_start(as_of: str) -> str:
-    """The time from which an update lists changes, if the previous crawl was `as_of`."""
-    return iso(epoch(as_of) - _OVERLAP_S)
 
 
 _MAX_IDLE = 10  # consecutive pages without new items; these occur if items move, or fail

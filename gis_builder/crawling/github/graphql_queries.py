@@ -153,13 +153,7 @@ class Queries:
 
     def _inline(self) -> str:
         settings = self._settings
-        return " ".join(
-            (
-                self._connection("comments", settings.comments_inline),
-                self._connection("events", settings.events_inline),
-                self._connection("labels", settings.labels_inline),
-            )
-        )
+        return " ".join(self._connection(part, getattr(settings, f"{part}_inline")) for part in self._nested)
 
     def _connection(self, part: str, last: int, before: str = "") -> str:
         """The last page of a nested connection, which has closings and their comments."""

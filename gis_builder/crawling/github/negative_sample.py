@@ -27,7 +27,7 @@ def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> 
     position = 0
     numbers: list[int] = []
     while len(numbers) < count and position < len(order):
-        kinds = _next_kinds(crawl, row.full_name, order, position, fetcher.batch(with_thread=False))
+        kinds = _next_kinds(crawl, row.full_name, order, position, crawl.settings.issue_batch)
         used = _prefix(kinds, count - len(numbers))
         if not used:
             used = _fetch(crawl, fetcher, row.full_name, kinds, count - len(numbers))

@@ -121,7 +121,8 @@ def _add_results(
     """Queue the issues of a page of results; split a search whose results exceed the server's limit."""
     limit, count = crawl.settings.search_limit, results.issue_count
     if task.cursor is None and count > limit:
-        if _is_boilerplate(crawl, row, task, count):
+        is_phrase = task.key.endswith(("in:comments", "in:body"))  # without a window
+        if is_phrase and count > crawl.settings.max_phrase_share * row.issue_count:
             warning = f"search {task.key!r} was skipped: {count} of {row.issue_count} issues match"
             page.warnings.append((row.full_name, warning))
             page.tasks.append(replace(task, done=True))
@@ -149,8 +150,3 @@ def _add_results(
             done=not more,
         )
     )
-
-
-def _is_boilerplate(crawl: Crawl, row: RepoRow, task: CrawlTask, count: int) -> bool:
-    is_phrase = task.key.endswith(("in:comments", "in:body"))  # without a window
-    return is_phrase and count > crawl.settings.max_phrase_share * row.issue_count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,13 +14,16 @@ from gis_builder.crawling.github.fetch_batches import (
     Crawl,
     Pages,
     ask_sized,
+    epoch,
+    iso,
     list_limit,
-    update_start,
 )
 from gis_builder.crawling.github.nodes import Listing, ListingRepository
-from gis_builder.crawling.github.parse import ParsedThread, parse_thread
+from gis_builder.crawling.github.parse import parse_thread
 from gis_builder.store import CrawlTask, Page, RepoRow
 from pairkit.base.errors import BadReply, RemoteError
+
+_OVERLAP_S = 60  # of updates, so that changes within the same second are not lost
 
 
 def sweep(crawl: Crawl, row: RepoRow) -> None:
@@ -53,7 +55,7 @@ def _open_update(crawl: Crawl, row: RepoRow) -> CrawlTask:
     after = {
         name: getattr(now, name) for name in ("as_of", "max_number", "issue_count", "newest_at", "labels")
     }
-    since = update_start(row.as_of)
+    since = iso(epoch(row.as_of) - _OVERLAP_S)
     task = CrawlTask(row.full_name, "update", state={"got": 0, "since": since, "row": after})
     crawl.save(row.full_name, Page(tasks=[task]))
     return crawl.store.tasks(row.full_name, "update")[0]
@@ -97,14 +99,16 @@ def _save_page(
         done=not more,
     )
     total = listing.total_count
-    _check_repo(task.repo, parsed)
+    refs = [item.thread.issue.ref for item in parsed]
+    if wrong := [ref for ref in refs if ref.repo.lower() != task.repo.lower()]:
+        raise BadReply(f"{task.repo}: the reply contains {wrong[0]}")
     if more:
         issues = [item.thread.issue for item in parsed]
         pages.advance([(issue.number, issue.updated_at) for issue in issues], next_task.cursor)
     page = Page(
         threads=[item.thread for item in parsed],
         top_ups=[top for item in parsed for top in item.top_ups],
-        fetched=[item.thread.issue.ref for item in parsed],
+        fetched=refs,
         tasks=[next_task],
     )
     if next_task.done and next_task.state["got"] < total:
@@ -112,13 +116,6 @@ def _save_page(
         page.warnings.append((task.repo, warning))
     crawl.save(task.repo, page)
     return next_task
-
-
-def _check_repo(repo: str, threads: Sequence[ParsedThread]) -> None:
-    for item in threads:
-        ref = item.thread.issue.ref
-        if ref.repo.lower() != repo.lower():
-            raise BadReply(f"{repo}: the reply contains {ref}")
 
 
 def _retry_or_skip(crawl: Crawl, task: CrawlTask, listing: Listing | None, pages: Pages) -> CrawlTask:

@@ -52,15 +52,13 @@ class WordnetProvider:
         self.parameters_text = json.dumps({"kind": "wordnet", "llm": False, **versions}, sort_keys=True)
         self.parameters = content_hash(self.parameters_text)
         self.prices = Prices(0.0, 0.0)
-        self.concurrency = settings.concurrency
-        self.rpm = settings.rpm
-        self.tpm = settings.tpm
+        self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
         self.attempts = 1
         self.key_variable: str | None = None
         self.refused = set[str]()
         self.leaves_machine = False
 
-    def bound(self, ask: Ask) -> TokenUsage:  # noqa: ARG002 - a Provider
+    def max_usage(self, ask: Ask) -> TokenUsage:  # noqa: ARG002 - a Provider
         """Rules use no tokens."""
         return TokenUsage(0, 0)
 

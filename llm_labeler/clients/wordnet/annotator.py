@@ -11,10 +11,10 @@ from llm_labeler.clients.wordnet.denials import assertions, denials
 from llm_labeler.clients.wordnet.intents import intent_questions
 from llm_labeler.clients.wordnet.reorder import reorderings
 from llm_labeler.clients.wordnet.substitutions import (
-    PhraseTable,
     antonym_changes,
     in_compound,
     parse,
+    phrase_table,
     read_table,
     synonym_changes,
 )
@@ -42,21 +42,18 @@ def rephrased(text: str, table: str = "questions") -> Iterator[tuple[str, float]
 
 @cache
 def _rules(table: str) -> tuple[tuple[re.Pattern[str], str, float], ...]:
-    return tuple((_pattern(left), right, confidence) for left, right, confidence in parse(read_table(table)))
-
-
-def _pattern(left: str) -> re.Pattern[str]:
-    pieces = re.split(r"\{(\w+)\}", left)
-    pattern = "".join(
-        f"(?P<{piece}>{_PARTS[piece]})" if index % 2 else re.escape(piece)
-        for index, piece in enumerate(pieces)
-    )
-    return re.compile(rf"{pattern}\s*(?P<end>\?*)", re.IGNORECASE)
+    rules = []
+    for left, right, confidence in parse(read_table(table)):
+        pieces = [*enumerate(re.split(r"\{(\w+)\}", left))]
+        parts = (f"(?P<{piece}>{_PARTS[piece]})" if n % 2 else re.escape(piece) for n, piece in pieces)
+        pattern = re.compile(rf"{''.join(parts)}\s*(?P<end>\?*)", re.IGNORECASE)
+        rules.append((pattern, right, confidence))
+    return tuple(rules)
 
 
 _MIN_CONFIDENCE = 0.78
 _MAX_TOKENS = 120  # longer texts are lists
-_SUBORDINATE = 0.9  # factor for a contrast in a subordinate clause
+_SUBORDINATE = 0.9  # factor for a change in a subordinate clause or in brackets
 _AFTER = word_set("to from")
 _NOT = word_set("not longer cannot don't doesn't didn't isn't aren't can't")
 _QUANTITIES = word_set("no few many")
@@ -79,12 +76,12 @@ def _paraphrases(sentence: TaggedSentence) -> Iterator[Change]:
     whole = (0, len(sentence.words))
     yield from (Change(confidence, (Edit(*whole, text),)) for text, confidence in rephrased(sentence.text))
     yield from reorderings(sentence)
-    small = [*_table("paraphrases").changes(sentence), *synonym_changes(sentence)]
+    small = [*phrase_table("paraphrases").changes(sentence), *synonym_changes(sentence)]
     yield from small
     best = sorted(small, key=lambda change: -change.confidence)[:_MAX_COMBINED]
-    for one, other in combinations(best, 2):
-        if not any(first.overlaps(second) for first in one.edits for second in other.edits):
-            yield Change(one.confidence * other.confidence, (*one.edits, *other.edits))
+    for left, right in combinations(best, 2):
+        if not any(first.overlaps(second) for first in left.edits for second in right.edits):
+            yield Change(left.confidence * right.confidence, (*left.edits, *right.edits))
 
 
 def opposites(sentence: TaggedSentence) -> Iterator[Change]:
@@ -93,24 +90,14 @@ def opposites(sentence: TaggedSentence) -> Iterator[Change]:
         yield from (assertions if sentence.is_negative else denials)(sentence)
     contrasts = (
         change
-        for change in _table("contrasts").changes(sentence)
+        for change in phrase_table("contrasts").changes(sentence)
         if not in_compound(sentence, change.edits[0])
     )
     for change in (*contrasts, *antonym_changes(sentence)):
         if _is_opposite(sentence, change.edits[0]):
-            yield _weighed(sentence, change)
-
-
-@cache
-def _table(name: str) -> PhraseTable:
-    return PhraseTable(read_table(name))
-
-
-def _weighed(sentence: TaggedSentence, change: Change) -> Change:
-    """Lower the confidence of a change in a subordinate clause or in brackets."""
-    before = slice(1, change.edits[0].start)
-    is_subordinate = "(" in sentence.words[before] or set("WS") & set(sentence.codes[before])
-    return Change(change.confidence * _SUBORDINATE if is_subordinate else change.confidence, change.edits)
+            before = slice(1, change.edits[0].start)
+            is_subordinate = "(" in sentence.words[before] or set("WS") & set(sentence.codes[before])
+            yield Change(change.confidence * (_SUBORDINATE if is_subordinate else 1), change.edits)
 
 
 def _is_opposite(sentence: TaggedSentence, edit: Edit) -> bool:

@@ -51,9 +51,10 @@ def denials(sentence: TaggedSentence) -> Iterator[Change]:
     if verb == start:
         yield from _forbidden(sentence, verb)
     elif sentence.low[start] not in _QUANTIFIED and set(sentence.codes[start:verb]) & set("nsPE"):
-        affirmative = _without_prefix(sentence, verb)
-        if affirmative:  # "correct" is better than "not incorrect"
-            yield Change(0.95, (affirmative,))
+        adjective = re.compile("BR*[Je]").match(sentence.codes, verb)
+        if adjective and is_prefixed(word := sentence.low[adjective.end() - 1]):
+            # "correct" is better than "not incorrect"
+            yield Change(0.95, (Edit(adjective.end() - 1, adjective.end(), word[2:]),))
         elif edits := _negated(sentence, verb):
             yield Change(_confidence(sentence, verb), edits)
 
@@ -67,14 +68,6 @@ def _forbidden(sentence: TaggedSentence, verb: int) -> Iterator[Change]:
     if follows in "DPI" or (follows in "nsJgTR#" and sentence.codes[verb] == "b"):
         word = sentence.words[verb]
         yield Change(0.9, (Edit(verb, verb + 1, f"do not {word.lower() if verb == 0 else word}"),))
-
-
-def _without_prefix(sentence: TaggedSentence, verb: int) -> Edit | None:
-    """Change `is incorrect` to `is correct`."""
-    match = re.compile("BR*[Je]").match(sentence.codes, verb)
-    if not match or not is_prefixed(word := sentence.low[match.end() - 1]):
-        return None
-    return Edit(match.end() - 1, match.end(), word[2:])
 
 
 def _negated(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
@@ -175,8 +168,10 @@ def assertions(sentence: TaggedSentence) -> Iterator[Change]:
         after = sentence.low[index + 1 :]
         if edits and not set(after[:3]) & _POLAR and "until" not in after:
             near = main is not None and abs(index - main) <= 2
+            any_ = index + 1 + after[:4].index("any") if "any" in after[:4] else None
+            some = () if any_ is None else (Edit(any_, any_ + 1, "some"),)
             if not (near and sentence.low[0] in PARTIAL):
-                yield Change(0.93 if near else 0.82, (*edits, *_any_to_some(sentence, index + 1)))
+                yield Change(0.93 if near else 0.82, (*edits, *some))
 
 
 def _affirmed(sentence: TaggedSentence, index: int) -> tuple[Edit, ...]:
@@ -215,11 +210,3 @@ def _without_no(sentence: TaggedSentence, index: int) -> tuple[Edit, ...]:
         return (Edit(index, index + 1, "some" if index == 0 or sentence.codes[index - 1] == "I" else ""),)
     is_mass = word in _MASS or word.endswith(("ing", "ness", "ence"))
     return (Edit(index, index + 1, "some" if is_mass else with_article_for(sentence.words[index + 1])),)
-
-
-def _any_to_some(sentence: TaggedSentence, start: int) -> tuple[Edit, ...]:
-    near = sentence.low[start : start + 4]
-    if "any" not in near:
-        return ()
-    index = start + near.index("any")
-    return (Edit(index, index + 1, "some"),)

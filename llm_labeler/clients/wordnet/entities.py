@@ -72,16 +72,17 @@ def _sibling(sentence: TaggedSentence, start: int, end: int) -> str | None:
     match = _look_up(sentence, start, end)
     if match is None:
         return None
-    group, name, is_plural = match
+    group, matched, is_plural = match
     if group.governs and sentence.codes[end : end + 1] != "I":
         return None
     if not _stands_alone(sentence, start, end, literal=group.literal):
         return None
     text = f" {' '.join(sentence.low)} "
-    others = [other for other in group.names if other != name and not _is_mentioned(other, text)]
-    if not others:
+    forms = {name: {name.lower(), plural(name.lower())} for name in group.names if name != matched}
+    siblings = [name for name in forms if not any(f" {form} " in text for form in forms[name])]
+    if not siblings:
         return None
-    chosen = min(others, key=lambda other: keyed_hash(0, sentence.text, other))
+    chosen = min(siblings, key=lambda sibling: keyed_hash(0, sentence.text, sibling))
     return plural(chosen) if is_plural else chosen
 
 
@@ -98,12 +99,6 @@ def _look_up(sentence: TaggedSentence, start: int, end: int) -> tuple[_SiblingGr
     name = " ".join((*low[:-1], singular))
     group = groups.get(name)
     return (group, name, True) if group and not group.literal else None
-
-
-def _is_mentioned(name: str, text: str) -> bool:
-    """Whether a text has a name in the singular or plural."""
-    low = name.lower()
-    return any(f" {form} " in text for form in {low, plural(low)})
 
 
 def _stands_alone(sentence: TaggedSentence, start: int, end: int, *, literal: bool) -> bool:

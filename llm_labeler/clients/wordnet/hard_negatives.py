@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator
-from functools import cache
 
 from llm_labeler.clients.wordnet.annotator import candidates, distinct, opposites, rephrased
 from llm_labeler.clients.wordnet.denials import UNDENIABLE
 from llm_labeler.clients.wordnet.entities import entity_changes
 from llm_labeler.clients.wordnet.roles import has_odd_plural, role_changes
-from llm_labeler.clients.wordnet.substitutions import PhraseTable, in_compound, read_table
+from llm_labeler.clients.wordnet.substitutions import in_compound, phrase_table
 from llm_labeler.clients.wordnet.tagged_sentence import (
     Change,
     Edit,
@@ -39,14 +38,11 @@ def opposite_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     """Changes that negate a sentence or replace a word by an antonym."""
     for change in opposites(sentence):
         edit = change.edits[0]
-        if set(sentence.low[edit.start : edit.end]) & _AMISS and not _NO & {*edit.text.split()}:
-            continue
-        if _is_misread(sentence, edit):
-            continue
-        if _fits(sentence, edit):
+        is_amiss = set(sentence.low[edit.start : edit.end]) & _AMISS and not _NO & {*edit.text.split()}
+        if not is_amiss and not _is_misread(sentence, edit) and _fits(sentence, edit):
             yield _of_kind(sentence, change)
     yield from _impossible(sentence)
-    for change in _table().changes(sentence):
+    for change in phrase_table("opposites").changes(sentence):
         edit = change.edits[0]
         if not in_compound(sentence, edit) and _fits(sentence, edit):
             yield MeaningChange("antonym", change)
@@ -96,12 +92,7 @@ def _impossible(sentence: TaggedSentence) -> Iterator[MeaningChange]:
         yield meaning_change("negation", 0.93, Edit(index, index + 1 + also, "cannot"))
 
 
-@cache
-def _table() -> PhraseTable:
-    return PhraseTable(read_table("opposites"))
-
-
-_OTHER = {
+_OTHER_MODALS = {
     "may": ("will always", 0.9),
     "might": ("will always", 0.9),
     "could": ("will always", 0.88),
@@ -127,8 +118,8 @@ def modality_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     ):
         return
     after = sentence.low[index + 1 : index + 2]
-    if sentence.low[index] in _OTHER and after != ("not",):
-        new, confidence = _OTHER[sentence.low[index]]
+    if sentence.low[index] in _OTHER_MODALS and after != ("not",):
+        new, confidence = _OTHER_MODALS[sentence.low[index]]
         if sentence.low[index] == "can" and not _ACTING & set(sentence.low[:index]):
             new = "will always"  # for "it can cause", "it must cause" doesn't fit
         elif new == "will always" and _ACTING & set(sentence.low[:index]) and after[0] not in _HAPPENING:
@@ -191,7 +182,7 @@ def number_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     """One change for each number that counts or measures something; references are left out."""
     for index in range(len(sentence.low)):
         end = _end(sentence, index)
-        new = _other(sentence, index, end) if end else None
+        new = _other_number(sentence, index, end) if end else None
         if new is not None and new != sentence.slice(index, end).lower():
             yield meaning_change("number", _NUMBER_CONFIDENCE, Edit(index, end, new))
 
@@ -206,7 +197,7 @@ def _end(sentence: TaggedSentence, index: int) -> int:
     return end
 
 
-def _other(sentence: TaggedSentence, index: int, end: int) -> str | None:
+def _other_number(sentence: TaggedSentence, index: int, end: int) -> str | None:
     low = sentence.slice(index, end).lower()
     before = sentence.low[index - 1] if index else ""
     after = sentence.low[end] if end < len(sentence.low) else ""
@@ -220,25 +211,19 @@ def _other(sentence: TaggedSentence, index: int, end: int) -> str | None:
     if after in ("/", ":", ",", ".") and "".join(sentence.low[end + 1 : end + 2])[:1].isdigit():
         return None
     if before in _RANKED:
-        return str(_ranked(int(low))) if low.isdigit() and 0 < int(low) < 30 else None
+        rank = int(low) if low.isdigit() else 0
+        return str({1: 2, 2: 1}.get(rank, rank + 1 if rank % 2 else rank - 1)) if 0 < rank < 30 else None
     if after in ("(", "halves"):
         return None
     if after in _PER_CENT and {*sentence.low[end + 1 : end + 2]} & _RANGE:
         return None
     if after in _PER_CENT and "." not in low and "," not in low:
-        return str(_per_cent(int(low)))
+        share = int(low)
+        return str(100 - share if 0 < share < 100 and abs(50 - share) > 10 else 20 if share > 20 else 80)
     if low.isdigit() and 1900 <= int(low) < 2100:
         return str(int(low) - 20) if before in _DATED else None
     counts = sentence.codes[end : end + 1] == "s" or after in _UNITS
     return _scaled(low) if counts else None
-
-
-def _ranked(number: int) -> int:
-    return 1 if number == 2 else 2 if number == 1 else number + 1 if number % 2 else number - 1
-
-
-def _per_cent(number: int) -> int:
-    return 100 - number if 0 < number < 100 and abs(50 - number) > 10 else 20 if number > 20 else 80
 
 
 def _multiple(number: float) -> float:
@@ -290,15 +275,12 @@ def hard_negatives(text: str, size: int, kinds: Collection[ChangeKind]) -> list[
 
 def changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     """All changes of all kinds."""
-    for rules in (
-        opposite_changes,
-        entity_changes,
-        number_changes,
-        role_changes,
-        tense_changes,
-        modality_changes,
-    ):
-        yield from rules(sentence)
+    yield from opposite_changes(sentence)
+    yield from entity_changes(sentence)
+    yield from number_changes(sentence)
+    yield from role_changes(sentence)
+    yield from tense_changes(sentence)
+    yield from modality_changes(sentence)
 
 
 def same_meaning(text: str, size: int) -> list[str]:
@@ -308,25 +290,16 @@ def same_meaning(text: str, size: int) -> list[str]:
         return []
     old, is_odd = Counter(sentence.low), has_odd_plural(sentence)
     rules = () if _TWO_THINGS.search(sentence.text) else rephrased(sentence.text, "hard_questions")
-    asked = sorted(rules, key=lambda question: (-question[1], question[0]))
-    wordings = dict.fromkeys(
-        [question for question, _ in asked] + candidates(text, "positive", size + _SPARE)
-    )
-    ranked = [
-        (bool(_contracted(old, candidate)), index, candidate)
-        for index, candidate in enumerate(wordings)
-        if "not not" not in candidate
-        and "choice for" not in candidate
-        and not (is_odd and candidate.split()[0] != sentence.words[0])
-        and not _BAD & (set(TaggedSentence(candidate).low) ^ set(old))
-    ]
+    questions = [question for question, _ in sorted(rules, key=lambda rule: (-rule[1], rule[0]))]
+    wordings = dict.fromkeys(questions + candidates(text, "positive", size + _SPARE))
+    ranked = []
+    for index, candidate in enumerate(wordings):
+        new = Counter(TaggedSentence(candidate).low)
+        is_bad = "not not" in candidate or "choice for" in candidate or _BAD & {*new} ^ _BAD & {*old}
+        if not is_bad and not (is_odd and candidate.split()[0] != sentence.words[0]):
+            is_contracted = any("'" in word for word in (new - old) + (old - new))  # `isn't` for `is not`
+            ranked.append((is_contracted, index, candidate))
     return [candidate for _, _, candidate in sorted(ranked)[:size]]
-
-
-def _contracted(old: Counter[str], candidate: str) -> bool:
-    """Whether a paraphrase only differs by an apostrophe: `isn't` for `is not`."""
-    new = Counter(TaggedSentence(candidate).low)
-    return any("'" in word for word in (new - old) + (old - new))
 
 
 def is_fit(sentence: TaggedSentence) -> bool:

@@ -46,41 +46,31 @@ class _Topic(NamedTuple):
     questions: tuple[str, ...]
     hints: tuple[str, ...]
 
+    @classmethod
+    def of(cls, questions: str, hints: str) -> _Topic:
+        """Split the questions at `|`, and the hints at spaces."""
+        return cls(tuple(questions.split(" | ")), tuple(hints.split()))
 
-_TOPICS: dict[str, _Topic] = {
-    "what": _Topic(("What {is} {x}?",), ()),
-    "cause": _Topic(
-        ("What causes {x}?", "What {is} {x} caused by?"),
-        ("caus", "result", "due", "lead", "trigger", "becaus", "mutation", "inherit", "genetic", "produc"),
+
+_TOPICS = {
+    "what": _Topic.of("What {is} {x}?", ""),
+    "cause": _Topic.of(
+        "What causes {x}? | What {is} {x} caused by?",
+        "caus result due lead trigger becaus mutation inherit genetic produc",
     ),
-    "symptom": _Topic(
-        ("What are the symptoms of {x}?", "Which symptoms {does} {x} have?"),
-        ("symptom", "sign", "feel", "pain", "characteri", "experienc", "develop", "feature"),
+    "symptom": _Topic.of(
+        "What are the symptoms of {x}? | Which symptoms {does} {x} have?",
+        "symptom sign feel pain characteri experienc develop feature",
     ),
-    "treatment": _Topic(
-        ("How {is} {x} treated?", "What is the treatment for {x}?"),
-        ("treat", "therap", "medic", "drug", "surg", "cure", "remov", "manag", "reliev", "help"),
+    "treatment": _Topic.of(
+        "How {is} {x} treated? | What is the treatment for {x}?",
+        "treat therap medic drug surg cure remov manag reliev help",
     ),
-    "frequency": _Topic(
-        ("How common {is} {x}?",),
-        (
-            *[
-                "common",
-                "rare",
-                "frequen",
-                "percent",
-                "affect",
-                "preval",
-                "incidence",
-                "people",
-                "often",
-                "estimat",
-            ],
-        ),
+    "frequency": _Topic.of(
+        "How common {is} {x}?", "common rare frequen percent affect preval incidence people often estimat"
     ),
-    "diagnosis": _Topic(
-        ("How {is} {x} diagnosed?",),
-        ("diagnos", "test", "exam", "detect", "biops", "imag", "scan", "identif", "find"),
+    "diagnosis": _Topic.of(
+        "How {is} {x} diagnosed?", "diagnos test exam detect biops imag scan identif find"
     ),
 }
 _HEADS = {
@@ -90,9 +80,8 @@ _HEADS = {
     **dict.fromkeys(("prevalence", "frequency", "incidence"), "frequency"),
     "diagnosis": "diagnosis",
 }
-_OPEN = word_set(
-    "unknown unclear uncertain variable depend depends dependent"
-)  # the sentence answers nothing
+# Words of sentences that answer nothing.
+_OPEN = word_set("unknown unclear uncertain variable depend depends dependent")
 _VERBS = word_set("include includes are is")
 _VERB_PHRASES = {
     "cause": ("is caused by ", "are caused by ", "results from ", "result from "),
@@ -112,13 +101,13 @@ def queries(passage: str, polarity: Polarity, size: int) -> list[str]:
     if polarity == "positive":
         return [question.format_map(forms) for question in _TOPICS[topic].questions][:size]
     words = set(re.findall(r"[a-z]+", passage.lower()))
-    others = [
+    unmentioned = [
         name
-        for name, other in _TOPICS.items()
-        if name not in (topic, "what") and not any(word.startswith(other.hints) for word in words)
+        for name, candidate in _TOPICS.items()
+        if name not in (topic, "what") and not any(word.startswith(candidate.hints) for word in words)
     ]
-    others.sort(key=lambda name: keyed_hash(0, passage, name))
-    return [_TOPICS[name].questions[0].format_map(forms) for name in others][:size]
+    unmentioned.sort(key=lambda name: keyed_hash(0, passage, name))
+    return [_TOPICS[name].questions[0].format_map(forms) for name in unmentioned][:size]
 
 
 def _answered(sentence: TaggedSentence) -> Iterator[tuple[str, str, bool]]:

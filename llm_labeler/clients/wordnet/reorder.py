@@ -104,10 +104,10 @@ def reorderings(sentence: TaggedSentence) -> Iterator[Change]:
 def _swapped_items(sentence: TaggedSentence) -> Iterator[Change]:
     for match in (*_COORDINATED.finditer(sentence.codes), *_SERIES.finditer(sentence.codes)):
         start = match.start()
-        one, between, other = sentence.words[start : start + 3]
-        if not (one + other).islower() or one in _FIXED or between not in ("and", "or", ","):
+        left, between, right = sentence.words[start : start + 3]
+        if not (left + right).islower() or left in _FIXED or between not in ("and", "or", ","):
             continue
-        text = f"{other}, {one}" if between == "," else f"{other} {between} {one}"
+        text = f"{right}, {left}" if between == "," else f"{right} {between} {left}"
         yield Change(0.93, (Edit(start, start + 3, text),))
 
 

@@ -80,31 +80,32 @@ def _swapped(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
     if match := _KIND_OF.fullmatch(codes):
         head = sentence.low[match.end(3) - 2]
         if head in _OF and sentence.low[match.end(3) - 1] == "of":
-            one, other = match.span(1), match.span(4)
+            left, right = match.span(1), match.span(4)
             if (
-                _can_swap(sentence, one, other)
-                and not is_plural(sentence, *other)
-                and not is_plural(sentence, *one)
+                _can_swap(sentence, left, right)
+                and not is_plural(sentence, *right)
+                and not is_plural(sentence, *left)
             ):
-                yield _sentence(sentence, other, sentence.slice(one[1], other[0]), one), 0.92
+                yield _sentence(sentence, right, sentence.slice(left[1], right[0]), left), 0.92
     if sentence.is_question and codes[0] in "MO":
         yield from _asked(sentence)
 
 
 def _active(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[tuple[str, float]]:
-    one, other, verb = match.span(1), match.span(5), match.start(3)
-    lemma = _directed(sentence, verb)
+    left, right, verb = match.span(1), match.span(5), match.start(3)
+    low = sentence.low[verb]
+    lemma = low if sentence.codes[verb] == "v" else next(iter(lemmas(low, "v")), "")
     preposition = sentence.slice(*match.span(4)).lower()
-    if not lemma or preposition != _WITH.get(lemma, "") or not _can_swap(sentence, one, other):
+    if lemma not in _DIRECTED or preposition != _WITH.get(lemma, "") or not _can_swap(sentence, left, right):
         return
     if sentence.codes[match.start(2) : match.end(2)].startswith("M"):
-        middle = sentence.slice(one[1], other[0])
+        middle = sentence.slice(left[1], right[0])
     else:
-        plural = is_plural(sentence, *other)
+        plural = is_plural(sentence, *right)
         form = inflected_verb(lemma, "v" if plural else "z")
-        adverb = sentence.words[one[1] : verb]
-        middle = " ".join((*adverb, form, *sentence.words[verb + 1 : other[0]]))
-    yield _sentence(sentence, other, middle, one), 0.94
+        adverb = sentence.words[left[1] : verb]
+        middle = " ".join((*adverb, form, *sentence.words[verb + 1 : right[0]]))
+    yield _sentence(sentence, right, middle, left), 0.94
 
 
 def _asked(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
@@ -114,29 +115,23 @@ def _asked(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
         if lemma not in _DIRECTED or not re.fullmatch(_THING, sentence.codes[1:verb]):
             continue
         after = sentence.low[verb + 1] == _WITH.get(lemma)
-        one, other = (1, verb), (verb + 1 + after, len(sentence.low) - 1)
-        if (lemma in _WITH) != after or not re.fullmatch(_THING, sentence.codes[slice(*other)]):
+        left, right = (1, verb), (verb + 1 + after, len(sentence.low) - 1)
+        if (lemma in _WITH) != after or not re.fullmatch(_THING, sentence.codes[slice(*right)]):
             continue
-        if _can_swap(sentence, one, other):
+        if _can_swap(sentence, left, right):
             first = sentence.words[0]
             if sentence.low[0] in ("do", "does"):
-                first = "Do" if is_plural(sentence, *other) else "Does"
-            words = (first, sentence.slice(*other), sentence.slice(verb, other[0]), sentence.slice(*one))
-            yield " ".join(words) + sentence.text[sentence.spans[other[1] - 1][1] :], 0.95
+                first = "Do" if is_plural(sentence, *right) else "Does"
+            words = (first, sentence.slice(*right), sentence.slice(verb, right[0]), sentence.slice(*left))
+            yield " ".join(words) + sentence.text[sentence.spans[right[1] - 1][1] :], 0.95
 
 
-def _directed(sentence: TaggedSentence, verb: int) -> str:
-    low = sentence.low[verb]
-    lemma = low if sentence.codes[verb] == "v" else next(iter(lemmas(low, "v")), "")
-    return lemma if lemma in _DIRECTED else ""
-
-
-def _can_swap(sentence: TaggedSentence, one: tuple[int, int], other: tuple[int, int]) -> bool:
+def _can_swap(sentence: TaggedSentence, left: tuple[int, int], right: tuple[int, int]) -> bool:
     """Whether both are nouns, not pronouns or numbers."""
-    for start, end in (one, other):
+    for start, end in (left, right):
         if sentence.low[start] in _PRONOUNS or sentence.codes[start] in "#Pg" or end - start > 12:
             return False
-    return sentence.slice(*one).lower() != sentence.slice(*other).lower()
+    return sentence.slice(*left).lower() != sentence.slice(*right).lower()
 
 
 def _sentence(sentence: TaggedSentence, first: tuple[int, int], middle: str, last: tuple[int, int]) -> str:
@@ -154,12 +149,10 @@ def within(sentence: TaggedSentence, end: int) -> str:
 
 
 def _agreeing(sentence: TaggedSentence, verb: int, plural: bool) -> str | None:
-    low = sentence.low[verb]
     if sentence.codes[verb] == "M":
         return sentence.words[verb]
-    forms = {"is": "are", "are": "are", "was": "were", "were": "were"}
-    singular = {"is": "is", "are": "is", "was": "was", "were": "was"}
-    return (forms if plural else singular).get(low)
+    pairs = {"is": ("is", "are"), "are": ("is", "are"), "was": ("was", "were"), "were": ("was", "were")}
+    return pairs.get(sentence.low[verb], (None, None))[plural]
 
 
 def _compared(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
@@ -169,30 +162,24 @@ def _compared(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
     for match in _COMPARED.finditer(sentence.codes):
         if sentence.low[match.start(2)] != "than":
             continue
-        one, other = match.span(1), match.span(3)
-        if sentence.low[one[0] - 1] != sentence.low[other[0] - 1]:
+        left, right = match.span(1), match.span(3)
+        if sentence.low[left[0] - 1] != sentence.low[right[0] - 1]:
             continue
-        yield _exchanged(sentence, one, other), 0.95
+        yield _exchanged(sentence, left, right), 0.95
 
 
 def _from_to(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
     """Swap A and B in `from A to B`."""
     for match in _FROM_TO.finditer(sentence.codes):
-        one, other = match.span(1), match.span(3)
-        is_way = sentence.low[one[0] - 1] == "from" and sentence.low[match.start(2)] == "to"
-        verb = sentence.low[max(0, one[0] - 2)]
+        left, right = match.span(1), match.span(3)
+        is_way = sentence.low[left[0] - 1] == "from" and sentence.low[match.start(2)] == "to"
+        verb = sentence.low[max(0, left[0] - 2)]
         moves = bool(_MOVING & {verb, *lemmas(verb, "v")})
-        if is_way and moves and _can_swap(sentence, one, other):
-            yield _exchanged(sentence, one, other), 0.94
+        if is_way and moves and _can_swap(sentence, left, right):
+            yield _exchanged(sentence, left, right), 0.94
 
 
-def _exchanged(sentence: TaggedSentence, one: tuple[int, int], other: tuple[int, int]) -> str:
-    text, spans = sentence.text, sentence.spans
-    first, second = sentence.slice(*one), sentence.slice(*other)
-    return (
-        text[: spans[one[0]][0]]
-        + second
-        + text[spans[one[1] - 1][1] : spans[other[0]][0]]
-        + first
-        + text[spans[other[1] - 1][1] :]
-    )
+def _exchanged(sentence: TaggedSentence, left: tuple[int, int], right: tuple[int, int]) -> str:
+    text, (start, end) = sentence.text, (sentence.spans[left[0]][0], sentence.spans[right[1] - 1][1])
+    between = text[sentence.spans[left[1] - 1][1] : sentence.spans[right[0]][0]]
+    return f"{text[:start]}{sentence.slice(*right)}{between}{sentence.slice(*left)}{text[end:]}"

@@ -16,6 +16,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 
 from llm_labeler.clients.wordnet.tagged_sentence import Change, Edit, TaggedSentence
@@ -90,6 +91,12 @@ def read_table(name: str) -> str:
     return (resources.files(__package__) / f"{name}.txt").read_text(encoding="utf-8")
 
 
+@cache
+def phrase_table(name: str) -> PhraseTable:
+    """The rules of one of this package's tables."""
+    return PhraseTable(read_table(name))
+
+
 def _reversed(left: str, right: str) -> tuple[str, str]:
     """Swap the sides of a rule; its codes move to the new left side."""
     start, left = "^ " if left.startswith("^ ") else "", left.removeprefix("^ ")
@@ -152,7 +159,9 @@ def synonym_changes(sentence: TaggedSentence) -> Iterator[Change]:
     for index, pos, word in _replaced(sentence, synonyms):
         if index and sentence.low[index - 1] in _DEGREES:
             continue  # "most commonly", but not "most usually"
-        if not (pos == "n" and _modifies(sentence, index)):
+        before, after = sentence.codes[max(index - 1, 0) : index], sentence.codes[index + 1 : index + 2]
+        is_beside_noun = after in ("n", "s") or before in ("n", "g")
+        if not (pos == "n" and is_beside_noun):
             yield Change(0.84 if pos in "ra" else 0.82, (Edit(index, index + 1, word),))
 
 
@@ -175,16 +184,12 @@ def _replaced(
     """The index and part of speech of each replaceable word, with the inflected best alternative."""
     for index, code in enumerate(sentence.codes):
         pos = _POS.get(code)
-        lemma = _only_lemma(sentence.low[index], pos, code) if pos and _is_plain(sentence, index) else None
+        word = sentence.words[index]
+        is_lower = word.islower() or (index == 0 and word[1:].islower())
+        is_plain = word.isalpha() and is_lower and len(word) > 3 and sentence.low[index] not in _DEGREES
+        lemma = _only_lemma(sentence.low[index], pos, code) if pos and is_plain else None
         if pos and lemma and (words := alternatives(lemma, pos)) and not _in_compound(sentence, index):
             yield index, pos, _inflected(words[0], code, sentence.low[index], lemma)
-
-
-def _is_plain(sentence: TaggedSentence, index: int) -> bool:
-    word = sentence.words[index]
-    if sentence.low[index] in _DEGREES:
-        return False
-    return len(word) > 3 and (word.islower() or (index == 0 and word[1:].islower())) and word.isalpha()
 
 
 def _only_lemma(low: str, pos: Pos, code: str) -> str | None:
@@ -205,13 +210,6 @@ def _inflected(word: str, code: str, low: str, lemma: str) -> str:
     if code in "JR" and low != lemma:
         return degree(word, "est" if low.endswith("st") else "er")
     return word
-
-
-def _modifies(sentence: TaggedSentence, index: int) -> bool:
-    """Whether a noun is next to another noun."""
-    after = sentence.codes[index + 1 : index + 2]
-    before = sentence.codes[index - 1] if index else "^"
-    return after in ("n", "s") or before in ("n", "g")
 
 
 def _in_compound(sentence: TaggedSentence, index: int) -> bool:

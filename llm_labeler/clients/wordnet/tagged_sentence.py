@@ -60,11 +60,6 @@ def codes(words: tuple[str, ...]) -> str:
     return "".join(letters)
 
 
-def is_name(words: tuple[str, ...], index: int) -> bool:
-    """Whether a token is a proper name."""
-    return _tags(words)[index] == "NP0"
-
-
 @lru_cache(maxsize=64)
 def _tags(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(_tagger().tag_sent([_base(word) for word in words], taglevel=0))
@@ -181,7 +176,7 @@ class TaggedSentence:
     def opening(self, end: int) -> str:
         """The text before token `end`, in lower case unless it begins with a name."""
         text = self.slice(0, end)
-        keeps = is_name(self.words, 0) or (self.low[0] != "a" and not text[1:2].islower())
+        keeps = _tags(self.words)[0] == "NP0" or (self.low[0] != "a" and not text[1:2].islower())
         return text if keeps else text[:1].lower() + text[1:]
 
     def apply(self, edits: Iterable[Edit]) -> str:
@@ -295,15 +290,9 @@ def _is_finite(sentence: TaggedSentence, index: int, start: int, open_clauses: i
     if code == "v":
         if is_noun or (before == "P" and codes[:index].rstrip("RN")[-2:-1] in ("v", "z", "d", "g")):
             return False  # "help you relax"
-        return before in ("s", "W") or (before == "P" and _is_plural_subject(sentence, index))
+        subject = len(codes[:index].rstrip("RN")) - 1
+        return before in ("s", "W") or (before == "P" and sentence.low[subject] in _PLURAL_SUBJECTS)
     return code in _FINITE
-
-
-def _is_plural_subject(sentence: TaggedSentence, verb: int) -> bool:
-    """Whether the pronoun before a verb is plural."""
-    while verb > 0 and sentence.codes[verb - 1] in "RN":
-        verb -= 1
-    return verb > 0 and sentence.low[verb - 1] in _PLURAL_SUBJECTS
 
 
 class MeaningChange(NamedTuple):

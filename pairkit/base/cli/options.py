@@ -130,7 +130,7 @@ def as_words(value: Any) -> Any:
     """A default value in the syntax of the command line; None if empty."""
     if isinstance(value, tuple | list):
         return ",".join(str(item) for item in value) or None
-    return value if value is None or isinstance(value, bool | int | float) else str(value) or None
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
 class Options(dict[str, Option]):

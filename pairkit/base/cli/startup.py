@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn
@@ -14,25 +13,17 @@ from typing import Any, NoReturn
 from pairkit.base.cli.options import documentation
 
 
-def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` for a package's imports under `TYPE_CHECKING`."""
-    loader: Any = sys.modules[package].__loader__
-    origins = {
-        name.asname: (node.module, name.name)
-        for block in ast.parse(loader.get_source(package)).body
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for node in block.body
-        if isinstance(node, ast.ImportFrom) and node.module
-        for name in node.names
-        if name.asname  # `import X as X` marks public names
-    }
+def lazy_names(
+    package: str, names_of_modules: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package; type checkers read its imports instead."""
+    origins = {name: module for module, names in names_of_modules.items() for name in names.split()}
 
     def load(name: str) -> Any:
         if name not in origins:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module, attribute = origins[name]
-        value: Any = import_module(module)
-        value = getattr(value, attribute, None) or import_module(f"{module}.{attribute}")
+        module = import_module(origins[name])
+        value: Any = getattr(module, name, None) or import_module(f"{module.__name__}.{name}")
         if "options" in getattr(value, "__dict__", ()):
             value.__doc__ = documentation(value)
         setattr(sys.modules[package], name, value)  # so that `__getattr__` is called once

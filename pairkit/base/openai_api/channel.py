@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -46,6 +45,7 @@ class Channel:
         """Check that the credentials may be sent to this address."""
         self.address, self.key = connection.address, connection.key
         self._connection, self._environ = connection, environ
+        self._sdks: dict[int, Sdk] = {}  # by the limit of their responses
         further = headers_for(self.address.host, environ)
         if (self.key or further) and not connection.plain_http:
             self.address.guard("the key", "allow that with plain_http")
@@ -70,22 +70,24 @@ class Channel:
 
     async def close(self) -> None:
         """Close the connections, if there are any."""
-        if "_sdk" in self.__dict__:
-            await self._sdk.close()
+        for sdk in self._sdks.values():
+            await sdk.close()
 
-    @cached_property
-    def _sdk(self) -> Sdk:
+    def _sdk(self, max_bytes: int) -> Sdk:
+        if max_bytes in self._sdks:
+            return self._sdks[max_bytes]
         from pairkit.base.openai_api.sdk import GuardedClient, Sdk  # the SDK takes half a second to import
 
         client = GuardedClient(
             self.address,
             self._headers,
             self._masking,
+            max_bytes=max_bytes,
             concurrency=self._connection.concurrency,
             connect_s=min(self._connection.timeout_s, _CONNECT_S),
             verify=trusted(self._connection.ca_file, self._environ),
         )
-        return Sdk(self.address, client)
+        return self._sdks.setdefault(max_bytes, Sdk(self.address, client))
 
     async def _exchange(
         self,
@@ -97,12 +99,12 @@ class Channel:
         **request: Any,
     ) -> bytes:
         """Send a request and return the body of a response with status 200; keys are masked everywhere."""
-        url, sdk = self.address.join(path), self._sdk
+        url, sdk = self.address.join(path), self._sdk(most_bytes)
         timeout_s = timeout_s or self._connection.timeout_s
         try:
             # A timeout for each read would not stop a server that sends a few bytes at a time.
             async with asyncio.timeout(timeout_s):
-                return await sdk.exchange(method, url, most_bytes, **request)
+                return await sdk.exchange(method, url, **request)
         except TimeoutError as error:
             raise NoAnswer("timeout", f"no answer in {timeout_s:g} s", was_sent=True) from error
 

@@ -17,7 +17,6 @@ from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from pairkit.base.printable import one_line
 from pairkit.base.system.address import Address, origin_of
 
-MAX_BYTES_HEADER = "X-Max-Bytes"  # tells `GuardedClient` the limit of a response; it is never sent
 _BODY_HEADERS = ("Content-Type", "Content-Length")
 _IDLE_S = 4.0  # many servers drop connections after 5 s; closing earlier avoids sending on a closing one
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
@@ -32,7 +31,7 @@ class ExchangeFailed(OpenAIError):  # noqa: N818 - as `RefusedCall` and `NoAnswe
 
 
 class GuardedClient(httpx2.AsyncClient):
-    """Sends requests to one address, with our headers only, and returns responses with status 200."""
+    """Sends requests to one address, with our headers only; returns bounded responses with status 200."""
 
     def __init__(
         self,
@@ -40,6 +39,7 @@ class GuardedClient(httpx2.AsyncClient):
         headers: Mapping[str, str],
         masking: Masking,
         *,
+        max_bytes: int,
         concurrency: int,
         connect_s: float,
         verify: ssl.SSLContext | bool,
@@ -53,16 +53,16 @@ class GuardedClient(httpx2.AsyncClient):
             trust_env=not address.is_loopback,  # proxies
             follow_redirects=False,
         )
-        self._address, self._own_headers, self._masking = address, headers, masking
+        self._address, self._sent_headers, self._masking = address, headers, masking
+        self._max_bytes = max_bytes
 
     async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
         """Send the SDK's request and read the whole response."""
-        max_bytes = int(request.headers[MAX_BYTES_HEADER])
         outgoing = self._rebuilt(request)
         with self._failures():
             response = await super().send(outgoing, stream=True, auth=None, follow_redirects=False)
             try:
-                body = self._masking.body(await _read(response, max_bytes))
+                body = self._masking.body(await _read(response, self._max_bytes))
             finally:
                 await response.aclose()
         if response.status_code != 200:
@@ -76,7 +76,7 @@ class GuardedClient(httpx2.AsyncClient):
             raise ExchangeFailed(BadReply(f"{self._address.url}: a request to another server was not sent"))
         headers = httpx2.Headers({"Host": request.url.netloc.decode("ascii")})
         headers.update({name: request.headers[name] for name in _BODY_HEADERS if name in request.headers})
-        headers.update(self._own_headers)
+        headers.update(self._sent_headers)
         return httpx2.Request(request.method, request.url, headers=headers, stream=request.stream)
 
     @contextmanager
@@ -113,11 +113,9 @@ class Sdk(openai.AsyncOpenAI):
     def __init__(self, address: Address, client: GuardedClient) -> None:
         # Without a value, the SDK reads a variable of the environment.
         unset: dict[str, Any] = dict.fromkeys(
-            ("admin_api_key", "organization", "project", "webhook_secret"), ""
+            ("api_key", "admin_api_key", "organization", "project", "webhook_secret"), ""
         )
-        super().__init__(
-            api_key="set-by-client", base_url=address.url, max_retries=0, http_client=client, **unset
-        )
+        super().__init__(base_url=address.url, max_retries=0, http_client=client, **unset)
 
     @property
     def default_headers(self) -> dict[str, str | openai.Omit]:
@@ -125,10 +123,11 @@ class Sdk(openai.AsyncOpenAI):
         return {"Content-Type": "application/json"}
 
     async def exchange(
-        self, method: str, url: str, max_bytes: int, headers: Mapping[str, str] | None = None, **request: Any
+        self, method: str, url: str, headers: Mapping[str, str] | None = None, **request: Any
     ) -> bytes:
         """The body of a response with status 200."""
-        options: Any = {"headers": {**(headers or {}), MAX_BYTES_HEADER: str(max_bytes)}}
+        # The credentials are in the headers of `GuardedClient`.
+        options: Any = {"headers": {"Authorization": openai.Omit(), **(headers or {})}}
         call: Callable[..., Awaitable[httpx2.Response]] = self.get if method == "get" else self.post
         try:
             response = await call(url, cast_to=httpx2.Response, options=options, **request)

@@ -1,73 +1,19 @@
-"""Shapes of credentials, and tests whether a matching value is a secret or a placeholder."""
+"""Replace credentials and e-mail addresses, which public issues do contain; `secrets.toml` has their shapes.
+
+The tests decide whether a value that has the shape of a secret is a placeholder.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from textwrap import dedent
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
-# Kinds as counted in statistics.json, with their descriptions in a dataset's card.
-KINDS = {
-    "secret_private_key": "private keys (PEM, OpenSSH, PGP, PuTTY, age)",
-    "secret_github": "GitHub tokens",
-    "secret_gitlab": "GitLab tokens",
-    "secret_aws": "AWS access keys, secret keys, session tokens and signatures",
-    "secret_azure": "Azure storage keys, client secrets and shared access signatures",
-    "secret_google": "Google API keys, OAuth tokens and client secrets",
-    "secret_llm": "keys of LLM services and Hugging Face tokens",
-    "secret_chat": "Slack, Discord, Telegram and Teams tokens and webhooks",
-    "secret_registry": "tokens of package and image registries",
-    "secret_service": "keys of other services that bear their issuer's mark",
-    "secret_jwt": "JSON web tokens",
-    "secret_url_password": "passwords in URLs",
-    "secret_authorization": "values of Authorization and API key headers",
-    "secret_cookie": "values of cookies and session ids",
-    "secret_password": "passwords by the name or command before them, and their hashes",
-    "secret_assignment": "random values given to a name such as `token`, `secret` or `api_key`",
-    "email": "e-mail addresses",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """One shape of a kind of credential."""
-
-    kind: str
-    gates: tuple[str, ...]  # the pattern is tried if a lower-case text contains one of these
-    pattern: re.Pattern[str]
-    accepts: Callable[[str], bool] | None = None
-
-
-_PART = re.compile(r"\{([A-Z_]+)\}")
-
-
-def shapes(table: str, parts: Mapping[str, str]) -> tuple[Shape, ...]:
-    """Parse a table of kinds, gates with a test of the value, and verbose patterns, each further indented.
-
-    `{NAME}` stands for a part of patterns or gates.
-    """
-
-    def filled(text: str) -> str:
-        return _PART.sub(lambda name: filled(parts[name[1]]), text)
-
-    kind, rows = "", list[list[str]]()
-    for line in dedent(table).splitlines():
-        text = line.strip()
-        if line.startswith(" " * 8):
-            rows[-1][-1] += f"{text}\n"
-        elif not line.startswith(" "):
-            kind = f"secret_{text}"
-        elif not text.startswith("# "):
-            gates, _, test = text.removesuffix("]").partition(" [")
-            rows.append([kind, gates, test, ""])
-    return tuple(
-        Shape(kind, tuple(filled(gates).split()), re.compile(filled(pattern), re.VERBOSE), _TESTS[test])
-        for kind, gates, test, pattern in rows
-    )
-
+from gis_builder.detection.lexicon import filled
 
 _RANDOM_BITS = 3.2  # entropy per character; prose and identifiers are mostly below
 _EXAMINED = 512  # characters of a value that are searched for signs of a placeholder
@@ -189,9 +135,61 @@ def _bits(value: str) -> float:
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
 
 
-_TESTS = {"": None} | {
+class Shape(NamedTuple):
+    """One shape of a kind of credential."""
+
+    kind: str
+    gates: tuple[str, ...]
+    pattern: re.Pattern[str]
+    accepts: Callable[[str], bool] | None
+
+
+_TESTS = {
     test.__name__: test for test in (
         could_be_literal, could_be_password, holds_random, is_hard_password, is_no_word, looks_keyed,
         looks_mixed, looks_mixed_or_long, looks_random,
     )
 }  # fmt: skip
+_DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+KINDS: dict[str, str] = _DATA["kinds"]
+SHAPES = [
+    Shape(
+        group["kind"],
+        tuple(filled(shape["gates"], _DATA["parts"]).split()),
+        re.compile(filled(shape["pattern"], _DATA["parts"]), re.VERBOSE),
+        _TESTS[shape["test"]] if "test" in shape else None,
+    )
+    for group in _DATA["credentials"]
+    for shape in group["shapes"]
+]
+_GATES = tuple({gate for shape in SHAPES for gate in shape.gates})
+
+
+def scrub_secrets(text: str) -> tuple[str, dict[str, int]]:
+    """Replace credentials by `[secret]` and e-mail addresses by `[email]`; also return counts by kind."""
+    counts: dict[str, int] = {}
+    lower = text.lower()
+    present = {gate for gate in _GATES if gate in lower}
+    for shape in SHAPES:
+        if not present.isdisjoint(shape.gates):
+            text, count = _replace(shape, text)
+            if count:
+                counts[shape.kind] = counts.get(shape.kind, 0) + count
+    return text, counts
+
+
+def _replace(shape: Shape, text: str) -> tuple[str, int]:
+    substitute = "[email]" if shape.kind == "email" else "[secret]"
+    group = "value" if "value" in shape.pattern.groupindex else 0
+    count = 0
+
+    def replacement(match: re.Match[str]) -> str:
+        nonlocal count
+        value, whole = match[group], match[0]
+        if shape.accepts is not None and not shape.accepts(value):
+            return whole
+        count += 1
+        start = match.start(group) - match.start()
+        return whole[:start] + substitute + whole[start + len(value) :]
+
+    return shape.pattern.sub(replacement, text), count

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pytest
 from typer.testing import CliRunner
 
 from gis_builder.cli import app
-from tests.support.github import serve
 
 from .conftest import closed, comment, event, issue, write_tracker
 
@@ -96,47 +93,6 @@ def imported(folder: Path, work: Path) -> Verdicts:
 def crawled(url: str, repos: str, work: Path, *flags: str) -> Verdicts:
     gis("crawl", "--repos", repos, "--work", work, "--api-url", url, "-q", *flags)
     return detected(work)
-
-
-@pytest.fixture(scope="module", params=["sample", "probe"])
-def tracker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("tracker")
-    if request.param == "probe":
-        return write_probe(root / "probe")
-    ignored = shutil.ignore_patterns("inkwell-notes", "orrery3d", "tidepool-ui")
-    return Path(shutil.copytree(SAMPLE, root / "sample", ignore=ignored))
-
-
-def names(folder: Path) -> str:
-    return ",".join(sorted(str(path.parent.relative_to(folder)) for path in folder.glob("*/*/repo.json")))
-
-
-def test_import_and_crawls_give_the_same_verdicts(tracker: Path, tmp_path: Path) -> None:
-    base = imported(tracker, tmp_path / "import")
-    with serve(tracker) as server:
-        for strategy in ("all", "search"):
-            verdicts = crawled(
-                server.url, names(tracker), tmp_path / strategy, "--strategy", strategy, "--update"
-            )
-            assert verdicts == {key: base[key] for key in verdicts}
-            assert strategy == "search" or verdicts == base
-
-
-def test_an_update_gives_the_same_verdicts(tmp_path: Path) -> None:
-    """The first crawl precedes most threads."""
-    whole, early = write_probe(tmp_path / "whole"), write_probe(tmp_path / "early")
-    issues = early / HOME / "issues.jsonl"
-    issues.write_text("".join(issues.read_text().splitlines(keepends=True)[:4]))
-    for strategy in ("all", "search"):
-        work = tmp_path / strategy
-        with serve(early) as server:
-            before = crawled(server.url, HOME, work, "--strategy", strategy)
-        with serve(whole) as server:
-            updated = crawled(server.url, HOME, work, "--strategy", strategy, "--update")
-            fresh = crawled(server.url, HOME, tmp_path / f"{strategy}-fresh", "--strategy", strategy)
-        assert updated == {key: fresh.get(key, updated[key]) for key in updated}
-        assert updated.keys() >= fresh.keys()
-        assert len(updated) > len(before)
 
 
 def test_verdicts_of_the_probe(tmp_path: Path) -> None:

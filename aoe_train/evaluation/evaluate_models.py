@@ -1,0 +1,205 @@
+"""Evaluate models on tasks: open each in all requested sizes, score it, and compare it with another model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from aoe_train.evaluation.duplicates import DuplicatesTask, score_rows
+from aoe_train.evaluation.embedders.cached import open_embedder
+from aoe_train.evaluation.embedders.embedder import (
+    Embedder,
+    Endpoint,
+    PromptedEmbedder,
+    QuantizedEmbedder,
+    VectorSize,
+    check_sizes,
+    in_sizes,
+)
+from aoe_train.evaluation.overlap import Overlap, overlap, read_digests
+from aoe_train.evaluation.score import Resampling, Score, score
+from aoe_train.evaluation.scores import Evaluation
+from aoe_train.evaluation.suites import TRACKER, ChosenTasks
+from aoe_train.model.backbones.load_backbone import check_name, find_folder
+from pairkit.base.cli.progress import stage
+from pairkit.base.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from aoe_train.evaluation.embedders.embedder import Function
+    from aoe_train.model.encoder import Encoder
+    from aoe_train.model.quantization import Quantize
+    from aoe_train.settings.train_settings import EncodingPrecision
+    from pairkit.base.cli.progress import Listener
+
+Say = Callable[[str], None]
+
+
+class Sizes(NamedTuple):
+    """Numbers of layers, dimensions and number types, at least one of each; None is the model's own."""
+
+    layers: Sequence[int | None]
+    dims: Sequence[int | None]
+    formats: Sequence[Quantize]
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """Arguments of `evaluate` that choose its models; prompts aren't used for `against`."""
+
+    models: Sequence[str | Path | Encoder | Function]
+    against: str | Path | Encoder | Function | None
+    endpoint: Endpoint | None
+    against_endpoint: Endpoint | None
+    sizes: Sizes | None
+    prompt: str | None
+    prompt_name: str | None
+    precision: EncodingPrecision
+    cache: bool
+
+    def check(self) -> None:
+        """Refuse missing models and contradictory options before anything is read."""
+        if not self.models:
+            raise ConfigError("no model to evaluate; give a folder, a Hub id or an Encoder")
+        if self.against_endpoint is not None and self.against is None:
+            raise ConfigError("--against-endpoint without --against; give --against the model's name there")
+        if self.sizes is not None:
+            check_sizes(self.sizes.dims, self.sizes.formats, self.sizes.layers)
+            if self.against is not None:
+                raise ConfigError(
+                    "--against compares full vectors; leave it out, or leave out --layers, --dim and"
+                    " --quantize"
+                )
+        folders = [] if self.endpoint is not None else [*self.models]
+        rivals = [] if self.against_endpoint is not None else [self.against]
+        for model in (*folders, *rivals):
+            if isinstance(model, str | Path):
+                check_name(model)
+        if len(self.models) == 1:
+            return
+        names = [str(model) for model in self.models]
+        if len(set(names)) < len(names):
+            raise ConfigError(f"--model: a duplicate among {', '.join(names)}; give each model once")
+        if self.against is not None:
+            raise ConfigError("--against: found several --model, expected one; run once for each model")
+        for model in folders:
+            if isinstance(model, str | Path):
+                find_folder(model)
+
+
+class _OpenModel(NamedTuple):
+    """A model to score: its name in tables, and hashes of the texts that it was trained on."""
+
+    name: str
+    embedder: Embedder
+    trained: np.ndarray | None
+    layers: int | None
+
+
+def evaluate_models(
+    request: ModelRequest,
+    tasks: ChosenTasks,
+    resampling: Resampling,
+    *,
+    gains: bool,
+    show: Listener,
+    say: Say,
+) -> Evaluation:
+    """Score all models; with `gains` also whether to replace the model that they are compared with."""
+    if tasks.suite == TRACKER and request.sizes is None and request.against is None:
+        return _rank(request, cast("DuplicatesTask", tasks.tasks[0]), resampling, show, say)
+    rival = None
+    if request.against is not None:
+        rival = _open(request, request.against, request.against_endpoint, show, say)
+        hashes = None if request.against_endpoint else _training_hashes(request.against)
+        if hashes is not None:
+            _warn_overlap(rival.name, {task.name: overlap(task, hashes) for task in tasks.tasks}, say)
+    scores: dict[str, Mapping[str, Score]] = {}
+    sizes: dict[str, VectorSize] = {}
+    for model in _open_models(request, show, say):
+        variants: Mapping[str, Embedder] = {model.name: model.embedder}
+        if request.sizes is not None:
+            variants = in_sizes(
+                model.embedder, model.name, request.sizes.dims, request.sizes.formats, model.layers
+            )
+        for key, variant in variants.items():
+            try:
+                scores[key] = score(
+                    variant,
+                    tasks.tasks,
+                    rival=rival,
+                    trained=model.trained,
+                    resamples=resampling,
+                    gains=gains,
+                    progress=show,
+                )
+            except DataError as error:
+                if request.sizes is None:
+                    raise
+                raise DataError(f"{key}: {error}") from error
+            if isinstance(variant, QuantizedEmbedder):
+                sizes[key] = variant.size()
+        overlaps = {task: each.overlap for task, each in scores[next(iter(variants))].items()}
+        _warn_overlap(model.embedder.name, overlaps, say)
+    result = Evaluation(tasks.suite, scores, tasks.missing, sizes=sizes, _resampling=resampling)
+    return result if rival is None else replace(result, against=rival.name)
+
+
+def _rank(
+    request: ModelRequest, task: DuplicatesTask, resampling: Resampling, show: Listener, say: Say
+) -> Evaluation:
+    """Compare the rankings of a tracker's reports by words, by each model, and by both."""
+    models = ((model.name, model.embedder, model.trained) for model in _open_models(request, show, say))
+    rows = score_rows(task, models, resamples=resampling, progress=show)
+    for name, row in rows.items():
+        if row.weight is None:
+            _warn_overlap(name, {task.name: row.overlap}, say)
+    ranked = {name: {task.name: row} for name, row in rows.items()}
+    return Evaluation(TRACKER, ranked, _resampling=resampling, _rankings=True)
+
+
+def _open_models(request: ModelRequest, show: Listener, say: Say) -> Iterator[_OpenModel]:
+    """Each model with each number of layers, opened when its turn comes."""
+    depths = [None] if request.sizes is None else request.sizes.layers
+    for source, layers in product(request.models, depths):
+        embedder = _open(request, source, request.endpoint, show, say, layers)
+        if request.prompt is not None or request.prompt_name is not None:
+            embedder = PromptedEmbedder(embedder, prompt=request.prompt, prompt_name=request.prompt_name)
+        is_named = len(request.models) > 1 and isinstance(source, str | Path)
+        trained = None if request.endpoint else _training_hashes(source)
+        yield _OpenModel(str(source) if is_named else embedder.name, embedder, trained, layers)
+
+
+def _open(
+    request: ModelRequest,
+    source: Any,
+    server: Endpoint | None,
+    show: Listener,
+    say: Say,
+    layers: int | None = None,
+) -> Embedder:
+    with stage(f"load {source}", show):
+        return open_embedder(
+            str(source) if isinstance(source, str | Path) else source,
+            endpoint=server,
+            precision=request.precision,
+            layers=layers,
+            cache=request.cache,
+            progress=show,
+            say=say,
+        )
+
+
+def _training_hashes(model: object) -> np.ndarray | None:
+    """Hashes of the texts that a model was trained on, if it has them."""
+    return read_digests(find_folder(model)) if isinstance(model, str | Path) else None
+
+
+def _warn_overlap(model: str, overlaps: Mapping[str, Overlap | None], say: Say) -> None:
+    for task, shared in overlaps.items():
+        if shared is not None and shared.texts:
+            say(f"warning: {task}: {model} was {shared}")

@@ -1,0 +1,304 @@
+"""Training: the loop, from the newest checkpoint to the best weights, and what the model has gained.
+
+The loop runs on accelerate and calls transformers' callbacks. When one requests it, `training_run` logs and
+evaluates, and `checkpoints` saves.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from accelerate import skip_first_batches  # type: ignore[import-untyped]
+from transformers import (
+    DefaultFlowCallback,
+    EarlyStoppingCallback,
+    TrainerState,
+    enable_full_determinism,
+    set_seed,
+)
+from transformers.integrations.integration_utils import get_reporting_integration_callbacks
+from transformers.utils.logging import set_verbosity
+
+from aoe_train.evaluation.dev import MOST_RESAMPLED, DevScores, dev_scores, own_metric
+from aoe_train.training import checkpoints
+from aoe_train.training.callbacks import (
+    SavePolicy,
+    Stopped,
+    Stopwatch,
+    WeightAverage,
+    open_trackers,
+    stop_signals,
+)
+from aoe_train.training.checkpoints import trained_weights
+from aoe_train.training.loss_log import CollapseCheck, Diverged, LossLog, sample_texts, spread
+from aoe_train.training.optimiser_step import OptimiserStep
+from aoe_train.training.processes import copy_weights, is_sharded, on_main, shard, unshard, wait_for_all
+from aoe_train.training.training_arguments import evaluation_precision
+from aoe_train.training.training_run import Events, TrainingRun
+from aoe_train.training.write_model import save_model
+from pairkit.base.system.files import whole_folder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+    from transformers import TrainerCallback
+
+    from aoe_train.evaluation.gain import Gain
+    from aoe_train.training.build import Built
+    from pairkit.base.cli.progress import Progress
+
+BEFORE_DIVERGENCE = "before-divergence"  # folder of the last sound model, in the working folder
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained model.
+
+    Attributes:
+        built: What it was trained on; `built.model` has the weights to save.
+        state: transformers' state: steps, log and best score.
+        seconds: Training time without evaluation and checkpoints.
+        before: The backbone's dev scores.
+        dev_gain: The gain in the deciding dev metric.
+        gain: The gain on judged pairs.
+        keeps_model: Whether the weights are the trained ones, not the backbone's.
+    """
+
+    built: Built
+    state: TrainerState
+    seconds: float
+    before: DevScores | None
+    dev_gain: dict[str, Any] | None
+    gain: Gain | None
+    keeps_model: bool
+
+
+def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Callable[[], bool]) -> Fitted:
+    """Train to the end, restore the best weights, and compare the model with its backbone."""
+    loaded, model = built.loaded, built.model
+    settings, judged, is_main = loaded.settings, loaded.judged, loaded.process.is_main
+    score, encode = _dev_scorer(built), partial(_encode, built)
+    similarity = built.encoder.settings.similarity_fn_name
+    before: DevScores | None = on_main(score) if score else None
+    texts = sample_texts(rows.texts for rows in (*built.data.train.values(), *built.data.dev.values()))
+    collapse = CollapseCheck(encode, texts, before=on_main(lambda: spread(encode(texts))))
+    if judged is not None and is_main:
+        judged_before, weights_before = judged.score(encode, similarity), copy_weights(trained_weights(model))
+    if settings.run.shard:
+        shard(model)
+    with stop_signals(signal.SIGINT) as interrupted:  # outside there is no step to save
+        policy = SavePolicy(settings.log, lambda: stop_requested() or interrupted())
+        run = _begin(built, callbacks, policy, score, before, collapse)
+        with _sound_weights(run):
+            _resume(run)
+            run_epochs(run)
+            run.check_divergence()
+        if (best := run.best or run.average.chosen(model)) is not None:
+            checkpoints.restore_weights(model, best, loaded.process.work)
+        unshard(model)
+    dev_gain, gain = None, None
+    can_resample = sum(map(len, built.data.dev.values())) <= MOST_RESAMPLED
+    if score is not None and can_resample and loaded.sources.dev_metric is None and not settings.run.shard:
+        dev_gain = on_main(lambda: score().ahead_of(before, seed=settings.seed))
+    if judged is not None:
+        gain = on_main(
+            lambda: judged.gain(judged.score(encode, similarity), judged_before, seed=settings.seed)
+        )
+    keeps_model = gain is None or settings.optim.if_not_better == "model" or gain.word == "better"
+    if is_main and not keeps_model:
+        checkpoints.restore_weights(model, weights_before, loaded.sources.backbone)
+    return Fitted(built, run.state, run.clock.seconds, before, dev_gain, gain, keeps_model)
+
+
+def run_epochs(run: TrainingRun) -> None:
+    """Run all steps, or those that remain after a checkpoint."""
+    state, events, step, built = run.state, run.events, run.step, run.built
+    first = run.logged = state.global_step
+    start = time.perf_counter()
+    events("on_train_begin")
+    run.show()
+    for epoch in range(first // built.steps_an_epoch, state.num_train_epochs):
+        events("on_epoch_begin")
+        with run.clock.running():
+            for batches in _batches_of_steps(run, epoch):
+                events("on_step_begin")
+                for batch in batches[:-1]:
+                    with step.no_sync():
+                        step.backward(batch, state.global_step, len(batches))
+                    events("on_substep_end")
+                step.backward(batches[-1], state.global_step, len(batches))
+                norm = step.clip()
+                events("on_pre_optimizer_step")
+                step.optimiser.step()
+                events("on_optimizer_step")
+                lr = step.advance()
+                state.global_step += 1
+                state.epoch = built.epochs(state.global_step)
+                events("on_step_end")
+                run.after_step()
+                _log_evaluate_save(run, norm, lr)
+                if events.control.should_epoch_stop or events.control.should_training_stop:
+                    break
+            events("on_epoch_end")
+            _log_evaluate_save(run, norm, lr)
+        if events.control.should_training_stop:
+            break
+    runtime = time.perf_counter() - start
+    run.log({"train_runtime": runtime, "train_steps_per_second": (state.global_step - first) / runtime})
+    events("on_train_end")
+    run.show(ended=True)
+
+
+def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, Any]]]:
+    """The batches of each step of an epoch, or of its remaining steps with the checkpoint's random state."""
+    loader, args, random_state, run.random_state = run.built.loader, run.built.args, run.random_state, None
+    done = 0 if random_state is None else run.state.global_step % run.built.steps_an_epoch
+    if random_state is not None and not done:
+        checkpoints.restore_random_state(random_state, args.device)
+    loader.set_epoch(epoch)
+    accumulation = args.gradient_accumulation_steps
+    batches = iter(skip_first_batches(loader, done * accumulation) if done else loader)
+    for step in range(done, run.built.steps_an_epoch):
+        group = list(islice(batches, accumulation))
+        if random_state is not None and step == done != 0:  # starting an epoch draws a random number
+            checkpoints.restore_random_state(random_state, args.device)
+        yield group
+
+
+def _log_evaluate_save(run: TrainingRun, norm: Tensor | None, lr: float) -> None:
+    """Log, evaluate and save as callbacks have requested."""
+    if run.events.control.should_log:
+        run.log_losses(norm, lr)
+    if run.events.control.should_evaluate:
+        run.evaluate()
+    if run.events.control.should_save:
+        if not run.events.control.should_training_stop:  # else the finished model is saved next
+            checkpoints.save(run)
+        run.events("on_save")
+        if run.policy.stops and not run.events.control.should_training_stop:
+            wait_for_all()
+            raise Stopped(run.state.global_step)
+
+
+def _begin(
+    built: Built,
+    callbacks: Sequence[TrainerCallback],
+    policy: SavePolicy,
+    score: Callable[[], DevScores] | None,
+    before: DevScores | None,
+    collapse: CollapseCheck,
+) -> TrainingRun:
+    """The parts of the loop, before the first step."""
+    args, process, model, optim = built.args, built.loaded.process, built.model, built.loaded.settings.optim
+    (enable_full_determinism if args.full_determinism else set_seed)(args.seed)
+    set_verbosity(args.get_process_log_level())  # type: ignore[no-untyped-call]
+    if not is_sharded(model):
+        model.to(args.device)
+    average, losses = WeightAverage(model, optim.average, optim.interpolate), LossLog(args.learning_rate)
+    state = TrainerState(
+        logging_steps=int(args.logging_steps),
+        eval_steps=int(args.eval_steps or 1),
+        max_steps=math.ceil(args.num_train_epochs * built.steps_an_epoch),
+        num_train_epochs=math.ceil(args.num_train_epochs),
+        train_batch_size=args.per_device_train_batch_size,
+        is_world_process_zero=process.is_main,
+        is_local_process_zero=args.local_process_index == 0,
+    )
+    step = OptimiserStep(built, losses, state.max_steps)
+    trackers = get_reporting_integration_callbacks(args.report_to)  # type: ignore[no-untyped-call]
+    events = Events(
+        [
+            DefaultFlowCallback(),
+            *(tracker() for tracker in trackers),
+            *([] if optim.patience is None else [EarlyStoppingCallback(optim.patience)]),
+            *callbacks,
+        ],
+        args,
+        state,
+        model=model,
+        optimizer=step.optimiser,
+        lr_scheduler=step.schedule,
+        train_dataloader=built.loader,
+    )
+    events("on_init_end")
+    name = f"{process.work.stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+    clock = Stopwatch()
+    return TrainingRun(built, step, events, policy, average, losses, collapse, clock, score, before, name)
+
+
+@contextmanager
+def _sound_weights(run: TrainingRun) -> Iterator[None]:
+    """Save the last sound weights if the run diverges."""
+    try:
+        yield
+    except Diverged as error:
+        raise Diverged(f"{error}{_save_sound_weights(run)}") from error
+    except Stopped as stopped:
+        process = run.built.loaded.process
+        process.say(f"{process.work}: {stopped} with a checkpoint")
+        raise
+
+
+def _resume(run: TrainingRun) -> None:
+    """Restore the newest checkpoint, if there is one, and open the trackers."""
+    process = run.built.loaded.process
+    newest = checkpoints.newest(process.work)
+    if newest is not None:
+        process.say(f"{process.work}: continuing after step {checkpoints.step_of(newest)}")
+        checkpoints.restore(run, newest)
+    if process.is_main:
+        open_trackers(run.events.callbacks, process, run.built.args, run.name, run.state.global_step)
+
+
+def _save_sound_weights(run: TrainingRun) -> str:
+    """Save the best weights, or else those of the newest sound checkpoint, as a model; returns a note."""
+    process, model = run.built.loaded.process, run.built.model
+    if run.best is not None:
+        name, step, weights = "the best weights", run.state.best_global_step, run.best
+    elif run.sound is not None:
+        name, step = "the weights", checkpoints.step_of(run.sound)
+        weights = checkpoints.read(run.sound)["weights"]
+    else:
+        return ""
+    checkpoints.restore_weights(model, weights, process.work)
+    unshard(model)
+    folder = process.work / BEFORE_DIVERGENCE
+    if process.is_main:
+        with whole_folder(folder) as partial:
+            save_model(run.built, partial)
+    return f"; {name} of step {step:,} are in {folder}"
+
+
+def _dev_scorer(built: Built) -> Callable[[], DevScores] | None:
+    """A function that scores the dev data in the precision of evaluation, if there is any."""
+    sources, sets, encoder = built.loaded.sources, built.data.dev, built.encoder
+    settings, show, metric = built.loaded.settings, built.loaded.process.show, sources.dev_metric
+    if metric is None and not sets:
+        return None
+
+    def progress(at: Progress) -> None:
+        show(replace(at, stage="evaluate on dev data"))
+
+    def score() -> DevScores:
+        with evaluation_precision(built.args):
+            if metric is not None:
+                return DevScores({"dev": own_metric(metric, encoder)})
+            # Processes of a sharded model must run the same batches, so none may halve one after an error.
+            encode = partial(encoder.encode, halve=not settings.run.shard, progress=progress)
+            return dev_scores(encode, sets, encoder.settings.similarity_fn_name, chosen=settings.mix.dev)
+
+    return score
+
+
+def _encode(built: Built, texts: list[str]) -> np.ndarray:
+    """Vectors in the precision of evaluation."""
+    with evaluation_precision(built.args):
+        return built.encoder.encode(texts, halve=not built.loaded.settings.run.shard)

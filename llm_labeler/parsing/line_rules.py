@@ -1,0 +1,180 @@
+"""Read the lines of an answer in order: a table of rules decides which of them are sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from llm_labeler.parsing.phrases import LABEL
+from llm_labeler.parsing.sentence import (
+    ENDED,
+    SourceText,
+    has_words,
+    is_heading,
+    polarity_of,
+    side_of,
+    size_of,
+    tidy,
+    why_no_sentence,
+    without_emphasis,
+    without_label,
+)
+from llm_labeler.records import Polarity
+
+
+@dataclass(slots=True)
+class Line:
+    """A line, or one of several items in a line."""
+
+    text: str
+    indent: int = 0
+    mark: str = ""  # "number", "bullet" or ""
+
+
+# A label or an ordinal that all sentences have: `Idiomatic: …`, `V2: …`, `Second, …`.
+_PREFIX = re.compile(
+    r"(?:[^\W\d][^:：.!?。\"“「]{0,40}(?:\([^()\n]{1,30}\) ?)?[:：](?![/\d])|(?:first|second|third|fourth"
+    r"|fifth|final)(?:ly)?,"
+    r"|(?:\d{1,2}(?:st|nd|rd|th)|one|two|three|four|five)[.:]|(?:首先|其次|最后)，)\s*",
+    re.IGNORECASE,
+)
+JOINED = "joined"  # an outcome instead of a reason: the line is a part of the text above
+
+
+class LineRule(NamedTuple):
+    """The outcome of lines that may be sentences by their own words, but not by the lines around them."""
+
+    example: str
+    applies: Callable[[LineReader], object]
+    outcome: str | None  # None: a sentence
+
+
+class LineReader:
+    """Reads lines in order into texts with reasons."""
+
+    def __init__(
+        self, lines: list[Line], source: SourceText, size: int | None, polarity: Polarity | None
+    ) -> None:
+        self.lines, self.source, self.size, self.polarity = lines, source, size, polarity
+        self.marked = [line for line in lines if line.mark]
+        self.numbers = [line for line in self.marked if line.mark == "number"]
+        texts = [line.text for line in self.marked or lines]
+        self.is_labelled = source.lacks(":：") and _have_prefix(texts, source)
+        labels = [label for line in lines if (label := LABEL.match(tidy(line.text)))]
+        self.has_polarity = polarity in {polarity_of(label.group()) for label in labels}
+        self.parts: list[tuple[list[str], str | None]] = []  # the lines of each text, with its reason
+        self.has_sentence = self.is_title = False  # is_title: above is a heading, or only a mark
+        self.section: str | None = None  # the reason to drop the lines below a heading
+        self.index, self.line, self.text = 0, Line(""), ""
+
+    def read(self) -> list[tuple[str, str | None]]:
+        """The texts with their reasons."""
+        for self.index, self.line in enumerate(self.lines):  # noqa: B020 - attributes
+            self.text = tidy(self.line.text)
+            if not has_words(self.text):
+                self.is_title = True
+                continue
+            reason = self._reason_by_words()
+            may_head = reason in ("preamble", "closing_note") or (
+                self.line.mark and self.text.endswith((":", "："))
+            )
+            if may_head and is_heading(self.text, self.source):
+                self.section, self.is_title = _section(self.text, self.section, self.polarity), True
+                self.parts.append(([self.text], self.section or "preamble"))
+            else:
+                self._add(self.section or reason)
+        return [(" ".join(texts), reason) for texts, reason in self.parts]
+
+    def _reason_by_words(self) -> str | None:
+        """The reason of a line by its own words, after removing a label that all sentences have."""
+        reason = why_no_sentence(self.text, self.source, in_list=bool(self.line.mark))
+        label = LABEL.match(self.text) if self.has_polarity else None
+        if label and polarity_of(label.group()) not in (None, self.polarity):
+            reason = "other_polarity"
+        prefix = _PREFIX.match(self.text) if self.is_labelled and reason in (None, "preamble") else None
+        if prefix and prefix.end() < len(self.text) and polarity_of(prefix.group()) in (None, self.polarity):
+            self.text = self.text[prefix.end() :]
+            reason = why_no_sentence(self.text, self.source, in_list=True)
+        return reason
+
+    def _add(self, reason: str | None) -> None:
+        """Add a line that is not a heading, with its reason or the outcome of the first rule."""
+        outcome = reason or next(rule.outcome for rule in LINE_RULES if rule.applies(self))
+        if outcome == JOINED:
+            self.parts[-1][0].append(self.text)
+            return
+        is_plain = not self.line.mark and outcome in (None, "outside_list")
+        self.is_title = self.is_title and self.line.mark != "number" and not is_plain
+        self.has_sentence = self.has_sentence or outcome is None
+        self.parts.append(([self.text], outcome))
+
+    @property
+    def in_numbers(self) -> bool:
+        """Whether this is a bullet in a numbered list, not directly below a title."""
+        return bool(self.numbers) and self.line.mark == "bullet" and not self.is_title
+
+    @property
+    def has_all_numbers(self) -> bool:
+        """Whether there are as many numbers as requested sentences."""
+        return len(self.numbers) >= (self.size or len(self.lines))
+
+    @property
+    def is_labelled_remark(self) -> bool:
+        """Whether the line without a label is about words or sentences."""
+        return self.source.is_remark(without_label(without_emphasis(self.text, self.source), self.source))
+
+    @property
+    def continues(self) -> bool:
+        """Whether the line continues the incomplete sentence, or the refusal, above it."""
+        if not self.parts:
+            return False
+        texts, reason = self.parts[-1]
+        last = texts[-1]  # all lines together would take quadratic time
+        is_broken = self.text[:1].islower() and not ENDED.search(last) and not self.source.lacks(ENDED)
+        return reason == "refusal" or (reason is None and is_broken and not last.endswith((",", ";")))
+
+    @property
+    def is_below_title(self) -> bool:
+        """Whether the line is below a title, and does not introduce a list."""
+        above, below = self.lines[max(self.index - 1, 0)], self.lines[self.index + 1 : self.index + 2]
+        return self.is_title and (bool(above.mark) or not any(line.mark for line in below))
+
+
+# The first rule that applies decides about the last line of its example.
+LINE_RULES = (
+    LineRule("1. A.\n - B.", lambda at: at.in_numbers and at.line.indent > at.numbers[0].indent, "sub_item"),
+    LineRule("1. A.\n2. B.\n- C.", lambda at: at.in_numbers and at.has_all_numbers, "sub_item"),
+    LineRule("1. A.\n- Same meaning.", lambda at: at.in_numbers and at.source.is_remark(at.text), "sub_item"),
+    LineRule("1. A.", lambda at: at.line.mark, None),
+    LineRule("The man\nplays.", lambda at: at.continues, JOINED),
+    LineRule("- A.\n**Positive**\nB.", lambda at: at.marked and at.is_below_title, None),
+    LineRule("1. A.\nB.", lambda at: at.marked, "outside_list"),
+    LineRule("A.\nNew: same meaning.", lambda at: at.has_sentence and at.is_labelled_remark, "closing_note"),
+    LineRule("A.", lambda _: True, None),
+)
+
+
+def _have_prefix(lines: list[str], source: SourceText) -> bool:
+    """Whether several lines are as long as sentences, and all of these begin with a label."""
+    long = [
+        text
+        for text in map(tidy, lines)
+        if source.is_as_long_as(text) and not why_no_sentence(text, source, in_list=True)
+    ]
+    matches = [_PREFIX.match(text) for text in long]
+    if len({match.group().split()[-1] for match in matches if match}) < 2:
+        return False
+    return all(match and source.is_as_long_as(match.string[match.end() :]) for match in matches)
+
+
+def _section(heading: str, section: str | None, polarity: Polarity | None) -> str | None:
+    """The reason to drop the lines below a heading; None if they may be sentences."""
+    stated = polarity_of(heading)
+    if polarity is not None and stated is not None:
+        return None if stated == polarity else "other_polarity"
+    name = heading.strip("#*_ :：")
+    if side_of(name) == "side_field" and size_of(name) < 4:
+        return "closing_note"
+    return None if section == "closing_note" else section
