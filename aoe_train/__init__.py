@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from aoe_train.model.hybrid import Hybrid as Hybrid
     from aoe_train.model.text_model import TextBatch as TextBatch
     from aoe_train.objectives import losses as losses
-    from aoe_train.searching.batch_search import BatchSearch as BatchSearch
     from aoe_train.searching.build_index import Indexed as Indexed
+    from aoe_train.searching.index import BatchSearch as BatchSearch
     from aoe_train.searching.index import IndexHit as IndexHit
     from aoe_train.searching.index import SearchIndex as SearchIndex
     from aoe_train.searching.serve.embedding_server import EmbeddingServer as EmbeddingServer
@@ -72,9 +72,8 @@ __getattr__, __dir__, __all__ = lazy_names(
         "aoe_train.model.hybrid": "Hybrid",
         "aoe_train.model.text_model": "TextBatch",
         "aoe_train.objectives": "losses",
-        "aoe_train.searching.batch_search": "BatchSearch",
         "aoe_train.searching.build_index": "Indexed",
-        "aoe_train.searching.index": "IndexHit SearchIndex",
+        "aoe_train.searching.index": "BatchSearch IndexHit SearchIndex",
         "aoe_train.searching.similar_texts": "NearDuplicates",
         "aoe_train.searching.serve.embedding_server": "EmbeddingServer",
         "aoe_train.training.pair_model": "TextObjective",

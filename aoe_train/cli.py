@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 _MAX_STDIN_BYTES = 8 << 20
 _SHOWN = 200  # characters of a text in a table
 app = application(
-    "aoe", "Train text embeddings with angles in complex space, encode with them, evaluate and export them."
+    "aoe",
+    "Train and evaluate text-embedding models (AnglE, AoE); encode, search, serve and export with them.",
 )
 
 

@@ -42,8 +42,8 @@ class TeacherVectors:
         """The vectors of these rows."""
         import torch  # not at the top: settings and commands start without it
 
-        found = [column.vectors[column.indices[rows]] for column in self.columns]
-        return torch.from_numpy(np.stack(found, axis=1))
+        of_columns = [column.vectors[column.indices[rows]] for column in self.columns]
+        return torch.from_numpy(np.stack(of_columns, axis=1))
 
 
 @dataclass(frozen=True)

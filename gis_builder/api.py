@@ -38,7 +38,7 @@ _SERVER, _PAIRS, _TASKS = "Server", "Pairs", "Tasks"
 
 options = SHARED.extended(
     repos=Option(
-        "owner/name,owner/name, or a file with one per line. In Python also a list.",
+        "Repositories as owner/name,owner/name, or a file with one per line. In Python also a list.",
         short="-r",
         metavar="FILE|NAMES",
     ),
@@ -123,9 +123,9 @@ def build(
 
 @same_arguments(build)
 def plan(arguments: dict[str, Any]) -> Plan:
-    """Estimate the points, requests and hours of a crawl. The estimate costs one point per 25 repositories.
+    """Estimate the cost of a crawl: points of GitHub's rate limit, requests and hours.
 
-    Nothing is written.
+    Nothing is written. The estimate itself costs one point per 25 repositories.
     """
     from gis_builder.crawling.crawl_plan import plan as plan_crawl
     from gis_builder.store.repos import read_repos
@@ -152,7 +152,7 @@ def crawl(
     settings: Mapping[str, Any] | Iterable[str] | None = None,
     progress: _Progress = True,
 ) -> Crawled:
-    """Fetch issues into the folder `work`. If a crawl was stopped, the same call continues it.
+    """Fetch issues from GitHub into the folder `work`. If a crawl was stopped, the same call continues it.
 
     Args:
         work: The crawl's folder, which is created if necessary.
@@ -222,11 +222,10 @@ def import_tracker(
         work: The crawl's folder, which is created if necessary.
         links: A table of duplicate links with the columns id and duplicate_of.
         link_columns: Names of the columns of `links`, such as id=Nr,duplicate_of=Original.
-        columns: Names of the columns, such as title=Betreff,id=Nr.
-        date_format: The format of times, such as %d/%m/%Y %H:%M, as in Python's strptime. Default: from the
-            times.
-        repo: owner/name of all tickets, and of GitHub's objects without a repository. Default for tickets:
-            host or `tickets`, and the project or the name of the file or folder.
+        columns: Names of the columns of tickets, such as title=Betreff,id=Nr.
+        date_format: Format of times, such as %d/%m/%Y %H:%M. Default: recognised from the times.
+        repo: Repository of all tickets, and of GitHub's objects that name none, as owner/name. Default for
+            tickets: host or `tickets`, and the project or the name of the file or folder.
         skip_broken: Skip and count damaged rows and files instead of stopping at the first one.
 
     Raises:
@@ -320,7 +319,7 @@ def explain(
 
     Args:
         work: The folder of a crawl or an archive.
-        issue: `owner/name#number`.
+        issue: The issue, as `owner/name#number`.
 
     Raises:
         ConfigError: There is no crawl or archive in that folder, or it has no such issue.
@@ -372,9 +371,9 @@ def pair(
 ) -> Built:
     """Make a dataset from a crawl and its verdicts, without any request to the server.
 
-    The arguments and errors are as for `build`.
-
     Raises:
+        ConfigError: A setting or a folder is invalid.
+        LeakError: The audit found a leak; the dataset is kept for inspection.
         DataError: There are no verdicts, or they are older than the crawl; there are no duplicates.
 
     Example:
@@ -429,7 +428,7 @@ def archive(
     fresh: bool = False,
     progress: _Progress = True,
 ) -> ArchiveBuilt | HoursRead:
-    """Make a dataset of all public repositories from hours of GH Archive.
+    """Make a dataset from issues of all public repositories, as recorded by GH Archive.
 
     No request is sent to GitHub. If a run was stopped, the same call continues it. Runs with the same `work`
     reuse each other's results, even if hours or settings differ. Workers and engine don't change the dataset.
@@ -437,11 +436,13 @@ def archive(
     Args:
         hours: The first and the last day or hour in UTC, such as `2015-01-01..2015-12-31` or
             `2015-01-01-0..2015-01-01-5`.
-        source: The folder of the archive's files, YYYY-MM-DD-H.json.gz; may lack hours that `work` has.
+        source: Folder of GH Archive's files, such as 2015-01-01-0.json.gz; it may lack hours that were
+            already read into `work`.
         work: The folder for intermediate results. Default: OUT.work.
-        exclude: A file of exclusions, one per line: owner/name, owner/*, owner/name#12 or @login.
+        exclude: A file of what to leave out, one per line: owner/name, owner/*, owner/name#12 or @login.
         workers: Number of processes. Default: the number of cores.
-        engine: local, or ray for a cluster whose machines share `source`, `out` and `work`.
+        engine: Where processes run: local, or ray for a cluster whose machines share `source`, `out` and
+            `work`.
         address: The address of the Ray cluster, as printed by ray start.
         read_only: Only read the hours into `work`; their files can then be deleted.
 
@@ -496,7 +497,7 @@ def render(
 
     Args:
         work: The folder of the crawl or import. A search has only some of the issues.
-        out: A Parquet file with the columns id (`owner/name#number`), repo, number, url, text, created_at,
+        out: The Parquet file, with the columns id (`owner/name#number`), repo, number, url, text, created_at,
             state and labels; of tickets also key (`ABC-12`) and priority.
 
     Raises:
@@ -539,7 +540,7 @@ def suggest(
     before it. Nothing is sent to GitHub.
 
     Args:
-        repo: The repository.
+        repo: Repository of the issue, as owner/name.
         issue: The number of an issue, or the key of a ticket, such as ABC-12.
         index: The index that `aoe index` built from the table of `gis render`.
         top: Number of suggestions, at most 50.

@@ -30,9 +30,9 @@ _LLMS, _LABELS, LIMITS = "LLMs", "Labels", "Limits"
 options = SHARED.extended(
     data=Option(short="-d", metavar="DATA", panel=INPUT, main=True),
     llm=Option(
-        "chatgpt, llama, chatglm, ensemble (those of the three that are available), wordnet (rules, English"
-        " only), or names from the configuration. In Python also your own functions from prompt to answer,"
-        " plain or async, or a dict from names to functions or entries.",
+        "LLMs to use: chatgpt, llama, chatglm, ensemble (those of the three that are available), wordnet"
+        " (rules, English only), or names from the configuration. In Python also your own functions from"
+        " prompt to answer, plain or async, or a dict from names to functions or entries.",
         setting="llms",
         short="-l",
         metavar="NAME,…",
@@ -54,8 +54,8 @@ options = SHARED.extended(
     max_requests=Option(setting="budget.max_requests", panel=LIMITS),
     batch=Option("Use OpenAI's Batch API: it costs half, and takes up to a day.", panel=_LLMS),
     keep_going=Option(
-        "Make the dataset even if LLMs or questions failed. The result's `problem` reports which; the command"
-        " exits with 4.",
+        "Make the dataset even if some LLMs or questions failed. The result's `problem` reports which; the"
+        " command exits with 4.",
         panel=RUN,
     ),
     retry_failed=Option(
@@ -63,7 +63,7 @@ options = SHARED.extended(
     ),
     local_only=Option(setting="local_only", long="--local-only", panel=_LLMS),
     seed=Option(setting="seed", panel=RUN),
-    config=replace(SHARED["config"], text="A TOML file of settings; LLMs are [llm.NAME]."),
+    config=replace(SHARED["config"], text="A TOML file of settings, with LLMs as [llm.NAME]."),
 )
 _NEW_WORK = Option(
     "Folder of the stored answers. Default: OUT.work.", short="-w", metavar="DIR", panel=OUTPUT
@@ -110,9 +110,6 @@ def generate(
         data: Sentences: a file, a dataset or a Hub id. A text file has one per line; CSV, TSV, JSONL and
             Parquet have a column of them. In Python also a list of sentences or of dicts, a DataFrame, or a
             `datasets.Dataset`.
-        llm: chatgpt, llama, chatglm, ensemble (those of the three that are available), wordnet (rules,
-            English only), or names from the configuration. In Python also your own functions from prompt to
-            answer, plain or async, or a dict from names to functions or entries.
         columns: Column with the sentences, as text=NAME. Default: recognised.
 
     Returns:
@@ -296,7 +293,7 @@ def show(sentence: str, *, work: str | Path) -> Shown:
     `pairs show` shows a pair of the dataset.
 
     Args:
-        sentence: A text_id or its beginning, row:N, or the sentence.
+        sentence: The sentence, row:N, or a text_id or its beginning.
 
     Raises:
         ConfigError: Not a working folder.

@@ -105,45 +105,53 @@ class LlmSettings(Settings):
     """One LLM, `[llm.NAME]`: its server, prices, limits and parameters."""
 
     kind: Annotated[str, _one_of(*LLM_KINDS)] = setting(
-        ..., "openai, openai_compatible, glm, anthropic, gemini, wordnet; function: from Python."
+        ...,
+        "Kind of the LLM: openai, openai_compatible, glm, anthropic or gemini (APIs), wordnet (rules) or "
+        "function (in Python).",
     )
-    model: str = setting("", "The server's name of the model.")
-    base_url: str | None = setting(None, "http(s)://…/v1. Default: the provider's own.")
+    model: str = setting("", "Name of the model at its server, such as gpt-4o-mini.")
+    base_url: str | None = setting(
+        None, "Root URL of the server's API, such as http://localhost:8000/v1. Default: the provider's own."
+    )
     api_key_env: Annotated[str, AfterValidator(variable_name)] | None = setting(
         None,
-        "Environment variable with the key. Default: the provider's usual one at its own host, no key "
+        "Environment variable with the API key. Default: the provider's usual one at its own host, no key "
         "elsewhere.",
     )
     local: bool = setting(
         False,
         "The LLM runs on this machine and no text leaves it; false for a local gateway to a remote LLM.",
     )
-    plain_http: bool = setting(False, "Send the key unencrypted to another machine.")
+    plain_http: bool = setting(False, "Allow sending the key unencrypted to another machine.")
     ca_file: Path | None = setting(
-        None, "Trusted certificates (PEM). Default: those of SSL_CERT_FILE or the system."
+        None, "File of trusted certificates (PEM). Default: that of SSL_CERT_FILE, else the system's."
     )
     must_be_listed: bool = setting(True, "Stop if the model is not in the server's list of models.")
     price_in: float | None = setting(
         None,
-        "US dollars per million prompt tokens. Default: as published, 0 on a server of your own, else "
-        "unknown.",
+        "US dollars per million prompt tokens. Default: published price, 0 on your own server, else unknown.",
         ge=0,
         le=MAX_PRICE,
     )
     price_out: float | None = setting(
-        None, "US dollars per million answer tokens. Default: as price_in.", ge=0, le=MAX_PRICE
+        None,
+        "US dollars per million answer tokens. Default: published price, 0 on your own server, else unknown.",
+        ge=0,
+        le=MAX_PRICE,
     )
-    concurrency: int = setting(16, "Concurrent calls.", ge=1)
-    rpm: int | None = setting(None, "Requests per minute. Default: only the server limits them.", ge=1)
-    tpm: int | None = setting(None, "Tokens per minute.", ge=1)
-    timeout_s: float = setting(60.0, "For one answer.", gt=0)
-    attempts: int = setting(8, "Attempts per question, including the first.", ge=1)
+    concurrency: int = setting(16, "Maximum number of concurrent calls.", ge=1)
+    rpm: int | None = setting(None, "Maximum number of requests per minute. Default: unlimited.", ge=1)
+    tpm: int | None = setting(None, "Maximum number of tokens per minute. Default: unlimited.", ge=1)
+    timeout_s: float = setting(60.0, "Seconds to wait for one answer.", gt=0)
+    attempts: int = setting(8, "Maximum number of attempts per question, including the first.", ge=1)
     temperature: float | None = setting(None, "Sampling temperature. Default: the server's default.", ge=0)
-    top_p: float | None = setting(None, "Nucleus sampling. Default: the server's default.", gt=0, le=1)
-    seed: int | None = setting(None, "Sent with each request if set.")
-    max_tokens: int = setting(512, "Maximum tokens of an answer.", ge=1, le=MAX_TOKENS)
-    structured: Structured = setting("auto", "Whether to request JSON; the parser reads any format.")
-    extra: Tree = setting({}, "Further fields of the request, such as thinking = …")
+    top_p: float | None = setting(None, "Threshold of nucleus sampling. Default: the server's.", gt=0, le=1)
+    seed: int | None = setting(None, "Random seed to send with each request. Default: none is sent.")
+    max_tokens: int = setting(512, "Maximum number of tokens in an answer.", ge=1, le=MAX_TOKENS)
+    structured: Structured = setting(
+        "auto", "Whether to request JSON: auto (if supported), off or strict (fail if unsupported)."
+    )
+    extra: Tree = setting({}, "Additional fields of each request, such as {top_k = 40}.")
 
     def answer_parameters(self, name: str, url: str) -> str:
         """The parameters that affect answers, as JSON."""
@@ -176,14 +184,14 @@ class PromptSettings(Settings):
         min_length=1,
     )
     examples: Path | None = setting(None, "File of pairs or triplets to send as few-shot examples.")
-    changes: Changes = setting(CHANGES, "Task triplet: what hard negatives may change.", min_length=1)
+    changes: Changes = setting(CHANGES, "What hard negatives of the task triplet may change.", min_length=1)
 
 
 class InputSettings(Settings):
     """Selection of the sentences."""
 
-    min_chars: int = setting(1, "Shorter sentences are dropped and counted.", ge=1)
-    max_chars: int = setting(2000, "Longer sentences are dropped and counted.", ge=1)
+    min_chars: int = setting(1, "Minimum number of characters; shorter sentences are dropped.", ge=1)
+    max_chars: int = setting(2000, "Maximum number of characters; longer sentences are dropped.", ge=1)
     limit: int | None = setting(None, "Use only the first N usable texts.", ge=1)
     draw: int | None = setting(
         None, "Use a random sample of N texts, for example of a file that is sorted by topic.", ge=1
@@ -196,25 +204,25 @@ class FilterSettings(Settings):
     min_length_ratio: float = setting(
         0.25, "Minimum length of a candidate, as a share of the length of its sentence.", ge=0
     )
-    max_length_ratio: float = setting(4.0, "Maximum length, likewise.", gt=0)
-    same_script: bool = setting(True, "A candidate must be in the main script of its sentence.")
+    max_length_ratio: float = setting(4.0, "Maximum ratio of a candidate's length to its sentence's.", gt=0)
+    same_script: bool = setting(True, "Drop candidates in another main script than their sentence.")
     min_shared: float = setting(
-        0.0, "Minimum share of common content words; 0.2 also drops some good paraphrases.", ge=0, le=1
+        0.0, "Minimum share of content words in common; 0.2 also drops some good paraphrases.", ge=0, le=1
     )
-    same_kind: bool = setting(True, "A positive of a question must be a question.")
+    same_kind: bool = setting(True, "Drop positives of a question that are not questions.")
     min_differing_words: int = setting(0, "Minimum number of words by which a negative differs.", ge=0)
     min_kept: float = setting(
-        0.5, "Task triplet: minimum share of content words that a negative keeps.", ge=0, le=1
+        0.5, "Minimum share of content words that a hard negative keeps (task triplet).", ge=0, le=1
     )
     antonym_similarity: float = setting(
-        0.95, "A negative at or above this similarity counts as a copy.", gt=0, le=1
+        0.95, "Word-order similarity from which a reordered negative counts as a copy.", gt=0, le=1
     )
 
 
 class JudgeSettings(Settings):
     """How candidates are judged, for the aggregations vote and weighted."""
 
-    candidates_per_call: int = setting(8, "Candidates in one question to a judge.", ge=1)
+    candidates_per_call: int = setting(8, "Number of candidates in one question to a judge.", ge=1)
     llms: Names = setting(
         (),
         "LLMs that judge the proposals, for the aggregations vote and weighted. Default: the LLMs that "
@@ -225,16 +233,22 @@ class JudgeSettings(Settings):
 class EnsembleSettings(Settings):
     """How the proposals of several LLMs become labels."""
 
-    members: tuple[str, ...] = setting(("chatgpt", "llama", "chatglm"), "The LLMs of `--llm ensemble`.")
-    aggregation: Annotated[str, _one_of(*AGGREGATIONS)] = setting(
-        "union", "How proposals become labels: union, vote or weighted."
+    members: tuple[str, ...] = setting(
+        ("chatgpt", "llama", "chatglm"), "The LLMs that `--llm ensemble` uses."
     )
-    unrelated_is_negative: bool = setting(True, "vote, weighted: a judge's `unrelated` confirms a negative.")
+    aggregation: Annotated[str, _one_of(*AGGREGATIONS)] = setting(
+        "union",
+        "How proposals become labels: union (all that pass the filters), vote (majority of the judges) or "
+        "weighted (votes weighted by the judges' accuracies).",
+    )
+    unrelated_is_negative: bool = setting(True, "Count a judge's vote `unrelated` as confirming a negative.")
     reversed_pairs: Literal["drop", "swap"] = setting(
         "drop", "Drop or swap positives that are judged opposite, and negatives that are judged same."
     )
-    min_confidence: float = setting(0.6, "weighted: drop pairs below it.", ge=0, le=1)
-    min_items: int = setting(150, "weighted: with fewer judged candidates, the majority decides.", ge=1)
+    min_confidence: float = setting(0.6, "Minimum confidence of a pair (aggregation weighted).", ge=0, le=1)
+    min_items: int = setting(
+        150, "Minimum number of judged candidates for weighted; with fewer, the majority decides.", ge=1
+    )
 
 
 class BudgetSettings(Settings):
@@ -256,8 +270,10 @@ class BudgetSettings(Settings):
 class BreakerSettings(Settings):
     """When to stop calling a server that keeps failing."""
 
-    window: int = setting(50, "Number of recent attempts that are examined.", ge=5)
-    max_failures: float = setting(0.8, "Stop calling an LLM at this share of failures.", gt=0, le=1)
+    window: int = setting(50, "Number of recent attempts among which failures are counted.", ge=5)
+    max_failures: float = setting(
+        0.8, "Stop calling an LLM if this share of its recent attempts failed.", gt=0, le=1
+    )
     refusals: int = setting(
         10, "Stop calling an LLM after this many consecutive refusals with the same text.", ge=1
     )
@@ -266,8 +282,8 @@ class BreakerSettings(Settings):
 class TextSplitSettings(Settings):
     """Shares of the source texts; train gets the rest."""
 
-    validation: float = setting(0.05, "Share of the source texts.", ge=0, lt=1)
-    test: float = setting(0.05, "Share of the source texts.", ge=0, lt=1)
+    validation: float = setting(0.05, "Share of the source texts in the validation split.", ge=0, lt=1)
+    test: float = setting(0.05, "Share of the source texts in the test split.", ge=0, lt=1)
 
     @model_validator(mode="after")
     def _leaves_train(self) -> TextSplitSettings:
@@ -300,7 +316,7 @@ class LabelSettings(Settings):
         "triplet (paraphrases and hard negatives) or query (questions about a passage). triplet and "
         "query make triplets.",
     )
-    llms: Names = setting((), "LLMs that write proposals; `ensemble` stands for its members.")
+    llms: Names = setting((), "LLMs that write proposals; `ensemble` stands for `ensemble.members`.")
     size: int = setting(
         3, "Number of sentences to request from each LLM, for each text and polarity.", ge=1, le=100
     )

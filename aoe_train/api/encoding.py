@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, overload
+from typing import TYPE_CHECKING, TypedDict, Unpack, cast, overload
 
 from aoe_train.api.parameters import FILE, MODEL, loaded, notes, options
 from pairkit.base.cli.options import OUTPUT, RUN, Option
@@ -21,23 +21,27 @@ if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
 
 
+class _Options(TypedDict, total=False):
+    prompt_name: str | None
+    prompt: str | None
+    normalize: bool | None
+    layers: int | None
+    dim: int | None
+    quantize: str | None
+    calibration: str | Path | np.ndarray | None
+    precision: str | None
+    batch_tokens: int | None
+    progress: bool | Listener
+
+
 @overload
 def encode(
     texts: Iterable[str],
     *,
     model: str | Path | Encoder,
     out: None = None,
-    prompt_name: str | None = None,
-    prompt: str | None = None,
-    normalize: bool | None = None,
-    layers: int | None = None,
-    dim: int | None = None,
-    quantize: str | None = None,
-    calibration: str | Path | np.ndarray | None = None,
-    precision: str | None = None,
     device: str | None = None,
-    batch_tokens: int | None = None,
-    progress: bool | Listener = True,
+    **given: Unpack[_Options],
 ) -> np.ndarray: ...
 
 
@@ -48,21 +52,12 @@ def encode(
     model: str | Path | Encoder,
     out: str | Path,
     columns: Mapping[str, str] | None = None,
-    prompt_name: str | None = None,
-    prompt: str | None = None,
-    normalize: bool | None = None,
-    layers: int | None = None,
-    dim: int | None = None,
-    quantize: str | None = None,
-    calibration: str | Path | np.ndarray | None = None,
-    precision: str | None = None,
     device: str | Sequence[str] | None = None,
-    batch_tokens: int | None = None,
     workers: int | None = None,
     engine: str = "local",
     address: str | None = None,
     fresh: bool = False,
-    progress: bool | Listener = True,
+    **given: Unpack[_Options],
 ) -> Encoded: ...
 
 
@@ -149,6 +144,7 @@ def encode(
     from aoe_train.encoding.encode_run import encode_file
     from aoe_train.encoding.encode_workers import EncodingRequest, WorkerSpec, model_info, workers_devices
     from aoe_train.encoding.on_ray import checked_device
+    from aoe_train.encoding.vector_file import Quantization
     from aoe_train.model.quantization import named_quantize
     from pairkit.base.cli.progress import Display, Progress
     from pairkit.base.errors import ConfigError, DataError
@@ -196,8 +192,7 @@ def encode(
             info.dim,
             info.settings,
             columns=argument("columns", columns, dict[str, str] | None),
-            quantize=vector_format,
-            ranges=_ranges(calibration, info.dim),
+            quantization=Quantization(vector_format, _ranges(calibration, info.dim)),
             fresh=fresh,
             advance=lambda done, total: show(Progress("encode", done, total)),
         )
@@ -222,7 +217,7 @@ def _embedder(
     devices = spec.devices
     if cluster is None and len(devices) == 1:
         encoder = loaded(model, spec.precision, show, say, devices[0], layers=spec.layers)
-        info, encode_texts = model_info(encoder, spec.wanted)
+        info, encode_texts = model_info(encoder, spec.request)
         yield info, partial(map, encode_texts)
         return
     if not isinstance(model, str | Path):
@@ -239,13 +234,13 @@ def _embedder(
         else:
             pool = ActorPool(stack.enter_context(joined(cluster)), spec, workers, say)
         show(Progress(name, ended=True))
-        if pool.described.slow:
-            say(pool.described.slow)
-        yield pool.described, pool.vectors
+        if pool.model_info.slow:
+            say(pool.model_info.slow)
+        yield pool.model_info, pool.vectors
 
 
 def _ranges(calibration: str | Path | np.ndarray | None, dim: int) -> np.ndarray | None:
-    from aoe_train.encoding.encode_record import read_ranges
+    from aoe_train.encoding.vector_file import read_ranges
     from aoe_train.model.quantization import calibrated
 
     if calibration is None:

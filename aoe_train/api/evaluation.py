@@ -75,18 +75,19 @@ def evaluate(
     AUC, scores by Spearman, positives by MRR, and judged results of `aoe sample-pairs --queries` by P@1.
 
     Args:
-        model: A folder, a Hub id, minilm, smollm2 or a name at --endpoint; repeatable. In Python
+        model: The model: a folder, a Hub id, minilm, smollm2 or a name at --endpoint; repeatable. In Python
             also an `Encoder`, a function from a list of texts to an array (text, dim), or a list of names.
             Several models share one table.
-        suite: Test suite: sts, binary or tracker. Default: sts, or binary for --data with labels 0 and 1.
-            Rows of anchor and positive get MRR and recall instead.
+        suite: Test suite: sts (similarity scores), binary (labels 0 and 1) or tracker (search for
+            duplicates). Default: sts, or binary for --data with labels 0 and 1. Rows of anchor and positive
+            get MRR and recall instead.
         data_dir: Folder with the STS test sets in sts/, stsb/ and sick/. Missing files are left out; their
             names are such as sts/STS12.tsv and stsb/stsb-test.tsv.
         tasks: Evaluate only these tasks, such as STS-B,SICK-R. In Python a list, which may have your own
-            tasks; see `aoe_train.tasks`. Default: all of the suite.
+            tasks. Default: all of the suite.
         data: Your own pairs instead of test sets: a folder, a file or a Hub id. In Python also rows in
             memory.
-        reports: Table of all reports of the tracker, for --suite tracker.
+        reports: Table of all reports of the tracker, as `gis render` writes it, for --suite tracker.
         split: Split to evaluate on: test or validation. Default: test, or validation if there is no test.
         against: Another model to compare with. With `data`, `gains` then recommends whether to replace it by
             `model`.
@@ -94,12 +95,12 @@ def evaluate(
         api_key_env: Environment variable with the endpoint's key. Default: OPENAI_API_KEY at OpenAI.
         against_endpoint: URL of a server with OpenAI's /embeddings that serves --against.
         plain_http: Allow sending keys to other machines unencrypted.
-        layers: Numbers of layers to evaluate, such as 6,4,2; one row each. Combined with each size and
-            precision.
-        dim: Vector sizes to evaluate, such as 384,128; one row each.
-        quantize: Formats of vectors to evaluate: float32, int8, binary, ubinary; one row each. int8 is
-            calibrated on the suite's texts.
-        resamples: Bootstrap resamples for intervals and tests; 0 turns them off.
+        layers: Numbers of layers to evaluate, such as 6,4,2, each as a row of the table. Combined with each
+            size and precision.
+        dim: Vector sizes to evaluate, such as 384,128, each as a row of the table.
+        quantize: Vector formats to evaluate: float32, int8, binary, ubinary, each as a row of the table. int8
+            is calibrated on the suite's texts.
+        resamples: Number of bootstrap resamples for intervals and tests; 0 turns them off.
         cache: Cache vectors on disk for the next run.
 
     Returns:

@@ -45,8 +45,8 @@ class Mined(Printed):
 
         A lower bound, because not every positive is labelled. None if nothing would be mined.
         """
-        found: float | None = self.statistics.get("false_negatives", {}).get("share")
-        return found
+        share: float | None = self.statistics.get("false_negatives", {}).get("share")
+        return share
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe mine --json`."""
@@ -82,12 +82,12 @@ class Mined(Printed):
                     f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons.items()
                 )
                 notes.append(f"{words}: {listed}")
-        found = self.statistics["false_negatives"]
-        if found["telling"]:
+        estimate = self.statistics["false_negatives"]
+        if estimate["telling"]:
             notes.append(
-                f"estimated false negatives: {found['positives']:,} of"
-                f" {found['mined']:,} ({found['share']:.2%});"
-                f" {found['share_where_known']:.2%} where anchors have further positives"
+                f"estimated false negatives: {estimate['positives']:,} of"
+                f" {estimate['mined']:,} ({estimate['share']:.2%});"
+                f" {estimate['share_where_known']:.2%} where anchors have further positives"
             )
         return notes
 

@@ -14,9 +14,8 @@ from pairkit.base.errors import ConfigError
 if TYPE_CHECKING:
     from aoe_train.evaluation.embedders.embedder import Embedder
     from aoe_train.model.encoder import Encoder
-    from aoe_train.searching.batch_search import BatchSearch
     from aoe_train.searching.build_index import Indexed
-    from aoe_train.searching.index import IndexHit, SearchIndex
+    from aoe_train.searching.index import BatchSearch, IndexHit, SearchIndex
     from aoe_train.searching.similar_texts import NearDuplicates
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.reading.in_memory import Source
@@ -228,7 +227,7 @@ def duplicates(
 
     from aoe_train.evaluation.embedders.cached import same_model
     from aoe_train.searching.index import SearchIndex
-    from aoe_train.searching.similar_texts import NearDuplicates, alike
+    from aoe_train.searching.similar_texts import NearDuplicates, similar_pairs
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
 
@@ -236,23 +235,23 @@ def duplicates(
         raise ConfigError(f"min_cosine {min_cosine}: expected a cosine, from -1 to 1")
     if neighbours < 1:
         raise ConfigError(f"neighbours {neighbours}: expected at least 1")
-    searched = SearchIndex(argument("folder", folder, Path), None)
-    other = None if against is None else SearchIndex(argument("against", against, Path), None)
-    if other is not None and not same_model(searched.probe, other.probe):
-        raise ConfigError(f"{other.folder}: made with another model than {searched.folder}")
+    index = SearchIndex(argument("folder", folder, Path), None)
+    queries = index if against is None else SearchIndex(argument("against", against, Path), None)
+    if not same_model(index.probe, queries.probe):
+        raise ConfigError(f"{queries.folder}: made with another model than {index.folder}")
     with Display(progress) as show:
-        pairs, full = alike(
-            searched.vectors,
-            searched.searcher(),
-            None if other is None else other.vectors,
+        pairs, full = similar_pairs(
+            index.vectors,
+            index.ranker.searcher,
+            None if against is None else queries.vectors,
             min_cosine,
             neighbours=neighbours,
             show=show,
         )
-    return NearDuplicates(pl.DataFrame(dict(pairs)), searched if other is None else other, searched, full)
+    return NearDuplicates(pl.DataFrame(dict(pairs)), queries, index, full)
 
 
 def _embedder(model: str | Path | Encoder, *, cache: bool, progress: bool | Listener) -> Embedder:
-    from aoe_train.evaluation.embedders.open import open_embedder
+    from aoe_train.evaluation.embedders.cached import open_embedder
 
     return open_embedder(str(model) if isinstance(model, Path) else model, cache=cache, progress=progress)

@@ -85,7 +85,7 @@ def serve(
     import os
     from functools import partial
 
-    from aoe_train.evaluation.embedders.open import open_model
+    from aoe_train.evaluation.embedders.cached import open_model
     from aoe_train.searching.folder import read_manifest
     from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.serve.requests import Limits

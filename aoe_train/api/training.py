@@ -138,8 +138,8 @@ def train(
             Python one prompt or a mapping, such as `{"anchor": "query: ", "positive": "passage: "}`. The
             model stores them: one prompt for all texts becomes its default, those of columns are named
             `query`, `document` and so on. Default: the backbone's default prompt.
-        lora: Train low-rank adapters (LoRA) instead of all weights. See the settings `lora.*`. Default: on
-            for decoders.
+        lora: Train low-rank adapters (LoRA) instead of all weights. The settings `lora.*` configure them.
+            Default: on for decoders.
         revision: Commit of the backbone on the Hub.
         trust_remote_code: Run the backbone's own Python code; requires --revision.
         objective: Your own loss instead of the preset's: `(vectors, labels) -> scalar`. It gets float32

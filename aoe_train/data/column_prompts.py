@@ -161,9 +161,9 @@ def column_prompts(
 def _words(prompt: str, of_model: NamedPrompts) -> str:
     """The words of the model's prompt with this name, or the prompt itself."""
     if prompt in of_model.known:
-        if prompt not in of_model.own:
+        if prompt not in of_model.prompts:
             raise ConfigError(f"prompts: the model doesn't define a prompt {prompt!r}; give its words")
-        return of_model.own[prompt]
+        return of_model.prompts[prompt]
     read_prompt(prompt)
     return prompt
 

@@ -31,24 +31,21 @@ dev data:
 - Texts by LLMs or rules are soon recognised by their style. Steps as large as for human labels then cost
   prior knowledge: 14 points on STS-B in three epochs.
 - Pairs that the backbone already ranks right (AUC of 98 or more on up to 1,000 pairs) teach it nothing, and
-  it forgets. MiniLM's AUC on RQE's test set is 89.3. After training on 250 rows of RQE (AUC 99.2 to 100
-  before training) it is 87.2 to 88.0 with the values of binary pairs, and 89.2 to 89.4 with these; after
-  1,000 rows 87.4 and 89.1. On pairs of banking77, and on titles of bug reports with random negatives, it is
-  93 to 96 before training.
+  it forgets: after 250 such rows of RQE, MiniLM's AUC on the test set falls from 89.3 to 87.2 to 88.0 with
+  the values of binary pairs, and stays at 89.2 to 89.4 with these.
 - Plain texts with the preset `domain` learn the backbone's similarities, smoothed over neighbours
   (`neighbourhoods.py`). Smoothing helps if texts fall into groups, and hurts if single items must be
   distinguished. No measure without labels predicts which, so the user sets the `purpose`. Groups gain more
   from 150 steps than from 75.
-- The preset `domain` takes 36 steps, without averaging with the backbone, on triplets written by hand. On
-  people's pairs with mined negatives 36 steps are worse than 12 steps averaged at 0.7 in each of three
-  domains, so these values apply only on request. In the first person a negated sentence still makes the same
-  request ("my card does not work"). On banking77 such triplets by rules cost MiniLM 2 points of P@1, so the
-  backbone is kept.
+- With the preset `domain`, 36 steps without averaging with the backbone suit triplets written by hand. On
+  people's pairs with mined negatives they are worse than 12 steps averaged at 0.7, in each of three domains,
+  so they apply only on request. In the first person a negated sentence still makes the same request ("my
+  card does not work"). On banking77 such triplets by rules cost MiniLM 2 points of P@1, so the backbone is
+  kept.
 
-Presets that end in `-paper` have the papers' values for everything.
-
-With several datasets, each has its own objective. The run has the lowest learning rate and the fewest epochs
-of all, with epochs counted over all rows.
+Presets that end in `-paper` have the papers' values for everything. With several datasets, each has its own
+objective. The run has the lowest learning rate and the fewest epochs of all, with epochs counted over all
+rows.
 """
 
 from __future__ import annotations
@@ -95,7 +92,7 @@ _LR: Mapping[Kind, float] = {
     "positive": 2e-5,
     "single": 1e-5,
 }
-_LR_LARGE_DIM, _LR_GENTLE, _LR_ADAPTERS, _LR_DISTILL, _LR_DOMAIN = 2e-5, 5e-6, 3e-4, 3e-4, 1e-4
+_LR_LARGE_DIM, _LR_SMALL, _LR_ADAPTERS, _LR_DISTILL, _LR_DOMAIN = 2e-5, 5e-6, 3e-4, 3e-4, 1e-4
 _PROMPT = f"Summarize sentence {PLACE} in one word:"  # the papers' prompt for LLaMA
 _LARGE_DIM = 768  # the embedding size of BERT-base
 _LAST_TOKEN = "auto", "last"  # poolings that take a decoder's last token
@@ -133,9 +130,9 @@ _RECIPES: Mapping[Purpose, _Recipe] = {
     "search": _Recipe(0.25, 0.15, 75),
     "match": _Recipe(0.0, 0.1, 75),
 }
-_GENTLE_BUDGET = _Budget(384, 1, 0.7)
-_FULL_BUDGET = _Budget(1152, 2, 1.0)
-_NO_BUDGET = _GENTLE_BUDGET._replace(interpolate=0.0)
+_SHORT_BUDGET = _Budget(384, 1, 0.7)
+_LONG_BUDGET = _Budget(1152, 2, 1.0)
+_KEEP_BACKBONE = _SHORT_BUDGET._replace(interpolate=0.0)
 
 
 class DatasetFacts(NamedTuple):
@@ -155,7 +152,7 @@ class DatasetFacts(NamedTuple):
     neighbours: bool = False
 
     @property
-    def gentle(self) -> bool:
+    def has_little_to_learn(self) -> bool:
         """Whether there is so little to learn that small steps and one epoch are safest."""
         return self.written or (self.auc is not None and self.auc >= RANKED_RIGHT)
 
@@ -168,8 +165,8 @@ class DatasetFacts(NamedTuple):
     def domain_budget(self) -> _Budget:
         """Limits of the preset domain for these rows."""
         if self.unsuited:
-            return _NO_BUDGET
-        return _FULL_BUDGET if self.author == "people" else _GENTLE_BUDGET
+            return _KEEP_BACKBONE
+        return _LONG_BUDGET if self.author == "people" else _SHORT_BUDGET
 
 
 UNSUITED = (
@@ -227,12 +224,8 @@ def seeds_in(batch_size: int) -> int:
 def with_domain_preset(settings: TrainSettings) -> TrainSettings:
     """The settings with the preset domain, if plain texts have no other objective or teacher."""
     teacher = settings.teacher.model or settings.teacher.scores
-    if (
-        settings.preset != AUTO
-        or teacher
-        or settings.lora
-        or "weights" in settings.objective.model_fields_set
-    ):
+    has_other = teacher or settings.lora or "weights" in settings.objective.model_fields_set
+    if settings.preset != AUTO or has_other:
         return settings
     return TrainSettings.model_validate({**settings.model_dump(exclude_unset=True), "preset": DOMAIN})
 
@@ -256,12 +249,10 @@ def with_defaults_for_all(
     sizes = [facts.rows for facts in datasets.values()]
     passes = epoch_passes(settings.mix, dataset_weights(settings, datasets), sizes)
     filled = _fill_unset(settings, {"optim": _optim(settings, datasets.values(), float(passes @ sizes), dim)})
-    sections = {
-        name: settings.section(name).model_copy(
-            update={"objective": default_objective(settings.of(name), facts.kind)}
-        )
-        for name, facts in datasets.items()
-    }
+    sections = {}
+    for name, facts in datasets.items():
+        objective = default_objective(settings.of(name), facts.kind)
+        sections[name] = settings.section(name).model_copy(update={"objective": objective})
     return filled.model_copy(update={"datasets": {**settings.datasets, **sections}})
 
 
@@ -344,8 +335,8 @@ def _lr(settings: TrainSettings, facts: DatasetFacts, dim: int) -> float:
         return _LR_ADAPTERS
     if _is_distilled(settings, facts):
         return _LR_DISTILL
-    if facts.gentle:
-        return _LR_GENTLE
+    if facts.has_little_to_learn:
+        return _LR_SMALL
     lr = _LR[facts.kind]
     return min(lr, _LR_LARGE_DIM) if dim >= _LARGE_DIM else lr
 
@@ -359,7 +350,8 @@ def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows
     """Defaults of `optim`."""
     each = list(datasets)
     once = any(
-        facts.gentle or (facts.kind == "single" and not _is_distilled(settings, facts)) for facts in each
+        facts.has_little_to_learn or (facts.kind == "single" and not _is_distilled(settings, facts))
+        for facts in each
     )
     max_epochs = min(_MAX_EPOCHS[facts.kind] for facts in each)
     epochs: float = 1 if once else min(max(round(_ROWS_TO_PROCESS / epoch_rows), 1), max_epochs)
@@ -370,9 +362,8 @@ def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows
         if "batch_size" in settings.optim.model_fields_set:
             batch_size = settings.optim.batch_size
         # Half a step less, as the number of steps is rounded up.
-        epochs = (_RECIPES[settings.purpose or "search"].steps - 0.5) / math.ceil(
-            epoch_rows / seeds_in(batch_size)
-        )
+        epoch_steps = math.ceil(epoch_rows / seeds_in(batch_size))
+        epochs = (_RECIPES[settings.purpose or "search"].steps - 0.5) / epoch_steps
     elif settings.preset == DOMAIN:
         budget = min(facts.domain_budget for facts in each)
         epochs = min(budget.rows / epoch_rows, budget.epochs)

@@ -64,16 +64,16 @@ def neighbour_teacher(
 ) -> NeighbourTeacher:
     """The teacher of these texts, from the vectors of a model."""
     weight, smoothing = settings.lexical_weight or 0.0, settings.smoothing or 0.0
-    own = _unit(vectors - vectors.mean(axis=0))
+    centred = _unit(vectors - vectors.mean(axis=0))
     lexical = _tf_idf(texts)
-    similarity = (1 - weight) * (own @ own.T) + weight * (lexical @ lexical.T).toarray()
+    similarity = (1 - weight) * (centred @ centred.T) + weight * (lexical @ lexical.T).toarray()
     np.fill_diagonal(similarity, -np.inf)
     size = min(max(_NEIGHBOURHOOD, settings.neighbours), len(texts) - 1)
     nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :size]
     linked = np.zeros(similarity.shape, np.bool_)
     np.put_along_axis(linked, nearest[:, : settings.neighbours], values=True, axis=1)
-    smoothed = _unit((linked & linked.T).astype(np.float32) @ own + own)
-    shares = ((1 - weight) * smoothing, smoothed), ((1 - weight) * (1 - smoothing), own)
+    smoothed = _unit((linked & linked.T).astype(np.float32) @ centred + centred)
+    shares = ((1 - weight) * smoothing, smoothed), ((1 - weight) * (1 - smoothing), centred)
     dense = np.concatenate([np.sqrt(share) * part for share, part in shares if share], axis=1)
     column = ColumnVectors(dense.astype(np.float32), np.arange(len(texts)))
     return NeighbourTeacher([column] * 2, np.sqrt(weight) * lexical, nearest)

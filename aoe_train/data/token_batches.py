@@ -26,7 +26,7 @@ def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
     label_of = {batch: labels[rows[0]] for batch, rows in enumerate(batches) if _one_label(labels[rows])}
     for label in sorted(set(label_of.values())):
         other_labels = np.array([np.count_nonzero(labels[rows] != label) for rows in batches])
-        for batch in (batch for batch, own in label_of.items() if own == label):
+        for batch in (batch for batch, its_label in label_of.items() if its_label == label):
             donors = np.flatnonzero(other_labels >= 2)
             if other_labels[batch]:  # an earlier swap has changed it
                 continue
@@ -71,8 +71,8 @@ class PlannedSampler(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         for rows in self.plan(self._epoch):
-            own = rows if self._rank is None else rank_slice(rows, self._rank, self._world)
-            yield own.tolist()
+            part = rows if self._rank is None else rank_slice(rows, self._rank, self._world)
+            yield part.tolist()
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
@@ -111,8 +111,10 @@ class Batches(PlannedSampler):
         """Plan batches."""
         super().__init__(world, rank)
         _check_sizes(batch_size, strategy, max_tokens, world, drop_last=drop_last)
-        if len(examples) < (least := batch_size if drop_last else world):
-            raise DataError(f"{len(examples)} rows, expected at least {least}; lower batch size or processes")
+        if len(examples) < (minimum := batch_size if drop_last else world):
+            raise DataError(
+                f"{len(examples)} rows, expected at least {minimum}; lower batch size or processes"
+            )
         self.examples = examples
         self._lengths = examples.row_lengths(lengths)
         self.copies = 2 if examples.kind == "single" and views else 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import sys
@@ -15,9 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from aoe_train.encoding.encode_record import read_finished, write_record
 from aoe_train.encoding.source import MAX_TEXTS, TextSource, open_source, parts, texts
-from aoe_train.encoding.vector_file import PartialOutput, Quantization, open_partial, write_vectors
+from aoe_train.encoding.vector_file import (
+    PartialOutput,
+    Quantization,
+    open_partial,
+    read_finished,
+    write_record,
+    write_vectors,
+)
 from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.quantization import Quantize, dtype_of, value_ranges, width_of
 from pairkit.base.errors import ConfigError, DataError
@@ -28,6 +33,7 @@ _STDIN = "-"
 _LEVEL = 3  # of zstd; fixed, so that the bytes do not depend on a library's default
 _FORMAT = 2  # of the output; a run doesn't resume one with another format
 
+NO_QUANTIZATION = Quantization()
 Embed = Callable[[Iterable[list[str]]], Iterator[np.ndarray]]
 """Maps parts to float32 (text, dim) in order, such as `partial(map, encoder.encode)`."""
 Advance = Callable[[int, int], None]
@@ -81,8 +87,7 @@ def encode_file(
     settings: Mapping[str, Any],
     *,
     columns: Mapping[str, str] | None = None,
-    quantize: Quantize = "float32",
-    ranges: np.ndarray | None = None,
+    quantization: Quantization = NO_QUANTIZATION,
     fresh: bool = False,
     part_texts: int = MAX_TEXTS,
     advance: Advance | None = None,
@@ -93,7 +98,7 @@ def encode_file(
     `OUT.partial`, from which the same call resumes. `OUT.run.json` records inputs and settings; once it
     exists, the same call returns without encoding.
     """
-    start, out = time.monotonic(), Path(out)
+    start, out, quantize = time.monotonic(), Path(out), quantization.quantize
     if out.suffix not in (".npy", ".parquet"):
         raise ConfigError(f"{out}: expected .npy or .parquet")
     if out.is_dir():
@@ -107,7 +112,7 @@ def encode_file(
             "input": sha256(source.path),
             **({} if source.path == file else {"sheet": file.name}),
             **settings,
-            **_quantization_record(quantize, ranges),
+            **quantization.settings(),
         }
         if out.exists() and not fresh:
             finished = read_finished(out, made_of)
@@ -116,7 +121,7 @@ def encode_file(
             return Encoded(out, count, finished["dim"], resumed=count, seconds=0.0, quantize=quantize)
         if not partial.begun:
             count = _checked(source, table=out.suffix == ".parquet")
-            if count == 1 and quantize == "int8" and ranges is None:
+            if count == 1 and quantize == "int8" and quantization.ranges is None:
                 raise ConfigError(
                     f"{source.path}: one text is not enough to determine the ranges of int8; give"
                     " --calibration"
@@ -130,7 +135,7 @@ def encode_file(
             )
         resumed = partial.state.done
         _fill(partial, source, embed, part_texts, advance or (lambda _done, _of: None))
-        _finish(partial, source, out, made_of, quantize, ranges)
+        _finish(partial, source, out, made_of, quantization)
         seconds = round(time.monotonic() - start, 3)
         encoded = Encoded(out, partial.state.texts, partial.state.dim, resumed, seconds, quantize)
         partial.end()
@@ -158,31 +163,25 @@ def _checked(source: TextSource, *, table: bool) -> int:
 
 
 def _fill(partial: PartialOutput, source: TextSource, embed: Embed, most: int, advance: Advance) -> None:
-    remaining = _RemainingParts(source, most, partial.state.done)
+    start, texts_read = partial.state.done, 0
+
+    def remaining() -> Iterator[list[str]]:
+        nonlocal texts_read
+        for part in parts(texts(source), most):
+            first, texts_read = texts_read, texts_read + len(part)
+            if first >= start:
+                yield part
+
     advance(partial.state.done, partial.state.texts)
-    for vectors in embed(remaining):
+    for vectors in embed(remaining()):
         invalid = ~np.isfinite(vectors).all(axis=1)
         if invalid.any():
             row, _ = next(islice(source.values(), partial.state.done + int(invalid.argmax()), None))
             raise DataError("the vector of this text contains NaN or infinity", path=source.path, row=row)
         partial.append(vectors)
         advance(partial.state.done, partial.state.texts)
-    if not remaining.seen == partial.state.done == partial.state.texts:
+    if not texts_read == partial.state.done == partial.state.texts:
         raise DataError("was changed while being read; give --fresh to start over", path=source.path)
-
-
-class _RemainingParts:
-    """The parts from text `start` on; after iteration `seen` is the number of texts in the input."""
-
-    def __init__(self, source: TextSource, part_texts: int, start: int) -> None:
-        self._source, self._part_texts, self._start = source, part_texts, start
-        self.seen = 0
-
-    def __iter__(self) -> Iterator[list[str]]:
-        for part in parts(texts(self._source), self._part_texts):
-            first, self.seen = self.seen, self.seen + len(part)
-            if first >= self._start:
-                yield part
 
 
 def _finish(
@@ -190,35 +189,32 @@ def _finish(
     source: TextSource,
     out: Path,
     made_of: Mapping[str, Any],
-    quantize: Quantize,
-    ranges: np.ndarray | None,
+    quantization: Quantization,
 ) -> None:
     """Write the output from all vectors."""
-    if quantize == "int8" and ranges is None:
-        ranges = value_ranges(partial.blocks())
-    codes = Quantization(quantize, ranges)
+    if quantization.quantize == "int8" and quantization.ranges is None:
+        quantization = Quantization("int8", value_ranges(partial.blocks()))
     if out.suffix == ".parquet":
         complete = partial.folder / "table.parquet"
-        _write_table(complete, source, partial, codes)
-    elif quantize == "float32":
+        _write_table(complete, source, partial, quantization)
+    elif quantization.quantize == "float32":
         complete = partial.vectors
     else:
         complete = partial.folder / "codes.npy"
-        write_vectors(complete, partial, codes)
-    size = complete.stat().st_size
-    write_record(out, made_of, texts=partial.state.texts, dim=partial.state.dim, size=size, codes=codes)
+        write_vectors(complete, partial, quantization)
+    write_record(out, made_of, partial.state, complete.stat().st_size, quantization)
     with write_errors(out):
         complete.replace(out)
 
 
-def _write_table(path: Path, source: TextSource, vectors: PartialOutput, codes: Quantization) -> None:
+def _write_table(path: Path, source: TextSource, vectors: PartialOutput, quantization: Quantization) -> None:
     """Write all columns of `source` and the column `vector`, block by block."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     schema = source.schema()
-    width = width_of(vectors.state.dim, codes.quantize)
-    number = pa.from_numpy_dtype(dtype_of(codes.quantize))
+    width = width_of(vectors.state.dim, quantization.quantize)
+    number = pa.from_numpy_dtype(dtype_of(quantization.quantize))
     vector = pa.field(_VECTOR, pa.list_(number, width), nullable=False)
     start = 0
     with (
@@ -227,17 +223,10 @@ def _write_table(path: Path, source: TextSource, vectors: PartialOutput, codes: 
         pq.ParquetWriter(file, schema.append(vector), compression="zstd", compression_level=_LEVEL) as writer,
     ):
         for table in source.tables(schema):
-            flat = pa.array(codes.apply(vectors.read(start, table.num_rows)).ravel())
+            flat = pa.array(quantization.apply(vectors.read(start, table.num_rows)).ravel())
             column = pa.FixedSizeListArray.from_arrays(flat, width)
             writer.write_table(table.append_column(vector, column))
             start += table.num_rows
         writer.close()
         file.flush()
         os.fsync(file.fileno())
-
-
-def _quantization_record(quantize: Quantize, ranges: np.ndarray | None) -> dict[str, Any]:
-    if quantize == "float32":
-        return {}
-    calibration = None if ranges is None else hashlib.sha256(ranges.astype("<f4").tobytes()).hexdigest()
-    return {"quantize": quantize, **({"calibration": calibration} if quantize == "int8" else {})}

@@ -58,19 +58,19 @@ def model_info(encoder: Encoder, request: EncodingRequest) -> tuple[ModelInfo, C
     """Describe the vectors of a request, and return the function that encodes."""
     if request.prompt is not None and request.prompt_name is not None:
         raise ConfigError("--prompt and --prompt-name: give only one of them")
-    words = encoder.settings.named_prompts.chosen(prompt=request.prompt, name=request.prompt_name)
+    prompt = encoder.settings.named_prompts.chosen(prompt=request.prompt, name=request.prompt_name)
     size = encoder.size(request.dim)
     normalize = encoder.settings.normalize if request.normalize is None else request.normalize
     settings = {
         "model": encoder.identity(),
-        "prompt": words,
+        "prompt": prompt,
         "normalize": normalize,
         "batch tokens": request.batch_tokens,
         **({} if size == encoder.dim else {"dim": size}),
     }
     encode = partial(
         encoder.encode,
-        prompt=words,
+        prompt=prompt,
         normalize=request.normalize,
         dim=request.dim,
         batch_tokens=request.batch_tokens,
@@ -84,7 +84,7 @@ class WorkerSpec:
 
     model: str
     precision: str | None
-    wanted: EncodingRequest
+    request: EncodingRequest
     devices: Sequence[str | None]
     layers: int | None = None
 
@@ -109,7 +109,7 @@ def load_worker(spec: WorkerSpec, number: int) -> tuple[ModelInfo, Callable[[lis
     encoder = Encoder.load(
         spec.model, device=device, precision=precision, inference_only=True, layers=spec.layers
     )
-    info, encode = model_info(encoder, spec.wanted)
+    info, encode = model_info(encoder, spec.request)
     return replace(info, slow=slow_precision(precision, encoder.device)), encode
 
 
@@ -134,7 +134,7 @@ class WorkerPool:
         self._workers: list[_Worker] = []
         try:
             self._workers.append(_Worker(spec, 0))
-            self.described: ModelInfo = self._workers[0].receive()
+            self.model_info: ModelInfo = self._workers[0].receive()
         except BaseException:
             self.close()
             raise
@@ -178,7 +178,7 @@ class WorkerPool:
         started, count = len(self._workers), len(self._spec.devices)
         self._workers += [_Worker(self._spec, number) for number in range(started, count)]
         for worker in self._workers[started:]:
-            if differences := differing(self.described.settings, worker.receive().settings):
+            if differences := differing(self.model_info.settings, worker.receive().settings):
                 raise ConfigError(
                     f"{worker}: loaded a model that differs from the first worker's in"
                     f" {'; '.join(differences)}; use devices of one kind, and don't change the model's files"

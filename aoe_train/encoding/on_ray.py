@@ -44,7 +44,7 @@ class ActorPool:
         first: ModelInfo | None = None
         while first is None:
             first = self._loaded(cluster.first(list(self._loading)))
-        self.described: ModelInfo = first
+        self.model_info: ModelInfo = first
 
     def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
         """The vectors of each part, in order; a few parts are read ahead."""
@@ -79,7 +79,7 @@ class ActorPool:
 
     def _start(self) -> None:
         actor = self._cluster.begun(self._new, self._spec)
-        self._loading[self._cluster.begun(actor.described.remote)] = actor
+        self._loading[self._cluster.begun(actor.load.remote)] = actor
 
     def _loaded(self, answered: Any) -> ModelInfo | None:
         """Receive an actor's `ModelInfo` and mark the actor as free; None if it was lost."""
@@ -89,7 +89,7 @@ class ActorPool:
         except WorkerLost as error:
             self._replace(actor, None, error)
             return None
-        if differences := differing(getattr(self, "described", info).settings, info.settings):
+        if differences := differing(getattr(self, "model_info", info).settings, info.settings):
             raise ConfigError(
                 f"an actor loaded a model that differs from the first one's in {'; '.join(differences)}; use"
                 " devices of one kind, and don't change the model's files"
@@ -116,7 +116,7 @@ class _Actor:
     def __init__(self, spec: WorkerSpec) -> None:
         self._spec = spec
 
-    def described(self) -> ModelInfo:
+    def load(self) -> ModelInfo:
         """Load the model; not in `__init__`, whose errors Ray passes on only as text."""
         info, self._encode = load_worker(self._spec, 0)
         return info

@@ -59,8 +59,8 @@ def texts(source: TextSource) -> Iterator[str]:
     """The checked texts of all rows."""
     for row, value in source.values():
         if not isinstance(value, str):
-            found = "no value" if value is None else f"a value of type {type(value).__name__}"
-            raise DataError(f"found {found} in {source.column!r}; expected a text", path=source.path, row=row)
+            kind = "no value" if value is None else f"a value of type {type(value).__name__}"
+            raise DataError(f"found {kind} in {source.column!r}; expected a text", path=source.path, row=row)
         if not value.strip():
             raise DataError("the text is empty; drop the row or fill it", path=source.path, row=row)
         yield value

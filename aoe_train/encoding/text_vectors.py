@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from aoe_train.encoding.encode_record import read_record
 from aoe_train.encoding.encode_run import encode_file
+from aoe_train.encoding.vector_file import read_record
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.system.files import write_errors
 from pairkit.dataset.parquet import write_parquet

@@ -1,4 +1,6 @@
-"""Files of vectors: finished ones, and `OUT.partial`, from which an interrupted run resumes.
+"""Files of vectors with their records, and `OUT.partial`, from which an interrupted run resumes.
+
+`OUT.run.json` records the inputs and settings of an output, and the ranges of its int8 vectors.
 
 ```
 OUT.partial/manifest.json   inputs and settings, and the number of vectors that are safely stored
@@ -10,23 +12,26 @@ OUT.partial/manifest.json   inputs and settings, and the number of vectors that 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from pydantic import BaseModel
 
 from aoe_train.model.model_folder import working_folder
-from aoe_train.model.quantization import Quantize, dtype_of, quantized, width_of
-from pairkit.base.errors import DataError
+from aoe_train.model.quantization import Quantize, dtype_of, quantized, value_ranges, width_of
+from pairkit import __version__
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import open_own, write_errors, write_json
-from pairkit.base.system.folders import differing
+from pairkit.base.system.folders import REPLACE, differing, is_same, read_own
 
+_MADE_BY = "aoe encode"
 _ITEM = np.dtype("<f4")
 _BLOCK_VECTORS = 4096
 _MANIFEST = "manifest.json"
@@ -60,8 +65,7 @@ class PartialOutput:
     def begin(self, made_of: Mapping[str, Any], texts: int, dim: int) -> None:
         """Start a run without any vectors."""
         with write_errors(self.vectors), open_own(self.vectors, "wb") as file:
-            header = {"descr": _ITEM.str, "fortran_order": False, "shape": (texts, dim)}
-            np.lib.format.write_array_header_1_0(file, header)
+            _write_header(file, _ITEM, texts, dim)
         self._save(PartialState(made_of=dict(made_of), texts=texts, dim=dim))
         self.begun = True
 
@@ -142,6 +146,14 @@ class Quantization:
         """Quantize float32 (text, dim)."""
         return quantized(vectors, self.quantize, self.ranges)
 
+    def settings(self) -> dict[str, Any]:
+        """The entries of a run's settings; given `ranges` are a hash."""
+        if self.quantize == "float32":
+            return {}
+        ranges = None if self.ranges is None else self.ranges.astype("<f4").tobytes()
+        given = {"calibration": ranges and hashlib.sha256(ranges).hexdigest()}
+        return {"quantize": self.quantize, **(given if self.quantize == "int8" else {})}
+
     def to_dict(self) -> dict[str, Any]:
         """The entries of an output's record; `ranges` are each dimension's minimum and maximum."""
         if self.quantize == "float32":
@@ -153,14 +165,78 @@ class Quantization:
 def write_vectors(path: Path, vectors: PartialOutput, quantization: Quantization) -> None:
     """Write all vectors as a quantized `.npy`, block by block."""
     quantize, state = quantization.quantize, vectors.state
-    header = {
-        "descr": dtype_of(quantize).str,
-        "fortran_order": False,
-        "shape": (state.texts, width_of(state.dim, quantize)),
-    }
     with write_errors(path), open_own(path, "wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
+        _write_header(file, dtype_of(quantize), state.texts, width_of(state.dim, quantize))
         for block in vectors.blocks():
             file.write(quantization.apply(block).data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _write_header(file: IO[bytes], dtype: np.dtype[Any], rows: int, columns: int) -> None:
+    header = {"descr": dtype.str, "fortran_order": False, "shape": (rows, columns)}
+    np.lib.format.write_array_header_1_0(file, header)
+
+
+def record_path(out: Path) -> Path:
+    """The record's path, next to the output."""
+    return out.with_name(out.name + ".run.json")
+
+
+def write_record(
+    out: Path, made_of: Mapping[str, Any], state: PartialState, size: int, quantization: Quantization
+) -> None:
+    """Write the record of an output of `size` bytes, just before the output appears."""
+    counts = {"texts": state.texts, "dim": state.dim, "bytes": size, **quantization.to_dict()}
+    record = {"made_by": _MADE_BY, "version": __version__, "made_of": made_of, **counts}
+    write_json(record_path(out), record)
+
+
+def read_finished(out: Path, made_of: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of an existing output, which the same command must have made."""
+    record = read_record(out)
+    if record is None:
+        raise ConfigError(f"{out}: already exists; {REPLACE}")
+    is_same(out, record["made_of"], made_of, fresh=False)
+    return record
+
+
+def read_record(out: Path) -> dict[str, Any] | None:
+    """The record; None if it isn't from `aoe encode`, or the output was replaced by another file."""
+    record = read_own(record_path(out))
+    if record is None or record.get("made_by") != _MADE_BY:
+        return None
+    return record if record["bytes"] == out.stat().st_size else None
+
+
+def read_ranges(path: Path, dim: int) -> np.ndarray:
+    """float32 (2, dim): the ranges of a calibration set."""
+    if not path.is_file():
+        raise ConfigError(f"--calibration {path}: no such file")
+    record = read_record(path)
+    if record is not None and "ranges" in record:
+        ranges = np.array(record["ranges"], np.float32)
+    else:
+        ranges = value_ranges(_blocks(path))
+    if ranges.shape != (2, dim):
+        raise ConfigError(
+            f"--calibration {path}: its vectors have {ranges.shape[-1]} dimensions, expected {dim}; encode it"
+            " with the same --dim"
+        )
+    return ranges
+
+
+def _blocks(path: Path) -> Iterator[np.ndarray]:
+    try:
+        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(
+            "expected vectors in .npy, or an int8 output of `aoe encode` with its .run.json", path=path
+        ) from error
+    if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind != "f":
+        raise DataError("expected vectors (text, dim) of floats, or int8 output with its record", path=path)
+    for start in range(0, len(vectors), _BLOCK_VECTORS):
+        block = np.asarray(vectors[start : start + _BLOCK_VECTORS], np.float32)
+        if not np.isfinite(block).all():
+            raise DataError("contains vectors with NaN or infinity", path=path)
+        yield block

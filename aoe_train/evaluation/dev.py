@@ -100,7 +100,7 @@ def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> t
         correct = is_nearer(vectors, examples.rows, similarity)
         return "triplet_accuracy", MeanMetrics({"triplet_accuracy": correct})
     if examples.labels is None:
-        ranks = reciprocal_ranks(vectors, examples.rows, similarity, said=examples.content_ids)
+        ranks = reciprocal_ranks(vectors, examples.rows, similarity, content_ids=examples.content_ids)
         return "mrr", MeanMetrics({"mrr": ranks})
     similarities = pair_similarities(vectors, examples.rows, similarity)
     return "spearman", correlation(similarities, examples.labels, "held-out data")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from aoe_train.data.examples import Say, silent
+from aoe_train.data.examples import Say
 from aoe_train.evaluation.duplicates import (
     DuplicatesTask,
     DuplicateTracker,
@@ -16,14 +16,11 @@ from aoe_train.evaluation.duplicates import (
     build_tracker,
     sorted_reports,
 )
-from aoe_train.evaluation.pair_task import is_whole, noted_pairs, shown_name
-from aoe_train.evaluation.tasks import Split
+from aoe_train.evaluation.pair_task import PairSource
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
-from pairkit.dataset.labels import AS_FOUND, LabelRules
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import TablePart, parts_of
-from pairkit.dataset.reading.reader import read_pairs
 
 _NAMES = {
     "id": ("id", "number", "key"),
@@ -36,6 +33,7 @@ _NAMES = {
 _JIRA_TIME = "%d/%b/%y %H:%M"  # 30/Sep/21 17:20
 _SIDES = ("duplicate", "canonical")
 _GIS = ("repo", "number1", "number2")
+_Pairs = Mapping[str, Sequence[tuple[str, str]]]  # by split: (duplicate, canonical)
 
 
 class _Table(NamedTuple):
@@ -54,70 +52,56 @@ class _Rows(NamedTuple):
     created: list[datetime] | None
 
 
-def read_duplicates(
-    data: Source,
-    reports: Source | None = None,
-    split: Split | None = None,
-    rules: LabelRules = AS_FOUND,
-    say: Say = silent,
-    columns: Mapping[str, str] | None = None,
-) -> DuplicatesTask:
-    """Read reports of a tracker, and pairs of duplicates."""
-    name = shown_name(data)
+def read_duplicates(source: PairSource, reports: Source | None = None) -> DuplicatesTask:
+    """Read reports of a tracker, and pairs of duplicates; without reports the texts of pairs are searched."""
     if reports is None:
-        tracker = _tracker_of_texts(name, data, rules, say, columns)
+        tracked, pairs = _texts_as_reports(source)
     else:
         pairs = {
-            part: [pair for table in tables for pair in _pairs(table, columns)]
-            for part, tables in parts_of(data).items()
+            part: [pair for table in tables for pair in _pairs(table, source.columns)]
+            for part, tables in parts_of(source.source).items()
         }
-        tracker = build_tracker(name, _reports(reports), pairs)
-        _note_dropped(tracker, pairs, say)
-    if tracker.reports.created is None:
-        say(f"{name}: no times (a column created), so candidates include newer reports")
-    return _task(data, tracker, split)
+        tracked = _reports(reports)
+    tracker = build_tracker(source.name, tracked, pairs)
+    _note_dropped(tracker, pairs, source.say)
+    if tracked.created is None:
+        source.say(f"{source.name}: no times (a column created), so candidates include newer reports")
+    return _task(source, tracker)
 
 
-def _task(data: Source, tracker: DuplicateTracker, split: Split | None) -> DuplicatesTask:
-    if is_whole(data):
-        if split is not None:
-            raise ConfigError(f"{source_name(data)}: has no splits; leave --split out")
+def _task(source: PairSource, tracker: DuplicateTracker) -> DuplicatesTask:
+    where = source_name(source.source)
+    if source.is_whole:
+        if source.split is not None:
+            raise ConfigError(f"{where}: has no splits; leave --split out")
         task = DuplicatesTask(tracker, next(iter(tracker.queries)))
     else:
-        judged = split or "test"
+        judged = source.split or "test"
         if judged not in tracker.queries:
-            raise DataError(
-                f"no split {judged!r}; choose one of {', '.join(tracker.queries)}", path=source_name(data)
-            )
+            raise DataError(f"no split {judged!r}; choose one of {', '.join(tracker.queries)}", path=where)
         known = "validation" if judged == "test" and tracker.queries.get("validation") else None
         task = DuplicatesTask(tracker, judged, known)
     if not task.queries:
-        raise DataError("no usable pair of reports", path=source_name(data))
+        raise DataError("no usable pair of reports", path=where)
     return task
 
 
-def _tracker_of_texts(
-    name: str, data: Source, rules: LabelRules, say: Say, columns: Mapping[str, str] | None
-) -> DuplicateTracker:
-    """A tracker whose reports are the texts of pairs; each text is its own id."""
-    splits = noted_pairs(read_pairs(data, rules=rules, columns=columns), data, columns, say).splits
+def _texts_as_reports(source: PairSource) -> tuple[TrackerReports, _Pairs]:
+    """The texts of pairs as reports, each of which is its own id, and the duplicates."""
+    where, splits = source_name(source.source), source.read()
     if any(frame["label"].dtype != pl.Int64 for frame in splits.values()):
-        raise DataError("labels are scores; expected 0 and 1, see --labels", path=source_name(data))
+        raise DataError("labels are scores; expected 0 and 1, see --labels", path=where)
     rows = (row for frame in splits.values() for row in frame.select("text1", "text2").iter_rows())
     texts = list(dict.fromkeys(text for row in rows for text in row))
-    say(f"{name}: no --reports, so only the {len(texts):,} texts of the pairs are searched")
+    source.say(f"{source.name}: no --reports, so only the {len(texts):,} texts of the pairs are searched")
     duplicates = {
         split: list(frame.filter(pl.col("label") == 1).select("text1", "text2").iter_rows())
         for split, frame in splits.items()
     }
-    tracker = build_tracker(name, sorted_reports(texts, texts, None, source_name(data)), duplicates)
-    _note_dropped(tracker, duplicates, say)
-    return tracker
+    return sorted_reports(texts, texts, None, where), duplicates
 
 
-def _note_dropped(
-    tracker: DuplicateTracker, pairs: Mapping[str, Sequence[tuple[str, str]]], say: Say
-) -> None:
+def _note_dropped(tracker: DuplicateTracker, pairs: _Pairs, say: Say) -> None:
     for split, reasons in tracker.dropped.items():
         if reasons:
             counts = ", ".join(f"{count:,} that {reason}" for reason, count in sorted(reasons.items()))
@@ -135,10 +119,10 @@ def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str
     sides = [renamed.get(side, side) for side in _SIDES]
     names = {*table.frame.columns}
     if {*sides} <= names:
-        one, other = (_ids(table, side) for side in sides)
+        duplicates, canonicals = (_ids(table, side) for side in sides)
     elif not renamed and {*_GIS} <= names:
         repo, *numbers = (_ids(table, name) for name in _GIS)
-        one, other = (repo + "#" + number for number in numbers)
+        duplicates, canonicals = (repo + "#" + number for number in numbers)
     else:
         raise DataError(
             f"found the columns {one_line(', '.join(table.frame.columns))}; expected {' and '.join(sides)}"
@@ -146,7 +130,7 @@ def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str
             " duplicate=NAME,canonical=NAME",
             path=table.where,
         )
-    pairs = list(zip(one.to_list(), other.to_list(), strict=True))
+    pairs = list(zip(duplicates.to_list(), canonicals.to_list(), strict=True))
     return [pair for pair, is_duplicate in zip(pairs, _labels(table), strict=True) if is_duplicate]
 
 

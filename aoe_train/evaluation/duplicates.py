@@ -113,11 +113,11 @@ def build_tracker(
     groups: Groups[int] = Groups()
     for split, split_pairs in pairs.items():
         dropped[split], targets[split] = Counter(), {}
-        for one, other in dict.fromkeys(split_pairs):
-            if reason := _reason_to_drop(reports, index, one, other):
+        for duplicate, canonical in dict.fromkeys(split_pairs):
+            if reason := _reason_to_drop(reports, index, duplicate, canonical):
                 dropped[split][reason] += 1
                 continue
-            query, target = index[one], index[other]
+            query, target = index[duplicate], index[canonical]
             groups.join(query, target)
             if reports.created is not None:
                 query, target = max(query, target), min(query, target)
@@ -127,18 +127,18 @@ def build_tracker(
             targets[split].setdefault(query, set()).add(target)
     members = {member: group for group in groups.all().values() for member in group}
     queries = {
-        split: [_query(reports, report, found, members[report]) for report, found in sorted(by_query.items())]
+        split: [_query(reports, report, ids, members[report]) for report, ids in sorted(by_query.items())]
         for split, by_query in targets.items()
     }
     return DuplicateTracker(name, reports, queries, dropped)
 
 
-def _reason_to_drop(reports: TrackerReports, index: Mapping[str, int], one: str, other: str) -> str:
-    if one == other:
+def _reason_to_drop(reports: TrackerReports, index: Mapping[str, int], duplicate: str, canonical: str) -> str:
+    if duplicate == canonical:
         return ITSELF
-    if {one, other} & reports.empty:
+    if {duplicate, canonical} & reports.empty:
         return NO_TEXT
-    return "" if one in index and other in index else ABSENT
+    return "" if {duplicate, canonical} <= index.keys() else ABSENT
 
 
 def _query(reports: TrackerReports, report: int, targets: set[int], members: Sequence[int]) -> DuplicateQuery:
@@ -213,8 +213,8 @@ class DuplicatesTask:
         by_words = self.by_words(words)
         total = np.zeros(len(_WEIGHTS))
         for query in queries:
-            one, other = by_vectors(query), by_words(query)
-            total += 1 / first_ranks(query, [fused(one, other, weight) for weight in _WEIGHTS])
+            scores = by_vectors(query), by_words(query)
+            total += 1 / first_ranks(query, [fused(*scores, weight) for weight in _WEIGHTS])
         return _WEIGHTS[int(total.argmax())]
 
     def ranked(self, scores: Scores) -> TaskMetrics:
@@ -226,8 +226,8 @@ class DuplicatesTask:
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
 
         def scores(query: DuplicateQuery) -> np.ndarray:
-            own = matrix[query.report : query.report + 1]
-            return _last(query, all_similarities(own, matrix[: query.candidates], vectors.similarity)[0])
+            vector = matrix[query.report : query.report + 1]
+            return _last(query, all_similarities(vector, matrix[: query.candidates], vectors.similarity)[0])
 
         return scores
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aoe_train.evaluation.duplicates import DuplicatesTask, score_rows
+from aoe_train.evaluation.embedders.cached import open_embedder
 from aoe_train.evaluation.embedders.embedder import (
     Embedder,
     Endpoint,
@@ -18,7 +19,6 @@ from aoe_train.evaluation.embedders.embedder import (
     check_sizes,
     in_sizes,
 )
-from aoe_train.evaluation.embedders.open import open_embedder
 from aoe_train.evaluation.overlap import Overlap, overlap, read_digests
 from aoe_train.evaluation.score import Resampling, Score, score
 from aoe_train.evaluation.scores import Evaluation

@@ -99,36 +99,38 @@ def too_few(rows: int, rarer: int) -> bool:
     return rows < _MIN_PAIRS or rarer < _MIN_PER_LABEL
 
 
-def gain(one: Metrics, other: Metrics, *, resamples: int, seed: int) -> Gain | None:
+def gain(model: Metrics, rival: Metrics, *, resamples: int, seed: int) -> Gain | None:
     """Compare two models by AUC for binary labels, the first metric of searches, or Spearman's rho."""
-    if isinstance(one, SearchMetrics) and isinstance(other, SearchMetrics):
-        return _search_gain(one, other, resamples=resamples, seed=seed)
-    metric = "roc_auc" if isinstance(one, Binary) else "spearman"
-    here, there = one.scores(), other.scores()
-    if metric not in here:
+    if isinstance(model, SearchMetrics) and isinstance(rival, SearchMetrics):
+        return _search_gain(model, rival, resamples=resamples, seed=seed)
+    metric = "roc_auc" if isinstance(model, Binary) else "spearman"
+    scores, rival_scores = model.scores(), rival.scores()
+    if metric not in scores:
         return None
-    trust, ours, theirs = 1.0, one, other
-    if isinstance(one, Binary) and isinstance(other, Binary) and _is_uncertain(one.likely):
-        if one.n != other.n:
-            raise DataError(f"{one.n} pairs against {other.n}; expected the same pairs")
-        trust = float(reliability(one.likely, np.ones((1, one.n)))[0])
-        if not trust > 0:
+    factor, ours, theirs = 1.0, model, rival
+    if isinstance(model, Binary) and isinstance(rival, Binary) and _is_uncertain(model.likely):
+        if model.n != rival.n:
+            raise DataError(f"{model.n} pairs against {rival.n}; expected the same pairs")
+        factor = float(reliability(model.likely, np.ones((1, model.n)))[0])
+        if not factor > 0:
             return None
-        ours, theirs = Silver(one.cosines, one.likely), Silver(other.cosines, one.likely)
+        ours, theirs = Silver(model.cosines, model.likely), Silver(rival.cosines, model.likely)
     ahead = compare(ours, theirs, resamples=resamples, seed=seed).get(metric, EVEN)
-    rarer = int(min((one.labels == label).sum() for label in (0, 1))) if isinstance(one, Binary) else one.n
-    return Gain(metric, there[metric], here[metric], ahead, trust, one.n, rarer)
+    rarer = (
+        int(min((model.labels == label).sum() for label in (0, 1))) if isinstance(model, Binary) else model.n
+    )
+    return Gain(metric, rival_scores[metric], scores[metric], ahead, factor, model.n, rarer)
 
 
-def _search_gain(one: SearchMetrics, other: SearchMetrics, *, resamples: int, seed: int) -> Gain:
+def _search_gain(model: SearchMetrics, rival: SearchMetrics, *, resamples: int, seed: int) -> Gain:
     """The difference of P@1 or MRR over all queries; its interval is over the judged ones."""
-    metric = next(iter(one.outcomes))
-    differences = one.outcomes[metric].astype(float) - other.outcomes[metric]
-    scaled = MeanMetrics({metric: differences * (1 if one.share is None else one.share)})
+    metric = next(iter(model.outcomes))
+    differences = model.outcomes[metric].astype(float) - rival.outcomes[metric]
+    scaled = MeanMetrics({metric: differences * (1 if model.share is None else model.share)})
     interval = intervals(scaled, resamples=resamples, seed=seed)[metric]
     ahead = Comparison(scaled.scores()[metric], interval, float("nan"))
-    metrics = other.scores()[metric], one.scores()[metric]
-    return Gain(metric, *metrics, ahead, 1.0, one.n, int(np.count_nonzero(differences)), one.share)
+    metrics = rival.scores()[metric], model.scores()[metric]
+    return Gain(metric, *metrics, ahead, 1.0, model.n, int(np.count_nonzero(differences)), model.share)
 
 
 def _is_uncertain(likely: np.ndarray | None) -> TypeGuard[np.ndarray]:

@@ -193,9 +193,9 @@ class Binary(Metrics):
         fold[np.argsort(self.labels, kind="stable")] = np.arange(self.n) % folds
         accepted = np.empty((2, self.n), bool)
         for number in range(folds):
-            own = fold == number
-            limits = Binary(self.cosines[~own], self.labels[~own]).best_thresholds()
-            accepted[:, own] = self.cosines[own] >= np.array(limits)[:, None]
+            held_out = fold == number
+            limits = Binary(self.cosines[~held_out], self.labels[~held_out]).best_thresholds()
+            accepted[:, held_out] = self.cosines[held_out] >= np.array(limits)[:, None]
         return accepted[0], accepted[1]
 
     @cached_property
@@ -251,10 +251,10 @@ def binary(
     likely: np.ndarray | None = None,
 ) -> Binary:
     """Refuse labels other than 0 and 1, and what `correlation` refuses."""
-    other = labels[(labels != 0) & (labels != 1)]
-    if len(other):
+    invalid = labels[(labels != 0) & (labels != 1)]
+    if len(invalid):
         raise DataError(
-            f"found the label {other[0]:g}, expected only 0 and 1; score graded pairs with `aoe evaluate"
+            f"found the label {invalid[0]:g}, expected only 0 and 1; score graded pairs with `aoe evaluate"
             " --data`, without --suite",
             path=where,
         )

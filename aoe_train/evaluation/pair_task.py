@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -22,7 +23,6 @@ from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import files_of
 from pairkit.dataset.reading.reader import read_pairs, split_names
 from pairkit.dataset.reading.tables import has_header, is_table
-from pairkit.dataset.records import PairDataset
 from pairkit.similarity.measures import estimated_tokens
 
 _LENGTH_BUCKETS = {"<128": 0, "128-255": 128, "256-511": 256, ">=512": 512}
@@ -108,129 +108,118 @@ def _likely(frame: pl.DataFrame) -> np.ndarray | None:
     return column.cast(pl.Float64).to_numpy()
 
 
-def read_pair_task(
-    source: Source,
-    split: Split | None = None,
-    rules: LabelRules = AS_FOUND,
-    say: Say = silent,
-    columns: Mapping[str, str] | None = None,
-) -> PairTask:
+class PairSource(NamedTuple):
+    """Pairs to evaluate on: a source, its split, how to read it, and a listener of notes."""
+
+    source: Source
+    split: Split | None = None
+    rules: LabelRules = AS_FOUND
+    say: Say = silent
+    columns: Mapping[str, str] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the file or dataset without its path."""
+        path = Path(source_name(self.source))
+        return path.resolve().name if isinstance(self.source, str | Path) and path.exists() else path.name
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the source is one file or table without splits."""
+        if isinstance(self.source, str | Path):
+            path = Path(self.source)
+            return path.is_file() or (is_table(path) and not path.is_dir())
+        return len(split_names(self.source)) == 1
+
+    def task(self) -> PairTask:
+        """The pairs of one split as a task."""
+        return pair_task(self.name, self.frame())
+
+    def frame(self) -> pl.DataFrame:
+        """The pairs of a source without splits, or of one split."""
+        (frame,) = self.read(self._chosen_split(self.say)).values()
+        return frame
+
+    def positives(self) -> Examples | None:
+        """Positives or triplets of one split; None for rows with labels."""
+        notes = list[str]()
+        chosen = self._chosen_split(notes.append)
+        examples = read_examples(
+            self.source, split=chosen, columns=self.columns, rules=self.rules, say=notes.append
+        )
+        if examples.kind not in ("positive", "triplet"):
+            return None
+        for note in notes:
+            self.say(note)
+        return examples
+
+    def binary_task(self) -> PairTask:
+        """Pairs with labels 0 and 1, which also have classification metrics; parts are by text length.
+
+        Source: Spearman as ACL 2024, Table 2 reports it; parts as in its Figure 9.
+        """
+        chosen, where = self._chosen_split(self.say), source_name(self.source)
+        known = () if chosen is None else split_names(self.source)
+        if chosen is not None and chosen not in known:
+            raise DataError(f"no split {chosen!r}; choose one of {', '.join(known)}", path=where)
+        splits, noting_once = dict[str, pl.DataFrame](), self._replace(say=cache(self.say))
+        # With test, validation chooses thresholds; other splits may have no labels.
+        for part in ("test", "validation") if chosen == "test" and "validation" in known else (chosen,):
+            splits |= noting_once.read(part)
+        dev = splits.get("validation") if chosen == "test" else None
+        if dev is not None and dev["label"].n_unique() < 2:
+            self.say(f"{where}: validation has only one label, so it can't choose thresholds")
+            dev = None
+        task = pair_task(self.name, splits[chosen or next(iter(splits))])
+        return replace(
+            task,
+            parts=length_buckets(task.text1, task.text2),
+            is_binary=True,
+            dev=None if dev is None else pair_task(f"{task.name}, validation", dev),
+        )
+
+    def read(self, split: str | None = None) -> Mapping[str, pl.DataFrame]:
+        """The splits; notes missing headers, the meaning of labels and contradictions."""
+        pairs = read_pairs(self.source, split=split, rules=self.rules, columns=self.columns)
+        if self.columns and not all(has_header(file, self.columns) for file in files_of(self.source)):
+            by_number = ", ".join(f"column {number} is {role}" for role, number in self.columns.items())
+            self.say(f"{pairs.source}: no header line; {by_number}")
+        if note := describe_labels(pairs.labels):
+            self.say(f"{pairs.source}: {note}")
+        for name, frame in pairs.splits.items():
+            if frame.height:
+                resolve_conflicts(
+                    distinct(frame.select("text1", "text2", "label")),
+                    "keep",
+                    locate=lambda number, split=name: f"row {number + 1:,} of {split}",  # type: ignore[misc]
+                    say=lambda note: self.say(f"{pairs.source}: {note}"),
+                )
+        return pairs.splits
+
+    def _chosen_split(self, say: Say) -> str | None:
+        """The split to judge; by default a single split of any name; None for a source without splits."""
+        where = source_name(self.source)
+        if self.is_whole:
+            if self.split is not None:
+                kind = "file" if isinstance(self.source, str | Path) else "table"
+                raise ConfigError(f"{where}: a {kind} has no splits; leave --split out")
+            return None
+        names = split_names(self.source)
+        if self.split is not None:
+            return self.split
+        if "test" not in names and "validation" in names and len(names) > 1:
+            say(f"{where}: has no test split, using validation")
+            return "validation"
+        if len(names) > 1:
+            return "test"
+        if names[0] not in ("test", "validation"):
+            say(f"{where}: using its only split, {names[0]}")
+        return names[0]
+
+
+def read_pair_task(source: Source, split: Split | None = None, say: Say = silent) -> PairTask:
     """Read one split as a task with its name."""
-    return pair_task(shown_name(source), read_one_split(source, split, rules, say, columns))
-
-
-def read_one_split(
-    source: Source,
-    split: str | None = None,
-    rules: LabelRules = AS_FOUND,
-    say: Say = silent,
-    columns: Mapping[str, str] | None = None,
-) -> pl.DataFrame:
-    """Read the pairs of a source without splits, or of one split."""
-    pairs = read_pairs(source, split=_chosen_split(source, split, say), rules=rules, columns=columns)
-    (frame,) = noted_pairs(pairs, source, columns, say).splits.values()
-    return frame
-
-
-def read_positives(
-    source: Source, split: str | None, rules: LabelRules, say: Say, columns: Mapping[str, str] | None
-) -> Examples | None:
-    """Read positives or triplets like `read_one_split`; None for rows with labels."""
-    notes = list[str]()
-    chosen = _chosen_split(source, split, notes.append)
-    examples = read_examples(source, split=chosen, columns=columns, rules=rules, say=notes.append)
-    if examples.kind not in ("positive", "triplet"):
-        return None
-    for note in notes:
-        say(note)
-    return examples
-
-
-def noted_pairs(
-    pairs: PairDataset, source: Source, columns: Mapping[str, str] | None, say: Say
-) -> PairDataset:
-    """Report missing headers, the meaning of labels and contradictions; returns the same pairs."""
-    if columns and not all(has_header(file, columns) for file in files_of(source)):
-        by_number = ", ".join(f"column {number} is {role}" for role, number in columns.items())
-        say(f"{pairs.source}: no header line; {by_number}")
-    if note := describe_labels(pairs.labels):
-        say(f"{pairs.source}: {note}")
-    for name, frame in pairs.splits.items():
-        if frame.height:
-            examples = distinct(frame.select("text1", "text2", "label"))
-            resolve_conflicts(
-                examples,
-                "keep",
-                locate=lambda number, split=name: f"row {number + 1:,} of {split}",  # type: ignore[misc]
-                say=lambda words: say(f"{pairs.source}: {words}"),
-            )
-    return pairs
-
-
-def shown_name(source: Source) -> str:
-    """The name of a file or dataset without its path."""
-    path = Path(source_name(source))
-    return path.resolve().name if isinstance(source, str | Path) and path.exists() else path.name
-
-
-def _chosen_split(source: Source, split: str | None, say: Say) -> str | None:
-    """The split to judge; without --split, a single split of any name; None for a source without splits."""
-    if is_whole(source):
-        if split is not None:
-            kind = "file" if isinstance(source, str | Path) else "table"
-            raise ConfigError(f"{source_name(source)}: a {kind} has no splits; leave --split out")
-        return None
-    names = split_names(source)
-    if split is None and "test" not in names and "validation" in names and len(names) > 1:
-        say(f"{source_name(source)}: has no test split, using validation")
-        split = "validation"
-    if split is not None or len(names) > 1:
-        return split or "test"
-    if names[0] not in ("test", "validation"):
-        say(f"{source_name(source)}: using its only split, {names[0]}")
-    return names[0]
-
-
-def is_whole(source: Source) -> bool:
-    """Whether a source is one file or table without splits."""
-    if isinstance(source, str | Path):
-        path = Path(source)
-        return path.is_file() or (is_table(path) and not path.is_dir())
-    return len(split_names(source)) == 1
-
-
-def read_binary_task(
-    source: Source,
-    split: Split | None = None,
-    rules: LabelRules = AS_FOUND,
-    say: Say = silent,
-    columns: Mapping[str, str] | None = None,
-) -> PairTask:
-    """Read pairs with labels 0 and 1, which also have classification metrics; parts are by text length.
-
-    Source: Spearman as ACL 2024, Table 2 reports it; parts as in its Figure 9.
-    """
-    chosen = _chosen_split(source, split, say)
-    known = () if chosen is None else split_names(source)
-    if chosen is not None and chosen not in known:
-        raise DataError(f"no split {chosen!r}; choose one of {', '.join(known)}", path=source_name(source))
-    splits, say_once = dict[str, pl.DataFrame](), cache(say)
-    # With test, validation chooses thresholds; other splits may have no labels.
-    for part in ("test", "validation") if chosen == "test" and "validation" in known else (chosen,):
-        pairs = read_pairs(source, split=part, rules=rules, columns=columns)
-        splits |= noted_pairs(pairs, source, columns, say_once).splits
-    dev = splits.get("validation") if chosen == "test" else None
-    if dev is not None and dev["label"].n_unique() < 2:
-        say(f"{source_name(source)}: validation has only one label, so it can't choose thresholds")
-        dev = None
-    name = shown_name(source)
-    judged = pair_task(name, splits[chosen or next(iter(splits))])
-    return replace(
-        judged,
-        parts=length_buckets(judged.text1, judged.text2),
-        is_binary=True,
-        dev=None if dev is None else pair_task(f"{name}, validation", dev),
-    )
+    return PairSource(source, split, say=say).task()
 
 
 def length_buckets(text1: Sequence[str], text2: Sequence[str]) -> dict[str, np.ndarray]:

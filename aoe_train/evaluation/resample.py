@@ -75,25 +75,25 @@ def intervals(metrics: Metrics, *, resamples: int, seed: int) -> dict[str, Inter
     return {name: _interval(values) for name, values in resampled.items() if not np.isnan(values).all()}
 
 
-def compare(one: Metrics, other: Metrics, *, resamples: int, seed: int) -> dict[str, Comparison]:
+def compare(model: Metrics, rival: Metrics, *, resamples: int, seed: int) -> dict[str, Comparison]:
     """Compare two models on every metric, with the same resamples.
 
     Constants, such as thresholds chosen on other data, and undefined metrics are left out.
     """
-    if one.n != other.n:
-        raise DataError(f"{one.n} examples against {other.n}; a paired test needs the same examples")
-    ours, theirs = _resampled((one, other), resamples, seed)
-    here, there = one.scores(), other.scores()
-    found = {}
-    for name in here:
-        difference, resampled = here[name] - there[name], ours[name] - theirs[name]
+    if model.n != rival.n:
+        raise DataError(f"{model.n} examples against {rival.n}; a paired test needs the same examples")
+    ours, theirs = _resampled((model, rival), resamples, seed)
+    scores, rival_scores = model.scores(), rival.scores()
+    comparisons = {}
+    for name in scores:
+        difference, resampled = scores[name] - rival_scores[name], ours[name] - theirs[name]
         defined = resampled[~np.isnan(resampled)]
         if np.isnan(difference) or not len(defined) or not (np.ptp(ours[name]) or np.ptp(theirs[name])):
             continue
         tail = min((defined <= 0).sum(), (defined >= 0).sum())
         p = float(min(1, 2 * (tail + 1) / (len(defined) + 1)))
-        found[name] = Comparison(difference, _interval(resampled), p)
-    return found
+        comparisons[name] = Comparison(difference, _interval(resampled), p)
+    return comparisons
 
 
 def _interval(values: np.ndarray) -> Interval:
@@ -104,9 +104,9 @@ def _interval(values: np.ndarray) -> Interval:
 def _resampled(metrics: tuple[Metrics, ...], resamples: int, seed: int) -> list[dict[str, np.ndarray]]:
     blocks: list[list[Mapping[str, np.ndarray]]] = [[] for _ in metrics]
     for counts in _counts(metrics[0].n, resamples, seed):
-        for own_blocks, each in zip(blocks, metrics, strict=True):
-            own_blocks.append(each.figures(counts))
-    return [{name: np.concatenate([block[name] for block in own]) for name in own[0]} for own in blocks]
+        for model_blocks, model in zip(blocks, metrics, strict=True):
+            model_blocks.append(model.figures(counts))
+    return [{name: np.concatenate([block[name] for block in each]) for name in each[0]} for each in blocks]
 
 
 def _counts(n: int, resamples: int, seed: int) -> Iterator[np.ndarray]:

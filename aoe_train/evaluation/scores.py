@@ -182,7 +182,7 @@ def figures(scores: Mapping[str, Score], title: str, *, subsets: bool = False) -
     return _table(title, headings, rows)
 
 
-def comparisons(scores: Mapping[str, Score], one: str, other: str, title: str) -> ResultTable:
+def comparisons(scores: Mapping[str, Score], model: str, rival: str, title: str) -> ResultTable:
     """The differences between a model and its rival."""
     rows = [
         [
@@ -196,7 +196,7 @@ def comparisons(scores: Mapping[str, Score], one: str, other: str, title: str) -
         if score.rival is not None
         for metric, value in score.result.scores.items()
     ]
-    return _table(title, ["task", "metric", one, other, "difference", "p"], rows)
+    return _table(title, ["task", "metric", model, rival, "difference", "p"], rows)
 
 
 def side_by_side(scores: Mapping[str, Mapping[str, Score]], title: str) -> ResultTable:
@@ -221,7 +221,10 @@ def rankings(scores: Mapping[str, Score], title: str, *, subsets: bool = False) 
     for name, score in scores.items():
         weight = "" if score.weight is None else f"{score.weight:g}"
         parts = score.result.subsets if subsets else {}
-        results = [(name, weight, score.result), *((f"  {part}", "", found) for part, found in parts.items())]
+        results = [
+            (name, weight, score.result),
+            *((f"  {part}", "", result) for part, result in parts.items()),
+        ]
         for label, shown_weight, result in results:
             cells = [_times_100(result.scores.get(metric)) for metric in metrics]
             rows.append([label, shown_weight, *cells, f"{result.n:,}"])
@@ -232,9 +235,9 @@ def ahead(scores: Mapping[str, Score], title: str) -> ResultTable:
     """The differences between rankings and those that they should beat."""
     metrics = _metrics(scores)[:_MAX_COLUMNS]
     rows = [
-        [name, other, *(_difference(comparisons.get(metric))[0] for metric in metrics)]
+        [name, baseline, *(_difference(comparisons.get(metric))[0] for metric in metrics)]
         for name, score in scores.items()
-        for other, comparisons in score.over.items()
+        for baseline, comparisons in score.over.items()
     ]
     return _table(title, ["ranked by", "compared with", *metrics], rows)
 

@@ -132,15 +132,15 @@ class GroupTask:
         """Average precision at ten, and P@1, of each text with others in its group: (text,)."""
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
         others = np.bincount(self.groups)[self.groups] - 1
-        queries, found = np.flatnonzero(others), list[np.ndarray]()
+        queries, blocks = np.flatnonzero(others), list[np.ndarray]()
         depth = min(_MAP_DEPTH, len(matrix) - 1)  # without the text itself
         for start in range(0, len(queries), _BLOCK):
             block = queries[start : start + _BLOCK]
             similarities = all_similarities(matrix[block], matrix, vectors.similarity)
             similarities[np.arange(len(block)), block] = -np.inf
             nearest = np.argsort(-similarities, axis=1, kind="stable")[:, :depth]
-            found.append(self.groups[nearest] == self.groups[block][:, None])
-        same = np.concatenate(found)
+            blocks.append(self.groups[nearest] == self.groups[block][:, None])
+        same = np.concatenate(blocks)
         precision = np.cumsum(same, axis=1) / np.arange(1, same.shape[1] + 1)
         average = (precision * same).sum(axis=1) / np.minimum(others[queries], _MAP_DEPTH)
         return SearchMetrics({MAP: average, P_AT_1: same[:, 0]})
@@ -173,14 +173,14 @@ def reciprocal_ranks(
     rows: np.ndarray,
     similarity: Similarity = "cosine",
     *,
-    said: np.ndarray | None = None,
+    content_ids: np.ndarray | None = None,
 ) -> np.ndarray:
     """1 / the rank of each row's positive among the positives and negatives of all rows, (row,).
 
     The anchor itself and its other positives are not ranked. Ties count against the positive, so a model
-    with constant vectors scores low. Equal numbers in `said` are equal texts.
+    with constant vectors scores low. Equal `content_ids` are equal texts.
     """
-    said = np.arange(len(vectors)) if said is None else said
+    ids = np.arange(len(vectors)) if content_ids is None else content_ids
     candidates = np.unique(rows[:, 1:][rows[:, 1:] != ABSENT])
     column = np.searchsorted(candidates, rows[:, 1])
     anchors, row = np.unique(rows[:, 0], return_inverse=True)
@@ -193,6 +193,6 @@ def reciprocal_ranks(
         anchor, positive = row[pair] - start, column[pair]
         positive_cosines = cosines[anchor, positive]
         cosines[anchor, positive] = -np.inf
-        cosines[said[block][:, None] == said[candidates]] = -np.inf
+        cosines[ids[block][:, None] == ids[candidates]] = -np.inf
         ranks[pair] = 1 + (cosines[anchor] >= positive_cosines[:, None] - ROUNDING).sum(axis=1)
     return 1 / ranks

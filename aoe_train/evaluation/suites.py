@@ -20,15 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
+from aoe_train.data.examples import silent
 from aoe_train.evaluation.duplicate_tables import read_duplicates
-from aoe_train.evaluation.pair_task import (
-    PairTask,
-    pair_task,
-    read_binary_task,
-    read_one_split,
-    read_positives,
-    shown_name,
-)
+from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.search_results import RetrievalTask, group_task, search_task
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.reader import read_pairs
@@ -150,32 +144,34 @@ class TaskRequest(NamedTuple):
         if self.data is None:
             names = [str(name) for name in self.tasks]
             return ChosenTasks("sts", *read_sts(Path(self.data_dir or ""), names, split or "test"))
-        if self.suite == TRACKER:
-            task = read_duplicates(self.data, self.reports, split, rules, say, self.columns)
-            return ChosenTasks(TRACKER, [task], {})
-        if self.suite == "binary":
-            return ChosenTasks("binary", [read_binary_task(self.data, split, rules, say, self.columns)], {})
-        if "group" in (self.columns or {}):
-            return ChosenTasks("groups", [self._groups(split, rules, say)], {})
-        positives = self.suite is None and read_positives(self.data, split, rules, say, self.columns)
-        if positives:
-            return ChosenTasks("retrieval", [RetrievalTask(shown_name(self.data), positives)], {})
-        name, frame = shown_name(self.data), read_one_split(self.data, split, rules, say, self.columns)
-        if self.suite is None and is_search(frame):
-            return ChosenTasks("search", [search_task(name, frame, say)], {})
-        pairs = pair_task(name, frame)
-        if self.suite == "sts" or not np.isin(pairs.labels, (0, 1)).all():
-            return ChosenTasks("sts", [pairs], {})
-        say("labels are 0 and 1: using AUC, F1 and accuracy (--suite=binary); --suite=sts uses correlations")
-        task_again = read_binary_task(self.data, split, rules, lambda _: None, self.columns)
-        return ChosenTasks("binary", [task_again], {})
+        source = PairSource(self.data, split, rules, say, self.columns)
+        return ChosenTasks(*self._own_data(source), {})
 
-    def _groups(self, split: Split | None, rules: LabelRules, say: Callable[[str], None]) -> GroupTask:
+    def _own_data(self, source: PairSource) -> tuple[str, list[EvaluationTask]]:
+        """The suite and task of the user's own data."""
+        if self.suite == TRACKER:
+            return TRACKER, [read_duplicates(source, self.reports)]
+        if self.suite == "binary":
+            return "binary", [source.binary_task()]
+        if "group" in (self.columns or {}):
+            return "groups", [self._groups(source)]
+        if self.suite is None and (positives := source.positives()):
+            return "retrieval", [RetrievalTask(source.name, positives)]
+        frame = source.frame()
+        if self.suite is None and is_search(frame):
+            return "search", [search_task(source.name, frame, source.say)]
+        pairs = pair_task(source.name, frame)
+        if self.suite == "sts" or not np.isin(pairs.labels, (0, 1)).all():
+            return "sts", [pairs]
+        source.say(
+            "labels are 0 and 1: using AUC, F1 and accuracy (--suite=binary); --suite=sts uses correlations"
+        )
+        return "binary", [source._replace(say=silent).binary_task()]
+
+    def _groups(self, source: PairSource) -> GroupTask:
         """The texts of a table, and the group of each."""
         columns = dict(self.columns or {})
         roles = {"anchor": columns.pop("text", "text"), "positive": columns.pop("group")}
         if columns or self.suite is not None:
             raise ConfigError("--columns with group takes only text and group, and no --suite")
-        source = cast("Source", self.data)
-        rows = read_positives(source, split, rules, say, roles)
-        return group_task(shown_name(source), cast("Examples", rows))
+        return group_task(source.name, cast("Examples", source._replace(columns=roles).positives()))

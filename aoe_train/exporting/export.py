@@ -185,7 +185,7 @@ def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
     for model in (encoder.model, backbone.model):
         if has_lora(model.backbone):
             merge_lora(model.backbone)
-    trained, original = (dict(one.model.named_parameters()) for one in (encoder, backbone))
+    trained, original = (dict(each.model.named_parameters()) for each in (encoder, backbone))
     if {name: weight.shape for name, weight in trained.items()} != {
         name: weight.shape for name, weight in original.items()
     }:

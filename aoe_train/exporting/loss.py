@@ -96,18 +96,20 @@ class Loss:
 
 def measure(
     expected: Callable[[Sequence[str]], np.ndarray],
-    found: Callable[[Sequence[str]], np.ndarray],
+    quantized: Callable[[Sequence[str]], np.ndarray],
     task: PairTask | None,
     *,
     path: Path,
 ) -> Loss:
     """Encode pairs with the model and with its int8 graph, and compare."""
     rows = list(combinations(SAMPLES, 2)) if task is None else list(task.rows)
-    texts = sorted({text for row in rows for text in row}, key=len)
+    texts = sorted({text for row in rows for text in row}, key=lambda text: (len(text), text))
     index = {text: number for number, text in enumerate(texts)}
     pairs = np.array([[index[text] for text in row] for row in rows])
     blocks = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
-    plain, int8 = (unit(np.concatenate([encode(block) for block in blocks])) for encode in (expected, found))
+    plain, int8 = (
+        unit(np.concatenate([encode(block) for block in blocks])) for encode in (expected, quantized)
+    )
     cosines = np.einsum("ij,ij->i", plain, int8)
     before, after = (
         np.einsum("ij,ij->i", vectors[pairs[:, 0]], vectors[pairs[:, 1]]) for vectors in (plain, int8)

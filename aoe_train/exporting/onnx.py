@@ -108,12 +108,12 @@ class PaddedEncoder(nn.Module):
         pooling: str,
         *,
         normalize: bool,
-        heads: DenseLayers | None = None,
+        dense: DenseLayers | None = None,
         dim: int | None = None,
     ) -> None:
         super().__init__()
         self.backbone, self.pooling, self.normalize = backbone, pooling, normalize
-        self.heads, self.dim = heads, dim
+        self.dense, self.dim = dense, dim
 
     def forward(
         self, input_ids: Int[Tensor, "text token"], attention_mask: Int[Tensor, "text token"]
@@ -127,8 +127,8 @@ class PaddedEncoder(nn.Module):
             (output.hidden_states[1] + output.hidden_states[-1]) / 2 if layers else output.last_hidden_state
         )
         vectors = pool_padded(tokens.float(), attention_mask, self.pooling)
-        if self.heads is not None:
-            vectors = self.heads(vectors)
+        if self.dense is not None:
+            vectors = self.dense(vectors)
         vectors = nn.functional.normalize(vectors, dim=-1) if self.normalize else vectors
         return tokens, vectors if self.dim is None else vectors[:, : self.dim]
 
@@ -171,9 +171,9 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -
         backbone.config.use_cache = False
     (folder / GRAPH).parent.mkdir()
     names = dense_names(len(settings.dense))
-    heads = read_dense_layers([model / name for name in names], settings.dense, dim) if names else None
+    dense = read_dense_layers([model / name for name in names], settings.dense, dim) if names else None
     padded = PaddedEncoder(
-        backbone, settings.pooling, normalize=settings.normalize, heads=heads, dim=settings.dim
+        backbone, settings.pooling, normalize=settings.normalize, dense=dense, dim=settings.dim
     )
     _trace(padded.eval(), folder / GRAPH)
     for name in names:

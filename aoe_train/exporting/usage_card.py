@@ -36,7 +36,7 @@ model = SentenceTransformer("{name}", backend="onnx"{file_name})
 ```
 {others}
 ```python
-{alone}
+{onnxruntime}
 ```
 Inputs are int64 `input_ids` and `attention_mask` (texts x tokens, padded on the right). Outputs are
 `last_hidden_state`, a vector per token, and `sentence_embedding`, pooled by {pooling}{normalized}.
@@ -56,7 +56,7 @@ const vectors = await embed(texts, {{pooling: "{pooling}", normalize: {normalize
 _JS_POOLINGS = {"avg": "mean", "first-last-avg": "mean", "cls": "cls", "last": "last_token"}
 _OTHERS = """fastembed (`TextEmbedding.add_custom_model`, with `model_file="{file}"`) reads the same files.
 With onnxruntime:"""
-_ALONE = f"""import onnxruntime
+_ONNXRUNTIME = f"""import onnxruntime
 from transformers import AutoTokenizer
 
 {_TOKENS}session = onnxruntime.InferenceSession("{{name}}/{{file}}")
@@ -71,9 +71,9 @@ def head(name: str, dim: int, *, tags: Sequence[str] = (), about: Mapping[str, A
         library="sentence-transformers",
         tags=[*_TAGS, *tags],
         license_id=str(about.get("license") or "unknown"),
-        language=_words(about.get("language")),
+        language=_strings(about.get("language")),
         base_model=base if isinstance(base, str) else None,
-        datasets=_words(about.get("datasets")),
+        datasets=_strings(about.get("datasets")),
     )
     return f"{yaml}# {name}\nText embeddings of {dim} dimensions, exported by aoe-toolkit.\n"
 
@@ -85,11 +85,11 @@ def mixed_with(share: float | None) -> str:
     return f"Weights: {share:g} x trained + {1 - share:g} x backbone (WiSE-FT, arXiv 2109.01903).\n"
 
 
-def _words(value: object) -> list[str]:
+def _strings(value: object) -> list[str]:
     """A metadata value as a list; it may be one word or several."""
     if isinstance(value, str):
         return [value]
-    return [str(one) for one in value] if isinstance(value, list) else []
+    return [str(item) for item in value] if isinstance(value, list) else []
 
 
 def card_data(card: Path) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def graph_usage(name: str, settings: EncoderSettings, graph: Graph, loss: Loss |
         name=name,
         file_name=file_name,
         others=_js_usage(name, js, settings) + _OTHERS.format(**names),
-        alone=_ALONE.format(**names),
+        onnxruntime=_ONNXRUNTIME.format(**names),
         max_length=settings.max_length,
         pooling=settings.pooling,
         normalized=" and of length 1" if settings.normalize else "",

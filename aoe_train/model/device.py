@@ -1,4 +1,4 @@
-"""Asynchronous transfers between host and device, thread counts, and functions excluded from torch.compile.
+"""Devices, asynchronous transfers, thread counts, and functions excluded from torch.compile.
 
 A plain copy to or from a GPU waits until the GPU is idle; with pinned memory the copy is queued instead.
 """
@@ -14,7 +14,25 @@ import torch
 from torch import Tensor
 from torch._C._dynamo import eval_frame
 
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
+
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def find_device(name: str | torch.device | None) -> torch.device:
+    """The device with this name; by default the accelerator if there is one, else the CPU."""
+    if not name:
+        best = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+        return best or torch.device("cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # AssertionError: torch was built without this device
+        raise ConfigError(
+            f"device {name} isn't available ({one_line(str(error), 100)}); use cpu, or another such as cuda:0"
+        ) from error
+    return device
 
 
 def uncompiled(function: Function) -> Function:

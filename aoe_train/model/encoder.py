@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
-from functools import cached_property
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,8 +18,9 @@ from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.static import StaticTable, refuse_static
-from aoe_train.model.dense_layers import new_dense_layers, write_dense_layers
-from aoe_train.model.device import downloaded, one_thread, upload
+from aoe_train.model.batch_runner import BatchRunner
+from aoe_train.model.dense_layers import DenseLayers, new_dense_layers, write_dense_layers
+from aoe_train.model.device import downloaded, find_device, upload
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
     resolved,
@@ -34,32 +29,22 @@ from aoe_train.model.encoder_settings import (
     stored_settings,
 )
 from aoe_train.model.interchange import prompt_of_tokenizer, write_sentence_transformers
-from aoe_train.model.memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
+from aoe_train.model.memory import TOKENS_ACCELERATOR, batches
 from aoe_train.model.model_folder import hash_config, hash_tokenizer, hash_weights
 from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.precision import Int8Linear, use_int8, weights_dtype
-from aoe_train.model.quantization import calibrated, checked_dim, named_quantize, quantized
+from aoe_train.model.quantization import Quantize, calibrated, checked_dim, named_quantize, quantized
 from aoe_train.model.text_model import TextBatch, TextModel
-from aoe_train.model.tokens.special_tokens import generic_tokenizer, holds_prompt, raw_tokenizer, with_prompt
+from aoe_train.model.tokens.special_tokens import holds_prompt, lower_casing, with_prompt
 from aoe_train.model.tokens.tokenised import UNLIMITED, TokenStore
-from aoe_train.settings.train_settings import EncoderSettings
+from aoe_train.settings.train_settings import EncoderSettings, EncodingPrecision
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import one_line
 from pairkit.base.settings import load_settings
 from pairkit.base.system.files import apply_umask
-from pairkit.base.system.machine import is_out_of_memory
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
-    from aoe_train.model.dense_layers import DenseLayers
-    from aoe_train.model.quantization import Quantize
-    from aoe_train.settings.train_settings import EncodingPrecision
-
-_CHARACTERS = 3  # of a token, for slices of texts of about a batch; most tokens have more
-_AHEAD = 2  # slices that are tokenised while the model runs
-_ONE_THREAD_PRODUCTS = 1 << 30  # about 10 ms on one core; a second thread would not help
 
 
 class Encoder:
@@ -77,6 +62,7 @@ class Encoder:
         self.model = model
         self.tokenizer = tokenizer
         self.settings = settings
+        self._runner = BatchRunner(model)
 
     @classmethod
     def load(
@@ -117,7 +103,7 @@ class Encoder:
             RemoteError: The Hub could not be reached.
         """
         check_pin(source, revision, trust_remote_code=trust_remote_code)
-        chosen_device = _find_device(device)
+        chosen_device = find_device(device)
         folder = find_folder(source, revision=revision)
         stored = stored_settings(folder)
         lower = stored.pop("do_lower_case", False)
@@ -142,7 +128,7 @@ class Encoder:
         tokenizer = loaded.tokenizer
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
             tokenizer = with_prompt(tokenizer, "")  # the settings contain the same prompt
-        encoder = cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower, heads=dense)
+        encoder = cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower, dense=dense)
         if quantization is not None or precision == "int8":
             refuse_static(loaded.backbone, f"{source}: fewer bits")
         if precision == "int8":
@@ -159,7 +145,7 @@ class Encoder:
         *,
         packing: bool = True,
         lower: bool = False,
-        heads: DenseLayers | None = None,
+        dense: DenseLayers | None = None,
     ) -> Encoder:
         """Make an encoder from a loaded backbone and tokenizer.
 
@@ -169,7 +155,7 @@ class Encoder:
             settings: May contain "auto" and None, which are resolved here.
             packing: Run without padding if the backbone supports it.
             lower: Lower-case texts first.
-            heads: Trained dense layers; None initialises those that the settings request.
+            dense: Trained dense layers; None initialises those that the settings request.
 
         Raises:
             ConfigError: The backbone doesn't support the settings.
@@ -186,24 +172,23 @@ class Encoder:
             make_bidirectional(backbone)
         settings = resolved(settings, backbone)
         if lower:
-            tokenizer = _lowered(tokenizer)
+            tokenizer = lower_casing(tokenizer)
         # Saved with the tokenizer, so other libraries truncate texts in the same way.
         tokenizer.model_max_length, tokenizer.truncation_side = settings.max_length or UNLIMITED, "right"
         if not static:  # a static model's tokenizer may have no special tokens
             add_padding(tokenizer)
         use_fast_layers(backbone)
         packed = packing and (isinstance(backbone, PackedBackbone | PackedBert) or can_pack(backbone))
-        if heads is None and settings.dense:
-            heads = new_dense_layers(settings.dense, int(backbone.config.hidden_size))
-        model = TextModel(backbone, settings.pooling, packed=packed, heads=heads)
+        if dense is None and settings.dense:
+            dense = new_dense_layers(settings.dense, int(backbone.config.hidden_size))
+        model = TextModel(backbone, settings.pooling, packed=packed, heads=dense)
         model.to(next(backbone.parameters()).device)
         checked_dim(settings.dim, model.dim)
         return cls(model.eval(), tokenizer, settings)
 
     def __repr__(self) -> str:
-        settings, kind = self.settings, type(self.model.backbone).__name__
-        max_length = "any number of" if settings.max_length is None else settings.max_length
-        summary = f"{kind}, {self.dim} dimensions, pooling {settings.pooling}, {max_length} tokens"
+        name, limit = type(self.model.backbone).__name__, self.settings.max_length or "any number of"
+        summary = f"{name}, {self.dim} dimensions, pooling {self.settings.pooling}, {limit} tokens"
         return f"Encoder({summary}, {self.device.type})"
 
     @property
@@ -273,7 +258,9 @@ class Encoder:
         """
         if prompt is not None and prompt_name is not None:
             warnings.warn(f"prompt_name {prompt_name!r} is ignored, because prompt is set", stacklevel=2)
-        words = self._words(prompt, prompt_name)
+        prompts = prompt
+        if prompts is None or isinstance(prompts, str):
+            prompts = self.settings.named_prompts.chosen(prompt=prompts, name=prompt_name)
         if is_single := isinstance(texts, str):
             texts = [texts]
         if not hasattr(texts, "__getitem__") or not hasattr(texts, "__len__"):
@@ -284,15 +271,12 @@ class Encoder:
         size, number_type = self.size(dim), named_quantize(quantize)
         ranges = None if calibration is None else calibrated(calibration, size)
         vectors = np.empty((len(texts), size), dtype=np.float32)
-        budget = batch_tokens or TOKENS_ACCELERATOR
-        if self.device.type == "cpu":
-            keep_freed_memory()
-            budget = batch_tokens or self._tokens_on_cpu
-        training = self.model.training
+        training, done, max_length = self.model.training, 0, self.settings.max_length
         self.model.eval()
-        with torch.inference_mode(), Display(progress) as show, ThreadPoolExecutor(1) as producer:
-            stores, done = self._stores(texts, words, budget, producer, show), 0
-            whole = self._whole_vectors(stores, budget, halve=halve)
+        with torch.inference_mode(), Display(progress) as show:
+            whole = self._runner.vectors(
+                self.tokens, texts, prompts, max_length, batch_tokens, show, halve=halve
+            )
             truncated = ((batch, self._truncate(rows, dim, normalize)) for batch, rows in whole)
             for batch, rows in downloaded(truncated):
                 vectors[batch] = rows
@@ -314,20 +298,15 @@ class Encoder:
         """
         return self._encode_as(self.settings.named_prompts.document, texts, options)
 
-    def _words(self, prompt: str | Sequence[str] | None, name: str | None) -> str | Sequence[str]:
-        if prompt is None or isinstance(prompt, str):
-            return self.settings.named_prompts.chosen(prompt=prompt, name=name)
-        return prompt
-
     def _truncate(self, whole: torch.Tensor, dim: int | None, normalize: bool | None) -> torch.Tensor:
         if dim is None and normalize is None:
             return (unit(whole) if self.settings.normalize else whole)[:, : self.size()]
         truncated = whole[:, : self.size(dim)]
         return unit(truncated) if (self.settings.normalize if normalize is None else normalize) else truncated
 
-    def _encode_as(self, words: str, texts: str | Sequence[str], options: Mapping[str, Any]) -> np.ndarray:
+    def _encode_as(self, prompt: str, texts: str | Sequence[str], options: Mapping[str, Any]) -> np.ndarray:
         has_prompt = options.get("prompt") is not None or options.get("prompt_name") is not None
-        return self.encode(texts, **(options if has_prompt else {**options, "prompt": words}))
+        return self.encode(texts, **(options if has_prompt else {**options, "prompt": prompt}))
 
     def tokens(
         self,
@@ -365,7 +344,7 @@ class Encoder:
             prompt: Words before each text, or around `{text}`; None uses the default prompt.
             batch_tokens: Tokens per batch.
         """
-        store = self.tokens(texts, self._words(prompt, None))
+        store = self.tokens(texts, self.settings.named_prompts.chosen(prompt=prompt))
         for indices in batches(store.lengths, batch_tokens):
             batch = store.batch(indices)
             tokens = upload(batch["input_ids"], self.device)
@@ -377,13 +356,13 @@ class Encoder:
 
     def identity(self) -> dict[str, str | dict[str, Any]]:
         """Everything that the vectors depend on: hashes, settings, precision and device, as JSON."""
-        weight = next(self.model.parameters())
+        dtype = next(self.model.parameters()).dtype
         return {
             "weights": hash_weights(self.model),
             "tokenizer": hash_tokenizer(self.tokenizer),
             "config": hash_config(self.model.backbone.config),
             "settings": self.settings.model_dump(mode="json"),
-            "precision": "int8" if self._is_int8 else str(weight.dtype).removeprefix("torch."),
+            "precision": "int8" if self._is_int8 else str(dtype).removeprefix("torch."),
             "device": self.device.type,
         }
 
@@ -404,8 +383,8 @@ class Encoder:
             self.model.backbone.save_pretrained(folder)
             for path in folder.glob("*.safetensors"):
                 apply_umask(path)
-            words = prompt_of_tokenizer(folder, self.settings)
-            tokenizer = self.tokenizer if words is None else with_prompt(self.tokenizer, words)
+            prompt = prompt_of_tokenizer(folder, self.settings)
+            tokenizer = self.tokenizer if prompt is None else with_prompt(self.tokenizer, prompt)
             tokenizer.save_pretrained(folder)
         if has_lora(self.model.backbone):
             name_base(folder, self.model.backbone)
@@ -417,116 +396,3 @@ class Encoder:
     @property
     def _is_int8(self) -> bool:
         return any(isinstance(part, Int8Linear) for part in self.model.modules())
-
-    @cached_property  # each call needs it, even for one text
-    def _tokens_on_cpu(self) -> int:
-        return tokens_at_once(cast("Any", self.model.backbone))
-
-    @cached_property
-    def _products_per_token(self) -> int:
-        layers = (part for part in self.model.modules() if not isinstance(part, torch.nn.Embedding))
-        return sum(weight.numel() for layer in layers for weight in layer.parameters(recurse=False))
-
-    @property
-    def _tokenises_ahead(self) -> bool:
-        """Whether to tokenise while the model runs: on a CPU both would compete for it.
-
-        Without packing, batches of equal lengths matter more; they need the lengths of all texts.
-        """
-        return self.device.type != "cpu" and self.model.packed
-
-    def _stores(
-        self,
-        texts: Sequence[str],
-        words: str | Sequence[str],
-        budget: int,
-        producer: ThreadPoolExecutor,
-        show: Listener,
-    ) -> Iterator[tuple[int, TokenStore]]:
-        """The tokens of consecutive texts with the index of the first: of about a batch each, or of all."""
-        starts = [0]
-        if self._tokenises_ahead and isinstance(words, str):
-            limit = min(self.settings.max_length or budget, budget)
-            tokens = np.cumsum([min(len(text) // _CHARACTERS, limit) for text in texts])
-            starts += (np.flatnonzero(np.diff(tokens // budget)) + 1).tolist()
-        if len(starts) == 1:
-            store = self.tokens(texts, words, progress=show)
-            show(Progress("encode", 0, len(texts)))
-            yield 0, store
-            return
-        show(Progress("encode", 0, len(texts)))
-        waiting: deque[tuple[int, Future[TokenStore]]] = deque()
-        for start, stop in pairwise([*starts, len(texts)]):
-            waiting.append((start, producer.submit(self.tokens, texts[start:stop], words)))
-            if len(waiting) > _AHEAD:
-                first, tokenised = waiting.popleft()
-                yield first, tokenised.result()
-        yield from ((first, tokenised.result()) for first, tokenised in waiting)
-
-    def _whole_vectors(
-        self, stores: Iterable[tuple[int, TokenStore]], budget: int, *, halve: bool
-    ) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
-        """Text indices and vectors batch by batch; once memory runs out, all later batches are split."""
-        parts = 1
-        work = ((first, store, batch) for first, store in stores for batch in batches(store.lengths, budget))
-        for first, store, batch in work:
-            waiting = np.array_split(batch, min(parts, len(batch)))
-            while waiting:
-                texts = waiting.pop()
-                vectors = self._vectors_if_memory(store, texts) if halve else self._vectors(store, texts)
-                if vectors is not None:
-                    yield first + texts, vectors
-                    continue
-                parts = 2 * len(batch) // len(texts)
-                waiting += np.array_split(texts, 2)
-                if torch.accelerator.is_available():
-                    torch.accelerator.empty_cache()
-
-    def _vectors_if_memory(self, store: TokenStore, texts: np.ndarray) -> torch.Tensor | None:
-        """The vectors; None if the batch needs too much memory."""
-        try:
-            return self._vectors(store, texts)
-        except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-            if len(texts) == 1:
-                raise ConfigError(
-                    f"out of memory for one text of {store.lengths[texts[0]]} tokens; lower max_length or use"
-                    " a smaller model"
-                ) from error
-            return None
-
-    def _vectors(self, store: TokenStore, texts: np.ndarray) -> torch.Tensor:
-        batch = store.batch(texts)
-        tokens = upload(batch["input_ids"], self.device)
-        products = len(tokens) * self._products_per_token
-        is_small = self.device.type == "cpu" and products <= _ONE_THREAD_PRODUCTS
-        with one_thread() if is_small else nullcontext():
-            vectors: torch.Tensor = self.model(
-                tokens, batch["lengths"], batch["pieces"], batch.get("prompt_lengths")
-            )
-        return vectors
-
-
-def _find_device(name: str | torch.device | None) -> torch.device:
-    if not name:
-        best = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-        return best or torch.device("cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:  # AssertionError: torch was built without this device
-        raise ConfigError(
-            f"device {name} isn't available ({one_line(str(error), 100)}); use cpu, or another such as cuda:0"
-        ) from error
-    return device
-
-
-def _lowered(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
-    """A copy that lower-cases texts first, also after it was saved and loaded."""
-    from tokenizers import normalizers
-
-    raw = copy.deepcopy(raw_tokenizer(tokenizer))
-    first = [normalizers.Lowercase()]
-    raw.normalizer = normalizers.Sequence([*first, raw.normalizer] if raw.normalizer else first)
-    return generic_tokenizer(tokenizer, raw)

@@ -245,29 +245,18 @@ def read_modules(folder: Path) -> list[Listed]:
 def read_transformer(folder: Path) -> TransformerConfig:
     """A transformer's settings; older releases named the file after the architecture."""
     files = sorted(folder.glob("sentence_*_config.json"))
-    path = files[0] if files else folder / "sentence_bert_config.json"
-    return decode(TransformerConfig, read_object(path), path)
+    return read_settings(TransformerConfig, files[0] if files else folder / "sentence_bert_config.json")
 
 
-def read_pooling(folder: Path) -> PoolingConfig:
-    """The settings in a pooling's folder."""
-    return decode(PoolingConfig, read_object(folder / "config.json"), folder / "config.json")
-
-
-def read_dense(folder: Path) -> DenseConfig:
-    """The settings in a dense layer's folder."""
-    return decode(DenseConfig, read_object(folder / "config.json"), folder / "config.json")
-
-
-def read_model(folder: Path) -> Model:
-    """The settings of a whole sentence-transformers model."""
-    return decode(Model, read_object(folder / MODEL_FILE), folder / MODEL_FILE)
+def read_settings(model: type[F], path: Path) -> F:
+    """The settings in a file; the defaults if it doesn't exist."""
+    return decode(model, read_object(path), path)
 
 
 def check_modules(folder: Path) -> list[Listed]:
     """Refuse modules and settings that could make sentence-transformers run code; see `read_modules`."""
     modules = read_modules(folder)
-    read_model(folder)
+    read_settings(Model, folder / MODEL_FILE)
     for module in modules:
         kind = KINDS.get(module.type)
         if kind is None:
@@ -278,8 +267,7 @@ def check_modules(folder: Path) -> list[Listed]:
         if kind == "Transformer":
             read_transformer(folder / module.path)
         elif module.path and kind != "StaticEmbedding":  # a static embedding has no settings
-            path = folder / module.path / "config.json"
-            decode(_SETTINGS[kind], read_object(path), path)
+            read_settings(_SETTINGS[kind], folder / module.path / "config.json")
     return modules
 
 

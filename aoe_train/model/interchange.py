@@ -17,11 +17,12 @@ from aoe_train.model.dense_layers import dense_names
 from aoe_train.model.folder_checks import (
     KINDS,
     MODEL_FILE,
-    read_dense,
-    read_model,
+    DenseConfig,
+    Model,
+    PoolingConfig,
     read_modules,
     read_object,
-    read_pooling,
+    read_settings,
     read_transformer,
 )
 from aoe_train.settings.prompt_settings import PLACE, read_prompt
@@ -128,10 +129,10 @@ def _their_prompts(folder: Path, settings: EncoderSettings) -> dict[str, str]:
     """The prompts that sentence-transformers has to put before texts, by name."""
     prompts = settings.named_prompts
     if needs_toolkit(folder, settings):
-        return prompts.known if prompts.after_text else dict(prompts.own)
+        return prompts.known if prompts.after_text else dict(prompts.prompts)
     if prompts.around_all is not None:
-        return dict.fromkeys(prompts.own, "")
-    return {name: read_prompt(words).before for name, words in prompts.own.items()}
+        return dict.fromkeys(prompts.prompts, "")
+    return {name: read_prompt(words).before for name, words in prompts.prompts.items()}
 
 
 def read_sentence_transformers(folder: Path) -> dict[str, Any]:
@@ -161,7 +162,8 @@ def read_sentence_transformers(folder: Path) -> dict[str, Any]:
 
 
 def _read_model(folder: Path) -> dict[str, Any]:
-    model, path = read_model(folder), folder / MODEL_FILE
+    path = folder / MODEL_FILE
+    model = read_settings(Model, path)
     for name, words in (model.prompts or {}).items():
         if PLACE in words:
             raise ConfigError(
@@ -183,7 +185,7 @@ def _pooling(folder: Path, settings: EncoderSettings, dim: int) -> list[_Module]
     if pooling not in _MODES:
         raise ConfigError(f"pooling {pooling!r} can't be exported; expected one of {', '.join(_MODES)}")
     modes = _MODES[pooling]
-    flags = {f"pooling_mode_{mode}": mode in modes for modes_ in _MODES.values() for mode in modes_}
+    flags = {f"pooling_mode_{mode}": mode in modes for names in _MODES.values() for mode in names}
     shape = {"word_embedding_dimension": dim, "include_prompt": settings.include_prompt}
     modules = [_Module("Pooling", {**shape, **flags})]
     if len(modes) == 2:
@@ -225,7 +227,7 @@ def dense_folders(folder: Path) -> list[Path]:
 def _read_dense(folder: Path) -> list[dict[str, Any]]:
     layers = []
     for layer_folder in dense_folders(folder):
-        dense = read_dense(layer_folder)
+        dense = read_settings(DenseConfig, layer_folder / "config.json")
         unsupported = {dense.module_input_name, dense.module_output_name} - {None, "sentence_embedding"}
         if unsupported:
             raise ConfigError(
@@ -239,7 +241,8 @@ def _read_dense(folder: Path) -> list[dict[str, Any]]:
 
 
 def _read_pooling(folder: Path) -> dict[str, Any]:
-    path, config = folder / "config.json", read_pooling(folder)
+    path = folder / "config.json"
+    config = read_settings(PoolingConfig, path)
     known = {mode: name for name, (mode, *more) in _MODES.items() if not more and name != "first-last-avg"}
     known |= {mode.partition("_tok")[0]: name for mode, name in known.items()}
     if len(config.modes) != 1 or config.modes[0] not in known:

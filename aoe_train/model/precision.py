@@ -152,11 +152,11 @@ class RowCodes(NamedTuple):
     shape: tuple[int, ...]  # of the batch without its last axis
 
 
-def to_codes(x: Float[Tensor, "*batch in"], least: float | None = None) -> RowCodes:
-    """Round each row to codes, scaled by its largest value; `least` is a known lower bound of all values."""
+def to_codes(x: Float[Tensor, "*batch in"], lower: float | None = None) -> RowCodes:
+    """Round each row to codes, scaled by its largest value; `lower` is a known lower bound of all values."""
     rows = x.reshape(-1, x.shape[-1]).float()
-    if least is not None:
-        rows = rows - least
+    if lower is not None:
+        rows = rows - lower
         scales = rows.amax(-1, keepdim=True).clamp_(min=_MIN_SCALE).div_(_MAX_UNSIGNED)
         return RowCodes(rows.div_(scales).round_().to(torch.uint8), 0, scales, x.shape[:-1])
     scales = _scales(rows, _MAX_SIGNED)
@@ -176,9 +176,9 @@ def largest_weight_code() -> int:
     """127, or 64 on x86 without VNNI, where sums of two products saturate at 16 bits."""
     rows = torch.full((1, 64), _MAX_UNSIGNED, dtype=torch.uint8)
     packed = torch.ops.onednn.qlinear_prepack(torch.full((1, 64), _MAX_SIGNED, dtype=torch.int8), None)
-    one, zero = torch.ones(1), torch.zeros(1, dtype=torch.int64)
+    scale, zero_bias = torch.ones(1), torch.zeros(1, dtype=torch.int64)
     product = torch.ops.onednn.qlinear_pointwise(
-        *(rows, 1.0, 0, packed, one, zero, None, 1.0, 0, torch.float32, "none", [], "")
+        *(rows, 1.0, 0, packed, scale, zero_bias, None, 1.0, 0, torch.float32, "none", [], "")
     )
     return _MAX_SIGNED if product.item() == 64 * _MAX_UNSIGNED * _MAX_SIGNED else _MAX_16_BIT
 
@@ -202,16 +202,16 @@ class Int8Linear(nn.Module):
         self.weight = nn.Parameter(codes, requires_grad=False)
         self.scales = nn.Parameter(scales.flatten(), requires_grad=False)
         bias = layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias.detach()
-        self.least: float | None = getattr(layer, "least_input", None)
-        if self.least is not None:
-            bias = bias + self.least * (codes.float() * scales).sum(1).to(bias.dtype)
+        self.lower_bound: float | None = getattr(layer, "input_lower_bound", None)
+        if self.lower_bound is not None:
+            bias = bias + self.lower_bound * (codes.float() * scales).sum(1).to(bias.dtype)
         self.bias = nn.Parameter(bias, requires_grad=False)
         self._zeros = torch.zeros(layer.out_features, dtype=torch.int64)
         self._packed = torch.ops.onednn.qlinear_prepack(codes, None)
 
     def forward(self, input: Float[Tensor, "*batch in"]) -> Float[Tensor, "*batch out"]:  # noqa: A002
         """Apply the layer."""
-        return self.product(to_codes(input, self.least))
+        return self.product(to_codes(input, self.lower_bound))
 
     def product(self, rows: RowCodes) -> Float[Tensor, "*batch out"]:
         """Apply the layer to rows that are codes already."""

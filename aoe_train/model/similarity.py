@@ -40,34 +40,34 @@ def pair_similarities(vectors: np.ndarray, pairs: np.ndarray, similarity: Simila
     """
     exact = np.empty(len(pairs))
     for start in range(0, len(pairs), _BLOCK):  # a float64 copy of all vectors could be large
-        one, other = (comparable(vectors[side], similarity) for side in pairs[start : start + _BLOCK].T)
-        exact[start : start + _BLOCK] = _COMPARED[similarity](one, other)
+        first, second = (comparable(vectors[side], similarity) for side in pairs[start : start + _BLOCK].T)
+        exact[start : start + _BLOCK] = _COMPARED[similarity](first, second)
     largest = float(np.abs(exact).max(initial=0))
     scale = 1.0 if similarity == "cosine" else max(largest, np.finfo(np.float64).tiny)
     rounded: np.ndarray = (exact / scale).round(_DIGITS) * scale
     return rounded
 
 
-def all_similarities(one: np.ndarray, other: np.ndarray, similarity: Similarity) -> np.ndarray:
-    """float64 (one, other): the similarity of each vector to each other one; see `pair_similarities`."""
+def all_similarities(queries: np.ndarray, texts: np.ndarray, similarity: Similarity) -> np.ndarray:
+    """float64 (query, text): the similarity of each query to each text; see `pair_similarities`."""
     if similarity in ("cosine", "dot"):
-        products: np.ndarray = one @ other.T
+        products: np.ndarray = queries @ texts.T
         return products
     import torch
 
-    tensors = torch.from_numpy(one), torch.from_numpy(other)
+    tensors = torch.from_numpy(queries), torch.from_numpy(texts)
     distances: np.ndarray = torch.cdist(*tensors, 2.0 if similarity == "euclidean" else 1.0).numpy()
     return -distances
 
 
-def _dots(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    dots: np.ndarray = np.einsum("pd,pd->p", one, other)
+def _dots(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    dots: np.ndarray = np.einsum("pd,pd->p", first, second)
     return dots
 
 
 _COMPARED: dict[Similarity, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "cosine": _dots,
     "dot": _dots,
-    "euclidean": lambda one, other: -np.linalg.norm(one - other, axis=1),
-    "manhattan": lambda one, other: -np.abs(one - other).sum(axis=1),
+    "euclidean": lambda first, second: -np.linalg.norm(first - second, axis=1),
+    "manhattan": lambda first, second: -np.abs(first - second).sum(axis=1),
 }

@@ -29,12 +29,12 @@ class Guide(NamedTuple):
     strategy: Literal["absolute", "relative"]
 
     def too_near(
-        self, own: Float[Tensor, "anchor guide"], others: Float[Tensor, "other guide"]
+        self, queries: Float[Tensor, "anchor guide"], others: Float[Tensor, "other guide"]
     ) -> Bool[Tensor, "anchor other"]:
         """[i, j]: j is closer to i than i's anchor to its positive, minus the margin."""
         positive = (self.first * self.second[: len(self.first)]).sum(-1)
         margin = positive.abs() * self.margin if self.strategy == "relative" else self.margin
-        is_near: Tensor = own @ others.T > (positive - margin)[:, None]
+        is_near: Tensor = queries @ others.T > (positive - margin)[:, None]
         return is_near
 
 
@@ -158,17 +158,17 @@ def _same_side(
     texts: Int[Tensor, "candidate 2"], positive: Bool[Tensor, " anchor"], side: int
 ) -> Bool[Tensor, "anchor anchor"]:
     """[i, j]: the texts of pairs i and j on this side are the same, or a positive pair."""
-    own = texts[: len(positive), side]
-    return _known_similar(texts, positive, own, own)
+    of_pairs = texts[: len(positive), side]
+    return _known_similar(texts, positive, of_pairs, of_pairs)
 
 
 def _known_similar(
     texts: Int[Tensor, "candidate 2"],
     positive: Bool[Tensor, " anchor"],
-    own: Int[Tensor, " anchor"],
+    of_pairs: Int[Tensor, " anchor"],
     others: Int[Tensor, " other"],
 ) -> Bool[Tensor, "anchor other"]:
-    """[i, j]: text i and other j are the same, or a positive pair of the batch; `own` are texts of pairs."""
+    """[i, j]: text i and other j are the same, or a positive pair of the batch; `of_pairs` are of pairs."""
     pairs = texts[: len(positive)].contiguous()
     known = pairs.flatten().sort().values  # torch.unique would wait for the device
     first, second = torch.searchsorted(known, pairs).unbind(1)
@@ -178,7 +178,7 @@ def _known_similar(
     similar.index_put_((first * positive, second * positive), torch.ones_like(positive))
     indices = torch.searchsorted(known, others.contiguous()).clamp_max(len(known) - 1)
     is_known = known[indices] == others  # a negative may occur in no positive pair
-    return (similar | similar.T)[torch.searchsorted(known, own.contiguous())][:, indices] & is_known
+    return (similar | similar.T)[torch.searchsorted(known, of_pairs.contiguous())][:, indices] & is_known
 
 
 def _partner_loss(
@@ -187,10 +187,7 @@ def _partner_loss(
     tau: float,
     also_positive: Bool[Tensor, "anchor _"] | None = None,
 ) -> Float[Tensor, ""]:
-    """Mean of -log softmax of each positive pair's partner among the candidates that aren't excluded.
-
-    Partners are on the diagonal, and where the columns of the first block are `also_positive`.
-    """
+    """Mean of -log softmax of each positive pair's partner among the candidates that aren't excluded."""
     logits = torch.cat([cosines for cosines, _ in blocks], dim=1) / tau
     excluded = torch.cat([mask for _, mask in blocks], dim=1)
     targets = torch.eye(*excluded.shape, dtype=torch.bool, device=positive.device)

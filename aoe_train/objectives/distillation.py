@@ -84,16 +84,16 @@ class EmbedDistillation(nn.Module):
         if pairs.teacher is None:
             raise RuntimeError("the batch has no teacher's vectors")
         rows = pairs.anchors
-        own = torch.cat([pairs.first[:rows], pairs.second])
+        student = torch.cat([pairs.first[:rows], pairs.second])
         teacher = torch.cat([pairs.teacher.first[:rows], pairs.teacher.second])
         present = torch.cat([torch.ones_like(pairs.present[:rows]), pairs.present])
         if self._axes is not None:
             teacher = teacher @ self._axes.to(teacher.dtype)
         if self._projection is not None:
-            own = F.linear(own, self._projection.weight.to(own.dtype))
+            student = F.linear(student, self._projection.weight.to(student.dtype))
         if self._form == "mse":
-            return _masked_mean((own - teacher).square().mean(-1), present)
-        return _masked_mean(1 - (unit(own) * unit(teacher)).sum(-1), present)
+            return _masked_mean((student - teacher).square().mean(-1), present)
+        return _masked_mean(1 - (unit(student) * unit(teacher)).sum(-1), present)
 
 
 def principal_axes(vectors: Float[Tensor, "text teacher"]) -> Float[Tensor, "teacher axis"]:
@@ -107,11 +107,11 @@ def principal_axes(vectors: Float[Tensor, "text teacher"]) -> Float[Tensor, "tea
 
 def least_squares(sample: TeacherSample, dim: int) -> Float[Tensor, "teacher dim"]:
     """The least-squares map from the model's first `dim` numbers to the teacher's vectors."""
-    own, teacher = sample.own[:, :dim].double(), sample.teacher.double()
-    square = own.T @ own
+    student, teacher = sample.student[:, :dim].double(), sample.teacher.double()
+    square = student.T @ student
     ridge = _RIDGE * square.diagonal().mean().clamp_min(1e-12)
     square.diagonal().add_(ridge)
-    solution: Tensor = torch.linalg.solve(square, own.T @ teacher)
+    solution: Tensor = torch.linalg.solve(square, student.T @ teacher)
     return solution.T.float()
 
 
@@ -122,8 +122,8 @@ def score_distill_part(context: LossContext) -> Loss:
     def loss(pairs: Pairs) -> Tensor:
         scores, taught, known = _compared(pairs, dot=context.teachers.dot)
         if context.settings.score_form == "kl":
-            own, target, counted = (each.view(pairs.anchors, -1) for each in (scores, taught, known))
-            return similarity_kl_loss(own, target, counted, scale)
+            student, target, counted = (each.view(pairs.anchors, -1) for each in (scores, taught, known))
+            return similarity_kl_loss(student, target, counted, scale)
         if context.settings.score_form == "ranking":
             return ranking_loss(scores, taught, scale, present=known)
         return _masked_mean((scores - taught).square(), known)
@@ -144,26 +144,25 @@ def similarity_kl_loss(
     `scale` is 1 / tau. Rows without known entries count 0.
     """
     masked = torch.finfo(scores.dtype).min / 2
-    own, target = ((scale * matrix).masked_fill(~known, masked).log_softmax(1) for matrix in (scores, taught))
-    return (target.exp() * (target - own)).masked_fill(~known, 0).sum(1).mean()
+    student, target = (
+        (scale * matrix).masked_fill(~known, masked).log_softmax(1) for matrix in (scores, taught)
+    )
+    return (target.exp() * (target - student)).masked_fill(~known, 0).sum(1).mean()
 
 
 def _compared(
     pairs: Pairs, *, dot: bool
 ) -> tuple[Float[Tensor, " compared"], Float[Tensor, " compared"], Bool[Tensor, " compared"]]:
-    """Scores by the model and by the teacher, and a mask of those that count.
-
-    With a teacher's vectors, the first text of every row is scored with the second texts of all rows. Given
-    scores exist only for the rows' own pairs.
-    """
+    """Scores by the model and by the teacher, and a mask of those that count."""
+    # With a teacher's vectors, the first text of every row is scored with the second texts of all rows.
     if pairs.scores is not None or pairs.teacher is None:
         taught, known = _taught(pairs, dot=dot)
         return _scores(Sides(pairs.first, pairs.second), dot=dot), taught, known
     rows = pairs.anchors
-    own = _all_scores(pairs.first[:rows], pairs.second, dot=dot)
+    student = _all_scores(pairs.first[:rows], pairs.second, dot=dot)
     taught = _all_scores(pairs.teacher.first[:rows], pairs.teacher.second, dot=dot)
     same = pairs.texts[:rows, :1] == pairs.texts[:, 1]
-    return own.flatten(), taught.flatten(), (pairs.present & ~same).flatten()
+    return student.flatten(), taught.flatten(), (pairs.present & ~same).flatten()
 
 
 def _taught(pairs: Pairs, *, dot: bool) -> tuple[Float[Tensor, " pair"], Bool[Tensor, " pair"]]:

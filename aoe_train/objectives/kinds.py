@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class TeacherSample:
     """Vectors of a sample of texts by the model before training, and by its teacher."""
 
-    own: Float[Tensor, "text dim"]
+    student: Float[Tensor, "text dim"]
     teacher: Float[Tensor, "text teacher"]
 
 

@@ -100,9 +100,9 @@ class _Loss(nn.Module):
         rows, columns, _ = vectors.shape
         ranks = RANKED & self.objective.settings.weights.active.keys()
         if columns < 2 or (columns == 2 and labels is None and ranks):
-            found = "1 column" if columns == 1 else f"{columns} columns"
+            given = "1 column" if columns == 1 else f"{columns} columns"
             raise ConfigError(
-                f"{type(self).__name__}: found {found} and {'no' if labels is None else 'a'} label;"
+                f"{type(self).__name__}: found {given} and {'no' if labels is None else 'a'} label;"
                 " expected two columns and a label, or anchor, positive and one or more negatives"
             )
         if texts is None:
@@ -142,21 +142,19 @@ class AoELoss(_Loss):
         positive_from: float = POSITIVE_SHARE,
     ) -> None:
         """Set weights and temperatures."""
+        shared = {"hard_negatives": hard_negatives, "positive_from": positive_from}
+        settings = _settings(
+            weights={"angle": angle_weight, "contrastive": contrastive_weight},
+            tau={"angle": angle_tau, "contrastive": contrastive_tau},
+            **shared,
+        )
         config = {
             "angle_weight": angle_weight,
             "contrastive_weight": contrastive_weight,
             "angle_tau": angle_tau,
             "contrastive_tau": contrastive_tau,
-            "hard_negatives": hard_negatives,
-            "positive_from": positive_from,
         }
-        settings = _settings(
-            weights={"angle": angle_weight, "contrastive": contrastive_weight},
-            tau={"angle": angle_tau, "contrastive": contrastive_tau},
-            hard_negatives=hard_negatives,
-            positive_from=positive_from,
-        )
-        super().__init__(model, settings, config)
+        super().__init__(model, settings, {**config, **shared})
 
 
 class AngleLoss(_Loss):

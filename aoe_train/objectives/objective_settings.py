@@ -41,23 +41,23 @@ class LossPart(NamedTuple):
 
 
 PARTS: Mapping[str, LossPart] = {
-    "cosent": LossPart("ranking_losses.cosent_part", "ranking", 0.05, "the cosine ranking (CoSENT)"),
-    "in_batch": LossPart("contrastive.in_batch_part", "batch", 0.05, "in-batch negatives"),
+    "cosent": LossPart("ranking_losses.cosent_part", "ranking", 0.05, "the cosine-ranking loss (CoSENT)"),
+    "in_batch": LossPart("contrastive.in_batch_part", "batch", 0.05, "the loss over in-batch negatives"),
     # The reference library uses a temperature of 0.05 since 2024.
-    "angle": LossPart("ranking_losses.angle_part", "ranking", 1.0, "the angle ranking"),
+    "angle": LossPart("ranking_losses.angle_part", "ranking", 1.0, "the angle-ranking loss"),
     "contrastive": LossPart("contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"),
-    "sbert": LossPart("ranking_losses.sbert_part", "ranking", None, "SBERT's softmax or regression"),
+    "sbert": LossPart("ranking_losses.sbert_part", "ranking", None, "SBERT's softmax or regression loss"),
     "embed_distill": LossPart(
         "distillation.embed_distill_part", "teacher", None, "the distance from the teacher's vectors"
     ),
     "score_distill": LossPart(
-        "distillation.score_distill_part", "teacher", 0.05, "the teacher's scores of pairs"
+        "distillation.score_distill_part", "teacher", 0.05, "the loss on the teacher's scores of pairs"
     ),
     "margin_mse": LossPart(
         "distillation.margin_mse_part",
         "teacher",
         None,
-        "the teacher's margins between positive and negatives",
+        "the loss on the teacher's margins between positive and negatives",
     ),
 }
 
@@ -128,46 +128,49 @@ class ObjectiveSettings(Settings):
     tau: Taus = Taus()
     margin: float = setting(
         0.0,
-        "cosine: minimum difference of cosines between the highest and lowest label, others in proportion.",
+        "Difference of cosines to reach between the highest and lowest label, in proportion (cosent).",
         ge=0,
         le=2,
     )
-    positive_from: float | None = setting(None, "in_batch, contrastive: lowest graded label of a positive.")
-    hard_negatives: bool = setting(True, "contrastive: include negative texts in the candidates.")
+    positive_from: float | None = setting(
+        None, "Lowest graded label of a positive, in in_batch and contrastive. Default: 0.8 of the range."
+    )
+    hard_negatives: bool = setting(True, "Use the rows' negative texts as candidates in contrastive.")
     duplicates: Literal["exclude", "positive", "negative"] = setting(
         "exclude",
-        "in_batch, contrastive: copies of a positive elsewhere in the batch are left out (exclude), "
-        "positives too, as in the arXiv paper (positive), or negatives (negative).",
+        "What copies of a positive elsewhere in the batch are in in_batch and contrastive: exclude (left "
+        "out), positive (as in the arXiv paper) or negative.",
     )
-    symmetric: bool = setting(False, "contrastive: also rank the first texts for each second text.")
+    symmetric: bool = setting(False, "Also rank the first texts for each second text in contrastive.")
     contrast_anchors: bool = setting(
-        False, "in_batch, contrastive: use other rows' first texts as additional negatives of the first text."
+        False, "In in_batch and contrastive, use other rows' first texts as negatives of the first text."
     )
     contrast_positives: bool = setting(
-        False, "in_batch, contrastive: use other rows' positives as negatives of the positive."
+        False, "In in_batch and contrastive, use other rows' positives as negatives of the positive."
     )
     guide_margin: float = setting(
         0.0,
-        "Minimum margin, by the guide, between the similarity of a positive and of a negative.",
+        "Margin by which a negative must be less similar than the positive by the guide's vectors.",
         ge=-2,
         le=2,
     )
     guide_margin_strategy: Literal["absolute", "relative"] = setting(
         "absolute",
-        "The margin is a difference (absolute) or a share of the positive's similarity (relative).",
+        "Unit of `guide_margin`: absolute, or relative to the similarity of the positive.",
     )
     embed_form: Literal["cosine", "mse"] = setting(
-        "cosine", "embed_distill: 1 - cosine with the teacher's vector, or the mean squared error."
+        "cosine", "Distance in embed_distill: cosine (1 - cosine) or mse (mean squared error)."
     )
     projection: Literal["learned", "principal"] = setting(
         "learned",
-        "embed_distill, if sizes differ: train a linear map to the teacher's vectors (learned), or reduce "
-        "the teacher's vectors to their principal axes (principal).",
+        "How embed_distill handles vectors of different sizes: learned (train a linear map to the teacher's "
+        "vectors) or principal (reduce the teacher's vectors by PCA).",
     )
     score_form: Literal["mse", "ranking", "kl"] = setting(
         "mse",
-        "score_distill: mean squared error, a ranking loss with the scores as graded labels, or the "
-        "divergence of each text's similarities to the batch, as probabilities, from the teacher's (kl).",
+        "Loss on the scores in score_distill: mse (mean squared error), ranking (the scores are graded "
+        "labels) or kl (divergence of each text's similarities to the batch, as probabilities, from the "
+        "teacher's).",
     )
     dims: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)] = setting(
         (),
@@ -175,7 +178,7 @@ class ObjectiveSettings(Settings):
         "the full size. Default: full size only.",
     )
     dim_weights: Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_numbers)] = setting(
-        (), "Weight of each size's loss in the sum. Default: 1."
+        (), "Weight of the loss of each size in `dims`. Default: 1."
     )
     layers: Annotated[
         Literal["all"] | tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers_or_word)
@@ -189,11 +192,11 @@ class ObjectiveSettings(Settings):
         BeforeValidator(_numbers_or_word),
     ] = setting(
         "falling",
-        "Weight of each of these layers' losses: falling (1 / (1 + ln n) for layer n), equal (1), or one "
-        "number each.",
+        "Weight of the loss of each layer in `layers`: falling (1 / (1 + ln n) for layer n), equal (1), or "
+        "one number each.",
     )
     align: float = setting(0.0, "Weight of the divergence of `layers` from the last layer.", ge=0)
-    align_tau: float = setting(0.3, "Temperature of that divergence.", gt=0)
+    align_tau: float = setting(0.3, "Temperature of the divergence that `align` weights.", gt=0)
 
     @model_validator(mode="after")
     def _check_layers(self) -> ObjectiveSettings:

@@ -109,10 +109,10 @@ def make(
     probe = embedder.encode([TEXT], embedder.prompts.document)
     earlier, missing = _Earlier(*read_index(out)) if not fresh and (out / ABOUT).is_file() else None, 0
     if earlier is not None:
-        there = earlier.about.model_dump()
-        now = {"text": list(rows.columns), "vectors": quantize, "kind": kind or there["kind"]}
-        now["model"] = there["model"] if same_model(probe, earlier.probe) else f"{model}, other weights"
-        is_same(out, there, now, now.keys(), fresh=False)
+        before = earlier.about.model_dump()
+        now = {"text": list(rows.columns), "vectors": quantize, "kind": kind or before["kind"]}
+        now["model"] = before["model"] if same_model(probe, earlier.probe) else f"{model}, other weights"
+        is_same(out, before, now, now.keys(), fresh=False)
         if not remove_missing:
             frame, missing = _added(earlier.rows, frame, out)
     hashes, texts = frame[HASH].to_list(), joined(frame, rows.columns)
@@ -155,8 +155,8 @@ def measure(vectors: IndexVectors, searcher: Searcher) -> float:
     sample = np.random.default_rng(_SEED).permutation(len(vectors))[:_RECALL_QUERIES]
     queries = vectors.rows(np.sort(sample))
     exact = nearest(vectors, queries, _RECALL_RANK + 1).places[:, 1:]  # without the query itself
-    found = searcher.nearest(queries, _RECALL_RANK + 1).places
-    hits = sum(np.isin(one[one >= 0], other).sum() for one, other in zip(exact, found, strict=True))
+    approximate = searcher.nearest(queries, _RECALL_RANK + 1).places
+    hits = sum(np.isin(row[row >= 0], places).sum() for row, places in zip(exact, approximate, strict=True))
     return float(hits / max((exact >= 0).sum(), 1))
 
 
@@ -177,9 +177,9 @@ def _with_hashes(rows: TextRows) -> pl.DataFrame:
     return rows.frame.with_columns(hashes)
 
 
-def _added(there: pl.DataFrame, frame: pl.DataFrame, out: Path) -> tuple[pl.DataFrame, int]:
+def _added(earlier: pl.DataFrame, frame: pl.DataFrame, out: Path) -> tuple[pl.DataFrame, int]:
     """The rows of an earlier index with other texts, then the new rows; and the number of the former."""
-    kept = there.join(frame, on=HASH, how="anti", maintain_order="left")
+    kept = earlier.join(frame, on=HASH, how="anti", maintain_order="left")
     try:
         return pl.concat([kept, frame], how="diagonal_relaxed"), kept.height
     except pl.exceptions.PolarsError as error:

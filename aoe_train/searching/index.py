@@ -1,12 +1,13 @@
-"""Searching an index: by vectors, by words, or by both."""
+"""Searching an index by vectors, words or both, for a text or for each text of the index."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,16 +16,16 @@ from aoe_train.evaluation.embedders.cached import PROBE as TEXT
 from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.searching.batch_search import BatchSearch, batch_search
 from aoe_train.searching.folder import HASH, read_index
-from aoe_train.searching.nearest import Searcher
-from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, checked
-from aoe_train.searching.text_rows import KEY, as_json, joined, naming_column
+from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, check_column, checked
+from aoe_train.searching.text_rows import KEY, as_json, joined, naming_column, with_rows
+from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
+from pairkit.base.system.files import check_free
+from pairkit.dataset.parquet import write_parquet
 
-if TYPE_CHECKING:
-    from pairkit.base.cli.progress import Listener
+_BLOCK_TEXTS = 64
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,37 @@ class SearchQuery(NamedTuple):
     weight: float | None
 
 
+@dataclass(frozen=True, eq=False)
+class BatchSearch:
+    """The hits of all texts of an index.
+
+    Attributes:
+        hits: A row for each hit, in order of place1 and rank: query `place1`, result `place2`, `rank` from 1,
+            `score`, `cosine` and `words` (see `IndexHit`), and, with the suffixes _1 and _2, the identifying
+            column and the time column of both rows.
+        texts: Number of queries.
+        undated: Number of rows that were left out because they have no time.
+    """
+
+    hits: pl.DataFrame
+    texts: int
+    undated: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object of `aoe search --every --json`."""
+        return {"texts": self.texts, "hits": self.hits.height, "undated": self.undated}
+
+    def write(self, out: str | Path) -> None:
+        """Write the hits as Parquet; the same hits give the same bytes.
+
+        Raises:
+            ConfigError: `out` exists, or can't be written.
+        """
+        path = Path(out)
+        check_free(path)
+        write_parquet(path, self.hits)
+
+
 class SearchIndex:
     """An open index.
 
@@ -99,10 +131,9 @@ class SearchIndex:
         return self.about.rows
 
     def __repr__(self) -> str:
-        about = self.about
-        return (
-            f"SearchIndex({str(self.folder)!r}, {about.rows:,} texts, {about.dim} dimensions, {about.kind})"
-        )
+        manifest = self.about
+        size = f"{manifest.rows:,} texts, {manifest.dim} dimensions"
+        return f"SearchIndex({str(self.folder)!r}, {size}, {manifest.kind})"
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -187,9 +218,9 @@ class SearchIndex:
         frame = self._rows[ranked.places.tolist()]
         texts = joined(frame.select(self.about.text), self.about.text)
         unknown = [None] * len(ranked.places)
-        columns = [unknown if each is None else each.tolist() for each in (ranked.cosines, ranked.words)]
-        own_rows = frame.drop(HASH).iter_rows(named=True)
-        return list(map(IndexHit, ranked.places.tolist(), ranked.scores.tolist(), *columns, texts, own_rows))
+        scores = [unknown if each is None else each.tolist() for each in (ranked.cosines, ranked.words)]
+        rows = frame.drop(HASH).iter_rows(named=True)
+        return list(map(IndexHit, ranked.places.tolist(), ranked.scores.tolist(), *scores, texts, rows))
 
     def search_every(
         self,
@@ -205,31 +236,30 @@ class SearchIndex:
         Queries use the vectors in the index. They are encoded again only if the index was opened with its
         model, and the model has a special prompt for queries.
         """
-        from pairkit.base.cli.progress import Display
-
+        kind, rankings = checked(top, by, weight), dict[int, RankedRows]()
+        if before is not None:
+            check_column(self._rows, "before", before)
+        size = len(self)
+        count = size if before is None else size - self._rows[before].null_count()
+        queries = _queries(self._rows, before)
         with Display(progress) as show:
-            return batch_search(
-                self.rows,
-                self.texts,
-                self.vectors_to_search,
-                self.ranker,
-                before=before,
-                top=top,
-                by=by,
-                weight=weight,
-                show=show,
-            )
+            while block := list(islice(queries, _BLOCK_TEXTS)):
+                places = np.array([place for place, _ in block])
+                texts = self.texts(places)
+                vectors = self._query_vectors(places, texts)
+                for (place, older), text, vector in zip(block, texts, vectors, strict=True):
+                    rows = np.delete(np.arange(size), place) if older is None else older
+                    rankings[place] = self.ranker.ranked(text, vector, top, rows, by=kind, weight=weight)
+                show(Progress("search for each text", len(rankings), count))
+            show(Progress("search for each text", count, count, ended=True))
+        return BatchSearch(_hit_table(self.rows, rankings, before), count, size - count)
 
-    def vectors_to_search(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
+    def _query_vectors(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
         """Query vectors of length 1 of some texts of the index, (text, dim)."""
         embedder = self._embedder
         if embedder is None or embedder.prompts.query == embedder.prompts.document:
             return self.vectors.rows(places)
         return np.asarray(scaled_to_one(embedder.encode(list(texts), embedder.prompts.query)))
-
-    def searcher(self) -> Searcher:
-        """See `Ranker.searcher`."""
-        return self.ranker.searcher()
 
     def _vector(self, text: str) -> np.ndarray:
         if self._embedder is None:
@@ -237,3 +267,49 @@ class SearchIndex:
                 f"{self.folder}: opened without its model; search by words, or open it with its model"
             )
         return np.asarray(self._embedder.encode([text], self._embedder.prompts.query)[0])
+
+
+def _queries(rows: pl.DataFrame, before: str | None) -> Iterator[tuple[int, np.ndarray | None]]:
+    """Each row with all older rows, in order of time; without times None instead of older rows."""
+    if before is None:
+        yield from ((row, None) for row in range(rows.height))
+        return
+    times = rows[before].rank("dense").to_list()
+    dated = [row for row, time in enumerate(times) if time is not None]
+    dated.sort(key=lambda row: times[row])
+    is_older, older, first = np.zeros(rows.height, bool), np.empty(0, np.int64), 0
+    for number, row in enumerate(dated):
+        if times[row] != times[dated[first]]:
+            is_older[dated[first:number]] = True
+            older, first = np.flatnonzero(is_older), number
+        yield row, older
+
+
+def _hit_table(rows: pl.DataFrame, by_place: dict[int, RankedRows], before: str | None) -> pl.DataFrame:
+    places = sorted(by_place)
+    rankings = [by_place[place] for place in places]
+    counts = [len(ranking.places) for ranking in rankings]
+    queries = np.repeat(np.array(places, np.int64), counts)
+    results = np.concatenate([np.empty(0, np.int64), *(ranking.places for ranking in rankings)])
+    table = pl.DataFrame(
+        {
+            "place1": queries,
+            "place2": results.astype(np.int64),
+            "rank": np.concatenate([np.empty(0, np.int64), *(np.arange(1, count + 1) for count in counts)]),
+            "score": _column([ranking.scores for ranking in rankings], counts),
+            "cosine": _column([ranking.cosines for ranking in rankings], counts),
+            "words": _column([ranking.words for ranking in rankings], counts),
+        }
+    )
+    names = [name for name in (naming_column(rows.columns), before) if name]
+    shown = rows.select(list(dict.fromkeys(names)))
+    return with_rows(table, shown[queries], shown[results]) if names else table
+
+
+def _column(parts: list[np.ndarray | None], counts: list[int]) -> pl.Series:
+    """One column of all hits; null for rankings without it."""
+    numbers = [
+        np.full(count, np.nan) if part is None else part.astype(np.float64)
+        for part, count in zip(parts, counts, strict=True)
+    ]
+    return pl.Series(np.concatenate([np.empty(0), *numbers]), nan_to_null=True)

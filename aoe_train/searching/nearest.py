@@ -79,8 +79,8 @@ def nearest(
 def _highest(scores: np.ndarray, places: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The `count` highest scores of each row; ties by place, so that the result doesn't depend on blocks."""
     if scores.shape[1] > 4 * count:
-        least = -np.partition(-scores, count - 1, axis=1)[:, count - 1]
-        width = int((scores >= least[:, None]).sum(axis=1).max())
+        lowest = -np.partition(-scores, count - 1, axis=1)[:, count - 1]
+        width = int((scores >= lowest[:, None]).sum(axis=1).max())
         kept = np.argpartition(-scores, min(width, scores.shape[1] - 1), axis=1)[:, :width]
         scores, places = np.take_along_axis(scores, kept, 1), np.take_along_axis(places, kept, 1)
     order = np.lexsort((places, -scores), axis=1)[:, :count]
@@ -120,14 +120,12 @@ class Searcher:
         faiss = _faiss("a search")
         selector = {} if places is None else {"sel": faiss.IDSelectorBatch(places)}
         parameters = faiss.SearchParametersHNSW(efSearch=max(_EF_SEARCH, candidates), **selector)
-        _, found = self._index.search(queries, candidates, params=parameters)
+        _, hits = self._index.search(queries, candidates, params=parameters)
         ranked = [
             nearest(self._vectors, query[None], count, np.unique(row[row >= 0]))
-            for query, row in zip(queries, found, strict=True)
+            for query, row in zip(queries, hits, strict=True)
         ]
-        return Neighbours(
-            np.concatenate([one.scores for one in ranked]), np.concatenate([one.places for one in ranked])
-        )
+        return Neighbours(*map(np.concatenate, zip(*ranked, strict=True)))
 
 
 def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:

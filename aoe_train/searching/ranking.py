@@ -46,7 +46,8 @@ class Ranker:
         return Bm25.load(self._folder / WORDS, len(self._vectors))
 
     @cached_property
-    def _searcher(self) -> Searcher:
+    def searcher(self) -> Searcher:
+        """Finds the nearest of the index's vectors."""
         return Searcher(self._vectors, read(self._folder, self._about.kind, self._vectors.shape))
 
     def ranked(
@@ -85,13 +86,11 @@ class Ranker:
         self, vectors: Float[np.ndarray, "query dim"], count: int, allowed: Int[np.ndarray, " row"] | None
     ) -> list[RankedRows]:
         """The `count` nearest rows of each vector."""
-        found = self.searcher().nearest(vectors, min(count, self._about.rows), allowed)
-        rows = [(places[places >= 0], scores[places >= 0]) for scores, places in zip(*found, strict=True)]
+        neighbours = self.searcher.nearest(vectors, min(count, self._about.rows), allowed)
+        rows = [
+            (places[places >= 0], scores[places >= 0]) for scores, places in zip(*neighbours, strict=True)
+        ]
         return [RankedRows(places, cosines, cosines) for places, cosines in rows]
-
-    def searcher(self) -> Searcher:
-        """Finds the nearest of the index's vectors."""
-        return self._searcher
 
     def _by_words(self, text: str, allowed: np.ndarray | None) -> np.ndarray:
         scores = np.array(self._word_index.scores(text))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aoe_train.searching.index import SearchIndex
     from pairkit.base.cli.result_table import ResultTable
 
-_QUERIES, _OTHERS = 1024, 4096  # texts per product of matrices
+_BLOCK_QUERIES, _BLOCK_TEXTS = 1024, 4096  # texts per product of matrices
 _BUFFERED_PAIRS = 1 << 20  # until all but the nearest of each text are dropped
 _BLOCK_PAIRS = 4096  # that are written at a time
 _SHOWN, _MEMBERS = 100, 5  # characters per text, texts per group
@@ -35,25 +35,25 @@ class NearDuplicates:
 
     Attributes:
         pairs: `place1`, `place2` and `cosine`, the most similar first. Within one index place1 < place2.
-        asked: The index of the first text of each pair.
+        queries: The index of the first text of each pair.
         index: The index of the second text; the same if it was compared with itself.
         full: Number of texts with more neighbours than were kept.
     """
 
     pairs: pl.DataFrame
-    asked: SearchIndex
+    queries: SearchIndex
     index: SearchIndex
     full: int
 
     @property
     def texts(self) -> int:
         """Number of texts that were compared with others."""
-        return len(self.asked)
+        return len(self.queries)
 
     @property
     def within(self) -> bool:
         """Whether both texts of a pair are in one index, so that there are groups."""
-        return self.asked is self.index
+        return self.queries is self.index
 
     def rows(self, start: int = 0, count: int | None = None) -> pl.DataFrame:
         """Pairs with all columns of both rows, with the suffixes _1 and _2.
@@ -61,8 +61,8 @@ class NearDuplicates:
         All pairs at once may need far more memory than the index.
         """
         pairs = self.pairs.slice(start, count)
-        ones, others = pairs["place1"].to_list(), pairs["place2"].to_list()
-        return with_rows(pairs, self.asked.rows[ones], self.index.rows[others])
+        first, second = pairs["place1"].to_list(), pairs["place2"].to_list()
+        return with_rows(pairs, self.queries.rows[first], self.index.rows[second])
 
     @cached_property
     def groups(self) -> list[list[int]]:
@@ -70,8 +70,8 @@ class NearDuplicates:
         if not self.within:
             return []
         groups: Groups[int] = Groups()
-        for one, other in self.pairs.select("place1", "place2").iter_rows():
-            groups.join(one, other)
+        for first, second in self.pairs.select("place1", "place2").iter_rows():
+            groups.join(first, second)
         return sorted(groups.all().values(), key=lambda group: (-len(group), group))
 
     def notes(self) -> list[str]:
@@ -111,18 +111,21 @@ class NearDuplicates:
             table = ResultTable("texts", "cosine", "row", "text")
             for group in self.groups[:rows]:
                 lowest = float(self.pairs.filter(pl.col("place1").is_in(group))["cosine"].to_numpy().min())
-                heads = [(f"{len(group):,}", f"{lowest:.3f}"), *[("", "")] * len(group)]
-                for head, text in zip(heads, _shown(self.asked, group[:_MEMBERS]), strict=False):
-                    table.add_row(*head, *text)
+                counts = [(f"{len(group):,}", f"{lowest:.3f}"), *[("", "")] * len(group)]
+                for count, text in zip(counts, _shown(self.queries, group[:_MEMBERS]), strict=False):
+                    table.add_row(*count, *text)
                 if more := len(group[_MEMBERS:]):
                     table.add_row("", "", "…", f"{more:,} more")
             return table
         shown = self.pairs.head(rows)
         table = ResultTable("cosine", "row", "text")
-        sides = (_shown(self.asked, shown["place1"].to_list()), _shown(self.index, shown["place2"].to_list()))
-        for pair, one, other in zip(shown.iter_rows(named=True), *sides, strict=True):
-            table.add_row(f"{pair['cosine']:.3f}", *one)
-            table.add_row("", *other)
+        sides = (
+            _shown(self.queries, shown["place1"].to_list()),
+            _shown(self.index, shown["place2"].to_list()),
+        )
+        for pair, first, second in zip(shown.iter_rows(named=True), *sides, strict=True):
+            table.add_row(f"{pair['cosine']:.3f}", *first)
+            table.add_row("", *second)
         return table
 
 
@@ -137,42 +140,43 @@ def _shown(index: SearchIndex, places: list[int]) -> list[tuple[str, str]]:
     ]
 
 
-def alike(
+def similar_pairs(
     vectors: IndexVectors,
     searcher: Searcher,
     queries: IndexVectors | None,
-    least: float,
+    min_cosine: float,
     *,
     neighbours: int = 50,
     show: Listener,
 ) -> tuple[Mapping[str, np.ndarray], int]:
     """Indices and cosines of similar pairs, and the number of texts with more than `neighbours` of them."""
-    first, within = (vectors, True) if queries is None else (queries, False)
-    blocks = _compared(vectors, first, least, within=within)
+    within = queries is None
+    queries = queries or vectors
+    blocks = _compared(vectors, queries, min_cosine, within=within)
     if not searcher.is_exact:
-        blocks = _searched(vectors, first, least, searcher, neighbours, within=within)
-    counts = np.zeros(len(first), np.int64)
+        blocks = _searched(vectors, queries, min_cosine, searcher, neighbours, within=within)
+    counts = np.zeros(len(queries), np.int64)
     kept, new = _NO_PAIRS, list[_Pairs]()
     for done, texts, pairs in blocks:
-        show(Progress("compare texts", done, len(first)))
+        show(Progress("compare texts", done, len(queries)))
         if not len(texts):
             continue
-        counts += np.bincount(texts, minlength=len(first))
+        counts += np.bincount(texts, minlength=len(queries))
         new.append(pairs)
         if sum(len(block.cosine) for block in new) > len(kept.cosine) + _BUFFERED_PAIRS:
             kept, new = _nearest_of_each([kept, *new], neighbours, within=within), []
-    show(Progress("compare texts", len(first), len(first), ended=True))
-    one, other, cosine = _nearest_of_each([kept, *new], neighbours, within=within)
-    order = np.lexsort((other, one, -cosine))
-    ordered = {"place1": one[order], "place2": other[order], "cosine": cosine[order]}
+    show(Progress("compare texts", len(queries), len(queries), ended=True))
+    first, second, cosine = _nearest_of_each([kept, *new], neighbours, within=within)
+    order = np.lexsort((second, first, -cosine))
+    ordered = {"place1": first[order], "place2": second[order], "cosine": cosine[order]}
     return ordered, int((counts > neighbours).sum())
 
 
 class _Pairs(NamedTuple):
-    """Similar texts; within one index `one` is less than `other`."""
+    """Similar texts; within one index `first` is less than `second`."""
 
-    one: np.ndarray
-    other: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
     cosine: np.ndarray
 
 
@@ -180,25 +184,25 @@ _NO_PAIRS = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.
 _Blocks = Iterator[tuple[int, np.ndarray, _Pairs]]  # finished texts, a text for each of its neighbours, pairs
 
 
-def _compared(vectors: IndexVectors, queries: IndexVectors, least: float, *, within: bool) -> _Blocks:
+def _compared(vectors: IndexVectors, queries: IndexVectors, min_cosine: float, *, within: bool) -> _Blocks:
     """All similar pairs, each once, by comparing all texts."""
-    for start in range(0, len(queries), _QUERIES):
-        block = queries.rows(slice(start, start + _QUERIES))
-        for first in range(start if within else 0, len(vectors), _OTHERS):
-            products = block @ vectors.rows(slice(first, first + _OTHERS)).T
+    for start in range(0, len(queries), _BLOCK_QUERIES):
+        block = queries.rows(slice(start, start + _BLOCK_QUERIES))
+        for first in range(start if within else 0, len(vectors), _BLOCK_TEXTS):
+            products = block @ vectors.rows(slice(first, first + _BLOCK_TEXTS)).T
             if within and first == start:
                 products[np.tril_indices(len(block), m=products.shape[1])] = -np.inf
-            hits = np.flatnonzero(products >= least)
+            hits = np.flatnonzero(products >= min_cosine)
             rows, columns = np.divmod(hits, products.shape[1])
             pairs = _Pairs(rows + start, columns + first, products.ravel()[hits])
-            texts = np.concatenate([pairs.one, pairs.other]) if within else pairs.one
+            texts = np.concatenate([pairs.first, pairs.second]) if within else pairs.first
             yield start + len(block), texts, pairs
 
 
 def _searched(
     vectors: IndexVectors,
     queries: IndexVectors,
-    least: float,
+    min_cosine: float,
     searcher: Searcher,
     neighbours: int,
     *,
@@ -206,25 +210,25 @@ def _searched(
 ) -> _Blocks:
     """The similar pairs that a faiss index finds; some of them twice."""
     count = min(neighbours + 1 + within, len(vectors))  # + 1 shows whether there are more
-    for start in range(0, len(queries), _QUERIES):
-        block = queries.rows(slice(start, start + _QUERIES))
-        found = searcher.nearest(block, count)
-        rows = np.broadcast_to(np.arange(start, start + len(block))[:, None], found.places.shape)
-        is_similar = (found.scores >= least) & (found.places >= 0)
+    for start in range(0, len(queries), _BLOCK_QUERIES):
+        block = queries.rows(slice(start, start + _BLOCK_QUERIES))
+        nearest = searcher.nearest(block, count)
+        rows = np.broadcast_to(np.arange(start, start + len(block))[:, None], nearest.places.shape)
+        is_similar = (nearest.scores >= min_cosine) & (nearest.places >= 0)
         if within:
-            is_similar &= found.places != rows
-        one, other, cosines = rows[is_similar], found.places[is_similar], found.scores[is_similar]
-        pairs = _Pairs(one, other, cosines)
+            is_similar &= nearest.places != rows
+        texts, hits, cosines = rows[is_similar], nearest.places[is_similar], nearest.scores[is_similar]
+        pairs = _Pairs(texts, hits, cosines)
         if within:
-            pairs = _Pairs(np.minimum(one, other), np.maximum(one, other), cosines)
-        yield start + len(block), one, pairs
+            pairs = _Pairs(np.minimum(texts, hits), np.maximum(texts, hits), cosines)
+        yield start + len(block), texts, pairs
 
 
 def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _Pairs:
     """The distinct pairs in which one text is among the `count` nearest of the other; ties by place."""
-    one, other, cosine = (np.concatenate(column) for column in zip(*parts, strict=True))
-    _, first = np.unique(one * (other.max(initial=0) + 1) + other, return_index=True)
-    pairs = _Pairs(one[first], other[first], cosine[first])
+    first, second, cosine = (np.concatenate(column) for column in zip(*parts, strict=True))
+    _, kept = np.unique(first * (second.max(initial=0) + 1) + second, return_index=True)
+    pairs = _Pairs(first[kept], second[kept], cosine[kept])
     texts, neighbours, cosines = pairs
     if within:
         texts, neighbours = np.concatenate([texts, neighbours]), np.concatenate([neighbours, texts])
@@ -232,6 +236,6 @@ def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _P
     order = np.lexsort((neighbours, -cosines, texts))
     ranked = texts[order]
     ranks = np.arange(len(ranked)) - np.searchsorted(ranked, ranked)
-    kept = np.zeros(len(pairs.one), bool)
-    kept[order[ranks < count] % max(len(kept), 1)] = True
-    return _Pairs(pairs.one[kept], pairs.other[kept], pairs.cosine[kept])
+    is_near = np.zeros(len(pairs.first), bool)
+    is_near[order[ranks < count] % max(len(is_near), 1)] = True
+    return _Pairs(pairs.first[is_near], pairs.second[is_near], pairs.cosine[is_near])

@@ -16,11 +16,11 @@ from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import parts_of
 
 
-def with_rows(pairs: pl.DataFrame, ones: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+def with_rows(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
     """Add the columns of both rows to pairs, with the suffixes _1 and _2."""
     sides = [
         side.rename({name: f"{name}_{number}" for name in side.columns})
-        for number, side in enumerate((ones, others), 1)
+        for number, side in enumerate((first, second), 1)
     ]
     return pl.concat([pairs, *sides], how="horizontal")
 
@@ -39,11 +39,11 @@ class TextRows:
     empty: int = 0
 
 
-def read_rows(source: Source, given: Mapping[str, str] | None = None) -> TextRows:
+def read_rows(source: Source, column_roles: Mapping[str, str] | None = None) -> TextRows:
     """Read the rows of all tables of a source, in order."""
-    tables = [part.read(given)[0] for parts in parts_of(source, lines=True).values() for part in parts]
+    tables = [part.read(column_roles)[0] for parts in parts_of(source, lines=True).values() for part in parts]
     frame = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
-    columns = _columns(frame, source_name(source), given)
+    columns = _columns(frame, source_name(source), column_roles)
     frame = frame.select(name for name, dtype in frame.schema.items() if _is_scalar(dtype))
     texts = joined(frame, columns)
     has_text = pl.Series([bool(text.strip()) for text in texts], dtype=pl.Boolean)
@@ -93,15 +93,15 @@ def text_hash(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _columns(frame: pl.DataFrame, where: str, given: Mapping[str, str] | None) -> tuple[str, ...]:
+def _columns(frame: pl.DataFrame, where: str, column_roles: Mapping[str, str] | None) -> tuple[str, ...]:
     """The columns that form a text."""
     names, columns = frame.columns, tuple[str, ...]()
-    if given.keys() != {"text"} if given else "text" not in map(str.lower, names):
-        roles = document_roles(names, where, given, needed=False)
+    if column_roles.keys() != {"text"} if column_roles else "text" not in map(str.lower, names):
+        roles = document_roles(names, where, column_roles, needed=False)
         columns = tuple(roles[role] for role in ("title", "body", "question", "answer") if role in roles)
-    columns = columns or (text_column(names, where, given),)
-    if other := [name for name in columns if not _is_scalar(frame.schema[name])]:
-        dtype = frame.schema[other[0]]
-        found = "lists" if dtype.is_nested() else f"{dtype}"
-        raise DataError(f"the column {other[0]!r} contains {found}; expected texts", path=where)
+    columns = columns or (text_column(names, where, column_roles),)
+    if nested := [name for name in columns if not _is_scalar(frame.schema[name])]:
+        dtype = frame.schema[nested[0]]
+        content = "lists" if dtype.is_nested() else f"{dtype}"
+        raise DataError(f"the column {nested[0]!r} contains {content}; expected texts", path=where)
     return columns

@@ -51,16 +51,16 @@ def written_out(words: str, text: str) -> str:
 class NamedPrompts:
     """A model's prompts by name, and the name of its default."""
 
-    def __init__(self, own: Mapping[str, str], default: str | None = None) -> None:
+    def __init__(self, prompts: Mapping[str, str], default: str | None = None) -> None:
         """Check the prompts."""
-        for name, words in own.items():
+        for name, words in prompts.items():
             if not name.strip():
                 raise ConfigError(f"prompt {one_line(words, 80)!r}: has an empty name")
             read_prompt(words)
-        implied = own.get(default or "", "")
+        implied = prompts.get(default or "", "")
         implied = implied if read_prompt(implied).after else ""
-        self.own, self.default = own, default
-        self.known = {QUERY: implied, DOCUMENTS[0]: implied, **own}
+        self.prompts, self.default = prompts, default
+        self.known = {QUERY: implied, DOCUMENTS[0]: implied, **prompts}
         """All prompts that can be used by name."""
         if default is not None:
             self.named(default)
@@ -92,15 +92,15 @@ class NamedPrompts:
     @property
     def around_all(self) -> str | None:
         """The only prompt, if it is the default and has words after the text; a tokenizer can then add it."""
-        if self.default is None or self.own.keys() != {self.default}:
+        if self.default is None or self.prompts.keys() != {self.default}:
             return None
-        words = self.own[self.default]
+        words = self.prompts[self.default]
         return words if read_prompt(words).after else None
 
     @property
     def after_text(self) -> str | None:
         """The name of a prompt with words after the text, if there is one."""
-        return next((name for name, words in self.own.items() if read_prompt(words).after), None)
+        return next((name for name, words in self.prompts.items() if read_prompt(words).after), None)
 
 
 def _listed(prompts: Mapping[str, str]) -> str:

@@ -63,7 +63,7 @@ class DataSettings(Settings):
 
     labels: LabelValues | None = setting(
         None,
-        'Values of the labels, a number or "skip": {entailment = 1, neutral = "skip"}. Default: '
+        'Number for each label in the data, or "skip": {entailment = 1, neutral = "skip"}. Default: '
         "recognised by value.",
     )
     label_range: LabelRange | None = setting(
@@ -77,8 +77,8 @@ class DataSettings(Settings):
     )
     author: Author | None = setting(
         None,
-        "Author of the rows: rules, or people if each positive and negative was written by hand; the "
-        "preset domain trains longer on the latter. Default: from the dataset's run.json, else unknown.",
+        "Who wrote the rows: rules, or people if each positive and negative was written by hand; the preset "
+        "domain trains longer on the latter. Default: from the dataset's run.json, else unknown.",
     )
 
 
@@ -105,10 +105,10 @@ class DenseSettings(Settings):
     random unless the backbone's folder has them.
     """
 
-    size: int = setting(..., "Output size.", ge=1, le=1 << 20)
-    activation: Activation = setting("identity", "Activation function of the output.")
-    bias: bool = setting(True, "Add a bias b.")
-    residual: bool = setting(False, "Add the input, through a learned matrix if the sizes differ.")
+    size: int = setting(..., "Number of output dimensions.", ge=1, le=1 << 20)
+    activation: Activation = setting("identity", "Activation function of the layer.")
+    bias: bool = setting(True, "Add a learned bias to the output.")
+    residual: bool = setting(False, "Add the input to the output, by a learned matrix if sizes differ.")
 
 
 def _layers(value: object) -> object:
@@ -127,19 +127,19 @@ class MixSettings(Settings):
 
     order: Literal["proportional", "round-robin"] = setting(
         "proportional",
-        "proportional: random order, each dataset in proportion to weight * rows^(1 / temperature); "
-        "round-robin: in turns, each dataset in proportion to its weight.",
+        "Order of the datasets' batches: proportional (random, each dataset in proportion to weight * "
+        "rows^(1 / temperature)) or round-robin (in turns, each dataset in proportion to its weight).",
     )
     temperature: float = setting(
         1.0,
-        "For proportional: at 1 all rows are seen equally often; higher values favour small datasets.",
+        "For proportional order: at 1 all rows are seen equally often, above it small datasets more often.",
         gt=0,
     )
     epoch: Literal["once", "shortest", "longest"] | None = setting(
         None,
-        "End of an epoch. once: each row was seen once; shortest: one dataset was seen once, and the next "
-        "epoch continues the others; longest: each dataset was seen at least once, shorter ones repeat. "
-        "Default: longest for proportional, shortest for round-robin.",
+        "When an epoch ends: once (each row was seen once), shortest (one dataset was seen once, and the "
+        "next epoch continues the others) or longest (each dataset was seen at least once, shorter ones "
+        "repeat). Default: longest for proportional, shortest for round-robin.",
     )
     dev: str | None = setting(None, "The dev set that chooses the best weights. Default: the mean of all.")
 
@@ -179,24 +179,24 @@ class EncoderSettings(Settings):
         ge=4,
     )
     long_text: LongText = setting(
-        "truncate", "Truncate a text longer than max_length, or split it into chunks."
+        "truncate", "What to do with a text longer than max_length: truncate, or split it into chunks."
     )
-    overlap: int = setting(0, "Tokens shared by neighbouring chunks, at most half a chunk.", ge=0)
+    overlap: int = setting(0, "Number of tokens that neighbouring chunks share, at most half a chunk.", ge=0)
     prompts: dict[str, str] = setting(
         {},
         'Prompts by name, before a text or around {text}, such as {query = "query: ", document = "passage: '
         '"}.',
     )
-    default_prompt_name: str | None = setting(None, "Name of the default prompt.")
+    default_prompt_name: str | None = setting(None, "Name of the prompt that is used by default.")
     include_prompt: bool = setting(True, "Include the prompt's tokens in pooling.")
     dense: Annotated[tuple[DenseSettings, ...], BeforeValidator(_layers)] = ()
     layers: int | None = setting(None, "Use the backbone's first N layers. Default: all.", ge=1)
     dim: int | None = setting(
         None,
-        "Keep the first N numbers of each vector (truncate_dim of sentence-transformers). Default: all.",
+        "Keep the first N dimensions of each vector (truncate_dim of sentence-transformers). Default: all.",
         ge=1,
     )
-    similarity_fn_name: Similarity = setting("cosine", "Similarity of vectors.")
+    similarity_fn_name: Similarity = setting("cosine", "Function that compares two vectors.")
     normalize: bool = setting(False, "Scale vectors to length 1.")
     bidirectional: bool = setting(False, "Let every token of a decoder attend to the whole text.")
 
@@ -225,9 +225,9 @@ class LoraSettings(Settings):
     The defaults are the paper's for LLaMA2-7B on NLI.
     """
 
-    rank: int = setting(32, "Inner size of B A.", ge=1)
-    alpha: int = setting(32, "Scale of the product B A, divided by the rank.", ge=1)
-    dropout: float = setting(0.1, "Dropout on the inputs of A.", ge=0, lt=1)
+    rank: int = setting(32, "Rank of the adapters: the inner dimension of B A.", ge=1)
+    alpha: int = setting(32, "Scale of the adapters' product B A, divided by the rank.", ge=1)
+    dropout: float = setting(0.1, "Dropout probability on the inputs of the adapters.", ge=0, lt=1)
     targets: Literal["auto"] | tuple[str, ...] = setting(
         "auto", 'Names of the linear layers to adapt, such as `q_proj`; "auto" adapts all of the backbone\'s.'
     )
@@ -242,24 +242,25 @@ def _lora(value: object) -> object:
 
 
 class BatchSettings(Settings):
-    """How rows are grouped into batches; see `aoe_train.data.token_batches`."""
+    """How rows are grouped into batches."""
 
     strategy: Literal["shuffle", "length", "tokens"] = setting(
         "length",
-        "shuffle: random rows; length: rows of similar length; tokens: as many rows as fit into max_tokens.",
+        "How rows are chosen for a batch: shuffle (random), length (similar lengths) or tokens (as many as "
+        "fit into max_tokens).",
     )
     max_tokens: int | None = setting(
         None, "Maximum number of tokens in a batch of all processes; only for the strategy tokens.", ge=1
     )
-    drop_last: bool = setting(False, "Drop a smaller last batch.")
-    dedup: bool = setting(True, "Encode repeated texts of a batch once.")
+    drop_last: bool = setting(False, "Drop the last batch of an epoch if it is smaller.")
+    dedup: bool = setting(True, "Encode a text that is repeated in a batch only once.")
 
 
 class OptimSettings(Settings):
     """The optimiser, AdamW unless `run.trainer.optim` names another, and its schedule.
 
     The defaults are those of the presets that end in `-paper`. Other presets choose `epochs`, `batch_size`,
-    `lr`, `scheduler` and `average` by rows and backbone unless they are set; see `aoe_train.data.defaults`.
+    `lr`, `scheduler` and `average` by rows and backbone unless they are set.
     """
 
     epochs: float = setting(
@@ -270,19 +271,19 @@ class OptimSettings(Settings):
     )
     batch_size: int = setting(
         32,
-        "Rows in a batch of each process; in-batch negatives come from all processes. Default: 16; {default} "
-        "with presets that end in -paper.",
+        "Number of rows in a batch of each process; in-batch negatives come from all processes. Default: "
+        "16; {default} with presets that end in -paper.",
         ge=2,
     )
     accumulation: int = setting(
-        1, "Batches per optimiser step; rows are only compared within their batch.", ge=1
+        1, "Number of batches per optimiser step; rows are only compared within their batch.", ge=1
     )
     lr: float = setting(
         5e-5,
         "Peak learning rate. Default: by rows and backbone; {default} with presets that end in -paper.",
         gt=0,
     )
-    scheduler: str = setting("linear", "Learning rate schedule, named as in transformers.")
+    scheduler: str = setting("linear", "Learning rate schedule by its name in transformers, such as cosine.")
     warmup: float = setting(
         0.1, "Warm-up of the learning rate: share of the steps, or a number of steps if 1 or more.", ge=0
     )
@@ -304,10 +305,12 @@ class OptimSettings(Settings):
     )
     if_not_better: Literal["backbone", "model"] = setting(
         "backbone",
-        "Weights to save if the judged pairs of `accept_on` show no improvement: backbone or model.",
+        "Weights to save if the judged pairs of --accept-on show no improvement: backbone or model.",
     )
-    evaluations: int = setting(4, "Evaluations on dev data per epoch.", ge=1)
-    patience: int | None = setting(None, "Stop after N evaluations without improvement.", ge=1)
+    evaluations: int = setting(4, "Number of evaluations on dev data per epoch.", ge=1)
+    patience: int | None = setting(
+        None, "Stop after N evaluations without improvement. Default: never.", ge=1
+    )
 
 
 class RunSettings(Settings):
@@ -326,20 +329,22 @@ class RunSettings(Settings):
         "GPU yet.",
     )
     compile: bool = setting(False, "Use torch.compile; worthwhile for long runs on a GPU.")
-    chunk: int | None = setting(None, "Texts embedded at once, for batches larger than memory.", ge=1)
+    chunk: int | None = setting(
+        None, "Maximum number of texts to embed at once, for batches larger than memory.", ge=1
+    )
     shard: bool = setting(False, "Shard weights, gradients and optimiser state over the processes (FSDP).")
     gradient_checkpointing: bool = setting(False, "Recompute layers in the backward pass to save memory.")
     deterministic: bool = setting(
         False, "Use only deterministic kernels; slower on a GPU, no effect on a CPU."
     )
-    trainer: Tree = setting({}, "Further TrainingArguments of transformers, such as optim.")
+    trainer: Tree = setting({}, "Additional TrainingArguments of transformers, such as optim.")
 
 
 class LogSettings(Settings):
     """Logs and checkpoints of a run; no effect on the result."""
 
-    steps: int = setting(10, "Steps between log entries.", ge=1)
-    report_to: Names = setting((), "Also report to tensorboard, wandb, …")
+    steps: int = setting(10, "Number of steps between log entries.", ge=1)
+    report_to: Names = setting((), "Services that also receive the log, such as tensorboard or wandb.")
     checkpoint_minutes: float = setting(5.0, "Minutes between checkpoints.", ge=0)
     checkpoint_steps: int | None = setting(None, "Steps between checkpoints, instead of minutes.", ge=1)
     training_texts: bool = setting(
@@ -355,14 +360,14 @@ class TeacherModelSettings(Settings):
 
     model: PathText | None = setting(
         None,
-        "A folder, a Hub id, minilm, smollm2, or a file of vectors that `aoe encode` wrote (.parquet or "
-        ".jsonl with the columns `text` and `vector`). Default: none.",
+        "The model: a folder, a Hub id, minilm, smollm2, or a file of vectors that `aoe encode` wrote "
+        "(.parquet or .jsonl with the columns `text` and `vector`). Default: none.",
     )
-    revision: str | None = setting(None, "Commit on the Hub.")
+    revision: str | None = setting(None, "Commit of this model on the Hub.")
     prompts: str | dict[str, str] | None = setting(
         None,
-        "Its prompts, given as the run's `prompts`. Default: query and document for rows with anchors, "
-        "else its default prompt.",
+        "Prompt of this model before each text, or a table of prompts by column. Default: query and "
+        "document for rows with anchors, else its default prompt.",
     )
 
 
@@ -381,14 +386,14 @@ class TeacherSettings(TeacherModelSettings):
 
     smoothing: float | None = setting(
         None,
-        "Preset domain on single texts: share of a text's vector that is averaged with its neighbours, 0 "
-        "to 1. Default: by `purpose`.",
+        "Share of a text's vector that is averaged with its neighbours, 0 to 1, in the preset domain on "
+        "single texts. Default: by `purpose`.",
         ge=0,
         le=1,
     )
-    neighbours: int = setting(8, "Mutual nearest neighbours that are averaged.", ge=1)
+    neighbours: int = setting(8, "Number of mutual nearest neighbours that are averaged.", ge=1)
     lexical_weight: float | None = setting(
-        None, "Weight of the similarity of words (TF-IDF), 0 to 1. Default: by `purpose`.", ge=0, lt=1
+        None, "Weight of lexical similarity (TF-IDF), 0 to 1. Default: by `purpose`.", ge=0, lt=1
     )
     scores: PathText | None = setting(
         None,
@@ -397,7 +402,7 @@ class TeacherSettings(TeacherModelSettings):
     )
     score_range: LabelRange | None = setting(
         None,
-        "Lowest and highest of these scores, which become 0 and 1, such as -10,10. Default: not rescaled.",
+        "Lowest and highest teacher score, which become 0 and 1, such as -10,10. Default: not rescaled.",
     )
 
 
@@ -406,9 +411,9 @@ class CardSettings(Settings):
 
     license: str = setting("unknown", "Licence id of the Hub, such as apache-2.0.")
     language: Names = setting(
-        (), "Language codes, such as en. Default: those of the training texts, by py3langid."
+        (), "Languages of the texts, such as en. Default: detected in the training texts by py3langid."
     )
-    base_model: str | None = setting(None, "The backbone's Hub id, if it is a local folder.")
+    base_model: str | None = setting(None, "Hub id of the backbone, if it is a local folder.")
 
 
 def merged(below: Tree, above: Tree) -> Tree:
@@ -462,20 +467,30 @@ PresetName = Annotated[str, AfterValidator(_known_preset)]
 class DatasetSettings(Settings):
     """Settings of one dataset or dev set that differ from the run's."""
 
-    data: str | None = setting(None, "Training rows, like `--data NAME=…`.")
-    dev_data: str | None = setting(None, "Held-out rows, like `--dev-data NAME=…`.")
+    data: str | None = setting(None, "Training rows of this dataset, as `--data NAME=DATA`.")
+    dev_data: str | None = setting(None, "Held-out rows of this dataset, as `--dev-data NAME=DATA`.")
     columns: dict[str, str] | None = setting(
         None,
         'Roles of the columns, such as {anchor = "question", positive = "answer"}. Default: `--columns`.',
     )
-    labels: LabelValues | None = setting(None, "Values of the labels. Default: data.labels.")
-    label_range: LabelRange | None = setting(None, "Lowest and highest score. Default: data.label_range.")
-    conflicts: Conflicts | None = setting(None, "Pairs with different labels. Default: data.conflicts.")
-    weight: float = setting(1.0, "Relative frequency of its rows; see `mix`.", gt=0)
-    batch_size: int | None = setting(None, "Rows of each process. Default: optim.batch_size.", ge=2)
-    prompts: str | dict[str, str] | None = setting(None, "Like the run's `prompts`; also for its dev set.")
-    preset: PresetName | None = setting(None, "Name of its objective. Default: the run's `preset`.")
-    objective: ObjectiveSettings = setting(ObjectiveSettings(), "Its objective; unset keys are the run's.")
+    labels: LabelValues | None = setting(None, "Number for each label of the dataset. Default: data.labels.")
+    label_range: LabelRange | None = setting(
+        None, "Lowest and highest score of this dataset, which become 0 and 1. Default: data.label_range."
+    )
+    conflicts: Conflicts | None = setting(
+        None, "What to do with pairs that have different labels. Default: data.conflicts."
+    )
+    weight: float = setting(1.0, "Relative frequency of this dataset in the mixture.", gt=0)
+    batch_size: int | None = setting(
+        None, "Number of this dataset's rows in a batch of each process. Default: optim.batch_size.", ge=2
+    )
+    prompts: str | dict[str, str] | None = setting(
+        None, "Prompts of this dataset and its dev set, one or by column. Default: the run's `prompts`."
+    )
+    preset: PresetName | None = setting(None, "Objective of this dataset. Default: the run's `preset`.")
+    objective: ObjectiveSettings = setting(
+        ObjectiveSettings(), "Loss parts of this dataset and their options; unset keys are the run's."
+    )
 
 
 class TrainSettings(Settings):
@@ -543,16 +558,16 @@ class TrainSettings(Settings):
         """The settings of one dataset or dev set: the run's, overridden by its own section."""
         if not self.datasets:
             return self
-        own = self.section(dataset).model_dump(exclude_unset=True)
+        section = self.section(dataset).model_dump(exclude_unset=True)
         run = self.model_dump(exclude_unset=True, exclude={"datasets"})
-        if preset := own.get("preset"):  # replaces the run's preset, including its weights
+        if preset := section.get("preset"):  # replaces the run's preset, including its weights
             run["preset"] = preset
             run.setdefault("objective", {}).pop("weights", None)
-        if own.get("prompts") is not None:
-            run["prompts"] = own["prompts"]
-        if own.get("batch_size") is not None:
-            run = merged(run, {"optim": {"batch_size": own["batch_size"]}})
-        data = {name: own[name] for name in DataSettings.model_fields if own.get(name) is not None}
+        if section.get("prompts") is not None:
+            run["prompts"] = section["prompts"]
+        if section.get("batch_size") is not None:
+            run = merged(run, {"optim": {"batch_size": section["batch_size"]}})
+        data = {name: section[name] for name in DataSettings.model_fields if section.get(name) is not None}
         return TrainSettings.model_validate(
-            merged(run, {"data": run.get("data", {}) | data, "objective": own.get("objective", {})})
+            merged(run, {"data": run.get("data", {}) | data, "objective": section.get("objective", {})})
         )

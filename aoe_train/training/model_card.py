@@ -154,9 +154,9 @@ def prompts_note(prompts: NamedPrompts) -> str:
     """A note on a model's prompts; empty without any."""
     if (prompt := prompts.around_all) is not None:
         return f"The tokenizer adds the prompt `{prompt}` to each text; don't add it yourself."
-    if not any(prompts.own.values()):
+    if not any(prompts.prompts.values()):
         return ""
-    rows = [(f"`{name}`", f"`{prompt}`" if prompt else "(none)") for name, prompt in prompts.own.items()]
+    rows = [(f"`{name}`", f"`{prompt}`" if prompt else "(none)") for name, prompt in prompts.prompts.items()]
     default = f" The default is `{prompts.default}`." if prompts.default else ""
     return (
         "The model was trained with prompts: choose one with `encode(texts, prompt_name=...)`; `encode_query`"

@@ -108,7 +108,7 @@ class Teacher:
             return [""] * examples.rows.shape[1]
         known = settings.named_prompts
         has_anchors = examples.kind in ("positive", "triplet")
-        if self._settings.prompts is None and has_anchors and {QUERY, *DOCUMENTS} & known.own.keys():
+        if self._settings.prompts is None and has_anchors and {QUERY, *DOCUMENTS} & known.prompts.keys():
             return [known.query, *[known.document] * (examples.rows.shape[1] - 1)]
         try:
             return column_prompts(self._settings.prompts, settings, [examples]).by_column(examples)

@@ -23,8 +23,8 @@ class DetectSettings(Settings):
 class PoolSettings(Settings):
     """The sample of issues that are fetched only for negatives."""
 
-    per_positive: float = setting(1.0, "Issues to fetch for each positive of a repository.", ge=0)
-    at_least: int = setting(50, "Minimum number of issues to fetch from each repository.", ge=0)
+    per_positive: float = setting(1.0, "Possible negatives to fetch for each positive of a repository.", ge=0)
+    at_least: int = setting(50, "Minimum number of possible negatives to fetch per repository.", ge=0)
 
 
 PAPER_SIZES = (18565.0, 1547.0, 1548.0)  # rows of train, validation, test in the papers' Table 7
@@ -35,9 +35,9 @@ SPLITS = ("train", "validation", "test")
 class TextSettings(Settings):
     """Minimum size of a rendered text."""
 
-    min_chars: int = setting(20, "Minimum number of characters of a text, not counting blanks.", ge=1)
+    min_chars: int = setting(20, "Minimum number of characters of a text, not counting spaces.", ge=1)
     min_words: int = setting(
-        4, "Minimum number of words of a text; in scripts without blanks, of pairs of characters.", ge=1
+        4, "Minimum number of words of a text; in scripts without spaces, of pairs of characters.", ge=1
     )
 
 
@@ -72,9 +72,9 @@ class PairSettings(Settings):
         "part-of, or all. In the default relation at least 95 % of pairs describe the same problem.",
     )
     all_within_cluster: bool = setting(
-        False, "Pair all issues of a cluster, not only duplicate and original."
+        False, "Pair all issues of a cluster of duplicates, not only each duplicate with its original."
     )
-    cluster_cap: int = setting(100, "Maximum number of positives from one cluster.", ge=1)
+    cluster_cap: int = setting(100, "Maximum number of positives from one cluster of duplicates.", ge=1)
     negatives: Annotated[
         Any, AfterValidator(_negatives), PlainSerializer(_name_of_negatives, when_used="json")
     ] = setting(
@@ -94,11 +94,11 @@ class PairSettings(Settings):
         PAPER_RATIO, "Number of negatives for each positive. The papers have 0.96.", ge=0, le=10
     )
     similar_at: float = setting(
-        0.8, "Minimum Jaccard similarity (word trigrams) of near-duplicates.", gt=0.5, le=1
+        0.8, "Jaccard similarity of word trigrams from which texts are near-duplicates.", gt=0.5, le=1
     )
     guard_share: float = setting(
         0.35,
-        "Minimum BM25 score that excludes a negative, as a share of an issue's score with itself.",
+        "BM25 score that excludes a negative as too similar, as a share of an issue's score with itself.",
         gt=0,
         le=1,
     )

@@ -39,9 +39,9 @@ SHARED = Options(
         read=columns_given,
     ),
     labels=Option(
-        "Values of the labels, such as 0=1,1=skip,2=0; skip leaves rows out. In Python also a mapping, such"
-        ' as `{"entailment": 1, "contradiction": 0, "neutral": "skip"}`. Labels that are not named keep their'
-        " usual meaning, such as 1 and 0 for yes and no. Default: recognised by value.",
+        "Number for each label in the data, such as yes=1,no=0,unsure=skip; skip leaves rows out. In Python"
+        ' also a mapping, such as `{"entailment": 1, "neutral": "skip"}`. Labels that are not named keep'
+        " their usual meaning, such as 1 and 0 for yes and no. Default: recognised by value.",
         metavar="LABEL=N,…",
         panel=INPUT,
     ),

@@ -14,8 +14,8 @@ from tokenizers import Tokenizer
 import aoe_train
 from aoe_train import Encoder
 from aoe_train.cli import app
+from aoe_train.evaluation.embedders.cached import open_model
 from aoe_train.evaluation.embedders.embedder import LocalEmbedder
-from aoe_train.evaluation.embedders.open import open_model
 from pairkit import ConfigError, DataError
 from tests.aoe_train.test_distill import sentences
 

@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aoe_train import Encoded
-from aoe_train.encoding.encode_record import read_ranges
 from aoe_train.encoding.encode_run import encode_file
 from aoe_train.encoding.source import parts
+from aoe_train.encoding.vector_file import Quantization, read_ranges
 from aoe_train.model.quantization import quantized, value_ranges
 from pairkit import ConfigError, DataError
 
@@ -302,7 +302,7 @@ def test_memory_does_not_grow_with_the_input(tmp_path: Path, quantize: Any):
     def peak(texts: int) -> int:
         path = tmp_path / f"{texts}.txt"
         path.write_text("".join(f"{number:0199d}\n" for number in range(texts)))
-        how: dict[str, Any] = {"part_texts": 800, "quantize": quantize}
+        how: dict[str, Any] = {"part_texts": 800, "quantization": Quantization(quantize)}
         tracemalloc.start()
         encode_file(path, tmp_path / f"{texts}.npy", partial(map, ones), 64, {}, **how)
         used = tracemalloc.get_traced_memory()[1]
@@ -329,18 +329,18 @@ def test_the_record_contains_int8_ranges(lines: Path, tmp_path: Path):
     def record(path: Path) -> dict[str, Any]:
         return json.loads(path.with_name(f"{path.name}.run.json").read_text())
 
-    assert run(lines, out, quantize="int8").quantize == "int8"
+    assert run(lines, out, quantization=Quantization("int8")).quantize == "int8"
     floats = Fake()(lines.read_text().splitlines())
     assert np.load(out)[:, 3].tolist() == quantized(floats, "int8")[:, 3].tolist()
     assert (record(out)["quantize"], record(out)["dim"]) == ("int8", DIM)
-    run(lines, out, quantize="int8", ranges=given, fresh=True)
+    run(lines, out, quantization=Quantization("int8", given), fresh=True)
     assert record(out)["ranges"] == given.tolist()
     with pytest.raises(ConfigError, match="settings: calibration"):
-        run(lines, out, quantize="int8")
+        run(lines, out, quantization=Quantization("int8"))
     vectors = np.random.default_rng(0).normal(size=(5000, DIM)).astype(np.float32)
     np.save(tmp_path / "vectors.npy", vectors)
     assert (read_ranges(tmp_path / "vectors.npy", DIM) == value_ranges([vectors])).all()
-    run(lines, tmp_path / "out.parquet", quantize="int8")
+    run(lines, tmp_path / "out.parquet", quantization=Quantization("int8"))
     expected = np.array(record(tmp_path / "out.parquet")["ranges"], np.float32)
     assert (read_ranges(tmp_path / "out.parquet", DIM) == expected).all()
 

@@ -16,7 +16,7 @@ import pytest
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train.encoding.encode_record import record_path
+from aoe_train.encoding.vector_file import record_path
 from pairkit import ConfigError
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, around, save_bert

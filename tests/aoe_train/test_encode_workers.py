@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +24,6 @@ from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
 from tests import forked
 from tests.aoe_train.tiny import write_texts
-from tests.two_nodes import two_nodes
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +47,7 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(bert: Path, te
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings, part_texts=8)
     with team(bert) as both:
-        assert both.described.settings == settings
+        assert both.model_info.settings == settings
 
         def killed(parts: Iterator[list[str]]) -> Iterator[np.ndarray]:
             for number, vectors in enumerate(both.vectors(parts)):
@@ -62,7 +57,7 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(bert: Path, te
 
         message = r"^worker 2 of 2: was killed \(SIGKILL\), perhaps because the system ran out of memory"
         with pytest.raises(ConfigError, match=message):
-            encode_file(texts, out, killed, both.described.dim, both.described.settings, part_texts=8)
+            encode_file(texts, out, killed, both.model_info.dim, both.model_info.settings, part_texts=8)
     assert not out.exists()
     done = encode_file(texts, out, partial(map, encoder.encode), encoder.dim, settings, part_texts=8)
     assert 32 <= done.resumed < 90
@@ -154,7 +149,7 @@ class InOneProcess:
             own_method = getattr(own, name)
             return SimpleNamespace(remote=lambda *given: Call(number, name, partial(own_method, *given)))
 
-        return SimpleNamespace(described=method("described"), vectors=method("vectors"))
+        return SimpleNamespace(load=method("load"), vectors=method("vectors"))
 
     def wait(self, references: list[Call], timeout: float | None) -> tuple[list[Any], list[Any]]:
         del timeout
@@ -184,10 +179,10 @@ def test_lost_actors_do_not_change_the_output(bert: Path, texts: Path, tmp_path:
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings, part_texts=8)
-    ray = InOneProcess([4, 4, 4], lambda actor, name: (actor, name) in {(1, "described"), (2, "vectors")})
+    ray = InOneProcess([4, 4, 4], lambda actor, name: (actor, name) in {(1, "load"), (2, "vectors")})
     actors = ActorPool(Cluster(ray, "auto"), worker_spec(bert), None, pytest.fail)
-    assert actors.described.settings == settings
-    done = encode_file(texts, out, actors.vectors, actors.described.dim, settings, part_texts=8)
+    assert actors.model_info.settings == settings
+    done = encode_file(texts, out, actors.vectors, actors.model_info.dim, settings, part_texts=8)
     assert (done.texts, done.resumed) == (90, 0)
     assert out.read_bytes() == whole.read_bytes()
     assert (ray.begun, ray.killed) == (5, 2)
@@ -199,7 +194,7 @@ def test_errors_that_end_a_run(bert: Path, tmp_path: Path):
     with pytest.raises(ConfigError, match="lost repeatedly while encoding the same texts"):
         list(actors.vectors([["a cat"]]))
     assert always.killed == 3
-    loading = InOneProcess([2], lambda _, name: name == "described")
+    loading = InOneProcess([2], lambda _, name: name == "load")
     for ray, spec, words in (
         (loading, worker_spec(bert), "lost repeatedly while loading the model"),
         (InOneProcess([2]), worker_spec(tmp_path), r"no config\.json"),
@@ -245,38 +240,3 @@ def test_options_that_conflict_with_a_cluster(bert: Path, texts: Path, tmp_path:
             )
     with pytest.raises(ConfigError, match="engine ray: only for a file of texts"):
         aoe_train.encode(["a cat"], model=bert, engine="ray")  # type: ignore[call-overload]
-
-
-@pytest.mark.slow
-def test_on_a_cluster_of_two_nodes_it_has_the_same_bytes(bert: Path, texts: Path, tmp_path: Path):
-    """A node is killed, then the driver. Slow: a cluster takes half a minute to start."""
-    texts.write_text(texts.read_text() * 200)
-    whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
-    aoe_train.encode(texts, model=bert, out=whole, progress=False)
-    with two_nodes() as (cluster, second):
-        command = [
-            *(sys.executable, "-m", "aoe_train", "encode", str(texts), "--model", str(bert), "-q"),
-            *("--out", str(out), "--engine", "ray", "--address", cluster.address),
-        ]
-        driver = subprocess.Popen(command)
-        begun(out)
-        second.all_processes["raylet"][0].process.kill()
-        assert driver.wait(timeout=300) == 0
-        assert out.read_bytes() == whole.read_bytes()
-        out.unlink()
-        driver = subprocess.Popen([*command, "--fresh"])
-        begun(out)
-        driver.kill()
-        driver.wait()
-        assert not out.exists()
-        again = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
-        assert json.loads(again.stdout)["resumed"] > 0
-        assert out.read_bytes() == whole.read_bytes()
-
-
-def begun(out: Path) -> None:
-    """Wait until a part is stored."""
-    manifest, until = out.with_name(out.name + ".partial") / "manifest.json", time.monotonic() + 300
-    while not (manifest.exists() and json.loads(manifest.read_text())["done"]):
-        assert time.monotonic() < until
-        time.sleep(0.05)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from aoe_train import Encoder
+from aoe_train.model.batch_runner import BatchRunner
 from aoe_train.model.memory import batches
 from aoe_train.model.text_model import TextModel
 from aoe_train.model.tokens.tokenised import TokenStore
@@ -76,16 +77,6 @@ def test_saved_and_loaded_it_is_the_same(which, more, tmp_path, request):
             Encoder.load(tmp_path / "m")
 
 
-def test_minilm_equals_sentence_transformers(minilm):
-    from sentence_transformers import SentenceTransformer
-
-    texts = [*TEXTS, "Long text. " * 400, "Angles: naïve café, 日本語!"]
-    encoder = Encoder.load("minilm")
-    assert encoder.settings.pooling == "avg"
-    assert encoder.settings.max_length == 256
-    np.testing.assert_allclose(encoder.encode(texts), SentenceTransformer(str(minilm)).encode(texts), 0, 1e-5)
-
-
 def test_decoders_pool_their_last_token(llama):
     assert Encoder.load(llama).settings.pooling == "last"
     both = Encoder.load(llama, bidirectional=True, pooling="cls")
@@ -145,7 +136,7 @@ def ahead(monkeypatch: pytest.MonkeyPatch, fails: BaseException | None = None) -
         events.append("vectors")
         return forward(*args)
 
-    monkeypatch.setattr(Encoder, "_tokenises_ahead", property(lambda _: True))
+    monkeypatch.setattr(BatchRunner, "_tokenises_ahead", property(lambda _: True))
     monkeypatch.setattr(TokenStore, "build", tokenised)
     monkeypatch.setattr(TextModel, "forward", computed)
     return events
@@ -212,27 +203,3 @@ def test_encoder_decoders_are_refused(bert):
     shape = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "vocab_size": 200}
     with pytest.raises(ConfigError, match="T5Model is an encoder-decoder"):
         Encoder.build(T5Model(T5Config(**shape)), AutoTokenizer.from_pretrained(bert), EncoderSettings())
-
-
-@pytest.mark.parametrize("normalize", [False, True])
-def test_truncated_vectors_equal_sentence_transformers(bert, tmp_path, *, normalize):
-    from sentence_transformers import SentenceTransformer
-
-    encoder = Encoder.load(bert, device="cpu", precision="fp32", normalize=normalize)
-    encoder.save(tmp_path)
-    texts = ["a dog is running", "the red car", "a man was eating bread on the road"]
-    theirs = SentenceTransformer(str(tmp_path), device="cpu", truncate_dim=12)
-    found = encoder.encode(texts, dim=12)
-    assert found == pytest.approx(theirs.encode(texts, normalize_embeddings=normalize), abs=1e-5)
-    bits = encoder.encode(texts, dim=12, quantize="ubinary")
-    assert bits.tolist() == theirs.encode(texts, precision="ubinary").tolist()
-    int8 = {"quantize": "int8", "calibration": found}
-    one, all_of_them = (
-        encoder.encode(texts[1], dim=12, **int8),
-        encoder.encode(texts, dim=12, quantize="int8"),
-    )
-    assert one == pytest.approx(all_of_them[1], abs=1)
-    with pytest.raises(ConfigError, match="calibration: its vectors have 12 dimensions; expected 8"):
-        encoder.encode(texts, dim=8, **int8)
-    with pytest.raises(ConfigError, match="dim 33"):
-        encoder.encode(texts, dim=33)

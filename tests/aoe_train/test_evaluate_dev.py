@@ -51,14 +51,6 @@ def test_triplets_give_the_share_of_correct_rows():
     assert dev_metric(on_circle, wide) == ("triplet_accuracy", 0.75)
 
 
-def test_positives_give_the_mean_reciprocal_rank():
-    # candidates b, d, e; from a: b is first; from c (40): b (30 away), d (50), e (130): d is second
-    rows = [("a", "b"), ("c", "d"), ("d", "e")]
-    # from d itself (80 to b, 80 to e): d does not compete, b is level with e and so before it: second
-    mean = pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
-    assert dev_metric(on_circle, examples("positive", rows)) == ("mrr", mean)
-
-
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [

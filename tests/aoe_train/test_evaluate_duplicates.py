@@ -23,6 +23,7 @@ from aoe_train.evaluation.duplicates import (
     sorted_reports,
     task_metrics,
 )
+from aoe_train.evaluation.pair_task import PairSource
 from aoe_train.evaluation.tasks import TaskVectors
 from pairkit import ConfigError, DataError
 
@@ -123,6 +124,11 @@ REPORTS = [
 ]
 
 
+def read(data: Any, reports: Any = None, **options: Any) -> DuplicatesTask:
+    """The task of a source that is read with these options."""
+    return read_duplicates(PairSource(data, **options), reports)
+
+
 def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:
     """Nine reports, four of them duplicates in two splits, as plain files."""
     reports = pl.DataFrame(REPORTS, schema=["title", "body"], orient="row").with_row_index("id", offset=10)
@@ -138,7 +144,7 @@ def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:
 
 def test_plain_files_and_notes_on_dropped_pairs(tmp_path: Path):
     said: list[str] = []
-    task = read_duplicates(**write_tracker(tmp_path), say=said.append)
+    task = read(**write_tracker(tmp_path), say=said.append)
     assert task.texts[0] == "the car panics\n\nwhen opening a file"
     assert task.texts[1] == "slow boat"
     assert [(query.report, query.targets) for query in task.queries] == [(4, (0,)), (5, (1,))]
@@ -149,18 +155,18 @@ def test_plain_files_and_notes_on_dropped_pairs(tmp_path: Path):
         " unknown report",
         "pairs: left out 1 reports without text",
     ]
-    on_dev = read_duplicates(tmp_path / "pairs", tmp_path / "reports.jsonl", split="validation")
+    on_dev = read(tmp_path / "pairs", tmp_path / "reports.jsonl", split="validation")
     assert (on_dev.judged, on_dev.known, len(on_dev.queries)) == ("validation", None, 2)
 
 
 def test_a_file_without_times(tmp_path: Path):
     files = write_tracker(tmp_path, created=False)
     said: list[str] = []
-    task = read_duplicates(files["data"] / "test.tsv", files["reports"], say=said.append)
+    task = read(files["data"] / "test.tsv", files["reports"], say=said.append)
     assert task.queries[0].candidates == 8
     assert said[-1] == ("test.tsv: no times (a column created), so candidates include newer reports")
     with pytest.raises(ConfigError, match="has no splits; leave split= out"):
-        read_duplicates(files["data"] / "test.tsv", files["reports"], split="validation")
+        read(files["data"] / "test.tsv", files["reports"], split="validation")
 
 
 def test_ids_from_gis_or_renamed_columns():
@@ -168,25 +174,25 @@ def test_ids_from_gis_or_renamed_columns():
     ids, texts = ["ann/boat#1", "ann/boat#2", "bob/car#2"], ["slow", "slow boat", "slow car"]
     rows = {"text1": "x", "text2": "y", "repo": "ann/boat", "number1": 1, "number2": 2}
     of_gis = pl.DataFrame({"id": ids, "text": texts, "created_at": created})
-    task = read_duplicates([{**rows, "label": 1}, {**rows, "number2": 3, "label": 0}], of_gis)
+    task = read([{**rows, "label": 1}, {**rows, "number2": 3, "label": 0}], of_gis)
     assert [(query.report, query.targets) for query in task.queries] == [(1, (0,))]
     reports, pairs = (
         pl.DataFrame({"id": [1, 2], "summary": ["a", "b"]}),
         pl.DataFrame({"bug": [1], "dup_of": ["2"]}),
     )
-    task = read_duplicates(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})
+    task = read(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})
     assert task.queries == [DuplicateQuery(0, 2, (1,), ())]
     with pytest.raises(
         ConfigError, match="columns=: found text1; with reports= expected duplicate and canonical"
     ):
-        read_duplicates(pairs, reports, columns={"text1": "bug"})
+        read(pairs, reports, columns={"text1": "bug"})
 
 
 def test_pairs_of_texts_without_reports(tmp_path: Path):
     said: list[str] = []
     file = tmp_path / "pairs.tsv"
     file.write_text("text1\ttext2\tlabel\na\tb\t1\nc\ta\t0\nd\td\t1\n")
-    task = read_duplicates(file, say=said.append)
+    task = read(file, say=said.append)
     assert list(task.texts) == [*"abcd"]
     assert [(query.report, query.targets) for query in task.queries] == [(0, (1,))]
     assert said[0] == "pairs.tsv: no --reports, so only the 4 texts of the pairs are searched"
@@ -214,12 +220,12 @@ def test_pairs_of_texts_without_reports(tmp_path: Path):
 def test_invalid_trackers(reports: Mapping[str, Any], pairs: Mapping[str, Any], message: str):
     table = pl.DataFrame(reports or {"id": [1, 2], "title": ["a", "b"]})
     with pytest.raises(DataError, match=message):
-        read_duplicates(pl.DataFrame(pairs or {"duplicate": [1], "canonical": [2]}), table)
+        read(pl.DataFrame(pairs or {"duplicate": [1], "canonical": [2]}), table)
 
 
 def test_time_formats():
     times = ["30/Sep/21 17:20", "2021-09-30T17:00:00", "2021-09-30T19:10:00+02:00", "2021-09-30"]
     reports = pl.DataFrame({"id": [1, 2, 3, 4], "title": [*"abcd"], "created": times})
-    task = read_duplicates(pl.DataFrame({"duplicate": [1], "canonical": [2]}), reports)
+    task = read(pl.DataFrame({"duplicate": [1], "canonical": [2]}), reports)
     assert task.tracker.reports.ids == ["4", "2", "3", "1"]
     assert task.queries == [DuplicateQuery(3, 3, (1,), ())]

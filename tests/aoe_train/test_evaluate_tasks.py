@@ -15,7 +15,7 @@ from sklearn import metrics
 
 from aoe_train.evaluation import suites
 from aoe_train.evaluation.overlap import DIGESTS_FILE, Overlap, digests, overlap, read_digests, write_digests
-from aoe_train.evaluation.pair_task import PairTask, pair_task, read_binary_task, read_pair_task
+from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task, read_pair_task
 from aoe_train.evaluation.suites import read_sts
 from aoe_train.evaluation.tasks import Encode, Result, TaskVectors, measured, summarise
 from pairkit import ConfigError, DataError
@@ -175,7 +175,7 @@ def dataset(tmp_path: Path) -> Path:
 
 
 def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset: Path):
-    found = scores_of(read_binary_task(str(dataset)))
+    found = scores_of(PairSource(str(dataset)).binary_task())
     labels, known = ([int(row[2]) for row in rows] for rows in (TEST, DEV))
     assert found["roc_auc"] == pytest.approx(metrics.roc_auc_score(labels, cosines(TEST)))
     for name, score in (("f1", metrics.f1_score), ("accuracy", metrics.accuracy_score)):
@@ -187,16 +187,16 @@ def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset: Path):
 
 def test_no_threshold_metrics_without_validation(dataset: Path):
     figures = ["spearman", "roc_auc", "average_precision", "best_f1", "best_accuracy", "pearson"]
-    assert list(scores_of(read_binary_task(str(dataset), "validation"))) == figures
-    assert list(scores_of(read_binary_task(str(dataset / "data/validation.jsonl")))) == figures
+    assert list(scores_of(PairSource(str(dataset), "validation").binary_task())) == figures
+    assert list(scores_of(PairSource(str(dataset / "data/validation.jsonl")).binary_task())) == figures
     write(dataset / "data/validation.jsonl", [row for row in DEV if row[2]])
     told: list[str] = []
-    assert list(scores_of(read_binary_task(str(dataset), say=told.append))) == figures
+    assert list(scores_of(PairSource(str(dataset), say=told.append).binary_task())) == figures
     assert told == [f"{dataset}: validation has only one label, so it can't choose thresholds"]
 
 
 def test_length_buckets_use_the_thresholds_of_all_pairs(dataset: Path):
-    task = read_binary_task(str(dataset))
+    task = PairSource(str(dataset)).binary_task()
     verdict = task.measure(TaskVectors(letters, [task.texts]))
     assert {name: n for name, (_, n) in verdict.parts.items()} == {"<128": 4, "128-255": 1, ">=512": 1}
     short, _ = verdict.parts["<128"]
@@ -209,15 +209,15 @@ def test_length_buckets_use_the_thresholds_of_all_pairs(dataset: Path):
 def test_missing_splits(tmp_path: Path):
     write(tmp_path / "train.jsonl", TEST)
     with pytest.raises(DataError, match=r"no split 'test'; choose one of train"):
-        read_binary_task(str(tmp_path), "test")
+        PairSource(str(tmp_path), "test").binary_task()
     told: list[str] = []
-    task = read_binary_task(str(tmp_path), say=told.append)  # such as `label judge` makes
+    task = PairSource(str(tmp_path), say=told.append).binary_task()  # such as `label judge` makes
     assert len(task.rows) == len(TEST)
     assert told == [f"{tmp_path}: using its only split, train"]
     write(tmp_path / "validation.jsonl", TEST)
     with pytest.raises(DataError, match=r"no split 'test'; choose one of train, validation"):
-        read_binary_task(str(tmp_path), "test")
-    assert len(read_binary_task(str(tmp_path), say=told.append).rows) == len(TEST)
+        PairSource(str(tmp_path), "test").binary_task()
+    assert len(PairSource(str(tmp_path), say=told.append).binary_task().rows) == len(TEST)
     assert told[1:] == [f"{tmp_path}: has no test split, using validation"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,8 @@ from hypothesis import strategies as st
 import aoe_train
 from aoe_train import Encoder, Mined
 from aoe_train.searching.mining.mined_dataset import KnownPositives, MineSettings
-from aoe_train.searching.mining.negative_mining import CandidateRanking, NegativeChooser
-from aoe_train.searching.mining.rank import ByModel
+from aoe_train.searching.mining.negative_mining import ByModel, CandidateRanking, NegativeChooser
 from pairkit import ConfigError, DataError
-from pairkit.dataset.reading.reader import read_rows
-from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS
 
 
@@ -79,11 +75,11 @@ def test_two_rankings_take_turns():
 
 def test_what_belongs_together():
     texts = ["a b c d e f g", "A b c d  e f g!", "x", "y", "z", "w"]
-    pairs, ties = [(0, 2), (2, 3)], [(3, 4)]
+    pairs, clustered = [(0, 2), (2, 3)], [(3, 4)]
     everyone = np.arange(6)
-    transitive = KnownPositives(texts, pairs, ties, threshold=0.8)
+    transitive = KnownPositives(texts, pairs, clustered, threshold=0.8)
     assert np.flatnonzero(transitive.excluded(0, everyone)).tolist() == [0, 1, 2, 3, 4]
-    direct = KnownPositives(texts, pairs, ties, threshold=0.8, transitive=False)
+    direct = KnownPositives(texts, pairs, clustered, threshold=0.8, transitive=False)
     assert np.flatnonzero(direct.excluded(1, everyone)).tolist() == [0, 1, 2]
     assert direct.most_excluded(1) == 3
     assert np.flatnonzero(direct.seen_by_row(2, 0, everyone)).tolist() == [0, 1, 2]
@@ -165,49 +161,10 @@ def test_splits_share_no_text_also_with_a_corpus():
     assert not used["test"] & {*splits["train"]["anchor"], *splits["train"]["positive"]}
 
 
-@pytest.fixture(scope="module")
-def real(minilm: Path) -> tuple[Encoder, Any]:
-    """One model, as we load it and as sentence-transformers does; its cosines are far enough apart."""
-    library = pytest.importorskip("sentence_transformers")
-    return Encoder.load(minilm, device="cpu", precision="fp32"), library.SentenceTransformer(
-        str(minilm), device="cpu"
-    )
-
-
 def tuples(seed: int, rows: int) -> pl.DataFrame:
     choose = random.Random(seed)
     texts = [" ".join(choose.sample(WORDS, k=5)) for _ in range(2 * rows)]
     return pl.DataFrame({"anchor": texts[:rows], "positive": texts[rows:]})
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        ({}, {}),
-        ({"corpus": True}, {}),
-        ({"margin": 0.05, "rank_range": (0, 30)}, {"absolute_margin": 0.05, "range_max": 30}),
-        ({"relative_margin": 0.1, "rank_range": (0, 30)}, {"relative_margin": 0.1, "range_max": 30}),
-        ({"rank_range": (1, 24)}, {"range_min": 1, "range_max": 24}),
-    ],
-)
-def test_as_sentence_transformers(real: tuple[Encoder, Any], ours: dict[str, Any], theirs: dict[str, Any]):
-    from datasets import Dataset
-    from sentence_transformers.util import mine_hard_negatives
-
-    encoder, model = real
-    data = tuples(0, 25)
-    if "corpus" in ours:  # theirs has the positives in any case
-        corpus = tuples(7, 30)["anchor"].to_list()
-        ours, theirs = {"corpus": [*corpus, *data["positive"]]}, {"corpus": corpus}
-    pairs = Dataset.from_dict(data.to_dict(as_series=False))
-    how: dict[str, Any] = {"num_negatives": 3, "output_format": "n-tuple", "verbose": False}
-    expected = mine_hard_negatives(pairs, model, **how, **theirs)
-    found = mined(data, model=encoder, num_negatives=3, **ours)
-    rows = found.splits["train"].drop_nulls()
-    rules = {*ours} - {"rank_range", "corpus"}
-    assert rules <= {name for name, count in found.statistics["turned_down_candidates"].items() if count}
-    assert rows.rows() == pl.DataFrame(expected.to_dict()).rows()
-    assert rows.height > 10
 
 
 @pytest.mark.parametrize("by", ["model", "both"])
@@ -221,52 +178,17 @@ def test_anchors_are_queries_and_candidates_documents(bert: Path, by: str):
         assert row["scores"] == pytest.approx(cosines, abs=1e-5)
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    path = tmp_path / "data"
-    path.mkdir()
+def write_tuples(folder: Path) -> Path:
+    folder.mkdir()
     for seed, (name, rows) in enumerate({"train": 30, "test": 12}.items()):
-        tuples(seed, rows).write_ndjson(path / f"{name}.jsonl")
-    return path
-
-
-def test_the_command_makes_a_dataset_that_training_reads(data: Path, bert: Path, tmp_path: Path):
-    out = tmp_path / "mined"
-    command = ("mine", "--data", data, "--model", bert, "--out", out, "--num-negatives", "3", "--json")
-    printed = json.loads(aoe(*command, "--quiet"))
-    rows = read_rows(str(out))
-    assert list(rows.splits) == ["train", "test"]
-    assert rows["train"].columns == ["anchor", "positive", "negatives"]
-    assert printed["splits"]["train"]["negatives"] == rows["train"]["negatives"].list.len().sum()
-    assert not out.with_name("mined.work").exists()
-    files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    assert json.loads(aoe(*command)) == printed
-    aoe(*command, "--fresh")
-    assert files == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    with pytest.raises(ConfigError, match=r"other settings: settings\.num_negatives .*fresh=True"):
-        aoe(*command[:-2], "2")
-
-
-def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_returns_them(tmp_path: Path):
-    source = {split: tuples(seed, 40) for seed, split in enumerate(("train", "test"))}
-
-    def found(**options: Any) -> dict[str, pl.DataFrame]:
-        return mined(source, rank_range=(3, 12), scores=True, candidates="all", **options).splits
-
-    how: dict[str, Any] = {"out": tmp_path / "mined", "num_negatives": 2, "sampling": "random", "seed": 1}
-    once, again, anew = found(**how), found(**how), found(**{**how, "out": None})
-    assert [*again] == [*once] == ["train", "test"]
-    assert all(again[split].equals(once[split]) and anew[split].equals(once[split]) for split in source)
-    assert not once["train"].equals(found(num_negatives=2, sampling="random")["train"])
-    in_range = negatives(found(num_negatives=9)["train"])
-    assert all({*some} <= {*every} for some, every in zip(negatives(once["train"]), in_range, strict=True))
-    assert negatives(once["train"]) != negatives(found(num_negatives=2)["train"])
+        tuples(seed, rows).write_ndjson(folder / f"{name}.jsonl")
+    return folder
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_a_run_that_was_stopped_goes_on_with_its_vectors(
-    data: Path, bert: Path, tmp_path: Path, monkeypatch, kept: bool
-):
+def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert: Path, tmp_path: Path, monkeypatch, kept: bool):
+    data = write_tuples(tmp_path / "data")
+
     def stop(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 

@@ -55,42 +55,6 @@ def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclu
     return sum(losses) / max(len(losses), 1)
 
 
-SAME = [[1.0, 1], [1, 1]]
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "texts", "positive", "expected", "without_hard"),
-    [
-        # Orthogonal texts: each anchor is 1 alike to its partner and 0 to the other.
-        (np.eye(2), np.eye(2), [[0, 1], [2, 3]], [1, 1], math.log1p(math.exp(-1)), math.log1p(math.exp(-1))),
-        # Anchor (1, 0): partner at cosine 0.6, the negative row's second text at 0.8; its first is no anchor.
-        (np.eye(2), [[0.6, 0.8], [0.8, 0.6]], [[0, 1], [2, 3]], [1, 0], math.log1p(math.exp(0.2)), 0),
-        # Two negatives of one row: partner at cosine 0.8, negatives at 0.6 and 0.
-        (
-            *([[1.0, 0]], [[0.8, 0.6], [0.6, 0.8], [0, 1]], [[0, 1], [0, 2], [0, 3]], [1]),
-            *(math.log(1 + math.exp(-0.2) + math.exp(-0.8)), 0),
-        ),
-        (SAME, SAME, [[0, 1], [2, 3]], [1, 1], math.log(2), math.log(2)),  # equal vectors of different texts
-        (SAME, SAME, [[0, 1], [2, 1]], [1, 1], 0, 0),  # equal texts
-    ],
-)
-def test_by_hand(first, second, texts, positive, expected, without_hard):
-    vectors = (torch.tensor(side, dtype=torch.float64) for side in (first, second))
-    batch = *vectors, torch.tensor(texts), torch.tensor(positive, dtype=torch.bool), 1.0
-    assert contrastive_loss(*batch).item() == pytest.approx(expected, abs=1e-12)
-    found = contrastive_loss(*batch, hard_negatives=False).item()
-    assert found == pytest.approx(without_hard, abs=1e-12)
-
-
-def test_symmetric_by_hand():
-    # Forth: anchors e1, e2, logits [[1, 0.6], [0, 0.8]]; back: the columns. Mean of both directions.
-    first, second = torch.eye(2), torch.tensor([[1.0, 0], [0.6, 0.8]])
-    forth = (math.log(1 + math.exp(-0.4)) + math.log(1 + math.exp(-0.8))) / 2
-    back = (math.log(1 + math.exp(-1.0)) + math.log(1 + math.exp(-0.2))) / 2
-    loss = contrastive_loss(first, second, NUMBERS, YES, 1.0, symmetric=True)
-    assert loss.item() == pytest.approx((forth + back) / 2, abs=1e-6)
-
-
 @pytest.mark.parametrize(
     ("texts", "positive", "expected"),
     [
@@ -152,46 +116,6 @@ def test_without_positives_loss_and_gradient_are_zero(duplicates):
 
 
 theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
-
-YES = torch.tensor([True, True])
-NUMBERS = torch.tensor([[0, 1], [2, 3]])
-
-
-def angle(degrees: float) -> list[float]:
-    return [math.cos(math.radians(degrees)), math.sin(math.radians(degrees))]
-
-
-@pytest.mark.parametrize(
-    ("anchors", "candidates", "positive", "margin", "strategy", "kept"),
-    [
-        # The second positive is 20 degrees from the first anchor, whose own is 30 degrees away; to the second
-        # anchor its positive is at 30 degrees and the other candidate at 20. So neither has a negative left.
-        ((0, 50), (30, 20), [1, 1], 0.0, "absolute", False),
-        # Now 40 degrees are farther than 30, and stay; the second anchor's 10 and 20 stay as well.
-        ((0, 50), (30, 40), [1, 1], 0.0, "absolute", True),
-        # cos 60° = 0.5 is the positive, cos 65° = 0.4226 the other candidate.
-        ((0, 180), (60, 65), [1, 0], 0.07, "absolute", True),
-        ((0, 180), (60, 65), [1, 0], 0.08, "absolute", False),
-        ((0, 180), (60, 65), [1, 0], 0.15, "relative", True),
-        ((0, 180), (60, 65), [1, 0], 0.16, "relative", False),
-    ],
-)
-def test_guide_by_hand(anchors, candidates, positive, margin, strategy, kept):
-    sides = (torch.tensor([*map(angle, side)]) for side in (anchors, candidates))
-    extra = ExtraCandidates(guide=Guide(*sides, margin, strategy))
-    loss = contrastive_loss(torch.eye(2), torch.eye(2), NUMBERS, torch.tensor(positive).bool(), 1.0, extra)
-    assert loss.item() == pytest.approx(math.log(1 + math.exp(-1)) if kept else 0, abs=1e-6)
-
-
-def test_extra_candidates_by_hand():
-    """Anchors at 0° and 90°, positives at 60° and 90°, tau 1; all texts are different."""
-    first = torch.tensor([angle(0), angle(90)])
-    second = torch.tensor([angle(60), angle(90)])
-    c = [math.cos(math.radians(d)) for d in (0, 30, 60, 90)]
-    one = math.log(1 + (math.exp(c[3]) + math.exp(c[3]) + math.exp(c[1])) / math.exp(c[2]))
-    two = math.log(1 + (math.exp(c[1]) + math.exp(c[3]) + math.exp(c[1])) / math.exp(c[0]))
-    loss = contrastive_loss(first, second, NUMBERS, YES, 1.0, ExtraCandidates(anchors=True, positives=True))
-    assert loss.item() == pytest.approx((one + two) / 2, abs=1e-6)
 
 
 def test_equal_texts_are_not_extra_candidates():

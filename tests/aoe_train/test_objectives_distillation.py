@@ -48,14 +48,6 @@ def equal_with_gradient(found: Tensor, expected: Tensor, own: Tensor) -> None:
     torch.testing.assert_close(ours, peers, rtol=1e-10, atol=1e-12)
 
 
-def test_margins_by_hand():
-    """Model's cosines 1, 0, 0.6; teacher's 0.5, 0.3, 0.5. Margins 1 and 0.4 against 0.2 and 0."""
-    own = torch.tensor([[[1.0, 0], [1, 0], [0, 1], [0.6, 0.8]]])
-    texts, scores = torch.tensor([[0, 1, 2, 3]]), torch.tensor([[0.5, 0.3, 0.5]])
-    found = loss_of("margin_mse", "triplet", own, texts, TeacherInfo(scores=True), scores=scores)
-    assert float(found) == pytest.approx((0.8**2 + 0.4**2) / 2, abs=1e-6)
-
-
 def test_scores_of_all_pairs_by_hand():
     """Model's cosines [[1, 0], [0, 1]], teacher's [[0.6, 0.8], [1, 0]]."""
     own = torch.stack([torch.eye(2), torch.eye(2)], dim=1)
@@ -69,15 +61,6 @@ def test_scores_of_all_pairs_by_hand():
         )
         expected = sum(square**2 for square in squares) / len(squares)
         assert float(found) == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize(("form", "expected"), [("cosine", 0.5), ("mse", (1 + 4) / 2 / 2)])
-def test_vectors_by_hand(form, expected):
-    own = torch.tensor([[[1.0, 0]], [[3, 4]]]).repeat(1, 2, 1)  # two single texts; cosines 0 and 1
-    teacher = torch.tensor([[[0.0, 2]], [[3, 4]]]).repeat(1, 2, 1)
-    texts, teachers = torch.tensor([[0, 0], [1, 1]]), TeacherInfo(teacher_dim=2)
-    found = loss_of("embed_distill", "single", own, texts, teachers, teacher=teacher, embed_form=form)
-    assert float(found) == pytest.approx(expected, abs=1e-6)
 
 
 @quick
@@ -190,24 +173,6 @@ def test_missing_scores_do_not_count():
     scores[0, 0] = math.nan  # the first row's positive: none of its margins is known
     found = loss_of("margin_mse", "triplet", own, texts, teachers, scores=scores)
     torch.testing.assert_close(found, without)
-
-
-def test_divergence_of_similarities_by_hand():
-    """Two texts have one other each, so nothing can differ; among three, the first row is worked out."""
-    own = torch.tensor([[1.0, 0], [0.6, 0.8], [0.8, 0.6]], dtype=torch.float64)[:, None].expand(-1, 2, -1)
-    teacher = torch.tensor([[1.0, 0], [0, 1], [1, 0]], dtype=torch.float64)[:, None].expand(-1, 2, -1)
-    texts, how = torch.arange(3)[:, None].expand(-1, 2), {"score_form": "kl", "tau": Taus(score_distill=0.2)}
-    teachers = TeacherInfo(teacher_dim=2)
-    pair = loss_of("score_distill", "single", own[:2], texts[:2], teachers, teacher=teacher[:2], **how)
-    assert float(pair) == pytest.approx(0, abs=1e-12)
-
-    def row(target, found):
-        target, found = (torch.tensor(each).div(0.2).softmax(0) for each in (target, found))
-        return float((target * (target / found).log()).sum())
-
-    rows = row([0.0, 1], [0.6, 0.8]), row([0.0, 0], [0.6, 0.96]), row([1.0, 0], [0.8, 0.96])
-    whole = loss_of("score_distill", "single", own, texts, teachers, teacher=teacher, **how)
-    assert float(whole) == pytest.approx(sum(rows) / 3, abs=1e-6)
 
 
 @quick

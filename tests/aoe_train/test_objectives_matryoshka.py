@@ -142,16 +142,6 @@ def test_cosines_by_hand():
     )
 
 
-def test_angle_halves_the_truncated_vector():
-    """Truncated to (1, 0) and (0, 1), the vectors are the complex numbers 1 and i, with similarity |-1|."""
-    pairs = torch.tensor([[[1.0, 0, 0, 0], [0, 1, 0, 0]], [[1, 0, 0, 0], [1, 0, 5, 0]]])
-    objective = make_objective(only("angle", dims=(4, 2)), dim=4, kind="binary")
-    found = objective(pairs, torch.tensor([1.0, 0.0]), torch.tensor([[0, 1], [2, 3]]))
-    assert found["loss_2"].item() == pytest.approx(math.log(1 + math.exp(1 - 1)))
-    # As a whole: z = (1, 0) beside w = (0, 1) gives 0; beside w = (1 + 5i, 0) it gives |1 - 5| / sqrt(26).
-    assert found["loss_4"].item() == pytest.approx(math.log(1 + math.exp(4 / math.sqrt(26))))
-
-
 @pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
 @quick
 @given(seed=seeds)

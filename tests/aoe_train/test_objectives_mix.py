@@ -149,15 +149,6 @@ def test_margin_spans_the_label_range(kind, unit):
     assert found["loss"] > objective("cosent", kind)(vectors, draw(3, kind)[1], texts)["loss"]
 
 
-def test_triplets_by_hand():
-    # cosines: (anchor, positive) 1, (anchor, negative) 0; tau 1. Ranking: log(1 + e^-1); so is contrastive.
-    vectors, texts = torch.tensor([[[1.0, 0], [2, 0], [0, 1]]]), torch.tensor([[0, 1, 2]])
-    wanted = ObjectiveSettings(weights=Weights(cosent=1, contrastive=1), tau=Taus(cosent=1, contrastive=1))
-    parts = Objective(wanted, dim=2, kind="triplet")(vectors, None, texts)
-    assert parts["cosent"].item() == pytest.approx(math.log(1 + math.exp(-1)))
-    assert parts["contrastive"].item() == pytest.approx(math.log(1 + math.exp(-1)))
-
-
 @pytest.mark.parametrize("preset", PRESETS)
 @quick
 @given(seed=seeds, negatives=st.integers(1, 4))

@@ -128,7 +128,7 @@ def test_small_batches_use_one_thread(bert, monkeypatch):
     torch.set_num_threads(2)
     try:
         encoder.encode("a dog")
-        monkeypatch.setattr("aoe_train.model.encoder._ONE_THREAD_PRODUCTS", 1)
+        monkeypatch.setattr("aoe_train.model.batch_runner._ONE_THREAD_PRODUCTS", 1)
         encoder.encode("a dog")
         assert seen == [1, 2]
         assert torch.get_num_threads() == 2

@@ -33,7 +33,7 @@ TEXTS = ["the man is playing", "a dog", "the old city and the small red boat", "
     ("rows", "least", "zero", "expected", "scale"),
     [  # 63.5 goes up
         ([[1, -2, 0.5], [0, 0, 0], [3, 3, -1]], {}, 128, [[64, -127, 32], [0] * 3, [127, 127, -42]], 2 / 127),
-        ([[-0.5, 0, 2.05], [-0.5] * 3], {"least": -0.5}, 0, [[0, 50, 255], [0, 0, 0]], 0.01),
+        ([[-0.5, 0, 2.05], [-0.5] * 3], {"lower": -0.5}, 0, [[0, 50, 255], [0, 0, 0]], 0.01),
     ],
 )
 def test_codes_of_a_row_by_hand(rows, least, zero, expected, scale):
@@ -49,7 +49,7 @@ def test_a_known_minimum_halves_the_error():
     assert hidden.min() > LEAST_OF_GELU
     off = []
     for least in (None, LEAST_OF_GELU):
-        plain.least_input = least  # type: ignore[assignment]
+        plain.input_lower_bound = least  # type: ignore[assignment]
         with torch.inference_mode():
             off.append((Int8Linear(plain)(hidden) - plain(hidden)).norm())
     assert off[1] < 0.8 * off[0] < 0.02 * plain(hidden).norm()

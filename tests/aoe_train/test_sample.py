@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 
 import aoe_train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shell import aoe
 
 Vectors = Callable[[Sequence[str]], np.ndarray]
 
@@ -192,19 +190,3 @@ def test_queries_with_unjudged_results_are_left_out(capsys: pytest.CaptureFixtur
     ):
         with pytest.raises(DataError, match=message):
             verdict(damaged, one, other)
-
-
-def test_the_command_samples_queries(bert: Path, tmp_path: Path) -> None:
-    from tests.aoe_train.tiny import WORDS, save_bert
-
-    save_bert(tmp_path / "other", seed=1, spread=0.5)
-    (tmp_path / "texts.txt").write_text("".join(f"{word} and {WORDS[0]}\n" for word in WORDS[1:30]))
-    arguments = ("sample-pairs", "--data", tmp_path / "texts.txt", "--queries", tmp_path / "texts.txt")
-    models = ("--model", bert, "--model", tmp_path / "other", "--out", tmp_path / "to-judge", "-q")
-    told = aoe(*arguments, *models)
-    assert "differing queries" in told
-    assert aoe(*arguments, *models) == told  # finished before
-    rows = pl.read_parquet(tmp_path / "to-judge" / "data" / "*.parquet")
-    assert (rows["text1"] != rows["text2"]).all()
-    with pytest.raises(ConfigError, match="made from other inputs or with other settings"):
-        aoe(*arguments, *models, "--top", "2")

@@ -198,41 +198,9 @@ def test_search_errors(made: Path, bert: Path, other_bert: Path, tmp_path: Path)
         aoe_train.open_index(made, model=other_bert)
 
 
-@pytest.mark.parametrize("quantize", ["float32", "int8"])
-def test_vectors_of_an_earlier_index_are_reused(bert: Path, tmp_path: Path, quantize: str):
-    out, whole = tmp_path / "index", tmp_path / "whole"
-    how: dict[str, Any] = {"model": bert, "quantize": quantize, **QUIET}
-    first = aoe_train.index(sentences(40), out=out, **how)
-    assert (first.rows, first.encoded, first.kind, first.recall) == (40, 40, "flat", 1.0)
-    texts = [*sentences(50)[5:], "the dog the dog"]
-    again = aoe_train.index(texts, out=out, remove_missing=True, **how)
-    assert (again.rows, again.encoded) == (46, 11 if quantize == "float32" else 46)
-    aoe_train.index(texts, out=whole, **how)
-    assert (out / "rows.parquet").read_bytes() == (whole / "rows.parquet").read_bytes()
-    assert np.load(out / "vectors.npy") == pytest.approx(np.load(whole / "vectors.npy"), abs=1e-6)
-    assert np.load(out / "vectors.npy").dtype == quantize
-    assert aoe_train.search(out, texts[11], model=bert)[0].text == texts[11]
-    assert aoe_train.index(texts, out=out, **how).encoded == (0 if quantize == "float32" else 46)
-
-
 @pytest.fixture(scope="module")
 def other_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_bert(tmp_path_factory.mktemp("models") / "other", seed=9)
-
-
-def test_other_folders_and_columns_are_not_replaced(bert: Path, tmp_path: Path):
-    out = tmp_path / "index"
-    (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="isn't an index of `aoe index`"):
-        aoe_train.index(TEXTS, model=bert, out=tmp_path, progress=False)
-    assert (tmp_path / "mine.txt").read_text() == "mine"
-    with pytest.raises(ConfigError, match="expected flat, hnsw"):
-        aoe_train.index(TEXTS, model=bert, out=out, kind="tree", progress=False)
-    with pytest.raises(DataError, match="the column sha256 is reserved"):
-        aoe_train.index([{"text": "a dog", "sha256": "mine"}], model=bert, out=out, **QUIET)
-    aoe_train.index(TEXTS, model=bert, out=out, **QUIET)
-    how: dict[str, Any] = {"model": bert, "out": tmp_path / "anew", "columns": {"text": "text"}, **QUIET}
-    assert aoe_train.index(out / "rows.parquet", **how).rows == len(TEXTS)
 
 
 def arrays(change: Callable[[np.ndarray], np.ndarray], *names: str) -> dict[str, Callable[[Path], None]]:
@@ -343,10 +311,10 @@ def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
     for neighbours in (2, 60):
         found = []
         for sizes in ((1024, 4096, 1 << 20), (7, 11, 5)):
-            for name, size in zip(("_QUERIES", "_OTHERS", "_BUFFERED_PAIRS"), sizes, strict=True):
+            for name, size in zip(("_BLOCK_QUERIES", "_BLOCK_TEXTS", "_BUFFERED_PAIRS"), sizes, strict=True):
                 monkeypatch.setattr(near_duplicates, name, size)
             for queries in (None, both[1]):
-                pairs, full = near_duplicates.alike(
+                pairs, full = near_duplicates.similar_pairs(
                     both[0], Searcher(both[0]), queries, 2, neighbours=neighbours, show=lambda _: None
                 )
                 found.append((full, *(pairs[name].tolist() for name in ("place1", "place2", "cosine"))))

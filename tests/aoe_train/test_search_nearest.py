@@ -190,9 +190,9 @@ def test_search_every_with_a_prompt_for_queries(bert: Path, tmp_path: Path):
     wanted = encoder.encode(texts, prompt_name="query")
     wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
     places = np.arange(2)
-    assert opened.vectors_to_search(places, texts) == pytest.approx(wanted, abs=1e-6)
+    assert opened._query_vectors(places, texts) == pytest.approx(wanted, abs=1e-6)
     stored = opened.vectors.rows(places)
-    assert np.array_equal(unopened.vectors_to_search(places, texts), stored)
+    assert np.array_equal(unopened._query_vectors(places, texts), stored)
     assert np.abs(stored - wanted).max() > 1e-4
     for model, own in ((None, stored), (tmp_path / "model", wanted)):
         hits = aoe_train.search_every(out, top=39, by="model", model=model, progress=False).hits
@@ -211,23 +211,6 @@ def test_search_with_before(bert: Path, dated_index: Path):
             index.search(text, before={"day": value})
     with pytest.raises(ConfigError, match="before age: no such column; choose from id, text, day, at"):
         index.search_every(before="age", progress=False)
-
-
-def test_search_every_on_the_command_line(dated_index: Path, tmp_path: Path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("one", "two"):
-        flags = ["--every", "--before", "day", "--top", "3", "--out", name, "--json", "-q"]
-        printed = json.loads(aoe("search", dated_index, *flags))
-        assert printed == {"texts": 39, "hits": pl.read_parquet("one").height, "undated": 1}
-    assert Path("one").read_bytes() == Path("two").read_bytes()
-    for wrong, words in (
-        (["--every"], "expected a TEXT to search for, or both every= and out="),
-        (["text", "--out", "x"], "expected a TEXT to search for, or both every= and out="),
-        (["--every", "--out", "one"], "already exists"),
-        (["--every", "--out", "x", "--before", "day=3"], "one before=COLUMN and no where="),
-    ):
-        with pytest.raises(ConfigError, match=words):
-            aoe("search", dated_index, *wrong)
 
 
 def test_a_query_from_standard_input(dated_index: Path):

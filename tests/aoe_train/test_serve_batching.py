@@ -153,7 +153,7 @@ def test_waiting_calls_run_together_and_fail_separately(fault: type[BaseExceptio
 SERVER = """
 import time
 from pathlib import Path
-from aoe_train.evaluation.embedders import open as opening
+from aoe_train.evaluation.embedders import cached
 from aoe_train.evaluation.embedders.embedder import FunctionEmbedder
 
 def embed(texts):
@@ -163,7 +163,7 @@ def embed(texts):
             time.sleep(0.01)
     return [[float(len(text)), 1.0] for text in texts]
 
-opening.open_model = lambda *_, **__: FunctionEmbedder(embed)
+cached.open_model = lambda *_, **__: FunctionEmbedder(embed)
 from aoe_train.__main__ import main
 main()
 """

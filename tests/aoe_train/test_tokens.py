@@ -241,14 +241,6 @@ def test_only_the_start_of_a_long_text_is_read(text, most, monkeypatch):
 IDS = list(range(10))
 
 
-def test_each_mode_by_hand():
-    assert pieces(IDS, 4) == [[0, 1, 2, 3]]
-    assert pieces(IDS, 4, "chunks") == [[0, 1, 2, 3], [4, 5, 6], [7, 8, 9]]
-    assert pieces(IDS, 4, "chunks", 1) == [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9]]
-    assert pieces(IDS, 10, "chunks", 5) == [IDS]
-    assert pieces([], 4, "chunks", 2) == [[]]
-
-
 @given(st.integers(1, 300), st.integers(1, 40), st.data())
 def test_windows_are_even_and_as_few_as_possible(length, room, data):
     overlap = data.draw(st.integers(0, room - 1))

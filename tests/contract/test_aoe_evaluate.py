@@ -39,16 +39,18 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(place: Path, *arguments: str, code: int = 0, command: str = "evaluate") -> Done:
-    environ = environment(AOE_CACHE="cache", HF_HUB_OFFLINE="1")
-    found = run_here("aoe_train", command, *arguments, cwd=place, environ=environ)
+def run(place: Path, *arguments: str, code: int = 0, cache: str = "cache") -> Done:
+    environ = environment(AOE_CACHE=cache, HF_HUB_OFFLINE="1")
+    found = run_here("aoe_train", "evaluate", *arguments, cwd=place, environ=environ)
     assert found.code == code, found.err
     return found
 
 
 def test_json_output_is_one_object_and_reproducible(place: Path) -> None:
     flags = ("--model", "bert", "--suite", "sts", "--data-dir", "data", "--resamples", "200", "--json")
-    done = run(place, *flags, "--out", "told.json", "--against", "wide", "--markdown", "told.md")
+    cache = "cache-of-two"
+    files = ("--out", "told.json", "--markdown", "told.md")
+    done = run(place, *flags, *files, "--against", "wide", cache=cache)
     assert len(done.out.splitlines()) == 1
     (figures,) = done.result.values()
     assert list(done.result) == ["STS-B"]
@@ -62,8 +64,8 @@ def test_json_output_is_one_object_and_reproducible(place: Path) -> None:
     assert json.loads((place / "told.json").read_text()) == done.result
     assert f"| {ROWS:,} |" in (place / "told.md").read_text()
     assert "left out STS12: no file" in done.err
-    assert len(list((place / "cache" / "vectors").glob("*.sqlite"))) == 2
-    again = run(place, *flags, "--quiet").result["STS-B"]
+    assert len(list((place / cache / "vectors").glob("*.sqlite"))) == 2
+    again = run(place, *flags, "--quiet", cache=cache).result["STS-B"]
     assert again == {key: value for key, value in figures.items() if key != "against"}
 
 

@@ -1,4 +1,4 @@
-"""Caches vectors, so that each text is encoded only once: in memory, and on disk across runs."""
+"""Opens models, and caches their vectors, so that each text is encoded once: in memory, and on disk."""
 
 from __future__ import annotations
 
@@ -6,14 +6,28 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import Embedder, EmbedderWrapper, in_batches
+from aoe_train.evaluation.embedders.embedder import (
+    Embedder,
+    EmbedderWrapper,
+    Endpoint,
+    Function,
+    FunctionEmbedder,
+    LocalEmbedder,
+    in_batches,
+)
+from aoe_train.model.model_folder import cache_dir
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.cli.terminal import say
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.database import Schema, database_errors, open_database, transaction
+
+if TYPE_CHECKING:
+    from aoe_train.model.encoder import Encoder
+    from aoe_train.settings.train_settings import EncodingPrecision
 
 _SCHEMA = Schema(
     "cache of vectors",
@@ -110,11 +124,11 @@ def _cache_keys(texts: list[str], prompt: str | None) -> list[str]:
     return texts if prompt is None else [f"\0{len(prompt)}\0{prompt}{text}" for text in texts]
 
 
-def same_model(one: np.ndarray, other: np.ndarray) -> bool:
+def same_model(probe: np.ndarray, cached: np.ndarray) -> bool:
     """Whether two vectors of `PROBE` are equal up to effects of batches, precision and library releases."""
-    if one.shape != other.shape:
+    if probe.shape != cached.shape:
         return False
-    return bool(np.linalg.norm(one - other) <= _TOLERANCE * np.linalg.norm(other))
+    return bool(np.linalg.norm(probe - cached) <= _TOLERANCE * np.linalg.norm(cached))
 
 
 class VectorStore:
@@ -168,3 +182,56 @@ class VectorStore:
 
 def _key(text: str) -> bytes:
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
+
+
+def open_embedder(
+    model: str | Encoder | Function,
+    *,
+    endpoint: Endpoint | None = None,
+    precision: EncodingPrecision = "auto",
+    layers: int | None = None,
+    cache: bool = True,
+    progress: bool | Listener = True,
+    say: Callable[[str], None] = say,
+) -> Embedder:
+    """Open a model that encodes each text once; see `CachedEmbedder`."""
+    embedder = open_model(model, endpoint=endpoint, precision=precision, layers=layers, say=say)
+    use_store = cache and embedder.identity
+    store = VectorStore(cache_dir("vectors"), embedder.identity) if use_store else None
+    return CachedEmbedder(embedder, store, progress=progress, say=say)
+
+
+def open_model(
+    model: str | Encoder | Function,
+    *,
+    endpoint: Endpoint | None = None,
+    precision: EncodingPrecision = "auto",
+    layers: int | None = None,
+    say: Callable[[str], None] = say,
+) -> Embedder:
+    """Open a model without a cache."""
+    if not isinstance(model, str):
+        if not hasattr(model, "tokenizer"):
+            if callable(model):
+                return FunctionEmbedder(model)
+            raise ConfigError(
+                f"model = {model!r}: expected a folder, a Hub id, an Encoder (such as a run's `encoder`), or"
+                " a function that returns vectors of texts"
+            )
+        if layers is not None:
+            raise ConfigError("layers can't be set for a loaded Encoder; give its folder")
+        return LocalEmbedder(cast("Encoder", model), "encoder")
+    if endpoint is not None:
+        from aoe_train.evaluation.embedders.endpoint import EndpointEmbedder
+
+        if precision != "auto" or layers is not None:
+            flag = f"--layers {layers}" if precision == "auto" else f"--precision {precision}"
+            raise ConfigError(f"{flag}: can't be set for an endpoint; leave it out")
+        return EndpointEmbedder(model, endpoint)
+    from aoe_train.model.encoder import Encoder  # imports torch, which an endpoint doesn't need
+    from aoe_train.model.precision import slow_precision
+
+    encoder = Encoder.load(model, precision=precision, inference_only=True, layers=layers)
+    if slow := slow_precision(precision, encoder.device):
+        say(slow)
+    return LocalEmbedder(encoder, model)

@@ -85,8 +85,8 @@ def after_layers(backbone: Any) -> nn.Module | None:
     )
 
 
-def _equal(one: Tensor, other: Tensor) -> bool:
-    return one.shape == other.shape and torch.allclose(one, other)
+def _equal(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and torch.allclose(a, b)
 
 
 def _find_layers(backbone: Any) -> tuple[nn.Module, nn.ModuleList]:

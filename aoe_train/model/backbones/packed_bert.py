@@ -65,16 +65,16 @@ def _embedding(count: int, dim: int) -> nn.Embedding:
     return nn.Embedding(count, dim, _weight=torch.empty(count, dim))
 
 
-class _Heads(nn.Module):
+class _SelfAttention(nn.Module):
     def __init__(self, config: Any) -> None:
         super().__init__()
-        self.heads = config.num_attention_heads
+        self.num_heads = config.num_attention_heads
         self.query = nn.Linear(config.hidden_size, config.hidden_size)
         self.key = nn.Linear(config.hidden_size, config.hidden_size)
         self.value = nn.Linear(config.hidden_size, config.hidden_size)
 
     def forward(self, x: Tensor, packed: Sequences) -> Tensor:
-        size = x.shape[-1] // self.heads
+        size = x.shape[-1] // self.num_heads
         query, key, value = (
             part.view(*x.shape[:-1], -1, size).transpose(1, 2)
             for part in of_one_input((self.query, self.key, self.value), x)
@@ -97,11 +97,11 @@ class _Output(nn.Module):
 class _Layer(nn.Module):
     def __init__(self, config: Any) -> None:
         super().__init__()
-        heads, output = _Heads(config), _Output(config, config.hidden_size)
-        self.attention = nn.ModuleDict({"self": heads, "output": output})
+        attention, output = _SelfAttention(config), _Output(config, config.hidden_size)
+        self.attention = nn.ModuleDict({"self": attention, "output": output})
         self.intermediate = nn.ModuleDict({"dense": nn.Linear(config.hidden_size, config.intermediate_size)})
         self.output = _Output(config, config.intermediate_size)
-        self.output.dense.least_input = LEAST_OF_GELU  # type: ignore[assignment]  # read by `Int8Linear`
+        self.output.dense.input_lower_bound = LEAST_OF_GELU  # type: ignore[assignment]  # read by `Int8Linear`
 
     def forward(self, x: Tensor, packed: Sequences) -> Tensor:
         x = self.attention["output"](self.attention["self"](x, packed), x)

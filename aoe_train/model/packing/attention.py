@@ -50,10 +50,10 @@ def packed_attention(
     dropout: float = 0.0,
     is_causal: bool | None = None,
     sliding_window: int | None = None,
-    **other: Any,
+    **features: Any,
 ) -> tuple[Float[Tensor, "1 token head dim"], None]:
     """Exact attention within each sequence."""
-    unsupported = [name for name in _UNSUPPORTED if other.get(name) is not None]
+    unsupported = [name for name in _UNSUPPORTED if features.get(name) is not None]
     if unsupported:
         raise TypeError(f"packed attention doesn't support {unsupported[0]}")
     causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
@@ -115,12 +115,9 @@ def _by_bucket(
 
 
 class _Attention(torch.autograd.Function):
-    """Attention as batched products on a CPU; the backward pass recomputes the weights.
+    """Attention on a CPU that recomputes the weights to go back (FlashAttention, Dao et al. 2022, Alg. 4)."""
 
-    torch's CPU kernel has no dropout and is slow on short sequences. Storing the weights would need
-    length x length memory per head and layer; only their log-normaliser is stored (Dao et al. 2022,
-    FlashAttention, Alg. 4).
-    """
+    # torch's own kernel has no dropout, and is slow on short sequences.
 
     @staticmethod
     def forward(
@@ -175,11 +172,8 @@ class _Attention(torch.autograd.Function):
 
 
 def _exponentials(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Unnormalised weights, their sum per row, and the logarithm of the normaliser.
-
-    Scores are usually too small to overflow, so subtracting each row's maximum first, which takes two passes
-    that are slow on short rows, can be skipped.
-    """
+    """Unnormalised weights, their sum per row, and the logarithm of the normaliser."""
+    # Scores are usually too small to overflow; subtracting each row's maximum takes two slow passes.
     safe = math.log(torch.finfo(scores.dtype).max) - math.log(scores.shape[-1]) - _OVERFLOW_MARGIN
     if scores.max() <= safe:
         weights = scores.exp()

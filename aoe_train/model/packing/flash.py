@@ -28,10 +28,10 @@ def has_flash(device: torch.device) -> bool:
     """Whether the kernels work on a device: tries a tiny product, as torch's operator is not public."""
     if device.type != "cuda" or torch.cuda.get_device_capability(device) < _MIN_CAPABILITY:
         return False
-    one = torch.zeros(1, 1, _MULTIPLE, dtype=torch.float16, device=device)
+    query = torch.zeros(1, 1, _MULTIPLE, dtype=torch.float16, device=device)
     bounds = torch.tensor([0, 1], dtype=torch.int32, device=device)
     try:
-        flash(one, one, one, bounds, 1, 1.0, 0.0, False, None)  # noqa: FBT003 - not causal
+        flash(query, query, query, bounds, 1, 1.0, 0.0, False, None)  # noqa: FBT003 - not causal
     except torch.OutOfMemoryError:
         raise
     except (AttributeError, NotImplementedError, RuntimeError, TypeError):

@@ -62,11 +62,8 @@ def _is_intel() -> bool:
 
 @cache
 def _by_torch() -> list[torch.dtype]:
-    """Types for which torch multiplies a transposed matrix faster than oneDNN.
-
-    The processor's name decides about float32. A measurement could decide differently when a run is resumed,
-    and change its weights.
-    """
+    """Types for which torch multiplies a transposed matrix faster than oneDNN."""
+    # Not measured: the answer could differ when a run is resumed, and change its weights.
     return [torch.bfloat16, torch.float32] if _is_intel() else [torch.bfloat16]
 
 
@@ -78,9 +75,9 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")  # type: ignore[no-any-return]
 
 
-def _backward_product(one: Tensor, other: Tensor) -> Tensor:
-    """The product of two matrices, of which one may be transposed; oneDNN would copy that one first."""
-    return torch.mm(one, other) if one.dtype in _by_torch() else _product(one, other.t())
+def _backward_product(left: Tensor, right: Tensor) -> Tensor:
+    """The product of two matrices, of which `left` may be transposed; oneDNN would copy it first."""
+    return torch.mm(left, right) if left.dtype in _by_torch() else _product(left, right.t())
 
 
 class _Linear(torch.autograd.Function):
@@ -96,12 +93,12 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
         rows, weight = ctx.saved_tensors
-        shape, dtype, own = ctx.meta
+        shape, dtype, weight_dtype = ctx.meta
         need_x, need_weight, need_bias = ctx.needs_input_grad[:3]
         gradient = gradients[0].reshape(-1, weight.shape[0]).to(rows.dtype)
         to_x = _backward_product(gradient, weight).view(shape).to(dtype) if need_x else None
-        to_weight = _backward_product(gradient.t(), rows).to(own) if need_weight else None
-        to_bias = gradient.sum(0, dtype=torch.float32).to(own) if need_bias else None
+        to_weight = _backward_product(gradient.t(), rows).to(weight_dtype) if need_weight else None
+        to_bias = gradient.sum(0, dtype=torch.float32).to(weight_dtype) if need_bias else None
         return to_x, to_weight, to_bias, None
 
 

@@ -99,16 +99,16 @@ def _single(backbone: Any, ids: list[Int[Tensor, " token"]]) -> Float[Tensor, "t
     return torch.cat([backbone(input_ids=part[None]).last_hidden_state[0] for part in ids])
 
 
-def _difference(one: Float[Tensor, "token dim"], other: Float[Tensor, "token dim"]) -> float:
-    """The largest distance of a token's two vectors, relative to the second one's length."""
-    one, other = one.float(), other.float()
-    return float(((one - other).norm(dim=-1) / other.norm(dim=-1)).max())
+def _difference(vectors: Float[Tensor, "token dim"], reference: Float[Tensor, "token dim"]) -> float:
+    """The largest distance of a token's two vectors, relative to the length of its reference."""
+    vectors, reference = vectors.float(), reference.float()
+    return float(((vectors - reference).norm(dim=-1) / reference.norm(dim=-1)).max())
 
 
 def _rounding(backbone: Any, ids: list[Int[Tensor, " token"]], single: Float[Tensor, "token dim"]) -> float:
     """The tolerance in half precision, where transformers' own implementations differ by some percent."""
-    other = "sdpa" if backbone.config._attn_implementation == "eager" else "eager"
-    with _attention(backbone, other):
+    implementation = "sdpa" if backbone.config._attn_implementation == "eager" else "eager"
+    with _attention(backbone, implementation):
         return max(_HALF_TOLERANCE, _TIMES * _difference(_single(backbone, ids), single))
 
 

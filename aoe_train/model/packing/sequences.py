@@ -78,12 +78,12 @@ class Bucket:
 
     def grid(self, packed: Float[Tensor, "token head dim"]) -> Float[Tensor, "sequence position head dim"]:
         """This bucket's tokens, padded with zeros."""
-        own = packed[self.first : self.first + self.tokens]
+        tokens = packed[self.first : self.first + self.tokens]
         shape = (self.size, self.length, *packed.shape[1:])
         if self.even:
-            return own.view(shape)
-        padded = own.new_zeros(self.size * self.length, *packed.shape[1:])
-        return padded.index_copy_(0, self.slots, own).view(shape)
+            return tokens.view(shape)
+        padded = tokens.new_zeros(self.size * self.length, *packed.shape[1:])
+        return padded.index_copy_(0, self.slots, tokens).view(shape)
 
     def heads(
         self, packed: Float[Tensor, "token head dim"], *, zeros: bool = False
@@ -92,25 +92,25 @@ class Bucket:
         _, count, dim = packed.shape
         if self.even:
             return self.grid(packed).transpose(1, 2).reshape(-1, self.length, dim)
-        own = packed[self.first : self.first + self.tokens].reshape(-1, dim)
+        tokens = packed[self.first : self.first + self.tokens].reshape(-1, dim)
         indices = self._head_indices(count)
-        rows = own.index_select(0, indices.tokens)
+        rows = tokens.index_select(0, indices.tokens)
         if zeros:
             rows.index_fill_(0, indices.padding, 0)
         return rows.view(-1, self.length, dim)
 
     def put_heads(
-        self, heads: Float[Tensor, "sequence_head position dim"], packed: Float[Tensor, "token head dim"]
+        self, grid: Float[Tensor, "sequence_head position dim"], packed: Float[Tensor, "token head dim"]
     ) -> None:
         """Write the grid back to this bucket's tokens."""
-        own = packed[self.first : self.first + self.tokens]
-        count, dim = own.shape[1:]
+        tokens = packed[self.first : self.first + self.tokens]
+        count, dim = tokens.shape[1:]
         if self.even:
-            grid = heads.view(self.size, count, self.length, dim).transpose(1, 2)
-            own.view(grid.shape).copy_(grid)
+            by_position = grid.view(self.size, count, self.length, dim).transpose(1, 2)
+            tokens.view(by_position.shape).copy_(by_position)
         else:
             indices = self._head_indices(count).grid
-            torch.index_select(heads.view(-1, dim), 0, indices, out=own.view(-1, dim))
+            torch.index_select(grid.view(-1, dim), 0, indices, out=tokens.view(-1, dim))
 
     def _head_indices(self, count: int) -> _HeadIndices:
         if count in self._indices:
@@ -193,9 +193,9 @@ class Sequences:
             else (_ACCELERATOR_COST, _ACCELERATOR_LIMIT)
         )
         for last in best_cuts(self.lengths, cost, limit):
-            own = tuple(self.lengths[first:last])
-            buckets.append(Bucket(token, sum(own), own, self.sizes[first:last]))
-            first, token = last, token + sum(own)
+            lengths = tuple(self.lengths[first:last])
+            buckets.append(Bucket(token, sum(lengths), lengths, self.sizes[first:last]))
+            first, token = last, token + sum(lengths)
         return buckets
 
 

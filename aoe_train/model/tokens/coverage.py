@@ -13,7 +13,7 @@ _MOST_UNKNOWN = 0.05  # share of unknown tokens
 # Letters a token. With an English vocabulary, English and code have 3.5 or more, German and French less than
 # 2.8. A multilingual one has 3.8 for German, 1.3 for Chinese and 1.9 for Korean; others split these scripts
 # into single characters or bytes.
-_LEAST_LATIN, _LEAST_OTHER = 3.0, 1.2
+_MIN_LATIN_LETTERS, _MIN_OTHER_LETTERS = 3.0, 1.2
 _LAST_LATIN = "\u024f"
 
 
@@ -27,9 +27,9 @@ def language_warning(tokenizer: Any, texts: Sequence[str], name: str) -> str | N
     if len(characters) < _FEW or not tokens:
         return None
     latin = sum(character <= _LAST_LATIN for character in characters)
-    least = _LEAST_LATIN if 2 * latin > len(characters) else _LEAST_OTHER
+    min_letters = _MIN_LATIN_LETTERS if 2 * latin > len(characters) else _MIN_OTHER_LETTERS
     size = len(characters) / tokens
-    if size >= least and unknown <= _MOST_UNKNOWN * tokens:
+    if size >= min_letters and unknown <= _MOST_UNKNOWN * tokens:
         return None
     return (
         f"warning: {name} hardly knows the language of these texts ({size:.1f} letters a token,"

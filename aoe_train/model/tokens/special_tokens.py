@@ -16,7 +16,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tokenizers import processors
+from tokenizers import normalizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from aoe_train.settings.prompt_settings import Prompt, read_prompt
@@ -66,12 +66,12 @@ def special_tokens_of(raw: Tokenizer) -> SpecialTokens:
         if is_panic(error):
             raise DataError("the tokenizer can't encode the letter 'a'; use another tokenizer") from error
         raise
-    own = [index for index, sequence in enumerate(encoding.sequence_ids) if sequence is not None]
-    if not own:
+    text_tokens = [index for index, sequence in enumerate(encoding.sequence_ids) if sequence is not None]
+    if not text_tokens:
         raise ConfigError(
             "the tokenizer has no token for the letter 'a', not even an unknown one; use another tokenizer"
         )
-    return SpecialTokens(encoding.ids[: own[0]], encoding.ids[own[-1] + 1 :])
+    return SpecialTokens(encoding.ids[: text_tokens[0]], encoding.ids[text_tokens[-1] + 1 :])
 
 
 _PREFIX, _SUFFIX = "prompt_prefix", "prompt_suffix"  # their names in tokenizer.json
@@ -187,3 +187,11 @@ def generic_tokenizer(tokenizer: PreTrainedTokenizerFast, raw: Tokenizer) -> Pre
         extra_special_tokens=tokenizer.extra_special_tokens,
         **tokenizer.special_tokens_map,
     )
+
+
+def lower_casing(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
+    """A copy that lower-cases texts first, also after it was saved and loaded."""
+    raw = copy.deepcopy(raw_tokenizer(tokenizer))
+    first = [normalizers.Lowercase()]
+    raw.normalizer = normalizers.Sequence([*first, raw.normalizer] if raw.normalizer else first)
+    return generic_tokenizer(tokenizer, raw)

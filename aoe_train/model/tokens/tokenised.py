@@ -167,11 +167,7 @@ _MIN_TOKENS = 256  # more than the tokens of one word that was cut
 
 
 def _encode_starts(raw: Tokenizer, texts: list[str], kept: list[int | None]) -> list[Encoding]:
-    """Encode the start of each text, which contains its first `kept` tokens; None encodes all of it.
-
-    The start must have twice as many tokens, because tokens near the cut may differ from those of the whole
-    text. Otherwise a longer start is encoded.
-    """
+    """Encode the start of each text, which contains its first `kept` tokens; None encodes all of it."""
     encodings: dict[int, Encoding] = {}
     waiting, characters = list(range(len(texts))), _CHARACTERS
     while waiting:
@@ -184,6 +180,7 @@ def _encode_starts(raw: Tokenizer, texts: list[str], kept: list[int | None]) -> 
         cut = [index for index, start in zip(waiting, starts, strict=True) if len(start) < len(texts[index])]
         if characters == _CHARACTERS:
             _refuse_surrogates([texts[index] for index in cut])
+        # Tokens near the cut may differ from those of the whole text, so twice as many are needed.
         waiting = [index for index in cut if len(encodings[index]) < 2 * needed[index]]
         if characters == _MAX_CHARACTERS:
             break
@@ -228,10 +225,10 @@ class _Cut:
     def pieces(self, ids: list[int]) -> tuple[list[list[int]], bool]:
         """The pieces, and whether the text was truncated."""
         special, shared = self.prompt_tokens.special, self.prompt_tokens.shared(ids)
-        before, own = [*special.before, *ids[:shared]], ids[shared:]
+        before, remaining = [*special.before, *ids[:shared]], ids[shared:]
         limit = self.max_length - len(before) - len(special.after)
-        cut = pieces(own, limit, self.long_text, self.overlap)
-        is_truncated = self.long_text != "chunks" and len(own) > limit
+        cut = pieces(remaining, limit, self.long_text, self.overlap)
+        is_truncated = self.long_text != "chunks" and len(remaining) > limit
         return [[*before, *piece, *special.after] for piece in cut], is_truncated
 
     @property

@@ -1,1 +1,1 @@
-"""Hard negatives for positives: `dataset` > `rank` (nearest candidates) > `mine` > `run` (n-tuples)."""
+"""Hard negatives for positives: `mined_dataset` > `negative_mining` > `mining_run`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -112,7 +112,7 @@ class KnownPositives:
         self,
         texts: Sequence[str],
         positives: Iterable[tuple[int, int]],
-        ties: Iterable[tuple[int, int]] = (),
+        clustered: Iterable[tuple[int, int]] = (),
         *,
         threshold: float,
         transitive: bool = True,
@@ -120,13 +120,13 @@ class KnownPositives:
         self.unit = near_identical_to(texts, threshold).astype(np.int64)
         families: Groups[int] = Groups()
         partners: defaultdict[int, set[int]] = defaultdict(set)
-        for one, other in positives:
-            first, second = int(self.unit[one]), int(self.unit[other])
+        for pair in positives:
+            first, second = self.unit[list(pair)].tolist()
             families.join(first, second)
             partners[first].add(second)
             partners[second].add(first)
-        for one, other in ties:
-            families.join(int(self.unit[one]), int(self.unit[other]))
+        for pair in clustered:
+            families.join(*self.unit[list(pair)].tolist())
         self.family = np.fromiter((families.find(unit) for unit in self.unit.tolist()), np.int64, len(texts))
         self._unit_sizes = np.bincount(self.unit, minlength=len(texts))
         self._family_sizes = np.bincount(self.family, minlength=len(texts))
@@ -135,14 +135,16 @@ class KnownPositives:
     def excluded(self, text: int, others: Indices) -> Mask:
         """Which of the others can't be negatives of a text: its near-duplicates and positives."""
         return (
-            self.belong_together(text, others) if self._transitive else self._among(self._ties(text), others)
+            self.belong_together(text, others)
+            if self._transitive
+            else self._among(self._positive_units(text), others)
         )
 
     def most_excluded(self, text: int) -> int:
         """Upper bound of the number of texts that `excluded` can mark."""
         if self._transitive:
             return int(self._family_sizes[self.family[text]])
-        return int(self._unit_sizes[self._ties(text)].sum())
+        return int(self._unit_sizes[self._positive_units(text)].sum())
 
     def seen_by_row(self, anchor: int, positive: int, others: Indices) -> Mask:
         """What `excluded` would mark if this row's positive were the anchor's only known one."""
@@ -154,10 +156,10 @@ class KnownPositives:
 
     def has_further(self, anchor: int, positive: int) -> bool:
         """Whether the family has texts other than near-duplicates of these two."""
-        own = {int(self.unit[anchor]), int(self.unit[positive])}
-        return int(self._family_sizes[self.family[anchor]]) > int(self._unit_sizes[list(own)].sum())
+        units = {int(self.unit[anchor]), int(self.unit[positive])}
+        return int(self._family_sizes[self.family[anchor]]) > int(self._unit_sizes[list(units)].sum())
 
-    def _ties(self, text: int) -> list[int]:
+    def _positive_units(self, text: int) -> list[int]:
         unit = int(self.unit[text])
         return [unit, *(self._partners.get(unit, set()) - {unit})]
 
@@ -223,18 +225,16 @@ def read_mining_dataset(
         )
     texts = _TextNumbers()
     rows = {name: _rows(frame, texts) for name, frame in pairs.splits.items()}
-    own = len(texts.numbers)
-    further = [] if corpus is None else _corpus(corpus, texts, corpus_columns)
-    positives = [
-        pair for one, other, label in rows.values() for pair in _pairs_labelled(one, other, label, 1)
-    ]
+    paired_texts = len(texts.numbers)
+    corpus_texts = [] if corpus is None else _corpus(corpus, texts, corpus_columns)
+    positives = [pair for columns in rows.values() for pair in _pairs_labelled(*columns, 1)]
     if not positives:
         raise DataError(
             "no positives; expected pairs labelled 1, or the columns anchor and positive", path=pairs.source
         )
-    listed = list(texts.numbers)
+    distinct = list(texts.numbers)
     known = KnownPositives(
-        listed,
+        distinct,
         positives,
         _clusters(pairs, rows) if settings.transitive else (),
         threshold=settings.duplicate_threshold,
@@ -242,13 +242,13 @@ def read_mining_dataset(
     )
     use_all = (settings.candidates or ("positives" if pairs.labels is None else "all")) == "all"
     candidates = {
-        name: np.unique(np.concatenate([one, other] if use_all else [other]))
-        for name, (one, other, _) in rows.items()
+        name: np.unique(np.concatenate([first, second] if use_all else [second]))
+        for name, (first, second, _) in rows.items()
     }
     if corpus is not None:
-        candidates = _corpus_by_split(further, own, known, rows, settings.seed)
-    parts = {name: _part(one, other, label, candidates[name]) for name, (one, other, label) in rows.items()}
-    return MiningDataset(listed, known, parts)
+        candidates = _corpus_by_split(corpus_texts, paired_texts, known, rows, settings.seed)
+    parts = {name: _part(*columns, candidates[name]) for name, columns in rows.items()}
+    return MiningDataset(distinct, known, parts)
 
 
 class _TextNumbers:
@@ -276,7 +276,7 @@ def _rows(frame: pl.DataFrame, texts: _TextNumbers) -> _Rows:
 def _corpus(source: Source, texts: _TextNumbers, columns: Mapping[str, str] | None) -> list[int]:
     rows = read_rows(source, columns=columns)
     report_bad_rows(rows.bad_rows)
-    found: list[int] = []
+    indices: list[int] = []
     for frame in rows.splits.values():
         if frame.columns != ["text"]:
             raise DataError(
@@ -284,13 +284,15 @@ def _corpus(source: Source, texts: _TextNumbers, columns: Mapping[str, str] | No
                 " the column with --corpus-columns text=NAME",
                 path=source_name(source),
             )
-        found += texts.indices_of(frame["text"]).tolist()
-    return found
+        indices += texts.indices_of(frame["text"]).tolist()
+    return indices
 
 
-def _pairs_labelled(one: Indices, other: Indices, label: Indices, wanted: int) -> Iterator[tuple[int, int]]:
-    chosen = label == wanted
-    return zip(one[chosen].tolist(), other[chosen].tolist(), strict=True)
+def _pairs_labelled(
+    first: Indices, second: Indices, labels: Indices, label: int
+) -> Iterator[tuple[int, int]]:
+    chosen = labels == label
+    return zip(first[chosen].tolist(), second[chosen].tolist(), strict=True)
 
 
 def _clusters(pairs: PairDataset, rows: Mapping[str, _Rows]) -> Iterator[tuple[int, int]]:
@@ -299,22 +301,22 @@ def _clusters(pairs: PairDataset, rows: Mapping[str, _Rows]) -> Iterator[tuple[i
     for name, frame in pairs.splits.items():
         if "cluster" not in frame.columns:
             continue
-        one, _, label = rows[name]
+        texts, _, labels = rows[name]
         for text, is_positive, cluster in zip(
-            one.tolist(), label.tolist(), frame["cluster"].to_list(), strict=True
+            texts.tolist(), labels.tolist(), frame["cluster"].to_list(), strict=True
         ):
             if is_positive and cluster:
                 yield first.setdefault(cluster, text), text
 
 
 def _corpus_by_split(
-    corpus: list[int], own: int, known: KnownPositives, rows: Mapping[str, _Rows], seed: int
+    corpus: list[int], paired_texts: int, known: KnownPositives, rows: Mapping[str, _Rows], seed: int
 ) -> dict[str, Indices]:
     """The texts of a corpus by split."""
     split_of = {
         unit: name
-        for name, (one, other, _) in rows.items()
-        for unit in known.unit[np.concatenate([one, other])].tolist()
+        for name, (first, second, _) in rows.items()
+        for unit in known.unit[np.concatenate([first, second])].tolist()
     }
     names = list(rows)
     shares = np.cumsum([len(rows[name][0]) for name in names], dtype=np.float64)
@@ -322,18 +324,17 @@ def _corpus_by_split(
     for text in dict.fromkeys(corpus):
         unit = int(known.unit[text])
         if unit not in split_of:
-            position = keyed_unit(seed, "split", unit - own) * shares[-1]
+            position = keyed_unit(seed, "split", unit - paired_texts) * shares[-1]
             split_of[unit] = names[int(np.searchsorted(shares, position, side="right"))]
         by_split[split_of[unit]].append(text)
-    return {name: np.array(sorted(found), np.int64) for name, found in by_split.items()}
+    return {name: np.array(sorted(texts), np.int64) for name, texts in by_split.items()}
 
 
-def _part(one: Indices, other: Indices, label: Indices, candidates: Indices) -> MiningSplit:
-    rows = list(_pairs_labelled(one, other, label, 1))
+def _part(first: Indices, second: Indices, labels: Indices, candidates: Indices) -> MiningSplit:
+    rows = list(_pairs_labelled(first, second, labels, 1))
     distinct = list(dict.fromkeys(rows))
-    negatives = frozenset((min(pair), max(pair)) for pair in _pairs_labelled(one, other, label, 0))
-    counts = Counter({NOT_POSITIVE: len(label) - len(rows), REPEATED: len(rows) - len(distinct)})
-    indices = np.array(distinct, np.int64).reshape(-1, 2)
-    return MiningSplit(
-        indices[:, 0], indices[:, 1], candidates, negatives, {k: n for k, n in counts.items() if n}
-    )
+    negatives = frozenset((min(pair), max(pair)) for pair in _pairs_labelled(first, second, labels, 0))
+    counts = {NOT_POSITIVE: len(labels) - len(rows), REPEATED: len(rows) - len(distinct)}
+    dropped = {reason: count for reason, count in counts.items() if count}
+    anchors, positives = np.array(distinct, np.int64).reshape(-1, 2).T
+    return MiningSplit(anchors, positives, candidates, negatives, dropped)

@@ -6,7 +6,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,7 @@ import polars as pl
 
 from aoe_train.model.model_folder import digest_of, working_folder
 from aoe_train.searching.mining.mined_dataset import MineSettings, MiningDataset
-from aoe_train.searching.mining.negative_mining import FalseNegatives, MinedSplit, mine_split
-from aoe_train.searching.mining.rank import MiningVectors, embed
+from aoe_train.searching.mining.negative_mining import MinedSplit, MiningVectors, embed, mine_split
 from pairkit import __version__
 from pairkit.base.cli.progress import Listener
 from pairkit.base.errors import DataError
@@ -91,10 +90,14 @@ def run_mining(
     """Mine all splits and write the dataset."""
     out = paths.out
     identity = {} if encoder is None else encoder.identity()
-    run = _run_record(dataset, settings, identity)
-    if out is not None and (before := finished(out, run, fresh=paths.fresh)) is not None:
+    run = {
+        "made_by": f"aoe mine (aoe-toolkit {__version__})",
+        "settings": settings.model_dump(mode="json"),
+        "inputs": {"data": dataset.digest(), "model": digest_of(identity) if identity else None},
+    }
+    if out is not None and (statistics := finished(out, run, fresh=paths.fresh)) is not None:
         shards = {split: out / shard(_CONFIG, split) for split in dataset.parts}
-        return {split: pl.read_parquet(path) for split, path in shards.items() if path.exists()}, before
+        return {split: pl.read_parquet(path) for split, path in shards.items() if path.exists()}, statistics
     with _working(paths) as work:
         vectors = None if encoder is None else _vectors(dataset, encoder, identity, work, show)
         mined = {
@@ -103,7 +106,7 @@ def run_mining(
             if len(part.anchors)
         }
         statistics = _statistics(mined)
-        splits = {name: found.rows for name, found in mined.items() if found.rows.height}
+        splits = {name: split.rows for name, split in mined.items() if split.rows.height}
         if not splits:
             reasons = ", ".join(
                 f"{reason} {count:,}" for reason, count in statistics["turned_down_candidates"].items()
@@ -152,19 +155,8 @@ def _working(paths: RunPaths) -> Iterator[Path]:
             shutil.rmtree(work)
 
 
-def _run_record(
-    dataset: MiningDataset, settings: MineSettings, identity: Mapping[str, Any]
-) -> dict[str, Any]:
-    """run.json: equal for equal inputs."""
-    return {
-        "made_by": f"aoe mine (aoe-toolkit {__version__})",
-        "settings": settings.model_dump(mode="json"),
-        "inputs": {"data": dataset.digest(), "model": digest_of(identity) if identity else None},
-    }
-
-
 def _statistics(mined: Mapping[str, MinedSplit]) -> dict[str, Any]:
-    found = list(mined.values())
+    splits = list(mined.values())
     return {
         "splits": {
             name: {
@@ -175,9 +167,9 @@ def _statistics(mined: Mapping[str, MinedSplit]) -> dict[str, Any]:
             }
             for name, split in mined.items()
         },
-        "dropped_rows": _summed(split.dropped for split in found),
-        "turned_down_candidates": _summed(split.turned_down for split in found),
-        "false_negatives": _as_json(sum((split.false_negatives for split in found), FalseNegatives())),
+        "dropped_rows": _summed(split.dropped for split in splits),
+        "turned_down_candidates": _summed(split.turned_down for split in splits),
+        "false_negatives": _false_negatives(sum((split.false_negatives for split in splits), Counter())),
     }
 
 
@@ -186,12 +178,10 @@ def _summed(counts: Iterable[Counter[str]]) -> dict[str, int]:
     return dict(sorted(total.items()))
 
 
-def _as_json(found: FalseNegatives) -> dict[str, Any]:
-    def rounded(share: float | None) -> float | None:
-        return None if share is None else round(share, 4)
-
+def _false_negatives(counts: Counter[str]) -> dict[str, Any]:
+    """The counts, and the share of false negatives: of all, and of anchors with further positives."""
+    shares = {"share": counts["mined"], "share_where_known": counts["telling"]}
     return {
-        **asdict(found),
-        "share": rounded(found.share),
-        "share_where_known": rounded(found.share_where_known),
+        **{name: counts[name] for name in ("mined", "telling", "positives")},
+        **{name: round(counts["positives"] / of, 4) if of else None for name, of in shares.items()},
     }

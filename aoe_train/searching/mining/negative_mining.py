@@ -1,23 +1,134 @@
-"""From ranked candidates to negatives: range of ranks, rules on scores, sampling."""
+"""From candidates to negatives: ranking by a model or BM25, range of ranks, rules on scores, sampling."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
+from aoe_train.encoding.text_vectors import TextVectors
 from aoe_train.searching.mining.mined_dataset import Indices, KnownPositives, Mask
-from aoe_train.searching.mining.rank import ByModel, ByWords, Ranked, Scores
+from aoe_train.searching.nearest import IndexVectors, nearest
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.system.seeded import keyed_hash
+from pairkit.similarity.bm25 import Bm25, best
 
 if TYPE_CHECKING:
+    from aoe_train.model.encoder import Encoder
     from aoe_train.searching.mining.mined_dataset import MineSettings, MiningDataset, MiningSplit
-    from aoe_train.searching.mining.rank import MiningVectors
+
+Scores = npt.NDArray[np.float32]
+
+
+class VectorTable:
+    """Vectors of unit length (row, dim), and the ascending text indices of the rows."""
+
+    def __init__(self, matrix: Scores, indices: Indices) -> None:
+        self.matrix, self.indices = matrix, indices
+
+    def numbers(self, indices: Indices) -> Indices:
+        """Row numbers of texts."""
+        return np.searchsorted(self.indices, indices)
+
+    def rows(self, indices: Indices) -> Scores:
+        """Vectors of texts (text, dim)."""
+        return np.asarray(self.matrix[self.numbers(indices)])
+
+
+class MiningVectors(NamedTuple):
+    """Vectors of anchors (queries), and of candidates and positives (documents)."""
+
+    queries: VectorTable
+    documents: VectorTable
+
+
+def embed(
+    encoder: Encoder,
+    identity: Mapping[str, Any],
+    texts: Sequence[str],
+    *,
+    queries: Indices,
+    documents: Indices,
+    work: Path,
+    show: Listener,
+) -> MiningVectors:
+    """Encode texts with the model's prompts for queries and documents; only once if these are equal."""
+
+    def table(indices: Indices, prompt: str) -> VectorTable:
+        chosen = [texts[index] for index in indices.tolist()]
+        vectors = TextVectors(chosen, identity, prompt, normalize=True, folder=work)
+        return VectorTable(vectors.load_or_make(lambda: encoder, show), indices)
+
+    prompts = encoder.settings.named_prompts
+    if prompts.query == prompts.document:
+        both = table(np.union1d(queries, documents), prompts.query)
+        return MiningVectors(both, both)
+    return MiningVectors(table(queries, prompts.query), table(documents, prompts.document))
+
+
+class Ranker(Protocol):
+    """Ranks candidates for a text."""
+
+    def best(self, texts: Indices, count: int) -> tuple[Indices, Scores]:
+        """The `count` best candidates of each text, padded with -1, and their scores (text, rank)."""
+        ...
+
+    def scores(self, text: int, others: Indices) -> Scores:
+        """The scores of candidates or positives."""
+        ...
+
+
+class ByModel:
+    """Exact search by cosine; ties are ordered by index."""
+
+    def __init__(self, vectors: MiningVectors, candidates: Indices) -> None:
+        self._vectors = vectors
+        self._stored = IndexVectors(vectors.documents.matrix)
+        self._candidates = vectors.documents.numbers(candidates)
+
+    def best(self, texts: Indices, count: int) -> tuple[Indices, Scores]:
+        """See `Ranker`."""
+        scores, places = nearest(self._stored, self._vectors.queries.rows(texts), count, self._candidates)
+        return np.where(places < 0, -1, self._vectors.documents.indices[places]), scores
+
+    def scores(self, text: int, others: Indices) -> Scores:
+        """See `Ranker`."""
+        (query,) = self._vectors.queries.rows(np.array([text]))
+        scores: Scores = self._vectors.documents.rows(others) @ query
+        return scores
+
+
+class ByWords:
+    """BM25; candidates that share no word with the text are left out."""
+
+    def __init__(self, texts: Sequence[str], candidates: Indices, positives: Indices) -> None:
+        self._texts = texts
+        self._indexed = np.union1d(candidates, positives)
+        self._is_positive_only = ~np.isin(self._indexed, candidates)
+        self._index = Bm25([texts[index] for index in self._indexed.tolist()])
+
+    def best(self, texts: Indices, count: int) -> tuple[Indices, Scores]:
+        """See `Ranker`."""
+        ranked = np.full((len(texts), count), -1, np.int64)
+        scores = np.full((len(texts), count), -np.inf, np.float32)
+        for row, text in enumerate(texts.tolist()):
+            all_scores = self._index.scores(self._texts[text])
+            all_scores[self._is_positive_only] = 0
+            indices = best(all_scores, count)
+            ranked[row, : len(indices)] = self._indexed[indices]
+            scores[row, : len(indices)] = all_scores[indices]
+        return ranked, scores
+
+    def scores(self, text: int, others: Indices) -> Scores:
+        """See `Ranker`."""
+        return self._index.scores(self._texts[text])[np.searchsorted(self._indexed, others)]
 
 
 BEFORE_RANGE, KNOWN = "before_range", "anchor_or_known_positive"
@@ -76,38 +187,28 @@ class NegativeChooser:
 
     def _alternate(self, text: int, windows: Sequence[CandidateRanking]) -> CandidateRanking:
         """Merge rankings alternately without repeats, with the scores that the rules use."""
-        indices = np.concatenate([window.indices for window in windows])
-        order = np.lexsort(
-            (
-                np.repeat(np.arange(len(windows)), [len(window.indices) for window in windows]),
-                np.concatenate([np.arange(len(window.indices)) for window in windows]),
-            )
-        )
-        _, first = np.unique(indices[order], return_index=True)
-        merged = indices[order][np.sort(first)]
-        return CandidateRanking(merged, self._scores(text, merged))
+        by_rank = zip_longest(*(window.indices.tolist() for window in windows))
+        merged = dict.fromkeys(index for indices in by_rank for index in indices if index is not None)
+        candidates = np.array([*merged], np.int64)
+        return CandidateRanking(candidates, self._scores(text, candidates))
 
-    def _rules(self, scores: Scores, positive: float) -> list[tuple[str, Mask]]:
+    def _rules(self, scores: Scores, positive: float) -> Iterator[tuple[str, Mask]]:
         """The rejected candidates by rule, in sentence-transformers' order."""
-        s = self._settings
-        return [
-            *([("margin", scores + s.margin > positive)] if s.margin is not None else []),
-            *(
-                [("relative_margin", scores > positive - abs(positive) * s.relative_margin)]
-                if s.relative_margin is not None
-                else []
-            ),
-        ]
+        margin, relative_margin = self._settings.margin, self._settings.relative_margin
+        if margin is not None:
+            yield "margin", scores + margin > positive
+        if relative_margin is not None:
+            yield "relative_margin", scores > positive - abs(positive) * relative_margin
 
     def _sample(self, text: int, indices: Indices, fits: Indices) -> Indices:
         count = self._settings.num_negatives
         if self._settings.sampling == "top" or len(fits) <= count:
             return fits[:count]
         anchor = self._texts[text]
-        drawn = [
+        keys = [
             keyed_hash(self._settings.seed, anchor, self._texts[index]) for index in indices[fits].tolist()
         ]
-        return np.sort(fits[np.argsort(np.array(drawn, np.uint64), kind="stable")[:count]])
+        return np.sort(fits[np.argsort(np.array(keys, np.uint64), kind="stable")[:count]])
 
 
 _BLOCK_ANCHORS = 256
@@ -115,44 +216,22 @@ _BLOCK_SCORES = 4_000_000
 NO_NEGATIVE = "no_negative"
 
 
-@dataclass(frozen=True)
-class FalseNegatives:
-    """Counts for the estimate: each row is mined as if its positive were the only known one.
-
-    `mined` negatives in all, `telling` of them for anchors with further positives; `positives` are false.
-    """
-
-    mined: int = 0
-    telling: int = 0
-    positives: int = 0
-
-    @property
-    def share(self) -> float | None:
-        """Lower bound of the share of false negatives."""
-        return self.positives / self.mined if self.mined else None
-
-    @property
-    def share_where_known(self) -> float | None:
-        """The share among negatives of anchors with further positives."""
-        return self.positives / self.telling if self.telling else None
-
-    def __add__(self, other: FalseNegatives) -> FalseNegatives:
-        return FalseNegatives(
-            self.mined + other.mined, self.telling + other.telling, self.positives + other.positives
-        )
-
-
 @dataclass
 class MinedSplit:
-    """The result of a split: its rows and counts."""
+    """The result of a split: its rows and counts.
 
-    rows: pl.DataFrame
+    `false_negatives` are the counts for the estimate, with each row mined as if its positive were the only
+    known one: of the `mined` negatives, `telling` are of anchors with further positives, and `positives` are
+    false.
+    """
+
+    rows: pl.DataFrame = field(default_factory=pl.DataFrame)
     negatives: int = 0
     fewer: int = 0
     labelled: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     turned_down: Counter[str] = field(default_factory=Counter)
-    false_negatives: FalseNegatives = field(default_factory=FalseNegatives)
+    false_negatives: Counter[str] = field(default_factory=Counter)
 
 
 def mine_split(
@@ -164,66 +243,83 @@ def mine_split(
     stage: str = "mine",
 ) -> MinedSplit:
     """Mine the negatives of one split."""
-    rankers: list[Ranked] = []
+    rankers: list[Ranker] = []
     if vectors is not None:
         rankers.append(ByModel(vectors, part.candidates))
     if settings.by != "model":
         rankers.append(ByWords(dataset.texts, part.candidates, part.positives))
-    positives: defaultdict[int, list[int]] = defaultdict(list)
-    for anchor, positive in zip(part.anchors.tolist(), part.positives.tolist(), strict=True):
-        positives[anchor].append(positive)
-    mined = _Miner(dataset, settings, rankers, positives)
-    done = 0
-    for block, count in _blocks(list(positives), dataset.known, settings.window[1], len(part.candidates)):
-        mined.block(block, count)
+    miner, done = _Miner(dataset, part, settings, rankers), 0
+    anchors = list(miner.positives)
+    for block, count in _blocks(anchors, dataset.known, settings.window[1], len(part.candidates)):
+        rankings = [ranker.best(block, count) for ranker in rankers]
+        for row, anchor in enumerate(block.tolist()):
+            miner.mine(anchor, [CandidateRanking(indices[row], scores[row]) for indices, scores in rankings])
         done += len(block)
-        show(Progress(stage, done, len(positives)))
+        show(Progress(stage, done, len(anchors)))
     show(Progress(stage, ended=True))
-    return _split(dataset, part, settings, mined)
+    return miner.split()
 
 
 class _Miner:
     """Collects negatives by anchor."""
 
     def __init__(
-        self,
-        dataset: MiningDataset,
-        settings: MineSettings,
-        rankers: Sequence[Ranked],
-        positives: dict[int, list[int]],
+        self, dataset: MiningDataset, part: MiningSplit, settings: MineSettings, rankers: Sequence[Ranker]
     ) -> None:
-        self._known, self._rankers, self._positives = dataset.known, rankers, positives
-        self._scores, self._measures = rankers[0].scores, settings.measures_positives
+        self._dataset, self._part, self._settings = dataset, part, settings
+        self._scores = rankers[0].scores
         self._chooser = NegativeChooser(settings, self._scores, dataset.texts)
-        self.chosen: dict[int, ChosenNegatives] = {}
-        self.positive_scores: dict[tuple[int, int], float] = {}
-        self.turned_down: Counter[str] = Counter()
-        self.false_negatives = FalseNegatives()
+        self._pairs = list(zip(part.anchors.tolist(), part.positives.tolist(), strict=True))
+        self.positives: defaultdict[int, list[int]] = defaultdict(list)
+        for anchor, positive in self._pairs:
+            self.positives[anchor].append(positive)
+        self._chosen: dict[int, ChosenNegatives] = {}
+        self._positive_scores: dict[tuple[int, int], float] = {}
+        self._split = MinedSplit(dropped=Counter(part.dropped))
 
-    def block(self, anchors: Indices, count: int) -> None:
-        rankings = [ranker.best(anchors, count) for ranker in self._rankers]
-        for row, anchor in enumerate(anchors.tolist()):
-            self._anchor(
-                anchor, [CandidateRanking(indices[row], scores[row]) for indices, scores in rankings]
-            )
-
-    def _anchor(self, anchor: int, rankings: list[CandidateRanking]) -> None:
-        known, positives = self._known, self._positives[anchor]
+    def mine(self, anchor: int, rankings: list[CandidateRanking]) -> None:
+        known, positives = self._dataset.known, self.positives[anchor]
         scores = [0.0] * len(positives)
-        if self._measures:
+        if self._settings.measures_positives:
             scores = self._scores(anchor, np.array(positives)).tolist()
         excluded = [known.excluded(anchor, ranking.indices) for ranking in rankings]
-        chosen = self._chooser.choose(anchor, rankings, excluded, min(scores))
-        self.chosen[anchor] = chosen
-        self.turned_down += chosen.turned_down
+        chosen = self._chosen[anchor] = self._chooser.choose(anchor, rankings, excluded, min(scores))
+        self._split.turned_down += chosen.turned_down
         for positive, score in zip(positives, scores, strict=True):
-            self.positive_scores[anchor, positive] = score
+            self._positive_scores[anchor, positive] = score
             seen = [known.seen_by_row(anchor, positive, ranking.indices) for ranking in rankings]
-            by_row = self._chooser.choose(anchor, rankings, seen, score).indices
-            telling = len(by_row) if known.has_further(anchor, positive) else 0
-            self.false_negatives += FalseNegatives(
-                len(by_row), telling, int(known.belong_together(anchor, by_row).sum())
+            negatives = self._chooser.choose(anchor, rankings, seen, score).indices
+            self._split.false_negatives.update(
+                mined=len(negatives),
+                telling=len(negatives) if known.has_further(anchor, positive) else 0,
+                positives=int(known.belong_together(anchor, negatives).sum()),
             )
+
+    def split(self) -> MinedSplit:
+        """The rows with at least one negative, in the order of the input."""
+        texts, split, count = self._dataset.texts, self._split, self._settings.num_negatives
+        rows: list[list[object]] = []
+        for anchor, positive in self._pairs:
+            chosen = self._chosen[anchor]
+            indices = chosen.indices.tolist()
+            if not indices:
+                split.dropped[NO_NEGATIVE] += 1
+                continue
+            split.negatives += len(indices)
+            split.fewer += len(indices) < count
+            split.labelled += sum(
+                (min(anchor, index), max(anchor, index)) in self._part.negatives for index in indices
+            )
+            padding = [None] * (count - len(indices))
+            row: list[object] = [texts[index] for index in (anchor, positive, *indices)] + padding
+            if self._settings.scores:
+                row.append([self._positive_scores[anchor, positive], *chosen.scores.tolist()])
+            rows.append(row)
+        names = ["anchor", "positive", *(f"negative_{number}" for number in range(1, count + 1))]
+        scores = {"scores": pl.List(pl.Float32)} if self._settings.scores else {}
+        schema: dict[str, Any] = {**dict.fromkeys(names, pl.String), **scores}
+        split.rows = pl.DataFrame(rows, schema=schema, orient="row")
+        return split
 
 
 def _blocks(anchors: list[int], known: KnownPositives, high: int, most: int) -> Iterator[tuple[Indices, int]]:
@@ -238,34 +334,3 @@ def _blocks(anchors: list[int], known: KnownPositives, high: int, most: int) -> 
         block = ordered[start : start + size]
         yield np.array(block, np.int64), max(1, needed[block[-1]])
         start += size
-
-
-def _split(dataset: MiningDataset, part: MiningSplit, settings: MineSettings, mined: _Miner) -> MinedSplit:
-    texts = dataset.texts
-    split = MinedSplit(
-        pl.DataFrame(),
-        dropped=Counter(part.dropped),
-        turned_down=mined.turned_down,
-        false_negatives=mined.false_negatives,
-    )
-    rows: list[list[object]] = []
-    for anchor, positive in zip(part.anchors.tolist(), part.positives.tolist(), strict=True):
-        chosen = mined.chosen[anchor]
-        indices = chosen.indices.tolist()
-        if not indices:
-            split.dropped[NO_NEGATIVE] += 1
-            continue
-        split.negatives += len(indices)
-        split.fewer += len(indices) < settings.num_negatives
-        split.labelled += sum((min(anchor, index), max(anchor, index)) in part.negatives for index in indices)
-        filled = [texts[index] for index in indices] + [None] * (settings.num_negatives - len(indices))
-        row: list[object] = [texts[anchor], texts[positive], *filled]
-        if settings.scores:
-            row.append([mined.positive_scores[anchor, positive], *chosen.scores.tolist()])
-        rows.append(row)
-    names = ["anchor", "positive", *(f"negative_{number}" for number in range(1, settings.num_negatives + 1))]
-    schema: dict[str, Any] = dict.fromkeys(names, pl.String)
-    if settings.scores:
-        schema["scores"] = pl.List(pl.Float32)
-    split.rows = pl.DataFrame(rows, schema=schema, orient="row")
-    return split

@@ -77,23 +77,23 @@ def sample_pairs(
         raise ConfigError(f"--top {top} needs --queries; leave it out")
     name = source_name(source)
     texts = sorted(set(read_rows(source, columns).texts))
-    asked = [] if queries is None else sorted(set(read_rows(queries, columns).texts))
+    query_texts = [] if queries is None else sorted(set(read_rows(queries, columns).texts))
     run = {
         "made_by": f"aoe sample-pairs (aoe-toolkit {__version__})",
-        "settings": {"seed": seed, **({"top": top} if asked else {})},
+        "settings": {"seed": seed, **({"top": top} if query_texts else {})},
         "inputs": {
             "data": _digest(texts),
-            **({"queries": _digest(asked)} if asked else {}),
+            **({"queries": _digest(query_texts)} if query_texts else {}),
             "model": [digest_of(encoder.identity()) for _, encoder in models],
         },
     }
     if out is not None and (statistics := finished(out, run, fresh=fresh)) is not None:
         return pl.read_parquet(out / shard("default", "test")), statistics
-    found = [read_digests(find_folder(model)) for model, _ in models if isinstance(model, str | Path)]
-    chosen = _choose_texts(asked or texts, [hashes for hashes in found if hashes is not None], seed)
+    digests = [read_digests(find_folder(model)) for model, _ in models if isinstance(model, str | Path)]
+    chosen = _choose_texts(query_texts or texts, [each for each in digests if each is not None], seed)
     encode = [partial(encoder.encode, normalize=True, progress=show) for _, encoder in models]
     _check_different([str(model) for model, _ in models], encode, [*chosen[:_BATCH], *texts[:_BATCH]])
-    if asked:
+    if query_texts:
         pairs, counts = _draw_results(texts, chosen, encode, top, name)
     else:
         vectors = [each(chosen) for each in encode]
@@ -101,7 +101,7 @@ def sample_pairs(
     statistics = {"pairs": pairs.height, "texts": len(texts), **counts}
     if out is not None:
         configs = {"default": {"test": pairs}}
-        sections = [("", _INTRODUCTION + (_SHEET if asked else ""))]
+        sections = [("", _INTRODUCTION + (_SHEET if query_texts else ""))]
         card = dataset_card(out.name, configs=card_files(configs), rows=pairs.height, sections=sections)
         write_dataset(out, configs, card=card, statistics=statistics, run=run)
     return pairs, statistics
@@ -114,11 +114,11 @@ def _digest(texts: Sequence[str]) -> str:
 def _check_different(names: Sequence[str], encode: Sequence[Encode], texts: list[str]) -> None:
     """Refuse models with equal vectors, as no judgement can show a difference."""
     vectors = zip(names, (each(texts) for each in encode), strict=True)
-    for (one, ours), (other, theirs) in combinations(vectors, 2):
-        if ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=0, atol=_ROUNDING):
+    for (name1, vectors1), (name2, vectors2) in combinations(vectors, 2):
+        if vectors1.shape == vectors2.shape and np.allclose(vectors1, vectors2, rtol=0, atol=_ROUNDING):
             raise ConfigError(
-                f"{one} and {other} give equal vectors, so there is no difference to judge; if training kept"
-                " the backbone, there is no new model"
+                f"{name1} and {name2} give equal vectors, so there is no difference to judge; if training"
+                " kept the backbone, there is no new model"
             )
 
 
@@ -169,28 +169,31 @@ def _draw_results(
 ) -> tuple[pl.DataFrame, dict[str, int]]:
     """The results of queries on which two models differ; near-duplicates of a query are not results."""
     groups = near_identical_to([*texts, *queries])
-    documents, own = np.unique(groups[: len(texts)]), groups[len(texts) :]
+    documents, query_groups = np.unique(groups[: len(texts)]), groups[len(texts) :]
     if len(documents) < 2:
         raise DataError("fewer than two distinct texts; expected enough to search", path=source)
     vectors = [(each(queries), each([texts[index] for index in documents])) for each in encode]
     results = [
-        [places[documents[places] != group][:top].tolist() for places, group in zip(found, own, strict=True)]
-        for found in (_search(*each, top + 1) for each in vectors)
+        [
+            places[documents[places] != group][:top].tolist()
+            for places, group in zip(_search(*each, top + 1), query_groups, strict=True)
+        ]
+        for each in vectors
     ]
     differ = [
         query
-        for query, (ours, theirs) in enumerate(zip(*results, strict=True))
-        if ours[:1] != theirs[:1] or {*ours} != {*theirs}
+        for query, (first, second) in enumerate(zip(*results, strict=True))
+        if first[:1] != second[:1] or {*first} != {*second}
     ]
     rows, sampled = list[tuple[Any, ...]](), 0
     for query in differ:
-        places = [*dict.fromkeys(place for found in results for place in found[query])]
+        places = [*dict.fromkeys(place for of_model in results for place in of_model[query])]
         if len(rows) + len(places) > _MAX_PAIRS:
             break
-        cosines = [own_texts[places] @ own_queries[query] for own_queries, own_texts in vectors]
-        about = (top, len(places), len(differ) / len(queries))
+        cosines = [text_vectors[places] @ query_vectors[query] for query_vectors, text_vectors in vectors]
+        sheet = (top, len(places), len(differ) / len(queries))
         for place, cosine in zip(places, np.mean(cosines, axis=0).tolist(), strict=True):
-            rows.append((queries[query], texts[documents[place]], cosine, *about))
+            rows.append((queries[query], texts[documents[place]], cosine, *sheet))
         sampled += 1
     if not rows:
         raise DataError(

@@ -109,13 +109,13 @@ class Batcher:
                 raise call.error
             return cast("R", call.result)
 
-    def _run_waiting(self, work: Callable[[list[Q]], Sequence[Any]], own: _Call) -> None:
-        """Run the waiting calls, unless `own` was already run with earlier ones."""
-        while not own.is_done:
+    def _run_waiting(self, work: Callable[[list[Q]], Sequence[Any]], call: _Call) -> None:
+        """Run the waiting calls, unless `call` was already run with earlier ones."""
+        while not call.is_done:
             calls = [self._calls.get_nowait() for _ in range(min(self._calls.qsize(), _MAX_CALLS))]
             if not _run_calls(work, calls):
-                for call in calls:  # a failing call must not fail the others
-                    _run_calls(work, [call])
+                for each in calls:  # a failing call must not fail the others
+                    _run_calls(work, [each])
 
     def close(self) -> None:
         """Wait for the current batch, and end the threads."""

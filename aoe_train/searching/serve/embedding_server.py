@@ -77,7 +77,7 @@ class EmbeddingServer(HttpServer):
         shown = f"[{host}]" if ":" in host else host
         self.url, self.model = f"http://{shown}:{port}", name
         names = {"localhost", "127.0.0.1", "[::1]", shown} if is_loopback(host) else set[str]()
-        self._hosts = frozenset(f"{one}:{port}".encode() for one in names)
+        self._hosts = frozenset(f"{name}:{port}".encode() for name in names)
         self._key = None if key is None else key.encode()
         self._indexes, self._limits = indexes, limits
         self._batchers = [

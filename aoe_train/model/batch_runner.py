@@ -1,0 +1,140 @@
+"""Runs a model on many texts: tokenises ahead of it, and halves batches if memory runs out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from aoe_train.model.device import one_thread, upload
+from aoe_train.model.memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
+from aoe_train.model.text_model import TextModel
+from aoe_train.model.tokens.tokenised import TokenStore
+from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.errors import ConfigError
+from pairkit.base.system.machine import is_out_of_memory
+
+_CHARACTERS = 3  # of a token, for slices of texts of about a batch; most tokens have more
+_AHEAD = 2  # slices that are tokenised while the model runs
+_ONE_THREAD_PRODUCTS = 1 << 30  # about 10 ms on one core; a second thread would not help
+
+
+Tokenise = Callable[..., TokenStore]
+"""Tokenises texts with prompts; see `Encoder.tokens`."""
+
+
+class BatchRunner:
+    """Runs a model on texts."""
+
+    def __init__(self, model: TextModel) -> None:
+        self._model = model
+
+    def vectors(
+        self,
+        tokenise: Tokenise,
+        texts: Sequence[str],
+        prompts: str | Sequence[str],
+        max_length: int | None,
+        batch_tokens: int | None,
+        show: Listener,
+        *,
+        halve: bool,
+    ) -> Generator[tuple[np.ndarray, torch.Tensor]]:
+        """Text indices and vectors batch by batch; once memory runs out, all later batches are split."""
+        budget, parts = batch_tokens or TOKENS_ACCELERATOR, 1
+        if self._device.type == "cpu":
+            keep_freed_memory()
+            budget = batch_tokens or self._tokens_on_cpu
+        starts = [0]
+        if self._tokenises_ahead and isinstance(prompts, str):
+            limit = min(max_length or budget, budget)
+            tokens = np.cumsum([min(len(text) // _CHARACTERS, limit) for text in texts])
+            starts += (np.flatnonzero(np.diff(tokens // budget)) + 1).tolist()
+        with ThreadPoolExecutor(1) as producer:
+            for first, store in _stores(tokenise, texts, prompts, starts, producer, show):
+                for batch in batches(store.lengths, budget):
+                    waiting = np.array_split(batch, min(parts, len(batch)))
+                    while waiting:
+                        indices = waiting.pop()
+                        vectors = (self._vectors_if_memory if halve else self._vectors)(store, indices)
+                        if vectors is not None:
+                            yield first + indices, vectors
+                            continue
+                        parts = 2 * len(batch) // len(indices)
+                        waiting += np.array_split(indices, 2)
+                        if torch.accelerator.is_available():
+                            torch.accelerator.empty_cache()
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self._model.parameters()).device
+
+    @cached_property  # each call needs it, even for one text
+    def _tokens_on_cpu(self) -> int:
+        return tokens_at_once(cast("Any", self._model.backbone))
+
+    @cached_property
+    def _products_per_token(self) -> int:
+        layers = (part for part in self._model.modules() if not isinstance(part, torch.nn.Embedding))
+        return sum(weight.numel() for layer in layers for weight in layer.parameters(recurse=False))
+
+    @property
+    def _tokenises_ahead(self) -> bool:
+        """Not on a CPU, for which both would compete, nor without packing, which needs all lengths."""
+        return self._device.type != "cpu" and self._model.packed
+
+    def _vectors_if_memory(self, store: TokenStore, texts: np.ndarray) -> torch.Tensor | None:
+        """The vectors; None if the batch needs too much memory."""
+        try:
+            return self._vectors(store, texts)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if len(texts) == 1:
+                raise ConfigError(
+                    f"out of memory for one text of {store.lengths[texts[0]]} tokens; lower max_length or use"
+                    " a smaller model"
+                ) from error
+            return None
+
+    def _vectors(self, store: TokenStore, texts: np.ndarray) -> torch.Tensor:
+        batch = store.batch(texts)
+        tokens = upload(batch["input_ids"], self._device)
+        products = len(tokens) * self._products_per_token
+        is_small = self._device.type == "cpu" and products <= _ONE_THREAD_PRODUCTS
+        with one_thread() if is_small else nullcontext():
+            vectors: torch.Tensor = self._model(
+                tokens, batch["lengths"], batch["pieces"], batch.get("prompt_lengths")
+            )
+        return vectors
+
+
+def _stores(
+    tokenise: Tokenise,
+    texts: Sequence[str],
+    prompts: str | Sequence[str],
+    starts: list[int],
+    producer: ThreadPoolExecutor,
+    show: Listener,
+) -> Iterator[tuple[int, TokenStore]]:
+    """The tokens of consecutive texts with the index of the first, a few stores ahead of their use."""
+    if len(starts) == 1:
+        store = tokenise(texts, prompts, progress=show)
+        show(Progress("encode", 0, len(texts)))
+        yield 0, store
+        return
+    show(Progress("encode", 0, len(texts)))
+    waiting: deque[tuple[int, Future[TokenStore]]] = deque()
+    for start, stop in pairwise([*starts, len(texts)]):
+        waiting.append((start, producer.submit(tokenise, texts[start:stop], prompts)))
+        if len(waiting) > _AHEAD:
+            first, tokenised = waiting.popleft()
+            yield first, tokenised.result()
+    yield from ((first, tokenised.result()) for first, tokenised in waiting)

@@ -1,0 +1,42 @@
+"""The command `aoe train` with a tiny backbone, run in the folder that `fill` makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests import forked
+from tests.aoe_train.test_train import write_pairs, write_triplets
+from tests.aoe_train.tiny import save_bert
+from tests.contract.conftest import Done, environment, run_here
+
+FLAGS = ("--preset", "angle-paper", "--lr", "1e-4", "--batch-size", "8", "--epochs", "3", "--seed", "5")
+DEV = ("--dev-data", "dev.tsv")
+# In addition to train.tsv; sbert has weights that batches of the other dataset don't use.
+MIXTURE = ("--data", "other=triplets.jsonl", "--set", "datasets.other.preset=sbert")
+
+
+def fill(folder: Path) -> Path:
+    """Make a backbone without dropout, and pairs."""
+    save_bert(folder / "bert", dropout=0.0)
+    write_pairs(folder / "train.tsv", 96, 1)
+    write_pairs(folder / "dev.tsv", 30, 2)
+    write_triplets(folder / "triplets.jsonl", 40, 3)
+    return folder
+
+
+def environ() -> dict[str, str]:
+    return environment(HF_HUB_OFFLINE="1", AOE_CACHE="cache")
+
+
+def command(*arguments: str, out: str, data: str = "train.tsv", backbone: str = "bert") -> list[str]:
+    given = ["--data", data, "--backbone", backbone, "--out", out]
+    return ["aoe_train", "train", *given, *FLAGS, *arguments]
+
+
+def run(folder: Path, *arguments: str, **given: Any) -> Done:
+    return run_here(*command(*arguments, **given), cwd=folder, environ=environ())
+
+
+def begin_ranks(folder: Path, *arguments: str, out: str, err: Path) -> list[Any]:
+    return forked.begin_ranks(*command(*arguments, out=out), cwd=folder, err=err, environ=environ())
