@@ -209,7 +209,7 @@ def review(
             large enough.
         each: Number of people who judge each pair. Default: all.
         grades: Ask for grades from 0 to 5. Default: on if labels are scores.
-        question: The question about each pair.
+        question: Question that reviewers answer about each pair.
 
     Returns:
         The review.
@@ -296,7 +296,7 @@ def show(
     """Show one pair side by side, with the words that both texts share marked.
 
     Args:
-        split: train, validation or test. Default: the last one of the dataset.
+        split: Split of the pair: train, validation or test. Default: the last one of the dataset.
         row: Number of the pair, counted from 0.
         label: Use only pairs with this label; --row counts among them.
 
@@ -349,7 +349,7 @@ def export(
 
     Args:
         out: The folder for the files.
-        format: jsonl or csv.
+        format: Format of the files: jsonl or csv.
         raw: Write CSV for programs, without the apostrophes.
 
     Returns:
@@ -436,7 +436,8 @@ def merge(
     Args:
         sources: Folders, files or Hub ids. In Python also anything that `read` takes, or a mapping of names
             to these. The column `source` has the name or path; other columns are kept.
-        conflicts: If labels of a pair differ: error, drop (the pair) or first (the first dataset's label).
+        conflicts: What to do if labels of a pair differ: error, drop (the pair) or first (the first dataset's
+            label).
         split_sizes: Sizes of new splits: the proportions of train, validation and test.
 
     Returns:
@@ -538,9 +539,9 @@ def extract(
     Args:
         source: A folder of Markdown, HTML and text files, or a table. A table's rows have a title and a body,
             a question and an answer, or a long text.
-        rules: title-body, question-answer, section or links. `section` pairs a heading with the
-            paragraph below it, and two paragraphs of a section; `links` pairs a link's text with its target.
-            Default: all.
+        rules: Rules that make pairs: title-body, question-answer, section or links. `section` pairs a heading
+            with the paragraph below it, and two paragraphs of a section; `links` pairs a link's text with its
+            target. Default: all.
         columns: For a table: the columns of title, body, question, answer and document, as role=name. Several
             rows may belong to one document. By default common names are recognised.
         max_chars: Maximum characters of a text, which is cut after a whole sentence or word.

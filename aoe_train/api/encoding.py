@@ -105,13 +105,13 @@ def encode(
         columns: Column with the text, as text=NAME. Default: recognised.
         normalize: Scale vectors to length 1. Default: the model's setting.
         layers: Use only the first N layers of a model trained with `layers`. Default: all.
-        dim: Keep the first N numbers of each vector, for a model trained with `dims`. Default: all.
+        dim: Keep the first N dimensions of each vector, for a model trained with `dims`. Default: all.
         quantize: Format of the vectors: float32, int8, binary or ubinary. int8 takes a byte per number,
             binary and ubinary a bit, packed as in sentence-transformers. Default: float32.
         calibration: Vectors that set the ranges of int8: a .npy, or an int8 output to reuse its ranges. In
             Python also an array (any, dim). Default: the encoded vectors themselves.
-        device: cpu, cuda:1, or several such as cuda:0,cuda:1, each with its own worker. Several are for files
-            only. Default: the best.
+        device: Devices to use: cpu, cuda:1, or several such as cuda:0,cuda:1, each with its own worker.
+            Several are for files only. Default: the best.
         batch_tokens: Maximum number of tokens in a batch; smaller batches need less memory.
         workers: Number of processes that encode a file. The vectors are those of a single process. Workers
             share `device` or the threads of the CPU. A script that starts workers needs `if __name__ ==

@@ -44,9 +44,9 @@ def export(
 
     Args:
         model: A folder, a Hub id, minilm or smollm2.
-        format: sentence-transformers, onnx or onnx-int8. `onnx/model.onnx` is for sentence-transformers
-            (`backend="onnx"`), transformers.js and fastembed; int8 is `onnx/model_qint8.onnx`, and the card
-            has its measured loss of quality.
+        format: Format of the export: sentence-transformers, onnx or onnx-int8. `onnx/model.onnx` is for
+            sentence-transformers (`backend="onnx"`), transformers.js and fastembed; int8 is
+            `onnx/model_qint8.onnx`, and the card has its measured loss of quality.
         dtype: Data type of the weights: fp32, bf16 or fp16. ONNX graphs are fp32 or int8.
         layers: Export only the first N layers of the model. Default: all.
         interpolate: Weight of the trained model when averaged with its backbone, above 0 to 1 (WiSE-FT).

@@ -35,7 +35,7 @@ options = SHARED.extended(
         panel=MODEL,
     ),
     prompt=Option(
-        "Prompt before each text, or around {text}; '' for none. Default: `prompt_name`.",
+        "Prompt before each text, or around {text}; '' for none. Default: the prompt of --prompt-name.",
         metavar="TEXT",
         panel=MODEL,
     ),
@@ -51,8 +51,8 @@ options = SHARED.extended(
     split=Option(metavar="NAME", panel=INPUT),
     cache=Option(panel=RUN),
     folder=Option("An index that `aoe index` built.", metavar="INDEX", positional=True),
-    by=Option("Rank by both, model (vectors) or words (BM25).", metavar="NAME", panel=RUN),
-    weight=Option("Weight of vectors against words, from 0 to 1. Default: 0.65.", panel=RUN),
+    by=Option("What ranks texts: both, model (vectors) or words (BM25).", metavar="NAME", panel=RUN),
+    weight=Option("Weight of vectors against BM25, from 0 to 1. Default: 0.65.", panel=RUN),
     fresh=replace(SHARED["fresh"], text="Replace the output of another run."),
 )
 FILE = Option(short="-o", metavar="FILE", panel=OUTPUT, main=True)

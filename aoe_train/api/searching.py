@@ -57,8 +57,8 @@ def index(
         out: Folder of the index.
         columns: Columns with the text, as text=NAME, title=NAME,body=NAME or question=NAME,answer=NAME, which
             are joined in this order. Default: recognised.
-        kind: flat compares every vector; hnsw is approximate (faiss). Default: flat; hnsw from 200,000 texts
-            on.
+        kind: Kind of index: flat (compares every vector) or hnsw (approximate, faiss). Default: flat; hnsw
+            from 200,000 texts on.
         quantize: Format of the stored vectors: float32 or int8. int8 takes a quarter of the space.
         remove_missing: Remove texts of an earlier index in `out` that are not in this input.
         fresh: Replace the index in `out` instead of adding to it.

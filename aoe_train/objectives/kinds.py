@@ -2,7 +2,7 @@
 
 | part | binary | graded | triplet | positive | single |
 |---|---|---|---|---|---|
-| cosine, angle | 1 ranks above 0 | a larger label ranks above a smaller one | all (anchor, positive) rank above all (anchor, negative) | – | – |
+| cosent, angle | 1 ranks above 0 | a larger label ranks above a smaller one | all (anchor, positive) rank above all (anchor, negative) | – | – |
 | in_batch | anchors: first texts of rows labelled 1; candidates: all second texts | the same, positive from `positive_from` on | candidates: positives and negatives of all rows | every row is positive | the positive is another view of the text |
 | contrastive | as in_batch; without `hard_negatives`, candidates are second texts of positive rows | the same | as in_batch; without `hard_negatives`, only positives are candidates | as in_batch | as in_batch: unsupervised SimCSE |
 | sbert | softmax over two classes | regression of the cosine on the label, scaled from `label_range` to [0, 1] | softmax: (anchor, positive) is 1, (anchor, negative) is 0 | – | – |
@@ -13,7 +13,7 @@
 `–` raises a ConfigError: without negatives there is nothing to rank. `angle` needs an even embedding size, as
 it halves vectors into real and imaginary parts. `positive_from` is only for graded labels. For in_batch and
 contrastive it defaults to POSITIVE_SHARE of the label range (4 of 0 to 5, "mostly equivalent" in STS-B).
-`margin`, only for cosine, is the difference of cosines over the whole label range (0 to 1 unless graded). The
+`margin`, only for cosent, is the difference of cosines over the whole label range (0 to 1 unless graded). The
 last three parts need a teacher. This module doesn't import torch, so commands can check before loading a
 model.
 """  # noqa: E501 - a table
@@ -93,7 +93,7 @@ def check_objective(
         )
     if settings.margin and "cosent" not in active:
         raise ConfigError(
-            f"margin = {settings.margin:g}: only the part cosine has a margin; give it a weight, or leave the"
+            f"margin = {settings.margin:g}: only the part cosent has a margin; give it a weight, or leave the"
             " margin out"
         )
     if settings.margin and kind == "graded":
