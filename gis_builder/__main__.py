@@ -1,11 +1,25 @@
 """The entry point of `gis` and `python -m gis_builder`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from pairkit.base.cli.startup import start
+
+if TYPE_CHECKING:
+    from typer import Typer
+
+
+def application() -> Typer:
+    """The command line, whose imports are slow."""
+    from gis_builder.cli import app
+
+    return app
 
 
 def main() -> None:
     """Run the command line."""
-    start("gis_builder.cli")
+    start(application)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from typing import Any
 from gis_builder import api
 from pairkit.base.cli.commands import add_command, application, show
 from pairkit.base.cli.options import RUN, Option
-from pairkit.base.cli.terminal import run
 from pairkit.dataset.shared_options import SHARED
 
 app = application("gis", "Make leak-free datasets of text pairs from duplicate GitHub issues (GIS).")
@@ -114,8 +113,3 @@ add_command(
     "gis archive --hours 2015-01-01..2024-12-31 --source gharchive --out all --set limits.per_repo_max=500",
     "gis archive --hours 2015-01-01..2024-12-31 -s gharchive -o all --engine ray --address 10.0.0.1:6379",
 )
-
-
-def main() -> None:
-    """Run the command line; see `pairkit.base.cli.terminal.run` for the exit codes."""
-    run(app)

@@ -8,7 +8,7 @@ from typing import Any
 from llm_labeler import api
 from pairkit.base.cli.commands import add_command, application, show
 from pairkit.base.cli.options import Option
-from pairkit.base.cli.terminal import next_step, run
+from pairkit.base.cli.terminal import next_step
 from pairkit.dataset.shared_options import SHARED
 
 app = application(
@@ -82,8 +82,3 @@ add_command(
 )
 add_command(app, api.report, "label report --work pairs.work")
 add_command(app, api.llms, "label llms", "label llms --config llms.toml", json=False)
-
-
-def main() -> None:
-    """Run the command line."""
-    run(app)

@@ -568,7 +568,7 @@ def extract(
 
     from pairkit.base.settings import split_at_commas
     from pairkit.extracting import make_mined
-    from pairkit.extracting.extract import RULES
+    from pairkit.extracting.extract_pairs import RULES
 
     folder = argument("out", out, Path | None)
     named = tuple(RULES) if rules is None else argument("rules", split_at_commas(rules), tuple[str, ...])

@@ -67,8 +67,7 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def command_line(package: str) -> Any:
     """The typer application of a package."""
-    entry = import_module(f"{package}.__main__")
-    return entry.application() if hasattr(entry, "application") else import_module(f"{package}.cli").app
+    return import_module(f"{package}.__main__").application()
 
 
 @pytest.fixture

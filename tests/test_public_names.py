@@ -36,20 +36,6 @@ def test_dir_lists_public_names_only(name: str) -> None:
     assert len({*module.__all__}) == len(module.__all__)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_type_checkers_find_the_same_names_in_the_same_modules(package: str) -> None:
-    tree = ast.parse(Path(import_module(package).__file__ or "").read_text(encoding="utf-8"))
-    imported = {
-        name.asname: node.module
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        for name in node.names
-        if name.asname
-    }
-    (table,) = (ast.literal_eval(node) for node in ast.walk(tree) if isinstance(node, ast.Dict))
-    assert imported == {name: module for module, names in table.items() for name in names.split()}
-
-
 def lines_of(package: str) -> Iterator[str]:
     """One line per public name and per public member of a class."""
     module = import_module(package)

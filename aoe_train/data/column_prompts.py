@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from aoe_train.records import ABSENT, Examples, TextSelection
+from aoe_train.objectives.training_rows import ABSENT, Examples, TextSelection
 from aoe_train.settings.prompt_settings import DEFAULT, DOCUMENTS, PLACE, QUERY, NamedPrompts, read_prompt
 from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
 from pairkit.base.errors import ConfigError

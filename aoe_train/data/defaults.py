@@ -58,7 +58,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from aoe_train.objectives.objective_settings import IN_BATCH, RANKED, TAUGHT, ObjectiveSettings
-from aoe_train.records import Kind
+from aoe_train.objectives.training_rows import Kind
 from aoe_train.settings.prompt_settings import PLACE
 from aoe_train.settings.train_settings import (
     AUTO,

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from aoe_train.records import (
+from aoe_train.objectives.training_rows import (
     ABSENT,
     Examples,
     ReadingReport,

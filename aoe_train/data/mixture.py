@@ -14,7 +14,7 @@ import numpy as np
 from aoe_train.data.defaults import epoch_passes
 from aoe_train.data.token_batches import Batches, PlannedSampler, one_label_batches
 from aoe_train.model.tokens.tokenised import TokenStore
-from aoe_train.records import ABSENT
+from aoe_train.objectives.training_rows import ABSENT
 from aoe_train.settings.train_settings import MixSettings
 
 _ORDER_STREAM = (

@@ -23,7 +23,7 @@ import numpy as np
 
 from aoe_train.data.defaults import FROM_NEIGHBOURHOOD, seeds_in
 from aoe_train.data.token_batches import Batches
-from aoe_train.records import ColumnVectors, TeacherVectors
+from aoe_train.objectives.training_rows import ColumnVectors, TeacherVectors
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.similarity.near_duplicates import without_near_duplicates
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
     from torch import Tensor
 
-    from aoe_train.records import Examples
+    from aoe_train.objectives.training_rows import Examples
     from aoe_train.settings.train_settings import TeacherSettings
 
 MAX_TEXTS = 2000  # twice as many did not gain more on banking77

@@ -19,7 +19,7 @@ from aoe_train.data.examples import (
     silent,
 )
 from aoe_train.objectives.objective_settings import RANKED
-from aoe_train.records import Examples
+from aoe_train.objectives.training_rows import Examples
 from aoe_train.settings.train_settings import TrainSettings
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line

@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import DataLoader, Sampler
 
 from aoe_train.model.tokens.tokenised import TokenStore
-from aoe_train.records import ABSENT, NO_OUTPUTS, Batch, Examples, TeacherOutputs
+from aoe_train.objectives.training_rows import ABSENT, NO_OUTPUTS, Batch, Examples, TeacherOutputs
 from pairkit.base.errors import ConfigError, DataError
 
 

@@ -20,7 +20,7 @@ from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
-    from aoe_train.records import Examples
+    from aoe_train.objectives.training_rows import Examples
     from aoe_train.settings.train_settings import Similarity
 
 _RESAMPLES = 1000

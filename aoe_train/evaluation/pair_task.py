@@ -16,7 +16,7 @@ from aoe_train.evaluation.pair_metrics import binary, correlation
 from aoe_train.evaluation.resample import Metrics
 from aoe_train.evaluation.tasks import Split, TaskMetrics, TaskVectors
 from aoe_train.model.similarity import pair_similarities
-from aoe_train.records import Examples
+from aoe_train.objectives.training_rows import Examples
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.labels import AS_FOUND, LabelRules, describe_labels
 from pairkit.dataset.reading.in_memory import Source, source_name

@@ -17,7 +17,7 @@ from aoe_train.data.examples import Say
 from aoe_train.evaluation.resample import MeanMetrics
 from aoe_train.evaluation.tasks import TaskVectors
 from aoe_train.model.similarity import ROUNDING, all_similarities, comparable, pair_similarities
-from aoe_train.records import ABSENT, Examples
+from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
 

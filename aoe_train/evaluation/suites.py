@@ -31,7 +31,7 @@ from pairkit.dataset.records import is_search
 if TYPE_CHECKING:
     from aoe_train.evaluation.search_results import GroupTask
     from aoe_train.evaluation.tasks import EvaluationTask, Split
-    from aoe_train.records import Examples
+    from aoe_train.objectives.training_rows import Examples
     from pairkit.dataset.labels import LabelRules
     from pairkit.dataset.reading.in_memory import Source
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch import nn
     from transformers import PretrainedConfig, PreTrainedTokenizerFast
 
-    from aoe_train.records import Examples
+    from aoe_train.objectives.training_rows import Examples
     from pairkit.dataset.reading.in_memory import Source
 
 

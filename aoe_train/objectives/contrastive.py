@@ -17,7 +17,7 @@ from torch import Tensor
 from aoe_train.objectives.kinds import LossContext
 from aoe_train.objectives.labelled_pairs import Pairs, unit
 from aoe_train.objectives.objective_settings import Loss
-from aoe_train.records import ABSENT
+from aoe_train.objectives.training_rows import ABSENT
 
 
 class Guide(NamedTuple):

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aoe_train.objectives.objective_settings import IN_BATCH, RANKED, TAUGHT, ObjectiveSettings
-from aoe_train.records import Kind
+from aoe_train.objectives.training_rows import Kind
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from aoe_train.records import ABSENT
+from aoe_train.objectives.training_rows import ABSENT
 
 
 class BatchTeachers(NamedTuple):

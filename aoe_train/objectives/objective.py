@@ -36,7 +36,7 @@ from aoe_train.objectives.kinds import (
 )
 from aoe_train.objectives.labelled_pairs import NO_BATCH_TEACHERS, BatchTeachers, as_pairs, wide
 from aoe_train.objectives.objective_settings import IN_BATCH, PARTS, ObjectiveSettings
-from aoe_train.records import ABSENT, Kind
+from aoe_train.objectives.training_rows import ABSENT, Kind
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 

@@ -28,7 +28,7 @@ from aoe_train.model.packing.packed_run import use_fast_layers
 from aoe_train.objectives.kinds import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective import LossFunction, make_objective
 from aoe_train.objectives.objective_settings import TAUGHT
-from aoe_train.records import ABSENT, NO_OUTPUTS, TeacherOutputs, TeacherVectors
+from aoe_train.objectives.training_rows import ABSENT, NO_OUTPUTS, TeacherOutputs, TeacherVectors
 from aoe_train.training.pair_model import PairModel, TextObjective, prepare_objective
 from aoe_train.training.teachers import precompute_vectors
 from aoe_train.training.training_arguments import completed
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from aoe_train.model.tokens.tokenised import TokenStore
     from aoe_train.objectives.objective_settings import ObjectiveSettings
-    from aoe_train.records import Examples
+    from aoe_train.objectives.training_rows import Examples
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.load import Loaded
 

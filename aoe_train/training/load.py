@@ -42,7 +42,7 @@ from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision, training_note
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.model.tokens.coverage import language_warning
-from aoe_train.records import TextSelection
+from aoe_train.objectives.training_rows import TextSelection
 from aoe_train.training.keep_if_better import JudgedPairs
 from aoe_train.training.processes import on_main
 from aoe_train.training.teachers import load_teachers
@@ -52,7 +52,7 @@ from pairkit.dataset.reading.in_memory import Source, source_name
 
 if TYPE_CHECKING:
     from aoe_train.data.examples import Say
-    from aoe_train.records import Examples
+    from aoe_train.objectives.training_rows import Examples
     from aoe_train.settings.train_settings import Author, TrainSettings
     from aoe_train.training.teachers import Teacher
     from aoe_train.training.training_arguments import Process

@@ -16,7 +16,7 @@ from aoe_train.model.device import only_callees_compiled, uncompiled
 from aoe_train.model.text_model import TextBatch
 from aoe_train.objectives.labelled_pairs import NO_BATCH_TEACHERS, BatchTeachers
 from aoe_train.objectives.objective import check_loss_function
-from aoe_train.records import ABSENT
+from aoe_train.objectives.training_rows import ABSENT
 from aoe_train.training.processes import gather_rows
 from pairkit.base.errors import ConfigError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aoe_train.data.run_data import Sources
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.text_model import TextModel
-    from aoe_train.records import Kind
+    from aoe_train.objectives.training_rows import Kind
     from aoe_train.settings.train_settings import TrainSettings
 
 

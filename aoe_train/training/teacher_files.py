@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from aoe_train.records import ABSENT
+from aoe_train.objectives.training_rows import ABSENT
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.dataset.negative_columns import NEGATIVES, ROW
@@ -24,7 +24,7 @@ from pairkit.dataset.reading.columns import Roles, find_roles, to_rows
 from pairkit.dataset.reading.tables import first_row, read_table
 
 if TYPE_CHECKING:
-    from aoe_train.records import Examples
+    from aoe_train.objectives.training_rows import Examples
 
 
 SCORES = "teacher_scores"

@@ -15,7 +15,7 @@ from aoe_train.data.neighbourhoods import neighbour_teacher
 from aoe_train.encoding.text_vectors import TextVectors
 from aoe_train.model.encoder import Encoder
 from aoe_train.objectives.kinds import TeacherInfo, check_teacher_use
-from aoe_train.records import ABSENT, ColumnVectors, TeacherOutputs, TeacherVectors
+from aoe_train.objectives.training_rows import ABSENT, ColumnVectors, TeacherOutputs, TeacherVectors
 from aoe_train.settings.prompt_settings import DOCUMENTS, QUERY
 from aoe_train.settings.train_settings import EncoderSettings, TeacherModelSettings, TeacherSettings
 from aoe_train.training.processes import on_main
@@ -27,7 +27,7 @@ from pairkit.base.system.files import sha256
 if TYPE_CHECKING:
     from aoe_train.data.run_data import Data
     from aoe_train.objectives.objective_settings import ObjectiveSettings
-    from aoe_train.records import Examples
+    from aoe_train.objectives.training_rows import Examples
     from aoe_train.settings.train_settings import TrainSettings
     from pairkit.base.cli.progress import Listener
 

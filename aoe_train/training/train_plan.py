@@ -34,7 +34,7 @@ from pairkit.base.printable import one_line
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from aoe_train.records import Examples
+    from aoe_train.objectives.training_rows import Examples
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.pair_model import PairModel
 

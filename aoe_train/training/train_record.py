@@ -26,7 +26,7 @@ from pairkit.base.system.machine import peak_rss_mb
 
 if TYPE_CHECKING:
     from aoe_train.data.token_batches import Batches
-    from aoe_train.records import Examples
+    from aoe_train.objectives.training_rows import Examples
     from aoe_train.training.build import Built
     from aoe_train.training.fit import Fitted
     from aoe_train.training.load import Loaded

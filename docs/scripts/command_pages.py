@@ -26,9 +26,7 @@ def scripts() -> dict[str, str]:
 
 def command_tree(package: str) -> TyperGroup:
     """The command line of a package, with all its commands."""
-    entry = import_module(f"{package}.__main__")
-    app = entry.application() if hasattr(entry, "application") else import_module(f"{package}.cli").app
-    tree: Any = get_command(app)
+    tree: Any = get_command(import_module(f"{package}.__main__").application())
     if not isinstance(tree, TyperGroup):
         raise TypeError(f"{package}: expected a group of commands")
     return tree

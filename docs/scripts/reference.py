@@ -1,4 +1,4 @@
-"""Writes generated parts into the documents: `make reference`.
+"""Writes generated parts into the documents, and the names that type checkers see: `make reference`.
 
 The pages of commands and settings are generated as a whole. In other pages, the text between
 `<!-- docstring: package.module -->` and `<!-- end -->` is the module's docstring without its title; after
@@ -33,7 +33,7 @@ _PART = re.compile(r"^(<!-- (\w+): (\S+) -->)\n.*?^(<!-- end -->)$", re.MULTILIN
 
 def pages() -> dict[Path, str]:
     """Returns the up-to-date text of each page with generated parts."""
-    texts = {}
+    texts = {ROOT / package / "__init__.pyi": stub(package) for package in scripts().values()}
     for script, package in scripts().items():
         texts[DOCS / "reference" / f"{script}.md"] = command_page(script, package)
         if script in SETTINGS:
@@ -44,6 +44,18 @@ def pages() -> dict[Path, str]:
         if page not in texts and _PART.search(text):
             texts[page] = _PART.sub(_filled, text)
     return texts
+
+
+def stub(package: str) -> str:
+    """The imports of a package's public names, for type checkers."""
+    named = sorted(
+        (module, name)
+        for module, names in import_module(package)._PUBLIC_NAMES.items()
+        for name in names.split()
+    )
+    return "# made by `make reference`\n" + "".join(
+        f"from {module} import {name} as {name}\n" for module, name in named
+    )
 
 
 def _filled(part: re.Match[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typer.testing import CliRunner
 
-from aoe_train.cli import app
+from aoe_train.api.cli import app
 
 
 def aoe(*arguments: object, stdin: str | bytes | None = None) -> str:

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train.cli import app
+from aoe_train.api.cli import app
 from aoe_train.evaluation.embedders.cached import open_model
 from aoe_train.evaluation.embedders.embedder import LocalEmbedder
 from pairkit import ConfigError, DataError

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aoe_train.data.mixture import describe
 from aoe_train.data.token_batches import Batches, Collate, budget_cuts, mix_labels, one_label_batches
 from aoe_train.model.tokens.tokenised import TokenStore
-from aoe_train.records import ABSENT, Batch, Examples, Kind
+from aoe_train.objectives.training_rows import ABSENT, Batch, Examples, Kind
 from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import wordpiece
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from aoe_train.data.column_prompts import column_prompts
-from aoe_train.records import ABSENT, Examples, Kind
+from aoe_train.objectives.training_rows import ABSENT, Examples, Kind
 from aoe_train.settings.prompt_settings import NamedPrompts, Prompt, read_prompt, written_out
 from aoe_train.settings.train_settings import EncoderSettings
 from pairkit import ConfigError

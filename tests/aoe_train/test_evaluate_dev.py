@@ -15,7 +15,7 @@ import aoe_train
 import pairkit
 from aoe_train.evaluation.dev import dev_metric, dev_scores
 from aoe_train.evaluation.search_results import is_nearer, reciprocal_ranks
-from aoe_train.records import ABSENT, Examples, Kind
+from aoe_train.objectives.training_rows import ABSENT, Examples, Kind
 from pairkit import ConfigError, DataError
 
 # Angles on a circle: the nearer two of them, the larger the cosine.

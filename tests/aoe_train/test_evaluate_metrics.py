@@ -19,7 +19,7 @@ from aoe_train.evaluation.resample import intervals
 from aoe_train.evaluation.search_results import is_nearer, reciprocal_ranks
 from aoe_train.evaluation.tasks import TaskVectors
 from aoe_train.model.similarity import all_similarities, comparable, pair_similarities, unit
-from aoe_train.records import Examples
+from aoe_train.objectives.training_rows import Examples
 from aoe_train.settings.train_settings import Similarity
 from pairkit import DataError
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train import records as _records
 from aoe_train.data.examples import (
     check_labels,
     distinct,
@@ -20,7 +19,8 @@ from aoe_train.data.examples import (
     read_examples,
     resolve_conflicts,
 )
-from aoe_train.records import ABSENT, Examples
+from aoe_train.objectives import training_rows as _records
+from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.train_settings import Conflicts
 from pairkit import ConfigError, DataError
 from pairkit.dataset.labels import LabelRules

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import aoe_train
-from aoe_train.cli import app
+from aoe_train.api.cli import app
 from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS, same_weights, save_bert
 

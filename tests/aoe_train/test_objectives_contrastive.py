@@ -19,7 +19,7 @@ from aoe_train.objectives.kinds import TeacherInfo
 from aoe_train.objectives.labelled_pairs import BatchTeachers, unit
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.objective_settings import Taus
-from aoe_train.records import ABSENT
+from aoe_train.objectives.training_rows import ABSENT
 from tests.aoe_train.tiny import only
 
 quick = settings(max_examples=25)

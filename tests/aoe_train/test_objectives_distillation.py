@@ -13,7 +13,7 @@ from aoe_train.objectives.kinds import TeacherInfo, TeacherSample
 from aoe_train.objectives.labelled_pairs import BatchTeachers
 from aoe_train.objectives.objective import Objective, make_objective
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Taus, Weights
-from aoe_train.records import ABSENT
+from aoe_train.objectives.training_rows import ABSENT
 from pairkit import ConfigError
 from tests.aoe_train.tiny import only
 

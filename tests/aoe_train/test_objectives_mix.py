@@ -13,7 +13,7 @@ from aoe_train.objectives.labelled_pairs import as_pairs, cosine
 from aoe_train.objectives.objective import CustomObjective, Objective
 from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus, Weights
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
-from aoe_train.records import ABSENT
+from aoe_train.objectives.training_rows import ABSENT
 from tests.aoe_train.tiny import only, refusal
 
 KINDS = ["binary", "graded", "positive", "triplet", "single"]

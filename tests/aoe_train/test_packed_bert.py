@@ -93,7 +93,7 @@ def test_unsupported_options_are_left_to_transformers(bert, options):
 
 def test_encoding_imports_nothing_heavy(bert, tmp_path):
     program = (
-        "import sys; from aoe_train.cli import app\n"
+        "import sys; from aoe_train.api.cli import app\n"
         "for how in ('fp32', 'int8'):\n"
         f"    app(['encode', 'texts.txt', '-m', {str(bert)!r}, '-o', how + '.npy', '-q', '--precision', how],"
         " standalone_mode=False)\n"

@@ -21,7 +21,7 @@ from aoe_train.data.defaults import (
 from aoe_train.objectives.kinds import check_objective
 from aoe_train.objectives.objective_settings import PRESETS as OBJECTIVES
 from aoe_train.objectives.objective_settings import Taus
-from aoe_train.records import Kind
+from aoe_train.objectives.training_rows import Kind
 from aoe_train.settings.train_settings import EncoderSettings, LoraSettings, TrainSettings
 from pairkit import ConfigError
 from pairkit.base.settings import load_settings
@@ -76,10 +76,10 @@ class Absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Absent())
 """
-RUN = "from aoe_train.cli import main; main()"
+RUN = "from aoe_train.__main__ import main; main()"
 HELP = """
 import aoe_train.objectives.kinds, aoe_train.settings.train_settings
-from aoe_train.cli import app
+from aoe_train.api.cli import app
 for command in sys.argv[1:]:
     app([command, "--help"], standalone_mode=False)
     print("end of help")

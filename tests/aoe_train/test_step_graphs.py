@@ -20,7 +20,7 @@ from aoe_train.model.packing import attention, sequences
 from aoe_train.model.packing.packed_run import register, use_fast_layers
 from aoe_train.model.text_model import TextModel
 from aoe_train.objectives.objective import make_objective
-from aoe_train.records import TeacherOutputs
+from aoe_train.objectives.training_rows import TeacherOutputs
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training import optimiser_step, step_graphs
 from aoe_train.training.pair_model import PairModel

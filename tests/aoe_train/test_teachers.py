@@ -16,7 +16,7 @@ from aoe_train import Encoder as Loaded
 from aoe_train.data.examples import read_examples
 from aoe_train.data.run_data import Sources
 from aoe_train.data.token_batches import Collate
-from aoe_train.records import Examples, TeacherOutputs
+from aoe_train.objectives.training_rows import Examples, TeacherOutputs
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.teacher_files import scores_from_file, vectors_from_file
 from aoe_train.training.teachers import precompute_vectors, teachers_of

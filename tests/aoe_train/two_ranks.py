@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 from aoe_train.objectives.kinds import TeacherInfo
 from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
-from aoe_train.records import ABSENT
+from aoe_train.objectives.training_rows import ABSENT
 from aoe_train.training.checkpoints import load_optimiser, optimiser_state, restore_weights, trained_weights
 from aoe_train.training.loss_log import LossLog
 from aoe_train.training.pair_model import PairModel

@@ -57,7 +57,7 @@ def test_divergence_ends_both_processes(folder: Path, tmp_path: Path) -> None:
 
 def test_help_loads_nothing_heavy() -> None:
     program = (
-        "import sys; from aoe_train.cli import app; app(['train', '--help'], standalone_mode=False); "
+        "import sys; from aoe_train.api.cli import app; app(['train', '--help'], standalone_mode=False); "
         "sys.exit('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environ())

@@ -22,7 +22,7 @@ from aoe_train.model.tokens.special_tokens import (
     prompt_tokens,
     raw_tokenizer,
 )
-from aoe_train.records import TextSelection, TokenBatch
+from aoe_train.objectives.training_rows import TextSelection, TokenBatch
 from aoe_train.settings.prompt_settings import read_prompt
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -16,7 +15,7 @@ from pairkit.base.cli.options import documentation
 def lazy_names(
     package: str, names_of_modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package; type checkers read its imports instead."""
+    """`__getattr__`, `__dir__` and `__all__` of a package; type checkers read `__init__.pyi` instead."""
     origins = {name: module for module, names in names_of_modules.items() for name in names.split()}
 
     def load(name: str) -> Any:
@@ -36,23 +35,20 @@ def lazy_names(
 _UNSUPPORTED, _INTERRUPTED = 2, 130  # exit codes, as in `pairkit.base.errors` and `pairkit.base.cli.terminal`
 
 
-def start(load: str | Callable[[], Any]) -> None:
-    """Run the `main` of a module, or the application that a function returns."""
+def start(load: Callable[[], Any]) -> None:
+    """Run the application that a function returns."""
     if sys.platform == "win32":
         sys.stderr.write("error: needs Linux or macOS; on Windows, use it in WSL\n")
         sys.exit(_UNSUPPORTED)
     handler = signal.getsignal(signal.SIGINT)
     if handler != signal.SIG_IGN:  # ignored in background jobs
         signal.signal(signal.SIGINT, _leave)
-    if isinstance(load, str):
-        main = import_module(load).main
-    else:
-        from pairkit.base.cli.terminal import run
+    from pairkit.base.cli.terminal import run
 
-        main = partial(run, load())
+    application = load()
     signal.signal(signal.SIGINT, handler)
     try:
-        main()
+        run(application)
     finally:
         if handler != signal.SIG_IGN:  # during interpreter shutdown
             signal.signal(signal.SIGINT, _leave)

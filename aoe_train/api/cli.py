@@ -21,7 +21,7 @@ from pairkit.base.cli.commands import add_command, application
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
 from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.cli.terminal import out as stdout
-from pairkit.base.cli.terminal import print_json, run, say
+from pairkit.base.cli.terminal import print_json, say
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 from pairkit.dataset.shared_options import SHARED
@@ -290,8 +290,3 @@ add_command(
     "aoe distill sentences.txt --model minilm --out static",
     "aoe distill corpus.parquet -m M --dim 128 --out static-128",
 )
-
-
-def main() -> None:
-    """Run the command line; see `pairkit.base.cli.terminal.run` for the exit codes."""
-    run(app)

@@ -1,0 +1,26 @@
+# made by `make reference`
+from gis_builder.api import archive as archive
+from gis_builder.api import build as build
+from gis_builder.api import crawl as crawl
+from gis_builder.api import demo as demo
+from gis_builder.api import detect as detect
+from gis_builder.api import explain as explain
+from gis_builder.api import import_tracker as import_tracker
+from gis_builder.api import pair as pair
+from gis_builder.api import plan as plan
+from gis_builder.api import preview_import as preview_import
+from gis_builder.api import render as render
+from gis_builder.api import status as status
+from gis_builder.api import suggest as suggest
+from gis_builder.crawling.crawl_plan import Plan as Plan
+from gis_builder.crawling.status import Crawled as Crawled
+from gis_builder.crawling.status import IncompleteCrawlError as IncompleteCrawlError
+from gis_builder.crawling.status import Status as Status
+from gis_builder.detection.detection_results import Detected as Detected
+from gis_builder.detection.detection_results import Explanation as Explanation
+from gis_builder.pairing.pairing_results import ArchiveBuilt as ArchiveBuilt
+from gis_builder.pairing.pairing_results import Built as Built
+from gis_builder.pairing.pairing_results import HoursRead as HoursRead
+from gis_builder.pairing.pairing_results import Rendered as Rendered
+from gis_builder.pairing.suggest import Suggested as Suggested
+from gis_builder.trackers.preview import ImportPreview as ImportPreview
