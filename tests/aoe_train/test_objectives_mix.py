@@ -35,7 +35,7 @@ def test_parts_and_kinds_of_data(part, kind):
         *((only(part), "graded", None, "range of graded labels is unknown") for part in RANGED),
         *((only(part), "graded", (3.0, 3.0), "from 3 to 3, expected at least two") for part in RANGED),
         (only("cosent"), "graded", None, None),
-        (only("angle", margin=0.5), "binary", None, r"margin = 0.5: only the part cosine has a margin"),
+        (only("angle", margin=0.5), "binary", None, r"margin = 0.5: only the part cosent has a margin"),
         (only("cosent", margin=0.5), "graded", None, "margin: the range of graded labels is unknown"),
         (only("cosent", margin=0.5), "graded", RANGE, None),
         (only("cosent", margin=0.5), "triplet", None, None),
