@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aoe_train.evaluation.tasks import SearchText
 from aoe_train.model.folder_checks import mapped_array
 from pairkit.base.errors import DataError
 from pairkit.base.system.files import write_errors
@@ -77,7 +78,8 @@ def overlap(task: EvaluationTask, trained: np.ndarray) -> Overlap:
     """The overlap of a task with training texts."""
     rows: Sequence[Sequence[str]] | None = getattr(task, "rows", None)
     if rows is None:
-        rows = [(item,) if isinstance(item, str) else item for item in task.texts]
+        texts_of = (item.text if isinstance(item, SearchText) else item for item in task.texts)
+        rows = [(item,) if isinstance(item, str) else item for item in texts_of]
     texts = list({text for row in rows for text in row})
     shared = {text for text, is_known in zip(texts, trained_on(texts, [trained]), strict=True) if is_known}
     return Overlap(len(shared), len(texts), sum(shared.issuperset(row) for row in rows), len(rows))

@@ -96,6 +96,7 @@ def _metrics(embedder: Embedder, tasks: Sequence[EvaluationTask], show: Listener
         [task.texts for task in tasks],
         separator=embedder.separator,
         similarity=embedder.similarity,
+        prompts=embedder.prompts,
     )
     return {task.name: measured(task, vectors) for task in _with_progress(tasks, "score", show)}
 

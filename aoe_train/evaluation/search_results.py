@@ -15,7 +15,7 @@ import polars as pl
 
 from aoe_train.data.examples import Say
 from aoe_train.evaluation.resample import MeanMetrics
-from aoe_train.evaluation.tasks import TaskVectors
+from aoe_train.evaluation.tasks import SearchText, TaskVectors
 from aoe_train.model.similarity import ROUNDING, all_similarities, comparable, pair_similarities
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.train_settings import Similarity
@@ -46,13 +46,17 @@ class SearchTask:
     share: float
 
     @property
-    def texts(self) -> Sequence[str]:
+    def texts(self) -> Sequence[SearchText]:
         """Queries and results."""
-        return [text for row in self.rows for text in row]
+        return [
+            SearchText(text, is_query)
+            for row in self.rows
+            for text, is_query in zip(row, (True, False), strict=True)
+        ]
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """Precision of the first result, and whether one of the first `top` is relevant."""
-        pairs = np.stack([vectors.rows(side) for side in zip(*self.rows, strict=True)], axis=1)
+        pairs = vectors.rows(self.texts).reshape(-1, 2)
         scores = pair_similarities(vectors.matrix, pairs, vectors.similarity)
         ranked = [self.relevant[rows[np.argsort(-scores[rows], kind="stable")]] for rows in self.queries]
         outcomes = {P_AT_1: np.array([relevant[0] for relevant in ranked])}
@@ -95,9 +99,17 @@ class RetrievalTask:
     examples: Examples
 
     @property
-    def texts(self) -> Sequence[str]:
-        """All texts."""
-        return [*self.examples.texts]
+    def texts(self) -> Sequence[SearchText]:
+        """Anchors as queries, then positives and negatives as documents."""
+        sides = zip(self._sides(), (True, False), strict=True)
+        return [
+            SearchText(self.examples.texts[i], is_query) for side, is_query in sides for i in side.tolist()
+        ]
+
+    def _sides(self) -> tuple[np.ndarray, np.ndarray]:
+        """The indices of anchors, and of positives and negatives."""
+        rows = self.examples.rows
+        return np.unique(rows[:, 0]), np.unique(rows[:, 1:][rows[:, 1:] != ABSENT])
 
     @property
     def rows(self) -> Sequence[tuple[str, ...]]:
@@ -107,8 +119,13 @@ class RetrievalTask:
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """MRR of each anchor's best positive, recall of its positives, and triplet accuracy: (anchor,)."""
-        rows, matrix = self.examples.rows, vectors.matrix[vectors.rows(self.texts)]
-        reciprocal = reciprocal_ranks(matrix, rows, vectors.similarity)
+        count, (queries, documents) = len(self.examples.texts), self._sides()
+        encoded = np.zeros(2 * count, np.int64)  # of each text as a query, then of each as a document
+        encoded[np.concatenate([queries, count + documents])] = vectors.rows(self.texts)
+        matrix, rows = vectors.matrix[encoded], self.examples.rows.copy()
+        rows[:, 1:][rows[:, 1:] != ABSENT] += count
+        ids = np.arange(2 * count) % count
+        reciprocal = reciprocal_ranks(matrix, rows, vectors.similarity, content_ids=ids)
         _, anchor, counts = np.unique(rows[:, 0], return_inverse=True, return_counts=True)
         best = np.zeros(len(counts))
         np.maximum.at(best, anchor, reciprocal)

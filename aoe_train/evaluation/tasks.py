@@ -31,6 +31,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from aoe_train.evaluation.resample import Interval, MeanMetrics, Metrics, intervals
+from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
 
@@ -38,10 +39,19 @@ __all__ = ["EvaluationTask", "Input", "MeanMetrics", "Metrics", "TaskMetrics", "
 
 Split = Literal["test", "validation"]
 
-Encode = Callable[[list[str]], np.ndarray]
+Encode = Callable[..., np.ndarray]
 """Maps texts to float32 (text, dim), such as `Encoder.encode`."""
 
-Input = str | tuple[str, str]
+
+@dataclass(frozen=True, slots=True)
+class SearchText:
+    """A query or document, encoded with the model's prompt for queries or documents, if it has one."""
+
+    text: str
+    is_query: bool
+
+
+Input = str | tuple[str, str] | SearchText
 """A text, or two texts that form one input with the model's separator between them."""
 
 
@@ -60,11 +70,29 @@ class TaskVectors:
         *,
         separator: str = " ",
         similarity: Similarity = "cosine",
+        prompts: NamedPrompts | None = None,
     ) -> None:
+        has_roles = prompts is not None and bool(prompts.query or prompts.document)
+
+        def prompted(item: Input) -> tuple[str | None, str]:
+            if not isinstance(item, SearchText):
+                return None, item if isinstance(item, str) else separator.join(item)
+            role = "query" if item.is_query else "document"
+            return (getattr(prompts, role) if has_roles else None), item.text
+
         self.similarity = similarity
-        inputs = list(dict.fromkeys(item for items in collections for item in items))
-        self._row = {item: row for row, item in enumerate(inputs)}
-        self.matrix = encode([item if isinstance(item, str) else separator.join(item) for item in inputs])
+        keys = {item: prompted(item) for items in collections for item in items}
+        texts: dict[str | None, dict[str, None]] = {}
+        for prompt, text in keys.values():
+            texts.setdefault(prompt, {})[text] = None
+        row = {key: i for i, key in enumerate((prompt, text) for prompt in texts for text in texts[prompt])}
+        self._row = {item: row[key] for item, key in keys.items()}
+        inputs = [text for _, text in row]
+        vectors = [
+            encode([*group]) if prompt is None else encode([*group], prompt)
+            for prompt, group in texts.items()
+        ]
+        self.matrix = vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
         shape = self.matrix.shape
         if len(shape) != 2 or shape[0] != len(inputs):
             raise DataError(f"vectors of {len(inputs)} texts have shape {shape}; expected one each")

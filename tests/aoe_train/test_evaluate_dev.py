@@ -14,8 +14,10 @@ from hypothesis.extra.numpy import arrays
 import aoe_train
 import pairkit
 from aoe_train.evaluation.dev import dev_metric, dev_scores
-from aoe_train.evaluation.search_results import is_nearer, reciprocal_ranks
+from aoe_train.evaluation.search_results import RetrievalTask, is_nearer, reciprocal_ranks
+from aoe_train.evaluation.tasks import TaskVectors
 from aoe_train.objectives.training_rows import ABSENT, Examples, Kind
+from aoe_train.settings.prompt_settings import NamedPrompts
 from pairkit import ConfigError, DataError
 
 # Angles on a circle: the nearer two of them, the larger the cosine.
@@ -97,6 +99,22 @@ def test_the_verdict_on_positives_is_by_mrr():
         assert (gain.word, gain.metric, gain.after) == ("better", "mrr", 1)
         assert re.search(r"^MRR \d.* -> 100.00 \(.*, 4\d queries\)$", str(gain))
         assert told.scores[next(iter(told.scores))][task].result.intervals["mrr"] == (1, 1)
+
+
+def test_searches_use_the_prompts_for_queries_and_documents():
+    calls = []
+
+    def encode(texts: list[str], prompt: str | None = None) -> np.ndarray:
+        calls.append((prompt, texts))
+        return on_circle(texts)
+
+    task = RetrievalTask("pairs", examples("positive", [("a", "b"), ("b", "c")]))
+    with_prompts = NamedPrompts({"query": "q: ", "document": "d: "})
+    prompted = TaskVectors(encode, [task.texts, ["a"]], prompts=with_prompts)
+    assert calls == [("q: ", ["a", "b"]), ("d: ", ["b", "c"]), (None, ["a"])]
+    plain = TaskVectors(encode, [task.texts, ["a"]], prompts=NamedPrompts({}))
+    assert calls[3:] == [(None, ["a", "b", "c"])]
+    assert task.measure(prompted).scores() == task.measure(plain).scores()
 
 
 @pytest.mark.parametrize(

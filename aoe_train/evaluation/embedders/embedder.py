@@ -70,6 +70,7 @@ class PromptedEmbedder(EmbedderWrapper):
             raise ConfigError("--prompt and --prompt-name: give only one of them")
         super().__init__(embedder)
         self._words = embedder.prompts.chosen(prompt=prompt, name=prompt_name)
+        self.prompts = NamedPrompts({})  # for every text the chosen one
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         """See `Embedder`."""
