@@ -108,7 +108,7 @@ def _search_every(given: Any, out: Path, *, json: bool, quiet: bool) -> None:
     from pairkit.base.system.files import check_free
 
     column = given["before"][0] if given["before"] else None
-    check_free(out)
+    check_free(out, ".parquet")
     options = {name: given[name] for name in ("folder", "top", "by", "weight", "model")}
     result = search_every(**options, before=column, progress=not quiet)
     result.write(out)

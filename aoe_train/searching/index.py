@@ -98,7 +98,7 @@ class BatchSearch:
             ConfigError: `out` exists, or can't be written.
         """
         path = Path(out)
-        check_free(path)
+        check_free(path, ".parquet")
         write_parquet(path, self.hits)
 
 

@@ -96,7 +96,7 @@ class NearDuplicates:
             ConfigError: `out` exists, or can't be written.
         """
         path = Path(out)
-        check_free(path)
+        check_free(path, ".parquet")
         stream_parquet(path, self._parts(), dict(self.rows(0, 0).schema))
 
     def _parts(self) -> Iterator[pl.DataFrame]:

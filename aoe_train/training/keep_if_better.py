@@ -13,10 +13,11 @@ from aoe_train.data.examples import Say
 from aoe_train.evaluation.gain import Gain, gain
 from aoe_train.evaluation.overlap import digests, overlap
 from aoe_train.evaluation.pair_metrics import binary, correlation
-from aoe_train.evaluation.pair_task import PairTask, read_pair_task
+from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.tasks import Encode, TaskVectors
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.in_memory import Source, source_name
+from pairkit.dataset.records import is_search
 
 if TYPE_CHECKING:
     from aoe_train.evaluation.resample import Metrics
@@ -35,7 +36,13 @@ class JudgedPairs:
     @classmethod
     def read(cls, source: Source, say: Say) -> JudgedPairs:
         """Read the pairs; their labels must differ."""
-        task, name = read_pair_task(source, say=say), source_name(source)
+        pairs, name = PairSource(source, say=say), source_name(source)
+        if is_search(frame := pairs.frame()):
+            raise ConfigError(
+                f"--accept-on {name}: has judged search results; expected judged pairs (compare models on"
+                " search results with `aoe evaluate --against`)"
+            )
+        task = pair_task(pairs.name, frame)
         if len(set(task.labels.tolist())) < 2:
             raise DataError("all labels are equal; expected different labels", path=name)
         return cls(name, task)

@@ -10,6 +10,7 @@ import pytest
 import aoe_train
 from aoe_train.api.cli import app
 from pairkit import ConfigError, DataError
+from pairkit.dataset.records import QUERY_COLUMNS
 from tests.aoe_train.tiny import WORDS, same_weights, save_bert
 
 TOPICS, OTHERS = WORDS[:8], WORDS[8:40]
@@ -134,6 +135,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> str:
         ({"run.shard": True}, {}, ConfigError, "accept_on= with run.shard"),
         ({"encoder.dense": 16}, {}, ConfigError, "accept_on= with encoder.dense"),
         ({}, {"label": 1}, DataError, "all labels are equal"),
+        ({}, dict.fromkeys(QUERY_COLUMNS, 1), ConfigError, "has judged search results"),
     ],
 )
 def test_unsupported_comparisons_are_refused(settings, change, error, message, train_file, bert, tmp_path):

@@ -300,8 +300,12 @@ def test_near_duplicates_equal_a_full_comparison(made: Path, tmp_path: Path):
     }
     found.write(tmp_path / "pairs.parquet")
     assert pl.read_parquet(tmp_path / "pairs.parquet").equals(found.rows())
-    with pytest.raises(ConfigError, match="already exists"):
-        found.write(tmp_path / "pairs.parquet")
+    for name, message in (
+        ("pairs.parquet", "already exists"),
+        ("pairs.txt", "expected the name of a .parquet"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            found.write(tmp_path / name)
 
 
 def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
