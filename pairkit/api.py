@@ -110,9 +110,9 @@ def audit(
         text or label are left out and counted in `bad_rows`.
 
     Raises:
-        ConfigError: As `read`.
-        DataError: As `read`; or there are no rows.
-        RemoteError: As `read`.
+        ConfigError: The source does not exist, or a mapping is invalid.
+        DataError: The source is not readable, a text or label is not usable, or there are no rows.
+        RemoteError: The Hub could not be reached.
 
     Example:
         >>> import pairkit
@@ -154,9 +154,10 @@ def report(
         The counts and the path of the page.
 
     Raises:
-        ConfigError: As `read`; or `out` is not a report or can't be written.
-        DataError: As `read`; or there are no rows.
-        RemoteError: As `read`.
+        ConfigError: The source does not exist, a mapping is invalid, or `out` is not a report or can't be
+            written.
+        DataError: The source is not readable, a text or label is not usable, or there are no rows.
+        RemoteError: The Hub could not be reached.
 
     Example:
         >>> import pairkit
@@ -215,9 +216,11 @@ def review(
         The review.
 
     Raises:
-        ConfigError: As `read`; a setting is invalid or differs from the review in that file.
-        DataError: As `read`; or the file is a review of other pairs.
-        RemoteError: As `read`.
+        ConfigError: The source does not exist, a mapping is invalid; a setting is invalid or differs from the
+            review in that file.
+        DataError: The source is not readable, a text or label is not usable, or the file is a review of other
+            pairs.
+        RemoteError: The Hub could not be reached.
 
     Example:
         >>> import pairkit
@@ -264,10 +267,12 @@ def apply_review(
         The dataset, with the rows that were left out.
 
     Raises:
-        ConfigError: As `merge`; or the review does not exist.
-        DataError: As `read`; or no pair of the dataset is judged yet.
+        ConfigError: The source does not exist, a setting is invalid, `out` contains other files, or the
+            review does not exist.
+        DataError: The source is not readable, a text or label is not usable, or no pair of the dataset is
+            judged yet.
         LeakError: Two splits share a text, issue or cluster, as in `audit`.
-        RemoteError: As `read`.
+        RemoteError: The Hub could not be reached.
     """
     from pairkit.reviews.review import apply_review, review_beside
 
@@ -304,9 +309,9 @@ def show(
         A pair that is displayed on a terminal and in a notebook.
 
     Raises:
-        ConfigError: As `read`; or there is no such split or row.
-        DataError: As `read`.
-        RemoteError: As `read`.
+        ConfigError: The source does not exist, a mapping is invalid, or there is no such split or row.
+        DataError: The source is not readable, or a text or label is not usable.
+        RemoteError: The Hub could not be reached.
 
     Example:
         >>> import pairkit
@@ -356,9 +361,10 @@ def export(
         The files, in the order of the splits.
 
     Raises:
-        ConfigError: As `read`; the format is unknown; or a file would be replaced or can't be written.
-        DataError: As `read`; or a column contains bytes.
-        RemoteError: As `read`.
+        ConfigError: The source does not exist, a mapping is invalid; the format is unknown; or a file would
+            be replaced or can't be written.
+        DataError: The source is not readable, a text or label is not usable, or a column contains bytes.
+        RemoteError: The Hub could not be reached.
 
     Example:
         >>> import pairkit
@@ -392,9 +398,10 @@ def write(
         What was written.
 
     Raises:
-        ConfigError: As `read`; or `out` contains other files or can't be written.
-        DataError: As `read`; or there are no pairs.
-        RemoteError: As `read`.
+        ConfigError: The source does not exist, a mapping is invalid, or `out` contains other files or can't
+            be written.
+        DataError: The source is not readable, a text or label is not usable, or there are no pairs.
+        RemoteError: The Hub could not be reached.
 
     Example:
         >>> import pairkit
@@ -444,9 +451,11 @@ def merge(
         The dataset, with the rows that were left out.
 
     Raises:
-        ConfigError: As `read`; a setting is invalid; or `out` contains other files or can't be written.
-        DataError: As `read`; conflicting labels; labels joined with scores; or no pair is left.
-        RemoteError: As `read`.
+        ConfigError: The source does not exist, a mapping is invalid; a setting is invalid; or `out` contains
+            other files or can't be written.
+        DataError: The source is not readable, a text or label is not usable; conflicting labels; labels
+            joined with scores; or no pair is left.
+        RemoteError: The Hub could not be reached.
 
     Example:
         >>> import pairkit
@@ -493,9 +502,10 @@ def split(
         The dataset, with the rows that were left out.
 
     Raises:
-        ConfigError: As `merge`.
-        DataError: As `read`; or a group of connected rows is too large for these sizes.
-        RemoteError: As `read`.
+        ConfigError: The source does not exist, a setting is invalid, or `out` contains other files.
+        DataError: The source is not readable, a text or label is not usable, or a group of connected rows is
+            too large for these sizes.
+        RemoteError: The Hub could not be reached.
 
     Example:
         >>> import pairkit
@@ -555,7 +565,7 @@ def extract(
             be written.
         DataError: The source is not readable or has no documents; no pair is left; or a group of connected
             rows is too large for these sizes.
-        RemoteError: As `read`.
+        RemoteError: The Hub could not be reached.
 
     Example:
         >>> import pairkit

@@ -193,10 +193,11 @@ def documentation(function: Callable[..., Any]) -> str:
 
 
 def _sections(function: Callable[..., Any]) -> dict[str, str]:
-    """The sections of a docstring by title; with `same_arguments`, missing ones are the other function's."""
+    """The sections of a docstring by title; `same_arguments` adds the other's `Args` and `Raises`."""
     declared = vars(function)
     first, *rest = _SECTION.split(declared.get("text") or inspect.getdoc(function) or "")
-    same = _sections(declared["same_as"]) if "same_as" in declared else {}
+    other = _sections(declared["same_as"]) if "same_as" in declared else {}
+    same = {title: other[title] for title in ("Args", "Raises") if title in other}
     return {**same, "": first, **dict(zip(rest[::2], rest[1::2], strict=True))}
 
 
