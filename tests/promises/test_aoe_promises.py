@@ -189,16 +189,17 @@ def begun(out: Path) -> None:
 def test_search_every_on_the_command_line(bert: Path, tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     aoe_train.index(dated(), model=bert, out="index", **QUIET)
-    for name in ("one", "two"):
+    for name in ("one.parquet", "two.parquet"):
         flags = ["--every", "--before", "day", "--top", "3", "--out", name, "--json", "-q"]
         printed = json.loads(aoe("search", "index", *flags))
-        assert printed == {"texts": 39, "hits": pl.read_parquet("one").height, "undated": 1}
-    assert Path("one").read_bytes() == Path("two").read_bytes()
+        assert printed == {"texts": 39, "hits": pl.read_parquet("one.parquet").height, "undated": 1}
+    assert Path("one.parquet").read_bytes() == Path("two.parquet").read_bytes()
     for wrong, words in (
         (["--every"], "expected a TEXT to search for, or both every= and out="),
         (["text", "--out", "x"], "expected a TEXT to search for, or both every= and out="),
-        (["--every", "--out", "one"], "already exists"),
-        (["--every", "--out", "x", "--before", "day=3"], "one before=COLUMN and no where="),
+        (["--every", "--out", "one.parquet"], "already exists"),
+        (["--every", "--out", "hits.txt"], "hits.txt: expected the name of a .parquet file"),
+        (["--every", "--out", "x.parquet", "--before", "day=3"], "one before=COLUMN and no where="),
     ):
         with pytest.raises(ConfigError, match=words):
             aoe("search", "index", *wrong)
