@@ -319,7 +319,8 @@ class Encoder:
         """Tokenise `texts` with one prompt for all, or one for each.
 
         Raises:
-            ConfigError, DataError: See `TokenStore.build`.
+            ConfigError: A number of prompts other than of texts, or a prompt that leaves no room for text.
+            DataError: The tokenizer fails on a text, or a text has no tokens.
         """
         return TokenStore.build(
             texts,

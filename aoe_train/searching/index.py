@@ -176,7 +176,8 @@ class SearchIndex:
         """The hits of several queries with their vectors (None if by words), in one pass over the index.
 
         Raises:
-            ConfigError, DataError: See `search`.
+            ConfigError: Unknown column or ranking, or a number out of its range.
+            DataError: A text is blank, or the index is damaged.
         """
         queries = [query for query, _ in calls]
         if any(not query.text.strip() for query in queries):
