@@ -197,7 +197,7 @@ def _sections(function: Callable[..., Any]) -> dict[str, str]:
     declared = vars(function)
     first, *rest = _SECTION.split(declared.get("text") or inspect.getdoc(function) or "")
     other = _sections(declared["same_as"]) if "same_as" in declared else {}
-    same = {title: other[title] for title in ("Args", "Raises") if title in other}
+    same = {title: text for title, text in other.items() if title in ("Args", "Raises")}
     return {**same, "": first, **dict(zip(rest[::2], rest[1::2], strict=True))}
 
 
