@@ -72,13 +72,14 @@ class TaskVectors:
         similarity: Similarity = "cosine",
         prompts: NamedPrompts | None = None,
     ) -> None:
-        has_roles = prompts is not None and bool(prompts.query or prompts.document)
+        role_prompts: dict[bool, str] = {}  # by whether the text is a query
+        if prompts is not None and (prompts.query or prompts.document):
+            role_prompts = {True: prompts.query, False: prompts.document}
 
         def prompted(item: Input) -> tuple[str | None, str]:
             if not isinstance(item, SearchText):
                 return None, item if isinstance(item, str) else separator.join(item)
-            role = "query" if item.is_query else "document"
-            return (getattr(prompts, role) if has_roles else None), item.text
+            return role_prompts.get(item.is_query), item.text
 
         self.similarity = similarity
         keys = {item: prompted(item) for items in collections for item in items}
