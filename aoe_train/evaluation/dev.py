@@ -81,12 +81,6 @@ class DevScores:
         return [self.deciding.value, *each]
 
 
-def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cosine") -> DevMetric:
-    """Score held-out examples; each distinct text is encoded once."""
-    name, rows = _score_rows(encode, examples, similarity)
-    return DevMetric(name, rows.scores()[name])
-
-
 def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> tuple[str, Metrics]:
     """The name of the metric, and the scores of the rows."""
     if examples.kind == "single":
@@ -106,12 +100,14 @@ def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> t
     return "spearman", correlation(similarities, examples.labels, "held-out data")
 
 
-def own_metric(metric: Callable[[Encoder], float], encoder: Encoder) -> DevMetric:
-    """The value of a user's function of the encoder.
+def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cosine") -> DevMetric:
+    """Score held-out examples."""
+    name, rows = _score_rows(encode, examples, similarity)
+    return DevMetric(name, rows.scores()[name])
 
-    Raises:
-        ConfigError: It isn't a finite number.
-    """
+
+def own_metric(metric: Callable[[Encoder], float], encoder: Encoder) -> DevMetric:
+    """The value of a user's function of the encoder."""
     value = metric(encoder)
     if not isinstance(value, SupportsFloat) or not math.isfinite(value):
         raise ConfigError(f"dev_metric: found {value!r:.60}; expected a finite number, larger is better")
@@ -125,7 +121,7 @@ def dev_scores(
     *,
     chosen: str | None = None,
 ) -> DevScores:
-    """Score all dev sets; see `dev_metric`."""
+    """Score all dev sets; each distinct text of a set is encoded once."""
 
     def score(name: str, rows: Examples) -> tuple[str, Metrics]:
         try:

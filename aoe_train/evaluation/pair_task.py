@@ -217,11 +217,6 @@ class PairSource(NamedTuple):
         return names[0]
 
 
-def read_pair_task(source: Source, split: Split | None = None, say: Say = silent) -> PairTask:
-    """Read one split as a task with its name."""
-    return PairSource(source, split, say=say).task()
-
-
 def length_buckets(text1: Sequence[str], text2: Sequence[str]) -> dict[str, np.ndarray]:
     """Rows by the tokens of their longer text, without empty buckets.
 

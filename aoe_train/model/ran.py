@@ -34,9 +34,8 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import can_return_tuple
 
-from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.device import only_callees_compiled, upload
-from aoe_train.model.text_model import mean, upload_numbers
+from aoe_train.model.text_model import PackedBackbone, mean, upload_numbers
 
 
 def count_windows(length: int, window_size: int, min_window_size: int) -> int:
