@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from transformers import (
     AutoModel,
     DistilBertConfig,
@@ -21,9 +22,14 @@ from transformers import (
     RobertaModel,
 )
 
+from aoe_train import Encoder
+from aoe_train.model.backbones.depth import after_layers, count_layers, keep_layers
 from aoe_train.model.packing.attention import register
 from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.text_model import TextModel, pool
+from pairkit import ConfigError
+from tests.aoe_train.test_depth import SAVE, TEXTS
+from tests.aoe_train.vectors import difference
 
 POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg", "weighted-mean"]
 TOKENS = torch.tensor([[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]])  # a text of two pieces (1 + 2), one of 2
@@ -133,3 +139,46 @@ def test_tolerance_in_half_precision(monkeypatch):
     monkeypatch.setattr("aoe_train.model.packing.packed_run._HALF_TOLERANCE", 0.0)
     assert can_pack(_small(MistralModel, MistralConfig, num_key_value_heads=2).bfloat16().eval())
     assert not can_pack(softcapped.bfloat16())
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling"),
+    [("bert", "first-last-avg"), ("llama", "avg"), ("gemma", "first-last-avg"), ("t5", "avg")],
+)
+def test_vectors_of_a_layer_equal_a_model_cut_there(name, pooling, tmp_path):
+    folder = SAVE[name](tmp_path, layers=3)
+    options: dict[str, Any] = {"device": "cpu", "pooling": pooling}
+    whole = Encoder.load(folder, **options)
+    whole.model.learn_layers(after_layers(whole.model.backbone))
+    batch = whole.tokens(TEXTS).batch(np.arange(3))
+    with torch.no_grad():
+        found = whole.model(batch["input_ids"], batch["lengths"], batch["pieces"], layers=(1, 2))
+    assert found.shape == (3, 3, 32)
+    for number in (1, 2):
+        cut = Encoder.load(folder, layers=number, **options)
+        assert count_layers(cut.model.backbone) == number
+        assert difference(found[:, number - 1].numpy(), cut.encode(TEXTS)) < 1e-6
+
+
+@pytest.mark.parametrize("name", ["modernbert", "mistral", "distilbert", "roberta"])
+def test_the_final_norm_is_found(name):
+    backbone = MODELS[name]()
+    norm = after_layers(backbone)
+    assert (norm is None) is (name in ("distilbert", "roberta"))
+    hidden = backbone(input_ids=torch.arange(5, 12)[None], output_hidden_states=True).hidden_states
+    keep_layers(backbone, 1)
+    cut = backbone.eval()(input_ids=torch.arange(5, 12)[None]).last_hidden_state
+    if name in ("modernbert", "mistral"):  # the others have dropout
+        assert norm is not None
+        assert torch.allclose(norm(hidden[1]), cut, atol=1e-5)
+
+
+def test_backbones_that_cannot_be_cut():
+    backbone = MODELS["mistral"]()
+    backbone.norm = nn.Sequential(backbone.norm, nn.Tanh())
+    with pytest.raises(ConfigError, match="its last layer is followed by more than a norm"):
+        after_layers(backbone)
+    backbone = MODELS["roberta"]()
+    backbone.config.num_hidden_layers = 7
+    with pytest.raises(ConfigError, match="has no single list of layers"):
+        count_layers(backbone)
