@@ -89,7 +89,6 @@ def encode_file(
     columns: Mapping[str, str] | None = None,
     quantization: Quantization = NO_QUANTIZATION,
     fresh: bool = False,
-    part_texts: int = MAX_TEXTS,
     advance: Advance | None = None,
 ) -> Encoded:
     """Write the vector of each text, in the order of the input.
@@ -107,7 +106,7 @@ def encode_file(
         file = _input_file(partial, path)
         source = open_source(file, columns)
         made_of = {
-            "parts": [_FORMAT, part_texts],
+            "parts": [_FORMAT, MAX_TEXTS],
             "text column": source.column,
             "input": sha256(source.path),
             **({} if source.path == file else {"sheet": file.name}),
@@ -134,7 +133,7 @@ def encode_file(
                 " give --fresh to start over"
             )
         resumed = partial.state.done
-        _fill(partial, source, embed, part_texts, advance or (lambda _done, _of: None))
+        _fill(partial, source, embed, advance or (lambda _done, _of: None))
         _finish(partial, source, out, made_of, quantization)
         seconds = round(time.monotonic() - start, 3)
         encoded = Encoded(out, partial.state.texts, partial.state.dim, resumed, seconds, quantize)
@@ -162,12 +161,12 @@ def _checked(source: TextSource, *, table: bool) -> int:
     return count
 
 
-def _fill(partial: PartialOutput, source: TextSource, embed: Embed, most: int, advance: Advance) -> None:
+def _fill(partial: PartialOutput, source: TextSource, embed: Embed, advance: Advance) -> None:
     start, texts_read = partial.state.done, 0
 
     def remaining() -> Iterator[list[str]]:
         nonlocal texts_read
-        for part in parts(texts(source), most):
+        for part in parts(texts(source)):
             first, texts_read = texts_read, texts_read + len(part)
             if first >= start:
                 yield part

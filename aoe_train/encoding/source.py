@@ -72,7 +72,7 @@ _MIN_TEXTS = 1_000
 _SHARE = 32  # later parts grow up to 1/32 of the texts before them: short inputs have parts for many workers
 
 
-def parts(texts: Iterable[str], most: int = MAX_TEXTS) -> Iterator[list[str]]:
+def parts(texts: Iterable[str]) -> Iterator[list[str]]:
     """Divide texts into parts that are each encoded as a whole, with bounded memory.
 
     The end of a part depends only on the texts before it, so batches and vectors are the same in any process.
@@ -82,7 +82,7 @@ def parts(texts: Iterable[str], most: int = MAX_TEXTS) -> Iterator[list[str]]:
     for text in texts:
         part.append(text)
         characters += len(text)
-        if len(part) >= min(most, max(_MIN_TEXTS, before // _SHARE)) or characters >= MAX_CHARACTERS:
+        if len(part) >= min(MAX_TEXTS, max(_MIN_TEXTS, before // _SHARE)) or characters >= MAX_CHARACTERS:
             yield part
             before += len(part)
             part, characters = [], 0

@@ -1,4 +1,4 @@
-"""`aoe encode` and `aoe evaluate` with a small model."""
+"""`aoe encode` and `aoe evaluate` with a small model; SIGKILL."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 import aoe_train
 from aoe_train import Encoder
 from pairkit import ConfigError
+from tests import forked
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, around, save_bert
 
@@ -136,3 +137,20 @@ def test_evaluate_with_prompts_and_similarity(bert: Path, tmp_path: Path):
     ):
         for similarity, value in expected(**asked).items():
             assert pearson(similarity, *flags) == pytest.approx(value, abs=1e-6)
+
+
+def test_a_killed_process_is_resumed(bert: Path, tmp_path: Path):
+    texts, out, whole = tmp_path / "in.txt", tmp_path / "out.npy", tmp_path / "whole.npy"
+    write_texts(texts, 4000)
+    command = ["encode", str(texts), "--model", str(bert), "--batch-tokens", "512"]
+    aoe(*command, "--out", whole, "-q")
+    process = forked.begin("aoe_train", *command, "--out", str(out), cwd=Path.cwd())
+    manifest = tmp_path / "out.npy.partial/manifest.json"
+    while process.exitcode is None and not (manifest.exists() and json.loads(manifest.read_text())["done"]):
+        process.join(0.001)
+    process.kill()
+    process.join()
+    assert not out.exists()
+    assert 1000 <= json.loads(aoe(*command, "--out", out, "--json"))["resumed"] < 4000
+    assert out.read_bytes() == whole.read_bytes()
+    assert not manifest.parent.exists()

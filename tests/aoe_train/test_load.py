@@ -93,7 +93,7 @@ def own(copy, monkeypatch):
 @pytest.fixture
 def offline(monkeypatch):
     """Fail if anything is downloaded."""
-    monkeypatch.setattr("pairkit.dataset.reading.hub.fetch_model", lambda *_, **__: pytest.fail("downloaded"))
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("downloaded"))
 
 
 @pytest.mark.usefixtures("offline")
@@ -104,7 +104,7 @@ def test_unpinned_code_is_refused_before_any_download(revision):
 
 
 def test_pinned_or_local_code_runs(own, monkeypatch):
-    monkeypatch.setattr("pairkit.dataset.reading.hub.fetch_model", lambda *_, **__: own)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: own)
     for source, revision in ((own, None), ("org/m", "a" * 40)):
         encoder = Encoder.load(source, revision=revision, trust_remote_code=True)
         assert type(encoder.model.backbone).__name__ == "FunctionEmbedder"
@@ -115,7 +115,7 @@ def test_pinned_or_local_code_runs(own, monkeypatch):
 @pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
 def test_code_of_another_repository_is_refused(own, name, monkeypatch):
     edit(own / name, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
-    monkeypatch.setattr("pairkit.dataset.reading.hub.fetch_model", lambda *_, **__: own)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: own)
     for source in (own, "org/m"):
         with pytest.raises(ConfigError, match="another repository"):
             Encoder.load(source, revision="a" * 40, trust_remote_code=True)
