@@ -203,10 +203,13 @@ def test_overlap_with_training_texts(
     pairs: list[tuple[str, str]], expected: dict[str, int], trained: Path, capsys
 ):
     rows = [{"text1": one, "text2": other, "score": place} for place, (one, other) in enumerate(pairs)]
-    ((_, found),) = aoe_train.evaluate(trained, data=rows, resamples=0, cache=False).to_dict().items()
+    table = aoe_train.evaluate(trained, data=rows, resamples=0, cache=False)
+    ((_, found),) = table.to_dict().items()
     assert found["overlap"] == expected
     told = "trained on 2 of its 4 examples (all their texts) and on 4 of its 7 texts"
-    assert (told in capsys.readouterr().err) == (expected["texts"] == 4)
+    is_known = expected["texts"] == 4
+    assert (told in capsys.readouterr().err) == ("trained on" in str(table)) == is_known
+    assert (f"model was {told}" in table.to_markdown()) == is_known
 
 
 def test_overlap_of_single_inputs(trained: Path):
