@@ -200,7 +200,7 @@ def test_int8_export(exported: tuple[Encoder, Path], tmp_path: Path, monkeypatch
     monkeypatch.setattr(exports, "write_onnx", lambda out, *_: copy(folder, out, dirs_exist_ok=True))
     done = export(encoder, tmp_path / "x", source=tmp_path, form="onnx-int8")
     assert [path.name for path in (tmp_path / "x/onnx").iterdir()] == ["model_qint8.onnx"]
-    encode = onnx_encoder(tmp_path / "x", encoder.settings.named_prompts, file=GRAPHS["onnx-int8"].file)
+    encode = onnx_encoder(tmp_path / "x", encoder.settings.named_prompts, file=GRAPHS["onnx-int8"])
     assert 1e-6 < difference(encode(probes(40)), encoder.encode(probes(40))) < 0.3
     assert done.difference < 1e-4
     assert isinstance(done.loss, Loss)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from aoe_train.model.model_folder import versions
+from aoe_train.model.model_folder import digest_of, versions
 from aoe_train.model.quantization import Quantize, bytes_of, checked_dim, quantized, restored, value_ranges
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.settings.prompt_settings import NamedPrompts, written_out
@@ -104,8 +102,7 @@ class LocalEmbedder:
         self._encoder = encoder
         self.name = shown_name(source)
         self.separator = find_separator(encoder.tokenizer)
-        parts = {**encoder.identity(), "versions": versions()}
-        self.identity = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+        self.identity = digest_of({**encoder.identity(), "versions": versions()})
         self.device = encoder.device
         self.prompts = encoder.settings.named_prompts
         self.similarity = encoder.settings.similarity_fn_name
