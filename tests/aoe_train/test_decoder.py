@@ -168,3 +168,7 @@ def test_a_run_without_flags_trains_adapters_in_the_papers_prompt(llama: Path, t
     assert whole.settings.prompts == {}
     assert "a decoder" not in capsys.readouterr().err
     assert not np.array_equal(whole.encode(TEXTS), again.encode(TEXTS))
+    for name in ("aoe.json", "modules.json"):
+        (tmp_path / "plain" / name).unlink()
+    run(tmp_path / "plain", "adapters")  # those of a decoder that isn't an encoder yet
+    assert "only adapters of rank 32 are trained" in capsys.readouterr().err

@@ -74,9 +74,17 @@ def test_a_killed_run_resumes_and_long_texts_have_smaller_batches(bert: Path):
     assert [len(call) for call in counting.calls] == [1, 2, 1]
 
 
-def test_vectors_of_a_changed_model_are_deleted(bert: Path, capsys):
+class Longer(Counting):
+    """Its vectors have twice as many dimensions."""
+
+    def encode(self, texts: Any, **options: Any) -> np.ndarray:
+        return np.hstack([super().encode(texts, **options)] * 2)
+
+
+@pytest.mark.parametrize("kind", [Counting, Longer])
+def test_vectors_of_a_changed_model_are_deleted(bert: Path, capsys, kind: Any):
     evaluated(Counting(bert))
-    other = Counting(bert, turn=-5.0)
+    other = kind(bert, turn=-5.0)
     assert evaluated(other, TEXTS[:3], progress=True) == evaluated(
         Counting(bert, turn=-5.0), TEXTS[:3], cache=False
     )

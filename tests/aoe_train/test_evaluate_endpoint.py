@@ -134,8 +134,11 @@ def test_errors_for_bad_replies(
 
 @pytest.mark.parametrize(("text", "words"), [("", "is empty"), (" \n", "is empty"), ("\ud800", "surrogate")])
 def test_texts_that_are_refused(server: Server, text: str, words: str):
+    class Task:
+        name, texts, measure = "mine", ["a", text], None
+
     with pytest.raises(DataError, match=words):
-        evaluated(["a", text], server.url)
+        aoe_train.evaluate("m", endpoint=server.url, tasks=[Task()], cache=False, progress=False)
     assert not server.asked
 
 

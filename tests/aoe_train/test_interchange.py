@@ -118,9 +118,12 @@ def modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = None, **
 def test_unsupported_modules_and_poolings(copy: Path, kinds: list[str], pooling: dict[str, Any], named: str):
     with pytest.raises(ConfigError, match=named):
         Encoder.load(modules(copy, *kinds, pooling=pooling))
-    (copy / "modules.json").write_text("[")
-    with pytest.raises(DataError, match=r"modules\.json"):
-        Encoder.load(copy)
+    for content in ("[", "[]"):
+        (copy / "modules.json").write_text(content)
+        with pytest.raises(
+            DataError, match=r"modules\.json: (not readable as JSON|expected a list of 1 to 16)"
+        ):
+            Encoder.load(copy)
 
 
 def test_lower_casing_survives_saving(bert: Path, tmp_path: Path):

@@ -33,8 +33,6 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
     from peft import LoraConfig, prepare_model_for_kbit_training
 
     if settings.four_bit:
-        if not getattr(backbone, "is_loaded_in_4bit", False):
-            raise ConfigError("lora.four_bit is set, but the weights aren't 4-bit; use `four_bit_config`")
         prepare_model_for_kbit_training(backbone, use_gradient_checkpointing=False)  # type: ignore[no-untyped-call]
     adapter = LoraConfig(
         r=settings.rank,
