@@ -24,9 +24,11 @@ from aoe_train.encoding.vector_file import (
     write_vectors,
 )
 from aoe_train.model.model_folder import OutputResult
-from aoe_train.model.quantization import Quantize, dtype_of, value_ranges, width_of
+from aoe_train.model.quantization import DTYPES, Quantize, value_ranges, width_of
+from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import open_own, sha256, write_errors
+from pairkit.base.system.folders import differing
 
 _VECTOR = "vector"
 _STDIN = "-"
@@ -36,8 +38,6 @@ _FORMAT = 2  # of the output; a run doesn't resume one with another format
 NO_QUANTIZATION = Quantization()
 Embed = Callable[[Iterable[list[str]]], Iterator[np.ndarray]]
 """Maps parts to float32 (text, dim) in order, such as `partial(map, encoder.encode)`."""
-Advance = Callable[[int, int], None]
-"""Called with the number of finished texts and of all texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def encode_file(
     columns: Mapping[str, str] | None = None,
     quantization: Quantization = NO_QUANTIZATION,
     fresh: bool = False,
-    advance: Advance | None = None,
+    show: Listener,
 ) -> Encoded:
     """Write the vector of each text, in the order of the input.
 
@@ -115,7 +115,7 @@ def encode_file(
         }
         if out.exists() and not fresh:
             finished = read_finished(out, made_of)
-            partial.end()
+            partial.begun = False
             count = finished["texts"]
             return Encoded(out, count, finished["dim"], resumed=count, seconds=0.0, quantize=quantize)
         if not partial.begun:
@@ -127,17 +127,17 @@ def encode_file(
                 )
             out.unlink(missing_ok=True)  # from now on it exists only if it is complete
             partial.begin(made_of, count, dim)
-        elif differences := partial.differences(made_of):
+        elif differences := differing(partial.state.made_of, made_of):
             raise ConfigError(
                 f"{out}: its unfinished run differs in {'; '.join(differences)}; repeat the same command, or"
                 " give --fresh to start over"
             )
         resumed = partial.state.done
-        _fill(partial, source, embed, advance or (lambda _done, _of: None))
+        _fill(partial, source, embed, show)
         _finish(partial, source, out, made_of, quantization)
         seconds = round(time.monotonic() - start, 3)
         encoded = Encoded(out, partial.state.texts, partial.state.dim, resumed, seconds, quantize)
-        partial.end()
+        partial.begun = False
     return encoded
 
 
@@ -161,7 +161,7 @@ def _checked(source: TextSource, *, table: bool) -> int:
     return count
 
 
-def _fill(partial: PartialOutput, source: TextSource, embed: Embed, advance: Advance) -> None:
+def _fill(partial: PartialOutput, source: TextSource, embed: Embed, show: Listener) -> None:
     start, texts_read = partial.state.done, 0
 
     def remaining() -> Iterator[list[str]]:
@@ -171,14 +171,14 @@ def _fill(partial: PartialOutput, source: TextSource, embed: Embed, advance: Adv
             if first >= start:
                 yield part
 
-    advance(partial.state.done, partial.state.texts)
+    show(Progress("encode", partial.state.done, partial.state.texts))
     for vectors in embed(remaining()):
         invalid = ~np.isfinite(vectors).all(axis=1)
         if invalid.any():
             row, _ = next(islice(source.values(), partial.state.done + int(invalid.argmax()), None))
             raise DataError("the vector of this text contains NaN or infinity", path=source.path, row=row)
         partial.append(vectors)
-        advance(partial.state.done, partial.state.texts)
+        show(Progress("encode", partial.state.done, partial.state.texts))
     if not texts_read == partial.state.done == partial.state.texts:
         raise DataError("was changed while being read; give --fresh to start over", path=source.path)
 
@@ -213,7 +213,7 @@ def _write_table(path: Path, source: TextSource, vectors: PartialOutput, quantiz
 
     schema = source.schema()
     width = width_of(vectors.state.dim, quantization.quantize)
-    number = pa.from_numpy_dtype(dtype_of(quantization.quantize))
+    number = pa.from_numpy_dtype(DTYPES[quantization.quantize])
     vector = pa.field(_VECTOR, pa.list_(number, width), nullable=False)
     start = 0
     with (

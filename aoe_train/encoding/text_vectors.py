@@ -68,6 +68,6 @@ class TextVectors:
                 encoder.dim,
                 self._made_of,
                 fresh=self.path.exists(),  # an existing file doesn't match its record
-                advance=lambda done, total: show(Progress("encode", done, total)),
+                show=show,
             )
         show(Progress("encode", ended=True))

@@ -15,10 +15,7 @@ _BLOCK = 8192
 
 def unit(vectors: np.ndarray) -> np.ndarray:
     """(row, dim) in float64, scaled to length 1; a zero vector stays zero, so its cosines are 0."""
-    exact = vectors.astype(np.float64)
-    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
-    np.divide(exact, lengths, out=exact, where=lengths > 0)
-    return exact
+    return scaled_to_one(vectors.astype(np.float64))
 
 
 def scaled_to_one(vectors: np.ndarray) -> np.ndarray:

@@ -16,14 +16,16 @@ import pytest
 
 import aoe_train
 from aoe_train import Encoder
+from aoe_train.encoding import encode_run
 from aoe_train.encoding import encode_workers as workers
-from aoe_train.encoding.encode_run import encode_file
 from aoe_train.encoding.encode_workers import EncodingRequest, WorkerPool, WorkerSpec, workers_devices
 from aoe_train.encoding.on_ray import ActorPool, _plan_actors
 from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
 from tests import forked
 from tests.aoe_train.tiny import write_texts
+
+encode_file = partial(encode_run.encode_file, show=lambda _: None)
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from aoe_train.model.model_folder import digest_of, versions
-from aoe_train.model.quantization import Quantize, bytes_of, checked_dim, quantized, restored, value_ranges
+from aoe_train.model.quantization import (
+    DTYPES,
+    Quantize,
+    checked_dim,
+    quantized,
+    restored,
+    value_ranges,
+    width_of,
+)
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.settings.prompt_settings import NamedPrompts, written_out
 from aoe_train.settings.train_settings import Similarity
@@ -173,7 +181,7 @@ class VectorSize:
     @property
     def bytes(self) -> int:
         """Bytes of a vector."""
-        return bytes_of(self.dim, self.quantize)
+        return width_of(self.dim, self.quantize) * DTYPES[self.quantize].itemsize
 
 
 class MemoizedEmbedder(EmbedderWrapper):
