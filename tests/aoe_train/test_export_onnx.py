@@ -176,8 +176,9 @@ def test_loss_by_hand(monkeypatch, tmp_path: Path):
     assert found.cosine_least == pytest.approx(0.96)
     assert found.cosine_mean == pytest.approx(2.96 / 3)
     assert str(found) == (
-        "int8 on 3 pairs of the DataFrame given: Spearman with the labels 100.00 in fp32 and 50.00 in int8, Spearman of "
-        "their cosines with fp32's 0.5000; cosine of a vector with fp32's 0.9867 (mean), 0.9600 (minimum)"
+        "int8 on 3 pairs of the DataFrame given: Spearman with the labels 100.00 in fp32 and 50.00 in int8,"
+        " Spearman of their cosines with fp32's 0.5000; cosine of a vector with fp32's 0.9867 (mean), 0.9600"
+        " (minimum)"
     )
 
 
