@@ -160,8 +160,8 @@ def test_plain_files_and_notes_on_dropped_pairs(tmp_path: Path, capsys):
     assert "pairs: left out of 4 pairs of test: 1 that contain a report without text, 1 that contain" in told
     assert "pairs: left out 1 reports without text" in told
     assert evaluated(**files, split="validation")["n"] == 2
+    (files["data"] / "test.tsv").unlink()
     with pytest.raises(DataError, match=r"no split 'test'; choose one of validation"):
-        (files["data"] / "test.tsv").unlink()
         evaluated(**files)
 
 
