@@ -1,18 +1,26 @@
-"""Encodes a file of texts part by part, with bounded memory; an interrupted run repeats at most one part."""
+"""Encodes a file of texts part by part, with bounded memory; an interrupted run repeats at most one part.
+
+`TextVectors` encodes a list of texts in the same way, as a cached file.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from aoe_train.encoding.source import MAX_TEXTS, TextSource, open_source, parts, texts
 from aoe_train.encoding.vector_file import (
@@ -20,6 +28,7 @@ from aoe_train.encoding.vector_file import (
     Quantization,
     open_partial,
     read_finished,
+    read_record,
     write_record,
     write_vectors,
 )
@@ -29,6 +38,9 @@ from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import open_own, sha256, write_errors
 from pairkit.base.system.folders import differing
+
+if TYPE_CHECKING:
+    from aoe_train.model.encoder import Encoder
 
 _VECTOR = "vector"
 _STDIN = "-"
@@ -229,3 +241,56 @@ def _write_table(path: Path, source: TextSource, vectors: PartialOutput, quantiz
         writer.close()
         file.flush()
         os.fsync(file.fileno())
+
+
+class TextVectors:
+    """A cached file of vectors, named by a hash of texts, model and settings; interrupted runs resume it."""
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        identity: Mapping[str, Any],
+        prompt: str,
+        *,
+        normalize: bool | None = None,
+        folder: Path,
+    ) -> None:
+        self._texts, self._folder = texts, folder
+        self._made_of: dict[str, Any] = {"model": dict(identity), "prompt": prompt, "normalize": normalize}
+
+    @cached_property
+    def path(self) -> Path:
+        """The file's path; the file may not exist yet."""
+        digest = hashlib.sha256(json.dumps(self._made_of, sort_keys=True).encode())
+        for text in self._texts:
+            encoded = text.encode("utf-8", "surrogatepass")
+            digest.update(len(encoded).to_bytes(8, "little") + encoded)
+        return self._folder / f"vectors-{digest.hexdigest()[:32]}.npy"
+
+    def load_or_make(self, encoder: Callable[[], Encoder], show: Listener) -> npt.NDArray[np.float32]:
+        """The vectors (text, dim), mapped into memory; encoded first if they aren't cached."""
+        if not self.path.is_file() or read_record(self.path) is None:
+            self._make(encoder(), show)
+        return np.asarray(np.load(self.path, mmap_mode="r"))
+
+    def _make(self, encoder: Encoder, show: Listener) -> None:
+        import polars as pl  # slow to import, and a command doesn't need it
+
+        from pairkit.dataset.parquet import write_parquet
+
+        with write_errors(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
+        options = {name: self._made_of[name] for name in ("prompt", "normalize")}
+        with TemporaryDirectory(dir=self._folder, prefix=".texts.") as scratch:
+            table = Path(scratch) / "texts.parquet"
+            write_parquet(table, pl.DataFrame({"text": list(self._texts)}))
+            encode_file(
+                table,
+                self.path,
+                partial(map, partial(encoder.encode, **options)),
+                encoder.dim,
+                self._made_of,
+                fresh=self.path.exists(),  # an existing file doesn't match its record
+                show=show,
+            )
+        show(Progress("encode", ended=True))

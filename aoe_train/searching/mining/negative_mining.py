@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from aoe_train.encoding.text_vectors import TextVectors
+from aoe_train.encoding.encode_run import TextVectors
 from aoe_train.searching.mining.mined_dataset import Indices, KnownPositives, Mask
 from aoe_train.searching.nearest import IndexVectors, nearest
 from pairkit.base.cli.progress import Listener, Progress
