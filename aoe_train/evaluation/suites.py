@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from aoe_train.data.examples import silent
+from aoe_train.evaluation.beir import beir_task, is_beir
 from aoe_train.evaluation.duplicate_tables import read_duplicates
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.search_results import RetrievalTask, group_task, search_task
@@ -153,6 +154,8 @@ class TaskRequest(NamedTuple):
             return TRACKER, [read_duplicates(source, self.reports)]
         if self.suite == "binary":
             return "binary", [source.binary_task()]
+        if self.suite is None and is_beir(source.source):
+            return "retrieval", [beir_task(Path(str(source.source)), source.split, source.say)]
         if "group" in (self.columns or {}):
             return "groups", [self._groups(source)]
         if self.suite is None and (positives := source.positives()):
