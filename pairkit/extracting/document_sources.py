@@ -105,9 +105,8 @@ def read_document(name: str, text: str) -> Document:
 
 def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
     for part in (part for parts in parts_of(source).values() for part in parts):
-        frame, first = part.read(columns)
         where = part.table.name if isinstance(part.table, Path) else part.where
-        yield from _of_rows(frame.with_row_index(ROW, offset=first), where, columns)
+        yield from _of_rows(part.numbered(columns), where, columns)
 
 
 def _of_rows(frame: pl.DataFrame, where: str, columns: Mapping[str, str] | None) -> Iterator[Document]:

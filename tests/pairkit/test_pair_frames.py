@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import weakref
+from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -10,12 +9,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pairkit
-from pairkit.dataset.checking.audit import audit_pairs
-from pairkit.dataset.labels import AS_FOUND, LabelRules, label_rules
-from pairkit.dataset.reading import parts
-from pairkit.dataset.reading.reader import read_frames, read_pairs
-from pairkit.dataset.reading.tables import read_table
-from pairkit.dataset.records import by_reason, joined
 
 TEXTS = ["", " ", "one two three four", "one two three four five", "six seven eight", "nine"]
 SCHEMA = {
@@ -46,10 +39,6 @@ def write_shards(folder: Path, split: str, *shards: pl.DataFrame) -> None:
         rows.write_parquet(folder / f"{split}-{place:05d}-of-{len(shards):05d}.parquet")
 
 
-def stays_on_disk(folder: Path, rules: LabelRules = AS_FOUND) -> bool:
-    return any(len(readers) > 1 for readers in read_frames(folder, None, rules).splits.values())
-
-
 @settings(max_examples=10)
 @given(st.lists(ROWS, min_size=1, max_size=3), ROWS, st.booleans())
 def test_audit_of_shards(
@@ -60,20 +49,20 @@ def test_audit_of_shards(
     dropped = [] if pages else ["url1"]
     write_shards(folder, "train", *(pl.DataFrame(r, SCHEMA, orient="row").drop(dropped) for r in train))
     write_shards(folder, "test", pl.DataFrame(test, SCHEMA, orient="row").drop(dropped))
-    assert stays_on_disk(folder) == (len(train) > 1)
-    whole = read_pairs(folder, rules=label_rules(None, None, "skip"))
+    whole = pairkit.read(folder, bad_rows="skip")
+    assume(len(whole))
     found = pairkit.audit(folder)
-    counts = {reason: finding.count for reason, finding in found.bad_rows.items()}
-    assert counts == {reason: count for reason, count, _ in by_reason(joined([whole.bad_rows]))}
-    expected = audit_pairs(read_frames(whole)).to_dict()
+    assert whole.bad_rows is not None
+    assert {reason: finding.count for reason, finding in found.bad_rows.items()} == Counter(
+        whole.bad_rows["reason"]
+    )
+    expected = pairkit.audit(whole).to_dict()
     assert found.to_dict() == expected | {"bad_rows": found.to_dict()["bad_rows"]}
 
 
 def test_labels_of_shards(tmp_path: Path) -> None:
     rows = [pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [word]}) for word in ("yes", "no")]
     write_shards(tmp_path / "words", "train", *rows)
-    rules = label_rules({"yes": 1, "no": 0}, None)
-    assert stays_on_disk(tmp_path / "words", rules)
     report = pairkit.audit(tmp_path / "words", labels={"yes": 1, "no": 0})
     assert report.splits["train"].positive_share == 0.5
     write_shards(tmp_path / "scores", "train", *(rows[0].with_columns(label=pl.lit(n / 2)) for n in (2, 1)))
@@ -84,26 +73,5 @@ def test_labels_of_shards(tmp_path: Path) -> None:
 def test_positives_and_triplets_in_shards(tmp_path: Path) -> None:
     triplet = pl.DataFrame({"anchor": ["a"], "positive": ["b"], "negative": ["c"]})
     write_shards(tmp_path / "made", "train", triplet, triplet.with_columns(anchor=pl.lit("d")))
-    assert stays_on_disk(tmp_path / "made")
     report = pairkit.audit(tmp_path / "made")
     assert (report.splits["train"].pairs, report.splits["train"].positive_share) == (4, 0.5)
-
-
-def test_memory_of_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alive: set[object] = set()
-    counts: list[int] = []
-
-    def counted(path: Path, **options: Any) -> pl.DataFrame:
-        table = read_table(path, **options)
-        key = object()
-        alive.add(key)
-        weakref.finalize(table, alive.discard, key)
-        counts.append(len(alive))
-        return table
-
-    row = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})
-    write_shards(tmp_path / "made", "train", *[row] * 6)
-    monkeypatch.setattr(parts, "read_table", counted)
-    pairkit.audit(tmp_path / "made")
-    assert len(counts) == 18  # each for its labels, and in both passes
-    assert max(counts) <= 2  # the one that is read, and the one before it

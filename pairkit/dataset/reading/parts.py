@@ -15,6 +15,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.folders import read_object
 from pairkit.dataset.judgements import ENDING, judged_pairs
+from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.hub import fetch_dataset
 from pairkit.dataset.reading.in_memory import (
     InMemory,
@@ -24,7 +25,15 @@ from pairkit.dataset.reading.in_memory import (
     source_name,
     tables_in_memory,
 )
-from pairkit.dataset.reading.tables import ClassNames, first_row, has_header, is_lines, is_table, read_table
+from pairkit.dataset.reading.tables import (
+    ClassNames,
+    first_row,
+    has_header,
+    is_lines,
+    is_sheet,
+    is_table,
+    read_table,
+)
 from pairkit.dataset.records import CONFIG_FOLDERS, in_split_order
 
 _SPLIT_NAME = re.compile(
@@ -48,6 +57,14 @@ class TablePart(NamedTuple):
             return self.table, 1
         header = has_header(self.table, columns)
         return read_table(self.table, lines=self.lines, header=header), first_row(self.table, header=header)
+
+    def numbered(self, columns: Mapping[str, str] | None = None) -> pl.DataFrame:
+        """The rows with their numbers as `ROW`, without blank rows of CSV files and spreadsheets."""
+        frame, first = self.read(columns)
+        rows = frame.with_row_index(ROW, offset=first)
+        if not frame.width or isinstance(self.table, pl.DataFrame) or not is_sheet(self.table):
+            return rows
+        return rows.filter(pl.any_horizontal(pl.exclude(ROW).is_not_null()))
 
 
 def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart]]:

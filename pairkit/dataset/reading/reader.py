@@ -59,16 +59,15 @@ class SourceTable:
         hold: bool = True,
     ) -> SourceTable:
         """Find the columns of a table; without `hold`, no row stays in memory."""
-        where, (frame, first) = part.where, part.read(columns)
+        where, frame = part.where, part.numbered(columns)
         classes = class_names_of_file(part.table) if isinstance(part.table, Path) else part.classes
-        roles = find_roles(frame.columns, where, columns, single=single)
+        roles = find_roles(frame.drop(ROW).columns, where, columns, single=single)
         read_as = (
             f"{role} from {one_line(name if isinstance(name, str) else ', '.join(name), 60)}"
             for role, name in asdict(roles).items()
             if name
         )
         _LOG.info("%s: %d rows, %s", where, frame.height, ", ".join(read_as))
-        frame = frame.with_row_index(ROW, offset=first)
         names, distinct = classes.get(roles.label, ()), None
         if roles.label:
             distinct = label_column(frame, roles, where, names).distinct()
@@ -78,10 +77,7 @@ class SourceTable:
 
     def whole(self) -> pl.DataFrame:
         """All rows, with the column `ROW`."""
-        if self.held is not None:
-            return self.held
-        frame, first = self.part.read(self.columns)
-        return frame.with_row_index(ROW, offset=first)
+        return self.part.numbered(self.columns) if self.held is None else self.held
 
     def usable(self, meaning: LabelMeaning) -> UsableRows:
         """The rows; if `skips`, without those that lack a label or text."""

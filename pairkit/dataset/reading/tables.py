@@ -67,9 +67,14 @@ def is_parquet(table: Path | pl.DataFrame) -> TypeGuard[Path]:
     return isinstance(table, Path) and table.suffix.lower() == ".parquet"
 
 
+def is_sheet(path: Path) -> bool:
+    """Whether a file is CSV, TSV or a spreadsheet, which begins with a header and may have blank rows."""
+    return format_of(path) in (*_SEPARATED, *SHEETS)
+
+
 def first_row(path: Path, *, header: bool = True) -> int:
     """The number of the first row as in an editor or spreadsheet, where a header is row 1."""
-    return 2 if header and format_of(path) in (*_SEPARATED, *SHEETS) else 1
+    return 2 if header and is_sheet(path) else 1
 
 
 def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
