@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+import pairkit
 from pairkit import DataError
-from pairkit.dataset.reading.reader import read_pairs, read_rows, split_names
 
 ROWS = [
     {"sentence1": "a plane", "sentence2": "an aeroplane", "score": 4.5},
@@ -30,24 +30,22 @@ def _hub() -> Any:
 )
 def test_tables_are_read_like_files(make: Any, tmp_path: Path) -> None:
     pl.DataFrame(ROWS).write_parquet(tmp_path / "rows.parquet")
-    expected = read_pairs(tmp_path / "rows.parquet")
-    found = read_pairs(make())
+    expected = pairkit.read(tmp_path / "rows.parquet")
+    found = pairkit.read(make())
     assert found.label_kind == expected.label_kind == "graded"
     assert found.splits["train"].equals(expected.splits["train"])
 
 
 def test_tables_by_split() -> None:
     splits = {"test": ROWS, "dev": pl.DataFrame(ROWS), "train": ROWS[:1]}
-    assert split_names(splits) == ["train", "validation", "test"]
-    assert read_pairs(splits).splits["train"].height == 1
-    assert read_rows(splits, split="dev")["validation"].height == 2
+    assert [*pairkit.read(splits).splits] == ["train", "validation", "test"]
+    assert pairkit.read(splits).splits["train"].height == 1
+    assert pairkit.read(splits, split="dev")["validation"].height == 2
     datasets = pytest.importorskip("datasets")
-    assert split_names(datasets.DatasetDict(validation=_hub(), train=_hub())) == ["train", "validation"]
-
-
-def test_list_of_texts() -> None:
-    (frame,) = read_rows(["one", "two"]).splits.values()
-    assert frame.to_dict(as_series=False) == {"text": ["one", "two"]}
+    assert [*pairkit.read(datasets.DatasetDict(validation=_hub(), train=_hub())).splits] == [
+        "train",
+        "validation",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -66,9 +64,9 @@ def test_list_of_texts() -> None:
 )
 def test_invalid_tables(source: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        read_pairs(source)
+        pairkit.read(source)
 
 
 def test_streamed_dataset() -> None:
     with pytest.raises(DataError, match="is streamed"):
-        read_pairs(_hub().to_iterable_dataset())
+        pairkit.read(_hub().to_iterable_dataset())

@@ -8,14 +8,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import pairkit
 from pairkit import ConfigError, DataError, PairDataset
-from pairkit.__main__ import application
-from pairkit.base.cli import terminal
+from tests.contract.conftest import run_pairs
 
-APP = application()
 TSV = "text1\ttext2\tlabel\na b\tc d\t1\na b\te f\t0\ng h\ti j\t1\ng h\tk l\t0\nm\tn\t1\n"
 
 
@@ -81,24 +78,19 @@ def test_write_rows_in_memory(home: Path) -> None:
     assert made.statistics["splits"]["train"]["mean_label"] == 2.25
 
 
-def test_commands(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "can_run", lambda _: True)  # also without the packages for training
-    monkeypatch.setattr("pairkit.dataset.making.made.FEW_ROWS", 1)
-    run = CliRunner()
-    done = run.invoke(APP, ["split", "train.tsv", "--split-sizes", "2,1,1", "--out", "divided"])
-    assert done.exit_code == 0, done.exception
-    assert done.stderr.splitlines()[-1] == "  aoe train --data divided --backbone minilm --out model"
-    done = run.invoke(
-        APP, ["merge", "train.tsv", "divided", "--out", "both", "--dropped", "gone.parquet", "--json"]
-    )
-    assert done.exit_code == 0, done.exception
-    output = json.loads(done.stdout)
-    assert output["dropped_pairs"] == {"repeated": 5}
-    assert pl.read_parquet("gone.parquet")["left_out"].to_list() == ["repeated"] * 5
-    assert output["splits"] == json.loads(Path("both/statistics.json").read_text())["splits"]
-    assert run.invoke(APP, ["audit", "both", "-q"]).exit_code == 0
-    done = run.invoke(APP, ["split", "train.tsv", "--split-sizes", "most", "--out", "x"])
-    assert "expected three numbers" in str(done.exception)
+def test_commands(home: Path) -> None:
+    rows = [f"first {n}\tsecond {n}\t{n % 2}\n" for n in range(60)]
+    (home / "many.tsv").write_text("text1\ttext2\tlabel\n" + "".join(rows))
+    done = run_pairs("split", "many.tsv", "--split-sizes", "2,1,1", "--out", "divided")
+    pytest.importorskip("torch")  # without the packages for training, no next step is printed
+    assert done.err.splitlines()[-1] == "  aoe train --data divided --backbone minilm --out model"
+    done = run_pairs("merge", "many.tsv", "divided", "--out", "both", "--dropped", "gone.parquet", "--json")
+    assert done.result["dropped_pairs"] == {"repeated": 60}
+    assert pl.read_parquet("gone.parquet")["left_out"].to_list() == ["repeated"] * 60
+    assert done.result["splits"] == json.loads(Path("both/statistics.json").read_text())["splits"]
+    assert run_pairs("audit", "both", "-q").code == 0
+    done = run_pairs("split", "many.tsv", "--split-sizes", "most", "--out", "x")
+    assert "expected three numbers" in done.error
 
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"

@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+import pairkit
 from pairkit import ConfigError, PairDataset
-from pairkit.dataset.checking.show import pick_pair
 
 EVIDENCE = {"kind": "closer_comment", "url": "https://github.com/a/b/issues/1", "who": "eve"}
 ROWS = pl.DataFrame(
@@ -25,7 +25,7 @@ DATASET = PairDataset({"test": ROWS}, "somewhere")
 
 def drawn(place: int, label: int | None = None) -> str:
     console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
-    console.print(pick_pair(DATASET, "test", place, label))
+    console.print(pairkit.show(DATASET, row=place, label=label))
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -44,7 +44,7 @@ def test_shared_words_and_evidence() -> None:
 def test_shared_words_in_other_scripts(text: str, shared: str) -> None:
     rows = pl.DataFrame({"text1": [text], "text2": [f"x {shared} y"], "label": [1]})
     console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
-    console.print(pick_pair(PairDataset({"test": rows}, "x"), "test", 0, None))
+    console.print(pairkit.show(rows))
     assert console.file.getvalue().count(f"33m{shared}\x1b[0m") == 2  # type: ignore[attr-defined]
 
 
@@ -55,13 +55,13 @@ def test_row_number_with_label() -> None:
 
 def test_missing_split_or_row() -> None:
     with pytest.raises(ConfigError, match="somewhere has test"):
-        pick_pair(DATASET, "train", 0, None)
+        pairkit.show(DATASET, split="train")
     with pytest.raises(ConfigError, match="has 1 such rows, counted from 0"):
-        pick_pair(DATASET, "test", 1, 1)
+        pairkit.show(DATASET, row=1, label=1)
 
 
 def test_svg() -> None:
-    picture = pick_pair(DATASET, "test", 2, None).to_svg()
+    picture = pairkit.show(DATASET, row=2).to_svg()
     assert picture.startswith("<svg")
     assert "…" in picture
 
@@ -72,14 +72,14 @@ def test_texts_are_not_markup() -> None:
     row |= {"repo": "[/a]/b", "number1": 1, "number2": 2}
     dataset = PairDataset({"[/s]": pl.DataFrame([row | {"evidence": evidence}])}, "x")
     console = Console(file=io.StringIO(), width=100)
-    console.print(pick_pair(dataset, "[/s]", 0, None))
+    console.print(pairkit.show(dataset))
     picture = console.file.getvalue()
     for words in ("[/s], row 0", "[/a]/b#1", "[/b] \ufffd[31m", "[red]", "dup[bot]", "http://x/[/y]"):
         assert words in picture
 
 
 def test_repr() -> None:
-    pair = pick_pair(DATASET, None, 0, None)
+    pair = pairkit.show(DATASET)
     assert "Crash on startup" in repr(pair)
     assert "\x1b" not in repr(pair)
     assert pair._repr_html_().startswith("<svg")
