@@ -8,25 +8,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import pairkit
 from pairkit import ConfigError, DataError
-from pairkit.__main__ import application
-from pairkit.extracting.document_sources import read_documents
-from pairkit.extracting.documents import (
-    Block,
-    html_blocks,
-    markdown_blocks,
-    opening_text,
-    plain_blocks,
-    sentences,
-)
-from tests.support.linear import assert_linear, repeated
+from tests.contract.conftest import run_pairs
 
-APP = application()
 HANDBOOK = """\
 ---
 title: "The pump handbook"
@@ -232,13 +218,13 @@ def test_card_is_not_a_document(tmp_path: Path) -> None:
     ]
     pl.DataFrame(rows).write_parquet(folder / "data" / "train.parquet")
     (folder / "README.md").write_text("# A dataset\n\nThis is what it holds, in a sentence or two.\n")
-    documents, dropped = read_documents(folder, None, lambda _: None)
-    assert [document.title for document in documents] == [row["title"] for row in rows]
-    assert not dropped
+    made = mined(folder, rules="title-body")
+    assert made.pairs["train"]["text1"].to_list() == [row["title"] for row in rows]
+    assert made.statistics["documents_dropped"] == {}
     (folder / "guide.md").write_text("# A guide\n\nHow it is done.\n")
-    documents, dropped = read_documents(folder, None, lambda _: None)
-    assert [document.title for document in documents] == ["A dataset", "A guide"]
-    assert dropped == {"another_kind_of_file": 1}
+    made = mined(folder, rules="title-body")
+    assert made.pairs["train"]["text1"].to_list() == ["A dataset", "A guide"]
+    assert made.statistics["documents_dropped"] == {"another_kind_of_file": 1}
 
 
 def test_links_between_splits_are_dropped(tmp_path: Path) -> None:
@@ -281,9 +267,7 @@ def test_written_dataset(folder: Path, tmp_path: Path) -> None:
 def test_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     flags = ["extract", str(folder), "--out", "mined", "--split-sizes", "1,0,0", "--dropped", "out.parquet"]
-    done = CliRunner().invoke(APP, [*flags, "--json", "-q"])
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["rules"].keys() == {
+    assert run_pairs(*flags, "--json", "-q").result["rules"].keys() == {
         "links",
         "question-answer",
         "section",
@@ -293,51 +277,3 @@ def test_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for rules, message in (("sections", "rules = sections"), ("", "rules = ")):
         with pytest.raises(ConfigError, match=message):
             mined(folder, rules=rules)
-
-
-MARKDOWN = ("[a](b", "![", "*a_ ", "`", "> ", "<!", "[a]: b\n\n[a]\n", "|a")
-HTML = ("<", "<!--", "<!", "<a ", "<a b='", "</", "<p>", "<script>", "<title>", "<nav>", "&")
-
-
-@pytest.mark.parametrize(
-    ("parse", "text", "size"),
-    [
-        *((markdown_blocks, (unit,), 16_000) for unit in MARKDOWN),
-        *((html_blocks, (unit,), 200_000) for unit in (*HTML, "<a href=a>x", "<br>", "\n<p")),
-        (markdown_blocks, (" ", "---\ntitle:", "\n---\n# A\n"), 400_000),
-    ],
-)
-def test_hostile_documents_take_linear_time(parse: Any, text: tuple[str, ...], size: int) -> None:
-    assert_linear(parse, repeated(*text), size)
-
-
-@given(st.text(alphabet="<>/!-abph1 =\"'&;\n#*[]()`|?."))
-def test_any_text(text: str) -> None:
-    for _, blocks in (html_blocks(text), markdown_blocks(text)):
-        assert all(block.text.strip() for block in blocks)
-    assert all(block.text.strip() for block in plain_blocks(text))
-
-
-def test_opening_text_and_sentences() -> None:
-    assert sentences("It rains. Is it 3 m? It is, e.g. here. (Or not.)") == [
-        *("It rains.", "Is it 3 m?", "It is, e.g. here.", "(Or not.)")
-    ]
-    assert opening_text("It rains. It pours. It stops.", 20) == "It rains. It pours."
-    assert opening_text("It rains and pours", 10) == "It rains"
-    assert opening_text("Donaudampfschiff", 5) == "Donau"
-
-
-def test_places() -> None:
-    _, blocks = markdown_blocks(HANDBOOK)
-    lines = HANDBOOK.splitlines()
-    assert [lines[int(block.place.split()[1]) - 1][:3] for block in blocks[:4]] == [
-        "# P",
-        "A p",
-        "## ",
-        "It ",
-    ]
-    _, blocks = html_blocks("<p>\n\none</p>\n<!--\n-->\n<script>\n</script><h2\n>two")
-    assert blocks == [Block("paragraph", "one", "line 3"), Block("heading", "two", "line 8")]
-    assert plain_blocks("\n\na\nb\n\nc") == [
-        *(Block("paragraph", "a\nb", "line 3"), Block("paragraph", "c", "line 6"))
-    ]

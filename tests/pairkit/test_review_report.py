@@ -1,150 +1,98 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sqlite3
+from contextlib import closing
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pairkit
-from pairkit import ConfigError, DataError
-from pairkit.dataset.judgements import JudgedPair, ReviewJudgement, ReviewSettings, ReviewStore
-from pairkit.reviews.agreement import cohen_kappa, wilson
-from pairkit.reviews.review_report import is_right, make_review_report
+from pairkit import ConfigError, DataError, Review
+from tests.pairkit.review_material import judge_all
 
-SETTINGS = ReviewSettings(
-    dataset="d", digest="x", pairs=100, label_kind="binary", top=1, asked="labels", question="Same?"
-)
-# Strata of 80, 15 and 5 pairs; 4, 2 and 0 of them drawn.
-STRATA = {"label 1, evidence closer": 80, "label 1, evidence other": 15, "label 0": 5}
+WORDS = {"y": "yes", "n": "no", "u": "unsure", "s": "skip"}
 
 
-def pair(number: int, label: float, evidence: str) -> JudgedPair:
-    stratum = f"label {label:g}, evidence {evidence}"
-    facts = {"label": f"{label:g}", "evidence": evidence}
-    return JudgedPair(f"p{number}", f"one {number}", f"other {number}", label, stratum, facts, {})
+def reviewed(place: Path, labels: tuple[float, ...] = (1,) * 6, **answers: str) -> Review:
+    """A review of all pairs with a letter or grade for each pair, by person."""
+    pairs = [{"text1": f"{n} one", "text2": f"other {n}", "label": label} for n, label in enumerate(labels)]
+    review = pairkit.review(pairs, place / "d.review", n=len(pairs))
+
+    def judge(person: str, letters: str) -> None:
+        def answer(texts: str) -> str:
+            letter = letters[int(texts.split()[0])]
+            return WORDS.get(letter, letter)
+
+        judge_all(review, answer, person)
+
+    for person, letters in answers.items():
+        judge(person, letters)
+    return review
 
 
-PAIRS = [
-    *(pair(number, 1.0, "closer") for number in range(4)),
-    *(pair(number, 1.0, "other") for number in (4, 5)),
-]
+def wilson(share: float, n: float) -> Any:
+    square = 1.959964**2
+    centre, half = share + square / (2 * n), sqrt(square * (share * (1 - share) / n + square / (4 * n * n)))
+    return pytest.approx(((centre - half) / (1 + square / n), (centre + half) / (1 + square / n)), abs=1e-6)
 
 
-def judgement(number: int, person: str, answer: str, **more: Any) -> ReviewJudgement:
-    key = f"{person}-{number}"
-    return ReviewJudgement(key, f"p{number}", person, answer, "", "", 30.0, "2020")._replace(**more)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ReviewStore]:
-    with ReviewStore(tmp_path / "d.review", create=True) as found:
-        found.begin(SETTINGS, STRATA, PAIRS)
-        found.invite(["ann", "bob"])
-        yield found
-
-
-def judged(store: ReviewStore, ann: str, bob: str = "") -> ReviewStore:
-    words = {"y": "yes", "n": "no", "u": "unsure", "s": "skip"}
-    for person, answers in (("ann", ann), ("bob", bob)):
-        for number, letter in enumerate(answers):
-            store.add(judgement(number, person, words[letter]))
-    return store
-
-
-def test_weighted_shares(store: ReviewStore) -> None:
-    found = make_review_report(judged(store, "yyynyn"))
-    # 3 of 4 correct with weight 20; 1 of 2 with weight 7.5
-    assert found.total.right.value == pytest.approx((3 * 20 + 7.5) / 95)
-    effective = 95**2 / (4 * 20**2 + 2 * 7.5**2)
-    assert found.total.right.interval == pytest.approx(wilson((67.5 / 95) * effective, effective))
+def test_weighted_shares(tmp_path: Path) -> None:
+    kinds = ["closer"] * 80 + ["other"] * 15 + ["none"] * 5
+    rows = [
+        {"text1": f"{kind} {n}", "text2": f"text {n}", "label": int(kind != "none")}
+        | {"evidence": {"kind": kind, "url": "u", "who": "eve", "when": "2020"}}
+        for n, kind in enumerate(kinds)
+    ]
+    # Two of each stratum, and the other four by 78, 13 and 3 of 94: 3.3, 0.6, 0.1
+    review = pairkit.review(rows, tmp_path / "d.review", n=10, strata=["evidence"])
+    left = {"closer": iter("yyyny"), "other": iter("yyn"), "none": iter("ss")}
+    judge_all(review, lambda texts: WORDS[next(left[texts.split()[0]])])
+    found = review.report()
+    # 4 of 5 correct with weight 16; 2 of 3 with weight 5
+    assert found.total.right.value == pytest.approx((4 * 16 + 2 * 5) / 95)
+    assert found.total.right.interval == wilson(74 / 95, 95**2 / (5 * 16**2 + 3 * 5**2))
     by = found.by["evidence"]
-    assert by["closer"].right == (0.75, pytest.approx(wilson(3, 4)), 4)
-    assert by["other"].right == (0.5, pytest.approx(wilson(1, 2)), 2)
+    assert by["closer"].right == (0.8, wilson(4 / 5, 5), 5)
+    assert by["other"].right == (pytest.approx(2 / 3), wilson(2 / 3, 3), 3)
     assert found.by["label"]["1"].right == found.total.right
-    assert found.unseen == {"label 0": 5}
-    assert "not judged: 1 strata of 5 pairs, such as label 0" in found.remarks()
-    assert found.words() == "inspected by hand: 6.0 %, precision 0.71 [0.31, 0.93]"
+    assert found.unseen == {"evidence none": 5}
+    assert "not judged: 1 strata of 5 pairs, such as evidence none" in found.remarks()
+    low, high = found.total.right.interval or (0, 0)
+    assert found.words() == f"inspected by hand: 8.0 %, precision 0.78 [{low:.2f}, {high:.2f}]"
+    output = found.to_dict()
+    assert json.loads(json.dumps(output, allow_nan=False)) == output
+    assert "common" not in output["settings"]
 
 
-def test_unsure_and_disputed_pairs(store: ReviewStore) -> None:
-    found = make_review_report(judged(store, "yyuyys", "ynuyy"))
+def test_unsure_and_disputed_pairs(tmp_path: Path) -> None:
+    found = reviewed(tmp_path, ann="yyuyys", bob="ynuyys").report()
     assert (found.total.judged, found.total.unsure, found.total.disputed) == (5, 1, 1)
-    assert found.total.right.value == 1
-    assert found.disputed == 1
-    assert found.people["ann"].skipped == 1
-    assert found.people["ann"].minutes == 3
-    # both judged p0, p1, p3 and p4: they agree on three, bob says no once
-    assert found.kappa["ann", "bob"].value == cohen_kappa([1, 1, 1, 1], [1, 0, 1, 1]).value == 0
+    assert (found.total.right.value, found.disputed) == (1, 1)
+    assert (found.people["ann"].skipped, found.people["ann"].minutes) == (1, 0.1)
+    assert found.kappa["ann", "bob"].value == 0  # they agree on three of four, bob says no once
+    assert found.to_dict()["kappa"]["ann and bob"]["n"] == 4
 
 
-def test_kappa_interval_and_relations(store: ReviewStore) -> None:
-    judged(store, "ynyyy", "ynyynn")
-    store.add(judgement(5, "ann", "yes", relation="related"))
-    found = make_review_report(store)
-    assert found.by["relation that people gave"]["related"].judged == 1
+def test_kappa(tmp_path: Path) -> None:
+    found = reviewed(tmp_path, ann="ynyyyy", bob="ynyynn").report()
     # 4 of 6 agree; by chance 5/6 * 3/6 + 1/6 * 3/6 = 1/2
     low, high = found.kappa["ann", "bob"].interval or (0, 0)
     assert f"kappa 0.33 [{low:.2f}, {high:.2f}]" in found.words()
 
 
-@pytest.mark.parametrize(
-    ("kind", "asked", "top", "label", "value", "right"),
-    [
-        ("binary", "labels", 1, 1, 1, True),
-        ("binary", "labels", 1, 0, 1, False),
-        ("binary", "grades", 1, 1, 2.5, True),
-        ("binary", "grades", 1, 0, 2.4, True),
-        ("graded", "grades", 5, 3.2, 4.2, True),
-        ("graded", "grades", 5, 3.2, 4.3, False),
-        ("graded", "grades", 1, 0.5, 3, True),
-        ("graded", "labels", 1, 0.5, 1, True),
-        ("graded", "labels", 5, 2.4, 1, False),
-    ],
-)
-def test_is_right(kind: Any, asked: Any, top: float, label: float, value: float, right: bool) -> None:
-    settings = SETTINGS.model_copy(update={"label_kind": kind, "asked": asked, "top": top})
-    assert is_right(label, value, settings) is right
+def test_relations(tmp_path: Path) -> None:
+    pairs = [{"text1": f"a{n}", "text2": f"b{n}", "label": 1, "relation": "same"} for n in range(2)]
+    review = pairkit.review(pairs, tmp_path / "d.review", n=2)
+    judge_all(review, relation="related")
+    judge_all(review, lambda texts: "yes" if "a0" in texts else "skip", "bob", relation="duplicate")
+    assert {*review.report().by["relation that people gave"]} == {"duplicate", "related"}
 
 
-def test_card_section(store: ReviewStore, tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    pairkit.write([{"text1": "a", "text2": "b", "label": 1}], folder)
-    before = (folder / "README.md").read_text()
-    make_review_report(judged(store, "yyyn")).save_card(folder)
-    once = (folder / "README.md").read_text()
-    assert once.count("## Inspected by hand\n") == 1
-    assert once.index("## Inspected by hand") < once.index("## Limitations")
-    assert "Inspected by hand: 4.0 %, precision 0.75 [0.30, 0.95]." in once
-    make_review_report(judged(store, "", "yyyy")).save_card(folder)
-    twice = (folder / "README.md").read_text()
-    assert twice.count("## Inspected by hand\n") == 1
-    assert "4 of 100 pairs were judged by 2 people" in twice
-    a, b = twice.index("## Inspected by hand"), twice.index("## Limitations")
-    assert twice[:a] + twice[b:] == before
-    with pytest.raises(ConfigError, match="no readable dataset card"):
-        make_review_report(store).save_card(tmp_path / "nothing")
-
-
-def test_to_dict_is_json(store: ReviewStore) -> None:
-    output = make_review_report(judged(store, "yyyn", "yyyy")).to_dict()
-    assert json.loads(json.dumps(output, allow_nan=False)) == output
-    assert output["kappa"]["ann and bob"]["n"] == 4
-    assert "common" not in output["settings"]
-
-
-def test_no_judgements(store: ReviewStore) -> None:
-    with pytest.raises(DataError, match="no pair is judged yet"):
-        make_review_report(store)
-
-
-def test_three_reviewers(store: ReviewStore) -> None:
-    judged(store, "yynnyy", "yynyyy")
-    store.invite(["dora"])
-    for number, answer in enumerate(["yes", "no", "no", "no"]):
-        store.add(judgement(number, "dora", answer))
-    found = make_review_report(store)
+def test_three_reviewers(tmp_path: Path) -> None:
+    found = reviewed(tmp_path, ann="yynnyy", bob="yynyyy", dora="ynnnss").report()
     assert [*found.kappa] == [("ann", "bob"), ("ann", "dora"), ("bob", "dora")]
     assert f"alpha {found.alpha.value:.2f} [" in found.words()
     assert found.alpha.n == 6
@@ -152,15 +100,85 @@ def test_three_reviewers(store: ReviewStore) -> None:
     assert "Krippendorff" in found._repr_html_()
 
 
-def test_report_on_grades(tmp_path: Path) -> None:
-    settings = SETTINGS.model_copy(update={"asked": "grades", "label_kind": "graded", "top": 5.0})
-    with ReviewStore(tmp_path / "d.review", create=True) as store:
-        store.begin(settings, STRATA, PAIRS)
-        store.invite(["ann", "bob"])
-        for number, (one, other) in enumerate(["12", "13", "51", "22"]):
-            store.add(judgement(number, "ann", one))
-            store.add(judgement(number, "bob", other))
-        found = make_review_report(store)
+def test_grades(tmp_path: Path) -> None:
+    review = reviewed(tmp_path, (1.0, 1.0, 1.0, 1.0, 4.5), ann="1152s", bob="2312s")
+    found = review.report()
     # scores of 1 against mean grades of 1.5, 2, 3 and 2
-    assert found.words().startswith("inspected by hand: 4.0 %, right 0.75 [")
-    assert found.disputed == 2
+    assert found.words().startswith("inspected by hand: 80.0 %, right 0.75 [")
+    assert found.disputed == 2  # by more than one grade
+    assert sorted(pairkit.read(review.path)["test"]["label"]) == [1.5, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("labels", "grades", "answer", "right"),
+    [
+        *(((1,), None, "yes", True), ((0,), None, "yes", False)),
+        *(((1,), True, "3", True), ((1,), True, "2", False), ((0,), True, "2", True)),
+        *(((3.2,), None, "4", True), ((3.2,), None, "5", False), ((0.5,), None, "3", True)),
+        *(((0.5,), False, "yes", True), ((2.4,), False, "yes", False)),
+    ],
+)
+def test_right_labels(
+    tmp_path: Path, labels: tuple[float, ...], grades: bool | None, answer: str, right: bool
+) -> None:
+    pairs = [{"text1": "a", "text2": "b", "label": label} for label in labels]
+    review = pairkit.review(pairs, tmp_path / "d.review", grades=grades)
+    judge_all(review, lambda _: answer)
+    assert review.report().total.right.value == right
+
+
+def test_card_section(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    pairkit.write([{"text1": "a", "text2": "b", "label": 1}], folder)
+    before = (folder / "README.md").read_text()
+    review = reviewed(tmp_path, ann="yyynss")
+    review.report().save_card(folder)
+    once = (folder / "README.md").read_text()
+    assert once.count("## Inspected by hand\n") == 1
+    assert once.index("## Inspected by hand") < once.index("## Limitations")
+    assert "Inspected by hand: 66.7 %, precision 0.75 [0.30, 0.95]." in once
+    judge_all(review, person="bob")
+    review.report().save_card(folder)
+    twice = (folder / "README.md").read_text()
+    assert twice.count("## Inspected by hand\n") == 1
+    assert "6 of 6 pairs were judged by 2 people" in twice
+    a, b = twice.index("## Inspected by hand"), twice.index("## Limitations")
+    assert twice[:a] + twice[b:] == before
+    with pytest.raises(ConfigError, match="no readable dataset card"):
+        review.report().save_card(tmp_path / "nothing")
+
+
+def test_majority(tmp_path: Path) -> None:
+    review = reviewed(tmp_path, (1,) * 5, ann="yyyus", bob="ynnss", cid="nsnss")
+    pairs = pairkit.read(review.path)
+    assert pairs.label_kind == "binary"
+    assert sorted(pairs["test"].rows()) == [
+        ("0 one", "other 0", 1, ["ann", "bob", "cid"]),
+        ("2 one", "other 2", 0, ["ann", "bob", "cid"]),
+    ]
+    found = review.report()
+    assert (found.total.unsure, found.total.disputed, found.disputed) == (1, 1, 3)
+
+
+def test_reviews_without_results(tmp_path: Path) -> None:
+    review = reviewed(tmp_path, (1,))
+    with pytest.raises(DataError, match="no pair is judged yet"):
+        review.report()
+    judge_all(review, lambda _: "unsure")
+    with pytest.raises(DataError, match="no pair is decided yet"):
+        pairkit.read(review.path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("PRAGMA application_id = 7", "not a review"),
+        ("DELETE FROM settings", "a review without settings"),
+    ],
+)
+def test_other_databases_are_refused(tmp_path: Path, change: str, message: str) -> None:
+    path = reviewed(tmp_path, (1,)).path
+    with closing(sqlite3.connect(path, isolation_level=None)) as plain:
+        plain.execute(change)
+    with pytest.raises(DataError, match=message):
+        pairkit.read(path)

@@ -69,12 +69,15 @@ def test_judging_all_pairs(server: ReviewServer, review: Review) -> None:
 def test_two_tabs(server: ReviewServer, review: Review) -> None:
     ann, _ = people(server)
     one, other = ann.state(), ann.state()
-    assert ann.post("judge", first := ann.judgement(one, "yes")).status_code == 200
+    first = ann.judgement(one, "yes")
+    assert ann.post("judge", first).status_code == 200
     late = ann.post("judge", ann.judgement(other, "no"))
     assert late.status_code == 409
     assert "another tab" in late.json()["error"]
     assert late.json()["pair"]["id"] != one["pair"]["id"]  # the tab shows the next pair
     assert ann.post("judge", first).status_code == 200  # sent again
+    reused = ann.post("judge", ann.judgement(ann.state(), "no", key=first["key"]))
+    assert (reused.status_code, "another judgement" in reused.json()["error"]) == (409, True)
     assert review.judgements()["answer"].to_list() == ["yes"]
 
 

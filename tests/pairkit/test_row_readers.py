@@ -17,6 +17,7 @@ from llm_labeler.dataset.texts import read_values
 from pairkit import ConfigError, DataError, PairkitError, audit, read
 from pairkit.dataset.labels import label_rules
 from pairkit.dataset.reading import parts, untrusted_tables
+from pairkit.dataset.reading.parts import files_of
 from pairkit.dataset.reading.reader import read_rows, split_names
 from pairkit.dataset.reading.tables import read_table, table_rows
 from tests.pairkit.test_tables import ROWS, SAME, put, spreadsheet
@@ -146,3 +147,14 @@ def test_memory_of_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     audit(tmp_path)
     assert len(counts) == 18  # each for its labels, and in both passes
     assert max(counts) <= 2  # the one that is read, and the one before it
+
+
+def test_files_of_a_source(tmp_path: Path) -> None:
+    for name in ("data/train.csv", "triplet/train.csv", "x.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert files_of(tmp_path) == [tmp_path / "data/train.csv", tmp_path / "triplet/train.csv"]
+    assert files_of(f"{tmp_path}/*/train.csv") == files_of(tmp_path)
+    assert files_of(str(tmp_path / "x.md")) == [tmp_path / "x.md"]
+    assert files_of("owner/dataset") == []
+    assert files_of([{"text": "a"}]) == []

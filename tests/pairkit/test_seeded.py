@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pairkit.base.system.seeded import drawn, in_proportion, in_turns, keyed_hash
-from pairkit.reviews.review_sample import judges_agree
 
 
 def test_keyed_hash() -> None:
@@ -49,18 +47,3 @@ def test_drawn() -> None:
     rows = pl.DataFrame({"kind": ["x", "x", "y", "x", "z"], "key": [5, 1, 4, 3, 2]})
     found = drawn(rows, {"x": 2, "y": 1}, stratum="kind", key="key")
     assert found["key"].to_list() == [1, 3, 4]
-
-
-@pytest.mark.parametrize(
-    ("votes", "stratum"),
-    [
-        (["same"] * 4 + ["opposite"], "judges agree"),
-        (["same", "opposite"], "judges differ"),
-        (["same", "unsure", "unsure"], "judges differ"),
-        (["unsure"], "judges unsure"),
-        ([], "not judged"),
-        (None, "not judged"),
-    ],
-)
-def test_judges_agree(votes: list[str] | None, stratum: str) -> None:
-    assert judges_agree(None if votes is None else [{"vote": vote} for vote in votes]) == stratum
