@@ -23,8 +23,7 @@ from pairkit.dataset.making.dataset_card import table
 from pairkit.dataset.making.divide import DROPPED, divide
 from pairkit.dataset.making.made import MadeDataset, build_result, check_out, run_record, write_result
 from pairkit.dataset.reading.in_memory import Source, source_name
-from pairkit.extracting.document_sources import read_documents
-from pairkit.extracting.documents import Document, is_question, opening_text
+from pairkit.extracting.documents import Document, is_question, opening_text, read_documents
 
 # Link texts without information on the target.
 _GENERIC_LINKS = frozenset(

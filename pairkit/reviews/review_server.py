@@ -192,7 +192,7 @@ class ReviewerSession:
 
     def state(self) -> dict[str, Any]:
         """The state of the page: next pair, progress and last judgement."""
-        judgements = self._store.judgements_of(self._person)
+        judgements = self._store.judgements(self._person)
         mine = self._pairs()
         done = {judgement.pair_id: judgement for judgement in judgements}
         left = [pair_id for pair_id in mine if pair_id not in done]
@@ -241,7 +241,7 @@ class ReviewerSession:
 
     def take_up_skipped(self) -> None:
         """Show the skipped pairs again."""
-        mine = self._store.judgements_of(self._person)
+        mine = self._store.judgements(self._person)
         self._store.undo(self._person, *(judgement.key for judgement in mine if judgement.answer == SKIP))
 
     def _pairs(self) -> list[str]:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from pairkit import ConfigError
 from pairkit.base.cli.commands import add_command, application, log_to_stderr, with_input_flags
 from pairkit.base.cli.options import INPUT, Option, Options, documentation, same_arguments
-from pairkit.base.interface import shell
+from pairkit.base.errors import shell
 from pairkit.base.settings import Settings, setting
 from pairkit.dataset.shared_options import columns_given
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import pairkit
-from pairkit import ConfigError, DataError
+from pairkit import ConfigError, DataError, PairkitError
 
 ROWS = "text1,text2,label\n{0},b,1\nc,d,0\n"
 
@@ -86,16 +86,20 @@ def test_all_splits_or_one(saved: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("dataset_dict.json", {"splits": ["../one"]}, r"dataset_dict\.json: names '\.\./one'"),
+        ("dataset_dict.json", {"splits": ["../../saved/one"]}, r"all/one/state\.json: no such file"),
         ("dataset_dict.json", {"splits": []}, "lists no data"),
         ("dataset_dict.json", [], "expected one JSON object"),
-        ("train/state.json", {"_data_files": [{"filename": "/etc/passwd"}]}, "names '/etc/passwd'"),
+        (
+            "train/state.json",
+            {"_data_files": [{"filename": "/etc/passwd"}]},
+            "train/passwd: unknown file type",
+        ),
         ("train/state.json", {"_data_files": [{"filename": "gone.arrow"}]}, r"gone\.arrow: no such file"),
-        ("train/state.json", {"_data_files": [7]}, "names None"),
+        ("train/state.json", {"_data_files": [7]}, "train/7: unknown file type"),
         ("train/state.json", {"_indices_data_files": [{"filename": "i.arrow"}]}, "selects rows by indices"),
     ],
 )
 def test_invalid_saved_datasets(saved: Path, file: str, content: Any, message: str) -> None:
     (saved / "all" / file).write_text(json.dumps(content))
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(PairkitError, match=message):
         pairkit.read(saved / "all")

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import pairkit
-import pairkit.api
+import pairkit.api.making
 from pairkit.base.cli.startup import lazy_names, start
 
 PACKAGES = ("pairkit", "gis_builder", "llm_labeler", "aoe_train")
@@ -31,10 +31,10 @@ def test_ctrl_c_during_imports() -> None:
 
 
 def test_lazy_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    load, names, every = lazy_names("pairkit", {"pairkit.api": "write read"})
-    monkeypatch.delattr(pairkit, "read", raising=False)
+    load, names, every = lazy_names("pairkit", {"pairkit.api.making": "write merge"})
+    monkeypatch.delattr(pairkit, "merge", raising=False)
     assert names() == every == sorted(every)
-    assert load("read") is pairkit.api.read is vars(pairkit)["read"]
+    assert load("merge") is pairkit.api.making.merge is vars(pairkit)["merge"]
     assert pairkit.__version__
     for missing in (lambda: load("nothing"), lambda: pairkit.nothing):
         with pytest.raises(AttributeError, match="module 'pairkit' has no attribute 'nothing'"):

@@ -15,9 +15,8 @@ from typing import Any
 
 from rich.console import Console
 
-from pairkit.base.errors import ConfigError, PairkitError
+from pairkit.base.errors import ConfigError, PairkitError, shell, spoken
 from pairkit.base.extras import can_run, missing
-from pairkit.base.interface import shell, spoken
 from pairkit.base.printable import half_escaped, one_line, printable
 
 INTERRUPTED = 130

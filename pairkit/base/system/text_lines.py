@@ -17,8 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pairkit.base.errors import DataError
-from pairkit.base.interface import spoken
+from pairkit.base.errors import DataError, spoken
 from pairkit.base.printable import one_line
 
 _LOG = logging.getLogger(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,38 +22,20 @@ _BATCH = 1 << 13  # rows
 _KEYS, _TEXTS = ("key1", "key2"), ("text1", "text2")
 
 
-@dataclass(slots=True)
-class SplitSums:
-    """Counts over the rows of a split."""
-
-    pairs: int = 0
-    labels: float = 0.0
-    long: int = 0
-    same: int = 0
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Add rows."""
-        long, same = rows.select(
-            count_long(*_TEXTS).sum().alias("long"), (pl.col("text1") == pl.col("text2")).sum().alias("same")
-        ).row(0)
-        self.pairs += rows.height
-        self.labels += float(rows["label"].sum())
-        self.long, self.same = self.long + long, self.same + same
-
-
 class FirstPass:
     """Hashes of everything that must not be in two splits or occur twice."""
 
     def __init__(self, pairs: PairFrames) -> None:
         self.by_page = all({"url1", "url2"} <= names for names in pairs.known.values())
-        self.sums = {split: SplitSums() for split in pairs.splits}
+        counts: list[pl.DataFrame] = []
         splits: list[npt.NDArray[np.int16]] = []
         hashes_by_name: dict[str, list[_Hashes]] = {name: [] for name in (*_KEYS, "cluster", "pair", *_TEXTS)}
         for code, split, rows in key_rows(pairs, by_page=self.by_page):
-            self.sums[split].add(rows)
+            counts.append(_counts(rows, split))
             splits.append(np.full(rows.height, code, np.int16))
             for name, hashes in hashes_of(rows).items():
                 hashes_by_name[name].append(hashes)
+        self.counts = pl.concat(counts).group_by("split", maintain_order=True).sum()
         none = np.empty(0, np.uint64)
         split_of = np.concatenate([np.empty(0, np.int16), *splits])
         hashed = {name: np.concatenate([none, *batches]) for name, batches in hashes_by_name.items()}
@@ -104,6 +85,16 @@ def key_rows(pairs: PairFrames, *, by_page: bool) -> Iterator[tuple[int, str, pl
             rows = read()
             for batch in rows.iter_slices(_BATCH) if rows.height else [rows]:
                 yield code, split, _columns(batch, split, by_page=by_page)
+
+
+def _counts(rows: pl.DataFrame, split: str) -> pl.DataFrame:
+    return rows.select(
+        pl.lit(split).alias("split"),
+        pl.len().cast(pl.Int64).alias("pairs"),
+        pl.col("label").sum().alias("labels"),
+        count_long(*_TEXTS).sum().alias("long"),
+        (pl.col("text1") == pl.col("text2")).sum().cast(pl.Int64).alias("same"),
+    )
 
 
 def _columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
