@@ -10,7 +10,7 @@ import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
-from pairkit.dataset.labels import LEAVE_OUT, MISSING
+from pairkit.dataset.labels import MISSING
 
 NEGATIVES = "negatives"  # a column of lists of texts
 ROW = "row of the source"  # a column of row numbers, for messages
@@ -48,20 +48,6 @@ def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str) ->
         pl.DataFrame(lists)
         .select(pl.concat_list(names).list.eval(text.filter(~text.str.contains(MISSING))).alias(NEGATIVES))
         .to_series()
-    )
-
-
-def negatives_of(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
-    """The negatives of each row; a row without negatives is an error."""
-    parsed = lists_of_negatives(frame, names, where)
-    is_empty = parsed.list.len() == 0
-    if not is_empty.any():
-        return parsed
-    all_of = f"all of {', '.join(names)} are" if len(names) > 1 else f"{names[0]} is"
-    raise DataError(
-        f"{one_line(all_of)} empty; fill in a negative, drop the row, {LEAVE_OUT}",
-        path=where,
-        row=int(frame[ROW][is_empty.arg_max() or 0]),
     )
 
 

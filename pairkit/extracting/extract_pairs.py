@@ -169,12 +169,8 @@ def _divide_pairs(pairs: Sequence[tuple[MinedPair, str | None]], settings: Mappi
         )
         raise DataError(f"no pairs ({counts or 'the rules found none'}); choose other rules")
     crosses = kept["url1"] != kept["url2"]
-    divided = divide(
-        kept.with_columns(label=pl.when(crosses).then(0).otherwise(1)),
-        settings["split"],
-        settings["seed"],
-        cut_negatives=bool(crosses.any()),
-    )
+    linked = kept.with_columns(label=pl.when(crosses).then(0).otherwise(1))
+    divided = divide(linked, {**settings, "cut_negatives": bool(crosses.any())})
     return pl.concat([divided, left_out], how="diagonal").with_columns(label=pl.lit(1, pl.Int64))
 
 

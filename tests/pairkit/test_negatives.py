@@ -110,7 +110,7 @@ def test_files_with_different_numbers_of_negatives(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "row", "says"),
     [
-        ("anchor,positive,negative", "d,e,", r"a\.csv:3: negative is empty; fill in a negative"),
+        ("anchor,positive,negative", "d,e,", r"a\.csv:3: negative is empty; fill it"),
         (
             "anchor,positive,negative_1,negative_2",
             "d,e,, ",

@@ -195,6 +195,14 @@ def test_no_proxy_for_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     assert exchange(whole(b"{}")) == b"{}"
 
 
+def test_a_socks_proxy_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    message = r"^https://llm\.example: a SOCKS proxy .* pip install 'httpx2\[socks\]', give an http:// proxy"
+    with pytest.raises(ConfigError, match=message):
+        asyncio.run(channel("https://llm.example").get("/models"))
+
+
 @pytest.mark.parametrize("in_head", [True, False])
 def test_deadline_for_slow_servers(in_head: bool) -> None:
     async def drip(writer: asyncio.StreamWriter, head: bytes) -> None:

@@ -75,15 +75,21 @@ class Channel:
             return self._sdks[max_bytes]
         from pairkit.base.openai_api.sdk import GuardedClient, Sdk  # the SDK takes half a second to import
 
-        client = GuardedClient(
-            self.address,
-            self._headers,
-            self._masking,
-            max_bytes=max_bytes,
-            concurrency=self._connection.concurrency,
-            connect_s=min(self._connection.timeout_s, _CONNECT_S),
-            verify=trusted(self._connection.ca_file, self._environ),
-        )
+        try:
+            client = GuardedClient(
+                self.address,
+                self._headers,
+                self._masking,
+                max_bytes=max_bytes,
+                concurrency=self._connection.concurrency,
+                connect_s=min(self._connection.timeout_s, _CONNECT_S),
+                verify=trusted(self._connection.ca_file, self._environ),
+            )
+        except ImportError as error:  # of socksio, which is not a dependency
+            raise ConfigError(
+                f"{self.address.url}: a SOCKS proxy such as ALL_PROXY needs socksio: pip install"
+                " 'httpx2[socks]', give an http:// proxy, or name the host in NO_PROXY"
+            ) from error
         return self._sdks.setdefault(max_bytes, Sdk(self.address, client))
 
     async def _exchange(

@@ -228,9 +228,7 @@ def make_split(
     """See `pairkit.split`; `settings` are its arguments by name."""
     run = run_record("split", {"pairs": pairs}, settings)
     check_out(out, run, [source], fresh=fresh)
-    cut_negatives = settings["cut_negatives"]
-    rows = divide(pairs.rows, settings["split"], settings["seed"], cut_negatives=cut_negatives)
-    made = build_result(rows, pairs.label_kind, str(out or pairs.source), [pairs])
+    made = build_result(divide(pairs.rows, settings), pairs.label_kind, str(out or pairs.source), [pairs])
     return write_result(made, out, run, _SPLIT)
 
 
