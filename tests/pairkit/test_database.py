@@ -9,16 +9,13 @@ import pytest
 
 from pairkit import ConfigError, DataError
 from pairkit.base.system import database
-from pairkit.base.system.database import Schema, connect, database_errors, open_database, prepare
+from pairkit.base.system.database import Schema, connect, database_errors, open_database
 
 SCHEMA = Schema("toy store", 0x544F5931, 2, "CREATE TABLE toys (name TEXT);")
 
 
-def opened(path: Path, schema: Schema = SCHEMA, *, create: bool = False) -> sqlite3.Connection:
-    with database_errors(path):
-        connection = connect(path)
-        prepare(connection, path, schema, create=create)
-    return connection
+def opened(path: Path, schema: Schema = SCHEMA) -> sqlite3.Connection:
+    return open_database(path, schema, create=False, absent="nothing is here")
 
 
 @pytest.fixture
@@ -83,4 +80,4 @@ def test_read_only_connection(store: Path) -> None:
     with pytest.raises(ConfigError, match="can't be read or written"), database_errors(store):
         connect(store, read_only=True).execute("INSERT INTO toys VALUES ('bear')")
     with pytest.raises(ConfigError, match="nothing is here"):
-        open_database(store.with_name("none"), SCHEMA, create=False, absent="nothing is here")
+        opened(store.with_name("none"))

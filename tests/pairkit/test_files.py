@@ -2,7 +2,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -25,12 +24,6 @@ def test_write_text_replaces_atomically(tmp_path: Path) -> None:
     write_text(path, "zwei ✓")
     assert path.read_text(encoding="utf-8") == "zwei ✓"
     assert [p.name for p in path.parent.iterdir()] == ["a.txt"]
-
-
-def test_path_below_a_file(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(ConfigError, match="can't be written"):
-        write_text(tmp_path / "file" / "a.txt", "x")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -91,7 +84,6 @@ def test_killed_writer_keeps_the_old_folder(tmp_path: Path) -> None:
     process.stdout.readline()
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    time.sleep(0)
     assert [p.name for p in out.iterdir()] == ["a"]
     with whole_folder(out) as partial:
         assert list(partial.iterdir()) == []

@@ -30,7 +30,7 @@ def fingerprint(folder: Path) -> dict[str, bytes]:
 
 
 def test_merged_folder(home: Path) -> None:
-    made = pairkit.merge(["train.tsv"], "out")
+    made = pairkit.merge({"a|b": "train.tsv"}, "out")
     assert {*fingerprint(home / "out")} == {
         *("README.md", "run.json", "statistics.json", "data/train-00000-of-00001.parquet")
     }
@@ -38,28 +38,40 @@ def test_merged_folder(home: Path) -> None:
     assert pl.read_parquet(shard).columns == ["text1", "text2", "label", "source"]
     run = json.loads((home / "out/run.json").read_text())
     assert run["command"] == "merge"
-    assert run["inputs"]["train.tsv"]["rows"] == 5
+    assert run["inputs"]["a|b"]["rows"] == 5
     assert json.loads((home / "out/statistics.json").read_text()) == made.statistics
     datasets = pytest.importorskip("datasets")
     assert datasets.load_dataset("out", cache_dir=str(home / "cache"))["train"].num_rows == 5
     card = (home / "out/README.md").read_text()
-    assert "| train.tsv | 5 |" in card
+    assert "| a\\|b | 5 |" in card
 
 
-def test_other_files_are_not_replaced(home: Path) -> None:
-    (home / "mine").mkdir()
-    (home / "mine/notes.txt").write_text("mine")
-    for out, why in (
-        ("mine", "not a dataset of `pairs`"),
-        (".", "out|replace"),
-        ("train.tsv", "would replace"),
-    ):
-        with pytest.raises(ConfigError, match=why):
+def test_sources_are_not_replaced(home: Path) -> None:
+    for out in (".", "train.tsv"):
+        with pytest.raises(ConfigError, match="would replace"):
             pairkit.merge(["train.tsv"], out, fresh=True)
     pairkit.merge(["train.tsv"], "made")
     with pytest.raises(ConfigError, match="would replace its source made"):
         pairkit.split("made", "made", fresh=True)
-    assert (home / "mine/notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        *((out, "a dataset needs a folder of its own; give it a name") for out in (".", "..", "/")),
+        ("train.tsv", "train.tsv: is a file; choose another folder"),
+        ("mine", "mine: has files, but not a dataset of `pairs`"),
+        ("made", "made: has data/notes.txt, which isn't part of a dataset of `pairs`"),
+    ],
+)
+def test_unusable_output_folders(home: Path, out: str, message: str) -> None:
+    pairkit.write("train.tsv", "made")
+    (home / "made/data/notes.txt").touch()
+    (home / "mine").mkdir()
+    for run in ("[" * 100_000, "{", "[]", "1" * 5_000, "\udcff", "", "{}"):
+        (home / "mine/run.json").write_bytes(run.encode(errors="surrogateescape"))
+        with pytest.raises(ConfigError, match=message):
+            pairkit.write([{"text1": "a", "text2": "b", "label": 1}], out, fresh=True)
 
 
 def test_no_pairs_left(home: Path) -> None:

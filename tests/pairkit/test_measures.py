@@ -4,7 +4,14 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit.similarity.measures import common_words, distinct_words, gap_auc, split_at_words
+from pairkit.similarity.measures import (
+    common_words,
+    distinct_words,
+    estimated_tokens,
+    gap_auc,
+    share_long,
+    split_at_words,
+)
 
 
 def frame(*rows: tuple[int, int, int]) -> pl.DataFrame:
@@ -28,7 +35,16 @@ def test_gap_auc_undefined() -> None:
         created_at2=pl.Series(["2020-01-02T00:00:00Z", None, "some day"])
     )
     assert gap_auc(unknown) is None
-    assert gap_auc(frame((1, 2, 1), (1, 9, 0)), label="label") == 1.0
+
+
+def test_estimated_tokens() -> None:
+    frame = pl.DataFrame({"t": ["", "a cat", "compilation", "x += 12345;"]})
+    # Two special tokens; six letters, two digits or one sign each.
+    assert frame.select(estimated_tokens(pl.col("t"))).to_series().to_list() == [2, 4, 4, 9]
+    long, short = "a " * 511, "a " * 510
+    rows = pl.DataFrame({"one": [long, short], "other": [long, long]})
+    assert share_long(rows, "one", "other") == 0.75
+    assert share_long(rows.clear(), "one") == 0.0
 
 
 def test_common_words() -> None:

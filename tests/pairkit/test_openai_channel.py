@@ -10,7 +10,8 @@ import sys
 import traceback
 import tracemalloc
 import zlib
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -156,16 +157,11 @@ def test_lazy_import() -> None:
     assert not {"httpx2", "openai"} & {*found.stdout.split()}
 
 
-def test_key_over_plain_http_is_refused() -> None:
+def test_unsafe_addresses_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"over plain http, .* the key; use https"):
         channel("http://llm.example/v1")
     channel("http://llm.example/v1", plain_http=True)
     channel("http://llm.example/v1", key=None)
-    for url in ("https://llm.example/v1", "http://localhost/v1", "http://[::1]:8000/v1"):
-        channel(url)
-
-
-def test_path_to_another_host_is_refused() -> None:
     with pytest.raises(BadReply, match="is not a path on this server"):
         exchange(whole(b"{}"), path="//evil.example/x")
 
@@ -295,30 +291,19 @@ async def doubled(number: int) -> int:
     return 2 * number
 
 
-def within_a_loop(call: Callable[[], Any]) -> Any:
-    """Call within a running loop that ignores SIGINT, as in a notebook."""
+def within_a_loop(main: Coroutine[Any, Any, Any]) -> Any:
+    """Run within a loop that ignores SIGINT, as in a notebook."""
 
     async def cell() -> Any:
-        return call()
+        return run_anywhere(main)
 
-    loop = asyncio.new_event_loop()
-    try:
+    with closing(asyncio.new_event_loop()) as loop:
         return loop.run_until_complete(cell())
-    finally:
-        loop.close()
 
 
 def test_run_anywhere() -> None:
     assert run_anywhere(doubled(2)) == 4
-    assert within_a_loop(lambda: run_anywhere(doubled(3))) == 6
-
-
-def test_run_anywhere_raises_what_ends_the_loop() -> None:
-    async def leave() -> None:
-        raise SystemExit(3)
-
-    with pytest.raises(SystemExit):
-        within_a_loop(lambda: run_anywhere(leave()))
+    assert within_a_loop(doubled(3)) == 6
 
 
 @pytest.mark.usefixtures("interruptible")
@@ -333,12 +318,8 @@ def test_ctrl_c_cancels_the_thread() -> None:
             ended.append("cancelled")
             raise
 
-    def call() -> None:
-        main: Coroutine[Any, Any, None] = long()
-        run_anywhere(main)
-
     with pytest.raises(KeyboardInterrupt):
-        within_a_loop(call)
+        within_a_loop(long())
     assert ended == ["cancelled"]
 
 

@@ -149,6 +149,21 @@ def test_memory_of_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert max(counts) <= 2  # the one that is read, and the one before it
 
 
+@pytest.mark.parametrize(
+    ("llms", "count"),
+    [
+        ([["chatgpt"], ["llama", "chatgpt"], [], None], 2),
+        (['["wordnet"]', "[]", "", None], 1),  # as in CSV
+        ([1, 2, 3, 4], 0),
+    ],
+)
+def test_rows_with_generated_texts(llms: list[object], count: int) -> None:
+    rows = pl.DataFrame({"text": ["a"] * 4, "llms": llms, "prompt_hashes": [["x"]] * 4})
+    columns = {"text": "text"}
+    assert read_rows(rows, columns=columns).written == {"train": count}
+    assert read_rows(rows.drop("prompt_hashes"), columns=columns).written == {"train": 0}  # another column
+
+
 def test_files_of_a_source(tmp_path: Path) -> None:
     for name in ("data/train.csv", "triplet/train.csv", "x.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
