@@ -179,8 +179,8 @@ def test_ctrl_c(pairs: str) -> None:
     json.loads(process.stdout.readline())
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
-    assert (process.returncode, "Traceback" in error) == (130, False)
-    assert "interrupted; run the same command again to continue\n" in error
+    assert process.returncode == 130
+    assert error.startswith("interrupted; run the same command again to continue\n")
 
 
 def without(module: str, package: str, *arguments: str) -> Done:

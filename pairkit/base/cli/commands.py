@@ -175,12 +175,8 @@ def show(result: Any, *, json: bool, quiet: bool, given: Mapping[str, Any] = Map
     if json:
         print_json(result.to_dict())
         return
-    tables = (
-        result.tables()
-        if hasattr(result, "tables")
-        else [result.table() if hasattr(result, "table") else result]
-    )
-    for place, table in enumerate(tables):
+    only_table = getattr(result, "table", lambda: result)
+    for place, table in enumerate(getattr(result, "tables", lambda: [only_table()])()):
         if place:
             stdout.print()
         stdout.print(table, **({"markup": False} if isinstance(table, str) else {}))
