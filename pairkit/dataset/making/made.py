@@ -171,10 +171,7 @@ def write_result(
     *,
     limits: str = _LIMITS,
 ) -> MadeDataset:
-    """Write the dataset with a card, unless `out` is None; call `check_out` before.
-
-    Positives without labels get the columns anchor and positive.
-    """
+    """Write the dataset with a card, unless `out` is None; call `check_out` before."""
     if out is None:
         return made
     title = "".join(letter if letter.isalnum() or letter in "-_." else " " for letter in out.name).strip()
