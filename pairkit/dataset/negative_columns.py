@@ -33,13 +33,6 @@ def by_number(digits: str) -> tuple[int, str]:
     return len(number), number
 
 
-def _holds_lists(column: pl.Series) -> bool:
-    """Whether every text of a column is a list in the syntax of JSON or Python."""
-    filled = column.drop_nulls()
-    is_text = column.dtype == pl.String and len(filled) > 0
-    return is_text and bool(filled.str.contains(_LIST, literal=False).all())
-
-
 def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
     """The negatives of each row, in the order of the columns; may be empty."""
     lists = [_as_lists(frame[name], frame[ROW], where).fill_null([]).alias(name) for name in names]
@@ -55,7 +48,8 @@ def _as_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
     if isinstance(column.dtype, pl.Array):
         column = column.cast(pl.List(column.dtype.inner))
     if not isinstance(column.dtype, pl.List):
-        if _holds_lists(column):
+        filled = column.drop_nulls()
+        if column.dtype == pl.String and len(filled) and filled.str.contains(_LIST).all():
             return _parsed(column, rows, where)
         return column.to_frame().select(pl.concat_list(column.name)).to_series()
     inner = column.dtype.inner

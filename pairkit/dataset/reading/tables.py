@@ -88,10 +88,7 @@ def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
 def table_rows(
     path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows of a table by column name, with their numbers; read one by one if possible.
-
-    `broken` gets the errors of single rows, which are then left out; without it they are raised.
-    """
+    """Rows by column name with their numbers; `broken` gets errors, which are raised without it."""
     kind = format_of(path)
     if kind in _SEPARATED:
         names, rows = named_records(path, broken, header=header)
