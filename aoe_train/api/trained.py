@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.errors import spoken_notes
 
 if TYPE_CHECKING:
     from aoe_train.evaluation.gain import Gain
@@ -121,6 +122,7 @@ class Trained:
         """The model's folder."""
         return [str(self.out)]
 
+    @spoken_notes
     def notes(self) -> Iterator[str]:
         """Rows, speed, and scores before and after training."""
         speed = f"{self.seconds:,.1f} s of training ({self.pairs / self.seconds:,.1f} a second)"

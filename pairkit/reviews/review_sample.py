@@ -6,7 +6,6 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import polars as pl
@@ -50,17 +49,10 @@ class ReviewOptions(Settings):
     question: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewSample:
-    """The settings, strata and pairs of a new review."""
-
-    settings: ReviewSettings
-    strata: Mapping[str, int]
-    pairs: Sequence[JudgedPair]
-
-
-def draw_sample(dataset: PairDataset, options: ReviewOptions) -> ReviewSample:
-    """Draw pairs: a few of every stratum, the rest in proportion to its size."""
+def draw_sample(
+    dataset: PairDataset, options: ReviewOptions
+) -> tuple[ReviewSettings, dict[str, int], list[JudgedPair]]:
+    """The settings, strata and pairs of a review: a few of every stratum, the rest in proportion."""
     rows = _once(dataset)
     top = _top(dataset)
     of_search = is_search(rows)
@@ -81,7 +73,7 @@ def draw_sample(dataset: PairDataset, options: ReviewOptions) -> ReviewSample:
         text1, text2, label = row["text1"], row["text2"], float(row["label"])
         known = (strata[number], facts[number], origin_of(row))
         pairs.append(JudgedPair(pair_id(text1, text2, ordered=of_search), text1, text2, label, *known))
-    return ReviewSample(_settings(dataset, rows, options, top=top, by=by, seed=seed), sizes, pairs)
+    return _settings(dataset, rows, options, top=top, by=by, seed=seed), sizes, pairs
 
 
 def sample_size(options: ReviewOptions, pairs: int) -> int:
@@ -178,8 +170,9 @@ def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
     """The known facts about a row, by the names of `FACTS`."""
     evidence, votes = row.get("evidence"), row.get("votes")
     kind = evidence.get("kind") if isinstance(evidence, Mapping) else None
+    label, is_class = row["label"], row["label"] in (0, 1) and top == 1
     known = {
-        "label": label_band(row["label"], top),
+        "label": f"{label:g}" if is_class else f"grade {round(5 * label / top)}",
         "evidence": kind or (f"{row['negative_kind']} negative" if row.get("negative_kind") else None),
         "llm": _names(row.get("llms")),
         "confidence": _band(row.get("confidence")),
@@ -198,11 +191,6 @@ def judges_agree(votes: object) -> str:
     if not decided:
         return "judges unsure" if answers else "not judged"
     return "judges agree" if max(map(decided.count, decided)) / len(answers) >= _AGREED else "judges differ"
-
-
-def label_band(label: float, top: float) -> str:
-    """A label as a stratum: 0 or 1, or the nearest grade from 0 to 5."""
-    return f"{label:g}" if label in (0, 1) and top == 1 else f"grade {round(5 * label / top)}"
 
 
 def _band(confidence: object) -> str | None:

@@ -17,8 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pairkit.base.errors import DataError
-from pairkit.base.interface import spoken
+from pairkit.base.errors import DataError, spoken
 from pairkit.base.printable import one_line
 
 _LOG = logging.getLogger(__name__)
@@ -38,10 +37,7 @@ def is_gzipped(path: Path) -> bool:
 def read_lines(
     path: Path, *, pass_over: Callable[[int], None] | None = None, as_utf8: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers from 1, including line feeds; other line separators don't end a line.
-
-    With `as_utf8`, UTF-16 with a byte order mark becomes UTF-8.
-    """
+    """Lines with numbers from 1 and line feeds; `as_utf8` converts UTF-16 with a byte order mark."""
     row = 0
     try:
         with _open_as_utf8(path) if as_utf8 else open_regular(path) as file:
@@ -134,10 +130,7 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 def read_objects(
     path: Path, broken: Callable[[DataError], None] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """JSON objects with valid Unicode, with line numbers.
-
-    Invalid lines raise an error; if `broken` is given, it receives the error and the line is skipped.
-    """
+    """JSON objects with line numbers; `broken` gets the errors of lines, which are raised without it."""
     decoder = _Decoder(path)
     for row, line in read_lines(path, as_utf8=True):
         try:

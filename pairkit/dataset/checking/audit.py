@@ -141,12 +141,12 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
         source=pairs.source,
         splits={
             split: SplitReport(
-                pairs=sums.pairs,
-                positive_share=round(sums.labels / max(1, sums.pairs), 4),
-                long_share=round(sums.long / max(1, 2 * sums.pairs), 4),
-                same_text=sums.same,
+                pairs=pairs,
+                positive_share=round(labels / max(1, pairs), 4),
+                long_share=round(long / max(1, 2 * pairs), 4),
+                same_text=same,
             )
-            for split, sums in first.sums.items()
+            for split, pairs, labels, long, same in first.counts.iter_rows()
         },
         shared_issues=_shared(second.suspects, "key1", "key2"),
         shared_clusters=_shared(second.suspects, "cluster"),

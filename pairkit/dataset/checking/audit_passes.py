@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pairkit.base.system.records_on_disk import RecordsOnDisk, Scratch
@@ -16,30 +14,9 @@ from pairkit.dataset.records import PAIR, unordered
 from pairkit.similarity.groups import Indices
 from pairkit.similarity.measures import count_long
 
-_Hashes = npt.NDArray[np.uint64]
-_Mask = npt.NDArray[np.bool_]
 _SEED = secrets.randbits(63)  # random, so that no one can construct collisions
 _BATCH = 1 << 13  # rows
 _KEYS, _TEXTS = ("key1", "key2"), ("text1", "text2")
-
-
-@dataclass(slots=True)
-class SplitSums:
-    """Counts over the rows of a split."""
-
-    pairs: int = 0
-    labels: float = 0.0
-    long: int = 0
-    same: int = 0
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Add rows."""
-        long, same = rows.select(
-            count_long(*_TEXTS).sum().alias("long"), (pl.col("text1") == pl.col("text2")).sum().alias("same")
-        ).row(0)
-        self.pairs += rows.height
-        self.labels += float(rows["label"].sum())
-        self.long, self.same = self.long + long, self.same + same
 
 
 class FirstPass:
@@ -47,37 +24,29 @@ class FirstPass:
 
     def __init__(self, pairs: PairFrames) -> None:
         self.by_page = all({"url1", "url2"} <= names for names in pairs.known.values())
-        self.sums = {split: SplitSums() for split in pairs.splits}
-        splits: list[npt.NDArray[np.int16]] = []
-        hashes_by_name: dict[str, list[_Hashes]] = {name: [] for name in (*_KEYS, "cluster", "pair", *_TEXTS)}
+        counts: list[pl.DataFrame] = []
+        hashes: list[pl.DataFrame] = []
         for code, split, rows in key_rows(pairs, by_page=self.by_page):
-            self.sums[split].add(rows)
-            splits.append(np.full(rows.height, code, np.int16))
-            for name, hashes in hashes_of(rows).items():
-                hashes_by_name[name].append(hashes)
-        none = np.empty(0, np.uint64)
-        split_of = np.concatenate([np.empty(0, np.int16), *splits])
-        hashed = {name: np.concatenate([none, *batches]) for name, batches in hashes_by_name.items()}
-        self._texts = np.stack([hashed["text1"], hashed["text2"]], axis=1).ravel()
-        self._split_of_texts = np.repeat(split_of, 2)
-        self.is_new = np.zeros(len(self._texts), np.bool_)  # the first occurrence of each text, row by row
-        self.is_new[np.unique(self._texts, return_index=True)[1]] = True
-        self.is_new &= self._texts != 0
-        keys, split_of_keys = np.concatenate([hashed[key] for key in _KEYS]), np.tile(split_of, 2)
-        ordered = np.sort(hashed["pair"])
+            counts.append(_counts(rows, split))
+            hashes.append(hashes_of(rows).with_columns(pl.lit(code, pl.Int16).alias("split")))
+        self.counts = pl.concat(counts).group_by("split", maintain_order=True).sum()
+        hashed = pl.concat(hashes)
+        keys = pl.concat([hashed.select("split", pl.col(key).alias("key")) for key in _KEYS])
         self.suspects = {
-            "keys": _in_two(keys, split_of_keys),
-            "cluster": _in_two(hashed["cluster"], split_of),
-            "pair": ordered[1:][ordered[1:] == ordered[:-1]],
+            "key": _in_two(keys, "key"),
+            "cluster": _in_two(hashed, "cluster"),
+            "pair": hashed.filter(pl.col("pair").is_duplicated())["pair"].unique(),
         }
+        texts = hashed.select("split", pl.concat_list(_TEXTS).alias("text")).explode("text")
+        present = pl.col("text") != 0
+        self.is_new = texts.select(present & pl.col("text").is_first_distinct()).to_series().to_numpy()
+        self._texts = texts.filter(present)
 
     def splits_of_texts(self) -> tuple[Indices, Indices]:
         """Numbers of texts (in order of first occurrence), and the number of the split of each."""
-        known = self._texts[self.is_new]
-        by_hash = np.argsort(known)
-        present = np.flatnonzero(self._texts)
-        text = by_hash[np.searchsorted(known[by_hash], self._texts[present])]
-        return text, self._split_of_texts[present].astype(np.int64)
+        known = self._texts.select(pl.col("text").unique(maintain_order=True)).with_row_index("number")
+        numbered = self._texts.join(known, on="text", how="left", maintain_order="left")
+        return numbered["number"].cast(pl.Int64).to_numpy(), numbered["split"].cast(pl.Int64).to_numpy()
 
 
 class SecondPass:
@@ -92,7 +61,7 @@ class SecondPass:
             new = np.flatnonzero(first.is_new[start:end]).tolist()
             sides = rows["text1"], rows["text2"]
             self.texts.extend(sides[index % 2][index // 2] for index in new)
-            kept.append(_reported_columns(rows.filter(pl.Series(_suspect(hashes_of(rows), first.suspects)))))
+            kept.append(_reported_columns(rows.filter(_suspect(hashes_of(rows), first.suspects))))
             start = end
         self.suspects = pl.concat(kept)
 
@@ -104,6 +73,16 @@ def key_rows(pairs: PairFrames, *, by_page: bool) -> Iterator[tuple[int, str, pl
             rows = read()
             for batch in rows.iter_slices(_BATCH) if rows.height else [rows]:
                 yield code, split, _columns(batch, split, by_page=by_page)
+
+
+def _counts(rows: pl.DataFrame, split: str) -> pl.DataFrame:
+    return rows.select(
+        pl.lit(split).alias("split"),
+        pl.len().cast(pl.Int64).alias("pairs"),
+        pl.col("label").sum().alias("labels"),
+        count_long(*_TEXTS).sum().alias("long"),
+        (pl.col("text1") == pl.col("text2")).sum().cast(pl.Int64).alias("same"),
+    )
 
 
 def _columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
@@ -125,26 +104,21 @@ def _known(rows: pl.DataFrame, name: str) -> pl.Expr:
     return pl.col(name) if name in rows.columns else pl.lit(None, pl.String)
 
 
-def hashes_of(rows: pl.DataFrame) -> dict[str, _Hashes]:
-    """A hash of each key, cluster, pair and text; 0 for blank values."""
+def hashes_of(rows: pl.DataFrame) -> pl.DataFrame:
+    """A hash of each key, cluster, text and pair; 0 for blank values."""
 
     def hashed(name: str) -> pl.Expr:
         present = (pl.col(name).str.strip_chars() != "").fill_null(value=False)
         return pl.when(present).then(pl.col(name).hash(_SEED)).otherwise(0).alias(name)
 
-    columns = (*_KEYS, "cluster", *_TEXTS)
-    table = rows.with_columns(unordered(*_KEYS)).select(
-        *map(hashed, columns), pl.struct(PAIR).hash(_SEED).alias("pair")
-    )
-    return {name: table[name].to_numpy() for name in (*columns, "pair")}
+    pair = pl.struct(PAIR).hash(_SEED).alias("pair")
+    return rows.with_columns(unordered(*_KEYS)).select(*map(hashed, (*_KEYS, "cluster", *_TEXTS)), pair)
 
 
-def _in_two(hashes: _Hashes, split: npt.NDArray[np.int16]) -> _Hashes:
+def _in_two(hashed: pl.DataFrame, name: str) -> pl.Series:
     """Hashes that occur in two splits."""
-    order = np.lexsort((split, hashes))
-    hashes, split = hashes[order], split[order]
-    crossing = (hashes[1:] == hashes[:-1]) & (split[1:] != split[:-1]) & (hashes[1:] != 0)
-    return np.unique(hashes[1:][crossing])
+    once = hashed.select("split", name).filter(pl.col(name) != 0).unique()
+    return once.filter(pl.col(name).is_duplicated())[name].unique()
 
 
 def _reported_columns(rows: pl.DataFrame) -> pl.DataFrame:
@@ -153,9 +127,7 @@ def _reported_columns(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(needed.rows(), schema=needed.schema, orient="row")
 
 
-def _suspect(hashes: dict[str, _Hashes], suspects: dict[str, _Hashes]) -> _Mask:
-    of = {"key1": "keys", "key2": "keys", "cluster": "cluster", "pair": "pair"}
-    mask: _Mask = np.zeros(len(hashes["pair"]), np.bool_)
-    for name, kind in of.items():
-        mask |= np.isin(hashes[name], suspects[kind], kind="sort")  # the table method overflows with 64 bits
-    return mask
+def _suspect(hashes: pl.DataFrame, suspects: Mapping[str, pl.Series]) -> pl.Series:
+    of = {"key1": "key", "key2": "key", "cluster": "cluster", "pair": "pair"}
+    found = [hashes[name].is_in(suspects[kind].implode()) for name, kind in of.items()]
+    return found[0] | found[1] | found[2] | found[3]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -80,11 +81,9 @@ def _strength(split: str) -> tuple[int, str]:
     return RANKS.get(split, OTHER_RANK), split
 
 
-def divide(
-    rows: pl.DataFrame, split_sizes: Sequence[float], seed: int, *, cut_negatives: bool
-) -> pl.DataFrame:
-    """Assign rows to new splits so that no text, issue or cluster is in two."""
-    parts = _parts(split_sizes)
+def divide(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
+    """Assign rows to new splits so that no text, issue or cluster is in two; `settings` as in run.json."""
+    parts, seed, cut_negatives = _parts(settings["split"]), settings["seed"], settings["cut_negatives"]
     connected = connect_texts(rows)
     binding = _positive(rows) if cut_negatives else [True] * rows.height
     for row, binds in enumerate(binding):
@@ -101,7 +100,7 @@ def divide(
     reasons = [None if split_of[unit1] == split_of[unit2] else CROSSES for unit1, unit2 in units]
     divided = rows.with_columns(pl.Series("split", splits, pl.String), pl.Series(DROPPED, reasons, pl.String))
     if not cut_negatives:
-        _check(splits, parts, max(sizes.values(), default=0))
+        _check(splits, parts, max(sizes.values(), default=0), all_positive=all(_positive(rows)))
     return divided
 
 
@@ -142,13 +141,14 @@ def _assign_groups(
     return {name: split_of.get(name, small[-1]) for name in order}
 
 
-def _check(splits: Sequence[str], parts: Mapping[str, float], largest: int) -> None:
+def _check(splits: Sequence[str], parts: Mapping[str, float], largest: int, *, all_positive: bool) -> None:
     counts = Counter(splits)
     for split, part in parts.items():
         expected = round(part * len(splits))
         if 2 * counts[split] < expected:
             raise DataError(
                 f"{largest:,} of {len(splits):,} rows are connected by their texts, so {split} would get"
-                f" {counts[split]:,} rows of {expected:,}; let only positives connect them"
-                " (--cut-negatives), or give other --split-sizes"
+                f" {counts[split]:,} rows of {expected:,}; "
+                + ("" if all_positive else "let only positives connect them (--cut-negatives), or ")
+                + "give other --split-sizes (1,0,0: training rows only)"
             )

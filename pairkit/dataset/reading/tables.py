@@ -67,9 +67,14 @@ def is_parquet(table: Path | pl.DataFrame) -> TypeGuard[Path]:
     return isinstance(table, Path) and table.suffix.lower() == ".parquet"
 
 
+def is_sheet(path: Path) -> bool:
+    """Whether a file is CSV, TSV or a spreadsheet, which begins with a header and may have blank rows."""
+    return format_of(path) in (*_SEPARATED, *SHEETS)
+
+
 def first_row(path: Path, *, header: bool = True) -> int:
     """The number of the first row as in an editor or spreadsheet, where a header is row 1."""
-    return 2 if header and format_of(path) in (*_SEPARATED, *SHEETS) else 1
+    return 2 if header and is_sheet(path) else 1
 
 
 def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
@@ -83,10 +88,7 @@ def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
 def table_rows(
     path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows of a table by column name, with their numbers; read one by one if possible.
-
-    `broken` gets the errors of single rows, which are then left out; without it they are raised.
-    """
+    """Rows by column name with their numbers; `broken` gets errors, which are raised without it."""
     kind = format_of(path)
     if kind in _SEPARATED:
         names, rows = named_records(path, broken, header=header)
@@ -193,8 +195,15 @@ def _read_json(path: Path) -> pl.DataFrame:
     return _from_objects(values, path)
 
 
+_ARRAYS = ("data", "rows", "items", "records")  # of Squad, the Hub's viewer, and web APIs
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+
+
 def json_values(path: Path) -> list[Any]:
-    """The values of a JSON array, or of a known key of an object, or of JSON lines."""
+    """The values of a JSON array, also of the only array of rows in an object, or of JSON lines."""
     text = read_text(path, remedy="put an object on each line and name it .jsonl")
     try:
         values = parse_json(text, path)
@@ -203,10 +212,18 @@ def json_values(path: Path) -> list[Any]:
             json.loads(text.lstrip().partition("\n")[0])  # so the file may have JSON lines
             return [value for _, value in read_json_lines(path)]
         raise
-    for name in ("data", "rows", "items", "records"):  # of Squad, the Hub's viewer, and web APIs
-        values = values[name] if isinstance(values, dict) and isinstance(values.get(name), list) else values
+    while isinstance(values, dict):
+        arrays = [name for name in _ARRAYS if isinstance(values.get(name), list)]
+        arrays = arrays[:1] or [name for name, value in values.items() if _is_rows(value)]
+        if len(arrays) != 1:
+            keys = one_line(", ".join(values), 200)
+            raise DataError(
+                f"found an object with the keys {keys}; expected an array of rows (JSON lines: .jsonl)",
+                path=path,
+            )
+        values = values[arrays[0]]
     if not isinstance(values, list):
-        raise DataError("expected an array; name a file with an object on each line .jsonl", path=path)
+        raise DataError("expected an array of rows", path=path)
     return values
 
 
