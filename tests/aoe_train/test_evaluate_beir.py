@@ -9,6 +9,7 @@ import pytest
 from sklearn.metrics import ndcg_score
 
 import aoe_train
+import pairkit
 from pairkit import DataError
 
 DOCUMENTS, QUERIES = 130, 9
@@ -68,6 +69,16 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path: Path) -> None:
     assert found["n"] == len(gains)
 
 
+def test_relevant_documents_are_pairs(tmp_path: Path) -> None:
+    folder = write(tmp_path, ["q0\td5\t1", "q0\td6\t0", "q2\td4\t2"], "dev")
+    splits = pairkit.read(write(folder, ["d7\td7\t1"], "train")).splits
+    texts = {split: rows.select("text1", "text2").rows() for split, rows in splits.items()}
+    assert texts == {
+        "train": [("query 3", "7 of 7")],
+        "validation": [("query 0", "5 of 5"), ("query 2", "of 4")],
+    }
+
+
 def test_ties_count_against_relevant_documents(tmp_path: Path) -> None:
     folder = write(tmp_path, ["q0\td5\t1"])
     found = aoe_train.evaluate(
@@ -81,13 +92,15 @@ def test_splits_and_unusable_rows(tmp_path: Path, capsys: pytest.CaptureFixture[
     aoe_train.evaluate(encode, data=folder, split="validation", resamples=0)
     assert "left out 2 judgements of unknown queries or documents" in capsys.readouterr().err
     for rows, split, message in (
-        (["q0\td5\t1"], "test", r"qrels/test\.tsv: no such file; splits in this folder: dev"),
+        (["q0\td5\t1"], "test", "no judgements of test, found validation; choose with split="),
         (["q0\td5\tyes"], "validation", r"dev\.tsv:2: expected a number as score"),
-        (["q0\tx\t1"], "validation", "no relevant document for any query"),
+        (["q0\tx\t1"], "validation", "no relevant document of a query"),
     ):
         write(folder, rows, "dev")
         with pytest.raises(DataError, match=message):
             scores(folder, split=split)
+    with pytest.raises(DataError, match=r"dev\.tsv:2: no query or document with the id q0 or x; remove"):
+        pairkit.read(folder)
     (folder / "corpus.jsonl").write_text('{"id": "a", "text": "b"}\n')
     with pytest.raises(DataError, match=r"corpus\.jsonl: no column _id; expected _id and text"):
         scores(folder, split="validation")
