@@ -79,12 +79,11 @@ def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
     """The task of a split, `test` by default."""
     beir = read_beir(folder)
     files = {split_of(path): path for path in beir.judgements}
-    path = files.get(split or "test")
+    asked = split or "test"
+    path = files.get(asked)
     if path is None:
         names = ", ".join(files) or "none"
-        raise DataError(
-            f"no judgements of {split or 'test'}, found {names}; choose with --split", path=folder
-        )
+        raise DataError(f"no judgements of {asked}, found {names}; choose with --split", path=folder)
     judged = beir.relevant(path)
     known = judged.filter(pl.all_horizontal(pl.col("anchor", "positive").is_not_null()))
     if left_out := len(judged) - len(known):
