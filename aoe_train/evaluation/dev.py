@@ -28,11 +28,7 @@ MOST_RESAMPLED = 1000  # dev rows; with more the interval is small anyway, and s
 
 
 class DevMetric(NamedTuple):
-    """A number by which the best checkpoint is chosen: larger is better, at most 1.
-
-    `spearman` for labelled pairs, `triplet_accuracy` (see `is_nearer`) for triplets, `mrr` (mean reciprocal
-    rank) for pairs of positives.
-    """
+    """The number that chooses the best checkpoint, at most 1: `spearman`, `triplet_accuracy` or `mrr`."""
 
     name: str
     value: float

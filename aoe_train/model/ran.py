@@ -167,10 +167,7 @@ Rotary = tuple[Float[Tensor, "slot half"], Float[Tensor, "slot half"]]
 
 
 def normalise(x: Float[Tensor, "... dim"], eps: float, style: LayerNormStyle) -> Float[Tensor, "... dim"]:
-    """Layer normalisation without parameters.
-
-    `second-moment` is (x - mean) / sqrt(mean(x²) + eps), as in the published checkpoints.
-    """
+    """Layer normalisation without parameters; `second-moment` divides by sqrt(mean(x²) + eps)."""
     if style == "standard":
         return F.layer_norm(x, x.shape[-1:], eps=eps)
     wide = x.float()
