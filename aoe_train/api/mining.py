@@ -167,7 +167,7 @@ def mine(
         ['anchor', 'positive', 'negative_1', 'negative_2']
     """
     from aoe_train.searching.mining.mined_dataset import MineSettings, read_mining_dataset
-    from aoe_train.searching.mining.mining_run import RunPaths, run_mining
+    from aoe_train.searching.mining.mining_run import run_mining
     from pairkit.base.cli.progress import Display, stage
     from pairkit.base.errors import ConfigError
     from pairkit.base.settings import argument, load_settings
@@ -214,6 +214,14 @@ def mine(
             )
         encoder = None if model is None else loaded(model, precision, show, notes(progress))
         folder = argument("out", out, Path | None)
-        paths = RunPaths(folder, argument("work", work, Path | None), fresh)
-        splits, statistics = run_mining(material, settings, encoder, paths, show, source_name(data))
+        splits, statistics = run_mining(
+            material,
+            settings,
+            encoder,
+            out=folder,
+            work=argument("work", work, Path | None),
+            fresh=fresh,
+            show=show,
+            source=source_name(data),
+        )
     return Mined(splits, statistics, folder)

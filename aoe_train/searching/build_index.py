@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -25,6 +24,7 @@ from aoe_train.searching.folder import (
     ROWS,
     VECTORS,
     WORDS,
+    IndexContent,
     IndexManifest,
     is_index,
     read_index,
@@ -107,7 +107,7 @@ def make(
     """Write an index; the folder is complete or absent."""
     frame = _with_hashes(rows)
     probe = embedder.encode([TEXT], embedder.prompts.document)
-    earlier, missing = _Earlier(*read_index(out)) if not fresh and (out / ABOUT).is_file() else None, 0
+    earlier, missing = read_index(out) if not fresh and (out / ABOUT).is_file() else None, 0
     if earlier is not None:
         before = earlier.about.model_dump()
         now = {"text": list(rows.columns), "vectors": quantize, "kind": kind or before["kind"]}
@@ -160,15 +160,6 @@ def measure(vectors: IndexVectors, searcher: Searcher) -> float:
     return float(hits / max((exact >= 0).sum(), 1))
 
 
-class _Earlier(NamedTuple):
-    """The index that is added to."""
-
-    about: IndexManifest
-    rows: pl.DataFrame
-    vectors: IndexVectors
-    probe: np.ndarray
-
-
 def _with_hashes(rows: TextRows) -> pl.DataFrame:
     hashes = pl.Series(HASH, [text_hash(text) for text in rows.texts], pl.String)
     # Equal hashes: these are the rows of an index.
@@ -187,7 +178,7 @@ def _added(earlier: pl.DataFrame, frame: pl.DataFrame, out: Path) -> tuple[pl.Da
 
 
 def _vectors(
-    texts: Sequence[str], hashes: Sequence[str], embedder: Embedder, earlier: _Earlier | None
+    texts: Sequence[str], hashes: Sequence[str], embedder: Embedder, earlier: IndexContent | None
 ) -> tuple[np.ndarray, int]:
     """Vectors of length 1, float32 (text, dim), and the number of newly encoded ones."""
     row_of, reused = dict[str, int](), np.empty((0, 0), np.float32)

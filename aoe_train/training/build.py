@@ -19,12 +19,12 @@ from aoe_train.data.run_data import Data
 from aoe_train.data.token_batches import Batches, Collate, PlannedLoader
 from aoe_train.model.backbones.decoder import add_lora
 from aoe_train.model.backbones.depth import after_layers, count_layers, train_top_layers
-from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.memory import keep_freed_memory
 from aoe_train.model.model_folder import cache_dir
 from aoe_train.model.packing.layers import train_used_rows
 from aoe_train.model.packing.packed_run import use_fast_layers
+from aoe_train.model.text_model import PackedBackbone
 from aoe_train.objectives.kinds import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective import LossFunction, make_objective
 from aoe_train.objectives.objective_settings import TAUGHT

@@ -12,7 +12,7 @@ import numpy as np
 
 from aoe_train.data.column_prompts import column_names, column_prompts
 from aoe_train.data.neighbourhoods import neighbour_teacher
-from aoe_train.encoding.text_vectors import TextVectors
+from aoe_train.encoding.encode_run import TextVectors
 from aoe_train.model.encoder import Encoder
 from aoe_train.objectives.kinds import TeacherInfo, check_teacher_use
 from aoe_train.objectives.training_rows import ABSENT, ColumnVectors, TeacherOutputs, TeacherVectors

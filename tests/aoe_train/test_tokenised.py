@@ -1,5 +1,8 @@
+"""Prompts in a tokenizer's template, and how texts are cut."""
+
 import shutil
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -7,6 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, LlamaTokenizer, PreTrainedTokenizerFast, Qwen2Config
 
+from aoe_train.model.tokens import tokenised as tokens
 from aoe_train.model.tokens.special_tokens import (
     holds_prompt,
     prompt_tokens,
@@ -14,6 +18,7 @@ from aoe_train.model.tokens.special_tokens import (
     special_tokens_of,
     with_prompt,
 )
+from aoe_train.model.tokens.tokenised import TokenStore, windows
 from pairkit import ConfigError
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
@@ -145,3 +150,28 @@ def test_too_long_prompt_is_refused():
     assert len(with_prompt(wordpiece(), words + " {text}")("").input_ids) == 63
     with pytest.raises(ConfigError, match="max_length 64 leaves no room"):
         with_prompt(wordpiece(), words + " the {text}")
+
+
+@pytest.mark.parametrize(("text", "most"), [("a cat " * 10**6, 10_000), ("x" * 6 * 10**6, 700_000)])
+def test_only_the_start_of_a_long_text_is_read(text, most, monkeypatch):
+    read, encode = [], tokens._encode
+    monkeypatch.setattr(
+        tokens, "_encode", lambda raw, texts: read.extend(map(len, texts)) or encode(raw, texts)
+    )
+    store = TokenStore.build([text], wordpiece(), max_length=256)
+    assert (store.lengths <= 256).all()
+    assert sum(read) < most
+
+
+@given(st.integers(1, 300), st.integers(1, 40), st.data())
+def test_windows_are_even_and_as_few_as_possible(length, room, data):
+    overlap = data.draw(st.integers(0, room - 1))
+    spans = windows(length, room, overlap)
+    sizes = [stop - start for start, stop in spans]
+    assert spans[0][0] == 0
+    assert spans[-1][1] == length
+    assert max(sizes) <= room
+    assert max(sizes) - min(sizes) <= 1
+    assert all(before[1] - after[0] == overlap for before, after in pairwise(spans))
+    fewer = len(spans) - 1
+    assert fewer == 0 or fewer * room - (fewer - 1) * overlap < length
