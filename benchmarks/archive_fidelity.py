@@ -20,7 +20,7 @@ from runs import argument_parser
 from gis_builder.detection.detector import judge_thread, read_verdicts
 from gis_builder.gh_archive.archive_rows import read_rows
 from gis_builder.gh_archive.extract import extract_hour
-from gis_builder.gh_archive.threads import threads_of
+from gis_builder.gh_archive.judge_threads import threads_of
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
 from gis_builder.store.issue_records import Verdict, VerdictOutcome

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from msgspec.json import Decoder
+from msgspec import Struct
 
 from gis_builder.crawl_progress import SILENT, RunDisplay
 from gis_builder.detection.claim_tracker import KindOf, Rules
@@ -26,7 +26,6 @@ from gis_builder.detection.decision import decide
 from gis_builder.detection.explain import explain
 from gis_builder.settings import DetectSettings
 from gis_builder.store import RepoRow, Store, StoredThread, full_names
-from gis_builder.store.decoding import Node
 from gis_builder.store.issue_records import (
     Evidence,
     IssueRef,
@@ -76,15 +75,12 @@ def code_digest(*parts: str) -> str:
     return hashlib.sha256(b"".join(name.encode() + content for name, content in contents)).hexdigest()
 
 
-class _Inputs(Node, frozen=True):
+class _Inputs(Struct):
     """The inputs of the last detection."""
 
     store: str
     settings: Any
     repositories: list[str]
-
-
-_DECODER = Decoder(_Inputs)
 
 
 def detect(
@@ -102,7 +98,7 @@ def detect(
 
 def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
     """The repositories of the last detection, if its crawl and settings are still the same."""
-    last = store.meta_json(_RECORD, _DECODER)
+    last = store.meta_json(_RECORD, _Inputs)
     if not last:
         raise DataError("there are no verdicts yet; run `gis detect` first", path=store.path)
     current = _inputs(store, settings)

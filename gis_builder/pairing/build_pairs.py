@@ -66,17 +66,8 @@ def assemble(
     splits = split_issues(
         positives.pairs, clusters, texts.usable, near_duplicates, settings.split, settings.pair.ratio, seed
     )
-    negatives = make_negatives(
-        splits.positives,
-        splits.negatives_wanted,
-        splits.of,
-        splits.group,
-        clusters,
-        texts.usable,
-        _links(store, texts.usable, show),
-        settings.pair,
-        seed,
-    )
+    links = _links(store, texts.usable, show)
+    negatives = make_negatives(splits, clusters, texts.usable, links, settings.pair, seed)
     missing = check_missing(negatives.missing, settings.split)
     dropped = [*positives.dropped, *splits.dropped, *negatives.dropped]
     write_dropped(verdicts.with_name(DROPPED_FILE), texts.rejected, dropped)

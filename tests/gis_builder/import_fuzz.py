@@ -60,7 +60,6 @@ def _imported(root: Path, path: Path) -> str:
         list(judge(store, names, DetectSettings()))
         for name in names:
             list(store.threads(name, only_complete=False))
-            store.absences(name)
     return "ok"
 
 

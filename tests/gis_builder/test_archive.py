@@ -22,9 +22,8 @@ import pytest
 
 import gis_builder
 from gis_builder.gh_archive.archive_run import DRAW, EXTRACT, JUDGE, SORT
-from gis_builder.gh_archive.maps import FileTask
-from gis_builder.gh_archive.runners import OnRay, Pool
-from gis_builder.gh_archive.threads import RepoThreads, threads_of
+from gis_builder.gh_archive.judge_threads import RepoThreads, threads_of
+from gis_builder.gh_archive.runners import FileTask, OnRay, Pool
 from gis_builder.store.issue_records import Thread
 from pairkit import ConfigError, DataError
 from tests.gis_builder.archive_world import (
@@ -137,7 +136,7 @@ def test_hours_can_be_read_and_deleted_one_by_one(
     for hour in HOURS:
         folder.mkdir()
         shutil.copy(source / f"{hour}.json.gz", folder / f"{hour[:11]}0{hour[11:]}.json.gz")  # two digits
-        read = gis_builder.archive(hour, folder, work=work, read_only=True, workers=1, progress=False)
+        read = gis_builder.read_hours(hour, folder, work=work, workers=1, progress=False)
         assert isinstance(read, gis_builder.HoursRead)
         assert "in 1 hours; 0 hours missing" in read.notes()[0]
         shutil.rmtree(folder)
@@ -180,14 +179,14 @@ def test_changed_settings_repeat_only_dependent_tasks(built: Any, source: Path, 
     [
         (EXTRACT, ["extract", "archive_rows"]),
         (SORT, ["archive_rows"]),
-        (JUDGE, ["archive_rows", "threads", "judge_threads"]),
-        (DRAW, ["settle", "stored"]),
+        (JUDGE, ["archive_rows", "judge_threads"]),
+        (DRAW, ["settle"]),
     ],
     ids=["extract", "sort", "judge", "draw"],
 )
 def test_file_names_hash_all_imported_code(parts: Sequence[str], own: list[str]) -> None:
     # Settings are hashed separately; `maps` does not affect contents.
-    known = {part.removesuffix(".py") for part in parts} | {"settings", "gh_archive/maps"}
+    known = {part.removesuffix(".py") for part in parts} | {"settings", "gh_archive/runners"}
     trees = [ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text(encoding="utf-8")) for name in own]
     imported = {
         f"{path}/{alias.name}" if (PACKAGE / path / f"{alias.name}.py").exists() else path

@@ -14,8 +14,13 @@ from gis_builder.crawling.github.negative_sample import number_order
 from gis_builder.gh_archive import archive_rows as r
 from gis_builder.gh_archive.archive_rows import HourTally
 from gis_builder.gh_archive.hours import hours_between
-from gis_builder.gh_archive.judge_threads import Exclusions, read_exclusions, sample_order
-from gis_builder.gh_archive.threads import RepoThreads, threads_of
+from gis_builder.gh_archive.judge_threads import (
+    Exclusions,
+    RepoThreads,
+    read_exclusions,
+    sample_order,
+    threads_of,
+)
 from gis_builder.gh_archive.write import by_month, with_coverage
 from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Kind
 from pairkit import ConfigError, DataError

@@ -118,9 +118,7 @@ def test_clusters_do_not_depend_on_the_order_of_verdicts(
 
 
 @given(edges)
-def test_clusters_are_disjoint_and_clustering_is_idempotent(
-    pairs: list[tuple[int, list[int]]],
-) -> None:
+def test_clusters_are_disjoint_and_clustering_is_idempotent(pairs: list[tuple[int, list[int]]]) -> None:
     clusters = find_clusters([duplicate(number, *targets) for number, targets in pairs])
     members = [member for cluster in clusters for member in cluster.members]
     assert len(members) == len(set(members))

@@ -47,10 +47,7 @@ def test_notes_are_removed(text: str, left: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        *("Duplicate symbols when linking", "重复点击按钮会崩溃", "数据重复", "行が重複します"),
-    ],
+    "text", [*("Duplicate symbols when linking", "重复点击按钮会崩溃", "数据重复", "行が重複します")]
 )
 def test_other_texts_stay(text: str) -> None:
     assert without(text) == text

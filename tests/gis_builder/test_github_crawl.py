@@ -8,9 +8,9 @@ import pytest
 
 from gis_builder.crawl_progress import Advanced
 from gis_builder.crawling.github.negative_sample import number_order
-from gis_builder.store import Absence, RepoOutcome, Store
+from gis_builder.store import RepoOutcome, Store
 from gis_builder.store.issue_records import IssueRef, Kind
-from pairkit import AuthError, ConfigError
+from pairkit import AuthError
 from tests.support.github import FaultPlan, Options, Rule, Server, serve
 
 from .conftest import issue, write_tracker
@@ -58,15 +58,6 @@ def test_each_repository_has_its_own_outcome(tiny: Server, store: Store) -> None
         github.sweep(names)
         assert tiny.stats.points - before == 3  # one page and two top-ups; not repeated for the second name
     assert [thread.issue.number for thread in store.threads("acme/MISSILE")] == [1, 2, 4, 5, 6, 9]
-
-
-@pytest.mark.parametrize("name", ["rust", "a/b/c", "a b/c", "", 'a/"b'])
-def test_malformed_names(tiny: Server, store: Store, name: str) -> None:
-    with (
-        open_github(quick(tiny.url), store) as github,
-        pytest.raises(ConfigError, match="expected owner/name"),
-    ):
-        github.check([name])
 
 
 def test_only_missing_repositories_are_checked_again(tiny: Server, store: Store) -> None:
@@ -157,7 +148,6 @@ def test_fetching_by_number(tiny: Server, store: Store) -> None:
         kinds = [store.kind(ref) for ref in refs]
         assert kinds[:5] == [Kind.ISSUE, Kind.PULL, Kind.ISSUE, Kind.MISSING, Kind.MISSING]
         assert kinds[5:] == [Kind.ISSUE, Kind.ISSUE, Kind.MISSING, Kind.MISSING]
-        assert store.absences(ROCKET) == {7: (Absence.DELETED, ""), 8: (Absence.TRANSFERRED, "acme/fuel#2")}
         assert [row.name for row in store.repos()] == [ROCKET]
         assert list(store.threads(ROCKET)) == []
         assert store.thread(IssueRef(ROCKET, 4)).comments == ()
@@ -234,11 +224,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("strategy", ["search", "all"])
-@pytest.mark.parametrize(
-    ("kinds", "share"),
-    [(FAULTS, 0.08), (["partial"], 0.25)],
-    ids=["mixed", "partial"],
-)
+@pytest.mark.parametrize(("kinds", "share"), [(FAULTS, 0.08), (["partial"], 0.25)], ids=["mixed", "partial"])
 def test_faults_do_not_change_the_content(
     *,
     station_dump: Path,

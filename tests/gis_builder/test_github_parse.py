@@ -60,7 +60,7 @@ def closing(actor: str | None, **more: Any) -> dict[str, Any]:
 
 def test_a_thread() -> None:
     target = {"__typename": "PullRequest", "number": 9, "repository": {"nameWithOwner": "acme/fuel"}}
-    parsed = parse_thread(
+    thread, top_ups = parse_thread(
         node(
             duplicateOf={"number": 1, "repository": HOME},
             labels=connection({"name": "z"}, {"name": "a"}),
@@ -76,8 +76,7 @@ def test_a_thread() -> None:
             events=connection(closing("ann"), closing("bob", duplicateOf=target)),
         )
     )
-    thread = parsed.thread
-    assert parsed.top_ups == ()
+    assert top_ups == []
     assert thread.comments == (Comment(3000000001, None, "OWNER", "2020-01-01T01:00:00Z", ""),)
     assert thread.events[1] == Event(
         "closed",
@@ -99,15 +98,15 @@ def test_a_thread() -> None:
 
 
 def test_a_reopened_issue_has_no_closer() -> None:
-    issue = parse_thread(node(state="OPEN", closedAt=None, events=connection(closing("ann")))).thread.issue
+    issue = parse_thread(node(state="OPEN", closedAt=None, events=connection(closing("ann"))))[0].issue
     assert issue.closed_by is None
 
 
 def test_incomplete_connections_need_top_ups() -> None:
     comments = connection(total=57, before="c")
     labels = connection({"name": "a"}, total=3)  # incomplete, but without a previous page
-    parsed = parse_thread(node(comments=comments, labels=labels))
-    assert parsed.top_ups == (TopUp(REF, "comments", "c", 0), TopUp(REF, "labels", "", 1))
+    _, top_ups = parse_thread(node(comments=comments, labels=labels))
+    assert top_ups == [TopUp(REF, "comments", "c", 0), TopUp(REF, "labels", "", 1)]
 
 
 def test_top_ups_end_at_an_empty_page() -> None:

@@ -11,7 +11,7 @@ from gis_builder.crawling import import_dump as dump
 from gis_builder.crawling.crawl import crawl
 from gis_builder.crawling.import_dump import import_dump
 from gis_builder.settings import BuildSettings, DetectSettings
-from gis_builder.store import Absence, RepoOutcome, Store
+from gis_builder.store import RepoOutcome, Store
 from gis_builder.store.issue_records import IssueRef, Kind
 from pairkit import DataError
 from tests.support.github import serve
@@ -62,7 +62,6 @@ def test_outcomes_kinds_and_former_names(tiny_dump: Path, store: Store) -> None:
     assert [row.name for row in store.repos()] == sorted(outcomes)
     kinds = [store.kind(IssueRef("acme/missile", number)) for number in (2, 3, 7, 8, 10)]
     assert kinds == [Kind.ISSUE, Kind.PULL, Kind.MISSING, Kind.MISSING, Kind.UNKNOWN]
-    assert store.absences(ROCKET)[8] == (Absence.TRANSFERRED, "acme/fuel#2")
     assert list(store.issues("acme/vault")) == []
 
 

@@ -57,11 +57,7 @@ def test_negatives_have_the_gaps_of_positives(kind: str) -> None:
     assert 0.4 <= auc("time") <= 0.6
 
 
-@given(
-    st.lists(st.integers(0, 10**8), min_size=2, max_size=30),
-    st.integers(0, 10**8),
-    st.integers(0, 29),
-)
+@given(st.lists(st.integers(0, 10**8), min_size=2, max_size=30), st.integers(0, 10**8), st.integers(0, 29))
 def test_the_timeline_sorts_by_mismatch(times: list[int], gap: int, anchor: int) -> None:
     refs = [ref(number + 1) for number in range(len(times))]
     texts = {r: replace(text_of(r), created_at=at(time)) for r, time in zip(refs, times, strict=True)}

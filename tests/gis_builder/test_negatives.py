@@ -12,7 +12,7 @@ import pytest
 from gis_builder.pairing.negatives import Negatives, make_negatives
 from gis_builder.pairing.positives import make_positives
 from gis_builder.pairing.split import Splits, split_issues
-from gis_builder.settings.pair_settings import PairSettings, SplitSettings
+from gis_builder.settings import PairSettings, SplitSettings
 from gis_builder.store.issue_records import (
     DuplicateCluster,
     Grounds,
@@ -43,17 +43,7 @@ def draw(
     splits = split_issues(
         positives.pairs, clusters, issues, ties, SplitSettings(sizes=sizes), settings.ratio, seed
     )
-    negatives = make_negatives(
-        splits.positives,
-        splits.negatives_wanted,
-        splits.of,
-        splits.group,
-        clusters,
-        usable.usable,
-        linked,
-        settings,
-        seed,
-    )
+    negatives = make_negatives(splits, clusters, usable.usable, linked, settings, seed)
     return splits, negatives
 
 

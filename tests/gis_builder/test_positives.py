@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gis_builder.pairing.positives import make_positives
-from gis_builder.settings.pair_settings import PairSettings
+from gis_builder.settings import PairSettings
 from gis_builder.store.issue_records import Relation
 
 from .pair_material import cluster, grounds, ref, text_of, texts_of

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from gis_builder.pairing.positives import make_positives
 from gis_builder.pairing.split import BEYOND, Splits, _fill, group_near_duplicates, split_issues
-from gis_builder.settings.pair_settings import PAPER_RATIO, PairSettings, SplitSettings
+from gis_builder.settings import PAPER_RATIO, PairSettings, SplitSettings
 from gis_builder.store.issue_records import DuplicateCluster, IssuePair, IssueRef
 from pairkit import ConfigError
 

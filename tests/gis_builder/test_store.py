@@ -189,7 +189,6 @@ def read_all(path: Path) -> None:
     with Store.open(path) as store:
         store.all_repos()
         store.tasks(REPO, "all")
-        store.absences(REPO)
         list(store.threads(REPO))
 
 

@@ -11,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gis_builder
-from gis_builder.pairing.ref_table import RefTable
-from gis_builder.store.decoding import (
-    MAX_NUMBER,
-)
+from gis_builder.api.common_options import read_repos
+from gis_builder.pairing.split import RefTable
+from gis_builder.store.decoding import MAX_NUMBER
 from gis_builder.store.issue_records import IssueRef
-from gis_builder.store.repos import read_repos
 from gis_builder.store.store import open_store, site_at, working_folder
 from pairkit import ConfigError, DataError
 

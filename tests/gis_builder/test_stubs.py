@@ -29,10 +29,7 @@ from gis_builder.pairing.text import clean
         ("It fails on start (#12).", "It fails on start."),
         # The sentence needs the reference.
         ("Since PR #12 the parser fails.", "Since another issue the parser fails."),
-        (
-            "#12 broke this, pull request #13 did not.",
-            "Another issue broke this, another issue did not.",
-        ),
+        ("#12 broke this, pull request #13 did not.", "Another issue broke this, another issue did not."),
         ("My patch fixes #12 and #13.", "My patch fixes another issue."),
         ("Unlike #12, it fails.", "Unlike another issue, it fails."),
         ("This and o/n#12 fail.", "This and another issue fail."),

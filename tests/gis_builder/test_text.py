@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder.pairing.text import clean, render, render_issues, template_lines, unusable
-from gis_builder.settings.pair_settings import TextSettings
+from gis_builder.settings import TextSettings
 from gis_builder.store.issue_records import DuplicateCluster, Issue, IssueRef
 
 REPO = "o/n"

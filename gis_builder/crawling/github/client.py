@@ -38,6 +38,10 @@ class TooHeavy(RemoteError):  # noqa: N818
     """The query exceeds the server's time or size limits; a smaller batch may succeed."""
 
 
+class Unreachable(RemoteError):  # noqa: N818
+    """The server can't be reached, which ends the whole crawl."""
+
+
 class CrawlStopped(RemoteError):  # noqa: N818
     """Another worker raised an error that ends the whole crawl."""
 
@@ -78,7 +82,7 @@ class Client:
         self._exchange = Exchange(settings.graphql_address, token, settings.timeout_s)
         self._stop = stop or threading.Event()
         self._listener = listener
-        self._random = random.Random(settings.seed)  # noqa: S311 - jitter, not a secret
+        self._random = random.Random()  # noqa: S311 - jitter, not a secret
         self._usage = Usage()
         self._was_reached = False
         self._rate_limit: RateLimit | None = None
@@ -166,11 +170,12 @@ class Client:
 
     def _wait_after_failure(self, answer: QueryAnswer, failures: int) -> None:
         if not self._was_reached and failures >= self._settings.first_attempts:
-            raise RemoteError(
+            raise Unreachable(
                 f"{self._settings.graphql_url} can't be reached ({answer.message}): check api_url and the "
-                "network"
+                "network, and run the same command again to continue"
             )
         if failures >= self._settings.attempts:
+            self._was_reached = answer.has_response  # without one, the network may be lost: see `Unreachable`
             kind = BadReply if answer.kind is AnswerKind.BAD_REPLY else RemoteError
             raise kind(
                 f"{self._settings.graphql_url} failed {failures} consecutive times, last with: "

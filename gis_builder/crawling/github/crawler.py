@@ -14,14 +14,14 @@ from gis_builder.crawl_progress import Began, CrawlListener, Finished, ignore
 from gis_builder.crawling.github import check, search, sweep
 from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.check import may_be_repository
-from gis_builder.crawling.github.client import Client, CrawlStopped
+from gis_builder.crawling.github.client import Client, CrawlStopped, Unreachable
 from gis_builder.crawling.github.fetch import fetch
 from gis_builder.crawling.github.fetch_batches import Crawl
 from gis_builder.crawling.github.negative_sample import fetch_negative_sample
 from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store
 from gis_builder.store.issue_records import IssueRef, Kind
-from pairkit.base.errors import AuthError, ConfigError, RateLimited, RemoteError
+from pairkit.base.errors import AuthError, RateLimited, RemoteError
 
 Job = Callable[[Crawl], None]
 Jobs = queue.SimpleQueue[tuple[str, Job]]
@@ -36,8 +36,6 @@ class GitHub:
     def __init__(
         self, settings: CrawlSettings, tokens: Sequence[Token], store: Store, listener: CrawlListener = ignore
     ) -> None:
-        if not tokens:
-            raise ConfigError("a crawl needs at least one GitHub token")
         self._store, self._listener = store, listener
         self._stop = threading.Event()
         clients = [Client(settings, token, self._stop, listener) for token in tokens]
@@ -190,7 +188,7 @@ def _work(worker: Crawl, todo: Jobs, stop: threading.Event, done: Done) -> None:
         failure: RemoteError | None = None
         try:
             job(worker)
-        except (AuthError, RateLimited):
+        except (AuthError, RateLimited, Unreachable):
             done(name, worker, None)
             raise
         except CrawlStopped:
