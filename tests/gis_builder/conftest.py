@@ -10,10 +10,6 @@ from typing import Any
 import pytest
 from graphql import GraphQLSchema, build_schema
 
-from gis_builder.detection.detector import Detector
-from gis_builder.settings import DetectSettings
-from gis_builder.store import Store
-from gis_builder.store.issue_records import Verdict
 from tests.support.github import Server, serve
 
 from .archive_world import built, source, threads  # noqa: F401
@@ -192,18 +188,6 @@ def station(station_dump: Path) -> Iterator[Server]:
 def tiny(tiny_dump: Path) -> Iterator[Server]:
     with serve(tiny_dump) as server:
         yield server
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
-        yield opened
-
-
-def judge(store: Store, repos: Iterable[str], settings: DetectSettings | None = None) -> list[Verdict]:
-    """The verdicts on every complete thread of these repositories."""
-    judged = Detector(store, settings or DetectSettings()).judge_all(list(repos))
-    return [kept.verdict for kept in judged]
 
 
 @pytest.fixture(scope="session")

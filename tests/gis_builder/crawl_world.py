@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from gis_builder.crawl_progress import CrawlListener, ignore
-from gis_builder.crawling.github import GitHub, find_tokens
-from gis_builder.settings import CrawlSettings
-from gis_builder.store import Store
+import gis_builder
+from tests.support.github import Server
 
 from .conftest import API
 
@@ -47,32 +46,42 @@ def station_rows() -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def quick(url: str, **changes: Any) -> CrawlSettings:
-    small: dict[str, Any] = {
-        "all_if_small": False,
-        "thread_batch": 7,
-        "issue_batch": 9,
-        "comments_inline": 3,
-        "events_inline": 2,
-        "labels_inline": 2,
-        "phrases": ("duplicate", "in favor of"),
-        "title_words": ("duplicate",),
-        "body_phrases": (),
-        "search_batch": 2,
-        "search_limit": 9,
-        "backoff_s": 0.001,
-        "secondary_wait_s": 0.002,
-        "timeout_s": 5.0,
-        "attempts": 12,
-    }
-    return CrawlSettings(api_url=url, **{**small, **changes})
+# Small pages and short waits.
+QUICK: dict[str, Any] = {
+    "all_if_small": False,
+    "thread_batch": 7,
+    "issue_batch": 9,
+    "comments_inline": 3,
+    "events_inline": 2,
+    "labels_inline": 2,
+    "phrases": ("duplicate", "in favor of"),
+    "title_words": ("duplicate",),
+    "body_phrases": (),
+    "search_batch": 2,
+    "search_limit": 9,
+    "backoff_s": 0.001,
+    "secondary_wait_s": 0.002,
+    "timeout_s": 5.0,
+    "attempts": 12,
+}
 
 
-def open_github(
-    settings: CrawlSettings, store: Store, listener: CrawlListener = ignore, token: str = "one"
-) -> GitHub:
-    tokens = find_tokens(settings.api_url, environ={"GITHUB_TOKEN": token})
-    return GitHub(settings, tokens, store, listener)
+def crawled(
+    server: Server,
+    work: Path,
+    repos: str | list[str] = STATION,
+    *,
+    token: str = "one",
+    update: bool = False,
+    at_least: int = 15,
+    progress: Any = False,
+    **changes: Any,
+) -> gis_builder.Crawled:
+    """Crawl with settings for small pages, and a sample of at least 15 issues for negatives."""
+    settings = {f"crawl.{name}": value for name, value in (QUICK | changes).items()}
+    access = {"api_url": server.url, "token": token, "seed": 1, "progress": progress}
+    settings["pool.at_least"] = at_least
+    return gis_builder.crawl(repos, work, update=update, settings=settings, **access)
 
 
 @contextmanager
@@ -99,15 +108,6 @@ def serving(respond: Callable[[str, Message], tuple[int, dict[str, str], bytes]]
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
-
-
-def crawl_all(settings: CrawlSettings, store: Store, strategy: str) -> None:
-    """Run all steps of a build's crawl."""
-    with open_github(settings, store) as github:
-        github.check([STATION])
-        fetch = {"all": github.sweep, "search": github.search, "update": github.update}[strategy]
-        fetch([STATION])
-        github.fetch_negative_sample({STATION: 15}, seed=1)
 
 
 def _issue(number: int) -> dict[str, Any]:

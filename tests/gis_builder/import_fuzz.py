@@ -7,15 +7,13 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from gis_builder.crawling.crawl import import_tracker
-from gis_builder.crawling.status import read_status
-from gis_builder.settings import DetectSettings
-from gis_builder.store import Store
+import gis_builder
 from pairkit import ConfigError, DataError
 
-from .conftest import judge, write_world
+from .conftest import write_world
 from .crawl_fuzz import Changer
 from .test_saved import gh_list, github_backup, paginated
+from .working_folder import contents, imported
 
 LAYOUTS: tuple[Callable[[Path], object], ...] = (write_world, paginated, gh_list, github_backup)
 
@@ -31,7 +29,7 @@ def fuzz_import(folder: Path, seed: int) -> str:
     for path in draw.sample(files, min(len(files), draw.choice((1, 1, 2, 3)))):
         _spoil(path, changer, draw)
     try:
-        return _imported(root, folder / "store.sqlite")
+        return _imported(root, folder / "work")
     except Exception as error:
         raise AssertionError(f"seed {seed}: {type(error).__name__}: {str(error)[:300]}") from error
     finally:
@@ -46,22 +44,14 @@ def _spoil(path: Path, changer: Changer, draw: random.Random) -> None:
     path.write_bytes(b"\n".join(lines))
 
 
-def _imported(root: Path, path: Path) -> str:
-    with Store.open(path, create=True) as store:
-        try:
-            rows = import_tracker(store, root, lambda words: _one_line(words))
-        except (DataError, ConfigError) as error:
-            _one_line(str(error))
-            return type(error).__name__
-    with Store.open(path) as store:
-        read_status(store)
-        store.content_hash()
-        names = [row.full_name for row in rows if row.is_crawlable]
-        list(judge(store, names, DetectSettings()))
-        for name in names:
-            list(store.threads(name, only_complete=False))
+def _imported(root: Path, work: Path) -> str:
+    try:
+        imported(root, work)
+    except (DataError, ConfigError) as error:
+        if "\n" in str(error):
+            raise AssertionError(f"more than a line: {error}") from error
+        return type(error).__name__
+    assert not [text for _, text in gis_builder.status(work).warnings if "\n" in text]
+    gis_builder.detect(work, progress=False)
+    contents(work)
     return "ok"
-
-
-def _one_line(words: str) -> None:
-    assert "\n" not in words, words

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gis_builder.store import RepoOutcome, Store
-from gis_builder.store.issue_records import IssueRef, Kind
+import gis_builder
+from pairkit import ConfigError, RemoteError
 
-from .crawl_world import open_github, quick, serving
+from .crawl_world import QUICK, serving
 
 LABELS = ('"dup"', "Resolution: Duplicate", "deduplication", "dupe", "duplicates")
 NODE = {
@@ -23,9 +23,8 @@ NODE = {
     "pulls": {"nodes": [{"number": 7}]},
     "labels": {"nodes": [{"name": name} for name in LABELS]},
 }
-
-
 SCHEMA = {"data": {"issue": None, "closed": None}}
+FOUND = {"data": {"r0": NODE}}
 
 
 def absent(type_: str, message: str = "no") -> dict[str, Any]:
@@ -33,41 +32,35 @@ def absent(type_: str, message: str = "no") -> dict[str, Any]:
     return {"data": {"r0": None, "rateLimit": {"cost": 1}}, "errors": [error]}
 
 
-def look_up(store: Store, *answers: Any, **changes: Any) -> Any:
-    """Respond with the answers in order, repeating the last one."""
+def look_up(*answers: Any, **changes: Any) -> gis_builder.Plan:
+    """Plan a crawl of a repository, with these answers in order."""
     left = [SCHEMA, *answers]
 
     def respond(_path: str, _headers: object) -> tuple[int, dict[str, str], bytes]:
-        return 200, {}, json.dumps(left.pop(0) if len(left) > 1 else left[0]).encode()
+        return 200, {}, json.dumps(left.pop(0)).encode()
 
-    with serving(respond) as url, open_github(quick(url, **changes), store) as github:
-        (row,) = github.check(["acme/vault"])
-        if row.outcome is RepoOutcome.PRIVATE:
-            github.fetch([IssueRef("acme/vault", 5)])  # without a request
-            assert store.kind(IssueRef("acme/vault", 5)) is Kind.MISSING
-    return row
+    settings = {f"crawl.{name}": value for name, value in (QUICK | changes).items()}
+    with serving(respond) as url:
+        return gis_builder.plan("acme/vault", api_url=url, token="t", settings=settings, progress=False)
 
 
-WANTED = {"include_private": True}
+@pytest.mark.parametrize("answers", [[FOUND], [absent("INTERNAL"), FOUND]], ids=["at once", "retried"])
+def test_a_private_repository_that_is_wanted(answers: list[Any]) -> None:
+    row = look_up(*answers, include_private=True).repositories[0].row
+    assert (row.outcome, row.detail, row.max_number, row.as_of) == ("ok", "", 7, "2020-01-03T00:00:00Z")
+    assert row.labels == ("Resolution: Duplicate", "dupe", "duplicates")
 
 
 @pytest.mark.parametrize(
-    ("answers", "changes", "outcome", "detail"),
+    ("answers", "error", "detail"),
     [
-        ([{"data": {"r0": NODE}}, "nonsense"], {}, RepoOutcome.PRIVATE, "include_private"),
-        ([{"data": {"r0": NODE}}], WANTED, RepoOutcome.OK, ""),
-        ([absent("FORBIDDEN", "SAML enforcement"), "nonsense"], {}, RepoOutcome.PRIVATE, "SAML enforcement"),
-        ([absent("INTERNAL"), {"data": {"r0": NODE}}], WANTED, RepoOutcome.OK, ""),  # retried
-        ([absent("INTERNAL", "the disk is full")], {"attempts": 2}, RepoOutcome.FAILED, "the disk is full"),
+        ([FOUND], ConfigError, "include_private"),
+        ([absent("FORBIDDEN", "SAML enforcement")], ConfigError, "SAML enforcement"),
+        ([absent("NOT_FOUND")], ConfigError, "no such repository"),
+        ([absent("INTERNAL", "the disk is full")] * 2, RemoteError, "the disk is full.*run the same command"),
     ],
-    ids=["private", "private and wanted", "not for this token", "failed once", "failed for good"],
+    ids=["private", "not for this token", "missing", "failed for good"],
 )
-def test_outcomes_of_look_ups(
-    store: Store, answers: list[Any], changes: dict[str, Any], outcome: RepoOutcome, detail: str
-) -> None:
-    row = look_up(store, *answers, **changes)
-    assert row.outcome is outcome
-    assert detail in row.detail
-    if outcome is RepoOutcome.OK:
-        assert (row.max_number, row.as_of) == (7, "2020-01-03T00:00:00Z")
-        assert row.labels == ("Resolution: Duplicate", "dupe", "duplicates")
+def test_refused_look_ups(answers: list[Any], error: type[Exception], detail: str) -> None:
+    with pytest.raises(error, match=f"no repository can be crawled .acme/vault: .*{detail}"):
+        look_up(*answers, attempts=2)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gis_builder.crawling.import_dump import import_dump
-from gis_builder.settings import DetectSettings
-from gis_builder.store import Store
-from gis_builder.store.issue_records import VerdictOutcome
-from gis_builder.trackers.saved import is_known
+import gis_builder
+from pairkit import DataError
 from tests.support.linear import assert_linear, repeated
 
-from .conftest import closed, comment, event, issue, judge
+from .conftest import closed, comment, event, issue
+from .working_folder import imported, stored, verdicts
 
 HOME = "acme/probe"
 ISSUES = [
@@ -105,42 +104,34 @@ OTHERS = {
 
 @pytest.mark.parametrize("save", [paginated, gh_list, github_backup])
 def test_every_layout_gives_the_same_verdicts(
-    save: Callable[[Path], None], tmp_path: Path, store: Store
+    save: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root = tmp_path / "saved"
+    root, work = tmp_path / "saved", tmp_path / "work"
     root.mkdir()
     save(root)
     for name, other in OTHERS.items():
         (root / name).write_text(json.dumps(other))
-    messages: list[str] = []
-    (row,) = import_dump(root, store, messages.append)
-    assert [Path(message.partition(":")[0]).name for message in messages if "skipped" in message] == sorted(
-        OTHERS
-    )
+    (row,) = imported(root, work, progress=True).repositories
+    skipped = [line for line in capsys.readouterr().err.splitlines() if "skipped" in line]
+    assert [Path(line.partition(":")[0]).name for line in skipped] == sorted(OTHERS)
     assert (row.full_name, row.issue_count) == (HOME, 3)
-    found = {verdict.ref.number: verdict for verdict in judge(store, [HOME], DetectSettings())}
-    assert sorted(found) == [1, 2, 4]
-    assert found[2].outcome is VerdictOutcome.DUPLICATE
-    assert [ref.number for ref in found[2].targets] == [1]
-    assert found[4].outcome is not VerdictOutcome.DUPLICATE  # its target is a pull request
-    assert {comment.body for n in (2, 4) for comment in _thread(store, n).comments} == {
-        "Duplicate of #1",
-        "Dup of #3, closing",
-    }
+    found = verdicts(work)
+    assert sorted(found) == [f"{HOME}#{number}" for number in (1, 2, 4)]
+    assert found[f"{HOME}#2"][:2] == ("duplicate", [f"{HOME}#1"])
+    assert found[f"{HOME}#4"][0] != "duplicate"  # its target is a pull request
+    texts = stored(work, "SELECT body FROM comments WHERE number <> 3 ORDER BY number")
+    assert texts == ["Duplicate of #1", "Dup of #3, closing"]
 
 
-def _thread(store: Store, number: int) -> Any:
-    from gis_builder.store.issue_records import IssueRef
-
-    return store.thread(IssueRef(HOME, number))
-
-
-def test_a_single_file(tmp_path: Path, store: Store) -> None:
+def test_a_single_file(tmp_path: Path) -> None:
     gh_list(tmp_path)
-    (row,) = import_dump(tmp_path / "issues.json", store, lambda _words: None)
-    assert row.issue_count == 3
+    assert imported(tmp_path / "issues.json", tmp_path / "work").repositories[0].issue_count == 3
 
 
-def test_an_address_takes_linear_time() -> None:
-    addresses = repeated("/repos/owner/name/issues/1", after="\n.")
-    assert_linear(lambda url: is_known({"number": 1, "title": "x", "url": url}), addresses)
+def test_an_address_takes_linear_time(tmp_path: Path) -> None:
+    def refused(url: str) -> None:
+        (tmp_path / "x.json").write_text(json.dumps({"number": 1, "title": "x", "url": url}))
+        with suppress(DataError):
+            gis_builder.preview_import(tmp_path / "x.json", tmp_path / "work")
+
+    assert_linear(refused, repeated("/repos/owner/name/issues/1", after="\n."))

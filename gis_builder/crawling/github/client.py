@@ -169,7 +169,7 @@ class Client:
         self._sleep(seconds, answer.message)
 
     def _wait_after_failure(self, answer: QueryAnswer, failures: int) -> None:
-        if not self._was_reached and failures >= self._settings.first_attempts:
+        if not self._was_reached and failures >= min(self._settings.first_attempts, self._settings.attempts):
             raise Unreachable(
                 f"{self._settings.graphql_url} can't be reached ({answer.message}): check api_url and the "
                 "network, and run the same command again to continue"
