@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder.detection import decide
-from gis_builder.detection.page import PreparedText
-from gis_builder.detection.reading import accepts_explanation, explains
-
-from .detect_threads import DUPLICATE, cases, check, event, kind_of, ref, talk, thread
+from .detect_threads import cases, check
 
 GUESS = "mia 5: This could be a dup of #1, but I want to look closer."
 LONG = (
@@ -30,13 +26,8 @@ REASONS = [
 ]
 
 
-def page(text: str) -> PreparedText:
-    return PreparedText(text, ref(100), ())
-
-
 @pytest.mark.parametrize("reason", REASONS)
 def test_another_explanation_revokes_a_guess(reason: str) -> None:
-    assert explains(page(reason))
     for who in ("mia", "ann"):
         check("no", [GUESS, f"{who} 1: {reason}", "mia: Closing."])
 
@@ -54,7 +45,6 @@ def test_another_explanation_revokes_a_guess(reason: str) -> None:
     ],
 )
 def test_other_comments_leave_a_guess_valid(comment: str) -> None:
-    assert not explains(page(comment))
     check("#1", [GUESS, f"ann 1: {comment}", "mia: Closing."])
 
 
@@ -80,6 +70,7 @@ def test_other_comments_leave_a_guess_valid(comment: str) -> None:
             no bob 5: Maybe a dup of #1? | eve 3: Builds for me as expected. | mia: Right, works.
         Makes sense accepts a long comment as explanation
             no {GUESS} | {LONG} | mia: Ok, that makes sense. Closing.
+            no {GUESS} | {LONG} | mia: Thanks for the explanation, closing.
             #1 {GUESS} | eve 3: Looks so. | mia: Ok, that makes sense. Closing.
             #1 {GUESS} | {LONG} So it is what #1 describes. | mia: Ok, that makes sense. Closing.
         A bystander's explanation changes nothing
@@ -93,16 +84,12 @@ def test_guesses(expected: str, lines: list[str]) -> None:
     check(expected, lines)
 
 
-def test_thanks_for_an_explanation() -> None:
-    assert accepts_explanation(page("Thanks for the explanation"))
-
-
 def test_an_authors_note_in_the_body_can_explain() -> None:
     body = "It flickers. Possibly this is a dup of #1.\n\nEdit: it was my own mistake."
-    assert decide(thread(body=body, closed_by="ann"), kind_of).outcome is not DUPLICATE
+    check("no", [], body=body, closed_by="ann")
 
 
 def test_marks_outweigh_explanations() -> None:
-    explained = talk(GUESS, "mia 1: This is by design.")
-    assert decide(thread(*explained, labels=("duplicate",)), kind_of).outcome is DUPLICATE
-    assert decide(thread(*explained, event("marked_as_duplicate", 0, 1)), kind_of).outcome is DUPLICATE
+    explained = [GUESS, "mia 1: This is by design."]
+    check("#1", explained, labels=("duplicate",))
+    check("#1", [*explained, "!marked 0 #1"])

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 import gis_builder
-from gis_builder.cli import app
 from pairkit import ConfigError, DataError
+from tests.conftest import command_line
 
 from .conftest import issue, write_tracker
 
@@ -43,4 +43,7 @@ def test_invalid_requests(
 
 
 def test_the_command_needs_an_index() -> None:
-    assert CliRunner().invoke(app, ["suggest", "--repo", SUN, "--issue", "4"]).exit_code == 2
+    assert (
+        CliRunner().invoke(command_line("gis_builder"), ["suggest", "--repo", SUN, "--issue", "4"]).exit_code
+        == 2
+    )

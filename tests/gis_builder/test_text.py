@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gis_builder.pairing.text import clean, render, render_issues, template_lines, unusable
 from gis_builder.settings import TextSettings
 from gis_builder.store.issue_records import DuplicateCluster, Issue, IssueRef
+from tests.support.linear import assert_linear, repeated
 
 REPO = "o/n"
 
@@ -174,3 +175,29 @@ def test_a_rare_line_and_a_small_repository_have_no_template() -> None:
     assert template_lines([*asking, issue(pull=True)]) == frozenset()
     assert template_lines([*asking, issue()]) == {"What did you expect?"}
     assert template_lines([*asking, *(issue(n, body=f"Crash {n}") for n in range(200))]) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("before", "unit"),
+    [
+        ("issue", " "),
+        ("", "issues/1-"),
+        ("", "dup #1\n"),
+        ("# ", "duplicat"),
+        ("", "\u0301\u0316"),
+        ("", "<!--\n```\n```\n"),
+        ("", "<a "),
+        ("", "&amp;"),
+        ("", "cc @a, @b\n"),
+        ("cc", " @a"),
+        ("", "/home/"),
+        ("", "a clear and concise description of "),
+        ("", "same as #1 "),
+        ("", "![a]("),
+        ("", "issues 1, "),
+        ("", "C:\\Users\\a b "),
+        ("", "a@b:"),
+    ],
+)
+def test_hostile_bodies(before: str, unit: str) -> None:
+    assert_linear(clean, repeated(unit, before))

@@ -19,7 +19,6 @@ import polars as pl
 import pytest
 
 import gis_builder
-from gis_builder.store.issue_records import Thread
 from pairkit import ConfigError
 from tests.contract.conftest import (
     SAMPLE,
@@ -35,6 +34,7 @@ from tests.contract.test_gis_build import frame
 from tests.gis_builder.archive_world import (
     HOURS,
     MORE,
+    Thread,
     build,
     command,
     files,
