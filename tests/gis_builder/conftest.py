@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from graphql import GraphQLSchema, build_schema
 
+import gis_builder
 from tests.support.github import Server, serve
 
 from .archive_world import built, source, threads  # noqa: F401
@@ -188,6 +189,14 @@ def station(station_dump: Path) -> Iterator[Server]:
 def tiny(tiny_dump: Path) -> Iterator[Server]:
     with serve(tiny_dump) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> gis_builder.Built:
+    """The dataset of the sample trackers, made without a token."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("GITHUB_TOKEN", raising=False)
+        return gis_builder.demo(tmp_path_factory.mktemp("demo") / "demo", progress=False)
 
 
 @pytest.fixture(scope="session")

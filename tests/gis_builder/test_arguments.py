@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 import gis_builder
-from gis_builder.settings import BuildSettings
 from pairkit import ConfigError, DataError
-from pairkit.base.settings import load_settings
 
 ANY: Any = gis_builder  # for calls with wrong types
-QUIET = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}
+QUIET: Any = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}
 
 
 @pytest.mark.parametrize(
@@ -59,11 +57,11 @@ def test_an_invalid_argument_is_named(
 )
 def test_invalid_api_urls(url: str) -> None:
     with pytest.raises(ConfigError, match="expected a server's root"):
-        load_settings(BuildSettings, flags={"crawl.api_url": url})
+        gis_builder.plan("a/b", **{**QUIET, "api_url": url})
 
 
 def test_a_password_in_the_address_is_refused_and_not_shown() -> None:
     with pytest.raises(ConfigError) as caught:
-        load_settings(BuildSettings, flags={"crawl.api_url": "https://user:hunter2@host/api/v3"})
+        gis_builder.plan("a/b", **{**QUIET, "api_url": "https://user:hunter2@host/api/v3"})
     assert "hunter2" not in str(caught.value)
     assert "api_url" in str(caught.value)

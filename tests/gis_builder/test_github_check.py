@@ -10,7 +10,7 @@ import pytest
 import gis_builder
 from pairkit import ConfigError, RemoteError
 
-from .crawl_world import QUICK, serving
+from .crawl_world import serving
 
 LABELS = ('"dup"', "Resolution: Duplicate", "deduplication", "dupe", "duplicates")
 NODE = {
@@ -39,7 +39,7 @@ def look_up(*answers: Any, **changes: Any) -> gis_builder.Plan:
     def respond(_path: str, _headers: object) -> tuple[int, dict[str, str], bytes]:
         return 200, {}, json.dumps(left.pop(0)).encode()
 
-    settings = {f"crawl.{name}": value for name, value in (QUICK | changes).items()}
+    settings = {f"crawl.{name}": value for name, value in ({"backoff_s": 0.001} | changes).items()}
     with serving(respond) as url:
         return gis_builder.plan("acme/vault", api_url=url, token="t", settings=settings, progress=False)
 

@@ -4,10 +4,12 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gis_builder.pairing.positives import make_positives
+from gis_builder.pairing.positives import find_clusters, make_positives
 from gis_builder.settings import PairSettings
-from gis_builder.store.issue_records import Relation
+from gis_builder.store.issue_records import Relation, Verdict, VerdictOutcome
 
 from .pair_material import cluster, grounds, ref, text_of, texts_of
 
@@ -82,3 +84,58 @@ def test_invalid_relations() -> None:
         PairSettings(relations="duplicate,supersedes")
     with pytest.raises(ValueError, match="at least 1"):
         PairSettings(relations=())
+
+
+def duplicate(number: int, *targets: int, outcome: VerdictOutcome = VerdictOutcome.DUPLICATE) -> Verdict:
+    return Verdict(ref(number), outcome, tuple(map(ref, targets)), 0.9, "test")
+
+
+def numbers(*verdicts: Verdict) -> list[tuple[str, list[int], int]]:
+    return [
+        (cluster.id, [member.number for member in cluster.members], cluster.canonical.number)
+        for cluster in find_clusters(verdicts)
+    ]
+
+
+def test_clusters_of_pairs_chains_stars_and_cycles() -> None:
+    assert numbers(duplicate(2, 1)) == [("o/n#1", [1, 2], 1)]
+    assert numbers(duplicate(1, 2), duplicate(2, 3)) == [("o/n#1", [1, 2, 3], 3)]
+    assert numbers(duplicate(5, 9), duplicate(7, 9)) == [("o/n#5", [5, 7, 9], 9)]
+    assert numbers(duplicate(1, 2), duplicate(2, 1)) == [("o/n#1", [1, 2], 1)]
+    assert numbers(duplicate(3, 1, 2)) == [("o/n#1", [1, 2, 3], 1)]
+    assert numbers(duplicate(2, 1), duplicate(4, 3)) == [("o/n#1", [1, 2], 1), ("o/n#3", [3, 4], 3)]
+
+
+def test_only_duplicates_of_other_issues_count() -> None:
+    assert numbers(duplicate(2, 1, outcome=VerdictOutcome.UNCERTAIN), duplicate(3, 3), duplicate(4)) == []
+
+
+edges = st.lists(st.tuples(st.integers(1, 12), st.lists(st.integers(1, 12), max_size=3)), max_size=12)
+
+
+@given(edges, st.randoms(use_true_random=False))
+def test_clusters_do_not_depend_on_the_order_of_verdicts(
+    pairs: list[tuple[int, list[int]]], random: object
+) -> None:
+    verdicts = [duplicate(number, *targets) for number, targets in pairs]
+    shuffled = list(verdicts)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert find_clusters(shuffled) == find_clusters(verdicts)
+    assert find_clusters([*verdicts, *shuffled]) == find_clusters(verdicts)
+
+
+@given(edges)
+def test_clusters_are_disjoint_and_clustering_is_idempotent(pairs: list[tuple[int, list[int]]]) -> None:
+    clusters = find_clusters([duplicate(number, *targets) for number, targets in pairs])
+    members = [member for cluster in clusters for member in cluster.members]
+    assert len(members) == len(set(members))
+    assert all(len(cluster.members) > 1 and cluster.canonical in cluster.members for cluster in clusters)
+    stars = [
+        duplicate(member.number, cluster.canonical.number)
+        for cluster in clusters
+        for member in cluster.members
+        if member != cluster.canonical
+    ]
+    assert [(c.id, c.members, c.canonical) for c in find_clusters(stars)] == [
+        (c.id, c.members, c.canonical) for c in clusters
+    ]

@@ -10,24 +10,11 @@ from typing import Any
 import pytest
 
 import gis_builder
-from gis_builder.settings.negative_strategies import Rank, strategy_of
 from pairkit import ConfigError, DataError, Progress
 from tests.support.github import serve
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 REPO = "quarryhq/quarry"
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("GITHUB_TOKEN", raising=False)
-        return gis_builder.demo(tmp_path_factory.mktemp("face") / "demo", progress=False)
-
-
-@pytest.fixture(scope="module")
-def work(demo: Any) -> Path:
-    return demo.work
 
 
 def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
@@ -107,7 +94,8 @@ def by_length(texts: Sequence[str]) -> list[list[int]]:
     ]
 
 
-def test_negatives_from_a_function(work: Path, tmp_path: Path) -> None:
+def test_negatives_from_a_function(demo: Any, tmp_path: Path) -> None:
+    work = demo.work
     built = gis_builder.pair(work, tmp_path / "own", negatives=by_length, match="none", progress=False)
     name = f"{by_length.__module__}.by_length"
     assert json.loads((built.out / "run.json").read_text())["settings"]["pair"]["negatives"] == name
@@ -126,13 +114,13 @@ def test_negatives_from_a_function(work: Path, tmp_path: Path) -> None:
     ("rank", "message"),
     [
         (lambda texts: [[len(texts)] for _ in texts], "expected indices of"),
-        (lambda _texts: [], "text 0 has none"),
+        (lambda _texts: [], "text . has none"),
         (lambda texts: [["best"] for _ in texts], "a list of indices"),
     ],
 )
-def test_an_invalid_ranking_is_refused(rank: Rank, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        strategy_of(rank).ranking(["one", "two"])(0)
+def test_an_invalid_ranking_is_refused(demo: Any, tmp_path: Path, rank: Any, message: str) -> None:
+    with pytest.raises(DataError, match=f"negatives by .*{message}"):
+        gis_builder.pair(demo.work, tmp_path / "gis", negatives=rank, progress=False)
 
 
 def test_a_demo_needs_no_token(demo: Any) -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 import polars as pl
 
 import gis_builder
-from gis_builder.pairing.build_pairs import RENDERED_COLUMNS, TICKET_COLUMNS
-from gis_builder.store import Page, RepoOutcome, RepoRow
-from gis_builder.store.store import open_store
 from tests.gis_builder.conftest import issue, write_tracker
+from tests.gis_builder.crawl_world import crawled
+from tests.support.github import Server
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 
@@ -22,9 +21,7 @@ def test_issues_are_rendered_as_in_a_dataset(tmp_path: Path) -> None:
     pairs = gis_builder.pair(work, tmp_path / "gis", progress=False).pairs.rows
     counts = gis_builder.render(work, file, progress=False).counts
     rows = pl.read_parquet(file)
-    assert rows.schema == {
-        name: kind for name, kind in RENDERED_COLUMNS.items() if name not in TICKET_COLUMNS
-    }
+    assert rows.columns == ["id", "repo", "number", "url", "text", "created_at", "state", "labels"]
     assert rows.height == counts["written"] == rows["id"].n_unique()
     texts = dict(rows.select("id", "text").iter_rows())
     for side in ("1", "2"):
@@ -43,11 +40,8 @@ def test_issues_without_text_are_counted(tmp_path: Path) -> None:
     assert rendered.to_dict() == {"out": str(rendered.out), "written": 1, "text_empty": 3}
 
 
-def test_a_renamed_repository_is_rendered_once(tmp_path: Path) -> None:
-    write_tracker(tmp_path / "saved", "ann/tool", issues=[issue("ann/tool", 1), issue("ann/tool", 2)])
-    gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
-    with open_store(tmp_path / "work") as store:
-        store.save(Page(repos=[RepoRow("old/name", RepoOutcome.RENAMED, "ann/tool")]))
+def test_a_renamed_repository_is_rendered_once(tiny: Server, tmp_path: Path) -> None:
+    crawled(tiny, tmp_path / "work", ["acme/missile", "acme/rocket"], strategy="all")
     rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
-    assert rendered.counts == {"written": 2}
-    assert pl.read_parquet(rendered.out)["number"].to_list() == [1, 2]
+    assert sum(rendered.counts.values()) == 6
+    assert pl.read_parquet(rendered.out)["id"].is_unique().all()

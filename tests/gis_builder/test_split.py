@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gis_builder.pairing.positives import make_positives
-from gis_builder.pairing.split import BEYOND, Splits, _fill, group_near_duplicates, split_issues
+from gis_builder.pairing.split import BEYOND, RefTable, Splits, _fill, group_near_duplicates, split_issues
 from gis_builder.settings import PAPER_RATIO, PairSettings, SplitSettings
+from gis_builder.store.decoding import MAX_NUMBER
 from gis_builder.store.issue_records import DuplicateCluster, IssuePair, IssueRef
 from pairkit import ConfigError
 
@@ -180,3 +181,23 @@ def test_items_are_chosen_in_order_if_they_fit(weights: list[int], room: int) ->
         expected.append(weight <= left)
         left -= weight if weight <= left else 0
     assert _fill(np.array(weights, np.int64), room).tolist() == expected
+
+
+REFS = st.builds(
+    IssueRef,
+    st.sampled_from(["a/b", "A/b", "a/b-", "ä/ö", "z/z"]),  # the order differs in lower case
+    st.one_of(st.integers(1, 20), st.integers(1, MAX_NUMBER)),
+)
+
+
+@given(st.lists(REFS, max_size=40))
+def test_a_table_of_references_is_sorted(refs: list[IssueRef]) -> None:
+    table = RefTable(refs)
+    expected = sorted(set(refs))
+    assert [table[place] for place in range(len(table))] == expected
+    assert list(table.at(np.arange(len(table)))) == expected
+    assert table.indices(refs).tolist() == [expected.index(ref) for ref in refs]
+    assert table.repos == sorted({ref.repo for ref in refs})
+    assert [table.repos[rank] for rank in table.repo_at(np.arange(len(table)))] == [r.repo for r in expected]
+    for repo in {"a/b", "z/z", "none/here"}:
+        assert [table[place] for place in table.of_repo(repo)] == [r for r in expected if r.repo == repo]
