@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -127,6 +128,44 @@ def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
     assert "has more than 5 positives" in (other.out / "README.md").read_text()
     with pytest.raises(DataError, match=r"no pairs: .* in 6 hours; 741 hours missing, 0 truncated, 0 broken"):
         build(source, tmp_path / "none", settings={"limits.min_closed": 10_000})
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("2014-12-31..2015-01-01", "have no texts"),
+        ("2015-01-02..2015-01-01", "ends before"),
+        ("0001-01-01..9999-12-31", "have no texts"),
+        ("2015-01-01..9999-12-31", "ends after today"),
+        ("2015-02-30", "expected days"),
+        ("2015-01-01-24", "expected days"),
+        ("yesterday", "expected days"),
+        ("..2015-01-01", "expected days"),
+    ],
+)
+def test_invalid_ranges_of_hours(words: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        gis_builder.read_hours(words, "none", progress=False)
+
+
+def test_the_card_names_losses(source: Path, tmp_path: Path) -> None:
+    """After May 23 of 2025 the archive lacks events; old events lack the authors' associations."""
+    hours = ["2025-05-23-23", "2025-05-24-0", "2025-05-24-1"]
+    (tmp_path / "hours").mkdir()
+    lines = b"".join(gzip.decompress((source / f"{hour}.json.gz").read_bytes()) for hour in HOURS)
+    lines = lines.replace(b'"author_association":"NONE",', b"")
+    for hour, data in zip(hours, (gzip.compress(lines), gzip.compress(lines)[:-9]), strict=False):
+        (tmp_path / "hours" / f"{hour}.json.gz").write_bytes(data)
+    cards = []
+    for last in ("2025-05-23-23", "2025-05-24-1"):
+        made = gis_builder.archive(
+            f"2025-05-23-23..{last}", tmp_path / "hours", tmp_path / last, workers=1, progress=False
+        )
+        cards.append((made.out / "README.md").read_text())
+    sparse = "**After 2025-05-23 the archive lacks most events.**"
+    assert [sparse in card for card in cards] == [False, True]
+    assert "| 2025-05 | 3 | 1 | 1 | " in cards[1]  # hours, missing, truncated
+    assert "events lack the author's association" in cards[0]
 
 
 def test_a_recreated_repository_replaces_the_former_one(

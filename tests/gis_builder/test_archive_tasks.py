@@ -35,6 +35,7 @@ from tests.gis_builder.archive_world import (
     world,
     write_hours,
 )
+from tests.gis_builder.test_archive_extract import comment, comments_in, event, read
 from tests.two_nodes import two_nodes
 
 PACKAGE = Path(gis_builder.__file__).parent
@@ -128,6 +129,21 @@ def test_file_names_hash_all_imported_code(parts: Sequence[str], own: list[str])
     }
     assert imported
     assert not {name for name in imported if not any(f"{name}/".startswith(f"{one}/") for one in known)}
+
+
+def test_memory_of_an_hour_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [comment(n % 60, 1 + n % 7, f"{n:05d} " * 100, id=n) for n in range(100)]
+    rows, _ = read(tmp_path, lines)
+    inside = "gis_builder.gh_archive.extract"
+    for name, size in {"_CHUNK_BYTES": 2000, "_COMPACT_BYTES": 20_000, "_COMPACT_AGAIN": 5000}.items():
+        monkeypatch.setattr(f"{inside}.{name}", size)
+    assert read(tmp_path, lines)[0] == rows  # compacted repeatedly
+    monkeypatch.setattr(f"{inside}._MAX_BYTES", 30_000)
+    rows, counts = read(tmp_path, [*lines, event(1, "PullRequestEvent", {"number": 90})])
+    assert 10 < comments_in(rows) < 90
+    assert counts["broken_lines"]["the hour exceeds the size limit"] > 10
+    assert counts["events"] + sum(counts["broken_lines"].values()) == 101
+    assert any(row["kind"] == "pull" for row in rows)  # takes little memory
 
 
 def attempted(log: Path, failures: int, signal_number: int) -> Iterator[bytes]:

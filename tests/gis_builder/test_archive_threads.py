@@ -1,4 +1,4 @@
-"""Conversion of rows to threads: versions, names, associations, lost closings; ranges of hours."""
+"""Conversion of rows to threads: versions, names, associations, lost closings; hours and exclusions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 
 from gis_builder.crawling.github.negative_sample import number_order
 from gis_builder.gh_archive import archive_rows as r
-from gis_builder.gh_archive.archive_rows import HourTally
 from gis_builder.gh_archive.hours import hours_between
 from gis_builder.gh_archive.judge_threads import (
     Exclusions,
@@ -21,9 +20,8 @@ from gis_builder.gh_archive.judge_threads import (
     sample_order,
     threads_of,
 )
-from gis_builder.gh_archive.write import by_month, with_coverage
 from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Kind
-from pairkit import ConfigError, DataError
+from pairkit import DataError
 
 from .detect_threads import thread
 
@@ -120,51 +118,26 @@ def test_a_lost_closing_event_is_restored() -> None:
 
 
 def test_hours_of_a_range() -> None:
-    assert hours_between("2015-01-31-22..2015-02-01-1") == [
-        "2015-01-31-22",
-        "2015-01-31-23",
-        "2015-02-01-0",
-        "2015-02-01-1",
-    ]
+    hours = [f"2015-01-{hour}" for hour in ("31-22", "31-23")] + [f"2015-02-01-{hour}" for hour in "01"]
+    assert hours_between("2015-01-31-22..2015-02-01-1") == hours
     assert len(hours_between("2016-02-28..2016-03-01")) == 72
     assert hours_between("2015-01-01-7") == ["2015-01-01-7"]
     assert len(hours_between("2025-05-23..2025-05-24")) == 48
     spellings = ("2015-01-01..2015-01-31", "2015-01-01-0..2015-01-31-23", "2015-01-01 .. 2015-01-31")
-    assert {(hours[0], hours[-1]) for hours in map(hours_between, spellings)} == {
-        ("2015-01-01-0", "2015-01-31-23")
-    }
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        ("2014-12-31..2015-01-01", "have no texts"),
-        ("2015-01-02..2015-01-01", "ends before"),
-        ("0001-01-01..9999-12-31", "have no texts"),
-        ("2015-01-01..9999-12-31", "ends after today"),
-        ("2015-02-30", "expected days"),
-        ("2015-01-01-24", "expected days"),
-        ("yesterday", "expected days"),
-        ("..2015-01-01", "expected days"),
-    ],
-)
-def test_invalid_ranges_of_hours(words: str, why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
-        hours_between(words)
+    ends = {(hours[0], hours[-1]) for hours in map(hours_between, spellings)}
+    assert ends == {("2015-01-01-0", "2015-01-31-23")}
 
 
 def test_exclusions(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     path.write_text("# asked on 3 May\nAcme/Rocket#3  # a person\nacme/*\n\n@Ann\n@Helper[bot]\nfoo/bar\n")
-    entries = read_exclusions(path)
-    assert entries == ("@ann", "@helper", "acme/*", "acme/rocket#3", "foo/bar")
+    assert read_exclusions(path) == ("@ann", "@helper", "acme/*", "acme/rocket#3", "foo/bar")
     out = Exclusions(["@ann", "acme/rocket#3", "foo/bar", "baz/*"])
     assert out.has_repo("Foo/Bar")
     assert out.has_repo("new/name", "baz/old")
     assert not out.has_repo("acme/rocket")
-    assert out.has_issue(issue(3, 1, author="eve"))
-    assert out.has_issue(issue(4, 1))
-    assert not out.has_issue(issue(4, 1, author="eve"))
+    found = [issue(3, 1, author="eve"), issue(4, 1), issue(4, 1, author="eve")]
+    assert list(map(out.has_issue, found)) == [True, True, False]
     for entry in ("foo bar", "foo/bar#012"):
         path.write_text(f"foo/bar\n{entry}\n")
         with pytest.raises(DataError, match=r"out\.txt:2: expected owner/name"):
@@ -182,32 +155,3 @@ def test_a_forged_number_does_not_exhaust_memory() -> None:
     tracemalloc.stop()
     assert peak < 1 << 20
     assert list(sample_order(forged, 42)) != list(sample_order(forged, 43))
-
-
-def test_the_card_describes_the_archive() -> None:
-    def card(hour: str, **tally: Any) -> str:
-        statistics = {
-            "rejected_issues": {"bot_author": 2},
-            "archive_repositories": {"excluded": 1},
-            "months": by_month(
-                [hour, "2025-12-31-0"] if hour > "2025-06" else [hour], [HourTally(hour, **tally)]
-            ),
-        }
-        settings = {"limits": {"min_closed": 1, "per_repo_max": 1500}, "hours": hour}
-        return with_coverage("# Pairs\n\n## Limitations\n\nfew\n", statistics, settings)
-
-    early = card("2015-01-01-0", events=4, without_association=3)
-    rows = (
-        "more than 1,500 positives",
-        "opened by bots (2)",
-        "| 2015-01 | 1 | 0 | 0 | 0 | 4 |",
-        "3 events lack",
-    )
-    assert all(row in early for row in rows)
-    late = card("2025-06-01-0", broke_off="not readable")
-    assert "| 2025-12 | 1 | 1 | 0 | 0 | 0 |" in late
-    assert "lack what" not in late
-    sparse = "**After 2025-05-23 the archive lacks most events.**"
-    assert [sparse in text for text in (early, card("2025-05-23-23"), card("2025-05-24-0"), late)] == [
-        *(False, False, True, True)
-    ]
