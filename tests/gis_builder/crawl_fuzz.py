@@ -167,39 +167,29 @@ class Changer:
 
     def change(self, status: int, headers: dict[str, str], body: bytes) -> Response:
         """Change a response."""
-        draw = self._draw
-        match draw.randrange(9):
-            case 0:
-                return draw.choice(_STATUS), headers, body
-            case 1:
-                return status, headers, self._bytes(body)
-            case _:
-                return status, headers, self._json(body)
+        case = self._draw.randrange(9)
+        if case == 0:
+            return self._draw.choice(_STATUS), headers, body
+        return status, headers, self._bytes(body) if case == 1 else self._json(body)
 
     def _bytes(self, body: bytes) -> bytes:
         draw, place = self._draw, self._draw.randrange(len(body) + 1)
         self._bodies = [*self._bodies[-20:], body]
-        match draw.randrange(10):
-            case 0:
-                return body[:place]
-            case 1:
-                return body[:place] + b"[" * 200_000 + body[place:]
-            case 2:
-                return b'{"data":' + b'{"a":' * 100_000
-            case 3:
-                return bytes(draw.randrange(256) for _ in range(20))
-            case 4:
-                return body.replace(b"null", b"NaN", 3)
-            case 5:
-                return body[:place] + b"\xff\xfe" + body[place:]
-            case 6:
-                return draw.choice(self._bodies)
-            case 7:
-                return draw.choice((b"", b"null", b"[]", b"{}", b'""', b"0", b"\xef\xbb\xbf{}", b"<html>"))
-            case 8:
-                return body.replace(b":1", b":1" + b"0" * 5000, 1)
-            case _:
-                return body[:place] + bytes([draw.randrange(256)]) + body[place + 1 :]
+        start, rest = body[:place], body[place:]
+        whole = (b"", b"null", b"[]", b"{}", b'""', b"0", b"\xef\xbb\xbf{}", b"<html>")
+        changes: tuple[Callable[[], bytes], ...] = (
+            lambda: start,
+            lambda: start + b"[" * 200_000 + rest,
+            lambda: b'{"data":' + b'{"a":' * 100_000,
+            lambda: bytes(draw.randrange(256) for _ in range(20)),
+            lambda: body.replace(b"null", b"NaN", 3),
+            lambda: start + b"\xff\xfe" + rest,
+            lambda: draw.choice(self._bodies),
+            lambda: draw.choice(whole),
+            lambda: body.replace(b":1", b":1" + b"0" * 5000, 1),
+            lambda: start + bytes([draw.randrange(256)]) + rest[1:],
+        )
+        return draw.choice(changes)()
 
     def _json(self, body: bytes) -> bytes:
         try:

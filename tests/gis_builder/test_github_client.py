@@ -26,7 +26,7 @@ from gis_builder.crawling.github.fetch_batches import (
 from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store.decoding import Node
-from pairkit import AuthError, BadReply, RateLimited, RemoteError
+from pairkit import BadReply, RateLimited, RemoteError
 from tests.support.github import FaultPlan, Options, Rule, serve
 
 from .crawl_world import QUICK
@@ -67,23 +67,6 @@ def at(kind: str, *requests: int, **more: object) -> Rule:
     return Rule(kind=kind, at=requests, **more)
 
 
-def test_a_query_costs_one_request(asking) -> None:
-    client, waits = asking(FaultPlan())
-    assert client.ask(ASK).data["viewer"].login
-    assert waits == []
-    usage = client.take_usage()
-    assert (usage.points, usage.requests) == (1, 1)
-    assert client.take_usage().requests == 0
-
-
-@pytest.mark.parametrize("kind", ["truncated", "dropped"])
-def test_transient_failures_are_retried(asking, kind: str) -> None:
-    client, waits = asking(FaultPlan(rules=(at(kind, 1, 2),)))
-    assert client.ask(ASK).data["viewer"]
-    assert len(waits) == 2
-    assert client.take_usage().requests == 3
-
-
 @pytest.mark.parametrize(
     ("kind", "error", "message"),
     [
@@ -118,13 +101,6 @@ def test_a_wait_that_is_too_long_ends_the_run(asking) -> None:
     with pytest.raises(RateLimited) as error:
         client.ask(ASK)
     assert error.value.retry_after_s == 999
-
-
-def test_a_rejected_token_is_not_retried(asking) -> None:
-    client, waits = asking(FaultPlan(), token="bad")
-    with pytest.raises(AuthError, match=r"rejects the token .*create a new one"):
-        client.ask(ASK)
-    assert waits == []
 
 
 def test_a_refused_query_is_not_retried(asking) -> None:
@@ -198,13 +174,6 @@ def test_a_limit_that_never_ends(asking) -> None:
     ):
         client.ask(ASK)
     assert len(waits) == 2
-
-
-@given(st.integers(1, 300), st.integers(0, 10))
-def test_a_list_with_progress_is_accepted(count: int, idle: int) -> None:
-    pages = Pages("a/b issues")
-    for page in range(count):
-        pages.advance([page // (idle + 1)], f"c{page}")
 
 
 @pytest.mark.parametrize(

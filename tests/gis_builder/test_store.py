@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import gis_builder
 from gis_builder.api.common_options import read_repos
-from gis_builder.store import Page, Store, TopUp, Usage
+from gis_builder.store import Page, Store, Usage
 from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Thread
 from gis_builder.store.store import site_at
 from pairkit import ConfigError, DataError
@@ -43,8 +43,8 @@ def a_comment(identity: int, body: str = "hello") -> Comment:
     return Comment(identity, "bob", "MEMBER", "2020-01-01T00:00:00Z", body)
 
 
-def an_event(kind: str, second: int = 0) -> Event:
-    return Event(kind, "bob", f"2020-01-01T00:00:{second:02}Z")
+def an_event(kind: str) -> Event:
+    return Event(kind, "bob", "2020-01-01T00:00:00Z")
 
 
 def test_a_thread_is_restored(store: Store) -> None:
@@ -58,35 +58,6 @@ def test_a_thread_is_restored(store: Store) -> None:
     store.save(Page(threads=[stored]))
     assert store.thread(IssueRef(REPO, 3)) == stored
     assert list(store.threads(REPO)) == [stored]
-
-
-def test_threads_are_sorted_and_without_pulls_and_incomplete_ones(store: Store) -> None:
-    whole, unfinished = Thread(an_issue(2), (a_comment(5),)), Thread(an_issue(9), (a_comment(6),))
-    top_up = TopUp(IssueRef(REPO, 9), "comments", "cursor", 1)
-    issues = [an_issue(4), an_issue(1, is_pull=True)]
-    store.save(Page(threads=[unfinished, whole], issues=issues, top_ups=[top_up]))
-    assert [thread.issue.number for thread in store.threads(REPO)] == [2]
-    assert [thread.issue.number for thread in store.threads(REPO, only_complete=False)] == [2, 4, 9]
-    assert [issue.number for issue in store.issues(REPO)] == [2, 4, 9]
-
-
-def test_a_top_up_prepends_items_and_completes_the_thread(store: Store) -> None:
-    ref, late, early = IssueRef(REPO, 1), an_event("closed"), an_event("reopened")
-    wanted = TopUp(ref, "events", "cursor", 1)
-    store.save(Page(threads=[Thread(an_issue(1), events=(late,))], top_ups=[wanted]))
-    assert list(store.threads(REPO)) == []
-    store.save(Page(topped_up=[wanted], events=[(ref, -3, early), (ref, -2, early)]))
-    assert [thread.events for thread in store.threads(REPO)] == [(early, early, late)]
-    assert store.top_ups(REPO, 9) == []
-
-
-def test_threads_replace_issues_but_not_the_reverse(store: Store) -> None:
-    store.save(Page(threads=[Thread(an_issue(1), (a_comment(1), a_comment(2)), (an_event("closed"),))]))
-    store.save(Page(issues=[an_issue(1, title="newer")]))
-    assert store.thread(IssueRef(REPO, 1)).issue.title == "title 1"
-    store.save(Page(threads=[Thread(an_issue(1, title="newest"), (a_comment(2),))]))
-    thread = store.thread(IssueRef(REPO, 1))
-    assert (thread.issue.title, len(thread.comments), thread.events) == ("newest", 1, ())
 
 
 def test_a_page_is_one_transaction(store: Store) -> None:

@@ -275,8 +275,3 @@ def test_cleaning_keeps_words(text: str) -> None:
     assert once.count("crash") == text.count("crash")
     assert "#12" not in once
     assert clean(once) == once
-
-
-def test_a_text_without_references_keeps_its_words() -> None:
-    text = "See it (cf. the manual). Related to nothing, due to rain."
-    assert clean(text) == text
