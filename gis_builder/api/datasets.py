@@ -193,8 +193,9 @@ def archive(
     }
     arguments |= {"workers": workers, "engine": engine, "address": address}
     arguments |= {"config": config, "settings": settings}
-    with display(progress) as show, _archive_runner(arguments) as runner:
-        return build_archive(_archive_job(arguments), path_of("out", out), runner, show, fresh=fresh)
+    job, runner = _archive_inputs(arguments)
+    with display(progress) as show, runner:
+        return build_archive(job, path_of("out", out), runner, show, fresh=fresh)
 
 
 @same_arguments(archive)
@@ -205,40 +206,36 @@ def read_hours(arguments: dict[str, Any]) -> HoursRead:
     """
     from gis_builder.gh_archive.archive_run import read_hours as read
 
-    with display(arguments["progress"]) as show, _archive_runner(arguments) as runner:
-        return read(_archive_job(arguments), runner, show)
+    job, runner = _archive_inputs(arguments)
+    with display(arguments["progress"]) as show, runner:
+        return read(job, runner, show)
 
 
-def _archive_runner(arguments: Mapping[str, Any]) -> Runner:
+def _archive_inputs(arguments: Mapping[str, Any]) -> tuple[Job, Runner]:
     from typing import Literal
 
     from pydantic import Field
 
-    from gis_builder.gh_archive.runners import choose_runner
-    from pairkit.base.settings import argument
-
-    return choose_runner(
-        argument("engine", arguments["engine"], Literal["local", "ray"]),
-        argument("workers", arguments["workers"], Annotated[int, Field(ge=1)] | None),
-        argument("address", arguments["address"], str | None),
-    )
-
-
-def _archive_job(arguments: Mapping[str, Any]) -> Job:
     from gis_builder.gh_archive.archive_run import Job
     from gis_builder.gh_archive.hours import hours_between
     from gis_builder.gh_archive.judge_threads import read_exclusions
+    from gis_builder.gh_archive.runners import choose_runner
     from gis_builder.settings import ArchiveSettings
     from pairkit.base.settings import argument, merge
 
     layers = {name: arguments[name] for name in ("config", "settings")}
     exclude = arguments["exclude"]
-    return Job(
+    job = Job(
         hours_between(argument("hours", arguments["hours"], str)),
         path_of("source", arguments["source"]),
         _work_of(arguments["work"], path_of("out", arguments["out"])),
         merge(ArchiveSettings, setting_keys(archive), {"seed": arguments["seed"]}, **layers),
         () if exclude is None else read_exclusions(path_of("exclude", exclude)),
+    )
+    return job, choose_runner(
+        argument("engine", arguments["engine"], Literal["local", "ray"]),
+        argument("workers", arguments["workers"], Annotated[int, Field(ge=1)] | None),
+        argument("address", arguments["address"], str | None),
     )
 
 

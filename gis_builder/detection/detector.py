@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import polars as pl
 from msgspec import Struct
 
-from gis_builder.crawl_progress import SILENT, RunDisplay
+from gis_builder.crawl_progress import RunDisplay
 from gis_builder.detection.claim_tracker import KindOf, Rules
 from gis_builder.detection.decision import decide
 from gis_builder.detection.explain import explain
@@ -84,7 +84,7 @@ class _Inputs(Struct):
 
 
 def detect(
-    store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings, show: RunDisplay = SILENT
+    store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings, show: RunDisplay
 ) -> int:
     """Judge these repositories, write the verdicts, and return the number of threads that were judged."""
     detector = Detector(store, settings)
@@ -155,7 +155,7 @@ class Detector:
         for stored in self._store.stored_threads(repo):
             yield self._judge(stored, rules_hash, kept.get(stored.number))
 
-    def judge_all(self, repos: Sequence[str], show: RunDisplay = SILENT) -> Iterator[KeptVerdict]:
+    def judge_all(self, repos: Sequence[str], show: RunDisplay) -> Iterator[KeptVerdict]:
         """Judge several repositories."""
         total = sum(map(self._store.count_threads, repos))
         return show.counted("detecting duplicates", chain.from_iterable(map(self.judge, repos)), total)

@@ -247,7 +247,7 @@ def judge_bucket(
     if earlier is None:
         repos = list(judge.judge(r.read_rows(files)))
     else:
-        judged, keys = unpack(earlier[0], Judged), r.read_keys(earlier[1])
+        judged, keys = unpack(earlier[0], Judged), set(pl.read_parquet(earlier[1], glob=False)["key"])
         repos = [repo for repo in judged.repos if r.key_of(repo.repo_id) not in keys]
         repos += judge.judge(r.read_rows(files, pl.col("key").is_in(keys)))
     repos.sort(

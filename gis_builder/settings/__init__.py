@@ -6,15 +6,10 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
-from gis_builder.settings.crawl_settings import CrawlSettings
+from gis_builder.settings.crawl_settings import CrawlSettings as CrawlSettings
 from gis_builder.settings.negative_strategies import STRATEGIES, Rank, qualified_name
 from gis_builder.store.issue_records import Relation
 from pairkit.base.settings import Settings, setting
-
-__all__ = [
-    "ArchiveSettings", "BuildSettings", "CrawlSettings", "DetectSettings", "LimitSettings", "PairSettings",
-    "PoolSettings", "SplitSettings", "TextSettings",
-]  # fmt: skip
 
 
 class DetectSettings(Settings):

@@ -103,14 +103,9 @@ class CrawlSettings(Settings):
         return read_root(url).url
 
     @property
-    def address(self) -> Address:
-        """The root URL of the server's API."""
-        return read_root(self.api_url)
-
-    @property
     def graphql_address(self) -> Address:
         """The parent of `/graphql`; on GitHub Enterprise it is `/api`, not `/api/v3`."""
-        root = self.address
+        root = read_root(self.api_url)
         is_enterprise = root.path.endswith("/api/v3")
         return replace(root, path=root.path.removesuffix("/v3")) if is_enterprise else root
 

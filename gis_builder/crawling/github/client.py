@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from gis_builder.crawl_progress import CrawlListener, Waiting, ignore
+from gis_builder.crawl_progress import CrawlListener, Waiting
 from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.exchange import Exchange
 from gis_builder.crawling.github.graphql_queries import GraphQuery
@@ -61,11 +61,6 @@ class HttpReply(Generic[T]):
     data: Mapping[str, T | None]
     errors: tuple[GraphQLError, ...] = ()
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether the server dropped parts because the query was too large."""
-        return any(error.is_heavy for error in self.errors)
-
 
 class Client:
     """Sends the queries of one token, one at a time."""
@@ -75,7 +70,7 @@ class Client:
         settings: CrawlSettings,
         token: Token,
         stop: threading.Event | None = None,
-        listener: CrawlListener = ignore,
+        listener: CrawlListener = lambda _: None,
     ) -> None:
         self._settings = settings
         self._token_name = token.name

@@ -163,7 +163,7 @@ def fetch(crawl: Crawl, refs: Sequence[IssueRef]) -> None:
     for start in range(0, len(ordered), size):
         batch = ordered[start : start + size]
         crawl.save(_common_repo(batch), fetcher.resolve(batch, with_thread=False))
-        crawl.report(_common_repo(batch), "issues", start + len(batch), len(ordered))
+        crawl.report(_common_repo(batch), "fetch", start + len(batch), len(ordered))
 
 
 def _common_repo(refs: Sequence[IssueRef]) -> str:

@@ -188,7 +188,8 @@ def ask_sized(
             client.back_off(failures, str(error))
             size.shrink()
             continue
-        if reply.is_cut and count > 1:
+        is_cut = any(error.is_heavy for error in reply.errors)
+        if is_cut and count > 1:
             size.shrink()
             continue
         size.grow()
