@@ -13,7 +13,7 @@ from typing import Any
 import gis_builder
 from tests.support.github import Server
 
-from .conftest import API
+from .conftest import comment, event, issue
 
 STATION = "acme/station"
 LAST = 90
@@ -112,47 +112,32 @@ def serving(respond: Callable[[str, Message], tuple[int, dict[str, str], bytes]]
 
 def _issue(number: int) -> dict[str, Any]:
     closed = is_duplicate(number) or number % 2 == 0
-    row: dict[str, Any] = {
-        "repository_url": f"{API}/{STATION}",
+    user = None if number % 11 == 0 else {"login": f"user{number % 9}", "type": "User"}
+    row = issue(STATION, 1, title=f"Trouble {number}", user=user)
+    row |= {
         "number": number,
-        "title": f"Trouble {number}",
         "body": None if number % 13 == 0 else f"Body of {number} \N{ROCKET}\r\n",
-        "state": "closed" if closed else "open",
-        "state_reason": "completed" if closed else None,
-        "user": None if number % 11 == 0 else {"login": f"user{number % 9}", "type": "User"},
-        "author_association": "NONE",
         "labels": [{"name": f"label {place}"} for place in range(number % 6)],
         "created_at": moment(number),
         "updated_at": moment(number, 500),
-        "closed_at": moment(number, 500) if closed else None,
-        "closed_by": {"login": "max"} if closed else None,
     }
+    closing = {"state": "closed", "state_reason": "completed", "closed_by": {"login": "max"}}
+    row |= closing | {"closed_at": moment(number, 500)} if closed else {}
     return row | ({"pull_request": {}} if is_pull(number) else {})
 
 
 def _comment(number: int, place: int) -> dict[str, Any]:
     says = "Duplicate of #1" if is_duplicate(number) and place == 0 else f"remark {place}"
-    return {
-        "issue_url": f"{API}/{STATION}/issues/{number}",
-        "id": number * 1000 + place,
-        "user": {"login": "max", "type": "User"},
-        "author_association": "MEMBER",
-        "created_at": moment(number, place),
-        "updated_at": moment(number, place),
-        "body": says,
-    }
+    id_ = 3_000_000_000 + number * 1000 + place  # more than 32 bits, like new comments
+    times = dict.fromkeys(("created_at", "updated_at"), moment(number, place))
+    return comment(STATION, number, id_, says) | times
 
 
 def _events(number: int) -> list[dict[str, Any]]:
     closings = 4 if number % 10 == 0 else int(number % 2 == 0 or is_duplicate(number))
     kinds = [kind for _ in range(closings) for kind in ("closed", "reopened")][: max(0, 2 * closings - 1)]
+    times = (moment(number, 400 + place // 3) for place, _ in enumerate(kinds))  # some in the same minute
     return [
-        {
-            "issue_url": f"{API}/{STATION}/issues/{number}",
-            "event": kind,
-            "actor": {"login": "max"},
-            "created_at": moment(number, 400 + place // 3),  # some in the same minute
-            "state_reason": "completed" if kind == "closed" else None,
-        }
-        for place, kind in enumerate(kinds)
+        event(STATION, number, kind, 1, created_at=at, state_reason="completed" if kind == "closed" else None)
+        for kind, at in zip(kinds, times, strict=True)
     ]

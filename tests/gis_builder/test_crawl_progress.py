@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gis_builder.crawl_progress import Advanced, Began, Finished, RunDisplay, Waiting
+from gis_builder.crawl_progress import Advanced, Finished, RunDisplay, Waiting
 from gis_builder.store import RateLimit
 from pairkit import Progress
 
@@ -15,25 +15,6 @@ def progress_of(*events: object) -> list[Progress]:
         for event in events:
             show.crawling(event)  # type: ignore[arg-type]
     return reported
-
-
-def test_repositories_and_points_left_are_counted() -> None:
-    reported = progress_of(
-        Began("sweep", 2),
-        Advanced("a/b", "sweep", 10, 40, 4321),
-        Finished("a/b", "sweep"),
-        Advanced("a/c", "sweep", 5, 5, 4320),
-        Finished("a/c", "sweep"),
-    )
-    assert reported == [
-        Progress("repositories: sweeping", 0, 2),
-        Progress("a/b: sweeping", 10, 40, "4,321 points left"),
-        Progress("a/b: sweeping", ended=True),
-        Progress("repositories: sweeping", 1, 2, "4,321 points left"),
-        Progress("a/c: sweeping", 5, 5, "4,320 points left"),
-        Progress("a/c: sweeping", ended=True),
-        Progress("repositories: sweeping", 2, 2, "4,320 points left", ended=True),
-    ]
 
 
 def test_waits_and_failures_are_explained(capfd: pytest.CaptureFixture[str]) -> None:

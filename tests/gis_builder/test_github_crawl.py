@@ -133,7 +133,7 @@ def test_an_update_equals_a_new_crawl(station: Server, tmp_path: Path, work: Pat
     rows = station_rows()
     changed = next(row for row in rows["issues"] if row["number"] == 8)
     changed |= {"title": "Renamed", "updated_at": "2021-01-01T00:00:00Z"}
-    rows["comments"] = [row for row in rows["comments"] if row["id"] != 8000]
+    rows["comments"] = [row for row in rows["comments"] if row["id"] != 3_000_008_000]
     url = changed["repository_url"] + "/issues/8"
     rows["comments"].append(dict(rows["comments"][0], id=9_999_999, issue_url=url))
     late = "2021-01-02T00:00:00Z"

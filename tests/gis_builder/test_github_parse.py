@@ -1,4 +1,4 @@
-"""Nodes that a real server sends and the test server does not; complete threads equal an import."""
+"""Nodes that a real server may send and the test server does not; its threads equal those of an import."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from gis_builder.crawling.github.nodes import EventNode, FoundPull, IssueNode, NodeConnection
-from gis_builder.crawling.github.parse import next_top_up, parse_issue, parse_pull, parse_thread
+from gis_builder.crawling.github.nodes import EventNode, IssueNode, NodeConnection
+from gis_builder.crawling.github.parse import next_top_up, parse_issue, parse_thread
 from gis_builder.store import TopUp
 from gis_builder.store.decoding import Malformed, convert
-from gis_builder.store.issue_records import Comment, Event, IssueRef
+from gis_builder.store.issue_records import IssueRef
 from pairkit import BadReply
 
 HOME = {"nameWithOwner": "acme/rocket"}
@@ -35,37 +35,12 @@ def node(**changes: Any) -> IssueNode:
     return convert(fields(**changes), IssueNode)
 
 
-def closing(actor: str, **more: Any) -> dict[str, Any]:
-    kind = {"__typename": "ClosedEvent", "createdAt": DAY, "stateReason": "DUPLICATE"}
-    return kind | {"actor": {"login": actor}} | more
-
-
-def test_a_thread() -> None:
+def test_the_target_of_a_mark_may_be_a_pull_request() -> None:
     target = {"__typename": "PullRequest", "number": 9, "repository": {"nameWithOwner": "acme/fuel"}}
-    comment = {"fullDatabaseId": "3000000001", "author": None, "authorAssociation": "OWNER", "body": None}
-    thread, top_ups = parse_thread(
-        node(
-            duplicateOf={"number": 1, "repository": HOME},
-            labels=connection({"name": "z"}, {"name": "a"}),
-            comments=connection(comment | {"createdAt": DAY}),  # an id of more than 32 bits
-            events=connection(closing("ann"), closing("bob", duplicateOf=target)),
-        )
-    )
-    assert top_ups == []
-    assert thread.comments == (Comment(3000000001, None, "OWNER", DAY, ""),)
-    fuel = IssueRef("acme/fuel", 9)
-    assert thread.events[1] == Event(
-        "closed", "bob", DAY, fuel, target_is_pull=True, state_reason="duplicate"
-    )
-    issue = thread.issue
-    assert (issue.state, issue.state_reason, issue.closed_by) == ("closed", "not_planned", "bob")
-    assert (issue.is_bot, issue.body, issue.labels) == (True, "It \x00 does\r\n", ("a", "z"))
-    assert issue.duplicate_of == IssueRef("acme/rocket", 1)
-
-
-def test_a_reopened_issue_has_no_closer() -> None:
-    thread, _ = parse_thread(node(state="OPEN", closedAt=None, events=connection(closing("ann"))))
-    assert thread.issue.closed_by is None
+    mark = {"__typename": "MarkedAsDuplicateEvent", "createdAt": DAY, "actor": None, "canonical": target}
+    thread, _ = parse_thread(node(events=connection(mark)))
+    (event,) = thread.events
+    assert (event.target, event.target_is_pull, event.actor) == (IssueRef("acme/fuel", 9), True, None)
 
 
 def test_top_ups_of_incomplete_lists_end_at_an_empty_page() -> None:
@@ -80,11 +55,6 @@ def test_top_ups_of_incomplete_lists_end_at_an_empty_page() -> None:
     assert again() is None
     assert again({"__typename": "X"}, {"__typename": "X"}) is None
     assert again({"__typename": "X"}, before="x") == TopUp(REF, "events", "x", 4)
-
-
-def test_only_the_title_of_a_pull_request_is_kept() -> None:
-    pull = parse_pull(convert(fields(closed=True, __typename="PullRequest"), FoundPull))
-    assert (pull.is_pull, pull.title, pull.body, pull.state) == (True, "Crash", "", "closed")
 
 
 def test_invalid_nodes_are_named() -> None:

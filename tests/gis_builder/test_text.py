@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder.pairing.text import clean, render, render_issues, template_lines, unusable
 from gis_builder.settings import TextSettings
-from gis_builder.store.issue_records import DuplicateCluster, Issue, IssueRef
+from gis_builder.store.issue_records import Issue, IssueRef
 from tests.support.linear import assert_linear, repeated
 
 REPO = "o/n"
@@ -123,24 +121,6 @@ def test_rendering_never_raises_and_gives_valid_text(title: str, body: str) -> N
 )
 def test_unusable_texts(text: str, reason: str | None) -> None:
     assert unusable(text, TextSettings()) == reason
-
-
-def test_issues_are_usable_or_rejected_with_a_reason() -> None:
-    cluster = DuplicateCluster("o/n#1", (IssueRef(REPO, 1), IssueRef(REPO, 2)), IssueRef(REPO, 1), ())
-    issues = [
-        issue(1, body="As #2 says, it dies at once."),
-        issue(2, "x", ""),
-        issue(3, "#4", ""),
-        issue(4, pull=True),
-    ]
-    texts = render_issues(issues, [cluster], {}, TextSettings())
-    assert list(texts.usable) == [IssueRef(REPO, 1)]
-    assert texts.rejected == {
-        IssueRef(REPO, 2): "text_too_short",
-        IssueRef(REPO, 3): "text_empty",
-        IssueRef(REPO, 4): "pull_request",
-    }
-    assert texts.removed == Counter(partner_reference=1)
 
 
 TEMPLATE = [
