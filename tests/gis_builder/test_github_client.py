@@ -11,22 +11,20 @@ from msgspec.json import Decoder
 
 from gis_builder.crawl_progress import Waiting
 from gis_builder.crawling.github.access_tokens import Token
-from gis_builder.crawling.github.client import Client, CrawlStopped, RequestRefused, TooHeavy
+from gis_builder.crawling.github.client import Client, CrawlStopped, RequestRefused
 from gis_builder.crawling.github.fetch_batches import (
-    MAX_ITEMS,
     BatchSize,
     Pages,
     Window,
     ask_sized,
     epoch,
     iso,
-    list_limit,
     split_window,
 )
 from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store.decoding import Node
-from pairkit import BadReply, RateLimited, RemoteError
+from pairkit import BadReply
 from tests.support.github import FaultPlan, Options, Rule, serve
 
 from .crawl_world import QUICK
@@ -67,20 +65,6 @@ def at(kind: str, *requests: int, **more: object) -> Rule:
     return Rule(kind=kind, at=requests, **more)
 
 
-@pytest.mark.parametrize(
-    ("kind", "error", "message"),
-    [
-        ("dropped", RemoteError, r"can't be reached .*, and run the same command again"),
-        ("truncated", BadReply, "not a GraphQL response"),
-    ],
-)
-def test_repeated_failures_end_the_query(asking, kind: str, error: type[Exception], message: str) -> None:
-    client, waits = asking(FaultPlan(rules=(Rule(kind=kind, probability=1),)), attempts=3)
-    with pytest.raises(error, match=message):
-        client.ask(ASK)
-    assert len(waits) == 2
-
-
 def test_waits_double_if_a_limit_has_no_time(asking) -> None:
     plan = FaultPlan(rules=(at("secondary_403", 1, 2, 3, retry_after=False),))
     client, waits = asking(plan, secondary_wait_s=0.01)
@@ -96,13 +80,6 @@ def test_the_wait_for_a_quota_does_not_depend_on_the_local_clock(asking) -> None
     assert all(0 < wait.seconds <= 4 for wait in waits)
 
 
-def test_a_wait_that_is_too_long_ends_the_run(asking) -> None:
-    client, _ = asking(FaultPlan(rules=(at("too_many_429", 1),), retry_after_s=999), max_wait_s=5)
-    with pytest.raises(RateLimited) as error:
-        client.ask(ASK)
-    assert error.value.retry_after_s == 999
-
-
 def test_a_refused_query_is_not_retried(asking) -> None:
     client, waits = asking(FaultPlan())
     with pytest.raises(RequestRefused):
@@ -116,19 +93,6 @@ def test_stopping_ends_a_wait(asking) -> None:
     with pytest.raises(CrawlStopped):
         client.ask(ASK)
     assert [wait.seconds for wait in waits] == [600.0]  # requested by the server
-
-
-def test_a_stalled_response_counts_as_too_heavy(asking) -> None:
-    client, _ = asking(FaultPlan(rules=(at("stalled", 1),), stall_s=60), timeout_s=0.5)
-    with pytest.raises(TooHeavy, match="no response in time"):
-        client.ask(ASK)
-    assert client.ask(ASK).data["viewer"]
-
-
-def test_an_unreachable_server() -> None:
-    settings = CrawlSettings(api_url="http://127.0.0.1:9", attempts=2, backoff_s=0.001)
-    with pytest.raises(RemoteError, match=r"127\.0\.0\.1:9/graphql can't be reached .*ConnectionError"):
-        Client(settings, Token("t", settings.api_url)).ask(ASK)
 
 
 def test_batch_sizes_adapt_to_the_server(asking) -> None:
@@ -148,12 +112,6 @@ def test_batch_sizes_adapt_to_the_server(asking) -> None:
     assert asked == 6
 
 
-def test_a_single_item_that_is_too_heavy(asking) -> None:
-    client, _ = asking(FaultPlan(rules=(Rule(kind="504", probability=1),)))
-    with pytest.raises(RemoteError, match="even for a single item"):
-        ask_sized(client, BatchSize(4), lambda _: ASK, attempts=4)
-
-
 @pytest.mark.parametrize(
     ("root", "url"),
     [
@@ -164,16 +122,6 @@ def test_a_single_item_that_is_too_heavy(asking) -> None:
 )
 def test_graphql_urls(root: str, url: str) -> None:
     assert CrawlSettings(api_url=root).graphql_url == url
-
-
-def test_a_limit_that_never_ends(asking) -> None:
-    plan = FaultPlan(rules=(Rule(kind="too_many_429", probability=1),), retry_after_s=0)
-    client, waits = asking(plan, attempts=2, secondary_wait_s=0.0)
-    with pytest.raises(
-        RateLimited, match=r"still rate-limited .* after 2 waits; run the same command again later"
-    ):
-        client.ask(ASK)
-    assert len(waits) == 2
 
 
 @pytest.mark.parametrize(
@@ -193,11 +141,6 @@ def test_an_endless_list_is_refused(pages: list[tuple[list[int], str | None]], m
         progress.advance(items, cursor)
     with pytest.raises(BadReply, match=f"a/b issues: the server {message}"):
         progress.advance(*pages[-1])
-
-
-def test_a_list_may_grow_while_it_is_read() -> None:
-    assert list_limit(5) == 10_010
-    assert list_limit(2**31) == MAX_ITEMS
 
 
 SECONDS = st.integers(1_200_000_000, 1_900_000_000)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import gis_builder
-from pairkit import AuthError, Progress, RemoteError
+from pairkit import AuthError, BadReply, Progress, RateLimited, RemoteError
 from tests.support.github import FaultPlan, Options, Rule, Server, serve
 
 from .conftest import closed, comment, issue, write_tracker
@@ -210,6 +210,57 @@ def test_a_crawl_continues_after_the_network_was_lost(
         crawled(again, work, repos, strategy="all")
         crawled(again, tmp_path / "calm", repos, strategy="all")
     assert contents(work) == contents(tmp_path / "calm")
+
+
+@pytest.mark.parametrize(
+    ("kind", "plan", "settings", "error", "message"),
+    [
+        (
+            "dropped",
+            {},
+            {"attempts": 3},
+            RemoteError,
+            "can't be reached .the connection failed .*again",
+        ),
+        (
+            "truncated",
+            {},
+            {"attempts": 3},
+            BadReply,
+            "failed 3 consecutive times.*not a GraphQL resp",
+        ),
+        ("504", {}, {"attempts": 4}, RemoteError, "too heavy for the server .*even for a single item"),
+        ("stalled", {"stall_s": 9}, {"attempts": 1, "timeout_s": 0.2}, RemoteError, "no response in time"),
+        (
+            "too_many_429",
+            {"retry_after_s": 0},
+            {"attempts": 2},
+            RateLimited,
+            "still .* after 2 waits",
+        ),
+        (
+            "too_many_429",
+            {"retry_after_s": 999},
+            {"max_wait_s": 5},
+            RateLimited,
+            "for 999 s more; run",
+        ),
+    ],
+)
+def test_a_fault_that_never_ends(
+    *,
+    tiny_dump: Path,
+    work: Path,
+    kind: str,
+    plan: dict[str, Any],
+    settings: dict[str, Any],
+    error: type[RemoteError],
+    message: str,
+) -> None:
+    faults = FaultPlan(rules=(Rule(kind=kind, probability=1),), **plan)
+    quick = {"secondary_wait_s": 0.0, **settings}
+    with serve(tiny_dump, faults=faults) as server, pytest.raises(error, match=message):
+        crawled(server, work, ROCKET, **quick)
 
 
 def test_several_tokens_give_the_same_content(tiny: Server, tmp_path: Path) -> None:
