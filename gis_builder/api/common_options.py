@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from pairkit.base.cli.options import RUN, Option, setting_keys
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.system.text_lines import read_text_lines
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
@@ -130,6 +129,8 @@ def _is_file(source: str) -> bool:
 
 
 def _read_file(path: Path) -> list[str]:
+    from pairkit.base.system.text_lines import read_text_lines
+
     names = []
     for row, line in read_text_lines(path):
         entry = re.sub(r"(^|\s)#.*$", "", line).strip()
