@@ -183,16 +183,9 @@ def archive(
     """
     from gis_builder.gh_archive.archive_run import build_archive
 
-    arguments: dict[str, Any] = {
-        "hours": hours,
-        "source": source,
-        "out": out,
-        "work": work,
-        "exclude": exclude,
-        "seed": seed,
-    }
+    arguments: dict[str, Any] = {"hours": hours, "source": source, "out": out, "work": work}
+    arguments |= {"exclude": exclude, "seed": seed, "config": config, "settings": settings}
     arguments |= {"workers": workers, "engine": engine, "address": address}
-    arguments |= {"config": config, "settings": settings}
     job, runner = _archive_inputs(arguments)
     with display(progress) as show, runner:
         return build_archive(job, path_of("out", out), runner, show, fresh=fresh)
