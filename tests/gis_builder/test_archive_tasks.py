@@ -129,7 +129,7 @@ def test_statistics_name_some_repositories_and_count_all(
     ids=["extract", "sort", "judge", "draw"],
 )
 def test_file_names_hash_all_imported_code(parts: Sequence[str], own: list[str]) -> None:
-    # Settings are hashed separately; `maps` does not affect contents.
+    # Settings are hashed separately; `runners` does not affect contents.
     known = {part.removesuffix(".py") for part in parts} | {"settings", "gh_archive/runners"}
     trees = [ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text(encoding="utf-8")) for name in own]
     imported = {
