@@ -215,36 +215,12 @@ def test_a_crawl_continues_after_the_network_was_lost(
 @pytest.mark.parametrize(
     ("kind", "plan", "settings", "error", "message"),
     [
-        (
-            "dropped",
-            {},
-            {"attempts": 3},
-            RemoteError,
-            "can't be reached .the connection failed .*again",
-        ),
-        (
-            "truncated",
-            {},
-            {"attempts": 3},
-            BadReply,
-            "failed 3 consecutive times.*not a GraphQL resp",
-        ),
+        ("dropped", {}, {"attempts": 3}, RemoteError, "can't be reached .the connection failed .*again"),
+        ("truncated", {}, {"attempts": 3}, BadReply, "failed 3 consecutive times.*not a GraphQL resp"),
         ("504", {}, {"attempts": 4}, RemoteError, "too heavy for the server .*even for a single item"),
         ("stalled", {"stall_s": 9}, {"attempts": 1, "timeout_s": 0.2}, RemoteError, "no response in time"),
-        (
-            "too_many_429",
-            {"retry_after_s": 0},
-            {"attempts": 2},
-            RateLimited,
-            "still .* after 2 waits",
-        ),
-        (
-            "too_many_429",
-            {"retry_after_s": 999},
-            {"max_wait_s": 5},
-            RateLimited,
-            "for 999 s more; run",
-        ),
+        ("too_many_429", {"retry_after_s": 0}, {"attempts": 2}, RateLimited, "still .* after 2 waits"),
+        ("too_many_429", {"retry_after_s": 999}, {"max_wait_s": 5}, RateLimited, "for 999 s more; run"),
     ],
 )
 def test_a_fault_that_never_ends(

@@ -9,11 +9,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 import gis_builder
 from pairkit import ConfigError, DataError, Progress
-from tests.conftest import command_line
 from tests.gis_builder.crawl_world import crawled
 from tests.support.github import Server, serve
 
@@ -129,12 +127,6 @@ def test_an_invalid_ranking_is_refused(demo: Any, tmp_path: Path, rank: Any, mes
         gis_builder.pair(demo.work, tmp_path / "gis", negatives=rank, progress=False)
 
 
-def test_a_demo_needs_no_token(demo: Any) -> None:
-    assert demo.positives >= 115
-    found = gis_builder.detect(demo.work, progress=False)
-    assert found.duplicates == found.verdicts.filter(found.verdicts["verdict"] == "duplicate").height
-
-
 def test_issues_are_rendered_as_in_a_dataset(tmp_path: Path) -> None:
     work, file = tmp_path / "gis.work", tmp_path / "issues.parquet"
     gis_builder.import_tracker(SAMPLE / "quarryhq", work, progress=False)
@@ -194,10 +186,3 @@ def test_invalid_requests(
 ) -> None:
     with pytest.raises(error, match=words):
         gis_builder.suggest(SUN, work=sun, index=tmp_path / "none", **given)
-
-
-def test_the_command_needs_an_index() -> None:
-    assert (
-        CliRunner().invoke(command_line("gis_builder"), ["suggest", "--repo", SUN, "--issue", "4"]).exit_code
-        == 2
-    )
