@@ -95,8 +95,7 @@ def _draw(drawers: Sequence[_RepoNegatives], wanted: int) -> int:
         drawer.draw(count)
     missing = wanted - sum(len(drawer.sampler.pairs) for drawer in drawers)
     for drawer in drawers:
-        if missing > 0:
-            missing -= drawer.draw(missing)
+        missing -= drawer.draw(missing)
     return missing
 
 

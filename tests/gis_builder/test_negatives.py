@@ -129,6 +129,8 @@ def test_a_single_cluster_needs_issues_without_duplicates(match: str) -> None:
     _, several = draw(clusters, issues, sizes="1,0,0", ratio=10.0, match=match)
     assert several.with_single == len({*all_pairs(several)}) == 10
     assert max(n for issue, n in uses(all_pairs(several)).items() if issue.number > 2) <= 2
+    _, mixed = draw(*tracker(2, singles=30), sizes="1,0,0", ratio=5.0, match=match)
+    assert mixed.with_single < len(all_pairs(mixed)) == 10
     _, none = draw(*tracker(1), sizes="1,0,0", match=match)
     assert none.missing == {"train": 1}
 
