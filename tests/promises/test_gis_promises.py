@@ -34,7 +34,6 @@ from tests.contract.test_gis_build import frame
 from tests.gis_builder.archive_world import (
     HOURS,
     MORE,
-    Thread,
     build,
     command,
     files,
