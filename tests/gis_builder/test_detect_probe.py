@@ -12,10 +12,7 @@ from tests.conftest import command_line
 
 from .conftest import closed, comment, event, issue, write_tracker
 
-SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 HOME = "acme/probe"
-
-
 Verdicts = dict[tuple[str, int], tuple[Any, ...]]
 
 

@@ -17,8 +17,6 @@ from gis_builder.crawling.github.fetch_batches import (
     Pages,
     Window,
     ask_sized,
-    epoch,
-    iso,
     split_window,
 )
 from gis_builder.crawling.github.graphql_queries import GraphQuery
@@ -182,12 +180,3 @@ def test_splitting_ends_at_single_seconds(start: int, length: int) -> None:
         window, depth = parts[0], depth + 1
     assert window.start == window.end
     assert depth < 40
-
-
-def test_qualifiers() -> None:
-    day = epoch("2015-01-31T23:59:59Z")
-    assert iso(day) == "2015-01-31T23:59:59Z"
-    assert Window().qualifier == ""
-    assert Window(None, day).qualifier == "created:<=2015-01-31T23:59:59Z"
-    assert Window(day, None).qualifier == "created:>=2015-01-31T23:59:59Z"
-    assert Window(day, day + 1).qualifier == "created:2015-01-31T23:59:59Z..2015-02-01T00:00:00Z"

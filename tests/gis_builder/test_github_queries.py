@@ -1,28 +1,25 @@
-"""Queries are valid in the published schema, and the test server prices and refuses them as GitHub does."""
+"""Queries are valid in the published schema, and the test server prices them as GitHub does."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-import requests
 from graphql import GraphQLSchema, get_operation_ast, parse, validate
 from graphql import build_schema as build_text
 from graphql.utilities import find_breaking_changes
 
-from gis_builder.crawling.github.graphql_queries import INTROSPECTION, GraphQuery, Queries
-from gis_builder.crawling.github.graphql_queries import Server as Fields
+from gis_builder.crawling.github.graphql_queries import INTROSPECTION, GraphQuery, Queries, Server
 from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import CrawlTask, TopUp
 from gis_builder.store.issue_records import IssueRef
-from tests.support.github import Server
 from tests.support.github.graphql_api import SCHEMA_TEXT, build_schema, price
 
 HOSTILE = 'a"b\\c\n\N{ROCKET}'
 REFS = [IssueRef("acme/fuel", 2), IssueRef("acme/rocket", 1), IssueRef("acme/rocket", 7)]
 
 
-def every_query(server: Fields) -> list[GraphQuery[Any]]:
+def every_query(server: Server) -> list[GraphQuery[Any]]:
     queries = Queries(CrawlSettings(label_query=HOSTILE), server)
     top_ups = [
         TopUp(REFS[0], part, HOSTILE if part != "labels" else "", 1)
@@ -40,11 +37,11 @@ def every_query(server: Fields) -> list[GraphQuery[Any]]:
     ]
 
 
-NEWEST = Fields(duplicate_of=True, closed_duplicate_of=True, enable_duplicate=True)
+NEWEST = Server(duplicate_of=True, closed_duplicate_of=True, enable_duplicate=True)
 
 
-@pytest.mark.parametrize("server", [NEWEST, Fields()], ids=["new fields", "without"])
-def test_queries_are_valid_on_the_test_server(server: Fields) -> None:
+@pytest.mark.parametrize("server", [NEWEST, Server()], ids=["new fields", "without"])
+def test_queries_are_valid_on_the_test_server(server: Server) -> None:
     own = build_schema(without_duplicate_of=server is not NEWEST)
     for query in every_query(server):
         assert validate(own, parse(query.text)) == []
@@ -55,28 +52,8 @@ def test_the_test_schema_is_compatible_with_github(official: GraphQLSchema) -> N
 
 
 def test_queries_are_valid_on_github(official: GraphQLSchema) -> None:
-    for query in [*every_query(NEWEST), *every_query(Fields())]:
+    for query in [*every_query(NEWEST), *every_query(Server())]:
         assert validate(official, parse(query.text)) == []
-
-
-def test_aliases_group_issues_by_repository() -> None:
-    query = Queries(CrawlSettings(), Fields()).issues(REFS, with_thread=False).text
-    assert query.count("repository(owner:") == 2
-    assert 'r1: repository(owner: "acme", name: "rocket"' in query
-    assert "i7: issueOrPullRequest(number: 7)" in query
-
-
-ROCKET = 'repository(owner: "acme", name: "rocket")'
-ISSUES = f"{{ {ROCKET} {{ issues(first: 50) {{ pageInfo {{ endCursor }} nodes {{ number }} }} }} }}"
-
-
-def post(server: Server, query: str = ISSUES, token: str = "any") -> requests.Response:
-    headers = {"Authorization": f"bearer {token}"}
-    return requests.post(f"{server.url}/graphql", json={"query": query}, headers=headers, timeout=10)
-
-
-def refusal(server: Server, fields: str) -> dict[str, Any]:
-    return post(server, f"{{ {ROCKET} {{ {fields} }} }}").json()["errors"][0]
 
 
 @pytest.mark.parametrize(
