@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 from aoe_train.api.encoding import encode
 from aoe_train.api.evaluation import evaluate
 from aoe_train.api.exporting import distill, export
-from aoe_train.api.mining import mine
-from aoe_train.api.sampling import sample_pairs
-from aoe_train.api.searching import duplicates, index, search, search_every
-from aoe_train.api.serving import serve
+from aoe_train.api.mining import mine, sample_pairs
+from aoe_train.api.searching import duplicates, index, search, search_every, serve
 from aoe_train.api.training import plan, train
 from pairkit.base.cli.commands import add_command, application
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option

@@ -13,11 +13,12 @@ from pairkit.base.cli.options import INPUT, RUN, Option, same_arguments, setting
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
-    from aoe_train.api.trained import Plan, Trained
+    from aoe_train.api.trained import Trained
     from aoe_train.data.run_data import Sources
     from aoe_train.model.encoder import Encoder
     from aoe_train.objectives.objective import LossFunction
     from aoe_train.settings.train_settings import TrainSettings
+    from aoe_train.training.train_plan import Plan
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
@@ -217,14 +218,12 @@ def train(
 @same_arguments(train)
 def plan(given: dict[str, Any]) -> Plan:
     """Estimate the memory and time of `train` from a few steps; writes nothing."""
-    from aoe_train.api.trained import Plan
-
     settings = settings_of(given)
     sources = sources_of(given, settings, objective=given["objective"], dev_metric=given["dev_metric"])
     _check_inputs(sources, settings)
     from aoe_train.training import train_plan as _plan
 
-    return Plan(_plan.plan(sources, settings, progress=given["progress"]))
+    return _plan.plan(sources, settings, progress=given["progress"])
 
 
 def sources_of(

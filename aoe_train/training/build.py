@@ -17,13 +17,13 @@ from aoe_train.data.mixture import MixedCollate, Mixture
 from aoe_train.data.neighbourhoods import NeighbourBatches, NeighbourTeacher
 from aoe_train.data.run_data import Data
 from aoe_train.data.token_batches import Batches, Collate, PlannedLoader
-from aoe_train.model.backbones.decoder import add_lora
+from aoe_train.model.backbones.decoder import add_lora, has_lora, merge_lora
 from aoe_train.model.backbones.depth import after_layers, count_layers, train_top_layers
 from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.memory import keep_freed_memory
 from aoe_train.model.model_folder import cache_dir
-from aoe_train.model.packing.layers import train_used_rows
+from aoe_train.model.packing.layers import train_all_rows, train_used_rows
 from aoe_train.model.packing.packed_run import use_fast_layers
 from aoe_train.objectives.kinds import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective import LossFunction, make_objective
@@ -36,6 +36,8 @@ from pairkit.base.errors import ConfigError
 from pairkit.dataset.labels import score_scale
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from transformers import PreTrainedModel, TrainingArguments
 
     from aoe_train.model.tokens.tokenised import TokenStore
@@ -50,37 +52,26 @@ _BLOCK = 1 << 20  # tokens processed at once
 
 @dataclass(frozen=True)
 class Dataset:
-    """A training dataset; `views`: whether its objective compares two views of single texts."""
+    """A training dataset."""
 
     name: str
     examples: Examples
     store: TokenStore
     batches: Batches
-    views: bool = True
+    views: bool = True  # whether its objective compares two views of single texts
     teacher_outputs: TeacherOutputs = NO_OUTPUTS
 
 
 @dataclass(frozen=True)
 class Built:
-    """The inputs of the training loop.
-
-    Attributes:
-        loaded: Their own inputs.
-        args: transformers' arguments.
-        encoder: The backbone with the run's prompts; it shares its network with `model`.
-        data: Rows with prompts.
-        datasets: Tokens and batches of each dataset.
-        batches: The batches of all datasets.
-        loader: Loads them.
-        model: The network with its objective.
-    """
+    """The inputs of the training loop."""
 
     loaded: Loaded
     args: TrainingArguments
-    encoder: Encoder
-    data: Data
+    encoder: Encoder  # with the run's prompts; it shares its network with `model`
+    data: Data  # with prompts
     datasets: Sequence[Dataset]
-    batches: Batches | Mixture
+    batches: Batches | Mixture  # of all datasets
     loader: PlannedLoader
     model: PairModel
 
@@ -93,6 +84,17 @@ class Built:
         """Epochs after this many optimiser steps."""
         whole, rest = divmod(steps, self.steps_an_epoch)
         return whole + rest * self.args.gradient_accumulation_steps / len(self.batches)
+
+    def save(self, folder: Path) -> None:
+        """Write the encoder, and the files of a `TextObjective`."""
+        backbone = self.encoder.model.backbone
+        train_all_rows(backbone)
+        if has_lora(backbone) and not backbone.name_or_path:  # adapters would refer to no backbone
+            merge_lora(backbone)
+        self.encoder.save(folder)
+        for loss in self.loaded.sources.losses.values():
+            if isinstance(loss, TextObjective):
+                loss.save(folder)
 
 
 def build(loaded: Loaded, *, placeholders: bool = False) -> Built:

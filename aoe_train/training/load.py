@@ -63,31 +63,18 @@ _SAMPLE = 1000  # pairs on which the backbone is scored before training
 
 @dataclass(frozen=True)
 class Loaded:
-    """The inputs of a run, and its complete settings.
-
-    Attributes:
-        process: This process.
-        sources: Names of the inputs.
-        data: Rows of each dataset and dev set.
-        encoder: The backbone.
-        settings: Settings of the run; with a single dataset, that dataset's.
-        datasets: Settings of each dataset.
-        precision: Precision of the computation.
-        teachers: Guide and teacher.
-        judged: Pairs on which the model must beat its backbone.
-        warnings: Printed before training.
-    """
+    """The inputs of a run, and its complete settings."""
 
     process: Process
     sources: Sources
     data: Data
-    encoder: Encoder
-    settings: TrainSettings
+    encoder: Encoder  # the backbone
+    settings: TrainSettings  # with a single dataset, that dataset's
     datasets: Mapping[str, TrainSettings]
     precision: Computed
-    teachers: Sequence[Teacher]
-    judged: JudgedPairs | None
-    warnings: Sequence[str]
+    teachers: Sequence[Teacher]  # guide and teacher
+    judged: JudgedPairs | None  # pairs on which the model must beat its backbone
+    warnings: Sequence[str]  # printed before training
 
 
 def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:

@@ -22,7 +22,7 @@ from aoe_train.model.text_model import TextModel
 from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.training_rows import TeacherOutputs
 from aoe_train.settings.train_settings import TrainSettings
-from aoe_train.training import optimiser_step, step_graphs
+from aoe_train.training import step_graphs, training_run
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.step_graphs import StepGraphs, StepShape, choose_shape, make_step_graphs, padded
 from tests.aoe_train.test_no_waiting import META, attended, no_assignment
@@ -324,7 +324,7 @@ def on_cpu(captured, monkeypatch):
     def make(built: Any) -> StepGraphs:
         return StepGraphs(built.model, built.args, int(built.datasets[0].store.lengths.max()), print)
 
-    monkeypatch.setattr(optimiser_step, "make_step_graphs", make)
+    monkeypatch.setattr(training_run, "make_step_graphs", make)
 
 
 FLAGS = {"optim__epochs": 3, "log__checkpoint_steps": 2}
