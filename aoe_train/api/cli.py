@@ -36,12 +36,7 @@ app = application(
 
 
 @SHARED(dry_run=Option("Estimate memory and time without training.", panel=RUN, main=True))
-def _train(
-    train: Any,
-    given: Any,
-    *,
-    dry_run: bool = False,
-) -> Any:
+def _train(train: Any, given: Any, *, dry_run: bool = False) -> Any:
     if dry_run:
         return plan(**given)
     trained = train(**given)
@@ -151,12 +146,7 @@ def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
 
 
 @SHARED(out=Option("Write all pairs as .parquet.", short="-o", metavar="FILE", panel=OUTPUT, main=True))
-def _duplicates(
-    duplicates: Any,
-    given: Any,
-    *,
-    out: Path | None = None,
-) -> Any:
+def _duplicates(duplicates: Any, given: Any, *, out: Path | None = None) -> Any:
     result = duplicates(**given)
     if out is not None:
         result.write(out)

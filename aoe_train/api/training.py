@@ -242,13 +242,14 @@ def sources_of(
     def by_name(key: str) -> dict[str, Source]:
         sections = settings.datasets.items()
         from_settings = {name: source for name, own in sections if (source := getattr(own, key)) is not None}
-        return {**from_settings, **({} if given[key] is None else named_sources(given[key]))}
+        sources = {**from_settings, **({} if given[key] is None else named_sources(given[key]))}
+        return named_sources(sources) if sources else {}
 
     data = by_name("data")
     if not data:
         raise ConfigError("no training data; give --data, or datasets.NAME.data in the settings")
     return Sources(
-        data,
+        dict(sorted(data.items())),
         str(argument("backbone", given["backbone"], str | Path)),
         argument("out", given["out"], Path),
         dev_data=by_name("dev_data") or None,

@@ -16,32 +16,21 @@
 | the same, with `data.author` people | as above, symmetric | 1e-4 | 36 steps of 32 rows, at most 2 |
 
 Batches have 16 rows. The learning rate is constant after the warm-up, and the mean of the weights over the
-run is saved. Rankings of graded pairs have a temperature of 0.2, those of binary pairs 0.05. For embeddings
-of size 768 or more the learning rate is at most 2e-5; adapters (`--lora`) have 3e-4. A decoder that isn't an
-encoder yet is trained with adapters and the papers' prompt. `benchmarks/aoe_defaults.py` chose the values on
-dev data:
+run is saved, which is steadier than the last weights. Rankings of graded pairs have a temperature of 0.2,
+those of binary pairs 0.05: at 0.05 a ranking loss depends almost only on the pairs that are closest to the
+wrong order. For embeddings of size 768 or more the learning rate is at most 2e-5; adapters (`--lora`) have
+3e-4. A decoder that isn't an encoder yet is trained with adapters and the papers' prompt, as its last token
+represents any continuation without one. `benchmarks/aoe_defaults.py` chose the values on dev data:
 
-- At the papers' temperature of 0.05 a ranking loss depends almost only on the pairs that are closest to the
-  wrong order. That suits two labels; on graded scores a good backbone then learns nothing.
-- The mean of the weights is steadier than the last weights, and needs no dev data to stop in time.
-- On few labelled pairs a backbone learns nothing after three epochs, and forgets. On triplets it learns a
-  little more, and forgets more.
-- A decoder's vector comes from the last token, where it predicts the next word. The prompt asks for a word
-  that summarises the text; without it, the vector represents any continuation.
-- Texts by LLMs or rules are soon recognised by their style. Steps as large as for human labels then cost
-  prior knowledge: 14 points on STS-B in three epochs.
-- Pairs that the backbone already ranks right (AUC of 98 or more on up to 1,000 pairs) teach it nothing, and
-  it forgets: after 250 such rows of RQE, MiniLM's AUC on the test set falls from 89.3 to 87.2 to 88.0 with
-  the values of binary pairs, and stays at 89.2 to 89.4 with these.
-- Plain texts with the preset `domain` learn the backbone's similarities, smoothed over neighbours
-  (`neighbourhoods.py`). Smoothing helps if texts fall into groups, and hurts if single items must be
-  distinguished. No measure without labels predicts which, so the user sets the `purpose`. Groups gain more
-  from 150 steps than from 75.
-- With the preset `domain`, 36 steps without averaging with the backbone suit triplets written by hand. On
-  people's pairs with mined negatives they are worse than 12 steps averaged at 0.7, in each of three domains,
-  so they apply only on request. In the first person a negated sentence still makes the same request ("my
-  card does not work"). On banking77 such triplets by rules cost MiniLM 2 points of P@1, so the backbone is
-  kept.
+- After three epochs on few labelled pairs a backbone learns nothing, and forgets.
+- Texts by LLMs or rules are soon recognised by their style. Large steps then cost 14 points on STS-B.
+- Pairs that the backbone already ranks right teach it nothing: with the values of binary pairs, 250 rows of
+  RQE cost MiniLM up to 2 points of AUC on the test set, and with these none.
+- Smoothing helps if texts fall into groups, and hurts if single items must be distinguished. No measure
+  without labels predicts which, so the user sets the `purpose`.
+- With the preset `domain`, 36 steps suit triplets written by hand. On people's pairs with mined negatives 12
+  steps averaged at 0.7 are better. In the first person a negated sentence still makes the same request ("my
+  card does not work"); such triplets by rules cost MiniLM 2 points of P@1, so the backbone is kept.
 
 Presets that end in `-paper` have the papers' values for everything. With several datasets, each has its own
 objective. The run has the lowest learning rate and the fewest epochs of all, with epochs counted over all
@@ -60,13 +49,12 @@ import numpy as np
 from aoe_train.objectives.objective_settings import IN_BATCH, RANKED, TAUGHT, ObjectiveSettings
 from aoe_train.objectives.training_rows import Kind
 from aoe_train.settings.prompt_settings import PLACE
+from aoe_train.settings.run_settings import Author, MixSettings
 from aoe_train.settings.train_settings import (
     AUTO,
     DOMAIN,
     PAPERS,
-    Author,
     EncoderSettings,
-    MixSettings,
     Purpose,
     TrainSettings,
     Tree,

@@ -18,7 +18,7 @@ from aoe_train.objectives.training_rows import (
     kind_of,
     no_rows_error,
 )
-from aoe_train.settings.train_settings import Conflicts
+from aoe_train.settings.run_settings import Conflicts
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.dataset.labels import AS_FOUND, LabelRules

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from aoe_train.objectives.training_rows import Examples
-    from aoe_train.settings.train_settings import TeacherSettings
+    from aoe_train.settings.run_settings import TeacherSettings
 
 MAX_TEXTS = 2000  # twice as many did not gain more on banking77
 _NEIGHBOURHOOD = 20

@@ -5,12 +5,12 @@ Each row occurs once per epoch, in batches that depend only on the seed and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, cast
+from collections.abc import Iterator, Sequence
+from typing import Literal, cast
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import Sampler
 
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, NO_OUTPUTS, Batch, Examples, TeacherOutputs
@@ -195,7 +195,7 @@ def budget_cuts(lengths: np.ndarray, max_tokens: int, max_rows: int, step: int) 
 def _check_sizes(
     batch_size: int, strategy: Strategy, max_tokens: int | None, world: int, *, drop_last: bool
 ) -> None:
-    if batch_size < 1 or batch_size % world:
+    if batch_size % world:
         raise ConfigError(
             f"batch size {batch_size}: expected a multiple of the {world} processes, at least {world}"
         )
@@ -204,8 +204,6 @@ def _check_sizes(
             f"batches.strategy {strategy} with batches.max_tokens {max_tokens}: the strategy tokens needs"
             " max_tokens, and only it uses max_tokens"
         )
-    if max_tokens is not None and max_tokens < 1:
-        raise ConfigError(f"max_tokens {max_tokens}: expected 1 or more")
     if drop_last and strategy == "tokens":
         raise ConfigError("batches.drop_last has no effect with the strategy tokens; leave it out")
 
@@ -221,10 +219,10 @@ class Collate:
         self,
         examples: Examples,
         store: TokenStore,
+        teacher_outputs: TeacherOutputs = NO_OUTPUTS,
         *,
         dedup: bool = True,
         views: bool = True,
-        teacher_outputs: TeacherOutputs = NO_OUTPUTS,
     ) -> None:
         """Collate rows of `examples`; `store` has the tokens of their texts."""
         self._examples, self._store, self._teacher_outputs = examples, store, teacher_outputs
@@ -260,25 +258,3 @@ class Collate:
         if self._examples.labels is not None:
             batch["labels"] = torch.from_numpy(self._examples.labels[chosen])
         return cast("Batch", {**batch, **self._teacher_outputs.batch(chosen)})
-
-
-class PlannedLoader(DataLoader[int]):
-    """Loads the planned batches of each epoch, with their row numbers for error messages."""
-
-    def __init__(
-        self,
-        plan: Sampler[list[int]],
-        collate: Callable[[Sequence[int]], Mapping[str, Any]],
-        rows: int,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            range(rows),  # type: ignore[arg-type]
-            batch_sampler=plan,
-            collate_fn=lambda numbers: {"numbers": numbers, **collate(numbers)},
-            **options,
-        )
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch to iterate over, from 0."""
-        self.batch_sampler.set_epoch(epoch)  # type: ignore[union-attr]

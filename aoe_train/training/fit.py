@@ -151,7 +151,7 @@ def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, A
     done = 0 if random_state is None else run.state.global_step % run.built.steps_an_epoch
     if random_state is not None and not done:
         checkpoints.restore_random_state(random_state, args.device)
-    loader.set_epoch(epoch)
+    run.built.batches.set_epoch(epoch)
     accumulation = args.gradient_accumulation_steps
     batches = iter(skip_first_batches(loader, done * accumulation) if done else loader)
     for step in range(done, run.built.steps_an_epoch):

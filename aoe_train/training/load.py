@@ -53,7 +53,8 @@ from pairkit.dataset.reading.in_memory import Source, source_name
 if TYPE_CHECKING:
     from aoe_train.data.examples import Say
     from aoe_train.objectives.training_rows import Examples
-    from aoe_train.settings.train_settings import Author, TrainSettings
+    from aoe_train.settings.run_settings import Author
+    from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.teachers import Teacher
     from aoe_train.training.training_arguments import Process
     from pairkit.base.cli.progress import Listener

@@ -21,7 +21,7 @@ from aoe_train.data.examples import (
 )
 from aoe_train.objectives import training_rows as _records
 from aoe_train.objectives.training_rows import ABSENT, Examples
-from aoe_train.settings.train_settings import Conflicts
+from aoe_train.settings.run_settings import Conflicts
 from pairkit import ConfigError, DataError
 from pairkit.dataset.labels import LabelRules
 from pairkit.dataset.records import shard

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aoe_train.data.defaults import epoch_passes
 from aoe_train.data.mixture import MixedCollate, Mixture, format_epoch_share
 from aoe_train.data.token_batches import Batches
-from aoe_train.settings.train_settings import MixSettings
+from aoe_train.settings.run_settings import MixSettings
 from tests.aoe_train.test_batches import make
 
 SIZES = st.lists(st.integers(4, 40), min_size=2, max_size=4)

@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 import aoe_train
 from aoe_train.data.examples import read_examples
 from aoe_train.data.neighbourhoods import MAX_TEXTS, NeighbourBatches, draw_texts, neighbour_teacher
-from aoe_train.settings.train_settings import TeacherSettings
+from aoe_train.settings.run_settings import TeacherSettings
 from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS, same_weights, save_bert
 
