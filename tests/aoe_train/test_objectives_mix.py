@@ -14,7 +14,13 @@ from aoe_train.objectives.objective import CustomObjective, Objective
 from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus, Weights
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
 from aoe_train.objectives.training_rows import ABSENT
-from tests.aoe_train.tiny import only, refusal
+from tests.aoe_train.tiny import refusal
+
+
+def only(part: str, **others) -> ObjectiveSettings:
+    """Settings of an objective with one part."""
+    return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
+
 
 KINDS = ["binary", "graded", "positive", "triplet", "single"]
 RANGED, RANGE = ("in_batch", "contrastive", "sbert"), (0.0, 5.0)

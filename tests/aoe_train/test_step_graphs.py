@@ -26,7 +26,8 @@ from aoe_train.training import step_graphs, training_run
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.step_graphs import StepGraphs, StepShape, choose_shape, make_step_graphs, padded
 from tests.aoe_train.test_no_waiting import META, attended, no_assignment
-from tests.aoe_train.test_train import built, run, settings
+from tests.aoe_train.test_train import run
+from tests.aoe_train.test_trainer_parts import built, settings
 from tests.aoe_train.tiny import same_weights, save_bert, write_pairs
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
@@ -271,7 +272,7 @@ def pairs(tmp_path):
 
 
 def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeypatch):
-    setup = built(settings(**{"run.precision": "bf16"}), pairs, shallow, tmp_path)
+    setup = built(settings(**{"run.precision": "bf16"}), pairs["data"], shallow, tmp_path)
     monkeypatch.setattr(step_graphs, "has_flash", lambda device: device.type == "cuda")
     args = SimpleNamespace(
         device=torch.device("cuda"), bf16=True, world_size=1, per_device_train_batch_size=16
