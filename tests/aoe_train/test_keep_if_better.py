@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 import aoe_train
-from aoe_train.api.cli import app
 from pairkit import ConfigError, DataError
-from pairkit.dataset.records import QUERY_COLUMNS
 from tests.aoe_train.tiny import WORDS, same_weights, save_bert
+from tests.conftest import command_line
 
 TOPICS, OTHERS = WORDS[:8], WORDS[8:40]
 Rows = list[dict[str, Any]]
@@ -104,12 +103,13 @@ def test_command_reports_the_gain(few, bert, tmp_path, capsys):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     flags = ["train", "-d", tmp_path / "wrong.jsonl", "-b", bert, "-o", tmp_path / "m", "--epochs", 1]
     flags += ["--accept-on", tmp_path / "judged.jsonl", "--lr", 2e-3, "--preset", "cosent"]
-    app([*map(str, flags), "--if-not-better", "model"], standalone_mode=False)
+    aoe = command_line("aoe_train")
+    aoe([*map(str, flags), "--if-not-better", "model"], standalone_mode=False)
     found = told(capsys)
     assert "judged pairs: AUC " in found
     assert "kept the backbone" not in found
     assert not same_weights(tmp_path / "m", bert)
-    app([*map(str, flags), "--dry-run", "--json"], standalone_mode=False)
+    aoe([*map(str, flags), "--dry-run", "--json"], standalone_mode=False)
     assert json.loads(capsys.readouterr().out)["judged_pairs"] == 120
 
 
@@ -135,7 +135,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> str:
         ({"run.shard": True}, {}, ConfigError, "accept_on= with run.shard"),
         ({"encoder.dense": 16}, {}, ConfigError, "accept_on= with encoder.dense"),
         ({}, {"label": 1}, DataError, "all labels are equal"),
-        ({}, dict.fromkeys(QUERY_COLUMNS, 1), ConfigError, "has judged search results"),
+        ({}, {"query_top": 1, "query_share": 1, "query_results": 1}, ConfigError, "judged search results"),
     ],
 )
 def test_unsupported_comparisons_are_refused(settings, change, error, message, train_file, bert, tmp_path):

@@ -9,12 +9,10 @@ import torch
 import yaml
 
 import aoe_train
-from aoe_train import Encoder
-from aoe_train.data.examples import read_examples
-from aoe_train.evaluation.dev import dev_metric
 from pairkit import ConfigError, DataError
 from papers.figures.draw_curves import draw_curves
 from papers.figures.numbers import read_curves
+from tests.aoe_train.test_train import score
 from tests.aoe_train.tiny import same_weights, write_pairs, write_triplets
 
 FAST: dict[str, Any] = {"lr": 1e-3, "epochs": 2, "batch_size": 16, "progress": False}
@@ -69,8 +67,7 @@ def test_three_kinds_in_one_run(files, bert, tmp_path):
     metrics = {"stsb": "spearman", "nli": "triplet_accuracy"}
     assert {name: found["metric"] for name, found in run.dev_sets.items()} == metrics
     assert (run.dev, run.dev_metric) == (run.dev_sets["nli"]["dev"], "triplet_accuracy")
-    found = dev_metric(Encoder.load(run.out).encode, read_examples(dev["stsb"]))
-    assert found.value == pytest.approx(run.dev_sets["stsb"]["dev"], abs=1e-4)
+    assert score(run.out, dev["stsb"]) == pytest.approx(run.dev_sets["stsb"]["dev"], abs=1e-4)
     settled = run.record["origin"]["settings"]["datasets"]
     assert settled["nli"]["objective"]["weights"]["contrastive"] == 1
     assert settled["stsb"]["objective"]["tau"]["cosent"] == 0.2

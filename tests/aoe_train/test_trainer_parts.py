@@ -15,7 +15,9 @@ import torch
 from torch import nn
 from transformers.integrations.integration_utils import WandbCallback
 
+import aoe_train
 from aoe_train.data.run_data import Sources
+from aoe_train.model import precision
 from aoe_train.model.precision import choose_precision
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.build import Built, build
@@ -33,7 +35,7 @@ from aoe_train.training.loss_log import (
 from aoe_train.training.training_arguments import Process, _check_shard, idle_gpus, start_processes
 from pairkit import DataError
 from pairkit.base.settings import load_settings
-from tests.aoe_train.tiny import refusal, save_ran, write_pairs
+from tests.aoe_train.tiny import WORDS, refusal, save_ran, write_pairs
 
 
 def settings(**flags: Any) -> TrainSettings:
@@ -266,3 +268,20 @@ def test_ran_cannot_be_sharded(tmp_path):
     data = write_pairs(tmp_path / "pairs.tsv", 20, 1)
     with refusal(r"run.shard: not supported for a Recurrent Attention Network"):
         built(settings(**{"run.shard": True}), str(data), save_ran(tmp_path / "ran"), tmp_path)
+
+
+def test_slow_precision_is_reported(shallow, tmp_path, monkeypatch, capsys):
+    train_file = write_pairs(tmp_path / "train.tsv", 20, 1)
+    monkeypatch.setattr(precision, "product_time", lambda _: 4.6)
+    plan = aoe_train.plan(train_file, backbone=shallow, precision="bf16", progress=False)
+    assert "bf16; matrix products take 4.6 times as long" in str(plan).replace("\n", " ")
+    how: dict[str, Any] = {"precision": "bf16", "progress": True}
+    pairs = [{"anchor": f"{word} a", "positive": f"a {word}"} for word in WORDS[:40]]
+    for call in (
+        lambda: aoe_train.encode(["a dog"], model=shallow, **how),
+        lambda: aoe_train.evaluate(shallow, data=train_file, resamples=0, cache=False, **how),
+        lambda: aoe_train.mine(pairs, model=shallow, **how),
+    ):
+        capsys.readouterr()
+        call()
+        assert "products take 4.6 times as long in bf16" in capsys.readouterr().err
