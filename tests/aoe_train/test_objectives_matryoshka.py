@@ -22,7 +22,6 @@ from aoe_train.objectives.objective import (
 )
 from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus
 from pairkit import ConfigError
-from pairkit.base.settings import load_settings
 from tests.aoe_train.test_objectives_mix import EVERYTHING, draw, only
 from tests.aoe_train.tiny import save_bert
 
@@ -104,20 +103,6 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     models = (ours.model.backbone, theirs[0].auto_model)
     mine, other = (model.encoder.layer[0].output.dense.weight.grad for model in models)
     assert torch.allclose(mine, other, rtol=1e-3, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"layers": (2, 2)}, "a duplicate in 2, 2"),
-        ({"align": 1}, "align: has no effect without layers"),
-        ({"dims": (4, 4)}, "a duplicate in 4, 4"),
-        ({"dims": (4, 2), "dim_weights": (1,)}, "found 1 for 2 dims"),
-    ],
-)
-def test_invalid_settings_are_refused(given, message):
-    with pytest.raises(ConfigError, match=message):
-        load_settings(ObjectiveSettings, flags=given)
 
 
 quick = settings(max_examples=10, deadline=None)
