@@ -325,6 +325,13 @@ def test_unsupported_settings_are_refused(data, bert, tmp_path, flags, words):
         run({"data": data["data"]}, bert, tmp_path / "m", **flags)
 
 
+def test_equal_labels_are_refused(bert, tmp_path):
+    rows = [{"text1": f"a {word}", "text2": f"the {word}", "label": 1} for word in WORDS[:9]]
+    with pytest.raises(DataError, match="list given: all 9 labels are 1; this objective needs different"):
+        aoe_train.train(rows, backbone=bert, out=tmp_path / "m", progress=False)
+    assert aoe_train.train(rows, backbone=bert, out=tmp_path / "m", preset="simcse", progress=False).steps
+
+
 def test_a_dry_run_measures_whole_models(data, bert):
     with refusal("a dry run doesn't support run.shard"):
         plan(data, bert, run__shard=True)
